@@ -19,6 +19,7 @@
 
 mod bytes;
 mod contrast;
+mod evaluator;
 mod frame;
 mod function;
 mod gram;
@@ -34,6 +35,7 @@ mod weights;
 
 pub use crate::kernel::Kernel;
 pub(crate) use contrast::check_contrast;
+pub use evaluator::Evaluator;
 pub use frame::Precision;
 pub(crate) use frame::{Reach, Sums, growth, is_packed_sparse};
 pub use function::{KernelBlocks, KernelFunction};
@@ -43,7 +45,6 @@ pub(crate) use pack::packed_bytes;
 pub use pair::pair;
 pub(crate) use pair::self_value;
 pub(crate) use pool::{Formula, Lines, VectorPool};
-pub use product::Evaluator;
 pub(crate) use rounding::{RelativeRounding, rounding};
 pub(crate) use row::{RowBuffer, RowWriter};
 pub(crate) use slope::{Batch, MovingExpansion, Workspace};

@@ -48,7 +48,7 @@ pub(super) fn conjugate_gradients(
     alpha: f64,
     roots: &Roots,
     stopping: Stopping,
-    apply: impl Fn(&[f64], &mut [f64], usize) -> Result<()>,
+    mut apply: impl FnMut(&[f64], &mut [f64], usize) -> Result<()>,
     precondition: impl Fn(&[f64], &mut [f64], usize) -> Result<()>,
     ctx: Context<'_>,
 ) -> Result<(Array2<f64>, Vec<f64>, Ending)> {

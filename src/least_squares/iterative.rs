@@ -77,7 +77,7 @@ pub fn solve(
         Err(Error::Stopped(StopReason::MaxTime)) => Preconditioner::none(alpha),
         other => other?,
     };
-    let product = Product { kernel, rows: rows.reborrow(), roots: &roots, alpha, ctx };
+    let mut product = Product { kernel, rows: rows.reborrow(), roots: &roots, alpha, ctx, evaluator: None };
     let (coefficients, intercepts, ending) = conjugate_gradients(
         problem,
         alpha,
@@ -97,15 +97,28 @@ struct Product<'a> {
     roots: &'a Roots,
     alpha: f64,
     ctx: Context<'a>,
+    /// The rows, packed at the first product.
+    evaluator: Option<Evaluator>,
 }
 
 impl Product<'_> {
-    fn apply(&self, p: &[f64], out: &mut [f64], q: usize) -> Result<()> {
+    fn apply(&mut self, p: &[f64], out: &mut [f64], q: usize) -> Result<()> {
         let (n, d) = (self.rows.rows(), self.rows.cols());
         let zeros = try_vec![0.0; q]?;
         let scaled = self.roots.scaled(p, q)?;
-        let evaluator =
-            Evaluator::new(&ExpansionView::new(self.kernel, self.rows, matrix((n, q), &scaled)?, &zeros)?)?;
+        let coefficients = matrix((n, q), &scaled)?;
+        let evaluator = match &mut self.evaluator {
+            Some(evaluator) => {
+                evaluator.set_coefficients(coefficients, &zeros)?;
+                evaluator
+            }
+            None => self.evaluator.insert(Evaluator::new(&ExpansionView::new(
+                self.kernel,
+                self.rows,
+                coefficients,
+                &zeros,
+            )?)?),
+        };
         let block = (WORK_PER_CHECK / (n * (d + 16))).clamp(96, 16384);
         for from in (0..n).step_by(block) {
             let to = n.min(from + block);

@@ -1,0 +1,388 @@
+//! Expansions made ready for prediction: F = K(X, Z) B + 1 b'.
+//!
+//! Outputs are computed in passes ([`Pass`]), the fastest first. A pass leaves NaN where it does not suffice, because a row
+//! is far from the vectors or outside a format, or because sums overflow; the next pass computes these rows again. Rows that
+//! are not finite after the last pass are an error.
+//!
+//! | kernel | rows | passes |
+//! |---|---|---|
+//! | linear, with at most as many weights as the vectors hold numbers | all | weights of the columns (`weights`) |
+//! | others | bytes, single precision | fast Gauss transform (`fast_gauss`), integers (`bytes`), single precision, double precision |
+//! | others | double precision | fast Gauss transform, double precision |
+//! | precomputed | all | columns of X |
+//!
+//! Coefficients that are large, as those of machines with C = 1e6 are, start in double precision if kernel values are at
+//! most 1: in single precision their sums would be off by a hundredth and more.
+//!
+//! Vectors are packed at the first pass that needs them, once for each precision. Other coefficients for the same vectors
+//! leave them packed ([`Evaluator::set_coefficients`]).
+//!
+//! Invariant: an output depends on its row alone, not on the other rows nor on the number of threads.
+
+use super::frame::Frame;
+
+use super::gram::indices;
+use super::pack::Panels;
+use super::product::{MAX_BLOCK_ROWS, PackedCoefficients, units};
+use super::weights::Weights;
+use super::{Kernel, Precision};
+use crate::context::Context;
+use crate::data::{OwnedRows, Rows};
+use crate::error::{Error, Result};
+use crate::expansion::ExpansionView;
+use crate::fast_gauss::FastGaussTransform;
+use crate::memory::{self, TryCollect, TryToVec, get_or_try_init, try_vec};
+use crate::simd::Real;
+use ndarray::{Array2, ArrayView2};
+use std::sync::OnceLock;
+
+/// Maximum rounding error of an output, from kernel values in single precision, up to which these are used.
+const MAX_SINGLE_ROUNDING: f64 = 1e-2;
+/// Context reported when the allocation of a model fails.
+const MODEL: &str = "a packed model";
+/// Kernel values times features of a thread between two checks of the monitor.
+const WORK_PER_CHECK: usize = 200_000_000;
+/// Minimum number of multiply-adds of a task: rows that cost little come in larger blocks.
+const MIN_TASK_WORK: usize = 1 << 18;
+
+/// One way to compute outputs.
+#[derive(Debug, Clone, Copy)]
+enum Pass {
+    /// Picks columns of precomputed rows.
+    Precomputed,
+    /// Multiplies rows by the weights of the columns.
+    Weights,
+    /// Sums Gaussians in few columns by polynomials.
+    FastGauss,
+    /// Computes kernel values exactly in integers, for vectors and rows of multiples of one unit.
+    Bytes,
+    /// Computes kernel values in single precision.
+    Single,
+    /// Computes kernel values in double precision.
+    Double,
+}
+
+/// Vectors packed for the passes that read kernel values.
+#[derive(Default)]
+struct PackedVectors {
+    /// `None` if the vectors are not multiples of one unit.
+    bytes: OnceLock<Option<Panels<f32>>>,
+    single: OnceLock<Panels<f32>>,
+    double: OnceLock<Panels<f64>>,
+}
+
+/// The part of an expansion that can be exchanged without packing its vectors again.
+struct Coefficients {
+    /// (m, q), row-major.
+    values: Vec<f64>,
+    intercepts: Vec<f64>,
+    /// Whether rounding of kernel values in single precision is too large.
+    needs_double: bool,
+    /// For the linear kernel; with the units of the outputs.
+    weights: OnceLock<Option<(Weights, Vec<f64>)>>,
+    /// For Gaussians in few columns.
+    fast_gauss: OnceLock<Option<FastGaussTransform>>,
+    single: OnceLock<PackedCoefficients<f32>>,
+    double: OnceLock<PackedCoefficients<f64>>,
+}
+
+impl Coefficients {
+    fn new(expansion: &ExpansionView<'_>) -> Result<Self> {
+        let q = expansion.intercepts.len();
+        let needs_double = expansion.kernel.constant_diagonal().is_some()
+            && (0..q).any(|j| {
+                let squares: f64 = expansion.flat().iter().skip(j).step_by(q).map(|c| c * c).sum();
+                0.5 * f64::from(f32::EPSILON) * squares.sqrt() > MAX_SINGLE_ROUNDING
+            });
+        Ok(Self {
+            values: memory::try_to_vec(MODEL, expansion.flat())?,
+            intercepts: expansion.intercepts.try_to_vec()?,
+            needs_double,
+            weights: OnceLock::new(),
+            fast_gauss: OnceLock::new(),
+            single: OnceLock::new(),
+            double: OnceLock::new(),
+        })
+    }
+
+    /// Computes the weights of the columns, in units of each output; `None` if they are not worth it.
+    fn collapse(&self, vectors: Rows<'_>, ctx: Context<'_>) -> Result<Option<(Weights, Vec<f64>)>> {
+        let q = self.intercepts.len();
+        let (units, mut scaled) = (units(&self.values, q), memory::try_to_vec(MODEL, &self.values)?);
+        for line in scaled.chunks_exact_mut(q) {
+            line.iter_mut().zip(&units).for_each(|(c, unit)| *c /= unit);
+        }
+        Ok(Weights::new(vectors, &scaled, q, ctx)?.map(|weights| (weights, units)))
+    }
+}
+
+/// An expansion made ready for prediction. Reusable and shareable.
+pub struct Evaluator {
+    kernel: Kernel,
+    vectors: OwnedRows,
+    packed: PackedVectors,
+    coefficients: Coefficients,
+}
+
+impl Evaluator {
+    /// Copies the expansion. Vectors are packed when the first rows are evaluated, whose precision they follow.
+    ///
+    /// # Errors
+    /// As [`ExpansionView::new`].
+    pub fn new(expansion: &ExpansionView<'_>) -> Result<Self> {
+        let ExpansionView { kernel, vectors, coefficients, intercepts } = *expansion;
+        let expansion = ExpansionView::new(kernel, vectors, coefficients, intercepts)?;
+        kernel.check_rows("vectors", vectors)?;
+        let all: Vec<usize> = (0..vectors.rows()).try_collect_vec()?;
+        Ok(Self {
+            kernel,
+            vectors: vectors.gather(&all)?,
+            packed: PackedVectors::default(),
+            coefficients: Coefficients::new(&expansion)?,
+        })
+    }
+
+    /// Replaces coefficients (m, q) and intercepts (q,), and keeps the packed vectors.
+    ///
+    /// # Errors
+    /// As [`ExpansionView::new`]; the expansion is unchanged then.
+    pub fn set_coefficients(&mut self, coefficients: ArrayView2<'_, f64>, intercepts: &[f64]) -> Result<()> {
+        let view = ExpansionView::new(self.kernel, self.vectors.view(), coefficients, intercepts)?;
+        self.coefficients = Coefficients::new(&view)?;
+        Ok(())
+    }
+
+    /// Number of outputs q.
+    pub fn outputs(&self) -> usize {
+        self.coefficients.intercepts.len()
+    }
+
+    /// Number of vectors m, the kernel values of one row.
+    pub fn len(&self) -> usize {
+        self.vectors.view().rows()
+    }
+
+    /// Returns whether there are no vectors.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Computes F, (n, q): in single precision for rows of bytes or single precision, unless coefficients are large; else
+    /// in double precision.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] where the rows have another number of columns than the vectors (or, for a precomputed
+    /// kernel, fewer than the largest index), [`Error::Param`] for rows outside the kernel's domain, [`Error::Stopped`].
+    pub fn evaluate(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
+        let in_double = x.is_f64() || self.coefficients.needs_double;
+        self.evaluate_in(x, if in_double { Precision::Double } else { Precision::Single }, ctx)
+    }
+
+    /// Computes F in double precision whatever the rows hold.
+    ///
+    /// # Errors
+    /// As [`Evaluator::evaluate`].
+    pub fn evaluate_double(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
+        self.evaluate_in(x, Precision::Double, ctx)
+    }
+
+    fn evaluate_in(&self, x: Rows<'_>, precision: Precision, ctx: Context<'_>) -> Result<Array2<f64>> {
+        let (n, q) = (x.rows(), self.outputs());
+        let mut out = memory::try_with_capacity("the outputs", n.saturating_mul(q))?;
+        (0..n).for_each(|_| out.extend_from_slice(&self.coefficients.intercepts));
+        if !self.is_empty() && n > 0 {
+            let mut left = None;
+            for &pass in self.passes(x, precision, ctx)? {
+                if self.run(pass, x, left.as_deref(), &mut out, ctx)? {
+                    left = non_finite_rows(&out, q)?;
+                    if left.is_none() {
+                        break;
+                    }
+                }
+            }
+            if let Some(rows) = left {
+                return Err(self.non_finite(x, rows[0]));
+            }
+        }
+        Ok(Array2::from_shape_vec((n, q), out).expect("a line of outputs a row"))
+    }
+
+    /// Returns the passes for rows, in their order.
+    fn passes(&self, x: Rows<'_>, precision: Precision, ctx: Context<'_>) -> Result<&'static [Pass]> {
+        const SINGLE: [Pass; 4] = [Pass::FastGauss, Pass::Bytes, Pass::Single, Pass::Double];
+        const DOUBLE: [Pass; 2] = [Pass::FastGauss, Pass::Double];
+        if self.kernel == Kernel::Precomputed {
+            return Ok(&[Pass::Precomputed]);
+        }
+        Error::check_len("columns of X", self.vectors.view().cols(), x.cols())?;
+        self.kernel.check_rows("X", x)?;
+        if self.weights(ctx)?.is_some() {
+            return Ok(&[Pass::Weights]);
+        }
+        Ok(if precision == Precision::Single { &SINGLE } else { &DOUBLE })
+    }
+
+    /// Runs a pass for some rows, or all; false if it does not apply to this expansion.
+    fn run(
+        &self,
+        pass: Pass,
+        x: Rows<'_>,
+        rows: Option<&[usize]>,
+        out: &mut [f64],
+        ctx: Context<'_>,
+    ) -> Result<bool> {
+        let (vectors, coefficients, packed) = (self.vectors.view(), &self.coefficients, &self.packed);
+        let work = self.len().saturating_mul(x.cols().max(8));
+        match pass {
+            Pass::Precomputed => self.add_columns(x, out)?,
+            Pass::Weights => {
+                let Some((weights, units)) = self.weights(ctx)? else { return Ok(false) };
+                let work = self.outputs().saturating_mul(x.cols().max(8));
+                self.for_rows(x.rows(), rows, work, out, ctx, |list, out| weights.add(x, list, units, out))?;
+            }
+            Pass::FastGauss => {
+                let make = || FastGaussTransform::new(&self.kernel, vectors, &coefficients.values, ctx);
+                let Some(sums) = get_or_try_init(&coefficients.fast_gauss, make)? else { return Ok(false) };
+                self.for_rows(x.rows(), rows, sums.work(), out, ctx, |list, out| sums.add(x, list, out))?;
+            }
+            Pass::Bytes => {
+                let make = || {
+                    let frame = self.frame()?.with_bytes(vectors, ctx);
+                    frame.unit().map(|_| self.pack(frame, ctx)).transpose()
+                };
+                let Some(panels) = get_or_try_init(&packed.bytes, make)? else { return Ok(false) };
+                let products = self.packed_coefficients(&coefficients.single)?;
+                self.for_rows(x.rows(), rows, work, out, ctx, |list, out| {
+                    products.add_product(panels, x, list, out)
+                })?;
+            }
+            Pass::Single => {
+                let panels = get_or_try_init(&packed.single, || self.pack(self.frame()?, ctx))?;
+                if !panels.is_single() {
+                    return Ok(false);
+                }
+                let products = self.packed_coefficients(&coefficients.single)?;
+                self.for_rows(x.rows(), rows, work, out, ctx, |list, out| {
+                    products.add_product(panels, x, list, out)
+                })?;
+            }
+            Pass::Double => {
+                let panels = get_or_try_init(&packed.double, || self.pack(self.frame()?, ctx))?;
+                let products = self.packed_coefficients(&coefficients.double)?;
+                self.for_rows(x.rows(), rows, work, out, ctx, |list, out| {
+                    products.add_product(panels, x, list, out)
+                })?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns the weights of the columns; `None` for other kernels than the linear one, and if they are not worth it.
+    fn weights(&self, ctx: Context<'_>) -> Result<Option<&(Weights, Vec<f64>)>> {
+        if self.kernel != Kernel::Linear {
+            return Ok(None);
+        }
+        let make = || self.coefficients.collapse(self.vectors.view(), ctx);
+        Ok(get_or_try_init(&self.coefficients.weights, make)?.as_ref())
+    }
+
+    fn packed_coefficients<'a, T: Real>(
+        &self,
+        packed: &'a OnceLock<PackedCoefficients<T>>,
+    ) -> Result<&'a PackedCoefficients<T>> {
+        get_or_try_init(packed, || PackedCoefficients::new(&self.coefficients.values, self.outputs()))
+    }
+
+    fn frame(&self) -> Result<Frame> {
+        Frame::of(&self.kernel, self.vectors.view())
+    }
+
+    fn pack<T: Real>(&self, frame: Frame, ctx: Context<'_>) -> Result<Panels<T>> {
+        let all: Vec<usize> = (0..self.len()).try_collect_vec()?;
+        Panels::pack(self.vectors.view(), &all, &frame.into(), ctx)
+    }
+
+    /// Adds the columns of precomputed rows times the coefficients.
+    fn add_columns(&self, x: Rows<'_>, out: &mut [f64]) -> Result<()> {
+        let q = self.outputs();
+        let indices = indices(self.vectors.view(), x.cols())?;
+        let mut values = try_vec![0.0; x.cols()]?;
+        for (i, out) in out.chunks_exact_mut(q).enumerate() {
+            values.fill(0.0);
+            x.for_each_in_row(i, |k, v| values[k] = v);
+            for (&index, coefficients) in indices.iter().zip(self.coefficients.values.chunks_exact(q)) {
+                for (out, c) in out.iter_mut().zip(coefficients) {
+                    *out += c * values[index];
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `add(rows, their outputs)` for blocks of some of the `n` rows, or of all; a row costs `work` multiply-adds.
+    /// The outputs of some rows start from the intercepts again.
+    fn for_rows(
+        &self,
+        n: usize,
+        rows: Option<&[usize]>,
+        work: usize,
+        out: &mut [f64],
+        ctx: Context<'_>,
+        add: impl Fn(&[usize], &mut [f64]) -> Result<()> + Sync + Send,
+    ) -> Result<()> {
+        let (q, intercepts) = (self.outputs(), &self.coefficients.intercepts);
+        let Some(rows) = rows else {
+            return for_blocks(n, q, work, out, ctx, |range, out| add(&range.try_collect_vec()?, out));
+        };
+        let mut values = memory::try_with_capacity("the outputs", rows.len() * q)?;
+        rows.iter().for_each(|_| values.extend_from_slice(intercepts));
+        for_blocks(rows.len(), q, work, &mut values, ctx, |range, out| add(&rows[range], out))?;
+        for (&row, values) in rows.iter().zip(values.chunks_exact(q)) {
+            out[row * q..(row + 1) * q].copy_from_slice(values);
+        }
+        Ok(())
+    }
+
+    /// Returns the error of a row whose outputs leave double precision.
+    fn non_finite(&self, x: Rows<'_>, row: usize) -> Error {
+        let rule = "such that kernel values times coefficients stay within double precision: scale the rows";
+        let reach = self.frame().and_then(|frame| frame.reach(x).check("X", Precision::Double));
+        reach.err().unwrap_or_else(|| Error::param("X", format!("row {row}"), rule))
+    }
+}
+
+/// Returns the rows whose outputs (n, q) are not all finite; `None` if there are none.
+fn non_finite_rows(out: &[f64], q: usize) -> Result<Option<Vec<usize>>> {
+    if out.iter().all(|f| f.is_finite()) {
+        return Ok(None);
+    }
+    let lines = out.chunks_exact(q).enumerate();
+    let rows = lines.filter(|(_, line)| line.iter().any(|f| !f.is_finite())).map(|(i, _)| i);
+    rows.try_collect_vec().map(Some)
+}
+
+/// Calls `add(positions, their outputs)` for blocks of `n` positions with `q` outputs each, which cost `work` multiply-adds.
+fn for_blocks(
+    n: usize,
+    q: usize,
+    work: usize,
+    out: &mut [f64],
+    ctx: Context<'_>,
+    add: impl Fn(std::ops::Range<usize>, &mut [f64]) -> Result<()> + Sync + Send,
+) -> Result<()> {
+    // Equal tasks, at most a block each, so that the last one does not keep the others waiting.
+    let block = MAX_BLOCK_ROWS.max(MIN_TASK_WORK / work.max(1));
+    let tasks = n.div_ceil(block).next_multiple_of(ctx.threads()).min(n);
+    let rows_per_task = n.div_ceil(tasks);
+    // Tasks between two checks of the monitor, some for each thread.
+    let work = rows_per_task.saturating_mul(work);
+    let turn = (WORK_PER_CHECK / work.max(1)).max(1).saturating_mul(4 * ctx.threads());
+    for (round, out) in out.chunks_mut((turn.saturating_mul(rows_per_task * q)).max(1)).enumerate() {
+        ctx.check("outputs", round * turn * rows_per_task, n)?;
+        ctx.try_for_each_chunk(out, rows_per_task * q, |task, out| {
+            let first = (round * turn + task) * rows_per_task;
+            add(first..first + out.len() / q, out)
+        })?;
+    }
+    Ok(())
+}
