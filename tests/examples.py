@@ -46,10 +46,12 @@ from svmarrow.least_squares import (
     LowRankRLSClassifier,
     LowRankRLSRegressor,
 )
+from svmarrow.model_selection import QuantileSVRCV
 from svmarrow.models import ExpansionDetector, ExpansionRegressor
 from svmarrow.multiclass import Code
 from svmarrow.online import KernelPerceptron
 from svmarrow.reduced_set import GradientSettings, SelectionSettings
+from svmarrow.svm import QuantileSVR
 
 # --- rows of many kinds ---
 
@@ -103,6 +105,8 @@ EXAMPLES = {
     "NuSVC": (lambda: NuSVC(nu=0.2).fit(TWO, SIDES), TWO),
     "SVR": (lambda: SVR().fit(FRAME, NUMBERS, WEIGHTS), FRAME),
     "NuSVR": (lambda: NuSVR(nu=np.float64(0.3), C=2).fit(SPARSE, NUMBERS), SPARSE),
+    "QuantileSVR": (lambda: QuantileSVR([0.1, 0.9], C=2).fit(FRAME, NUMBERS, WEIGHTS), FRAME),
+    "QuantileSVRCV": (lambda: QuantileSVRCV(0.9, Cs=2, gammas=2, cv=3).fit(SPARSE, NUMBERS), SPARSE),
     "OneClassSVM": (lambda: OneClassSVM(nu=0.2).fit(IRIS), IRIS),
     "SVCCV": (lambda: SVCCV(Cs=3, gammas=[0.1, 1.0]).fit(FRAME, WORDS, WEIGHTS), FRAME),
     "SVCCV racing": (

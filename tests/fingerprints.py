@@ -127,6 +127,7 @@ LARGE = {
     "NuSVC": _of("NuSVC", SINGLE, nu=0.2),
     "SVR": _of("SVR", y=TARGETS[:, 0]),
     "NuSVR": _of("NuSVR", SPARSE, TARGETS[:, 0]),
+    "QuantileSVR": _of("QuantileSVR", y=TARGETS[:, 0], quantile=[0.1, 0.5, 0.9]),
     "OneClassSVM": _of("OneClassSVM", nu=0.2),
     "LowRankSVC": _of("LowRankSVC", n_vectors=150, random_state=0),
     "LowRankSVC kmeans": _of("LowRankSVC", SINGLE, n_vectors=60, selection="kmeans", random_state=0),

@@ -39,7 +39,9 @@ from svmarrow.least_squares import (
     LowRankRLSClassifier,
     LowRankRLSRegressor,
 )
+from svmarrow.model_selection import QuantileSVRCV
 from svmarrow.online import KernelPerceptron
+from svmarrow.svm import QuantileSVR
 
 # The checks compare a weighted fit with a fit on repeated rows to seven digits. Estimators with TIGHT pass;
 # defaults cannot, and single-precision kernel rows give six. tests/contract/test_weights.py has them all.
@@ -84,9 +86,11 @@ CONTRACT = [
     (NuSVC(), _WEIGHTS | _NU),
     (SVR(), _WEIGHTS),
     (NuSVR(), _WEIGHTS),
+    (QuantileSVR(), _WEIGHTS),
     (OneClassSVM(), _WEIGHTS),
     (SVCCV(Cs=3, gammas=3, cv=2), _SEARCH),
     (SVRCV(Cs=3, gammas=3, cv=2), _SEARCH),
+    (QuantileSVRCV(Cs=3, gammas=3, cv=2), _SEARCH),
     (LowRankSVC(10), _DRAWN),
     (LowRankSVC(10, multi_class="ovr", class_weight="balanced"), _DRAWN),
     (RLSClassifier(), {}),

@@ -211,6 +211,7 @@ KERNEL_LEARNERS: dict[str, dict[str, Any]] = {
     "NuSVC": _PAIR | {"nu": 0.2},
     "SVR": _PAIR,
     "NuSVR": _PAIR,
+    "QuantileSVR": _PAIR | {"quantile": (0.1, 0.9)},
     "OneClassSVM": _PAIR,
     "LowRankSVC": {"n_vectors": 12, "random_state": 0, "max_iter": 2_000},
     "RLSClassifier": {},
@@ -229,7 +230,7 @@ KERNEL_LEARNERS: dict[str, dict[str, Any]] = {
 }
 #: Searches, which have gammas of their own.
 SEARCHES: dict[str, dict[str, Any]] = {
-    name: {"Cs": 2, "gammas": 2, "cv": 2, "max_iter": 20_000} for name in ("SVCCV", "SVRCV")
+    name: {"Cs": 2, "gammas": 2, "cv": 2, "max_iter": 20_000} for name in ("SVCCV", "SVRCV", "QuantileSVRCV")
 }
 #: Forms of them that have code of their own.
 VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -280,6 +281,7 @@ OWN_PARAMETERS: dict[str, tuple[dict[str, Any], ...]] = {
     "NuSVC": ({"nu": 1e-300}, {"nu": 1e-12}, {"nu": 0.999}),
     "SVR": tuple({"C": C, "epsilon": e} for C in _SIZES for e in (0.0, 1e-300, 1e300)),
     "NuSVR": tuple({"C": C, "nu": nu} for C in _SIZES for nu in (1e-300, 0.5, 1.0)),
+    "QuantileSVR": tuple({"C": C, "quantile": q} for C in _SIZES for q in (1e-300, 0.5, 1.0 - 1e-12)),
     "OneClassSVM": ({"nu": 1e-300}, {"nu": 1e-12}, {"nu": 1.0}),
     "LowRankSVC": tuple({"C": C} for C in _SIZES),
     "RLSClassifier": tuple({"alpha": a, "fit_intercept": b} for a in _SIZES for b in (False, True)),
@@ -425,6 +427,7 @@ def cases() -> Iterator[Case]:
 
 _PURSUIT = ("KMPClassifier", "KMPRegressor")
 _WEIGHTED = {
-    *("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "LowRankSVC", "RLSClassifier", "RLSRegressor"),
+    *("SVC", "NuSVC", "SVR", "NuSVR", "QuantileSVR", "OneClassSVM", "LowRankSVC"),
+    *("RLSClassifier", "RLSRegressor"),
     *("LowRankRLSClassifier", "LowRankRLSRegressor", "LinearRLSClassifier", "LinearRLSRegressor", *_PURSUIT),
 }

@@ -115,7 +115,7 @@ def outcome(case: Case) -> tuple[str, str]:
 
 def _public(name: str) -> Any:
     """Return a class by its bare name, from the module that is its home."""
-    homes = (svmarrow, svmarrow.least_squares, svmarrow.online)
+    homes = (svmarrow, svmarrow.least_squares, svmarrow.svm, svmarrow.model_selection, svmarrow.online)
     return next(getattr(home, name) for home in homes if hasattr(home, name))
 
 

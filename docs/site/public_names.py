@@ -48,7 +48,8 @@ SECTIONS = (
         "Support vector machines",
         "Classes, numbers and outliers, by the exact solver or with few points.",
         "first-model",
-        _names("svmarrow", "SVC NuSVC SVR NuSVR OneClassSVM LowRankSVC"),
+        _names("svmarrow", "SVC NuSVC SVR NuSVR OneClassSVM LowRankSVC")
+        + _names("svmarrow.svm", "QuantileSVR"),
     ),
     Section(
         "What a fit vouches for",
@@ -60,7 +61,8 @@ SECTIONS = (
         "C and gamma by cross-validation",
         "A grid over folds as one job.",
         "tuning",
-        _names("svmarrow", "SVCCV SVRCV") + _names("svmarrow.model_selection", "GridScoresDisplay"),
+        _names("svmarrow", "SVCCV SVRCV")
+        + _names("svmarrow.model_selection", "QuantileSVRCV GridScoresDisplay"),
     ),
     Section(
         "Least squares",
@@ -126,9 +128,13 @@ SECTIONS = (
     ),
     Section(
         "Explanations",
-        "What each feature adds to a prediction.",
+        "What each feature adds to a prediction, and which labels look wrong.",
         "explaining",
-        _names("svmarrow.inspection", "shapley_values ShapleyValues ShapleyDisplay DecisionVectorsDisplay"),
+        _names(
+            "svmarrow.inspection",
+            "shapley_values ShapleyValues ShapleyDisplay suspicious_rows SuspiciousRows "
+            "DecisionVectorsDisplay",
+        ),
     ),
     Section(
         "Files",

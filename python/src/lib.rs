@@ -93,5 +93,5 @@ mod _core {
     #[pymodule_export]
     use crate::single::Single;
     #[pymodule_export]
-    use crate::svm::{estimate_svm_memory, fit_one_class_svm, fit_svc, fit_svr};
+    use crate::svm::{estimate_svm_memory, fit_one_class_svm, fit_quantile_svr, fit_svc, fit_svr};
 }

@@ -12,8 +12,8 @@ use svmarrow::kernels::KernelFunction;
 use svmarrow::multiclass::CodeMatrix;
 use svmarrow::svm::{
     Certificate, Classification, ClassifierLoss, Coding, Effort, LeaveOneOut, MachineModel, OneClass,
-    Regression, RegressionLoss, Start, SvmParams, Tuning, estimate_memory, fit_classifier, fit_one_class,
-    fit_regression,
+    QuantileRegression, Regression, RegressionLoss, Start, SvmParams, Tuning, estimate_memory,
+    fit_classifier, fit_one_class, fit_quantiles, fit_regression,
 };
 
 use crate::array::{RowsArg, indices, matrix_view, vector};
@@ -102,7 +102,8 @@ impl GivenClassification<'_> {
     }
 }
 
-/// What a regression is fitted to: by epsilon-SVR, or nu-SVR where `nu` is given. `upper` is the C of each row.
+/// What a regression is fitted to: by epsilon-SVR, by nu-SVR where `nu` is given, or by the loss of a `quantile`. `upper` is
+/// the C of each row.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct RegressionArg<'py> {
@@ -110,12 +111,17 @@ pub(crate) struct RegressionArg<'py> {
     upper: PyReadonlyArray1<'py, f64>,
     epsilon: f64,
     nu: Option<f64>,
+    quantile: Option<f64>,
 }
 
 impl RegressionArg<'_> {
     /// As the core takes it, from nothing.
     pub(crate) fn read(&self) -> PyResult<Regression<'_>> {
-        let loss = self.nu.map_or(RegressionLoss::Epsilon(self.epsilon), RegressionLoss::Nu);
+        let loss = match (self.nu, self.quantile) {
+            (Some(nu), _) => RegressionLoss::Nu(nu),
+            (None, Some(q)) => RegressionLoss::Quantile(q),
+            (None, None) => RegressionLoss::Epsilon(self.epsilon),
+        };
         Ok(Regression { targets: vector(&self.targets)?, upper: vector(&self.upper)?, loss, start: None })
     }
 }
@@ -263,6 +269,32 @@ pub(crate) fn fit_svr<'py>(
         fit_regression(kernel, rows, &task, params, ctx)
     })?;
     machine_model(py, model, interrupted)
+}
+
+/// Trains a quantile regression, a machine for each quantile; `upper` is the C of each row.
+///
+/// Returns a dict as [`fit_svc`] does, without what is about classes.
+#[pyfunction]
+#[pyo3(signature = (x, kernel, targets, upper, quantiles, solver))]
+pub(crate) fn fit_quantile_svr<'py>(
+    py: Python<'py>,
+    x: RowsArg<'py>,
+    kernel: FunctionArg,
+    targets: PyReadonlyArray1<'py, f64>,
+    upper: PyReadonlyArray1<'py, f64>,
+    quantiles: Vec<f64>,
+    solver: SolverArg<'py>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (rows, targets, upper) = (x.view()?, vector(&targets)?, vector(&upper)?);
+    let cost = kernel.cost(&rows);
+    let (model, interrupted) = solver.fit(py, &kernel, cost, |kernel, start, params, ctx| {
+        let start = start.map(Start::reborrow);
+        let task = QuantileRegression { targets, upper, quantiles: &quantiles, start };
+        fit_quantiles(kernel, rows, &task, params, ctx)
+    })?;
+    let result = fields!(py, model, support, coefficients, intercepts, certificates, effort);
+    result.set_item("interrupted", interrupted)?;
+    Ok(result)
 }
 
 /// Trains a one-class machine; `weights` are the rows' weights.

@@ -29,6 +29,7 @@ __all__ = [
     "estimate_svm_memory",
     "expansion_moments",
     "fit_one_class_svm",
+    "fit_quantile_svr",
     "fit_svc",
     "fit_svr",
     "gradient_vectors",
@@ -97,6 +98,14 @@ class _MachineFit(TypedDict):
     coefficients: _Floats
     intercepts: _Floats
     rho: float
+    certificates: list[dict[str, Any]]
+    effort: dict[str, Any]
+    interrupted: bool
+
+class _QuantileFit(TypedDict):
+    support: _Indices
+    coefficients: _Floats
+    intercepts: _Floats
     certificates: list[dict[str, Any]]
     effort: dict[str, Any]
     interrupted: bool
@@ -209,6 +218,7 @@ class _Regression(TypedDict):
     upper: _Floats
     epsilon: float
     nu: float | None
+    quantile: float | None
 
 class _Grid(TypedDict):
     kernels: list[_FitKernel]
@@ -233,6 +243,14 @@ def search_svm(
 ) -> str | None: ...
 def fit_svc(x: _Rows, kernel: _FitKernel, task: _Classification, solver: _Solver) -> _Fit: ...
 def fit_svr(x: _Rows, kernel: _FitKernel, task: _Regression, solver: _Solver) -> _MachineFit: ...
+def fit_quantile_svr(
+    x: _Rows,
+    kernel: _FitKernel,
+    targets: _Floats,
+    upper: _Floats,
+    quantiles: list[float],
+    solver: _Solver,
+) -> _QuantileFit: ...
 def fit_one_class_svm(
     x: _Rows, kernel: _FitKernel, weights: _Floats, nu: float, solver: _Solver
 ) -> _MachineFit: ...

@@ -6,14 +6,11 @@
 //! for each class, so that k(x, own class) is computed once for all machines of x's class (thesis 4.5).
 
 use super::certificate::Certificate;
-use super::columns::{Columns, Effort};
-use super::decomposition::solve;
+use super::columns::Effort;
+use super::fit::{Layout, Solved, fit_machines};
 use super::leave_one_out::{LeaveOneOut, leave_one_out};
-use super::machine::Machine;
 use super::params::SvmParams;
-use super::precision::KernelValue;
 use super::problem::DualProblem;
-use super::scale;
 use super::start::Start;
 use super::training::{Training, check_nu};
 use crate::context::Context;
@@ -128,56 +125,17 @@ pub fn fit_classifier<'a>(
     let sums = if task.fit_intercept { Sums::Zero } else { Sums::Any };
     let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, ctx, sums };
     let values = training.check(upper)?;
-    let (n, counts) = (rows.rows(), check_task(rows.rows(), task)?);
+    let counts = check_task(rows.rows(), task)?;
     let code = coding.matrix(classes)?;
     let segments = Segments::of(&code)?;
     let order = by_class(labels, &counts, &segments)?;
-    let sizes: Vec<usize> =
-        segments.classes.iter().map(|of| of.iter().map(|&class| counts[class]).sum()).try_collect_vec()?;
-    let size_of = |machine: &Vec<usize>| machine.iter().map(|&s| sizes[s]).sum::<usize>();
-    let machine_size = segments.of_machine.iter().map(size_of).max().unwrap_or(n);
-    let mut columns = Columns::<f32>::new(&training, values, order, &sizes, machine_size)?;
-
-    let q = code.columns();
-    let mut machines = try_with_capacity("the machines", q)?;
-    for (j, segments) in segments.of_machine.iter().enumerate() {
-        let positions = || segments.iter().flat_map(|&s| columns.segments[s].positions.clone());
-        let rows: Vec<usize> = positions().map(|position| columns.order[position]).try_collect_vec()?;
-        let diagonal = positions().map(|position| columns.diagonal[position]).try_collect_vec()?;
+    let sizes = segments.classes.iter().map(|of| of.iter().map(|&class| counts[class]).sum());
+    let layout = Layout { order, sizes: sizes.try_collect_vec()?, of_machine: segments.of_machine };
+    let solved = fit_machines(&training, values, layout, task.start, |j, rows, diagonal| {
         let upper: Vec<f64> = rows.iter().map(|&row| upper[row]).try_collect_vec()?;
-        let mut problem = problem(task, &code, j, (&rows, &upper), diagonal)?;
-        let mut exact = false;
-        if let Some(start) = task.start {
-            let products = start.products_of_machine(n, j, q, &rows, &columns)?;
-            exact = problem.start_from(&start.of_machine(n, j, q, &rows)?, products.as_deref());
-        }
-        machines.push(Machine::new(problem, exact, segments, &columns, &training)?);
-    }
-    let mut in_double = try_vec![false; machines.len()]?;
-    if task.start.is_some() {
-        for (machine, in_double) in machines.iter().zip(&mut in_double) {
-            *in_double = machine.begins_in_double(&columns, &training)?;
-        }
-    }
-    // What hides the optimum of one machine is not far from hiding that of the others.
-    if in_double.contains(&true) {
-        in_double.fill(true);
-    } else {
-        scale::start(&mut machines, &columns, &training)?;
-        solve(&mut machines, &mut columns, &training)?;
-        in_double =
-            machines.iter().map(|machine| machine.needs_double(params.tolerance)).try_collect_vec()?;
-        if !in_double.contains(&true) {
-            return collect(&machines, &columns, Effort::default(), &training, task);
-        }
-    }
-    let effort = columns.effort();
-    let mut columns = columns.in_double(&training, &sizes, machine_size)?;
-    for (machine, _) in machines.iter_mut().zip(&in_double).filter(|(_, in_double)| **in_double) {
-        machine.go_on_with(&columns, &training)?;
-    }
-    solve(&mut machines, &mut columns, &training)?;
-    collect(&machines, &columns, effort, &training, task)
+        problem(task, &code, j, (rows, &upper), diagonal)
+    })?;
+    collect(&solved, &training, task)
 }
 
 /// The problem of machine j over some rows with their upper bounds, and their K_ii.
@@ -265,14 +223,9 @@ pub(super) fn by_class(labels: &[usize], counts: &[usize], segments: &Segments) 
     Ok(order)
 }
 
-fn collect<K: KernelValue>(
-    machines: &[Machine<'_>],
-    columns: &Columns<'_, K>,
-    before: Effort,
-    training: &Training<'_>,
-    task: &Classification<'_>,
-) -> Result<SvcModel> {
-    let (q, order) = (machines.len(), &columns.order);
+fn collect(solved: &Solved<'_>, training: &Training<'_>, task: &Classification<'_>) -> Result<SvcModel> {
+    let Solved { machines, order, effort, .. } = solved;
+    let q = machines.len();
     let mut is_used = try_vec![false; order.len()]?;
     for machine in machines {
         for (first, positions) in machine.parts() {
@@ -314,7 +267,8 @@ fn collect<K: KernelValue>(
         certificates.push(certificate);
     }
     let support: Vec<usize> = used.into_iter().map(|position| order[position]).try_collect_vec()?;
-    for (b, excess) in intercepts.iter_mut().zip(columns.excess(&support, coefficients.view())?) {
+    for (b, excess) in intercepts.iter_mut().zip(solved.intercept_correction(&support, coefficients.view())?)
+    {
         *b -= excess;
     }
     Ok(SvcModel {
@@ -324,6 +278,6 @@ fn collect<K: KernelValue>(
         intercepts,
         certificates,
         leave_one_out: estimates,
-        effort: before.and(columns.effort()),
+        effort: *effort,
     })
 }

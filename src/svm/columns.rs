@@ -177,6 +177,12 @@ impl<'a, K: KernelValue> Columns<'a, K> {
         self.segments[0].source.excess(rows, flat, coefficients.ncols())
     }
 
+    /// Training rows by position, and the rows of kernel values of the first segment.
+    pub(super) fn into_source(self) -> (Vec<usize>, KernelRows<'a>) {
+        let source = self.segments.into_iter().next().expect("there is a segment").source;
+        (self.order, source)
+    }
+
     /// Features that a kernel value touches.
     pub(super) fn depth(&self) -> usize {
         self.depth

@@ -35,7 +35,9 @@
 //! | `matrix` | all kernel values of the rows, once, for many fits |
 //! | `search` | a grid of C and kernels over folds as one job |
 //! | `features` | features of a kernel that is projected on a few points |
+//! | `fit` | the machines of a task, solved in the precision that they need |
 //! | `classifier` | the machines of a code on shared kernel rows |
+//! | `quantile` | the machines of several quantiles on shared kernel rows |
 //! | `single` | the members of the family that are one machine of one output: regression, one-class |
 //!
 //! [`Svc`](crate::Svc), [`Svr`](crate::Svr) and [`OneClassSvm`](crate::OneClassSvm) are the short way. With options that they do not have:
@@ -64,6 +66,7 @@ mod classifier;
 mod columns;
 mod decomposition;
 mod features;
+mod fit;
 mod intercept;
 mod leave_one_out;
 mod machine;
@@ -74,6 +77,7 @@ mod newton;
 mod params;
 mod precision;
 mod problem;
+mod quantile;
 mod rounding;
 mod scale;
 mod search;
@@ -94,6 +98,7 @@ pub use features::Features;
 pub use leave_one_out::LeaveOneOut;
 pub use memory::{MemoryEstimate, estimate_memory};
 pub use params::{SvmParams, Tuning};
+pub use quantile::{QuantileModel, QuantileRegression, fit_quantiles};
 pub use search::{Fold, Grid, Point, ResultCallback, SearchTask, search};
 pub use single::{MachineModel, OneClass, Regression, RegressionLoss, fit_one_class, fit_regression};
 pub use start::Start;

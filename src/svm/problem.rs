@@ -11,6 +11,7 @@
 //! | nu-SVC | rows | 0 | y w | 0 | 0 | each class, sums +- nu W / 2 |
 //! | one-class | rows | 0 | [0, w] | 0 | 0 | all, sum nu W |
 //! | epsilon-SVR | rows | -y | [-C, C] | 0 | epsilon | all |
+//! | quantile q | rows | -y | [-(1 - q) C, q C] | 0 | 0 | all |
 //! | nu-SVR | rows twice | -y | [0, C] and [-C, 0] | 0 | 0 | each half, sums +- nu C n / 2 |
 //!
 //! The kink e |b| makes alpha - alpha* of epsilon-SVR one variable instead of two. A machine without intercept has no
@@ -160,6 +161,16 @@ impl DualProblem {
         )?;
         problem.kink = epsilon;
         Ok(problem)
+    }
+
+    /// Quantile regression: 1/2 ||w||^2 + sum C_i (q max(0, y_i - f(x_i)) + (1 - q) max(0, f(x_i) - y_i)).
+    pub(super) fn quantile(targets: &[f64], c: &[f64], q: f64, diagonal: Vec<f64>) -> Result<Self> {
+        Self::new(
+            targets.iter().map(|y| -y).try_collect_vec()?,
+            c.iter().map(|c| -(1.0 - q) * c).try_collect_vec()?,
+            c.iter().map(|c| q * c).try_collect_vec()?,
+            diagonal,
+        )
     }
 
     /// nu-SVR, from a feasible point: variables are the rows twice, alpha and then -alpha*, as in `diagonal`.

@@ -3,20 +3,18 @@
 //! `problem` for the duals.
 
 use super::certificate::Certificate;
-use super::columns::{Columns, Effort};
-use super::decomposition::solve;
-use super::machine::Machine;
+use super::columns::Effort;
+use super::fit::{Layout, fit_machines};
 use super::params::SvmParams;
-use super::precision::{KernelValue, Values};
+use super::precision::Values;
 use super::problem::DualProblem;
-use super::scale;
 use super::start::Start;
 use super::training::{Training, check_nu};
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{KernelFunction, Sums};
-use crate::memory::{TryCollect, TryToVec, try_matrix, try_vec};
+use crate::memory::{TryCollect, try_matrix, try_vec};
 use ndarray::Array2;
 
 /// A fitted machine of one output as indices into its training rows.
@@ -43,55 +41,20 @@ fn fit_single(
     values: Values,
     order: Vec<usize>,
     start: Option<Start<'_>>,
-    build: impl FnOnce(Vec<f64>) -> Result<DualProblem>,
+    build: impl Fn(Vec<f64>) -> Result<DualProblem>,
 ) -> Result<MachineModel> {
-    let n = order.len();
-    let mut columns = Columns::<f32>::new(training, values, order, &[n], n)?;
-    let mut problem = build(columns.diagonal.try_to_vec()?)?;
-    let mut exact = false;
-    if let Some(start) = start {
-        let (rows, order) = (training.rows.rows(), &columns.order);
-        let products = start.products_of_machine(rows, 0, 1, order, &columns)?;
-        exact = problem.start_from(&start.of_machine(rows, 0, 1, order)?, products.as_deref());
-    }
-    let mut machines = [Machine::new(problem, exact, &[0], &columns, training)?];
-    if !(start.is_some() && machines[0].begins_in_double(&columns, training)?) {
-        scale::start(&mut machines, &columns, training)?;
-        solve(&mut machines, &mut columns, training)?;
-        if !machines[0].needs_double(training.params.tolerance) {
-            return outcome(&machines[0], &columns, Effort::default(), training);
-        }
-    }
-    let effort = columns.effort();
-    let mut columns = columns.in_double(training, &[n], n)?;
-    machines[0].go_on_with(&columns, training)?;
-    solve(&mut machines, &mut columns, training)?;
-    outcome(&machines[0], &columns, effort, training)
-}
-
-/// The model of a solved machine; `before` is what was spent before these columns.
-fn outcome<K: KernelValue>(
-    machine: &Machine<'_>,
-    columns: &Columns<'_, K>,
-    before: Effort,
-    training: &Training<'_>,
-) -> Result<MachineModel> {
+    let layout = Layout::one_segment(order, 1)?;
+    let solved = fit_machines(training, values, layout, start, |_, _, diagonal| build(diagonal))?;
+    let machine = &solved.machines[0];
     let (intercept, rho, certificate) = machine.outcome()?;
     let mut beta = try_vec![0.0; training.rows.rows()]?;
-    for (&row, b) in columns.order.iter().zip(&machine.problem().beta) {
+    for (&row, b) in solved.order.iter().zip(&machine.problem().beta) {
         beta[row] += b;
     }
     let support: Vec<usize> = (0..beta.len()).filter(|&row| beta[row] != 0.0).try_collect_vec()?;
     let coefficients = try_matrix((support.len(), 1), |(i, _)| beta[support[i]])?;
-    let intercept = intercept - columns.excess(&support, coefficients.view())?[0];
-    Ok(MachineModel {
-        support,
-        coefficients,
-        intercept,
-        rho,
-        certificate,
-        effort: before.and(columns.effort()),
-    })
+    let intercept = intercept - solved.intercept_correction(&support, coefficients.view())?[0];
+    Ok(MachineModel { support, coefficients, intercept, rho, certificate, effort: solved.effort })
 }
 
 /// How far off an output may be for nothing.
@@ -102,6 +65,9 @@ pub enum RegressionLoss {
     /// epsilon is found so that at most a share nu of the rows lies outside it, and at least that share on its edge or
     /// outside.
     Nu(f64),
+    /// q max(0, y - f(x)) + (1 - q) max(0, f(x) - y): about a share q of the targets lies below f (see
+    /// [`fit_quantiles`](super::fit_quantiles) for several q at once).
+    Quantile(f64),
 }
 
 /// What a regression is fitted to.
@@ -139,6 +105,10 @@ pub fn fit_regression<'a>(
             let build = |diagonal| DualProblem::regression(targets, upper, epsilon, diagonal);
             fit_single(&training, values, (0..n).try_collect_vec()?, start, build)
         }
+        RegressionLoss::Quantile(q) => {
+            let build = |diagonal| DualProblem::quantile(targets, upper, q, diagonal);
+            fit_single(&training, values, (0..n).try_collect_vec()?, start, build)
+        }
         RegressionLoss::Nu(nu) => {
             let build = |diagonal| DualProblem::nu_regression(targets, upper, nu, diagonal);
             fit_single(&training, values, (0..n).chain(0..n).try_collect_vec()?, start, build)
@@ -148,16 +118,28 @@ pub fn fit_regression<'a>(
 
 /// Checks targets and loss.
 pub(super) fn check_regression(rows: usize, task: &Regression<'_>) -> Result<()> {
-    Error::check_len("targets", rows, task.targets.len())?;
-    if let Some(row) = task.targets.iter().position(|y| !y.is_finite()) {
-        return Err(Error::NotFinite { what: "y", row });
-    }
+    check_targets(rows, task.targets)?;
     match task.loss {
         RegressionLoss::Epsilon(epsilon) if !(epsilon >= 0.0 && epsilon.is_finite()) => {
             Err(Error::param("epsilon", epsilon, "finite and not negative"))
         }
         RegressionLoss::Epsilon(_) => Ok(()),
         RegressionLoss::Nu(nu) => check_nu(nu),
+        RegressionLoss::Quantile(q) => check_quantile(q),
+    }
+}
+
+/// Checks that a quantile is in (0, 1).
+pub(super) fn check_quantile(q: f64) -> Result<()> {
+    if q > 0.0 && q < 1.0 { Ok(()) } else { Err(Error::param("quantile", q, "in (0, 1)")) }
+}
+
+/// Checks that there is a finite target for each row.
+pub(super) fn check_targets(rows: usize, targets: &[f64]) -> Result<()> {
+    Error::check_len("targets", rows, targets.len())?;
+    match targets.iter().position(|y| !y.is_finite()) {
+        Some(row) => Err(Error::NotFinite { what: "y", row }),
+        None => Ok(()),
     }
 }
 

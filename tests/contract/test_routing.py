@@ -44,6 +44,8 @@ from svmarrow.least_squares import (
     LowRankRLSClassifier,
     LowRankRLSRegressor,
 )
+from svmarrow.model_selection import QuantileSVRCV
+from svmarrow.svm import QuantileSVR
 
 X, KIND = load_iris(return_X_y=True)
 X = StandardScaler().fit_transform(X)
@@ -61,6 +63,7 @@ PLAIN = [
     KMPClassifier(n_vectors=8),
     SVR(),
     NuSVR(),
+    QuantileSVR(),
     RLSRegressor(),
     LinearRLSRegressor(),
     LowRankRLSRegressor(20, random_state=0),
@@ -68,6 +71,7 @@ PLAIN = [
     OneClassSVM(),
     SVCCV(Cs=2, gammas=2, cv=2),
     SVRCV(Cs=2, gammas=2, cv=2),
+    QuantileSVRCV(Cs=[1.0], gammas=[0.3], cv=2),
 ]
 #: Meta-estimators around a learner.
 META = [

@@ -42,6 +42,8 @@ from svmarrow.least_squares import (
     LowRankRLSClassifier,
     LowRankRLSRegressor,
 )
+from svmarrow.model_selection import QuantileSVRCV
+from svmarrow.svm import QuantileSVR
 
 X, KIND = load_iris(return_X_y=True)
 X = StandardScaler().fit_transform(X)[::2]
@@ -69,9 +71,11 @@ CASES = [
     (NuSVC(nu=0.2, **S), SVM),
     (SVR(epsilon=0.05, **S), SVM),
     (NuSVR(**S), SVM),
+    (QuantileSVR([0.2, 0.7], **S), SVM),
     (OneClassSVM(nu=0.3, **S), SVM),
     (SVCCV(Cs=[3.0], gammas=[0.3], cv=2, tol=1e-8), SVM),
     (SVRCV(Cs=[3.0], gammas=[0.3], cv=2, tol=1e-8), SVM),
+    (QuantileSVRCV(0.3, Cs=[3.0], gammas=[0.3], cv=2, tol=1e-8), SVM),
     (LowRankSVC(selection=POINTS, **S), SVM),
     (RLSClassifier(0.1, **K), EXACT),
     (RLSClassifier(0.1, fit_intercept=True, class_weight="balanced", **K), EXACT),

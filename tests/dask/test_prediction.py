@@ -29,6 +29,7 @@ from svmarrow.dask.cluster import all_threads
 from svmarrow.dask.prediction import served
 from svmarrow.least_squares import LowRankRLSClassifier
 from svmarrow.online import KernelPerceptron
+from svmarrow.svm import QuantileSVR
 
 MODELS = [
     SVC(C=5.0),
@@ -58,7 +59,9 @@ def test_classifiers(request, model, digits, where):
     assert scores.shape == model.decision_function(X_test).shape
 
 
-@pytest.mark.parametrize("model", [SVR(), NuSVR(), KMPRegressor(10), OneClassSVM()], ids=str)
+@pytest.mark.parametrize(
+    "model", [SVR(), NuSVR(), QuantileSVR(0.2), KMPRegressor(10), OneClassSVM()], ids=str
+)
 def test_numbers_and_detectors(client, model, diabetes):
     X, y = diabetes
     model.fit(X) if isinstance(model, OneClassSVM) else model.fit(X, y)

@@ -67,6 +67,7 @@ LEARNERS = {
     "NuSVC": {"nu": 0.2},
     "SVR": {},
     "NuSVR": {},
+    "QuantileSVR": {},
     "OneClassSVM": {},
     "RLSClassifier": {},
     "RLSRegressor": {},

@@ -41,6 +41,7 @@ from svmarrow.least_squares import BaggedKernelClassifier, LinearRLSRegressor, L
 from svmarrow.online import KernelPerceptron
 from svmarrow.patch import machines, ridge
 from svmarrow.reduced_set import GradientSettings
+from svmarrow.svm import QuantileSVR
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -276,7 +277,10 @@ def test_a_refit_with_parameters_that_leave_other_attributes(name, tmp_path):
                 assert_fresh(model, fresh, rows, f"{first} then {second}")
 
 
-@pytest.mark.parametrize("estimator", [SVC(), NuSVC(nu=0.2), svmarrow.SVR(), svmarrow.NuSVR(), OneClassSVM()])
+@pytest.mark.parametrize(
+    "estimator",
+    [SVC(), NuSVC(nu=0.2), svmarrow.SVR(), svmarrow.NuSVR(), QuantileSVR([0.1, 0.5]), OneClassSVM()],
+)
 def test_a_warm_start_leaves_the_attributes_of_the_last_fit_alone(estimator, tmp_path):
     model, there = clone(estimator).set_params(warm_start=True), forms(estimator)
     for form in (*there, *there[::-2]):

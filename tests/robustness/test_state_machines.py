@@ -29,6 +29,7 @@ from fingerprints import digest
 from svmarrow import SVC, CodedClassifier, ReducedSet, RLSClassifier
 from svmarrow.cascade import ExactCascade
 from svmarrow.online._stream import StreamClassifier
+from svmarrow.svm import QuantileSVR
 
 ORDER = np.random.default_rng(0).permutation(150)
 #: Pieces of a stream, three classes in each.
@@ -54,6 +55,7 @@ PLANS = {
     "NuSVC": Plan(lambda: svmarrow.NuSVC(nu=0.2), {"nu": [0.1, 0.3], "warm_start": [True, False]}),
     "SVR": Plan(svmarrow.SVR, SVM | WARM | {"epsilon": [0.0, 0.1]}, numbers=True),
     "NuSVR": Plan(svmarrow.NuSVR, SVM | WARM, numbers=True),
+    "QuantileSVR": Plan(QuantileSVR, SVM | WARM | {"quantile": [0.5, [0.1, 0.9]]}, numbers=True),
     "OneClassSVM": Plan(svmarrow.OneClassSVM, {"nu": [0.1, 0.6]} | WARM),
     "LowRankSVC": Plan(
         lambda: svmarrow.LowRankSVC(8, random_state=0), {"C": [0.5, 10.0], "n_vectors": [5, 8]}

@@ -10,6 +10,7 @@ from sklearn.datasets import make_classification, make_moons
 from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import SVC, SVR, LowRankSVC, NuSVC, NuSVR, OneClassSVM
+from svmarrow.svm import QuantileSVR
 
 X, Y = make_classification(600, 12, n_informative=8, flip_y=0.1, random_state=0)
 T = X[:, 0] * X[:, 1]
@@ -27,6 +28,7 @@ T = X[:, 0] * X[:, 1]
         (NuSVC(nu=0.4), Y),
         (SVR(), T),
         (NuSVR(), T),
+        (QuantileSVR([0.2, 0.9]), T),
         (OneClassSVM(nu=0.3), None),
         (LowRankSVC(60, C=10, random_state=0), Y),
     ],

@@ -88,9 +88,15 @@ def _is_bool(value: object) -> bool:
     return isinstance(value, (bool, np.bool_))
 
 
-def real(*, above: float | None = None, least: float | None = None, most: float | None = None) -> Rule:
+def real(
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+) -> Rule:
     """A finite number within bounds."""
-    bounds = [("above", above), ("at least", least), ("at most", most)]
+    bounds = [("above", above), ("at least", least), ("at most", most), ("below", below)]
     text = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
 
     def holds(value: object) -> bool:
@@ -105,6 +111,7 @@ def real(*, above: float | None = None, least: float | None = None, most: float 
             and (above is None or number > above)
             and (least is None or number >= least)
             and (most is None or number <= most)
+            and (below is None or number < below)
         )
 
     return Rule(f"a finite number {text}".rstrip(), holds)

@@ -1,7 +1,15 @@
-"""Explanations of fitted models: exact Shapley values, and a display of the decision boundary."""
+"""Looking into fitted models: exact Shapley values, doubtful labels, a picture of the decision boundary."""
 
 from svmarrow._support.boundary import DecisionVectorsDisplay
+from svmarrow.inspection.audit import SuspiciousRows, suspicious_rows
 from svmarrow.inspection.display import ShapleyDisplay
 from svmarrow.inspection.shapley import ShapleyValues, shapley_values
 
-__all__ = ["DecisionVectorsDisplay", "ShapleyDisplay", "ShapleyValues", "shapley_values"]
+__all__ = [
+    "DecisionVectorsDisplay",
+    "ShapleyDisplay",
+    "ShapleyValues",
+    "SuspiciousRows",
+    "shapley_values",
+    "suspicious_rows",
+]

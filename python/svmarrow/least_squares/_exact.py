@@ -30,6 +30,7 @@ from svmarrow._support.rows import core_rows, threads
 from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.least_squares._base import LeastSquares
+from svmarrow.least_squares._leave_one_out import LeaveOneOutModels, leave_one_out_models
 from svmarrow.least_squares.targets import (
     REMEDY,
     TargetFit,
@@ -104,6 +105,11 @@ class ExactLeastSquares(LeastSquares):
     residual_: float
     n_iter_: int
     solver_: str
+    #: alpha / w of each row, infinite for those of weight 0.
+    _ridge: NDArray[np.float64]
+    #: The models without one row, with the expansion that they belong to.
+    _left_out: tuple[KernelExpansion, LeaveOneOutModels] | None = None
+    _made_anew = ("_left_out",)
 
     def _fit(
         self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
@@ -128,6 +134,8 @@ class ExactLeastSquares(LeastSquares):
                 weights=weights,
             )
         self.expansion_ = fit.expansion
+        with np.errstate(over="ignore"):  # where a row has hardly any weight
+            self._ridge = self.alpha_ / (np.ones(len(targets)) if weights is None else weights)
         if fit.gcv is not None:
             self.gcv_ = fit.gcv
         self._bound(fit, targets, weights)
@@ -168,6 +176,27 @@ class ExactLeastSquares(LeastSquares):
         self.expansion_ = KernelExpansion(
             vectors, coefficients, of.intercepts, of.kernel, of.gamma, of.coef0, of.degree
         )
+        ridge = np.full(int(X.shape[0]), np.inf)
+        ridge[kept] = self._ridge
+        self._ridge = ridge
+
+    def _leave_one_out_models(self) -> LeaveOneOutModels:
+        """The models without one row; solved for once, and again after a fit."""
+        self._check_fitted()
+        known = self._left_out
+        if known is None or known[0] is not self.expansion_:
+            known = self.expansion_, leave_one_out_models(self, self._ridge)
+            self._left_out = known
+        return known[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in self._made_anew}
+
+    def _after_load(self) -> None:
+        super()._after_load()
+        if self._ridge.shape != (self.expansion_.n_vectors,) or not (self._ridge >= 0.0).all():
+            raise ValueError(f"the penalties do not describe {self.expansion_.n_vectors} rows")
 
     def _along_path(
         self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None

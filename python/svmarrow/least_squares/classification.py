@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from svmarrow._support.parameters import CLASS_WEIGHT
+from svmarrow._support.atomic import consistent
+from svmarrow._support.parameters import CLASS_WEIGHT, check, real
+from svmarrow._support.rows import validated
 from svmarrow.least_squares._base import SquareLossClassifier, average
 from svmarrow.least_squares._exact import EXACT_RULES, ExactLeastSquares
+from svmarrow.least_squares._leave_one_out import class_margins
 from svmarrow.models.columns import LOOSE, UNALIKE
 
 if TYPE_CHECKING:
@@ -160,6 +163,50 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         self.max_time = max_time
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    @consistent
+    def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
+        """Sets of classes that hold the labels of new rows with a given probability, by the jackknife+.
+
+        A class belongs to the set of a row x unless, for at least ``coverage`` of the training rows, the
+        model without that row gives the class a smaller margin at x than it gives the row's own label at the
+        row (Romano, Sesia and Candes 2020). All these models follow from one factorisation, exactly. Whatever
+        the distribution, where rows are exchangeable, at least ``2 * coverage - 1`` of new labels are in
+        their set in the mean over training sets, and about `coverage` in practice. A set may be empty, and
+        hold several classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+        coverage : float, default=0.9
+            Probability, above 0 and below 1.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes), bool
+            Whether each of `classes_` belongs to the set of a row.
+
+        Raises
+        ------
+        ValueError
+            For a coverage outside its range, for the precomputed kernel, if X has NaN, infinities or another
+            number of columns, and for a system that is not positive definite.
+        MemoryError
+            If the n_train^2 numbers of the inverse do not fit in the free memory.
+        """
+        check({"coverage": coverage}, {"coverage": real(above=0.0, below=1.0)})
+        X = validated(self, X, reset=False, precomputed=False)
+        models, k = self._leave_one_out_models(), self.classes_.size
+        labels = self._winners_of(models.targets)
+        own = class_margins(models.targets - models.residuals, k)[np.arange(labels.size), labels]
+        least = float(coverage) * (own.size + 1) * (1.0 - 4.0 * np.finfo(np.float64).eps)
+        sets = np.empty((X.shape[0], k), dtype=np.bool_)
+        for part, outputs in models.outputs(X, self.n_jobs):
+            margins = class_margins(outputs, k)
+            # Rows whose own label did better without them than the class does here.
+            sets[part] = (margins < own[:, np.newaxis]).sum(axis=1) < least
+        return sets
 
     def _norm_weight(self, fitted: RowColumns) -> float:
         """The least alpha over n, see `svmarrow.models.columns.BoundedMachine`."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from svmarrow._support.atomic import consistent
+from svmarrow._support.parameters import check, real
+from svmarrow._support.rows import validated
 from svmarrow.least_squares._base import SquareLossRegressor
 from svmarrow.least_squares._exact import ExactLeastSquares
+from svmarrow.least_squares._leave_one_out import conformal_limits
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from svmarrow._support.kernel_function import KernelFunction
 
@@ -133,3 +139,86 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
         self.max_time = max_time
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    @consistent
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predictions, and how uncertain they are.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+        return_std : bool, default=False
+            Whether to return standard deviations too. The first call after a fit solves for as many targets
+            as there are training rows, see `predict_interval`.
+
+        Returns
+        -------
+        y : ndarray of shape (n,) or (n, n_outputs)
+            In the shape of y in `fit`.
+        std : ndarray of shape (n,)
+            With ``return_std``: standard deviations of the function values under the prior of a Gaussian
+            process with this kernel as covariance and noise of variance alpha, in which the predictions are
+            the posterior mean; those of `sklearn.gaussian_process.GaussianProcessRegressor` with the same
+            kernel. They follow from the kernel and from where the training rows are, not from the targets:
+            `predict_interval` follows from the errors.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of columns; with ``return_std`` for the precomputed
+            kernel.
+        MemoryError
+            With ``return_std``, if the n_train^2 numbers of the inverse do not fit in the free memory.
+        """
+        if not return_std:
+            return self._shaped(self._outputs(X))
+        X = validated(self, X, reset=False, precomputed=False)
+        outputs = self.expansion_._evaluate(X, self.n_jobs)
+        return self._shaped(outputs), np.sqrt(self._leave_one_out_models().variances(X, self.n_jobs))
+
+    @consistent
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
+        """Intervals that hold the targets of new rows with a given probability, by the jackknife+.
+
+        The interval comes from the values that the models without one of the training rows give, and from
+        their errors on the row left out (Barber, Candes, Ramdas and Tibshirani 2021). All these models follow
+        from one factorisation, exactly. Whatever the distribution, where rows are exchangeable, at least
+        ``2 * coverage - 1`` of new targets lie within in the mean over training sets, and about `coverage` in
+        practice. The guarantee assumes that no parameter was chosen on the training rows, as `alphas` are,
+        and that weights do not differ.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows.
+        coverage : float, default=0.9
+            Probability, above 0 and below 1.
+
+        Returns
+        -------
+        ndarray of shape (n, 2) or (n, n_outputs, 2)
+            Lower and upper ends. Infinite with fewer training rows than ``coverage / (1 - coverage)``.
+
+        Raises
+        ------
+        ValueError
+            For a coverage outside its range, for the precomputed kernel, if X has NaN, infinities or another
+            number of columns, and for a system that is not positive definite.
+        MemoryError
+            If the n_train^2 numbers of the inverse do not fit in the free memory.
+
+        Notes
+        -----
+        The first call after a fit takes as long as solving for as many targets as there are training rows,
+        about seven times as long as `fit`; later ones n_train^2 multiplications a row.
+        """
+        check({"coverage": coverage}, {"coverage": real(above=0.0, below=1.0)})
+        X = validated(self, X, reset=False, precomputed=False)
+        models = self._leave_one_out_models()
+        sizes = np.abs(models.residuals)
+        ends = np.empty((X.shape[0], models.residuals.shape[1], 2))
+        for part, outputs in models.outputs(X, self.n_jobs):
+            limits = conformal_limits(outputs - sizes, outputs + sizes, float(coverage))
+            ends[part] = np.stack(limits, axis=-1)
+        return ends[:, 0] if self._single else ends

@@ -4,8 +4,10 @@
 |---|---|
 | `svmarrow.SVCCV` | C and gamma of `svmarrow.SVC` |
 | `svmarrow.SVRCV` | C and gamma of `svmarrow.SVR` |
+| `QuantileSVRCV` | C and gamma of `svmarrow.svm.QuantileSVR` |
 """
 
 from svmarrow._support.grid_scores import GridScoresDisplay
+from svmarrow.model_selection.quantile import QuantileSVRCV
 
-__all__ = ["GridScoresDisplay"]
+__all__ = ["GridScoresDisplay", "QuantileSVRCV"]

@@ -169,7 +169,7 @@ class Search(Scored, FittedExpansion):
         """An estimator of a point."""
         raise NotImplementedError
 
-    def _default_scoring(self) -> str:
+    def _default_scoring(self) -> Any:
         """The name of the score that `score` gives."""
         raise NotImplementedError
 

@@ -23,10 +23,55 @@ if TYPE_CHECKING:
     from svmarrow._support.parameters import Rule
     from svmarrow.model_selection._judging import Part
 
-__all__ = ["SVRCV"]
+__all__ = ["SVRCV", "RegressorSearch"]
 
 
-class SVRCV(NumberOutputs, CertifiedMachine, Search):
+class RegressorSearch(NumberOutputs, CertifiedMachine, Search):
+    """Base of the searches for C and gamma of a support vector regressor."""
+
+    def _target(
+        self,
+        y: Any,
+        weights: NDArray[np.float64],  # noqa: ARG002 - what classification needs
+    ) -> NDArray[np.float64]:
+        return np.ascontiguousarray(y, dtype=np.float64)
+
+    def _cost_unit(self, target: NDArray[np.float64]) -> float:
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = float(target.std())
+        return spread if np.isfinite(spread) and spread > 0.0 else 1.0
+
+    def _weights_of(
+        self,
+        target: Any,  # noqa: ARG002 - what classification needs
+        train: NDArray[np.int64],  # noqa: ARG002
+        own: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        return own
+
+    def _task(self, target: Any) -> Any:
+        return {"targets": target, "upper": np.ones(target.size), **self._loss()}
+
+    def _loss(self) -> dict[str, float | None]:
+        """Returns the parameters of the loss."""
+        raise NotImplementedError
+
+    def _answers(
+        self,
+        target: Any,  # noqa: ARG002 - what classification needs
+        part: Part,  # noqa: ARG002
+        outputs: NDArray[np.float64],
+    ) -> NumberAnswers:
+        return NumberAnswers(outputs)
+
+    def _machine_of(self, kind: type[Any], C: float, gamma: float | None) -> Any:
+        own = set(self.get_params(deep=False))
+        shared = {name: getattr(self, name) for name in kind().get_params() if name in own}
+        shared.pop("max_time", None)
+        return kind(**shared, C=C, gamma="scale" if gamma is None else gamma)
+
+
+class SVRCV(RegressorSearch):
     """`svmarrow.SVR` with C and gamma chosen by cross-validation, as one job; see `SVCCV`.
 
     Parameters
@@ -187,37 +232,8 @@ class SVRCV(NumberOutputs, CertifiedMachine, Search):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _target(
-        self,
-        y: Any,
-        weights: NDArray[np.float64],  # noqa: ARG002 - what classification needs
-    ) -> NDArray[np.float64]:
-        return np.ascontiguousarray(y, dtype=np.float64)
-
-    def _cost_unit(self, target: NDArray[np.float64]) -> float:
-        with np.errstate(over="ignore", invalid="ignore"):
-            spread = float(target.std())
-        return spread if np.isfinite(spread) and spread > 0.0 else 1.0
-
-    def _weights_of(
-        self,
-        target: Any,  # noqa: ARG002 - what classification needs
-        train: NDArray[np.int64],  # noqa: ARG002
-        own: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        return own
-
-    def _task(self, target: Any) -> Any:
-        upper = np.ones(target.size)
-        return {"targets": target, "upper": upper, "epsilon": float(self.epsilon), "nu": None}
-
-    def _answers(
-        self,
-        target: Any,  # noqa: ARG002 - what classification needs
-        part: Part,  # noqa: ARG002
-        outputs: NDArray[np.float64],
-    ) -> NumberAnswers:
-        return NumberAnswers(outputs)
+    def _loss(self) -> dict[str, float | None]:
+        return {"epsilon": float(self.epsilon), "nu": None, "quantile": None}
 
     def _losses(
         self,
@@ -238,7 +254,5 @@ class SVRCV(NumberOutputs, CertifiedMachine, Search):
         return "r2"
 
     def _machine(self, C: float, gamma: float | None) -> SVR:
-        own = set(self.get_params(deep=False))
-        shared = {name: getattr(self, name) for name in SVR().get_params() if name in own}
-        shared.pop("max_time", None)
-        return SVR(**shared, C=C, gamma="scale" if gamma is None else gamma)
+        machine: SVR = self._machine_of(SVR, C, gamma)
+        return machine

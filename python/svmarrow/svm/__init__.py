@@ -6,11 +6,13 @@
 | `svmarrow.NuSVC` | classification, nu bounds the share of rows inside the margin |
 | `svmarrow.SVR` | regression, deviations below epsilon cost nothing |
 | `svmarrow.NuSVR` | regression, nu bounds the share of rows outside the tube |
+| `QuantileSVR` | regression, functions below which given shares of the targets lie |
 | `svmarrow.OneClassSVM` | where most of the rows lie |
 | `svmarrow.LowRankSVC` | classification with coefficients at a few points |
 """
 
 from svmarrow._support.certificate import Certificate, LeaveOneOut, MachineCertificate
 from svmarrow.svm._base import MemoryEstimate
+from svmarrow.svm.quantile import QuantileSVR
 
-__all__ = ["Certificate", "LeaveOneOut", "MachineCertificate", "MemoryEstimate"]
+__all__ = ["Certificate", "LeaveOneOut", "MachineCertificate", "MemoryEstimate", "QuantileSVR"]

@@ -245,6 +245,12 @@ class SupportVectorMachine(CertifiedMachine):
             support, coefficients = place[kept].astype(np.int64), coefficients[kept]
         return support, np.ascontiguousarray(coefficients), None
 
+    def _fit_machines(self, training: Training, machines: Sequence[int], fit: Callable[..., Any]) -> Self:
+        """Fits machines of the given numbers of variables, whose outputs are not about classes."""
+        fitted = self._solve(training, machines, fit, start=self._start(training, len(machines)))
+        self._store(training, fitted, np.array([fitted["support"].size]))
+        return self
+
     def _store(self, training: Training, fitted: Mapping[str, Any], counts: NDArray[Any]) -> None:
         """The fitted model; warns if it ended early, and passes Ctrl-C on."""
         X = training.X
@@ -330,15 +336,6 @@ class SupportVectorMachine(CertifiedMachine):
         """Support vectors (n_SV, d) as in the training data; empty for the precomputed kernel."""
         self._check_fitted()
         return np.empty((0, 0)) if self._is_fitted_precomputed() else shown(self.expansion_.vectors)
-
-
-class SingleMachine(SupportVectorMachine):
-    """A machine with one output that is not a sign: regression and one-class."""
-
-    def _fit(self, training: Training, variables: int, fit: Callable[..., Any]) -> Self:
-        fitted = self._solve(training, [variables], fit, start=self._start(training, 1))
-        self._store(training, fitted, np.array([fitted["support"].size]))
-        return self
 
 
 def _refuse_beyond_memory(name: str, rows: Any, kernel: Any, machines: Sequence[int], jobs: int) -> None:

@@ -9,7 +9,7 @@ from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import Rule, real
 from svmarrow.models.decoded import InsideOutputs
-from svmarrow.svm._base import SOLVER_RULES, SingleMachine
+from svmarrow.svm._base import SOLVER_RULES, SupportVectorMachine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["OneClassSVM"]
 
 
-class OneClassSVM(InsideOutputs, SingleMachine):
+class OneClassSVM(InsideOutputs, SupportVectorMachine):
     """The region that holds most of the rows.
 
     nu is an upper bound of the share of rows outside the region and a lower bound of the share of support
@@ -176,4 +176,4 @@ class OneClassSVM(InsideOutputs, SingleMachine):
             def fit(rows: Any, kernel: Any, solver: Any) -> Any:
                 return _core.fit_one_class_svm(rows, kernel, training.weights, float(self.nu), solver)
 
-            return self._fit(training, training.weights.size, fit)
+            return self._fit_machines(training, [training.weights.size], fit)

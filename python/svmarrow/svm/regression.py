@@ -11,10 +11,10 @@ from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import real
 from svmarrow.models.decoded import NumberOutputs
-from svmarrow.svm._base import COST, SOLVER_RULES, SingleMachine, cost
+from svmarrow.svm._base import COST, SOLVER_RULES, SupportVectorMachine, cost
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Self
 
     from numpy.typing import NDArray
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 __all__ = ["SVR", "NuSVR"]
 
 
-class KernelRegressor(NumberOutputs, SingleMachine):
-    """Base of both."""
+class KernelRegressor(NumberOutputs, SupportVectorMachine):
+    """Base of the support vector regressors: rows and targets in, a machine for each output out."""
 
     C: float
 
-    def _tube(self) -> tuple[float, float | None]:
-        """Half the width of the tube, and nu where it is found out."""
+    def _solver(
+        self, targets: NDArray[np.float64], upper: NDArray[np.float64]
+    ) -> Callable[[Any, Any, Any], Any]:
+        """Returns ``fit(rows, kernel, solver)``, which solves for these targets with the C of each row."""
         raise NotImplementedError
 
     @atomic_fit
@@ -77,17 +79,26 @@ class KernelRegressor(NumberOutputs, SingleMachine):
                 raise ValueError(f"y must hold numbers: {error}") from None
             training = self._training(X, self._weights(sample_weight, X.shape[0]))
             targets = training.of_used(y)
-            epsilon, nu = self._tube()
-
-            def fit(rows: Any, kernel: Any, solver: Any) -> Any:
-                upper = training.weights * cost(self.C)
-                task: Any = {"targets": targets, "upper": upper, "epsilon": epsilon, "nu": nu}
-                return _core.fit_svr(rows, kernel, task, solver)
-
-            return self._fit(training, targets.size * (1 if nu is None else 2), fit)
+            fit = self._solver(targets, training.weights * cost(self.C))
+            return self._fit_machines(training, self._machine_sizes(targets, targets.size), fit)
 
 
-class SVR(KernelRegressor):
+class TubeRegressor(KernelRegressor):
+    """Base of the regressors with a tube within which a deviation costs nothing."""
+
+    def _tube(self) -> tuple[float, float | None]:
+        """Returns half the width of the tube, and nu where the width is found."""
+        raise NotImplementedError
+
+    def _solver(
+        self, targets: NDArray[np.float64], upper: NDArray[np.float64]
+    ) -> Callable[[Any, Any, Any], Any]:
+        epsilon, nu = self._tube()
+        task: Any = {"targets": targets, "upper": upper, "epsilon": epsilon, "nu": nu, "quantile": None}
+        return lambda rows, kernel, solver: _core.fit_svr(rows, kernel, task, solver)
+
+
+class SVR(TubeRegressor):
     """Support vector regression: deviations up to epsilon cost nothing, larger ones their excess.
 
     Minimises ``1/2 ||w||^2 + sum_i C_i max(0, |y_i - w'phi(x_i) - b| - epsilon)``.
@@ -215,7 +226,7 @@ class SVR(KernelRegressor):
         return float(self.epsilon), None
 
 
-class NuSVR(KernelRegressor):
+class NuSVR(TubeRegressor):
     """Support vector regression whose parameter is the share of rows that may lie outside the tube.
 
     nu is an upper bound of the share of rows outside the tube and a lower bound of the share of support
@@ -346,6 +357,9 @@ class NuSVR(KernelRegressor):
 
     def _tube(self) -> tuple[float, float | None]:
         return 0.0, float(self.nu)
+
+    def _machine_sizes(self, y: Any, n: int) -> list[int]:  # noqa: ARG002 - what classifiers need
+        return [2 * n]
 
     def _store(self, training: Training, fitted: Mapping[str, Any], counts: NDArray[Any]) -> None:
         self.epsilon_ = -float(fitted["rho"])

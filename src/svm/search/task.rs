@@ -95,7 +95,7 @@ impl<'a> Plan<'a> {
                 Ok(Self { searched, code, order, sizes, of_machine })
             }
             SearchTask::Numbers(task) => {
-                if !matches!(task.loss, RegressionLoss::Epsilon(_)) {
+                if matches!(task.loss, RegressionLoss::Nu(_)) {
                     return Err(Error::param("loss", "nu", "one with a C to be searched for"));
                 }
                 check_regression(rows, &task)?;
@@ -139,9 +139,15 @@ impl<'a> Plan<'a> {
                 let both = problem.upper.iter().any(|u| *u > 0.0) && problem.lower.iter().any(|l| *l < 0.0);
                 Ok(both.then_some(problem))
             }
-            (SearchTask::Numbers(Regression { targets, loss: RegressionLoss::Epsilon(epsilon), .. }), _) => {
+            (SearchTask::Numbers(Regression { targets, loss, .. }), _) => {
                 let targets: Vec<f64> = rows.iter().map(|&row| targets[row]).try_collect_vec()?;
-                let problem = DualProblem::regression(&targets, upper, *epsilon, diagonal)?;
+                let problem = match *loss {
+                    RegressionLoss::Epsilon(epsilon) => {
+                        DualProblem::regression(&targets, upper, epsilon, diagonal)
+                    }
+                    RegressionLoss::Quantile(q) => DualProblem::quantile(&targets, upper, q, diagonal),
+                    RegressionLoss::Nu(_) => return Ok(None),
+                }?;
                 Ok((!rows.is_empty()).then_some(problem))
             }
             _ => Ok(None),

@@ -1,0 +1,235 @@
+"""Choosing C and gamma of support vector quantile regression: `QuantileSVRCV`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from sklearn.metrics import d2_pinball_score, make_scorer
+
+from svmarrow._support.parameters import real
+from svmarrow.model_selection._search import SEARCH_RULES
+from svmarrow.model_selection.regression import RegressorSearch
+from svmarrow.svm.quantile import QuantileSVR, pinball_score
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow._support.kernel_function import KernelFunction
+    from svmarrow._support.parameters import Rule
+    from svmarrow.model_selection._judging import Part
+
+__all__ = ["QuantileSVRCV"]
+
+
+class QuantileSVRCV(RegressorSearch):
+    """`svmarrow.svm.QuantileSVR` of one quantile with C and gamma chosen by cross-validation, as one job.
+
+    Parameters
+    ----------
+    quantile : float, default=0.5
+        The quantile to predict, above 0 and below 1.
+    Cs : int or array-like, default=10
+        Values of C, or how many: then from .1 to 1,000 at equal ratios, times the standard deviation of y,
+        divided by the mean of k(x, x).
+    gammas : int or array-like, default=10
+        Values of gamma, or how many: then from 10^-1.5 to 10^1.5 times 1 / (n_features X.var()), at equal
+        ratios. Ignored by kernels without a gamma ("linear", "precomputed" and functions).
+    cv : int, splitter or iterable, default=5
+        Folds as in `GridSearchCV`: a number of folds without shuffling, a splitter, or pairs of training and
+        held-out rows.
+    scoring : str, callable or None, default=None
+        A scorer of scikit-learn, the larger the better; None is the share of the pinball loss that is
+        explained, `sklearn.metrics.d2_pinball_score`. It gets an estimator that answers for the held-out rows
+        with `predict`.
+    search : {"full", "racing"}, default="full"
+        "full" tries every point on every fold. "racing" tries them on one fold after the other, and drops
+        those that will not win, see `alpha`. From 2,000 rows on it first tries all points with machines of a
+        quarter of the rows, and drops those that are far behind the best there.
+    alpha : float, default=0.05
+        For ``search="racing"``: most probability that a point is dropped which would have had a better score
+        over all folds than the one that is chosen, by more than a standard error; all comparisons together.
+        Without a `scoring`, pinball losses on rows are compared in pairs, else scores of folds, from three
+        folds on. A point that is dropped before the first fold was worse by a standard error, with the same
+        confidence, with machines of a quarter of the rows.
+    refit : bool, default=True
+        Whether the best is fitted to all rows. Without there is no prediction.
+    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
+        The default is "rbf"; as in `svmarrow.SVR`.
+    degree : int, default=3
+        Degree of "poly"; ignored by the other kernels.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions, in units of y, of all fits.
+    cache_size : float or None, default=None
+        Memory for kernel values in MB; None is a share of the free memory. Where the 4 n^2 bytes of a kernel
+        matrix do not fit, every fold keeps kernel rows of its own or computes them again.
+    max_iter : int, default=-1
+        Most steps of one machine; -1 is no limit.
+    max_time : float or None, default=None
+        Most seconds of the search. What is best by then is chosen and fitted, which takes its own time.
+        Values of gamma are tried from the middle outwards.
+    n_jobs : int or None, default=None
+        Threads. Fits run beside each other, and those of large problems share them. None is all cores that
+        this process may use. Where ``joblib.parallel_config`` names a backend of other processes or machines,
+        such as "dask", the values of gamma are shared out to them, and these are the threads of each.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr: fits done, best score so far.
+
+    Attributes
+    ----------
+    C_ : float
+        The chosen C.
+    gamma_ : float or None
+        The chosen gamma; None for a kernel without one.
+    best_params_ : dict
+        Both.
+    best_score_ : float
+        The mean score of the chosen point.
+    best_index_ : int
+        Its place in `cv_results_`.
+    Cs_ : ndarray of shape (n_Cs,)
+        Values of C, rising.
+    gammas_ : ndarray of shape (n_gammas,) or None
+        Values of gamma, rising.
+    scores_ : ndarray of shape (n_gammas, n_Cs, n_folds)
+        Scores of all fits; NaN for those that were not made: a race drops points, some of them before the
+        first fold. One gamma for a kernel without.
+    fit_times_ : ndarray of shape (n_gammas, n_Cs, n_folds)
+        Seconds of each fit.
+    score_times_ : ndarray of shape (n_gammas, n_Cs, n_folds)
+        Seconds of its scoring.
+    cv_results_ : dict
+        All this with the keys of `GridSearchCV`, in its order of points.
+    n_splits_ : int
+        Number of folds.
+    stop_ : {"finished", "max_time", "callback", "interrupted"}
+        Why the search ended.
+    estimator_ : QuantileSVR
+        The best, fitted to all rows.
+    expansion_ : KernelExpansion
+        Its model.
+    certificate_ : Certificate
+        Its certificate.
+    dual_coef_ : ndarray of shape (1, n_vectors)
+        Coefficients of the model.
+    intercept_ : ndarray of shape (1,)
+        Its intercept.
+    coef_ : ndarray or sparse matrix of shape (1, d)
+        Weights of the features, for the linear kernel alone.
+    n_iter_ : int
+        Steps of the fit to all rows.
+    fit_status_ : int
+        0 if that fit reached the tolerance, else 1.
+    n_features_in_ : int
+        Columns of the training data.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Their names, where X had names that are all strings.
+
+    See Also
+    --------
+    svmarrow.SVRCV : The same for the mean, with a tube within which deviations cost nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from svmarrow.model_selection import QuantileSVRCV
+    >>> random = np.random.default_rng(0)
+    >>> X = random.uniform(0, 6, (300, 1))
+    >>> y = np.sin(X[:, 0]) + 0.3 * random.standard_normal(300)
+    >>> search = QuantileSVRCV(0.9, Cs=4, gammas=3, cv=3).fit(X, y)
+    >>> bool(0.8 < np.mean(y <= search.predict(X)) < 0.95)
+    True
+    """
+
+    _rules: ClassVar[Mapping[str, Rule]] = {**SEARCH_RULES, "quantile": real(above=0.0, below=1.0)}
+
+    estimator_: QuantileSVR
+
+    def __init__(
+        self,
+        quantile: float = 0.5,
+        *,
+        Cs: int | ArrayLike = 10,
+        gammas: int | ArrayLike = 10,
+        cv: Any = 5,
+        scoring: Any = None,
+        search: Literal["full", "racing"] = "full",
+        alpha: float = 0.05,
+        refit: bool = True,
+        kernel: str | KernelFunction = "rbf",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        cache_size: float | None = None,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.quantile = quantile
+        self.Cs = Cs
+        self.gammas = gammas
+        self.cv = cv
+        self.scoring = scoring
+        self.search = search
+        self.alpha = alpha
+        self.refit = refit
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _loss(self) -> dict[str, float | None]:
+        return {"epsilon": 0.0, "nu": None, "quantile": float(self.quantile)}
+
+    def _losses(
+        self,
+        target: Any,  # noqa: ARG002 - what classification needs
+        part: Part,  # noqa: ARG002
+        y: Any,
+        outputs: NDArray[np.float64],
+        weights: Any,
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        predicted, q = outputs[:, :, 0], float(self.quantile)
+        residuals = y - predicted
+        losses = np.maximum(q * residuals, (q - 1.0) * residuals)
+        if weights is not None:
+            losses = losses * weights
+        quantiles = np.array([q])
+        scores = [pinball_score(y, one, quantiles, sample_weight=weights) for one in predicted]
+        return losses.astype(np.float32), np.array(scores)
+
+    def _default_scoring(self) -> Any:
+        return make_scorer(d2_pinball_score, alpha=float(self.quantile))
+
+    def _machine(self, C: float, gamma: float | None) -> QuantileSVR:
+        machine: QuantileSVR = self._machine_of(QuantileSVR, C, gamma)
+        return machine
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of the pinball loss that the model explains, D^2; see `QuantileSVR.score`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+        y : array-like of shape (n,)
+            Targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            1 for predictions without loss, 0 for the quantile of y as a constant, negative for worse ones.
+        """
+        return pinball_score(y, self.predict(X), np.array([self.quantile], dtype=np.float64), sample_weight)
