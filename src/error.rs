@@ -2,6 +2,16 @@
 //!
 //! Not reaching a tolerance is *not* an error: a solver that stops early returns its model together with a
 //! [`Stop`](crate::context::Stop) that says why and how far it was.
+//!
+//! An error names the parameter, its value and the rule:
+//!
+//! ```
+//! use svmarrow::{Error, Svc};
+//!
+//! let error = Svc::builder().c(-1.0).build().unwrap_err();
+//! assert!(matches!(error, Error::Param { name: "c", .. }));
+//! assert_eq!(error.to_string(), "c=-1 is not allowed: it must be positive and finite");
+//! ```
 
 use std::path::PathBuf;
 

@@ -2,6 +2,19 @@
 //!
 //! A learner makes one, a reducer turns one into a shorter one, the evaluator runs it. All q outputs share one
 //! pool of m vectors, so a kernel value is computed once per (row, vector), never once per machine.
+//!
+//! An expansion of two vectors with one output:
+//!
+//! ```
+//! use ndarray::arr2;
+//! use svmarrow::expansion::KernelExpansion;
+//! use svmarrow::kernels::Kernel;
+//!
+//! let (vectors, coefficients) = (arr2(&[[0.0], [1.0]]), arr2(&[[1.0], [-1.0]]));
+//! let f = KernelExpansion::new(Kernel::Linear, vectors.into(), coefficients, vec![0.5])?;
+//! assert_eq!((f.view().len(), f.view().outputs()), (2, 1));
+//! # Ok::<(), svmarrow::Error>(())
+//! ```
 
 use ndarray::{Array2, ArrayView2};
 

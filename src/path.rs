@@ -8,6 +8,19 @@
 //! A basic pursuit has no such factor: its steps change the coefficients of one vector each, a vector's more than once.
 //! Then the path says which vector each step changes, and how many steps each size has. With a factor every vector has
 //! one step.
+//!
+//! Coefficients of two sizes from one run:
+//!
+//! ```
+//! use ndarray::arr2;
+//! use svmarrow::path::{Form, PathView, path_coefficients};
+//!
+//! let (factor, projections) = (arr2(&[[2.0, 0.0], [1.0, 1.0]]), arr2(&[[4.0], [3.0]]));
+//! let path = PathView { projections: projections.view(), form: Form::Factored(factor.view()) };
+//! assert_eq!(path_coefficients(&path, 1)?, arr2(&[[2.0]]));
+//! assert_eq!(path_coefficients(&path, 2)?, arr2(&[[0.5], [3.0]]));
+//! # Ok::<(), svmarrow::Error>(())
+//! ```
 
 use ndarray::{Array2, Array3, ArrayView2, Axis};
 

@@ -109,19 +109,25 @@ fn stored(rows: Rows<'_>) -> Vec<(usize, usize, f64)> {
     all
 }
 
+fn options(base: IndexBase, n_features: Option<usize>, single_precision: bool) -> ReadOptions {
+    let mut options = ReadOptions::default();
+    (options.base, options.n_features, options.single_precision) = (base, n_features, single_precision);
+    options
+}
+
 /// svmlight data, with columns counted in every way, in both precisions.
 pub fn svmlight(bytes: &[u8]) {
     for base in [IndexBase::One, IndexBase::Zero, IndexBase::Auto] {
         for (single_precision, n_features) in [(false, None), (true, None), (false, Some(3))] {
-            let options = ReadOptions { base, n_features, single_precision };
-            let read = || svmlight::read_from(bytes, Path::new("m"), &options);
+            let found = options(base, n_features, single_precision);
+            let read = || svmlight::read_from(bytes, Path::new("m"), &found);
             let Ok(data) = measured(bytes.len() as u64, read) else { continue };
             assert!(all_finite(&data.targets));
             data.rows.view().check_finite("rows").expect("what is read is finite");
             assert_eq!(data.rows.view().rows(), data.targets.len());
             let text = svmlight_text(&data);
-            let options = ReadOptions { base: IndexBase::One, n_features, single_precision };
-            let again = svmlight::read_from(&text[..], Path::new("m"), &options);
+            let found = options(IndexBase::One, n_features, single_precision);
+            let again = svmlight::read_from(&text[..], Path::new("m"), &found);
             let again = again.expect("what was written can be read");
             assert_eq!(again.targets, data.targets);
             assert_eq!(stored(again.rows.view()), stored(data.rows.view()));

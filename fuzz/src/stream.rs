@@ -173,16 +173,15 @@ pub fn tree(bytes: &[u8]) {
     let piece = draws.rows(3, d, layout);
     let labels = [draws.below(3), draws.below(3), 0];
     let names = ["wpq", "zpq", "rndw-rnds", "bal-inds", "ent-opts"];
-    let params = TreeParams {
-        kernel,
-        classes: [2, 2, 2, 3][q],
-        budget: 1 + draws.below(6),
-        child_budget: 1 + draws.below(6),
-        sample: 2 + draws.below(6),
-        draws: 1 + draws.below(3),
-        max_leaves: 1 + draws.below(4),
-        strategy: Strategy::from_name(names[draws.below(names.len())]).expect("the names are known"),
-    };
+    let classes = [2, 2, 2, 3][q];
+    let budget = 1 + draws.below(6);
+    let child_budget = 1 + draws.below(6);
+    let (sample, rounds) = (2 + draws.below(6), 1 + draws.below(3));
+    let max_leaves = 1 + draws.below(4);
+    let strategy = Strategy::from_name(names[draws.below(names.len())]).expect("the names are known");
+    let mut params = TreeParams::new(kernel, classes, strategy);
+    (params.budget, params.child_budget) = (budget, child_budget);
+    (params.sample, params.draws, params.max_leaves) = (sample, rounds, max_leaves);
     let held = 40 * state.kinds.len()
         + 8 * (2 * state.weights.len() + state.directions.len())
         + 8 * (state.intercepts.len() + state.members.len() + 2 * state.sample.len());
@@ -226,7 +225,8 @@ pub fn perceptron(bytes: &[u8]) {
         6 => (Policy::Tightest, m, m),
         more => (Policy::Projectron { eta, margin: more == 7 }, m, 0),
     };
-    let params = PerceptronParams { kernel, classes, budget: draws.below(10), policy };
+    let mut params = PerceptronParams::new(kernel, classes, policy);
+    params.budget = draws.below(10);
     let q = if classes == 2 { 1 } else { classes };
     let state = PerceptronState {
         vectors: draws.rows(m, d, layout),

@@ -28,7 +28,10 @@ pub(crate) fn read_svmlight<'py>(
     single_precision: bool,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    let options = ReadOptions { base: index_base(zero_based), n_features, single_precision };
+    let mut options = ReadOptions::default();
+    options.base = index_base(zero_based);
+    options.n_features = n_features;
+    options.single_precision = single_precision;
     let data = run(py, 1, Cost::Unknown, progress.as_ref(), |ctx| svmlight::read(&path, &options, ctx))?;
     let rows = rows_object(py, data.rows)?.cast_into::<PyTuple>()?;
     let targets = PyTuple::new(py, [PyArray1::from_vec(py, data.targets)])?;

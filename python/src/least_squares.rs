@@ -60,7 +60,10 @@ pub(crate) struct StoppingArg {
 impl StoppingArg {
     fn stopping(&self) -> PyResult<Stopping> {
         let max_products = self.max_iter.unwrap_or(u64::MAX);
-        Ok(Stopping { tolerance: self.tol, max_products, max_time: duration(self.max_time)? })
+        let mut stopping = Stopping::new(self.tol);
+        stopping.max_products = max_products;
+        stopping.max_time = duration(self.max_time)?;
+        Ok(stopping)
     }
 }
 

@@ -230,18 +230,17 @@ impl MatchingArg {
                 return Err(to_python(Error::param("variant", format!("{other:?}"), rule)));
             }
         };
-        Ok(MatchingParams {
-            variant,
-            functions: self.n_functions,
-            steps: self.max_iter,
-            every: self.backfit_every,
-            tolerance: self.tol,
-            patience: self.patience,
-            measure: if self.stop_on_error { Measure::Error } else { Measure::Loss },
-            storage: Storage { single: self.single_precision, budget: self.cache_bytes },
-            sample: self.sample,
-            seed: self.seed,
-        })
+        let mut params = MatchingParams::new(self.n_functions);
+        params.variant = variant;
+        params.steps = self.max_iter;
+        params.every = self.backfit_every;
+        params.tolerance = self.tol;
+        params.patience = self.patience;
+        params.measure = if self.stop_on_error { Measure::Error } else { Measure::Loss };
+        params.storage = Storage { single: self.single_precision, budget: self.cache_bytes };
+        params.sample = self.sample;
+        params.seed = self.seed;
+        Ok(params)
     }
 }
 

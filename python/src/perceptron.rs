@@ -101,12 +101,9 @@ pub(crate) fn perceptron_stream<'py>(
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyArray1<i64>>)> {
     let (rows, labels, state) = (x.view()?, indices("labels", &labels)?, state.state()?);
-    let params = PerceptronParams {
-        kernel: settings.kernel.0,
-        classes: settings.n_classes,
-        budget: settings.budget,
-        policy: policy(&settings.policy, settings.eta)?,
-    };
+    let policy = policy(&settings.policy, settings.eta)?;
+    let mut params = PerceptronParams::new(settings.kernel.0, settings.n_classes, policy);
+    params.budget = settings.budget;
     let cost = Cost::of(rows.rows(), state.born.len() + rows.rows(), rows.cols());
     let (state, wrong) = run(py, 1, cost, progress.as_ref(), |ctx| {
         perceptron::partial_fit(&params, state, rows, &labels, ctx)

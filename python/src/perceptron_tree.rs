@@ -147,16 +147,12 @@ pub(crate) fn perceptron_tree_stream<'py>(
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyArray1<i64>>)> {
     let (rows, labels, before) = (x.view()?, indices("labels", &labels)?, tree.state()?);
-    let params = TreeParams {
-        kernel: settings.kernel.0,
-        classes: settings.n_classes,
-        budget: settings.budget,
-        child_budget: settings.child_budget,
-        sample: settings.sample_size,
-        draws: settings.draws,
-        max_leaves: settings.max_leaves,
-        strategy: strategy(&settings.split)?,
-    };
+    let mut params = TreeParams::new(settings.kernel.0, settings.n_classes, strategy(&settings.split)?);
+    params.budget = settings.budget;
+    params.child_budget = settings.child_budget;
+    params.sample = settings.sample_size;
+    params.draws = settings.draws;
+    params.max_leaves = settings.max_leaves;
     let cost = Cost::of(rows.rows(), params.budget + rows.rows(), rows.cols());
     let (after, wrong) = run(py, n_jobs, cost, progress.as_ref(), |ctx| {
         tree::partial_fit(&params, &before, rows, &labels, ctx)
@@ -190,9 +186,12 @@ pub(crate) fn perceptron_tree_of<'py>(
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (parts, rows, labels) = (expansion.view()?, x.view()?, indices("labels", &labels)?);
-    let ConvertSettings { n_classes, split, budget, sample_size: sample, draws, alpha: refit, seed } =
-        settings;
-    let params = ConvertParams { budget, sample, draws, strategy: strategy(&split)?, refit, seed };
+    let n_classes = settings.n_classes;
+    let mut params = ConvertParams::new(settings.budget, strategy(&settings.split)?);
+    params.sample = settings.sample_size;
+    params.draws = settings.draws;
+    params.refit = settings.alpha;
+    params.seed = settings.seed;
     let tree = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
         tree::from_expansion(&parts, rows, &labels, n_classes, &params, ctx)
     })?;

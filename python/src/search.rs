@@ -100,12 +100,10 @@ pub(crate) fn search_svm(
     let Some(first) = grid.kernels.first() else {
         return Err(to_python(Error::param("kernels", "none", "at least one")));
     };
-    let params = SvmParams {
-        tolerance: solver.tol,
-        cache_bytes: solver.cache_bytes,
-        max_iterations: solver.max_iter,
-        ..SvmParams::default()
-    };
+    let mut params = SvmParams::default();
+    params.tolerance = solver.tol;
+    params.cache_bytes = solver.cache_bytes;
+    params.max_iterations = solver.max_iter;
     let max_time = duration(solver.max_time)?;
     let caller = PythonCall::new(judge);
     let outcome = first.run(py, solver.n_jobs, Cost::Unknown, solver.progress.as_ref(), |_, ctx| {

@@ -183,13 +183,12 @@ impl<'py> SolverArg<'py> {
         fit: impl FnOnce(KernelFunction<'_>, Option<Start<'_>>, &SvmParams, Context<'_>) -> svmarrow::Result<R>
         + Send,
     ) -> PyResult<(R, bool)> {
-        let params = SvmParams {
-            tolerance: self.tol,
-            cache_bytes: self.cache_bytes,
-            shrinking: self.shrinking,
-            max_iterations: self.max_iter,
-            tuning: self.tuning.as_ref().map_or_else(Tuning::default, TuningArg::read),
-        };
+        let mut params = SvmParams::default();
+        params.tolerance = self.tol;
+        params.cache_bytes = self.cache_bytes;
+        params.shrinking = self.shrinking;
+        params.max_iterations = self.max_iter;
+        params.tuning = self.tuning.as_ref().map_or_else(Tuning::default, TuningArg::read);
         let max_time = duration(self.max_time)?;
         let start = match &self.start {
             Some((support, coefficients, products)) => {
@@ -332,7 +331,8 @@ pub(crate) fn estimate_svm_memory<'py>(
     cache_bytes: usize,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let params = SvmParams { cache_bytes, ..SvmParams::default() };
+    let mut params = SvmParams::default();
+    params.cache_bytes = cache_bytes;
     let estimate =
         estimate_memory(kernel.function(), x.view()?, n, &machines, &params, n_jobs).map_err(to_python)?;
     Ok(fields!(py, estimate, packed, cache, blocks, variables, least))

@@ -2,6 +2,22 @@
 //!
 //! Nothing here copies. Algorithms ask for blocks of rows through [`Rows`], and the kernels pack those blocks in
 //! the layout and precision they compute in, so that bytes, single and double precision all cost one read.
+//!
+//! Rows of any layout are the same type:
+//!
+//! ```
+//! use ndarray::arr2;
+//! use svmarrow::data::{CsrView, IndexSlice, Rows};
+//!
+//! let dense = arr2(&[[0.0, 2.0], [1.0, 0.0]]);
+//! let sparse = CsrView::new(IndexSlice::I32(&[0, 1, 2]), IndexSlice::I32(&[1, 0]), &[2.0_f32, 1.0], 2)?;
+//! for rows in [Rows::try_from(&dense)?, Rows::from(sparse)] {
+//!     let mut sums = [0.0; 2];
+//!     rows.for_each_in_row(0, |column, value| sums[column] += value);
+//!     assert_eq!((rows.rows(), sums), (2, [0.0, 2.0]));
+//! }
+//! # Ok::<(), svmarrow::Error>(())
+//! ```
 
 mod csr;
 mod dense;

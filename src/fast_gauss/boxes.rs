@@ -142,7 +142,7 @@ impl Plan {
 mod tests {
     use super::*;
     use crate::data::Rows;
-    use crate::fast_gauss::targets::tests::rows;
+    use crate::fast_gauss::tests::rows;
     use crate::kernel::Kernel;
     use crate::random::Random;
 

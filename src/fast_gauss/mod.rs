@@ -18,7 +18,6 @@
 //!
 //! Cost: P^d multiply-adds for each x and each y, and B^(d + 1) for B coefficients along an axis, which is nothing beside
 //! n m where the points are many and the boxes few. `BoundingBox::plan` decides. Bits do not depend on threads.
-
 //!
 //! | file | holds |
 //! |---|---|
@@ -44,4 +43,19 @@ const SUM: &str = "a sum of Gaussians";
 /// Returns whether sums of the kernel's values may be computed by this module.
 pub(crate) fn is_applicable(kernel: &Kernel, n_features: usize) -> bool {
     matches!(kernel, Kernel::Rbf { .. }) && (1..=AXES).contains(&n_features)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::random::Random;
+
+    /// Returns n rows in a box of such sides, the first two at its corners.
+    pub(super) fn rows(n: usize, sides: &[f64], random: &mut Random) -> Vec<f64> {
+        let mut value = |i: usize, side: f64| match i {
+            0 => 0.0,
+            1 => side,
+            _ => side * random.uniform(),
+        };
+        (0..n).flat_map(|i| sides.iter().map(|&side| value(i, side) - 0.3).collect::<Vec<_>>()).collect()
+    }
 }

@@ -78,22 +78,13 @@ impl<'a> GaussSum<'a> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::super::boxes::KINDS;
+mod tests {
     use super::*;
+    use crate::fast_gauss::boxes::KINDS;
+    use crate::fast_gauss::tests::rows;
     use crate::kernels::{KernelRows, Precision, pair};
     use crate::random::Random;
     use crate::simd::chebyshev::Boxes;
-
-    /// Rows in a box of such sides, some of them at its corners.
-    pub(in crate::fast_gauss) fn rows(n: usize, sides: &[f64], random: &mut Random) -> Vec<f64> {
-        let mut value = |i: usize, side: f64| match i {
-            0 => 0.0,
-            1 => side,
-            _ => side * random.uniform(),
-        };
-        (0..n).flat_map(|i| sides.iter().map(|&side| value(i, side) - 0.3).collect::<Vec<_>>()).collect()
-    }
 
     fn expected(gamma: f64, x: Rows<'_>, weights: &[f64], row: usize) -> f64 {
         let of = |(j, w): (usize, &f64)| w * pair(&Kernel::Rbf { gamma }, x, row, x, j);

@@ -89,7 +89,7 @@ impl FastGaussTransform {
 mod tests {
     use super::*;
     use crate::expansion::ExpansionView;
-    use crate::fast_gauss::targets::tests::rows;
+    use crate::fast_gauss::tests::rows;
     use crate::kernels::{Evaluator, pair};
     use crate::random::Random;
 

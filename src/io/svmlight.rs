@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 
 /// How to read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct ReadOptions {
     /// Index of the first column.
     pub base: IndexBase,

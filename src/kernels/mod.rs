@@ -16,6 +16,24 @@
 //! | `rounding` | how far a computed kernel value may be from the exact one |
 //! | `weights` | expansions of the linear kernel as weights of the columns |
 //! | `slope` | K(X, Z) B with its slopes in Z and B |
+//!
+//! K(X, Z) B without and with the matrix K:
+//!
+//! ```
+//! use ndarray::arr2;
+//! use svmarrow::context::Context;
+//! use svmarrow::data::Rows;
+//! use svmarrow::expansion::KernelExpansion;
+//! use svmarrow::kernels::{Evaluator, Kernel, pair};
+//!
+//! let (kernel, vectors) = (Kernel::Rbf { gamma: 0.5 }, arr2(&[[0.0, 1.0], [1.0, 0.0]]));
+//! let f = KernelExpansion::new(kernel, vectors.clone().into(), arr2(&[[1.0], [2.0]]), vec![0.0])?;
+//! let rows = Rows::try_from(&vectors)?;
+//! let outputs = Evaluator::new(&f.view())?.evaluate(rows, Context::default())?;
+//! let by_hand = pair(&kernel, rows, 0, rows, 0) + 2.0 * pair(&kernel, rows, 0, rows, 1);
+//! assert!((outputs[[0, 0]] - by_hand).abs() < 1e-12);
+//! # Ok::<(), svmarrow::Error>(())
+//! ```
 
 mod bytes;
 mod contrast;

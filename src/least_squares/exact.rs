@@ -9,6 +9,28 @@
 //!
 //! Cost n^2 d for K and n^3 / 3 for the factor, as much again for leave-one-out values; memory n^2 numbers, a third as
 //! many more in single precision for the factor that is refined.
+//!
+//! ```
+//! use ndarray::Array2;
+//! use svmarrow::context::Context;
+//! use svmarrow::data::Rows;
+//! use svmarrow::kernels::Kernel;
+//! use svmarrow::least_squares::{Problem, exact};
+//!
+//! let x = Array2::from_shape_fn((40, 1), |(i, _)| 0.1 * i as f64);
+//! let y = x.mapv(f64::sin);
+//! let kernel = Kernel::Rbf { gamma: 1.0 };
+//! let problem = Problem {
+//!     kernel: kernel.into(),
+//!     rows: Rows::try_from(&x)?,
+//!     targets: y.view(),
+//!     fit_intercept: false,
+//!     weights: None,
+//! };
+//! let solution = exact::solve(&problem, 0.1, false, Context::default())?;
+//! assert_eq!(solution.coefficients.dim(), (40, 1));
+//! # Ok::<(), svmarrow::Error>(())
+//! ```
 
 use super::intercept::right_hand_sides;
 use super::problem::{Problem, check_alpha, kernel_matrix};

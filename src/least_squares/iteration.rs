@@ -20,6 +20,7 @@ use std::time::Duration;
 
 /// When to stop.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Stopping {
     /// ||y - (K + alpha I) c|| / ||y|| of every output, rows counted by their weights.
     pub tolerance: f64,
@@ -27,6 +28,13 @@ pub struct Stopping {
     pub max_products: u64,
     /// Time after which the work ends, amid a product if need be.
     pub max_time: Option<Duration>,
+}
+
+impl Stopping {
+    /// Returns the criterion of a relative residual, without a limit of products or time.
+    pub fn new(tolerance: f64) -> Self {
+        Self { tolerance, max_products: u64::MAX, max_time: None }
+    }
 }
 
 /// How an iteration ended.

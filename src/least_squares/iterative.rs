@@ -10,6 +10,31 @@
 //! It takes the largest eigenvalues of K out of the way, on which the number of iterations depends. Cost n^2 d an
 //! iteration; memory n m numbers for the preconditioner. Where rows have weights, K is S K S and F is S F: see
 //! `iteration`.
+//!
+//! ```
+//! use ndarray::Array2;
+//! use svmarrow::context::Context;
+//! use svmarrow::data::Rows;
+//! use svmarrow::kernels::Kernel;
+//! use svmarrow::least_squares::iterative::{RandomPoints, solve};
+//! use svmarrow::least_squares::{Problem, Stopping, exact};
+//!
+//! let x = Array2::from_shape_fn((40, 1), |(i, _)| 0.1 * i as f64);
+//! let y = x.mapv(f64::sin);
+//! let kernel = Kernel::Rbf { gamma: 1.0 };
+//! let problem = Problem {
+//!     kernel: kernel.into(),
+//!     rows: Rows::try_from(&x)?,
+//!     targets: y.view(),
+//!     fit_intercept: false,
+//!     weights: None,
+//! };
+//! let points = RandomPoints { count: 10, seed: 0 };
+//! let found = solve(&problem, 0.1, Stopping::new(1e-10), points, Context::default())?;
+//! let same = exact::solve(&problem, 0.1, false, Context::default())?;
+//! assert!((found.coefficients - same.coefficients).iter().all(|difference| difference.abs() < 1e-6));
+//! # Ok::<(), svmarrow::Error>(())
+//! ```
 
 use super::iteration::{Ending, Roots, Stopping, conjugate_gradients};
 use super::problem::{Problem, kernel_matrix, rows_at_once};

@@ -8,6 +8,29 @@
 //! the ones are one more right-hand side.
 //!
 //! Cost twice the stored entries times the outputs an iteration; memory a second copy of the entries, by columns, and d q.
+//!
+//! ```
+//! use ndarray::Array2;
+//! use svmarrow::context::Context;
+//! use svmarrow::data::Rows;
+//! use svmarrow::kernels::Kernel;
+//! use svmarrow::least_squares::linear::solve;
+//! use svmarrow::least_squares::{Problem, Stopping};
+//!
+//! let x = Array2::from_shape_fn((40, 1), |(i, _)| 0.1 * i as f64);
+//! let y = x.mapv(|x| 3.0 * x);
+//! let kernel = Kernel::Linear;
+//! let problem = Problem {
+//!     kernel: kernel.into(),
+//!     rows: Rows::try_from(&x)?,
+//!     targets: y.view(),
+//!     fit_intercept: false,
+//!     weights: None,
+//! };
+//! let found = solve(&problem, 1e-6, Stopping::new(1e-10), Context::default())?;
+//! assert!((found.weights[[0, 0]] - 3.0).abs() < 1e-3);
+//! # Ok::<(), svmarrow::Error>(())
+//! ```
 
 use super::iteration::{Ending, Roots, Stopping, conjugate_gradients};
 use super::problem::Problem;

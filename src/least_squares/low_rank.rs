@@ -14,6 +14,24 @@
 //!
 //! Kernel values are computed in the precision of the rows, their products in double. Cost n m d + n m^2 / 2
 //! multiply-adds and m^3 / 6 to solve; memory m^2 and a block of rows.
+//!
+//! ```
+//! use ndarray::{Array2, s};
+//! use svmarrow::context::Context;
+//! use svmarrow::data::Rows;
+//! use svmarrow::kernels::Kernel;
+//! use svmarrow::least_squares::low_rank::{Piece, Sums, System};
+//!
+//! let x = Array2::from_shape_fn((40, 1), |(i, _)| 0.1 * i as f64);
+//! let y = x.mapv(f64::sin);
+//! let (kernel, points, context) = (Kernel::Rbf { gamma: 1.0 }, x.slice(s![..;5, ..]), Context::default());
+//! let (vectors, rows) = (Rows::try_from(points)?, Rows::try_from(&x)?);
+//! let mut sums = Sums::new(8, 1)?;
+//! sums.add(kernel, vectors, Piece { rows, targets: y.view(), weights: None }, context)?;
+//! let (coefficients, _) = System::new(kernel, vectors, &sums, 0.1, false, context)?.solve(&sums, context)?;
+//! assert_eq!(coefficients.dim(), (8, 1));
+//! # Ok::<(), svmarrow::Error>(())
+//! ```
 
 use super::problem::{check_alpha, kernel_matrix, rows_at_once};
 use crate::context::Context;

@@ -20,6 +20,30 @@
 //! | `iteration` | what these two share |
 //! | `low_rank` | coefficients at a few points, from sums over rows |
 //! | `selection` | points chosen by the kernel matrix |
+//!
+//! ```
+//! use ndarray::Array2;
+//! use svmarrow::context::Context;
+//! use svmarrow::data::Rows;
+//! use svmarrow::kernels::Kernel;
+//! use svmarrow::least_squares::{Problem, solve};
+//!
+//! let x = Array2::from_shape_fn((40, 1), |(i, _)| 0.1 * i as f64);
+//! let y = x.mapv(f64::sin);
+//! let kernel = Kernel::Rbf { gamma: 1.0 };
+//! let problem = Problem {
+//!     kernel: kernel.into(),
+//!     rows: Rows::try_from(&x)?,
+//!     targets: y.view(),
+//!     fit_intercept: false,
+//!     weights: None,
+//! };
+//! let solution = solve(&problem, 0.1, true, Context::default())?;
+//! // (K + alpha I) c = y, so that y - f = alpha c on the training samples.
+//! let found = solution.leave_one_out.expect("it was asked for");
+//! assert!((found.values[[20, 0]] - y[[20, 0]]).abs() < 0.05);
+//! # Ok::<(), svmarrow::Error>(())
+//! ```
 
 pub mod exact;
 mod intercept;

@@ -7,6 +7,20 @@
 //!
 //! Invariant: the diagonal of the remainder is never negative, and its sum falls. Cost n m^2 / 2 multiply-adds and n m
 //! kernel values, times the number of candidates for *trace*; memory n m numbers.
+//!
+//! ```
+//! use ndarray::Array2;
+//! use svmarrow::context::Context;
+//! use svmarrow::data::Rows;
+//! use svmarrow::kernels::Kernel;
+//! use svmarrow::least_squares::selection::select_points;
+//!
+//! let x = Array2::from_shape_fn((40, 1), |(i, _)| 0.1 * i as f64);
+//! let points = select_points(Kernel::Rbf { gamma: 1.0 }, Rows::try_from(&x)?, 5, None, Context::default())?;
+//! assert_eq!(points.rows.len(), 5);
+//! assert!(points.remaining[5] < 0.2 * points.remaining[0]);
+//! # Ok::<(), svmarrow::Error>(())
+//! ```
 
 use crate::context::Context;
 use crate::data::Rows;

@@ -20,6 +20,19 @@
 //!
 //! Several outputs choose their functions together (Weston and Bakir, TR-132, eq. 13). Row weights w are folded into the
 //! values: with s = sqrt(w), the dictionary holds s d and the targets are s y.
+//!
+//! [`MatchingPursuit`](crate::MatchingPursuit) is the short way:
+//!
+//! ```
+//! use ndarray::Array2;
+//! use svmarrow::MatchingPursuit;
+//!
+//! let x = Array2::from_shape_fn((60, 1), |(i, _)| 0.1 * i as f64);
+//! let y: Vec<f64> = x.iter().map(|x| x.sin()).collect();
+//! let model = MatchingPursuit::builder(8).gamma(1.0).build()?.fit(&x, &y)?;
+//! assert!(model.predict(&x)?.iter().zip(&y).all(|(f, y)| (f - y).abs() < 0.1));
+//! # Ok::<(), svmarrow::Error>(())
+//! ```
 
 mod backfit;
 mod basis;

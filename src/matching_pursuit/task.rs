@@ -113,6 +113,7 @@ pub enum Variant {
 
 /// Parameters of a pursuit.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct MatchingParams {
     /// The variant.
     pub variant: Variant,
@@ -155,6 +156,23 @@ pub enum Measure {
 }
 
 impl MatchingParams {
+    /// Returns the parameters of a back-fitting pursuit of at most `functions` functions, with values in double precision in at
+    /// most 2 GB.
+    pub fn new(functions: usize) -> Self {
+        Self {
+            variant: Variant::BackFitting,
+            functions,
+            steps: None,
+            every: 1,
+            tolerance: 0.0,
+            patience: None,
+            measure: Measure::Loss,
+            storage: Storage { single: false, budget: 2_000_000_000 },
+            sample: None,
+            seed: 0,
+        }
+    }
+
     pub(super) fn check(&self, task: &Task<'_>) -> Result<()> {
         Error::check_param(self.functions > 0, "functions", 0, "at least 1")?;
         Error::check_param(self.every > 0, "every", 0, "at least 1")?;

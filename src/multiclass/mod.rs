@@ -12,6 +12,20 @@
 //! | `draws` | the best of many draws, for both |
 //! | `decode` | from outputs to scores of classes |
 //! | `bounds` | how far leaving a row out can turn its class |
+//!
+//! Three classes from the outputs of three pairs:
+//!
+//! ```
+//! use ndarray::arr2;
+//! use svmarrow::context::Context;
+//! use svmarrow::multiclass::{CodeMatrix, Decoder, winners};
+//!
+//! let code = CodeMatrix::one_vs_one(3)?;
+//! // Pairs (0, 1), (0, 2), (1, 2), positive for the first class of each.
+//! let outputs = arr2(&[[1.0, 0.5, -0.2], [-1.0, 0.5, 0.7]]);
+//! assert_eq!(winners(outputs.view(), &code, Decoder::Votes, Context::default())?, [0, 1]);
+//! # Ok::<(), svmarrow::Error>(())
+//! ```
 
 mod bch;
 mod bounds;

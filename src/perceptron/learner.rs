@@ -6,7 +6,7 @@ use super::update::{Update, outputs};
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, Lines, RowBuffer, VectorPool};
-use crate::memory::{TryCollect, TryGrow, TryToVec};
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_zero_matrix};
 use crate::random::Random;
 use crate::simd::Real;
 use ndarray::Array2;
@@ -35,6 +35,25 @@ pub struct PerceptronState {
 }
 
 impl PerceptronState {
+    /// Returns an empty pool for a stream of rows laid out like those of `like`, from which nothing is learnt.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn new(params: &PerceptronParams, like: Rows<'_>, seed: u64) -> Result<Self> {
+        let q = outputs(params.classes);
+        Ok(Self {
+            vectors: like.gather(&[])?,
+            coefficients: try_zero_matrix("the coefficients", (0, q))?,
+            born: Vec::new(),
+            matrix: try_zero_matrix("kernel values of a pool", (0, 0))?,
+            scores: try_zero_matrix("the outputs at a pool", (0, q))?,
+            deviation: 0.0,
+            random: seed,
+            seen: 0,
+            mistakes: 0,
+        })
+    }
+
     pub(super) fn check(&self, params: &PerceptronParams) -> Result<()> {
         let (m, q) = (self.vectors.view().rows(), outputs(params.classes));
         Error::check_len("born of the state (one for each vector)", m, self.born.len())?;

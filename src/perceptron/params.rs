@@ -44,6 +44,7 @@ impl Policy {
 
 /// What is fixed along a stream.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct PerceptronParams {
     /// The kernel; not precomputed.
     pub kernel: Kernel,
@@ -56,6 +57,11 @@ pub struct PerceptronParams {
 }
 
 impl PerceptronParams {
+    /// Returns the parameters of a policy with a budget of 100 vectors, which the policies without a budget do not use.
+    pub fn new(kernel: Kernel, classes: usize, policy: Policy) -> Self {
+        Self { kernel, classes, budget: 100, policy }
+    }
+
     /// Checks every parameter against its rule.
     pub fn check(&self) -> Result<()> {
         self.kernel.check()?;

@@ -11,6 +11,24 @@
 //! | `threshold` | the intercept re-optimised on training error |
 //!
 //! A choice gives a [`crate::path::Path`], from which the coefficients of every size are read.
+//!
+//! [`Reduction`](crate::Reduction) is the short way. Every size of a pursuit:
+//!
+//! ```
+//! use ndarray::{Array2, arr2};
+//! use svmarrow::context::Context;
+//! use svmarrow::expansion::KernelExpansion;
+//! use svmarrow::kernels::Kernel;
+//! use svmarrow::reduced_set::{PursuitParams, pursuit};
+//!
+//! let vectors = Array2::from_shape_fn((50, 1), |(i, _)| 0.1 * i as f64);
+//! let coefficients = vectors.mapv(f64::cos);
+//! let f = KernelExpansion::new(Kernel::Rbf { gamma: 1.0 }, vectors.into(), coefficients, vec![0.0])?;
+//! let path = pursuit(&f.view(), None, &PursuitParams::new(8), Context::default())?;
+//! assert_eq!(path.order.len(), 8);
+//! assert!(path.residual_norms[8] < 0.05 * path.residual_norms[0]);
+//! # Ok::<(), svmarrow::Error>(())
+//! ```
 
 mod certified;
 mod chunking;

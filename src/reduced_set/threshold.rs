@@ -2,6 +2,15 @@
 //!
 //! A reduced normal vector is a little short and a little turned; the intercept of the full machine is then no longer
 //! the best one. Training error as a function of the intercept is a step function: sort and sweep.
+//!
+//! ```
+//! use svmarrow::reduced_set::threshold;
+//!
+//! // A shift of the scores by which all four have the right sign.
+//! let shift = threshold::binary(&[0.5, 1.0, 2.0, 3.0], &[false, false, true, true], None)?;
+//! assert!(1.0 + shift < 0.0 && 2.0 + shift > 0.0);
+//! # Ok::<(), svmarrow::Error>(())
+//! ```
 
 use ndarray::ArrayView2;
 

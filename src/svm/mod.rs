@@ -39,6 +39,27 @@
 //! | `classifier` | the machines of a code on shared kernel rows |
 //! | `quantile` | the machines of several quantiles on shared kernel rows |
 //! | `single` | the members of the family that are one machine of one output: regression, one-class |
+//!
+//! [`Svc`](crate::Svc), [`Svr`](crate::Svr) and [`OneClassSvm`](crate::OneClassSvm) are the short way. With options that they do not have:
+//!
+//! ```
+//! use ndarray::Array2;
+//! use svmarrow::context::Context;
+//! use svmarrow::data::Rows;
+//! use svmarrow::kernels::Kernel;
+//! use svmarrow::svm::{Classification, ClassifierLoss, SvmParams, fit_classifier};
+//!
+//! let x = Array2::from_shape_fn((60, 1), |(i, _)| (0.7 * i as f64).sin());
+//! let labels: Vec<usize> = x.iter().map(|x| usize::from(*x > 0.0)).collect();
+//! let sample_c: Vec<f64> = labels.iter().map(|&label| if label == 1 { 10.0 } else { 1.0 }).collect();
+//! let mut task = Classification::new(&labels, 2, &sample_c);
+//! task.loss = ClassifierLoss::SquaredHinge;
+//! let kernel = Kernel::Rbf { gamma: 1.0 };
+//! let fit = fit_classifier(kernel, Rows::try_from(&x)?, &task, &SvmParams::default(), Context::default())?;
+//! let certificate = &fit.certificates[0];
+//! assert!(certificate.dual <= certificate.primal && certificate.gap < 0.01 * certificate.primal);
+//! # Ok::<(), svmarrow::Error>(())
+//! ```
 
 mod certificate;
 mod classifier;

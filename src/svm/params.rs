@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 
 /// Parameters of every support vector machine.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct SvmParams {
     /// Largest violation of the optimality conditions at which a machine is done, in units of f. LIBSVM's `eps`.
     pub tolerance: f64,

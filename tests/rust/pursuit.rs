@@ -1,6 +1,6 @@
 //! The pursuit against fresh least-squares solutions, and its invariants.
 
-use crate::reference::{Numbers, blobs, gram, matrix, rows};
+use crate::reference::{Numbers, blobs, changed, gram, matrix, rows};
 use ndarray::Axis;
 use svmarrow::context::Context;
 use svmarrow::data::Rows;
@@ -24,7 +24,7 @@ fn run(
     max_vectors: usize,
     selection: Selection,
 ) -> Path {
-    let params = PursuitParams { selection, ..PursuitParams::new(max_vectors) };
+    let params = changed(PursuitParams::new(max_vectors), |p| p.selection = selection);
     pursuit(view, candidates, &params, Context::default()).unwrap()
 }
 
@@ -142,7 +142,7 @@ fn bad_input_is_named() {
     let (z, coefficients, intercepts) = target(10, 1);
     let view = ExpansionView::new(KERNEL, rows(&z, 10), matrix(&coefficients, 10), &intercepts).unwrap();
     let error = |max_vectors, tolerance, view: &ExpansionView<'_>| {
-        let params = PursuitParams { tolerance, ..PursuitParams::new(max_vectors) };
+        let params = changed(PursuitParams::new(max_vectors), |p| p.tolerance = tolerance);
         pursuit(view, None, &params, Context::SEQUENTIAL).unwrap_err().to_string()
     };
     assert!(error(11, 0.0, &view).contains("max_vectors=11") && error(11, 0.0, &view).contains("10"));

@@ -76,3 +76,9 @@ pub(crate) fn svc_dual(k: &[f64], positive: &[bool], upper: &[f64]) -> f64 {
     let quadratic: f64 = (0..n).map(|i| y[i] * alpha[i] * (f[i] + y[i])).sum();
     alpha.iter().sum::<f64>() - 0.5 * quadratic
 }
+
+/// Returns a value after a change.
+pub(crate) fn changed<T>(mut value: T, change: impl FnOnce(&mut T)) -> T {
+    change(&mut value);
+    value
+}

@@ -1,6 +1,6 @@
 //! The solver against the naive oracle and its own invariants, crossed with every switch.
 
-use crate::reference::{blobs, gram, matrix, rows, svc_dual};
+use crate::reference::{blobs, changed, gram, matrix, rows, svc_dual};
 use ndarray::{Array2, Axis, s};
 use std::ops::ControlFlow;
 use svmarrow::context::{Budget, Context, Monitor, Progress, Silent, StopReason};
@@ -23,13 +23,12 @@ const KERNELS: [Kernel; 5] = [
 /// Small blocks, so that a small problem goes through every part of the solver.
 fn params(shrinking: bool, cached: bool, cache_bytes: usize) -> SvmParams {
     let cheap = if cached { 0 } else { usize::MAX };
-    SvmParams {
-        tolerance: 1e-4,
-        shrinking,
-        cache_bytes,
-        tuning: Tuning { block: 16, largest_block: 64, nested: 48, whole: 0, cheap, ..Tuning::default() },
-        ..SvmParams::default()
-    }
+    changed(SvmParams::default(), |p| {
+        p.tolerance = 1e-4;
+        p.shrinking = shrinking;
+        p.cache_bytes = cache_bytes;
+        p.tuning = Tuning { block: 16, largest_block: 64, nested: 48, whole: 0, cheap, ..Tuning::default() };
+    })
 }
 
 fn fit(
@@ -241,7 +240,7 @@ fn degenerate_data_end() {
             Kernel::Sigmoid { gamma: 3.0, coef0: 1.0 },
             Kernel::Rbf { gamma: 1e6 },
         ] {
-            let params = SvmParams { max_iterations: Some(200_000), ..params(true, false, 0) };
+            let params = changed(params(true, false, 0), |p| p.max_iterations = Some(200_000));
             let model =
                 fit(kernel, rows(&x, 60), &labels, &[c; 60], Coding::OneVsOne, &params, Context::SEQUENTIAL);
             assert!(model.coefficients.iter().chain(&model.intercepts).all(|v| v.is_finite()));
@@ -282,7 +281,7 @@ fn budgets_and_interruptions_leave_a_usable_model() {
             assert!(model.certificates[0].gap > 0.0);
             assert!(model.coefficients.iter().sum::<f64>().abs() < 1e-9);
         }
-        let model = stopped(&SvmParams { max_iterations: Some(37), ..base.clone() }, Context::default());
+        let model = stopped(&changed(base.clone(), |p| p.max_iterations = Some(37)), Context::default());
         assert_eq!(
             (model.certificates[0].stop, model.certificates[0].iterations),
             (StopReason::MaxIterations, 37)
@@ -316,7 +315,7 @@ fn bad_input_is_named() {
     assert!(error(&labels, 2, &[f64::NAN; 20], kernel, &base).contains("C=NaN"));
     assert!(error(&labels, 2, &one, Kernel::Rbf { gamma: -1.0 }, &base).contains("gamma=-1"));
     assert!(error(&labels, 2, &one, Kernel::Precomputed, &base).contains("columns of precomputed X"));
-    assert!(error(&labels, 2, &one, kernel, &SvmParams { tolerance: 0.0, ..base.clone() }).contains("tol=0"));
+    assert!(error(&labels, 2, &one, kernel, &changed(base.clone(), |p| p.tolerance = 0.0)).contains("tol=0"));
     let negative: Vec<f64> = x.iter().map(|v| v - 5.0).collect();
     let refused = fit_classifier(
         Kernel::ChiSquared { gamma: 1.0 },
@@ -339,7 +338,7 @@ fn every_member_of_the_family_closes_its_gap() {
     let kernel = Kernel::Rbf { gamma: 0.8 };
     for shrinking in [false, true] {
         for (cached, bytes) in [(false, 0), (true, 1 << 20), (true, 0)] {
-            let params = SvmParams { tolerance: 1e-6, ..params(shrinking, cached, bytes) };
+            let params = changed(params(shrinking, cached, bytes), |p| p.tolerance = 1e-6);
             let what = format!("shrinking {shrinking} cached {cached} {bytes}");
             let closed = |name: &str, certificate: svmarrow::svm::Certificate| {
                 assert_eq!(certificate.stop, StopReason::Converged, "{name} {what}");
@@ -429,7 +428,7 @@ fn known_outputs_of_a_start_cost_no_kernel_value() {
         (Kernel::Rbf { gamma: 0.5 }, Coding::OneVsRest),
     ] {
         // Products in double precision may be off the solver's by a part of the tolerance.
-        let closer = SvmParams { tolerance: 0.5 * params.tolerance, ..params.clone() };
+        let closer = changed(params.clone(), |p| p.tolerance = 0.5 * params.tolerance);
         let first = fit(kernel, rows(&x, n), &labels, &upper, coding, &closer, Context::default());
         let k = gram(&kernel, rows(&x, n), rows(&x, n));
         let products = matrix(&k, n).select(Axis(1), &first.support).dot(&first.coefficients);

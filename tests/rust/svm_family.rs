@@ -1,6 +1,6 @@
 //! Kernels that the caller computes, starts of the nu machines, leave-one-out bounds, memory told beforehand.
 
-use crate::reference::{Numbers, blobs, rows};
+use crate::reference::{Numbers, blobs, changed, rows};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use svmarrow::context::{Context, StopReason};
 use svmarrow::data::Rows;
@@ -39,7 +39,12 @@ fn params(cached: bool, cache_bytes: usize, shrinking: bool) -> SvmParams {
         cheap: if cached { 0 } else { usize::MAX },
         ..Tuning::default()
     };
-    SvmParams { tolerance: 1e-5, cache_bytes, shrinking, tuning, ..SvmParams::default() }
+    changed(SvmParams::default(), |p| {
+        p.tolerance = 1e-5;
+        p.cache_bytes = cache_bytes;
+        p.shrinking = shrinking;
+        p.tuning = tuning;
+    })
 }
 
 fn task<'a>(labels: &'a [usize], upper: &'a [f64]) -> Classification<'a> {
@@ -178,13 +183,16 @@ fn memory_is_that_of_the_parts() {
     let (x, _) = blobs(n, 100, 2, 1);
     let x = rows(&x, n);
     let tuning = Tuning { whole: 100, ..Tuning::default() };
-    let params = SvmParams { cache_bytes: 4 << 20, tuning, ..SvmParams::default() };
+    let params = changed(SvmParams::default(), |p| {
+        p.cache_bytes = 4 << 20;
+        p.tuning = tuning;
+    });
     let estimate = estimate_memory(KERNEL, x, n, &[n], &params, 2).unwrap();
     assert!(estimate.packed >= 4 * 100 * n && estimate.packed < 5 * 100 * n);
     assert!(estimate.packed + estimate.cache <= params.cache_bytes);
     assert!(estimate.least < estimate.packed + estimate.cache + estimate.blocks + estimate.variables);
     let ample =
-        estimate_memory(KERNEL, x, n, &[n], &SvmParams { cache_bytes: usize::MAX, ..params.clone() }, 2)
+        estimate_memory(KERNEL, x, n, &[n], &changed(params.clone(), |p| p.cache_bytes = usize::MAX), 2)
             .unwrap();
     assert_eq!(ample.cache, 4 * n * n);
     assert_eq!(estimate_memory(Kernel::Precomputed, x, n, &[n], &params, 2).unwrap().cache, 0);

@@ -1,6 +1,6 @@
 //! A stop at every look: what is left is a model whose certificate holds, or nothing at all. And kernels that give no numbers.
 
-use crate::reference::{blobs, rows};
+use crate::reference::{blobs, changed, rows};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use svmarrow::Error;
@@ -49,7 +49,11 @@ fn fit(
     let cheap = if cached { 0 } else { usize::MAX };
     let sizes = Tuning { block: 32, largest_block: 64, nested: 48, whole: 0, ..Tuning::default() };
     let tuning = Tuning { cheap, sampled, look: 0, look_rows: 4, ..sizes };
-    let params = SvmParams { tolerance: 1e-4, cache_bytes: 1 << 21, tuning, ..SvmParams::default() };
+    let params = changed(SvmParams::default(), |p| {
+        p.tolerance = 1e-4;
+        p.cache_bytes = 1 << 21;
+        p.tuning = tuning;
+    });
     let (upper, ctx) = (vec![C; N], ctx.sequential());
     let (support, coefficients, certificate) = match kind {
         Kind::Classifier => {
@@ -160,7 +164,7 @@ fn what_is_no_number_is_never_converged() {
     let (x, labels) = blobs(60, 2, 2, 3);
     let upper = vec![C; 60];
     for whole in [0, 256] {
-        let params = SvmParams { tuning: Tuning { whole, ..Tuning::default() }, ..SvmParams::default() };
+        let params = changed(SvmParams::default(), |p| p.tuning = Tuning { whole, ..Tuning::default() });
         let task = Classification::new(&labels, 2, &upper);
         let kernel = KernelFunction::Blocks(&Holes);
         let fitted = fit_classifier(kernel, rows(&x, 60), &task, &params, Context::SEQUENTIAL);

@@ -68,17 +68,17 @@ impl GradientArg<'_> {
             }
         };
         let coding = coding_of(&self.coding)?;
-        Ok(GradientParams {
-            objective: Objective { loss, coding, sharpness: self.sharpness, label_weight: self.label_weight },
-            steps: self.steps,
-            batch: self.batch,
-            vector_rate: self.vector_rate,
-            coefficient_rate: self.coefficient_rate,
-            noise: self.noise,
-            mixing: self.mixing,
-            places: self.places,
-            seed: self.seed,
-        })
+        let (sharpness, label_weight) = (self.sharpness, self.label_weight);
+        let objective = Objective { loss, coding, sharpness, label_weight };
+        let mut params = GradientParams::new(objective, self.steps);
+        params.batch = self.batch;
+        params.vector_rate = self.vector_rate;
+        params.coefficient_rate = self.coefficient_rate;
+        params.noise = self.noise;
+        params.mixing = self.mixing;
+        params.places = self.places;
+        params.seed = self.seed;
+        Ok(params)
     }
 }
 

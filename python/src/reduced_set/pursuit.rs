@@ -35,23 +35,20 @@ pub(crate) fn pursuit<'py>(
     let candidates = candidates.as_ref().map(RowsArg::view).transpose()?;
     let max_time = duration(settings.max_time)?;
     let rows = rows.as_ref().map(RowsArg::view).transpose()?;
-    let params = PursuitParams {
-        max_vectors: settings.max_vectors,
-        tolerance: settings.tolerance,
-        selection: match settings.method.as_str() {
-            "pursuit" => Selection::BackFitting,
-            "prefit" => Selection::PreFitting,
-            "basic" => Selection::Basic,
-            other => {
-                return Err(to_python(Error::param("method", other, "one of pursuit, prefit, basic")));
-            }
-        },
-        criterion: rows.map_or(Criterion::Norm, Criterion::Predictions),
-        joint: settings.joint,
-        sample: settings.sample.map(|size| Sample { size, seed: settings.seed }),
-        room: settings.room(),
-        norm_bound: None,
+    let mut params = PursuitParams::new(settings.max_vectors);
+    params.tolerance = settings.tolerance;
+    params.selection = match settings.method.as_str() {
+        "pursuit" => Selection::BackFitting,
+        "prefit" => Selection::PreFitting,
+        "basic" => Selection::Basic,
+        other => {
+            return Err(to_python(Error::param("method", other, "one of pursuit, prefit, basic")));
+        }
     };
+    params.criterion = rows.map_or(Criterion::Norm, Criterion::Predictions);
+    params.joint = settings.joint;
+    params.sample = settings.sample.map(|size| Sample { size, seed: settings.seed });
+    params.room = settings.room();
     let (reducer, limits) = (Reducer::Pursuit(params), settings.limits());
     let path = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
         let budget = Budget::new(ctx.monitor(), None, max_time);

@@ -69,10 +69,11 @@ pub(crate) fn estimate_selection_memory(
 ) -> PyResult<u64> {
     let (max_vectors, tolerance) = (settings.max_vectors, settings.tolerance);
     let reducer = if matches!(settings.method.as_str(), "pursuit" | "prefit" | "basic") {
-        let sample = settings.sample.map(|size| Sample { size, seed: settings.seed });
-        let selection = if settings.method == "basic" { Selection::Basic } else { Selection::BackFitting };
-        let joint = settings.joint;
-        Reducer::Pursuit(PursuitParams { joint, sample, selection, ..PursuitParams::new(max_vectors) })
+        let mut params = PursuitParams::new(max_vectors);
+        params.joint = settings.joint;
+        params.sample = settings.sample.map(|size| Sample { size, seed: settings.seed });
+        params.selection = if settings.method == "basic" { Selection::Basic } else { Selection::BackFitting };
+        Reducer::Pursuit(params)
     } else {
         Reducer::Matrix { method: settings.kind().map_err(to_python)?, max_vectors, tolerance }
     };

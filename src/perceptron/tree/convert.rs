@@ -47,6 +47,7 @@ const SELECTION_BYTES: usize = 1 << 28;
 
 /// How an expansion is converted.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct ConvertParams {
     /// B: most vectors of a leaf.
     pub budget: usize,
@@ -60,6 +61,13 @@ pub struct ConvertParams {
     pub refit: Option<f64>,
     /// Seed.
     pub seed: u64,
+}
+
+impl ConvertParams {
+    /// Returns the parameters of leaves of at most `budget` vectors that are fitted without a penalty, with 512 rows and 100 draws for a split.
+    pub fn new(budget: usize, strategy: Strategy) -> Self {
+        Self { budget, sample: 512, draws: 100, strategy, refit: Some(0.0), seed: 0 }
+    }
 }
 
 /// The tree of an expansion, split where the given rows are; `labels` are their classes.

@@ -28,6 +28,7 @@ use crate::simd::Real;
 
 /// What is fixed along a stream.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct TreeParams {
     /// The kernel; not precomputed.
     pub kernel: Kernel,
@@ -48,6 +49,21 @@ pub struct TreeParams {
 }
 
 impl TreeParams {
+    /// Returns the parameters of the paper: at most 100 vectors for each leaf, 50 for a new leaf, 512 rows and 100 draws for a split, any
+    /// number of leaves.
+    pub fn new(kernel: Kernel, classes: usize, strategy: Strategy) -> Self {
+        Self {
+            kernel,
+            classes,
+            budget: 100,
+            child_budget: 50,
+            sample: 512,
+            draws: 100,
+            max_leaves: usize::MAX,
+            strategy,
+        }
+    }
+
     /// Checks every parameter against its rule.
     pub fn check(&self) -> Result<()> {
         self.kernel.check()?;

@@ -18,6 +18,24 @@
 //! | `convert` | any expansion as a tree of local ones |
 //! | `state` | a tree as plain arrays |
 //! | `predictor` | a tree made ready for prediction |
+//!
+//! ```
+//! use ndarray::Array2;
+//! use svmarrow::context::Context;
+//! use svmarrow::data::Rows;
+//! use svmarrow::kernels::Kernel;
+//! use svmarrow::perceptron::tree::{Strategy, TreeParams, TreePredictor, TreeState, partial_fit};
+//!
+//! let x = Array2::from_shape_fn((300, 1), |(i, _)| 6.0 * (0.7 * i as f64).sin());
+//! let labels: Vec<usize> = x.iter().map(|x| usize::from(x.sin() > 0.0)).collect();
+//! let (rows, context) = (Rows::try_from(&x)?, Context::default());
+//! let mut params = TreeParams::new(Kernel::Rbf { gamma: 1.0 }, 2, Strategy::JointLinear);
+//! (params.budget, params.child_budget) = (10, 5);
+//! let (state, _) = partial_fit(&params, &TreeState::new(rows, 1, 0)?, rows, &labels, context)?;
+//! let routes = TreePredictor::new(params.kernel, &state, false)?.routes(rows, context)?;
+//! assert!(routes.iter().all(|route| route.kernel_values <= 10));
+//! # Ok::<(), svmarrow::Error>(())
+//! ```
 
 mod convert;
 mod grow;

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 
 /// Parameters of moving.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct GradientParams {
     /// What is minimised.
     pub objective: Objective,
@@ -48,6 +49,21 @@ pub enum Answers<'a> {
 }
 
 impl GradientParams {
+    /// Returns the parameters of `steps` steps for each size, each on 256 rows without displacement.
+    pub fn new(objective: Objective, steps: usize) -> Self {
+        Self {
+            objective,
+            steps,
+            batch: 256,
+            vector_rate: 0.1,
+            coefficient_rate: 0.1,
+            noise: 0.0,
+            mixing: 0.0,
+            places: 0,
+            seed: 0,
+        }
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         Error::check_param(self.batch > 0, "batch", self.batch, "at least 1")?;
         Error::check_not_negative("vector_rate", self.vector_rate)?;

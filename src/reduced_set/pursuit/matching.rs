@@ -75,6 +75,7 @@ pub struct Sample {
 
 /// Parameters of a pursuit.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PursuitParams<'a> {
     /// Most vectors to choose, at least 1 and at most the number of candidates.
     pub max_vectors: usize,
