@@ -335,7 +335,9 @@ impl Evaluator {
             return for_blocks(n, q, work, out, ctx, |range, out| add(&range.try_collect_vec()?, out));
         };
         let mut values = memory::try_with_capacity("the outputs", rows.len() * q)?;
-        rows.iter().for_each(|_| values.extend_from_slice(intercepts));
+        for _ in rows {
+            values.extend_from_slice(intercepts);
+        }
         for_blocks(rows.len(), q, work, &mut values, ctx, |range, out| add(&rows[range], out))?;
         for (&row, values) in rows.iter().zip(values.chunks_exact(q)) {
             out[row * q..(row + 1) * q].copy_from_slice(values);
