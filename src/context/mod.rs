@@ -5,8 +5,8 @@
 //! depend on it: they have the same bits for any number of threads.
 //!
 //! There is one way to stop early. When the monitor asks for a stop, the check that sees it returns
-//! [`Error::Stopped`](crate::Error::Stopped) with the [`StopReason`], and `?` passes it up. A function whose partial
-//! result is usable catches it in one place (see [`StopReason::from_result`]) and returns that result with a [`Stop`].
+//! [`Error::Stopped`] with the [`StopReason`], and `?` passes it up. A function whose partial
+//! result is usable catches it in one place (see `StopReason::from_result`) and returns that result with a [`Stop`].
 
 mod monitor;
 mod work;

@@ -10,7 +10,7 @@
 //! | [`Reduction`] | nothing: it shortens any of the models | the same model with fewer vectors |
 //!
 //! Each `build` checks the parameters, each `fit` checks the samples. Samples are anything that converts to
-//! rows ([`IntoRows`](crate::data::IntoRows)): `&Array2<f64>`, an `ArrayView2` of `f64`, `f32` or `u8`, a
+//! rows ([`IntoRows`]): `&Array2<f64>`, an `ArrayView2` of `f64`, `f32` or `u8`, a
 //! [`CsrView`](crate::data::CsrView). `fit` and `predict` use the installed rayon pool; `fit_in` and the other functions that
 //! end in `_in` take a [`Context`](crate::context::Context) instead, with a monitor or a single thread. Defaults are scikit-learn's.
 //!

@@ -62,8 +62,8 @@ use dictionary::Dictionary;
 /// functions x rows numbers.
 ///
 /// # Errors
-/// [`Error::Param`](crate::Error::Param), [`Error::Shape`](crate::Error::Shape) and
-/// [`Error::NotFinite`](crate::Error::NotFinite) for what does not fit; whatever a part of the dictionary fails with.
+/// [`Error::Param`], [`Error::Shape`] and
+/// [`Error::NotFinite`] for what does not fit; whatever a part of the dictionary fails with.
 pub fn matching_pursuit(task: &Task<'_>, params: &MatchingParams, ctx: Context<'_>) -> Result<Fit> {
     task.check()?;
     params.check(task)?;

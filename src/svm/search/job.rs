@@ -25,7 +25,8 @@ const TOGETHER: usize = 1 << 28;
 /// callback. Returns why it stopped early, if it did: the callback has then received a part of the fits.
 ///
 /// # Errors
-/// [`Error::Shape`] and [`Error::Param`] as those of single fits, and for costs that do not rise or folds that name
+/// [`Error::Shape`](crate::Error::Shape) and [`Error::Param`](crate::Error::Param) as those of single fits, and for costs
+/// that do not rise or folds that name
 /// rows which there are not.
 pub fn search(
     rows: Rows<'_>,
