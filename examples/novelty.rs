@@ -13,7 +13,7 @@ fn main() -> Result<()> {
         let (radius, angle) = ((i as f64 / 300.0).sqrt(), 2.4 * i as f64);
         radius * if k == 0 { angle.cos() } else { angle.sin() }
     });
-    let detector = OneClassSvm::builder().nu(0.05).gamma(2.0).build()?.fit(&x)?;
+    let detector = OneClassSvm::builder().nu(0.05).gamma(1.0).build()?.fit(&x)?;
     let outliers = detector.predict(&x)?.iter().filter(|inlier| !**inlier).count();
     println!("{outliers} of {} training samples are outliers", x.nrows());
 

@@ -79,7 +79,7 @@ class ReducedSet(WithOutputs, ModelWrapper):
     n_vectors_ : int
         Its number of vectors.
     classes_ : ndarray of shape (n_classes,)
-        The class labels, sorted, for a classifier.
+        The class labels, sorted.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)

@@ -26,8 +26,7 @@ const TOGETHER: usize = 1 << 28;
 ///
 /// # Errors
 /// [`Error::Shape`](crate::Error::Shape) and [`Error::Param`](crate::Error::Param) as those of single fits, and for costs
-/// that do not rise or folds that name
-/// rows which there are not.
+/// that do not rise or folds that name rows beyond the last.
 pub fn search(
     rows: Rows<'_>,
     searched: &SearchTask<'_>,

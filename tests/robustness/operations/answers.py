@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import matplotlib as mpl
@@ -25,11 +26,12 @@ from svmarrow import (
     RLSRegressor,
     as_expansion,
 )
-from svmarrow.inspection import DecisionVectorsDisplay, shapley_values
+from svmarrow.inspection import DecisionVectorsDisplay, shapley_values, suspicious_rows
 from svmarrow.least_squares import (
     LinearRLSClassifier,
     LowRankRLSClassifier,
 )
+from svmarrow.model_selection import QuantileSVRCV
 from svmarrow.models import ExpansionClassifier, ExpansionDetector
 from svmarrow.multiclass import (
     BinaryErrorDisplay,
@@ -41,6 +43,7 @@ from svmarrow.multiclass import (
     overlap_matrix,
 )
 from svmarrow.online import KernelPerceptron
+from svmarrow.svm import QuantileSVR
 
 mpl.use("Agg")
 
@@ -114,6 +117,39 @@ def score(settings: Settings) -> Run:
     model = settings.of(ReducedSet(SVR(max_iter=20_000), 300)).fit(X, y[:, 0])
     return Run(lambda whole: whole.score(X, y[:, 0]), lambda _: model)
 
+
+def _scores(name: str, long: int, estimator: Any) -> None:
+    """The score of a regressor on the samples of its fit."""
+
+    def prepare(settings: Settings) -> Run:
+        X, y = data("plain numbers", settings.n)
+        model = settings.of(estimator).fit(X, y)
+        return Run(lambda whole: whole.score(X, y), lambda _: model)
+
+    operation(f"{name}.score", long, 300)(prepare)
+
+
+_scores("QuantileSVR", 4000, QuantileSVR([0.2, 0.8], max_iter=20_000))
+_scores("QuantileSVRCV", 4000, QuantileSVRCV(Cs=[1.0], gammas=[1.0], cv=2, max_iter=20_000))
+
+
+def _left_out(name: str, estimator: Any, kind: str, work: Any) -> None:
+    """What follows from the models without one sample, which are solved for each time."""
+
+    def prepare(settings: Settings) -> Run:
+        X, y = data(kind, settings.n)
+        model = settings.of(estimator).fit(X, y)
+        return Run(lambda fresh: work(fresh, X), lambda _: pickle.loads(pickle.dumps(model)))
+
+    operation(name, 3000, 150)(prepare)
+
+
+_left_out(
+    "RLSRegressor.predict_interval", RLSRegressor(), "plain numbers", lambda m, X: m.predict_interval(X)
+)
+_left_out("RLSRegressor.predict std", RLSRegressor(), "plain numbers", lambda m, X: m.predict(X, True))
+_left_out("RLSClassifier.predict_set", RLSClassifier(), "plain three", lambda m, X: m.predict_set(X))
+_left_out("suspicious_rows", RLSClassifier(), "plain three", lambda m, _: suspicious_rows(m))
 
 _predictions("SVC", 6000, _fitted(SVC(gamma=1.0), "plain ten"), "plain ten")
 _predictions("SVC", 6000, _fitted(SVC(gamma=1.0), "plain three"), "plain ten", "decision_function")

@@ -33,8 +33,10 @@ from svmarrow.least_squares import (
     LowRankRLSRegressor,
     fit_targets,
 )
+from svmarrow.model_selection import QuantileSVRCV
 from svmarrow.online import KernelPerceptron
 from svmarrow.reduced_set import estimate_memory
+from svmarrow.svm import QuantileSVR
 
 
 def cosine(A: Any, B: Any) -> Any:
@@ -107,6 +109,14 @@ def _support_vectors() -> None:
     learner("SVCCV blocks", SVCCV(Cs=12, gammas=12, cv=2), "plain ten", 2000, untouched=False)
     learner("SVCCV small cache", SVCCV(Cs=4, gammas=4, cv=2, cache_size=1), "wide two", 2000, untouched=False)
     learner("SVRCV", SVRCV(Cs=[1e4], gammas=[0.2], tol=1e-6), "plain numbers", 3000, untouched=False)
+    learner("QuantileSVR", QuantileSVR([0.1, 0.9], gamma=0.2, **hard), "plain numbers", 4000)
+    learner(
+        "QuantileSVRCV",
+        QuantileSVRCV(0.9, Cs=[1e4], gammas=[0.2], tol=1e-6),
+        "plain numbers",
+        3000,
+        untouched=False,
+    )
     learner("OneClassSVM", OneClassSVM(nu=0.3, gamma=1.0, tol=1e-8), "plain two", 20000)
     learner("OneClassSVM linear", OneClassSVM(nu=0.3, kernel="linear"), "plain two", 20000)
     learner(
