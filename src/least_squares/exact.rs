@@ -45,6 +45,8 @@ use crate::simd::Real;
 
 /// Rows below which a factor in double precision is cheap enough.
 const SMALL: usize = 1000;
+/// Minimum number of rows per output for which refining costs less than a factor in double precision.
+const MIN_ROWS_PER_OUTPUT: usize = 48;
 /// Most products with K before a factor in double precision is the better way.
 const REFINEMENTS: u64 = 24;
 /// Why the arrays made here are slices.
@@ -66,7 +68,8 @@ pub fn bytes(n: usize, single: bool, leave_one_out: bool) -> usize {
 pub fn solve(problem: &Problem<'_>, alpha: f64, leave_one_out: bool, ctx: Context<'_>) -> Result<Solution> {
     let reach = problem.checked()?;
     check_alpha(alpha)?;
-    if !leave_one_out && problem.rows.rows() >= SMALL {
+    let is_refinable = problem.rows.rows() >= SMALL.max(MIN_ROWS_PER_OUTPUT * problem.targets.ncols());
+    if !leave_one_out && is_refinable {
         let refined = if problem.rows.is_f64() || !reach.is_single() {
             refined::<f64>(problem, alpha, ctx)?
         } else {
@@ -96,7 +99,7 @@ pub(super) fn factored(
     let (n, q) = solved.dim();
     let values = solved.as_slice_mut().expect(ROW_MAJOR);
     let mut panels = columns::to_panels::<f64>(values, n, q)?;
-    columns::solve(&k, &mut panels, ctx);
+    columns::solve(&k, &mut panels, ctx)?;
     columns::from_panels(&panels, values, n, q);
     let inverse = leave_one_out.then(|| dense::inverse_diagonal(&mut k, ctx)).transpose()?;
     Solution::new(problem, alpha, solved, diagonal, inverse)
@@ -128,7 +131,7 @@ fn refined<T: Real>(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Resu
         }
         let scaled = r.iter().enumerate().map(|(i, r)| if size[i % q] > 0.0 { r / size[i % q] } else { 0.0 });
         let mut panels = columns::to_panels::<f32>(&memory::try_collect("the solution", scaled)?, n, q)?;
-        columns::solve(&l, &mut panels, ctx);
+        columns::solve(&l, &mut panels, ctx)?;
         columns::from_panels(&panels, out, n, q);
         out.iter_mut().enumerate().for_each(|(i, v)| *v *= size[i % q]);
         Ok(())

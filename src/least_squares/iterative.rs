@@ -231,7 +231,7 @@ impl Preconditioner {
                 subtract_product(&self.features, at, (t.len() / width, n), r, t, width);
             });
         }
-        columns::solve(factor, &mut inner, ctx);
+        columns::solve(factor, &mut inner, ctx)?;
         // F'r came out with the other sign.
         for v in &mut inner {
             *v = -*v;

@@ -269,7 +269,7 @@ impl System {
             try_matrix((m, q), |(i, j)| sums.products[[i, j]] - mean(i) * sums.targets[j])?;
         let values = coefficients.as_slice_mut().expect("made row-major");
         let mut panels = columns::to_panels::<f64>(values, m, q)?;
-        columns::solve(&self.factor, &mut panels, ctx);
+        columns::solve(&self.factor, &mut panels, ctx)?;
         columns::from_panels(&panels, values, m, q);
         let mut intercepts = try_vec![0.0; q]?;
         if let Some((mean, rows)) = &self.centred {

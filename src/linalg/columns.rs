@@ -16,6 +16,8 @@ use crate::simd::panel::{Layout, backward, forward, subtract_product};
 
 /// What the memory of this file is for.
 const COLUMNS: &str = "right-hand sides";
+/// Phase reported to the monitor.
+const PHASE: &str = "solution";
 /// Groups of rows of a symmetric product.
 const GROUPS: usize = 16;
 
@@ -45,13 +47,18 @@ pub(crate) fn from_panels<T: Real>(panels: &[T], b: &mut [f64], n: usize, q: usi
 }
 
 /// Solves L L' X = B in place for panels of right-hand sides in any precision.
-pub(crate) fn solve<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], ctx: Context<'_>) {
+///
+/// # Errors
+/// [`Error::Stopped`](crate::Error::Stopped), checked before each panel.
+pub(crate) fn solve<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], ctx: Context<'_>) -> Result<()> {
     let width = panel_width::<T>();
     let (n, stride, values) = (l.len(), l.stride(), l.values());
     if n == 0 {
-        return;
+        return Ok(());
     }
-    for x in panels.chunks_exact_mut(n * width) {
+    let count = panels.len() / (n * width);
+    for (panel, x) in panels.chunks_exact_mut(n * width).enumerate() {
+        ctx.check(PHASE, panel, count)?;
         for from in (0..n).step_by(BLOCK) {
             let to = n.min(from + BLOCK);
             let (above, below) = x.split_at_mut(to * width);
@@ -69,17 +76,26 @@ pub(crate) fn solve<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], ctx: Cont
             });
         }
     }
-    solve_transposed(l, panels, ctx);
+    solve_transposed(l, panels, ctx)
 }
 
 /// Solves L' X = B in place, as [`solve`].
-pub(crate) fn solve_transposed<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], ctx: Context<'_>) {
+///
+/// # Errors
+/// As [`solve`].
+pub(crate) fn solve_transposed<A: Real, T: Real>(
+    l: &Square<A>,
+    panels: &mut [T],
+    ctx: Context<'_>,
+) -> Result<()> {
     let width = panel_width::<T>();
     let (n, stride, values) = (l.len(), l.stride(), l.values());
     if n == 0 {
-        return;
+        return Ok(());
     }
-    for x in panels.chunks_exact_mut(n * width) {
+    let count = panels.len() / (n * width);
+    for (panel, x) in panels.chunks_exact_mut(n * width).enumerate() {
+        ctx.check(PHASE, panel, count)?;
         for from in (0..n).step_by(BLOCK).rev() {
             let to = n.min(from + BLOCK);
             let (above, rest) = x.split_at_mut(from * width);
@@ -98,6 +114,7 @@ pub(crate) fn solve_transposed<A: Real, T: Real>(l: &Square<A>, panels: &mut [T]
             });
         }
     }
+    Ok(())
 }
 
 /// out = (A + D) X for the symmetric matrix whose lower triangle is given and a diagonal, X and out panels.

@@ -499,7 +499,7 @@ mod tests {
             let panels = to_panels::<f64>(&x, n, q).unwrap();
             let mut b = vec![0.0; panels.len()];
             multiply(&a, |_| 0.25, &panels, &mut b, Context::default()).unwrap();
-            solve(&l, &mut b, Context::default());
+            solve(&l, &mut b, Context::default()).unwrap();
             assert!(b.iter().zip(&panels).all(|(b, x)| (b - x).abs() < 1e-10), "{n}");
             let mut back = vec![0.0; n * q];
             from_panels(&b, &mut back, n, q);
@@ -509,7 +509,7 @@ mod tests {
                 let mut unit = vec![0.0; n];
                 unit[i] = 1.0;
                 let mut e = to_panels::<f64>(&unit, n, 1).unwrap();
-                solve(&l, &mut e, Context::SEQUENTIAL);
+                solve(&l, &mut e, Context::SEQUENTIAL).unwrap();
                 from_panels(&e, &mut unit, n, 1);
                 assert!((unit[i] - diagonal[i]).abs() < 1e-10, "{n} {i} {} {}", unit[i], diagonal[i]);
             }

@@ -92,7 +92,7 @@ impl Features {
         let mut out = try_matrix((m, q), |at| weights[at])?;
         let values = out.as_slice_mut().expect("made row-major");
         let mut panels = columns::to_panels::<f64>(values, m, q)?;
-        columns::solve_transposed(&self.factor, &mut panels, ctx);
+        columns::solve_transposed(&self.factor, &mut panels, ctx)?;
         columns::from_panels(&panels, values, m, q);
         Ok(out)
     }
