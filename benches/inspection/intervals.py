@@ -3,8 +3,8 @@
     python benches/inspection/intervals.py --output docs/benchmarks/intervals.json
 
 Data: the sets of ``SVMARROW_DATA`` (or ``../shared/data`` beside the repository). Each split draws at most
-800 training and 2,000 test samples, features and target standardised by the training samples. alpha and gamma of
-least squares are those of the smallest leave-one-out error; the same model is wrapped by MAPIE (CV+, five
+800 training and 2,000 test samples, features and target standardised by the training samples. alpha and gamma
+of least squares are those of the smallest leave-one-out error; the same model is wrapped by MAPIE (CV+, five
 folds), and the Gaussian process has the same kernel with noise and signal variance by maximum likelihood.
 Quantiles are compared on the first split: `QuantileSVRCV` for each quantile, gradient boosting, and
 scikit-learn's `QuantileRegressor` on 200 Nystroem features.
@@ -150,7 +150,14 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=SETS)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    numbers: dict[str, Any] = {"place": place(), "coverage": COVERAGE, "intervals": [], "quantiles": []}
+    command = "python benches/inspection/intervals.py --output docs/benchmarks/intervals.json"
+    numbers: dict[str, Any] = {
+        "command": command,
+        "place": place(),
+        "coverage": COVERAGE,
+        "intervals": [],
+        "quantiles": [],
+    }
     for name in options.sets:
         runs = [intervals(name, split) for split in range(options.splits)]
         numbers["intervals"] += runs

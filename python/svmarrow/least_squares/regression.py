@@ -211,7 +211,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
         Notes
         -----
         The first call after a fit takes as long as solving for as many targets as there are training rows,
-        about seven times as long as `fit`; later ones n_train^2 multiplications a row.
+        about ten times as long as `fit`; later ones n_train^2 multiplications a row.
         """
         check({"coverage": coverage}, {"coverage": real(above=0.0, below=1.0)})
         X = validated(self, X, reset=False, precomputed=False)
