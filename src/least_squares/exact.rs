@@ -46,7 +46,7 @@ use crate::simd::Real;
 /// Rows below which a factor in double precision is cheap enough.
 const SMALL: usize = 1000;
 /// Minimum number of rows per output for which refining costs less than a factor in double precision.
-const MIN_ROWS_PER_OUTPUT: usize = 48;
+const MIN_ROWS_PER_OUTPUT: usize = 120;
 /// Most products with K before a factor in double precision is the better way.
 const REFINEMENTS: u64 = 24;
 /// Why the arrays made here are slices.

@@ -135,6 +135,17 @@ def test_standard_deviations_of_other_kernels_follow_from_their_matrices(name):
     np.testing.assert_allclose(model.predict(NEW, return_std=True)[1], np.sqrt(variance), atol=1e-7)
 
 
+@pytest.mark.parametrize("targets", [1, 9, 10, 11, 40])
+def test_any_number_of_targets_is_solved_for_exactly(targets):
+    # From 1,000 rows on, few targets are solved for by refining a factor in single precision.
+    random = np.random.default_rng(targets)
+    rows, aims = random.standard_normal((1200, 4)), random.standard_normal((1200, targets))
+    model = RLSRegressor(0.1, gamma=0.2).fit(rows, aims)
+    kernel = np.exp(-0.2 * ((rows[:, None] - rows) ** 2).sum(axis=2))
+    exact = np.linalg.solve(kernel + 0.1 * np.eye(1200), aims)
+    np.testing.assert_allclose(model.dual_coef_.T, exact, atol=1e-9 * np.abs(exact).max())
+
+
 def test_coverage_is_what_was_asked_for():
     hits, width = [], []
     for seed in range(20):
@@ -173,6 +184,24 @@ def test_sets_of_classes_are_those_of_real_refits():
         for coverage in (0.6, 0.95):
             expected = smaller < coverage * (len(own) + 1)
             assert np.array_equal(model.predict_set(new, coverage), expected)
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {0: 3.0, 1: 0.5}])
+def test_weights_of_classes_count_in_the_models_without_one_row(class_weight):
+    labels = (Y > 0.6).astype(int)
+    model = RLSClassifier(0.3, gamma=0.7, class_weight=class_weight).fit(X, labels, WEIGHTS)
+    used = np.flatnonzero(WEIGHTS)
+    counts = np.bincount(labels, WEIGHTS)
+    of_class = counts.sum() / (2 * counts) if class_weight == "balanced" else np.array([3.0, 0.5])
+    weights = WEIGHTS * of_class[labels]
+    smaller = np.zeros((len(NEW), 2))
+    for i in used:
+        kept = np.setdiff1d(used, [i])
+        plain = RLSRegressor(0.3, gamma=0.7).fit(X[kept], 2.0 * labels[kept] - 1.0, weights[kept])
+        sign = 2.0 * labels[i] - 1.0
+        left = sign * plain.predict(X[i : i + 1])[0]
+        smaller += margins(plain.predict(NEW)) < left
+    assert np.array_equal(model.predict_set(NEW, 0.9), smaller < 0.9 * (used.size + 1))
 
 
 def test_sets_hold_the_label_as_often_as_asked_for():

@@ -224,6 +224,17 @@ class KernelExpansion(Savable):
             out[start : start + block] = handle.decision(core_rows(rows), n_threads)
         return out
 
+    def _kernel_diagonal(self, X: Any) -> NDArray[np.float64]:
+        """k(x, x) of each sample (n,)."""
+        if self.kernel in ("rbf", "laplacian", "chi2"):
+            return np.ones(X.shape[0])
+        samples = [X[i : i + 1] for i in range(X.shape[0])]
+        if callable(self.kernel):
+            values: list[Any] = [self.kernel(one, one) for one in samples]
+        else:
+            values = [_core.gram(core_rows(one), None, self.kernel_spec, 1) for one in samples]
+        return np.array([float(np.asarray(value).reshape(-1)[0]) for value in values])
+
     def replaced(self, **fields: Any) -> KernelExpansion:
         """The expansion with other ``vectors``, ``coefficients``, ``intercepts`` or kernel parameters."""
         return KernelExpansion(**{**self.__getstate__(), **fields})

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from svmarrow import _core
 from svmarrow._support.memory import refuse_beyond_memory
@@ -92,7 +91,7 @@ class LeaveOneOutModels:
             kernel = _kernel_matrix(self.unit, part, n_jobs)
             response = self.unit._evaluate(part, n_jobs) + u
             variances[start : start + block] = (
-                _kernel_diagonal(self.unit, part) - np.einsum("ij,ij->i", kernel, response) + constant
+                self.unit._kernel_diagonal(part) - np.einsum("ij,ij->i", kernel, response) + constant
             )
         return np.maximum(variances, 0.0)
 
@@ -175,18 +174,3 @@ def _kernel_matrix(of: KernelExpansion, X: Any, n_jobs: int | None) -> NDArray[n
         values: NDArray[np.float64] = np.asarray(of.kernel(X, of.vectors), dtype=np.float64)
         return values
     return _core.gram(core_rows(X), core_rows(of.vectors), of.kernel_spec, threads(n_jobs))
-
-
-def _kernel_diagonal(of: KernelExpansion, X: Any) -> NDArray[np.float64]:
-    """k(x, x) of each row."""
-    if callable(of.kernel):
-        function, ones = of.kernel, [X[i : i + 1] for i in range(X.shape[0])]
-        return np.array([float(np.asarray(function(one, one))[0, 0]) for one in ones])
-    if of.kernel in ("rbf", "laplacian", "chi2"):
-        return np.ones(X.shape[0])
-    rows: Any = sp.csr_array(X).astype(np.float64) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
-    squares = rows.multiply(rows).sum(axis=1) if sp.issparse(rows) else np.einsum("ij,ij->i", rows, rows)
-    if of.kernel == "linear":
-        return np.asarray(squares)
-    inner = of.gamma * np.asarray(squares) + of.coef0
-    return inner**of.degree if of.kernel == "poly" else np.tanh(inner)

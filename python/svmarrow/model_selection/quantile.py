@@ -10,7 +10,7 @@ from sklearn.metrics import d2_pinball_score, make_scorer
 from svmarrow._support.parameters import real
 from svmarrow.model_selection._search import SEARCH_RULES
 from svmarrow.model_selection.regression import RegressorSearch
-from svmarrow.svm.quantile import QuantileSVR, pinball_score
+from svmarrow.svm.quantile import PinballScore, QuantileSVR, pinball_score
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["QuantileSVRCV"]
 
 
-class QuantileSVRCV(RegressorSearch):
+class QuantileSVRCV(PinballScore, RegressorSearch):
     """`svmarrow.svm.QuantileSVR` of one quantile with C and gamma chosen by cross-validation, as one job.
 
     Parameters
@@ -207,21 +207,5 @@ class QuantileSVRCV(RegressorSearch):
         machine: QuantileSVR = self._machine_of(QuantileSVR, C, gamma)
         return machine
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of the pinball loss that the model explains, D^2; see `QuantileSVR.score`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
-        y : array-like of shape (n,)
-            Targets.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            1 for predictions without loss, 0 for the quantile of y as a constant, negative for worse ones.
-        """
-        return pinball_score(y, self.predict(X), np.array([self.quantile], dtype=np.float64), sample_weight)
+    def _fitted_quantiles(self) -> NDArray[np.float64]:
+        return self.best_estimator_.quantiles_

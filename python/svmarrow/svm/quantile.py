@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from svmarrow._support.kernel_function import KernelFunction
 
-__all__ = ["QUANTILE", "QuantileSVR", "pinball_score"]
+__all__ = ["QUANTILE", "PinballScore", "QuantileSVR", "pinball_score"]
 
 
 def _are_quantiles(value: Any) -> bool:
@@ -45,7 +45,37 @@ def pinball_score(y: Any, predicted: Any, quantiles: NDArray[np.float64], sample
     return float(np.mean(scores))
 
 
-class QuantileSVR(KernelRegressor):
+class PinballScore:
+    """The score of a regressor that predicts quantiles."""
+
+    predict: Any
+
+    def _fitted_quantiles(self) -> NDArray[np.float64]:
+        """The quantiles of the fitted outputs."""
+        raise NotImplementedError
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of the pinball loss that the model explains, D^2, the mean over quantiles.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Rows; (n, n_train) kernel values for the precomputed kernel.
+        y : array-like of shape (n,)
+            Targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            1 for predictions without loss, 0 for the quantiles of y as constants, negative below that; see
+            `sklearn.metrics.d2_pinball_score`.
+        """
+        return pinball_score(y, self.predict(X), self._fitted_quantiles(), sample_weight)
+
+
+class QuantileSVR(PinballScore, KernelRegressor):
     """Support vector quantile regression: functions below which given shares of the targets lie.
 
     For a quantile q, minimises ``1/2 ||w||^2 + sum_i C_i L_q(y_i - w'phi(x_i) - b)`` with the pinball loss
@@ -182,6 +212,9 @@ class QuantileSVR(KernelRegressor):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def _fitted_quantiles(self) -> NDArray[np.float64]:
+        return self.quantiles_
+
     def _machine_sizes(self, y: Any, n: int) -> list[int]:  # noqa: ARG002 - what classifiers need
         return [n] * np.size(self.quantile)
 
@@ -194,23 +227,3 @@ class QuantileSVR(KernelRegressor):
         return lambda rows, kernel, solver: _core.fit_quantile_svr(
             rows, kernel, targets, upper, quantiles, solver
         )
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of the pinball loss that the model explains, D^2, the mean over quantiles.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
-        y : array-like of shape (n,)
-            Targets.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the rows.
-
-        Returns
-        -------
-        float
-            1 for predictions without loss, 0 for the quantiles of y as constants, negative below that; see
-            `sklearn.metrics.d2_pinball_score`.
-        """
-        return pinball_score(y, self.predict(X), self.quantiles_, sample_weight)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from svmarrow import _core
 from svmarrow._support.codes import Code, loss_of, make_code
 from svmarrow._support.decoding import code_scores
-from svmarrow._support.rows import as_rows, core_rows
+from svmarrow._support.rows import as_rows
 from svmarrow.models.columns import BoundedMachine, RowColumns
 from svmarrow.multiclass.bounds.stability import multiclass_generalization, ramp_loss, stability
 from svmarrow.multiclass.bounds.value import Bound
@@ -79,7 +78,7 @@ def parts_of(model: Any, X: Any, y: ArrayLike) -> Parts:
     if precomputed:
         diagonal = np.ascontiguousarray(rows.diagonal(), dtype=np.float64)
     else:
-        diagonal = _diagonal(expansion, rows)
+        diagonal = expansion._kernel_diagonal(rows)
     slack = machine._slack(fitted) + ROUNDING * (1.0 + np.abs(outputs).max(axis=0, initial=0.0))
     return Parts(machine, code, decoder, loss, labels, fitted, diagonal, slack)
 
@@ -129,18 +128,6 @@ def _code_of(model: Any, loss: str) -> tuple[Code, str]:
     k = len(model.classes_)
     pairs = getattr(model, "multi_class", "ovr") == "ovo" and k > 2
     return make_code("ovo" if pairs else "ovr", k), "votes" if pairs else loss
-
-
-def _diagonal(expansion: Any, rows: Any) -> NDArray[np.float64]:
-    """k(x, x) of each row."""
-    if expansion.kernel in ("rbf", "laplacian", "chi2"):
-        return np.ones(rows.shape[0])
-    if callable(expansion.kernel):
-        values = [expansion.kernel(rows[i : i + 1], rows[i : i + 1]) for i in range(rows.shape[0])]
-    else:
-        spec = expansion.kernel_spec
-        values = [_core.gram(core_rows(rows[i : i + 1]), None, spec, 1) for i in range(rows.shape[0])]
-    return np.array([float(np.asarray(value).reshape(-1)[0]) for value in values])
 
 
 def _same(a: Any, b: Any) -> bool:
