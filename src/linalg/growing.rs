@@ -84,7 +84,7 @@ impl GrowingCholesky {
 }
 
 /// Rows that are computed, stored or read elsewhere.
-#[expect(dead_code, reason = "the projections of the perceptron are to use these")]
+#[cfg_attr(not(test), expect(dead_code, reason = "for the projections of the perceptron"))]
 impl GrowingCholesky {
     /// Returns the factor with the given rows, row k of k + 1 entries.
     pub(crate) fn from_rows(rows: Vec<Vec<f64>>) -> Self {
