@@ -57,10 +57,10 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
     refit : bool, default=True
         Whether the best is fitted to all rows. Without there is no prediction.
     adjust_intercept : bool, default=True
-        Whether the intercept moves by the quantile of the residuals of held-out samples, once the model is
-        fitted to all samples. A flexible model is closer to its training targets than to others, so that on
-        unseen samples the shares below the outer quantiles are too near to one half without it. It takes a fit
-        for each fold.
+        Whether to add the quantile of the residuals of held-out samples to the intercept, once the model is
+        fitted to all samples. A flexible model is closer to its training targets than to others; without the
+        adjustment, the shares of unseen samples below the outer quantiles are too close to one half. It takes
+        one more fit for each fold.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
         The default is "rbf"; as in `svmarrow.SVR`.
     degree : int, default=3
