@@ -49,7 +49,7 @@ pub(crate) struct ClassificationArg<'py> {
 pub(crate) struct GivenClassification<'a> {
     labels: Vec<usize>,
     classes: usize,
-    upper: &'a [f64],
+    sample_c: &'a [f64],
     /// The matrix of a code, or whether there is a machine for each pair.
     coding: Result<CodeMatrix, bool>,
     loss: ClassifierLoss,
@@ -81,7 +81,7 @@ impl ClassificationArg<'_> {
         Ok(GivenClassification {
             labels: indices("labels", &self.labels)?,
             classes: self.n_classes,
-            upper: vector(&self.upper)?,
+            sample_c: vector(&self.upper)?,
             coding,
             loss,
             fit_intercept: self.fit_intercept,
@@ -92,13 +92,13 @@ impl ClassificationArg<'_> {
 impl GivenClassification<'_> {
     /// As the core takes it, from nothing.
     pub(crate) fn task(&self) -> Classification<'_> {
-        let &Self { ref labels, classes, upper, ref coding, loss, fit_intercept } = self;
+        let &Self { ref labels, classes, sample_c, ref coding, loss, fit_intercept } = self;
         let coding = match coding {
             Ok(code) => Coding::Code(code),
             Err(true) => Coding::OneVsOne,
             Err(false) => Coding::OneVsRest,
         };
-        Classification { labels, classes, upper, coding, loss, fit_intercept, start: None }
+        Classification { labels, classes, sample_c, coding, loss, fit_intercept, start: None }
     }
 }
 
@@ -122,7 +122,7 @@ impl RegressionArg<'_> {
             (None, Some(q)) => RegressionLoss::Quantile(q),
             (None, None) => RegressionLoss::Epsilon(self.epsilon),
         };
-        Ok(Regression { targets: vector(&self.targets)?, upper: vector(&self.upper)?, loss, start: None })
+        Ok(Regression { targets: vector(&self.targets)?, sample_c: vector(&self.upper)?, loss, start: None })
     }
 }
 
@@ -131,23 +131,25 @@ impl RegressionArg<'_> {
 #[pyo3(from_item_all)]
 struct TuningArg {
     block: usize,
-    largest_block: usize,
-    nested: usize,
-    cheap: usize,
+    max_block: usize,
+    nested_block: usize,
+    cheap_kernel: usize,
     #[pyo3(default = true)]
-    direct: bool,
+    newton_steps: bool,
     #[pyo3(default = true)]
-    walks: bool,
+    active_set: bool,
     #[pyo3(default = true)]
     fast_sums: bool,
-    #[pyo3(default = Tuning::default().sampled)]
-    sampled: usize,
+    #[pyo3(default = Tuning::default().min_subsampled)]
+    min_subsampled: usize,
 }
 
 impl TuningArg {
     fn read(&self) -> Tuning {
-        let &Self { block, largest_block, nested, cheap, direct, walks, fast_sums, sampled } = self;
-        Tuning { block, largest_block, nested, cheap, direct, walks, fast_sums, sampled, ..Tuning::default() }
+        let &Self { block, max_block, nested_block, cheap_kernel, .. } = self;
+        let &Self { newton_steps, active_set, fast_sums, min_subsampled, .. } = self;
+        let sizes = Tuning { block, max_block, nested_block, cheap_kernel, ..Tuning::default() };
+        Tuning { newton_steps, active_set, fast_sums, min_subsampled, ..sizes }
     }
 }
 
@@ -285,11 +287,11 @@ pub(crate) fn fit_quantile_svr<'py>(
     quantiles: Vec<f64>,
     solver: SolverArg<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (rows, targets, upper) = (x.view()?, vector(&targets)?, vector(&upper)?);
+    let (rows, targets, sample_c) = (x.view()?, vector(&targets)?, vector(&upper)?);
     let cost = kernel.cost(&rows);
     let (model, interrupted) = solver.fit(py, &kernel, cost, |kernel, start, params, ctx| {
         let start = start.map(Start::reborrow);
-        let task = QuantileRegression { targets, upper, quantiles: &quantiles, start };
+        let task = QuantileRegression { targets, sample_c, quantiles: &quantiles, start };
         fit_quantiles(kernel, rows, &task, params, ctx)
     })?;
     let result = fields!(py, model, support, coefficients, intercepts, certificates, effort);

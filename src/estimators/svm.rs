@@ -179,7 +179,7 @@ impl Svr {
         let kernel = self.kernel.resolve(rows)?;
         let sample_c = try_filled("C of the samples", rows.rows(), self.c)?;
         let loss = RegressionLoss::Epsilon(self.epsilon);
-        let task = Regression { targets, upper: &sample_c, loss, start: None };
+        let task = Regression { targets, sample_c: &sample_c, loss, start: None };
         let (expansion, certificate) =
             expansion_of(kernel, rows, fit_regression(kernel, rows, &task, &self.params, context)?)?;
         Regressor::new(expansion, Some(certificate))

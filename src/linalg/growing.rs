@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::memory::try_with_capacity;
 use crate::simd::blas::{axpy, dot};
 
-/// What the memory of this file is for.
+/// Purpose of the memory of this file, in error messages.
 const FACTOR: &str = "a Cholesky factor";
 
 /// The lower triangle L of A = L L'.

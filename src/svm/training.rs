@@ -1,4 +1,4 @@
-//! What every fit of the family is given, and the checks that all of them rely on.
+//! The data of a fit, and the checks that all members of the family share.
 
 use super::params::{SvmParams, Tuning};
 use super::precision::Values;
@@ -9,17 +9,17 @@ use crate::kernels::{
     CoefficientSum, Kernel, KernelFunction, KernelRows, Magnitudes, Precision, check_conditioning,
 };
 
-/// Points of a fast sum between two checks of the monitor.
-const POINTS: usize = 1 << 19;
+/// Points of a fast Gauss transform between two checks of the monitor.
+const POINTS_PER_CHECK: usize = 1 << 19;
 
-/// The kernel, the training rows, and how the fit is run.
+/// The kernel, the training rows, and the parameters of a fit.
 #[derive(Clone, Copy)]
 pub(super) struct Training<'a> {
     pub(super) kernel: KernelFunction<'a>,
     pub(super) rows: Rows<'a>,
     pub(super) params: &'a SvmParams,
     pub(super) ctx: Context<'a>,
-    /// Whether the coefficients of every machine sum to zero: then translations of the rows change no machine.
+    /// The sum of the coefficients of every machine; if it is zero, translations of the rows change no machine.
     pub(super) sums: CoefficientSum,
 }
 
@@ -28,7 +28,7 @@ impl Training<'_> {
     /// features.
     ///
     /// # Errors
-    /// [`Error::Stopped`], after which `out` is a part of the sum.
+    /// [`Error::Stopped`], after which `out` is a partial sum.
     pub(super) fn add_product(
         &self,
         source: &KernelRows<'_>,
@@ -37,8 +37,8 @@ impl Training<'_> {
         out: &mut [f64],
     ) -> Result<()> {
         if let Some(sum) = source.fast_sum(rows, weights, self.ctx)? {
-            for (part, out) in out.chunks_mut(POINTS).enumerate() {
-                let first = part * POINTS;
+            for (part, out) in out.chunks_mut(POINTS_PER_CHECK).enumerate() {
+                let first = part * POINTS_PER_CHECK;
                 if first > 0 {
                     self.ctx.check("gradients", first, source.columns())?;
                 }
@@ -46,9 +46,9 @@ impl Training<'_> {
             }
             return Ok(());
         }
-        let Tuning { look, look_rows, .. } = self.params.tuning;
-        let work = out.len().saturating_mul(depth.max(16)).saturating_mul(look_rows).max(1);
-        let at_once = (look / work).max(1) * look_rows;
+        let Tuning { work_per_check, min_rows_per_check, .. } = self.params.tuning;
+        let work = out.len().saturating_mul(depth.max(16)).saturating_mul(min_rows_per_check).max(1);
+        let at_once = (work_per_check / work).max(1) * min_rows_per_check;
         for (part, (some, weights)) in rows.chunks(at_once).zip(weights.chunks(at_once)).enumerate() {
             if part > 0 {
                 self.ctx.check("gradients", part * at_once, rows.len())?;
@@ -58,7 +58,8 @@ impl Training<'_> {
         Ok(())
     }
 
-    /// Checks everything but the labels or targets; `weights` are the rows' C or weights. What the kernel values are like.
+    /// Checks everything except labels or targets; `weights` are the C or weights of the rows. Returns the properties of the
+    /// kernel values.
     pub(super) fn check(&self, weights: &[f64]) -> Result<Values> {
         self.params.check()?;
         if let KernelFunction::BuiltIn(kernel) = self.kernel {
@@ -83,28 +84,29 @@ impl Training<'_> {
             total,
             "within double precision when summed over the rows",
         )?;
-        let reach = Magnitudes::with_coefficients(self.kernel, self.rows, self.sums)?;
+        let magnitudes = Magnitudes::with_coefficients(self.kernel, self.rows, self.sums)?;
         // Solver and cache keep kernel values in single precision, whatever they are computed in.
-        reach.check("X", Precision::Single)?;
-        reach.check_small("X", self.params.tolerance / total)?;
+        magnitudes.check("X", Precision::Single)?;
+        magnitudes.check_small("X", self.params.tolerance / total)?;
         check_conditioning("X", self.kernel, self.rows, self.sums)?;
-        Ok(Values::new(precision(self.kernel, self.rows, &reach), &reach))
+        Ok(Values::new(precision(self.kernel, self.rows, &magnitudes), &magnitudes))
     }
 }
 
-/// The error for a solution that is not made of numbers.
-pub(super) fn beyond(largest_c: f64) -> Error {
+/// Returns the error for a solution that is not finite.
+pub(super) fn overflow_error(largest_c: f64) -> Error {
     let rule = "such that the solution stays within double precision: scale X, or the targets, or lower C";
     Error::param("C", format!("{largest_c:e} for these kernel values"), rule)
 }
 
-/// Kernels without a bound may be large against their differences, as LIBSVM's doubles expect.
-pub(super) fn precision(kernel: KernelFunction<'_>, rows: Rows<'_>, reach: &Magnitudes) -> Precision {
+/// Returns the precision in which kernel values are computed: values of unbounded kernels may be large compared with their
+/// differences.
+pub(super) fn precision(kernel: KernelFunction<'_>, rows: Rows<'_>, magnitudes: &Magnitudes) -> Precision {
     let bounded = kernel.built_in().constant_diagonal().is_some();
-    if (bounded || !rows.is_f64()) && reach.is_single() { Precision::Single } else { Precision::Double }
+    if (bounded || !rows.is_f64()) && magnitudes.is_single() { Precision::Single } else { Precision::Double }
 }
 
-/// nu of the nu machines.
+/// Checks nu of the nu machines.
 pub(super) fn check_nu(nu: f64) -> Result<()> {
     if nu > 0.0 && nu <= 1.0 { Ok(()) } else { Err(Error::param("nu", nu, "in (0, 1]")) }
 }

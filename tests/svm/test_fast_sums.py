@@ -9,7 +9,7 @@ from scipy import sparse
 from svmarrow import SVC, SVR, NuSVC, NuSVR, OneClassSVM, RLSClassifier, RLSRegressor
 
 ROWS = 4000
-SIZES = {"block": 2048, "largest_block": 2048, "nested": 512, "cheap": 64}
+SIZES = {"block": 2048, "max_block": 2048, "nested_block": 512, "cheap_kernel": 64}
 
 
 def _problem(columns):

@@ -124,10 +124,10 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
     max_time: float | None
     verbose: bool | int
 
-    #: Sizes of the solver ("block", "largest_block", "nested", "cheap", "sampled"; `Tuning` of the core says
-    #: what they are) in the place of its own, whether it takes its two kinds of long steps ("direct",
-    #: "walks") and sums Gaussians in few columns without a look at every pair ("fast_sums"), for experiments
-    #: with time: an instance may set them. The solution is the same.
+    #: Sizes of the solver ("block", "max_block", "nested_block", "cheap_kernel", "min_subsampled"; see `Tuning`
+    #: of the core), and whether it makes Newton steps ("newton_steps"), runs the active-set method
+    #: ("active_set") and uses the fast Gauss transform ("fast_sums"), for experiments with time: an instance
+    #: may set them. The solution is the same.
     _tuning: ClassVar[Mapping[str, int] | None] = None
 
     support_: NDArray[np.int32]

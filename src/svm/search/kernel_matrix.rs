@@ -1,10 +1,9 @@
-//! All kernel values that many fits to parts of the rows ask for, once.
+//! The kernel matrix of a search, in the precision of the solver's kernel rows: a line for each row that is a training row of
+//! some fold, a column for every row. It serves all folds, costs and classes.
 //!
-//! Where they fit the memory, the folds, costs and classes of a search read them from one matrix in single precision, the
-//! precision in which the solver keeps kernel rows anyway: a line for each row that some fold learns from, a column for
-//! every row. Cost: m n kernel values for m such lines, 4 m n bytes.
+//! Cost: m n kernel values for m lines, 4 m n bytes.
 
-use super::precision::KernelValue;
+use super::super::precision::KernelValue;
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::KernelRows;
@@ -13,7 +12,7 @@ use crate::memory::{self, Arena, Arenas, TryCollect};
 /// Multiply-adds between two checks of the monitor.
 const WORK_PER_CHECK: usize = 2_000_000_000;
 
-/// Some lines of K(X, X), by position.
+/// Lines of K(X, X), by position.
 pub(super) struct KernelMatrix<K> {
     values: Arena<K>,
     /// Line of each position that has one.
@@ -21,13 +20,13 @@ pub(super) struct KernelMatrix<K> {
 }
 
 impl<K: KernelValue> KernelMatrix<K> {
-    /// Bytes of so many lines of so many columns.
+    /// Returns the bytes of a matrix.
     pub(super) fn bytes(lines: usize, columns: usize) -> usize {
         lines.saturating_mul(columns).saturating_mul(size_of::<K>())
     }
 
-    /// The lines of some positions, rising, in `order`, whose rows are the columns of `source`; a value touches `depth`
-    /// features.
+    /// Computes the lines of some positions, ascending, in `order`, whose rows are the columns of `source`; a value depends on
+    /// `depth` features.
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory), and [`Error::Stopped`](crate::Error::Stopped).
@@ -55,14 +54,14 @@ impl<K: KernelValue> KernelMatrix<K> {
         Ok(Self { values, line_of })
     }
 
-    /// The values of the row at a position that has a line, against all.
+    /// Returns the values of the row at a position that has a line, against all rows.
     pub(super) fn row(&self, position: usize) -> &[K] {
         let len = self.line_of.len();
         &self.values.values()[self.line_of[position] as usize * len..][..len]
     }
 
-    /// Its memory goes back.
-    pub(super) fn finish(self, memory: &Arenas<K>) {
+    /// Releases the memory for another matrix.
+    pub(super) fn release(self, memory: &Arenas<K>) {
         memory.put(self.values);
     }
 }
