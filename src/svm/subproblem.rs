@@ -172,6 +172,7 @@ impl<K: KernelValue> Subproblem<K> {
     }
 
     /// Updates the directions in which a variable can move after a change of its coefficient.
+    #[inline]
     pub(super) fn update_directions(&mut self, i: usize) {
         let b = self.beta[i];
         self.up[i] = match b < self.upper[i] {
@@ -187,11 +188,13 @@ impl<K: KernelValue> Subproblem<K> {
     }
 
     /// Returns the kernel values of a slot.
+    #[inline]
     pub(super) fn row(&self, i: usize) -> &[K] {
         &self.kernel.values()[i * self.stride..(i + 1) * self.stride]
     }
 
     /// Returns the interval around the coefficient of variable i in which the objective is quadratic.
+    #[inline]
     pub(super) fn interval(&self, i: usize) -> (f64, f64) {
         let (b, has_kink) = (self.beta[i], self.epsilon > 0.0);
         let lower = if has_kink && b > 0.0 { self.lower[i].max(0.0) } else { self.lower[i] };

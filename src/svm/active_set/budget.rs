@@ -49,6 +49,7 @@ impl StepBudget {
     }
 
     /// Adds the cost of an SMO step, in scanned entries.
+    #[inline]
     pub(in crate::svm) fn charge(&mut self, entries: u64) {
         self.scanned += entries;
     }
@@ -59,6 +60,7 @@ impl StepBudget {
     }
 
     /// Returns whether a run of the given cost is due.
+    #[inline]
     pub(in crate::svm) fn covers(&self, cost: u64) -> bool {
         self.scanned >= self.ratio.saturating_mul(cost)
     }
