@@ -112,7 +112,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                     let train: Vec<usize> = self.train.iter().flatten().copied().try_collect_vec()?;
                     HeldOut::gather(matrix, &self.work.plan.order, &train, &self.test)?
                 }
-                None => self.held_out(&source, false)?,
+                None => self.held_out(&source)?,
             };
             let values = BlockValues { matrix, source: &source, held_out: &held_out, memory: self.memory };
             let fitted = ctx.map(small.len(), |k| {
@@ -161,13 +161,8 @@ impl<'c, 'w> Chain<'c, 'w> {
     }
 
     /// Returns the held-out rows, with values computed when they are needed.
-    fn held_out<'s, K: KernelValue>(
-        &self,
-        source: &KernelRows<'s>,
-        is_stored: bool,
-    ) -> Result<HeldOut<'s, K>> {
-        let rows = if is_stored { self.work.plan.order.len() } else { 0 };
-        HeldOut::computed(source, &self.rows_of(&self.test)?, rows, self.work.ctx)
+    fn held_out<'s, K: KernelValue>(&self, source: &KernelRows<'s>) -> Result<HeldOut<'s, K>> {
+        HeldOut::computed(source, &self.rows_of(&self.test)?, self.work.ctx)
     }
 
     /// Returns the ratio of the k-th C of the chain to the one before.
@@ -275,7 +270,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                     && exceeds_single_precision::<K>(&problem.beta, &problem.diagonal, params.tolerance);
                 if is_early || rounding.needs_double(params.tolerance) {
                     let source = &source.in_double(&[], Context::SEQUENTIAL)?;
-                    let (held_out, memory) = (&self.held_out(source, false)?, &Arenas::default());
+                    let (held_out, memory) = (&self.held_out(source)?, &Arenas::default());
                     let values = BlockValues::<f64> { matrix: None, source, held_out, memory };
                     let beta = if is_early { restart_coefficients(&problem)? } else { problem.beta };
                     return self.fit_as_block(machine, &values, results, Some(beta));
@@ -337,9 +332,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                 fitted.push((j, rows, diagonal));
             }
         }
-        let bytes = columns.order.len() * self.test.len() * size_of::<K>();
-        let is_stored = columns.are_kept() && bytes <= params.cache_bytes / 4;
-        let mut held_out = self.held_out::<K>(source, is_stored)?;
+        let held_out = self.held_out::<K>(source)?;
         for k in from..self.costs.len() {
             let clock = Instant::now();
             if k > from {
@@ -372,7 +365,6 @@ impl<'c, 'w> Chain<'c, 'w> {
             for (machine, (j, rows, _)) in machines.iter().zip(&fitted) {
                 let (b, _, certificate) = machine.outcome()?;
                 let (used, coefficients) = nonzero(&machine.problem().beta, rows)?;
-                held_out.store(&used, ctx)?;
                 results[*j][k] = FoldResult {
                     outputs: held_out.outputs(&used, &coefficients, b, ctx)?,
                     seconds: clock.elapsed().as_secs_f64() / machines.len() as f64,
