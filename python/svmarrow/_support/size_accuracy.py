@@ -9,6 +9,9 @@ import numpy as np
 from svmarrow._support.plotting import finish, new_axes
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["SizeAccuracyDisplay"]
@@ -62,6 +65,11 @@ class SizeAccuracyDisplay:
     >>> display.plot().ax_.get_xlabel()
     'vectors kept'
     """
+
+    line_: Line2D
+    baseline_line_: Line2D | None
+    ax_: Axes
+    figure_: Figure | SubFigure
 
     def __init__(
         self,

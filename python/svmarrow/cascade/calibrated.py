@@ -167,6 +167,7 @@ class CalibratedCascade(Cascade):
         "random_state": RULES["random_state"],
         "n_jobs": THREADS,
     }
+    model_: ExpansionClassifier
 
     def __init__(
         self,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow.models.classifier import ExpansionClassifier
     from svmarrow.reduced_set.paths import Method
 
 __all__ = ["ExactCascade"]
@@ -150,6 +151,7 @@ class ExactCascade(Cascade):
         "stages": STAGES,
         "n_jobs": THREADS,
     }
+    model_: ExpansionClassifier
 
     def __init__(
         self,

@@ -44,7 +44,7 @@ from svmarrow.reduced_set.paths import compression_path
 
 __all__ = ["app"]
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="svmarrow",
     no_args_is_help=True,
     add_completion=False,
@@ -263,6 +263,7 @@ def compress(
         held_out = DataOptions(data_format.value, target, header, validation_test, single_precision=float32)
         files.append((validation, held_out))
     with shown_progress(on_terminal()) as shown:
+        full: Any
         full, parts = read_model_and_data(model, files, shown.callback)
     rows = parts[0] if data is not None else None
     judge = parts[-1] if validation is not None else None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sklearn.base import BaseEstimator
-
+from svmarrow._support.bases import BaseEstimator
 from svmarrow._support.saving import KINDS
 from svmarrow.export.onnx_model import to_onnx
 

@@ -109,6 +109,7 @@ class ExactLeastSquares(LeastSquares):
     _ridge: NDArray[np.float64]
     #: The models without one row, with the expansion that they belong to.
     _left_out: tuple[KernelExpansion, LeaveOneOutModels] | None = None
+    expansion_: KernelExpansion
     _made_anew = ("_left_out",)
 
     def _fit(

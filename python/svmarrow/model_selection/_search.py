@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow._support.certificate import Certificate
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 __all__ = ["SEARCH_RULES", "Search"]
 
@@ -90,6 +91,11 @@ class Search(Scored, FittedExpansion):
     verbose: bool | int
 
     certificate_: Certificate
+    gammas_: NDArray[np.float64] | None
+    Cs_: NDArray[np.float64]
+    n_splits_: int
+    best_estimator_: Any
+    expansion_: KernelExpansion
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:

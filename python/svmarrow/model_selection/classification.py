@@ -166,6 +166,12 @@ class SVCCV(CertifiedClassifier, Search):
     }
 
     best_estimator_: SVC
+    search: Literal["full", "racing"]
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
+    multi_class: Literal["ovo", "ovr"]
+    decision_function_shape: Literal["ovo", "ovr"]
+    classes_: NDArray[Any]
+    class_weight_: NDArray[np.float64]
 
     def __init__(
         self,

@@ -140,6 +140,7 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
     _rules: ClassVar[Mapping[str, Rule]] = {**SEARCH_RULES, "quantile": real(above=0.0, below=1.0)}
 
     best_estimator_: QuantileSVR
+    search: Literal["full", "racing"]
 
     def __init__(
         self,

@@ -184,6 +184,7 @@ class SVRCV(RegressorSearch):
     _rules: ClassVar[Mapping[str, Rule]] = {**SEARCH_RULES, "epsilon": real(least=0.0)}
 
     best_estimator_: SVR
+    search: Literal["full", "racing"]
 
     def __init__(
         self,

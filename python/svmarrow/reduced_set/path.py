@@ -83,6 +83,8 @@ class CompressionPath(ReducedPath):
     _made_anew = ("_tuning",)
     exact: bool = True
     penalties: NDArray[np.float64] | None = None
+    model: ExpansionModel | KernelExpansion
+    orthogonal: bool
 
     def __init__(
         self,
@@ -235,6 +237,8 @@ class GradientPath(ReducedPath):
     >>> path.select(X[300:], y[300:], max_loss=0.02).expansion_.n_vectors <= 8
     True
     """
+
+    model: ExpansionModel | KernelExpansion
 
     def __init__(
         self,

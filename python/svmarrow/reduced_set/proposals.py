@@ -85,6 +85,8 @@ class Proposal(ABC):
 class SelectedVectors(Proposal):
     """Sizes of a path of selected vectors."""
 
+    sizes: list[int]
+
     def __init__(self, path: ReducedPath, limit: int) -> None:
         self.path = path
         self.sizes = sizes_to_search([size for size in path.sizes if size <= limit])
@@ -100,6 +102,10 @@ class SelectedVectors(Proposal):
 
 class ConstructedVectors(Proposal):
     """Sizes whose vectors are constructed, each when it is asked for."""
+
+    request: PathRequest
+    sizes: list[int]
+    progress: ProgressCallback | None
 
     def __init__(
         self,

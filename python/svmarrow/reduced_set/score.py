@@ -121,6 +121,10 @@ def numbers_for(model: Any, y: ArrayLike, rows: Any) -> NDArray[np.float64]:
 class Score:
     """Scores of several models at once, from their outputs a chunk of rows at a time."""
 
+    scoring: str
+    weights: NDArray[np.float64] | None
+    sums: NDArray[np.float64]
+
     def __init__(
         self,
         model: ExpansionModel | KernelExpansion,
