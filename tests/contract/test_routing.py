@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
-from public import PUBLIC
+from helpers.public import PUBLIC
 from svmarrow import (
     SVC,
     SVCCV,

@@ -10,11 +10,13 @@ import scipy.sparse as sp
 from sklearn.base import clone, is_classifier, is_outlier_detector, is_regressor
 from sklearn.utils import get_tags
 
-from everything import EVERY, KIND, X, target
+from helpers.data import KIND
+from helpers.data import STANDARD_IRIS as X
+from helpers.estimators import QUICK, target
 from svmarrow import SVC, OneClassSVM, RLSRegressor
 
 
-@pytest.fixture(params=EVERY, ids=lambda of: type(of).__name__)
+@pytest.fixture(params=QUICK, ids=lambda of: type(of).__name__)
 def estimator(request):
     return clone(request.param)
 
@@ -42,14 +44,14 @@ def test_sparse_rows_are_taken_where_it_says_so(estimator):
     assert fits(estimator, sp.csr_array(X), target(estimator)) == get_tags(estimator).input_tags.sparse
 
 
-@pytest.mark.parametrize("learner", [of for of in EVERY if not is_outlier_detector(of)], ids=str)
+@pytest.mark.parametrize("learner", [of for of in QUICK if not is_outlier_detector(of)], ids=str)
 def test_several_targets_are_taken_where_it_says_so(learner):
     y = target(learner)
     taken = fits(clone(learner), X, np.column_stack([y, y[::-1]]))
     assert taken == get_tags(learner).target_tags.multi_output
 
 
-@pytest.mark.parametrize("classifier", [of for of in EVERY if is_classifier(of)], ids=str)
+@pytest.mark.parametrize("classifier", [of for of in QUICK if is_classifier(of)], ids=str)
 def test_several_classes_are_taken_where_it_says_so(classifier):
     assert fits(clone(classifier), X, KIND) == get_tags(classifier).classifier_tags.multi_class
 

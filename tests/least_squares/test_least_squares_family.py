@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge, RidgeClassifier
 
-from reference import kernel as kernel_matrix
-from reference import least_squares, refits
+from helpers.reference import kernel as kernel_matrix
+from helpers.reference import least_squares, refits
 from svmarrow import RLSClassifier, RLSRegressor
 from svmarrow.least_squares import (
     LinearRLSClassifier,

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.linear_model import OrthogonalMatchingPursuit
 
-import reference
+from helpers import reference
 from svmarrow import KMPClassifier, KMPRegressor, compress, load
 from svmarrow.io import load_libsvm_model, save_libsvm_model
 

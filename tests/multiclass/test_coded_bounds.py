@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-import reference
-from coded_cases import LOSSES, codes, refits
+from helpers import reference
+from helpers.codes import LOSSES, codes, refits
 from svmarrow import SVC, CodedClassifier, RLSClassifier
 from svmarrow._support.decoding import code_class_indices
 from svmarrow.multiclass import bounds

@@ -22,9 +22,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-import reference
 import svmarrow
-from coded_cases import NAMES, codes, refits
+from helpers import reference
+from helpers.codes import NAMES, codes, refits
 from svmarrow import (
     SVC,
     CodedClassifier,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import reference
 import svmarrow
+from helpers import reference
 from svmarrow import SVC, PerceptronTreeClassifier, compress
 from svmarrow._support.rows import rows_of
 from svmarrow.exceptions import FormatError

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
-from reference import largest
+from helpers.reference import largest
 from svmarrow import KernelExpansion, KMPRegressor, _core, compress
 from svmarrow.matching_pursuit._memory import dictionary_bytes
 from svmarrow.reduced_set import GradientSettings, SelectionSettings, estimate_memory

@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-import reference
+from helpers import reference
 from svmarrow import SVC, SVR, KernelExpansion, OneClassSVM, ReducedSet, _core, compress, compression_path
 from svmarrow.models import ExpansionRegressor
 from svmarrow.reduced_set import GradientPath, GradientSettings

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
-from reference import greedy, kernel, largest
+from helpers.reference import greedy, kernel, largest
 from svmarrow import SVC, KernelExpansion, ReducedSet, compress, compression_path
 from svmarrow.cascade import ExactCascade
 from svmarrow.reduced_set import SelectionSettings

@@ -6,7 +6,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import lars_path
 from sklearn.preprocessing import StandardScaler
 
-from reference import largest
+from helpers.reference import largest
 from svmarrow import SVC, KernelExpansion, compression_path
 from svmarrow.reduced_set import SelectionSettings
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import svmarrow
-from fingerprints import NAMES, set_default_jobs
-from public import PUBLIC
+from helpers.fingerprints import NAMES, set_default_jobs
+from helpers.public import PUBLIC
 from svmarrow import _core
 
 PROGRAM = Path(__file__).resolve().parents[1] / "fingerprints.py"

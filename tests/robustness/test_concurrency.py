@@ -19,8 +19,10 @@ from sklearn.base import clone
 
 import svmarrow
 from concurrency import WAYS
-from everything import EVERY, KIND, X, target
-from fingerprints import digest
+from helpers.data import KIND
+from helpers.data import STANDARD_IRIS as X
+from helpers.estimators import QUICK, target
+from helpers.fingerprints import digest
 from svmarrow._support.blas import one_blas_thread, product
 from svmarrow.online import KernelPerceptron
 from svmarrow.patch import machines, ridge
@@ -158,7 +160,7 @@ class Traced:
         sys.settrace(self.before)
 
 
-LEARNERS = {type(estimator).__name__: estimator for estimator in EVERY} | {
+LEARNERS = {type(estimator).__name__: estimator for estimator in QUICK} | {
     "patched SVC": machines.SVC(probability=True, random_state=0),
     "patched KernelRidge": ridge.KernelRidge(),
     "passes": KernelPerceptron(n_epochs=3),

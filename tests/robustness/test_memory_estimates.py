@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from public import IMPORTS, PUBLIC
+from helpers.public import IMPORTS, PUBLIC
 from svmarrow import _core
 from svmarrow.online import _memory
 

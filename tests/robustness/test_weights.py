@@ -19,8 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-from public import PUBLIC
-from reference import largest
+from helpers.public import PUBLIC
+from helpers.reference import largest
 from svmarrow import (
     SVC,
     SVCCV,

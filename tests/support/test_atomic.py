@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 
 import svmarrow
 import svmarrow.dask
-from everything import FINISHED
+from helpers.estimators import EXPANSION_MODELS
 from svmarrow import SVC, SVR, CodedClassifier, KMPClassifier, OneClassSVM
 from svmarrow._support.atomic import (
     Kept,
@@ -167,7 +167,7 @@ ESTIMATORS = {
     f"{place.__name__}.{name}": kind
     for place in PLACES
     for name, kind in vars(place).items()
-    if inspect.isclass(kind) and issubclass(kind, BaseEstimator) and name not in FINISHED
+    if inspect.isclass(kind) and issubclass(kind, BaseEstimator) and name not in EXPANSION_MODELS
     if kind.__module__.startswith(place.__name__) and hasattr(kind, "fit") and name in dir(place)
     if not name.startswith("_")
 }

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from examples import IRIS, KIND
-from public import PUBLIC
+from helpers.data import IRIS, KIND
+from helpers.public import PUBLIC
 from svmarrow import (
     SVC,
     SVR,

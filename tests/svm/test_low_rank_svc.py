@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
-import reference
+from helpers import reference
 from svmarrow import SVC, LowRankSVC, RLSClassifier, compress
 
 SELECTIONS = ["random", "kmeans", "ic", "leverage", "trace"]

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel
 from sklearn.utils.multiclass import _ovr_decision_function
 
-import reference
+from helpers import reference
 from svmarrow import SVC
 from svmarrow._support import progress as _progress
 from svmarrow._support.decoding import class_indices
