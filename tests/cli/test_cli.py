@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification, make_moons
 from typer.testing import CliRunner
 
-from interruption import interrupted, posix
+from helpers.interruption import interrupted, posix
 from svmarrow import (
     SVC,
     SVCCV,

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from interruption import posix, stops_at_once
+from helpers.interruption import posix, stops_at_once
 from svmarrow import SVC, KernelExpansion, _core
 from svmarrow._support import rows
 from svmarrow._support.rows import as_rows, canonical, core_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interruption import posix, stops_at_once
+from helpers.interruption import posix, stops_at_once
 
 LEARNERS = {
     "pre-fitting": "KMPRegressor(5000, gamma=0.1)",

@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.kernel_ridge import KernelRidge
 
+from helpers.interruption import posix, stops_at_once
 from helpers.reference import kernel as kernel_matrix
 from helpers.reference import least_squares, refits
-from interruption import posix, stops_at_once
 from svmarrow import RLSClassifier, RLSRegressor, load
 from svmarrow.least_squares import fit_targets
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import svmarrow
-from interruption import posix, stops_at_once
+from helpers.interruption import posix, stops_at_once
 from svmarrow import SVC, PerceptronTreeClassifier
 from svmarrow.exceptions import FormatError
 from svmarrow.online import KernelPerceptron

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from interruption import posix, stops_at_once
+from helpers.interruption import posix, stops_at_once
 from svmarrow import KernelExpansion, compression_path
 
 _SETUP = """

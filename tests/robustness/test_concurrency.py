@@ -1,6 +1,6 @@
 """Threads, forks, processes and pools inside pools: the answers are those of one fit after the other.
 
-Each way runs in a process of its own (``tests/concurrency.py``), which is ended where it does not end.
+Each way runs in a process of its own (`helpers.concurrency`), which is killed after a time limit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 from sklearn.base import clone
 
 import svmarrow
-from concurrency import WAYS
+from helpers.concurrency import WAYS
 from helpers.data import KIND
 from helpers.data import STANDARD_IRIS as X
 from helpers.estimators import QUICK, target
@@ -27,7 +27,7 @@ from svmarrow._support.blas import one_blas_thread, product
 from svmarrow.online import KernelPerceptron
 from svmarrow.patch import machines, ridge
 
-PROGRAM = Path(__file__).resolve().parents[1] / "concurrency.py"
+TESTS = Path(__file__).resolve().parents[1]
 PACKAGE = str(Path(svmarrow.__file__).parent)
 NAMES = [way.__name__ for way in WAYS if hasattr(os, "fork") or not way.__name__.startswith("fork")]
 
@@ -35,7 +35,11 @@ NAMES = [way.__name__ for way in WAYS if hasattr(os, "fork") or not way.__name__
 @pytest.mark.parametrize("way", NAMES)
 def test_it_is_as_alone(way):
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", PROGRAM, way], capture_output=True, text=True, timeout=1200
+        [sys.executable, "-W", "ignore", "-m", "helpers.concurrency", way],
+        cwd=TESTS,
+        capture_output=True,
+        text=True,
+        timeout=1200,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == []

@@ -1,15 +1,15 @@
 """Ctrl-C and ``max_time`` during all kinds of work. benches/robustness/interrupts.py runs every operation.
 
 Operations are repeated until the signal comes, so that none can end before, and latencies are units of
-work, see tests/interruption.py.
+work, see tests/helpers/interruption.py.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from interruption import posix
-from robustness.worker import Worker
+from helpers.interruption import posix
+from helpers.worker import Worker
 
 #: One of each loop that asks the monitor; the scripts take all.
 QUICK = [

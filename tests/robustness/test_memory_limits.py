@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from robustness.limited import GOOD, KINDS, alternate, draw, run
-from robustness.worker import Worker, lacks
+from helpers.memory_limits import GOOD, KINDS, alternate, draw, run
+from helpers.worker import Worker, lacks
 
 QUICK = [
     "SVC.fit", "SVC linear.fit", "SVC linear sparse.fit", "SVC function.fit", "SVR.fit", "RLSClassifier.fit",

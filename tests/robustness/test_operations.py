@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from robustness.operations import OPERATIONS, Settings
+from helpers.operations import OPERATIONS, Settings
 
 ROOMS = (
     *("svm", "multiclass", "multiclass.bounds", "least_squares", "matching_pursuit", "online"),

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import svmarrow
-from interruption import posix
+from helpers.interruption import posix
 from svmarrow import SVC
 from svmarrow.cli.app import app
 from svmarrow.io import load_libsvm_model, load_svmlight, save_libsvm_model, save_svmlight

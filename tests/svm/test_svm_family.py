@@ -16,7 +16,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from helpers import reference
-from interruption import posix, stops_at_once
+from helpers.interruption import posix, stops_at_once
 from svmarrow import SVC, SVR, NuSVC, NuSVR, OneClassSVM, _core, compress, io, load
 from svmarrow._support import memory
 from svmarrow.models import ExpansionClassifier

@@ -1,7 +1,7 @@
-"""Work in threads and processes at once: ``python tests/concurrency.py WAY`` tells what is not as alone.
+"""Concurrent work in threads and processes: ``python -m helpers.concurrency WAY`` prints the differences.
 
-A way of its own process each: what does not come to an end is ended by the test that waits for it, and what
-ends the interpreter ends no other test. The answer of each way is JSON, a list of complaints.
+Each way runs in its own process, so that a hang or a crash of the interpreter fails one test alone. A way prints
+a JSON list of messages, which is empty where all results are those of serial work.
 """
 
 from __future__ import annotations
