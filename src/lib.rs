@@ -44,6 +44,7 @@
     allow(dead_code, unused_imports)
 )]
 
+mod argmax;
 mod cache;
 pub mod context;
 pub mod data;
@@ -56,7 +57,6 @@ mod fast_gauss;
 pub mod io;
 mod kernel;
 pub mod kernels;
-mod largest;
 pub mod least_squares;
 mod linalg;
 pub mod matching_pursuit;

@@ -179,7 +179,7 @@ impl<L: Clone> Classifier<L> {
             Strategy::OneVsRest => outputs
                 .rows()
                 .into_iter()
-                .map(|row| crate::largest::largest(row.iter().copied()))
+                .map(|row| crate::argmax::argmax(row.iter().copied()))
                 .try_collect_vec()?,
         };
         indices.into_iter().map(class).try_collect_vec()

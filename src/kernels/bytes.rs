@@ -12,14 +12,14 @@ use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::memory::{self, TryCollect, try_with_capacity};
 use crate::simd::Real;
-use crate::simd::bytes::{BytePanel, ByteRows, GROUP, MOST_FEATURES, OFFSET, Outcome, are_fast};
+use crate::simd::bytes::{ByteMeasure, BytePanel, ByteRows, GROUP, MAX_FEATURES, OFFSET, are_fast};
 use crate::with_rows;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What the memory of this file is for.
 const PACKED: &str = "packed rows";
 /// Features from which on the products take most of the time.
-const LEAST_FEATURES: usize = 64;
+const MIN_FEATURES: usize = 64;
 /// Largest distance of a number to a multiple, relative to the number.
 const ROUNDING: f64 = 1.5e-7;
 /// Rows that are looked at for a unit.
@@ -42,8 +42,7 @@ impl Unit {
     pub(super) fn of(kernel: &Kernel, scale: f64, rows: Rows<'_>, ctx: Context<'_>) -> Option<Self> {
         let features = rows.cols();
         let fits = matches!(kernel, Kernel::Rbf { .. } | Kernel::Polynomial { .. } | Kernel::Sigmoid { .. });
-        if !(fits && are_fast() && !rows.is_sparse() && (LEAST_FEATURES..=MOST_FEATURES).contains(&features))
-        {
+        if !(fits && are_fast() && !rows.is_sparse() && (MIN_FEATURES..=MAX_FEATURES).contains(&features)) {
             return None;
         }
         let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
@@ -105,11 +104,11 @@ impl Unit {
     }
 
     /// What becomes of inner products of bytes before the epilogue, which is then told that all lengths are zero.
-    pub(super) fn outcome(&self, kernel: &Kernel) -> Outcome {
+    pub(super) fn measure(&self, kernel: &Kernel) -> ByteMeasure {
         let factor = self.factor();
         match kernel {
-            Kernel::Rbf { .. } => Outcome::Distance((-0.5 * factor) as f32),
-            _ => Outcome::Inner(factor as f32),
+            Kernel::Rbf { .. } => ByteMeasure::Distance((-0.5 * factor) as f32),
+            _ => ByteMeasure::Inner(factor as f32),
         }
     }
 }

@@ -19,7 +19,7 @@
 //!
 //! Invariant: an output depends on its row alone, not on the other rows nor on the number of threads.
 
-use super::frame::Frame;
+use super::standardization::Standardization;
 
 use super::gram::indices;
 use super::pack::Panels;
@@ -247,8 +247,8 @@ impl Evaluator {
             }
             Pass::Bytes => {
                 let make = || {
-                    let frame = self.frame()?.with_bytes(vectors, ctx);
-                    frame.unit().map(|_| self.pack(frame, ctx)).transpose()
+                    let standardization = self.standardization()?.with_bytes(vectors, ctx);
+                    standardization.unit().map(|_| self.pack(standardization, ctx)).transpose()
                 };
                 let Some(panels) = get_or_try_init(&packed.bytes, make)? else { return Ok(false) };
                 let products = self.packed_coefficients(&coefficients.single)?;
@@ -257,7 +257,7 @@ impl Evaluator {
                 })?;
             }
             Pass::Single => {
-                let panels = get_or_try_init(&packed.single, || self.pack(self.frame()?, ctx))?;
+                let panels = get_or_try_init(&packed.single, || self.pack(self.standardization()?, ctx))?;
                 if !panels.is_single() {
                     return Ok(false);
                 }
@@ -267,7 +267,7 @@ impl Evaluator {
                 })?;
             }
             Pass::Double => {
-                let panels = get_or_try_init(&packed.double, || self.pack(self.frame()?, ctx))?;
+                let panels = get_or_try_init(&packed.double, || self.pack(self.standardization()?, ctx))?;
                 let products = self.packed_coefficients(&coefficients.double)?;
                 self.for_rows(x.rows(), rows, work, out, ctx, |list, out| {
                     products.add_product(panels, x, list, out)
@@ -293,13 +293,13 @@ impl Evaluator {
         get_or_try_init(packed, || PackedCoefficients::new(&self.coefficients.values, self.outputs()))
     }
 
-    fn frame(&self) -> Result<Frame> {
-        Frame::of(&self.kernel, self.vectors.view())
+    fn standardization(&self) -> Result<Standardization> {
+        Standardization::of(&self.kernel, self.vectors.view())
     }
 
-    fn pack<T: Real>(&self, frame: Frame, ctx: Context<'_>) -> Result<Panels<T>> {
+    fn pack<T: Real>(&self, standardization: Standardization, ctx: Context<'_>) -> Result<Panels<T>> {
         let all: Vec<usize> = (0..self.len()).try_collect_vec()?;
-        Panels::pack(self.vectors.view(), &all, &frame.into(), ctx)
+        Panels::pack(self.vectors.view(), &all, &standardization.into(), ctx)
     }
 
     /// Adds the columns of precomputed rows times the coefficients.
@@ -348,7 +348,9 @@ impl Evaluator {
     /// Returns the error of a row whose outputs leave double precision.
     fn non_finite(&self, x: Rows<'_>, row: usize) -> Error {
         let rule = "such that kernel values times coefficients stay within double precision: scale the rows";
-        let reach = self.frame().and_then(|frame| frame.reach(x).check("X", Precision::Double));
+        let reach = self
+            .standardization()
+            .and_then(|standardization| standardization.reach(x).check("X", Precision::Double));
         reach.err().unwrap_or_else(|| Error::param("X", format!("row {row}"), rule))
     }
 }

@@ -4,9 +4,9 @@ use ndarray::Array2;
 
 use crate::memory::{self, TryCollect, try_vec};
 
-use super::frame::Frame;
 use super::pack::Panels;
 use super::pair::pair_with_itself;
+use super::standardization::Standardization;
 use super::tile::for_each_tile;
 use super::{Kernel, KernelFunction, KernelRows, Precision};
 use crate::context::Context;
@@ -104,7 +104,7 @@ impl<T: Real> PackedVectors<T> {
         }
         kernel.check_rows("Z", z)?;
         let packed = Self::packed(kernel, z, ctx)?;
-        packed.panels.frame().reach(z).check("Z", Self::PRECISION)?;
+        packed.panels.standardization().reach(z).check("Z", Self::PRECISION)?;
         Ok(packed)
     }
 
@@ -113,7 +113,12 @@ impl<T: Real> PackedVectors<T> {
     /// # Errors
     /// [`Error::Memory`].
     pub(crate) fn packed(kernel: Kernel, z: Rows<'_>, ctx: Context<'_>) -> Result<Self> {
-        let panels = Panels::pack(z, &(0..z.rows()).try_collect_vec()?, &Frame::of(&kernel, z)?.into(), ctx)?;
+        let panels = Panels::pack(
+            z,
+            &(0..z.rows()).try_collect_vec()?,
+            &Standardization::of(&kernel, z)?.into(),
+            ctx,
+        )?;
         Ok(Self { kernel, panels, len: z.rows(), features: z.cols() })
     }
 
@@ -121,7 +126,7 @@ impl<T: Real> PackedVectors<T> {
     pub(crate) fn check(&self, x: Rows<'_>) -> Result<()> {
         self.check_width(x)?;
         self.kernel.check_rows("X", x)?;
-        self.panels.frame().reach(x).check("X", Self::PRECISION)
+        self.panels.standardization().reach(x).check("X", Self::PRECISION)
     }
 
     /// Whether these rows have as many columns as Z, whatever they hold.
@@ -262,7 +267,8 @@ pub(crate) fn gram_lower<T: Real>(
     };
     kernel.check()?;
     kernel.check_rows("X", x)?;
-    let panels = Panels::<T>::pack(x, &(0..n).try_collect_vec()?, &Frame::of(&kernel, x)?.into(), ctx)?;
+    let panels =
+        Panels::<T>::pack(x, &(0..n).try_collect_vec()?, &Standardization::of(&kernel, x)?.into(), ctx)?;
     let width = panels.width();
     for (group, lines) in out.chunks_mut(step * stride).enumerate() {
         tick(group * step)?;

@@ -5,17 +5,17 @@
 //! | `pair` | k(x, z) for one pair, in double precision: the oracle |
 //! | `pack` | rows of any layout repacked into column panels of one precision |
 //! | `bytes` | rows of multiples of one unit, pixels and counts, as bytes |
-//! | `frame` | where rows are moved before they are packed, and how large their numbers get |
+//! | `standardization` | where rows are moved before they are packed, and how large their numbers get |
 //! | `function` | a kernel of the crate, or one that the caller computes in blocks |
 //! | `tile` | K(A, B) for blocks of rows: the micro-kernel over panels with the kernel's epilogue |
 //! | `gram` | K(X, Z) written out; for fixed vectors Z, packed once, and blocks of rows X that come and go |
 //! | `row` | one row as it was given and in the frame |
 //! | `pool` | K(x, Z) for one row at a time and vectors Z that come and go |
 //! | `product` | K(X, Z) B without ever storing K |
-//! | `contrast` | whether kernel values tell rows apart in single precision |
+//! | `conditioning_check` | whether kernel values tell rows apart in single precision |
 //! | `rounding` | how far a computed kernel value may be from the exact one |
 //! | `weights` | expansions of the linear kernel as weights of the columns |
-//! | `slope` | K(X, Z) B with its slopes in Z and B |
+//! | `gradient` | K(X, Z) B with its slopes in Z and B |
 //!
 //! K(X, Z) B without and with the matrix K:
 //!
@@ -36,10 +36,10 @@
 //! ```
 
 mod bytes;
-mod contrast;
+mod conditioning_check;
 mod evaluator;
-mod frame;
 mod function;
+mod gradient;
 mod gram;
 mod pack;
 mod pair;
@@ -47,24 +47,24 @@ mod pool;
 mod product;
 mod rounding;
 mod row;
-mod slope;
+mod standardization;
 mod tile;
 mod weights;
 
 pub use crate::kernel::Kernel;
-pub(crate) use contrast::check_contrast;
+pub(crate) use conditioning_check::check_conditioning;
 pub use evaluator::Evaluator;
-pub use frame::Precision;
-pub(crate) use frame::{Reach, Sums, growth, is_packed_sparse};
 pub use function::{KernelBlocks, KernelFunction};
+pub(crate) use gradient::{Batch, TrainableExpansion, Workspace};
 pub(crate) use gram::{PackedVectors, gram_lower};
 pub use gram::{diagonal, gram, gram_symmetric};
 pub(crate) use pack::packed_bytes;
 pub use pair::pair;
 pub(crate) use pair::self_value;
-pub(crate) use pool::{Formula, Lines, VectorPool};
+pub(crate) use pool::{Formula, PoolWorkspace, VectorPool};
 pub(crate) use rounding::{RelativeRounding, rounding};
 pub(crate) use row::{RowBuffer, RowWriter};
-pub(crate) use slope::{Batch, MovingExpansion, Workspace};
+pub use standardization::Precision;
+pub(crate) use standardization::{CoefficientSum, Magnitudes, is_packed_sparse, relative_error_bound};
 pub use tile::{KernelRows, Value};
 pub use weights::linear_weights;

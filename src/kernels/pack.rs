@@ -1,11 +1,11 @@
 //! Rows of any layout and precision, repacked for the micro-kernel: column panels for one side of a tile, row blocks
-//! for the other. Packing is the only place where data change precision, and where they move to their [`Frame`].
+//! for the other. Packing is the only place where data change precision, and where they move to their [`Standardization`].
 //!
 //! Nothing here is as long as sparse rows have columns: where those are many more than the entries, the columns that
 //! any panel has are numbered, and the features of panels and blocks are these numbers.
 
 use super::bytes::{ByteBlock, BytePanels};
-use super::frame::{Frame, Precision, is_single};
+use super::standardization::{Precision, Standardization, is_single};
 use crate::context::Context;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::Result;
@@ -13,7 +13,7 @@ use crate::fast_gauss;
 use crate::kernels::{Kernel, KernelFunction};
 use crate::memory::{self, TryCollect, try_vec, try_with_capacity};
 use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_width};
-use crate::simd::place::{place, squared_lengths};
+use crate::simd::standardize::{squared_lengths, standardize};
 use crate::simd::{Real, epilogue::Epilogue};
 use crate::with_rows;
 use std::sync::Arc;
@@ -58,13 +58,13 @@ pub(crate) fn packed_bytes(
     let looked_at: Vec<usize> =
         (0..given.min(LOOKED_AT)).map(|i| i * given / given.min(LOOKED_AT)).try_collect_vec()?;
     let some = rows.gather(&looked_at)?;
-    let frame = Frame::of(&kernel, rows)?;
+    let standardization = Standardization::of(&kernel, rows)?;
     if precision == Precision::Single
-        && frame.clone().with_bytes(some.view(), Context::SEQUENTIAL).unit().is_some()
+        && standardization.clone().with_bytes(some.view(), Context::SEQUENTIAL).unit().is_some()
     {
         return Ok(lines * (BytePanels::bytes_a_row(rows.cols()) + number));
     }
-    if !frame.is_sparse() {
+    if !standardization.is_sparse() {
         return Ok(points + number * lines * (rows.cols() + 1));
     }
     let (mut features, mut of_panel) = (0, Vec::new());
@@ -92,7 +92,7 @@ const WIDE: usize = 2;
 
 /// One side of a tile: rows packed as columns of panels.
 pub(super) struct Panels<T> {
-    frame: Arc<Frame>,
+    standardization: Arc<Standardization>,
     features: usize,
     width: usize,
     data: Data<T>,
@@ -115,17 +115,18 @@ impl<T: Real> Panels<T> {
     pub(super) fn pack(
         rows: Rows<'_>,
         order: &[usize],
-        frame: &Arc<Frame>,
+        standardization: &Arc<Standardization>,
         ctx: Context<'_>,
     ) -> Result<Self> {
         let width = panel_width::<T>();
         let count = order.len().div_ceil(width);
         let mut norms = try_vec![T::ZERO; count * width]?;
         let panel_rows = |p: usize| &order[p * width..order.len().min((p + 1) * width)];
-        let frame = Arc::clone(frame);
-        let unit = frame.unit().filter(|_| size_of::<T>() == size_of::<f32>());
-        if frame.is_sparse() && unit.is_none() {
-            let mut panels = ctx.try_map(count, |p| SparsePanel::pack(&frame, rows, panel_rows(p), width))?;
+        let standardization = Arc::clone(standardization);
+        let unit = standardization.unit().filter(|_| size_of::<T>() == size_of::<f32>());
+        if standardization.is_sparse() && unit.is_none() {
+            let mut panels =
+                ctx.try_map(count, |p| SparsePanel::pack(&standardization, rows, panel_rows(p), width))?;
             for (norms, panel) in norms.chunks_exact_mut(width).zip(&panels) {
                 norms.copy_from_slice(&panel.norms);
             }
@@ -133,23 +134,23 @@ impl<T: Real> Panels<T> {
             let columns =
                 (rows.cols() > WIDE * stored + (1 << 16)).then(|| numbered(&mut panels, ctx)).transpose()?;
             let features = columns.as_ref().map_or(rows.cols(), |columns| columns.len() + 1);
-            Ok(Self { frame, features, width, data: Data::Sparse(panels, columns), norms })
+            Ok(Self { standardization, features, width, data: Data::Sparse(panels, columns), norms })
         } else if let Some(unit) = unit {
             let panels = BytePanels::pack(unit, rows, order, width, ctx)?;
             let norms = panels.norms()?;
-            Ok(Self { frame, features: rows.cols(), width, data: Data::Bytes(panels), norms })
+            Ok(Self { standardization, features: rows.cols(), width, data: Data::Bytes(panels), norms })
         } else {
             let size = rows.cols() * width;
             let mut data = memory::try_zeros(PACKED, count.saturating_mul(size))?;
             if size > 0 {
-                let (centre, scale) = frame.dense();
+                let (centre, scale) = standardization.dense();
                 ctx.try_for_each_chunk(&mut data, size, |p, panel| {
                     let list = panel_rows(p);
                     let mut lines = try_vec![T::ZERO; list.len() * rows.cols()]?;
                     with_rows!(&rows,
                         dense(view) => {
                             let rows: Vec<_> = list.iter().map(|&row| dense_row(view, row)).try_collect_vec()?;
-                            place(&rows, centre, scale, &mut lines, centre.len());
+                            standardize(&rows, centre, scale, &mut lines, centre.len());
                         },
                         csr(_s) => unreachable!("sparse rows are packed above"));
                     for (j, line) in lines.chunks_exact(rows.cols()).enumerate() {
@@ -172,19 +173,19 @@ impl<T: Real> Panels<T> {
                     }
                 });
             }
-            Ok(Self { frame, features: rows.cols(), width, data: Data::Dense(data), norms })
+            Ok(Self { standardization, features: rows.cols(), width, data: Data::Dense(data), norms })
         }
     }
 
     /// Where the rows were moved to.
-    pub(super) fn frame(&self) -> &Frame {
-        &self.frame
+    pub(super) fn standardization(&self) -> &Standardization {
+        &self.standardization
     }
 
     /// Whether values of the rows packed can be computed in their precision, single precision that is.
     pub(super) fn is_single(&self) -> bool {
         self.bytes_of().is_some()
-            || self.norms.iter().all(|norm| is_single(self.frame.kernel(), norm.to_f64()))
+            || self.norms.iter().all(|norm| is_single(self.standardization.kernel(), norm.to_f64()))
     }
 
     /// Whether the values of a row of the block can be computed in the precision of the panels.
@@ -193,7 +194,7 @@ impl<T: Real> Panels<T> {
             return bytes.whole[row];
         }
         let norm = block.norms[row].to_f64();
-        match self.frame.kernel() {
+        match self.standardization.kernel() {
             kernel if size_of::<T>() == size_of::<f32>() => is_single(kernel, norm),
             // Others show in the values.
             Kernel::Rbf { .. } => norm.is_finite(),
@@ -266,7 +267,7 @@ impl<T: Real> Panels<T> {
             let mut norms = try_with_capacity("norms of packed rows", list.len())?;
             for &row in list {
                 let mut norm = 0.0;
-                self.frame.for_each(rows, row, |k, v| {
+                self.standardization.for_each(rows, row, |k, v| {
                     if v != 0.0 {
                         let value = T::from_f64(v);
                         norm += value.to_f64() * value.to_f64();
@@ -286,11 +287,11 @@ impl<T: Real> Panels<T> {
         let stride = if features.is_multiple_of(64) && features > 0 { features + 16 } else { features };
         let mut data: Vec<T> = memory::try_zeros(PACKED, list.len().saturating_mul(stride))?;
         let mut norms = try_vec![T::ZERO; list.len()]?;
-        let (centre, scale) = self.frame.dense();
+        let (centre, scale) = self.standardization.dense();
         with_rows!(&rows,
         dense(view) => {
             let lines: Vec<_> = list.iter().map(|&row| dense_row(view, row)).try_collect_vec()?;
-            place(&lines, centre, scale, &mut data, stride);
+            standardize(&lines, centre, scale, &mut data, stride);
         },
         csr(view) => if stride > 0 {
             for (out, &row) in data.chunks_exact_mut(stride).zip(list) {
@@ -329,14 +330,14 @@ struct SparsePanel<T> {
 }
 
 impl<T: Real> SparsePanel<T> {
-    fn pack(frame: &Frame, rows: Rows<'_>, list: &[usize], width: usize) -> Result<Self> {
+    fn pack(standardization: &Standardization, rows: Rows<'_>, list: &[usize], width: usize) -> Result<Self> {
         // More than enough for dense rows: what is not touched costs less than to count.
         let stored = list.iter().map(|&row| rows.stored(row)).sum();
         // Sorted are keys of feature and place, which are small; the places are already in the order of the columns.
         let (mut keys, mut entries) =
             (memory::try_with_capacity(PACKED, stored)?, memory::try_with_capacity(PACKED, stored)?);
         for (j, &row) in list.iter().enumerate() {
-            frame.for_each(rows, row, |k, v| {
+            standardization.for_each(rows, row, |k, v| {
                 keys.push((k as u64) << 32 | entries.len() as u64);
                 entries.push((j, T::from_f64(v)));
             });

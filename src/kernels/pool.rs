@@ -6,7 +6,7 @@
 //! that finds them; lines that nobody uses any more are given back, so that a panel takes a few times the entries of its
 //! columns, however many columns the rows have.
 //!
-//! Rows are packed in a frame as everywhere (`frame`), but for its centre. The power of two that brings gamma near 1
+//! Rows are packed in a frame as everywhere (`standardization`), but for its centre. The power of two that brings gamma near 1
 //! depends on the kernel alone. A centre would be the mean of rows that are still to come, or a row that every later piece
 //! of the stream must know; and nothing is won by it: dense squared distances are summed as (a - b)^2, which keeps what
 //! digits the rows have at any offset. Sparse ones are ||x||^2 + ||z||^2 - 2 x'z; rows far from zero in columns that all
@@ -14,9 +14,9 @@
 //!
 //! Invariant: a value depends on x and z alone, not on the column, the panel or the order in which vectors came.
 
-use super::frame::scaled;
 use super::pack::method;
 use super::row::RowBuffer;
+use super::standardization::scaled;
 use super::{Kernel, self_value};
 use crate::error::{Error, Result};
 use crate::memory::{TryGrow, try_vec};
@@ -133,14 +133,14 @@ impl Places {
 }
 
 /// Room for the values of one row, used again for the next one.
-pub(crate) struct Lines<T> {
+pub(crate) struct PoolWorkspace<T> {
     out: Vec<T>,
     /// The entries of a sparse row, named by the lines of a panel.
     entries: SparseBlock<T>,
     map: SlotMap,
 }
 
-impl<T> Lines<T> {
+impl<T> PoolWorkspace<T> {
     /// Empty.
     pub(crate) fn new() -> Self {
         Self { out: Vec::new(), entries: SparseBlock::new(0), map: SlotMap::of(Vec::new()) }
@@ -264,9 +264,9 @@ impl<T: Real> VectorPool<T> {
         &self,
         formula: &Formula<T>,
         row: &RowBuffer<T>,
-        room: &'a mut Lines<T>,
+        workspace: &'a mut PoolWorkspace<T>,
     ) -> Result<&'a [T]> {
-        let Lines { out, entries, map } = room;
+        let PoolWorkspace { out, entries, map } = workspace;
         if out.len() < self.panels.len() * self.width {
             out.try_resize(self.panels.len() * self.width, T::ZERO)?;
         }
@@ -313,12 +313,12 @@ mod tests {
         for kernel in KERNELS {
             let formula = Formula::<f64>::of(&kernel, sparse).unwrap();
             let mut pool = VectorPool::new(d, sparse);
-            let (mut buffer, mut room) = (formula.row(d).unwrap(), Lines::new());
+            let (mut buffer, mut workspace) = (formula.row(d).unwrap(), PoolWorkspace::new());
             for i in 0..n / 2 {
                 buffer.load(&rows, i);
                 pool.push(&buffer).unwrap();
             }
-            // Some vectors make room for others, again and again.
+            // Some vectors make workspace for others, again and again.
             let mut members: Vec<usize> = (0..n / 2).collect();
             for (time, at) in [0, 7, n / 2 - 1, 7, 7, 7, 7, 8, 9, 10].into_iter().enumerate() {
                 buffer.load(&rows, n / 2 + time);
@@ -327,7 +327,7 @@ mod tests {
             }
             for i in 0..n {
                 buffer.load(&rows, i);
-                let values = pool.values(&formula, &buffer, &mut room).unwrap();
+                let values = pool.values(&formula, &buffer, &mut workspace).unwrap();
                 assert_eq!(values.len(), members.len());
                 for (&value, &j) in values.iter().zip(&members) {
                     assert!((value - pair(&kernel, rows, i, rows, j)).abs() < 1e-12, "{kernel:?}");
@@ -373,7 +373,8 @@ mod tests {
         let rows: Rows<'_> =
             CsrView::new(IndexSlice::I64(&indptr), IndexSlice::I64(&indices), &values, d).unwrap().into();
         let formula = Formula::<f32>::of(&Kernel::Linear, true).unwrap();
-        let (mut pool, mut row, mut room) = (VectorPool::new(d, true), formula.row(d).unwrap(), Lines::new());
+        let (mut pool, mut row, mut workspace) =
+            (VectorPool::new(d, true), formula.row(d).unwrap(), PoolWorkspace::new());
         for i in 0..n {
             row.load(&rows, i);
             if i < 40 { pool.push(&row).unwrap() } else { pool.replace(i % 40, &row).unwrap() }
@@ -387,8 +388,8 @@ mod tests {
             })
             .sum();
         assert!(taken < 200_000, "{taken}");
-        assert_eq!(pool.values(&formula, &row, &mut room).unwrap()[n % 40..(n % 40) + 2], [1.0, 1.0]);
-        assert_eq!(pool.values(&formula, &row, &mut room).unwrap()[(n - 1) % 40], 3.0);
+        assert_eq!(pool.values(&formula, &row, &mut workspace).unwrap()[n % 40..(n % 40) + 2], [1.0, 1.0]);
+        assert_eq!(pool.values(&formula, &row, &mut workspace).unwrap()[(n - 1) % 40], 3.0);
     }
 
     #[test]
@@ -401,13 +402,15 @@ mod tests {
             let mut found = Vec::new();
             for sparse in [false, true] {
                 let formula = Formula::<f32>::of(kernel, sparse).unwrap();
-                let (mut pool, mut row, mut room) =
-                    (VectorPool::new(d, sparse), formula.row(d).unwrap(), Lines::new());
+                let (mut pool, mut row, mut workspace) =
+                    (VectorPool::new(d, sparse), formula.row(d).unwrap(), PoolWorkspace::new());
                 for i in 0..n {
                     row.load(&rows, i);
                     assert!(data[i * d..(i + 1) * d] == *row.given());
                     pool.push(&row).unwrap();
-                    found.extend(pool.values(&formula, &row, &mut room).unwrap().iter().map(|v| v.to_bits()));
+                    found.extend(
+                        pool.values(&formula, &row, &mut workspace).unwrap().iter().map(|v| v.to_bits()),
+                    );
                     found.push((formula.self_value(&row) as f32).to_bits());
                 }
             }
@@ -433,12 +436,12 @@ mod tests {
         let data: Vec<f32> = (0..40).map(|i| 10_000.0 + (i % 7) as f32 * 0.125).collect();
         let rows: Rows<'_> = Rows::from_shape((10, 4), &data).unwrap();
         let formula = Formula::<f32>::of(&Kernel::Linear, false).unwrap().squared_distance();
-        let (mut pool, mut buffer, mut room) =
-            (VectorPool::new(4, false), formula.row(4).unwrap(), Lines::new());
+        let (mut pool, mut buffer, mut workspace) =
+            (VectorPool::new(4, false), formula.row(4).unwrap(), PoolWorkspace::new());
         buffer.load(&rows, 0);
         pool.push(&buffer).unwrap();
         buffer.load(&rows, 1);
         let exact: f32 = (0..4).map(|k| (data[k] - data[4 + k]).powi(2)).sum();
-        assert_eq!(pool.values(&formula, &buffer, &mut room).unwrap(), &[exact]);
+        assert_eq!(pool.values(&formula, &buffer, &mut workspace).unwrap(), &[exact]);
     }
 }

@@ -10,15 +10,15 @@
 //! (Higham and Mary, A new approach to probabilistic rounding error analysis, 2019).
 
 use super::Kernel;
-use super::frame::{FINISH, Frame, growth};
+use super::standardization::{FINISH, Standardization, relative_error_bound};
 use crate::data::Rows;
 use crate::error::Result;
 
 /// delta of |computed k(x, z) - k(x, z)| <= delta sqrt(k(x, x) k(z, z)) for any x and the given vectors z; `None` for
 /// kernels without a feature space.
 pub(crate) fn rounding(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Result<Option<f64>> {
-    let of_sum = growth(vectors.cols() + 4, single);
-    let unit = growth(0, single);
+    let of_sum = relative_error_bound(vectors.cols() + 4, single);
+    let unit = relative_error_bound(0, single);
     let of_distance = match *kernel {
         Kernel::Linear => return Ok(Some(of_sum + FINISH * unit)),
         Kernel::Polynomial { coef0, .. } if coef0 < 0.0 => return Ok(None),
@@ -39,7 +39,7 @@ pub(crate) fn rounding(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Resu
 /// How long rows are for kernels that are the exponential of a distance: gamma ||x||^2 or gamma ||x||_1 is at most the
 /// square of the Euclidean length, or the l1 length.
 struct Lengths {
-    frame: Frame,
+    standardization: Standardization,
     /// What is left of gamma in the frame.
     gamma: f64,
     squared: bool,
@@ -49,19 +49,19 @@ struct Lengths {
 
 impl Lengths {
     fn new(kernel: &Kernel, vectors: Rows<'_>, squared: bool) -> Result<Self> {
-        let frame = Frame::of(kernel, vectors)?;
-        let gamma = frame.kernel().gamma().unwrap_or(1.0);
-        let mut new = Self { frame, gamma, squared, largest: 0.0 };
+        let standardization = Standardization::of(kernel, vectors)?;
+        let gamma = standardization.kernel().gamma().unwrap_or(1.0);
+        let mut new = Self { standardization, gamma, squared, largest: 0.0 };
         new.largest = (0..vectors.rows()).map(|i| new.of(vectors, i)).fold(0.0, f64::max);
         Ok(new)
     }
 
     fn of(&self, rows: Rows<'_>, i: usize) -> f64 {
         if self.squared {
-            return (self.gamma * self.frame.squared_norm(rows, i)).sqrt();
+            return (self.gamma * self.standardization.squared_norm(rows, i)).sqrt();
         }
         let mut sum = 0.0;
-        self.frame.for_each(rows, i, |_, v| sum += v.abs());
+        self.standardization.for_each(rows, i, |_, v| sum += v.abs());
         self.gamma * sum
     }
 }
@@ -82,8 +82,8 @@ impl RelativeRounding {
             Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => false,
             _ => return Ok(None),
         };
-        let of_sum = growth(vectors.cols() + 4, single);
-        let finish = FINISH * growth(0, single);
+        let of_sum = relative_error_bound(vectors.cols() + 4, single);
+        let finish = FINISH * relative_error_bound(0, single);
         Ok(Some(Self { lengths: Lengths::new(kernel, vectors, squared)?, of_sum, finish }))
     }
 

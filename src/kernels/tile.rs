@@ -1,10 +1,10 @@
 //! Tiles of kernel values: blocks of rows against packed panels, and the solver's source of kernel rows.
 
 use super::Kernel;
-use super::frame::{Frame, Precision, Sums};
 use super::function::{BLOCK, DIAGONAL, KernelBlocks, KernelFunction};
 use super::pack::{Panels, RowBlock, method};
 use super::pair::pair_with_itself;
+use super::standardization::{CoefficientSum, Precision, Standardization};
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
@@ -32,15 +32,16 @@ pub(super) fn for_each_tile<T: Real>(
     max_rows: usize,
     mut sink: impl FnMut(usize, usize, usize, &[T]),
 ) -> Result<()> {
-    let Some(method) = method::<T>(panels.frame().kernel()) else { return Ok(()) };
+    let Some(method) = method::<T>(panels.standardization().kernel()) else { return Ok(()) };
     let width = panels.width();
     // Half of a second-level cache for the rows, so that they stay while the panels pass by.
     let step = max_rows.min((1 << 19) / block.row_bytes().max(1)).clamp(12, TILE_ROWS);
     let mut tile = try_vec![T::ZERO; step.min(block.len()) * width]?;
     let mut slots = panels.slots()?;
     let bytes = panels.bytes_of().zip(block.bytes());
-    let bytes = bytes
-        .map(|(panels_of, rows)| (panels_of, panels_of.unit.outcome(panels.frame().kernel()), rows.view()));
+    let bytes = bytes.map(|(panels_of, rows)| {
+        (panels_of, panels_of.unit.measure(panels.standardization().kernel()), rows.view())
+    });
     let lengths = try_vec![T::ZERO; if bytes.is_some() { step.max(width) } else { 0 }]?;
     for first in (0..block.len()).step_by(step) {
         let rows = step.min(block.len() - first);
@@ -49,8 +50,8 @@ pub(super) fn for_each_tile<T: Real>(
                 slots.enter(present);
             }
             let out = &mut tile[..rows * width];
-            if let Some((bytes, outcome, of_block)) = bytes {
-                byte_tile(of_block, first, bytes.panel(p), outcome, bytemuck::cast_slice_mut(out));
+            if let Some((bytes, measure, of_block)) = bytes {
+                byte_tile(of_block, first, bytes.panel(p), measure, bytemuck::cast_slice_mut(out));
                 finish_tile(method.1, &lengths[..rows], &lengths[..width], out);
             } else {
                 let block = (block.view(&slots), &*block.norms);
@@ -91,7 +92,7 @@ pub struct KernelRows<'a> {
     /// What values are rounded to before they are summed.
     kept: Precision,
     source: Rows<'a>,
-    frame: Arc<Frame>,
+    standardization: Arc<Standardization>,
     packed: Packed<'a>,
     columns: usize,
     /// The columns, for kernels whose sums are those of Gaussians in few columns.
@@ -109,24 +110,24 @@ impl<'a> KernelRows<'a> {
         precision: Precision,
         ctx: Context<'_>,
     ) -> Result<Self> {
-        Self::for_sums(kernel, source, columns, precision, Sums::Any, ctx)
+        Self::with_coefficients(kernel, source, columns, precision, CoefficientSum::Any, ctx)
     }
 
     /// As [`KernelRows::new`]; values of the linear kernel are those of rows about a centre where coefficients sum to zero.
-    pub(crate) fn for_sums<'r: 'a>(
+    pub(crate) fn with_coefficients<'r: 'a>(
         kernel: impl Into<KernelFunction<'a>>,
         source: Rows<'r>,
         columns: &[usize],
         precision: Precision,
-        sums: Sums,
+        sums: CoefficientSum,
         ctx: Context<'_>,
     ) -> Result<Self> {
         let (function, source) = (kernel.into(), source.reborrow());
-        let mut frame = Frame::for_sums(&function.built_in(), source, sums)?;
+        let mut standardization = Standardization::with_coefficients(&function.built_in(), source, sums)?;
         if precision == Precision::Single {
-            frame = frame.with_bytes(source, ctx);
+            standardization = standardization.with_bytes(source, ctx);
         }
-        let frame = Arc::new(frame);
+        let standardization = Arc::new(standardization);
         let gauss = match function {
             KernelFunction::BuiltIn(kernel) => GaussTargets::new(&kernel, source),
             KernelFunction::Blocks(_) => None,
@@ -134,7 +135,8 @@ impl<'a> KernelRows<'a> {
         let packed = Packed::Precomputed(Vec::new());
         let computed = Arc::default();
         let kept = Precision::Single;
-        let empty = Self { function, precision, kept, source, frame, packed, columns: 0, gauss, computed };
+        let empty =
+            Self { function, precision, kept, source, standardization, packed, columns: 0, gauss, computed };
         empty.with_columns(columns, ctx)
     }
 
@@ -146,12 +148,16 @@ impl<'a> KernelRows<'a> {
         let packed = match (self.function, self.precision) {
             (KernelFunction::Blocks(blocks), _) => Packed::Blocks(blocks, columns.try_to_vec()?),
             (KernelFunction::BuiltIn(Kernel::Precomputed), _) => Packed::Precomputed(columns.try_to_vec()?),
-            (_, Precision::Single) => Packed::Single(Panels::pack(self.source, columns, &self.frame, ctx)?),
-            (_, Precision::Double) => Packed::Double(Panels::pack(self.source, columns, &self.frame, ctx)?),
+            (_, Precision::Single) => {
+                Packed::Single(Panels::pack(self.source, columns, &self.standardization, ctx)?)
+            }
+            (_, Precision::Double) => {
+                Packed::Double(Panels::pack(self.source, columns, &self.standardization, ctx)?)
+            }
         };
-        let (frame, computed) = (Arc::clone(&self.frame), Arc::clone(&self.computed));
+        let (standardization, computed) = (Arc::clone(&self.standardization), Arc::clone(&self.computed));
         let gauss = self.gauss.as_ref().map(|gauss| gauss.with_rows(self.source, columns)).transpose()?;
-        Ok(Self { packed, columns: columns.len(), frame, gauss, computed, ..*self })
+        Ok(Self { packed, columns: columns.len(), standardization, gauss, computed, ..*self })
     }
 
     /// Number of columns.
@@ -257,7 +263,7 @@ impl<'a> KernelRows<'a> {
         let double = Self {
             precision: Precision::Double,
             kept: Precision::Double,
-            frame: Arc::clone(&self.frame),
+            standardization: Arc::clone(&self.standardization),
             packed: Packed::Precomputed(Vec::new()),
             gauss: None,
             computed: Arc::default(),
@@ -375,18 +381,23 @@ impl<'a> KernelRows<'a> {
 
     /// What outputs computed with these values are larger than those of the kernel, (q,): products of the centre with the
     /// weights of coefficients (m, q) of rows of the source.
-    pub(crate) fn excess(&self, rows: &[usize], coefficients: &[f64], q: usize) -> Result<Vec<f64>> {
+    pub(crate) fn intercept_correction(
+        &self,
+        rows: &[usize],
+        coefficients: &[f64],
+        q: usize,
+    ) -> Result<Vec<f64>> {
         if self.function.built_in() != Kernel::Linear {
             return try_vec![0.0; q];
         }
-        self.frame.centre_products(self.source, rows, coefficients, q)
+        self.standardization.centre_products(self.source, rows, coefficients, q)
     }
 
     /// How large rounding is in the kernel values of rows of the source, relative to each other.
     pub(crate) fn scales(&self, rows: &[usize]) -> Result<Vec<f64>> {
         let length = |row: usize| {
             let (mut squared, mut l1) = (0.0, 0.0);
-            self.frame.for_each(self.source, row, |_, v| {
+            self.standardization.for_each(self.source, row, |_, v| {
                 squared += v * v;
                 l1 += v.abs();
             });
@@ -407,7 +418,10 @@ impl<'a> KernelRows<'a> {
         let Packed::Blocks(blocks, _) = self.packed else {
             let kernel = self.function.built_in();
             if kernel == Kernel::Linear {
-                return rows.iter().map(|&row| self.frame.squared_length(self.source, row)).try_collect_vec();
+                return rows
+                    .iter()
+                    .map(|&row| self.standardization.squared_length(self.source, row))
+                    .try_collect_vec();
             }
             return rows.iter().map(|&row| pair_with_itself(&kernel, self.source, row)).try_collect_vec();
         };

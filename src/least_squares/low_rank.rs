@@ -37,7 +37,7 @@ use super::problem::{check_alpha, kernel_matrix, rows_at_once};
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{Kernel, PackedVectors, Reach};
+use crate::kernels::{Kernel, Magnitudes, PackedVectors};
 use crate::linalg::columns;
 use crate::linalg::dense::{self, RowSolver, Square, subtract_gram};
 use crate::memory::{self, TryCollect, try_matrix, try_vec, try_with_capacity};
@@ -130,8 +130,8 @@ impl Sums {
             return Err(Error::NotFinite { what: "targets", row });
         }
         let single = !x.is_f64()
-            && Reach::of(kernel.into(), vectors)?.is_single()
-            && Reach::of(kernel.into(), x)?.is_single();
+            && Magnitudes::new(kernel.into(), vectors)?.is_single()
+            && Magnitudes::new(kernel.into(), x)?.is_single();
         if single {
             self.add_at(&PackedVectors::<f32>::new(kernel, vectors, ctx)?, piece, ctx)
         } else {

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{KernelFunction, Precision, Reach, gram_lower};
+use crate::kernels::{KernelFunction, Magnitudes, Precision, gram_lower};
 use crate::linalg::dense::Square;
 use crate::simd::Real;
 use ndarray::ArrayView2;
@@ -46,9 +46,9 @@ impl Problem<'_> {
     }
 
     /// As [`Problem::check`], and how large the kernel's values get.
-    pub(super) fn checked(&self) -> Result<Reach> {
+    pub(super) fn checked(&self) -> Result<Magnitudes> {
         self.check()?;
-        let reach = Reach::of(self.kernel, self.rows)?;
+        let reach = Magnitudes::new(self.kernel, self.rows)?;
         reach.check("X", Precision::Double)?;
         Ok(reach)
     }
@@ -69,7 +69,7 @@ impl Problem<'_> {
     }
 
     /// As [`Problem::check`] for conjugate gradients, which take no weights and no alpha of 0.
-    pub(super) fn check_iterative(&self, alpha: f64) -> Result<Reach> {
+    pub(super) fn check_iterative(&self, alpha: f64) -> Result<Magnitudes> {
         let reach = self.checked()?;
         check_alpha(alpha)?;
         Error::check_param(alpha > 0.0, "alpha", alpha, "above 0 for conjugate gradients")?;

@@ -22,11 +22,11 @@
 //! # Ok::<(), svmarrow::Error>(())
 //! ```
 
+use crate::argmax::argmax;
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::{Kernel, KernelRows, Precision, Reach};
-use crate::largest::largest;
+use crate::kernels::{Kernel, KernelRows, Magnitudes, Precision};
 use crate::memory::{self, TryCollect, TryToVec, try_vec, try_with_capacity};
 use crate::random::Random;
 use crate::simd::blas::dot;
@@ -68,7 +68,7 @@ pub fn select_points(
 ) -> Result<Points> {
     kernel.check()?;
     kernel.check_rows("X", x)?;
-    Reach::of(kernel.into(), x)?.check("X", Precision::Double)?;
+    Magnitudes::new(kernel.into(), x)?.check("X", Precision::Double)?;
     let n = x.rows();
     let all: Vec<usize> = (0..n).try_collect_vec()?;
     let source = KernelRows::new(kernel, x, &all, Precision::Double, ctx)?;
@@ -121,7 +121,7 @@ pub fn select_points(
         for ((gain, column), &i) in gains.iter_mut().zip(columns.chunks_exact(n)).zip(&open) {
             *gain = dot(column, column) / left[i];
         }
-        let best = largest(gains.iter().copied());
+        let best = argmax(gains.iter().copied());
         let (row, column) = (open[best], &columns[best * n..(best + 1) * n]);
         let pivot = left[row].sqrt();
         for i in 0..n {

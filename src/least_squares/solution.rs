@@ -11,8 +11,8 @@
 
 use super::intercept::coefficients_and_intercepts;
 use super::problem::Problem;
+use crate::argmax::argmax;
 use crate::error::Result;
-use crate::largest::largest;
 use crate::memory::{try_matrix, try_vec};
 use ndarray::{Array2, ArrayView1};
 
@@ -97,7 +97,7 @@ impl LeaveOneOut {
     pub(super) fn errors(&self, problem: &Problem<'_>) -> (f64, f64) {
         let q = problem.outputs();
         let decode = |line: ArrayView1<'_, f64>| {
-            if q == 1 { usize::from(line[0] >= 0.0) } else { largest(line.iter().copied()) }
+            if q == 1 { usize::from(line[0] >= 0.0) } else { argmax(line.iter().copied()) }
         };
         let (mut sum, mut wrong, mut total) = (0.0, 0.0, 0.0);
         for (i, (value, target)) in self.values.rows().into_iter().zip(problem.targets.rows()).enumerate() {

@@ -6,10 +6,12 @@
 //! | `columns` | right-hand sides of the systems of `dense`: solutions, products with the matrix |
 //! | `conjugate` | conjugate gradients for several right-hand sides |
 //! | `dense` | the same blocked and in any precision, for matrices that fill the memory; diagonal of the inverse |
+//! | `growing` | A = L L' of a matrix that gains and loses rows |
 //! | `pivoted` | A = L L' with as many columns as A has rank |
 
 pub(crate) mod cholesky;
 pub(crate) mod columns;
 pub(crate) mod conjugate;
 pub(crate) mod dense;
+pub(crate) mod growing;
 pub(crate) mod pivoted;

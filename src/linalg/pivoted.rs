@@ -4,9 +4,9 @@
 //! The rows chosen are a basis: what remains of the diagonal is the squared distance of every row from their span.
 //! Cost m r^2.
 
+use crate::argmax::argmax;
 use crate::context::{StopReason, WorkCounter};
 use crate::error::Result;
-use crate::largest::largest;
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
 use crate::simd::blas::dot;
 
@@ -28,7 +28,7 @@ pub(crate) fn pivoted(
         if stopped.is_some() {
             break;
         }
-        let best = largest(distance.iter().copied());
+        let best = argmax(distance.iter().copied());
         if !(distance[best] > enough) {
             break;
         }

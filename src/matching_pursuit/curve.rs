@@ -2,9 +2,9 @@
 //! how many are enough (Vincent and Bengio, 2.1).
 
 use super::task::{MatchingParams, Measure, Task, Validation};
+use crate::argmax::argmax;
 use crate::context::Stop;
 use crate::error::Result;
-use crate::largest::largest;
 use crate::memory::try_zero_matrix;
 use ndarray::Array2;
 
@@ -118,7 +118,7 @@ fn wrong(rows: Validation<'_>, outputs: &[f64]) -> f64 {
         if q == 1 {
             (targets[[i, 0]] >= 0.0) != (outputs[i] >= 0.0)
         } else {
-            largest(targets.row(i).iter().copied()) != largest((0..q).map(|j| outputs[j * n + i]))
+            argmax(targets.row(i).iter().copied()) != argmax((0..q).map(|j| outputs[j * n + i]))
         }
     });
     let weight: f64 = missed.map(|i| rows.weight(i)).sum();

@@ -17,9 +17,9 @@
 //! the sense that the terms are summed in the order of the machines. Cost: n times the entries of M that are not zero.
 
 use super::code::CodeMatrix;
+use crate::argmax::argmax;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::largest::largest;
 use crate::memory::{TryCollect, try_vec, try_zero_matrix};
 use ndarray::{Array2, ArrayView2};
 use std::borrow::Cow;
@@ -200,7 +200,7 @@ pub fn winners(
         let mut scores = vec![0.0; winners.len() * classes]; // small: scores of a block of rows
         decoding.table.fill(outputs, &mut scores);
         for (winner, scores) in winners.iter_mut().zip(scores.chunks_exact(classes)) {
-            *winner = largest(scores.iter().copied());
+            *winner = argmax(scores.iter().copied());
             // Losses that overflow may lose; where the best of them does, nothing is known.
             if !scores[*winner].is_finite() {
                 *winner = usize::MAX;
@@ -413,7 +413,7 @@ mod tests {
                                 "{decoder:?} {score} {cost}"
                             );
                         }
-                        assert_eq!(winners[row], largest(of_row.iter().copied()));
+                        assert_eq!(winners[row], argmax(of_row.iter().copied()));
                     }
                 }
             }

@@ -5,7 +5,7 @@ use super::params::{PerceptronParams, Policy, check_counts};
 use super::update::{Update, outputs};
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
-use crate::kernels::{Formula, Lines, RowBuffer, VectorPool};
+use crate::kernels::{Formula, PoolWorkspace, RowBuffer, VectorPool};
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_zero_matrix};
 use crate::random::Random;
 use crate::simd::Real;
@@ -108,7 +108,7 @@ pub(super) struct Learner<'a, T> {
     pub(super) other: RowBuffer<T>,
     /// k(z, z) of each vector.
     pub(super) own: Vec<f64>,
-    lines: Lines<T>,
+    lines: PoolWorkspace<T>,
 }
 
 impl<'a, T: Real> Learner<'a, T> {
@@ -142,7 +142,7 @@ impl<'a, T: Real> Learner<'a, T> {
             other: formula.row(features)?,
             formula,
             own: Vec::new(),
-            lines: Lines::new(),
+            lines: PoolWorkspace::new(),
             known: vectors,
         };
         for i in 0..learner.origin.len() {

@@ -5,12 +5,12 @@
 //! prefix sums: O(m (d + q)) a row.
 
 use super::update::outputs;
+use crate::argmax::argmax;
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::gram;
-use crate::largest::largest;
 use crate::memory::{TryCollect, try_zero_matrix};
 use ndarray::Array2;
 
@@ -55,7 +55,7 @@ pub fn voted(
                     *score += c * value;
                 }
                 let winner =
-                    if q == 1 { usize::from(scores[0] >= 0.0) } else { largest(scores.iter().copied()) };
+                    if q == 1 { usize::from(scores[0] >= 0.0) } else { argmax(scores.iter().copied()) };
                 votes[winner] += (until(i) - born[i]) as f64 / seen as f64;
             }
         });

@@ -12,7 +12,7 @@ use super::micro::panel_width;
 use super::{Level, level};
 
 /// Features beyond which a squared distance might not fit 32 bits.
-pub(crate) const MOST_FEATURES: usize = 16_384;
+pub(crate) const MAX_FEATURES: usize = 16_384;
 /// What the bytes of a row are stored less by.
 pub(crate) const OFFSET: i32 = 128;
 /// Features that stand side by side.
@@ -48,7 +48,7 @@ pub(crate) struct BytePanel<'a> {
 
 /// What becomes of an inner product.
 #[derive(Clone, Copy)]
-pub(crate) enum Outcome {
+pub(crate) enum ByteMeasure {
     /// So many times the inner product.
     Inner(f32),
     /// So many times the squared distance.
@@ -61,7 +61,7 @@ pub(crate) fn byte_tile(
     rows: ByteRows<'_>,
     first: usize,
     panel: BytePanel<'_>,
-    outcome: Outcome,
+    measure: ByteMeasure,
     out: &mut [f32],
 ) {
     let width = panel_width::<f32>();
@@ -69,7 +69,7 @@ pub(crate) fn byte_tile(
     assert!(rows.stride.is_multiple_of(GROUP) && panel.values.len() >= rows.stride * width);
     assert!(rows.values.len() >= (first + count) * rows.stride && rows.squares.len() >= first + count);
     assert!(panel.sums.len() == width && panel.squares.len() == width);
-    let tile = ByteTile { rows, first, panel, outcome, width };
+    let tile = ByteTile { rows, first, panel, measure, width };
     #[cfg(target_arch = "x86_64")]
     if are_fast() {
         // SAFETY: the machine has the instructions, and the assertions above are what the loop relies on.
@@ -82,7 +82,7 @@ struct ByteTile<'a> {
     rows: ByteRows<'a>,
     first: usize,
     panel: BytePanel<'a>,
-    outcome: Outcome,
+    measure: ByteMeasure,
     width: usize,
 }
 
@@ -98,9 +98,9 @@ impl ByteTile<'_> {
                     inner +=
                         values.iter().zip(column).map(|(&a, &b)| i32::from(a) * i32::from(b)).sum::<i32>();
                 }
-                *out = match self.outcome {
-                    Outcome::Inner(factor) => factor * inner as f32,
-                    Outcome::Distance(factor) => {
+                *out = match self.measure {
+                    ByteMeasure::Inner(factor) => factor * inner as f32,
+                    ByteMeasure::Distance(factor) => {
                         factor * (squares[row] + panel.squares[j] - 2 * inner) as f32
                     }
                 };
@@ -111,7 +111,7 @@ impl ByteTile<'_> {
 
 #[cfg(target_arch = "x86_64")]
 mod vnni {
-    use super::{BytePanel, ByteRows, ByteTile, Outcome};
+    use super::{ByteMeasure, BytePanel, ByteRows, ByteTile};
     // A list would say every intrinsic once more.
     #[allow(clippy::wildcard_imports)]
     use std::arch::x86_64::*;
@@ -165,9 +165,9 @@ mod vnni {
             let column_squares = load(column_squares);
             for (i, sum) in sums.into_iter().enumerate() {
                 for (half, inner) in sum.into_iter().enumerate() {
-                    let (whole, factor) = match tile.outcome {
-                        Outcome::Inner(factor) => (inner, factor),
-                        Outcome::Distance(factor) => {
+                    let (whole, factor) = match tile.measure {
+                        ByteMeasure::Inner(factor) => (inner, factor),
+                        ByteMeasure::Distance(factor) => {
                             let square = _mm512_set1_epi32(*squares.get_unchecked(first + i));
                             let both = _mm512_add_epi32(square, column_squares[half]);
                             (_mm512_sub_epi32(both, _mm512_add_epi32(inner, inner)), factor)
@@ -218,18 +218,18 @@ mod tests {
             let rows_of = ByteRows { values: &values, stride, squares: &squares };
             let panel = BytePanel { values: &panel, sums: &sums, squares: &of_columns };
             for first in [0, rows / 2] {
-                for outcome in [Outcome::Inner(0.5), Outcome::Distance(-0.25)] {
+                for measure in [ByteMeasure::Inner(0.5), ByteMeasure::Distance(-0.25)] {
                     let mut out = vec![0.0_f32; (rows - first) * width];
                     let mut portable = out.clone();
-                    byte_tile(rows_of, first, panel, outcome, &mut out);
-                    ByteTile { rows: rows_of, first, panel, outcome, width }.run_portably(&mut portable);
+                    byte_tile(rows_of, first, panel, measure, &mut out);
+                    ByteTile { rows: rows_of, first, panel, measure, width }.run_portably(&mut portable);
                     prop_assert_eq!(&out, &portable);
                     for (i, line) in out.chunks_exact(width).enumerate() {
                         for (j, &value) in line.iter().enumerate() {
                             let pairs = || a[first + i].iter().zip(&b[j]).map(|(&a, &b)| (i32::from(a), i32::from(b)));
-                            let exact = match outcome {
-                                Outcome::Inner(f) => f * pairs().map(|(a, b)| a * b).sum::<i32>() as f32,
-                                Outcome::Distance(f) => f * pairs().map(|(a, b)| (a - b) * (a - b)).sum::<i32>() as f32,
+                            let exact = match measure {
+                                ByteMeasure::Inner(f) => f * pairs().map(|(a, b)| a * b).sum::<i32>() as f32,
+                                ByteMeasure::Distance(f) => f * pairs().map(|(a, b)| (a - b) * (a - b)).sum::<i32>() as f32,
                             };
                             prop_assert_eq!(value, exact);
                         }

@@ -19,7 +19,7 @@
 //! | `gather` | entries of rows at given places, side by side |
 //! | `inner` | many long rows times a few vectors |
 //! | `panel` | register tiles and triangles of the dense factorisations |
-//! | `place` | dense rows on their way into a frame |
+//! | `standardize` | dense rows on their way into a frame |
 //! | `scan` | the decomposition solver's pair selection |
 //! | `shapley` | factors of product kernels, and their Shapley integrals |
 
@@ -35,9 +35,9 @@ pub(crate) mod gather;
 pub(crate) mod inner;
 pub(crate) mod micro;
 pub(crate) mod panel;
-pub(crate) mod place;
 pub(crate) mod scan;
 pub(crate) mod shapley;
+pub(crate) mod standardize;
 mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;

@@ -16,7 +16,7 @@ use super::training::{Training, check_nu};
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{KernelFunction, Sums};
+use crate::kernels::{CoefficientSum, KernelFunction};
 use crate::memory::{self, TryCollect, try_vec, try_with_capacity};
 use crate::multiclass::CodeMatrix;
 use ndarray::Array2;
@@ -122,7 +122,7 @@ pub fn fit_classifier<'a>(
     ctx: Context<'_>,
 ) -> Result<SvcModel> {
     let &Classification { labels, classes, upper, coding, .. } = task;
-    let sums = if task.fit_intercept { Sums::Zero } else { Sums::Any };
+    let sums = if task.fit_intercept { CoefficientSum::Zero } else { CoefficientSum::Any };
     let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, ctx, sums };
     let values = training.check(upper)?;
     let counts = check_task(rows.rows(), task)?;

@@ -172,9 +172,13 @@ impl<'a, K: KernelValue> Columns<'a, K> {
 
     /// What intercepts are too large by, (q,): kernel values may be those of rows about a centre. Coefficients (m, q) are
     /// those of the listed training rows.
-    pub(super) fn excess(&self, rows: &[usize], coefficients: ArrayView2<'_, f64>) -> Result<Vec<f64>> {
+    pub(super) fn intercept_correction(
+        &self,
+        rows: &[usize],
+        coefficients: ArrayView2<'_, f64>,
+    ) -> Result<Vec<f64>> {
         let flat = coefficients.to_slice().expect("a new array is row-major");
-        self.segments[0].source.excess(rows, flat, coefficients.ncols())
+        self.segments[0].source.intercept_correction(rows, flat, coefficients.ncols())
     }
 
     /// Training rows by position, and the rows of kernel values of the first segment.
@@ -240,7 +244,7 @@ impl<'a, K: KernelValue> Columns<'a, K> {
 /// Where kernel values of a precision come from, without columns.
 pub(super) fn source<'a>(training: &Training<'a>, precision: Precision) -> Result<KernelRows<'a>> {
     let &Training { kernel, rows, ctx, sums, .. } = training;
-    KernelRows::for_sums(kernel, rows, &[], precision, sums, ctx)
+    KernelRows::with_coefficients(kernel, rows, &[], precision, sums, ctx)
 }
 
 /// Whether kernel rows are cached where a value touches `depth` features and the largest machine has so many variables.

@@ -69,7 +69,7 @@ impl<'a> Solved<'a> {
         coefficients: ArrayView2<'_, f64>,
     ) -> Result<Vec<f64>> {
         let flat = coefficients.to_slice().expect("a new array is row-major");
-        self.source.excess(rows, flat, coefficients.ncols())
+        self.source.intercept_correction(rows, flat, coefficients.ncols())
     }
 }
 

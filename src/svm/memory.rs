@@ -13,7 +13,7 @@ use super::rounding::SAMPLE;
 use super::training::precision;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::{KernelFunction, Precision, Reach, packed_bytes};
+use crate::kernels::{KernelFunction, Magnitudes, Precision, packed_bytes};
 
 /// Numbers in double precision that a machine keeps for each variable, a shrunk copy and the row's index included.
 const NUMBERS_A_VARIABLE: usize = 16;
@@ -80,5 +80,5 @@ pub fn estimate_memory<'a>(
 }
 
 fn precision_of(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Result<Precision> {
-    Ok(precision(kernel, rows, &Reach::of(kernel, rows)?))
+    Ok(precision(kernel, rows, &Magnitudes::new(kernel, rows)?))
 }

@@ -26,7 +26,6 @@
 //! | `nested` | a large block solved by blocks of its own |
 //! | `subproblem` | the inner tier: pair steps within a block |
 //! | `newton` | a direct step on the unbounded variables, where pair steps crawl |
-//! | `triangle` | the factor of a few free variables, kept as they come and go |
 //! | `stall` | when there is no progress |
 //! | `intercept` | the intercept |
 //! | `certificate` | objectives, duality gap, violation |
@@ -88,7 +87,6 @@ mod stall;
 mod start;
 mod subproblem;
 mod training;
-mod triangle;
 mod working_set;
 
 pub use certificate::Certificate;

@@ -7,7 +7,7 @@
 
 use super::problem::DualProblem;
 use crate::error::Result;
-use crate::kernels::{Precision, Reach, Value};
+use crate::kernels::{Magnitudes, Precision, Value};
 use crate::memory::{TryToVec, try_vec};
 use crate::simd::blas::Stored;
 
@@ -61,9 +61,9 @@ pub(super) struct Values {
 }
 
 impl Values {
-    pub(super) fn new(precision: Precision, reach: &Reach) -> Self {
+    pub(super) fn new(precision: Precision, reach: &Magnitudes) -> Self {
         let (largest, error) = reach.in_double();
-        Self { precision, largest, error, relative: reach.relative_in_double() }
+        Self { precision, largest, error, relative: reach.relative_error_in_double() }
     }
 
     /// The same in double precision.

@@ -23,7 +23,7 @@ use super::training::Training;
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{KernelFunction, Sums};
+use crate::kernels::{CoefficientSum, KernelFunction};
 use crate::memory::{TryCollect, try_with_capacity, try_zero_matrix};
 use ndarray::Array2;
 
@@ -66,7 +66,7 @@ pub fn fit_quantiles<'a>(
     params: &SvmParams,
     ctx: Context<'_>,
 ) -> Result<QuantileModel> {
-    let (kernel, sums) = (kernel.into(), Sums::Zero);
+    let (kernel, sums) = (kernel.into(), CoefficientSum::Zero);
     let training = Training { kernel, rows: rows.reborrow(), params, ctx, sums };
     let &QuantileRegression { targets, upper, quantiles, start } = task;
     let values = training.check(upper)?;

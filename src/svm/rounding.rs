@@ -143,7 +143,7 @@ impl Rounding {
 }
 
 /// What an output of a row in double precision may be off, by the relative error of values (see
-/// [`Reach::relative_in_double`]), the row's scale, and its entries of K|b| and of K of |b| times the scales.
+/// [`Magnitudes::relative_error_in_double`]), the row's scale, and its entries of K|b| and of K of |b| times the scales.
 fn error_of((constant, slope): (f64, f64), used: usize, scale: f64, product: f64, scaled: f64) -> f64 {
     let of_sum = 0.51 * f64::EPSILON * (used as f64 + 4.0);
     1.01 * (product * (constant + of_sum + slope * scale) + slope * scaled)

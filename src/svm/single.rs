@@ -13,7 +13,7 @@ use super::training::{Training, check_nu};
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{KernelFunction, Sums};
+use crate::kernels::{CoefficientSum, KernelFunction};
 use crate::memory::{TryCollect, try_matrix, try_vec};
 use ndarray::Array2;
 
@@ -94,7 +94,7 @@ pub fn fit_regression<'a>(
     params: &SvmParams,
     ctx: Context<'_>,
 ) -> Result<MachineModel> {
-    let (kernel, sums) = (kernel.into(), Sums::Zero);
+    let (kernel, sums) = (kernel.into(), CoefficientSum::Zero);
     let training = Training { kernel, rows: rows.reborrow(), params, ctx, sums };
     let &Regression { targets, upper, loss, start } = task;
     let values = training.check(upper)?;
@@ -166,7 +166,7 @@ pub fn fit_one_class<'a>(
     params: &SvmParams,
     ctx: Context<'_>,
 ) -> Result<MachineModel> {
-    let (kernel, sums) = (kernel.into(), Sums::Any);
+    let (kernel, sums) = (kernel.into(), CoefficientSum::Any);
     let training = Training { kernel, rows: rows.reborrow(), params, ctx, sums };
     let values = training.check(task.weights)?;
     check_nu(task.nu)?;

@@ -120,7 +120,7 @@ impl<K: KernelValue> Subproblem<K> {
             let (made, due) = self.step_by_pairs(left(steps));
             steps += made;
             let made = match due {
-                Due::Walk => self.walk(left(steps)),
+                Due::Walk => self.walk(left(steps))?,
                 Due::Direct => {
                     let share = self.step_directly(ctx)?;
                     self.patience.paid(share);

@@ -5,7 +5,9 @@ use super::precision::Values;
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{Kernel, KernelFunction, KernelRows, Precision, Reach, Sums, check_contrast};
+use crate::kernels::{
+    CoefficientSum, Kernel, KernelFunction, KernelRows, Magnitudes, Precision, check_conditioning,
+};
 
 /// Points of a fast sum between two checks of the monitor.
 const POINTS: usize = 1 << 19;
@@ -18,7 +20,7 @@ pub(super) struct Training<'a> {
     pub(super) params: &'a SvmParams,
     pub(super) ctx: Context<'a>,
     /// Whether the coefficients of every machine sum to zero: then translations of the rows change no machine.
-    pub(super) sums: Sums,
+    pub(super) sums: CoefficientSum,
 }
 
 impl Training<'_> {
@@ -81,11 +83,11 @@ impl Training<'_> {
             total,
             "within double precision when summed over the rows",
         )?;
-        let reach = Reach::for_sums(self.kernel, self.rows, self.sums)?;
+        let reach = Magnitudes::with_coefficients(self.kernel, self.rows, self.sums)?;
         // Solver and cache keep kernel values in single precision, whatever they are computed in.
         reach.check("X", Precision::Single)?;
         reach.check_small("X", self.params.tolerance / total)?;
-        check_contrast("X", self.kernel, self.rows, self.sums)?;
+        check_conditioning("X", self.kernel, self.rows, self.sums)?;
         Ok(Values::new(precision(self.kernel, self.rows, &reach), &reach))
     }
 }
@@ -97,7 +99,7 @@ pub(super) fn beyond(largest_c: f64) -> Error {
 }
 
 /// Kernels without a bound may be large against their differences, as LIBSVM's doubles expect.
-pub(super) fn precision(kernel: KernelFunction<'_>, rows: Rows<'_>, reach: &Reach) -> Precision {
+pub(super) fn precision(kernel: KernelFunction<'_>, rows: Rows<'_>, reach: &Magnitudes) -> Precision {
     let bounded = kernel.built_in().constant_diagonal().is_some();
     if (bounded || !rows.is_f64()) && reach.is_single() { Precision::Single } else { Precision::Double }
 }

@@ -19,7 +19,7 @@ use super::strategy::{Selection, Strategy};
 use crate::context::{Context, WorkCounter};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{Formula, Kernel, Lines, RowBuffer, VectorPool};
+use crate::kernels::{Formula, Kernel, PoolWorkspace, RowBuffer, VectorPool};
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity, try_zero_matrix, try_zeros};
 use crate::perceptron::params::{check_piece, check_stream, check_values};
 use crate::perceptron::update::{Update, outputs};
@@ -151,7 +151,7 @@ pub(super) struct Tree<T> {
     pub(super) row: RowBuffer<T>,
     /// Room for a row that is looked up.
     pub(super) other: RowBuffer<T>,
-    pub(super) lines: Lines<T>,
+    pub(super) lines: PoolWorkspace<T>,
     pub(super) scores: Vec<f64>,
 }
 
@@ -168,7 +168,7 @@ impl<T: Real> Tree<T> {
             random: Random::new(seed),
             row: formula.row(features)?,
             other: formula.row(features)?,
-            lines: Lines::new(),
+            lines: PoolWorkspace::new(),
             scores: try_vec![0.0; q]?,
         })
     }

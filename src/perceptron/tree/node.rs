@@ -10,7 +10,7 @@
 //! most B kernel values.
 
 use crate::error::Result;
-use crate::kernels::{Formula, Lines, RowBuffer, VectorPool};
+use crate::kernels::{Formula, PoolWorkspace, RowBuffer, VectorPool};
 use crate::memory::TryGrow;
 use crate::simd::Real;
 use crate::simd::blas::dot;
@@ -61,7 +61,7 @@ impl<T: Real> Rule<T> {
         &self,
         formula: &Formula<T>,
         row: &RowBuffer<T>,
-        lines: &mut Lines<T>,
+        lines: &mut PoolWorkspace<T>,
     ) -> Result<bool> {
         match self {
             Self::Linear { direction, threshold } => Ok(projection(direction, row) > *threshold),
@@ -142,7 +142,7 @@ impl<T: Real> Leaf<T> {
         &self,
         formula: &Formula<T>,
         row: &RowBuffer<T>,
-        lines: &mut Lines<T>,
+        lines: &mut PoolWorkspace<T>,
         i: usize,
         columns: &mut [f64],
     ) -> Result<()> {
@@ -158,7 +158,7 @@ impl<T: Real> Leaf<T> {
         &self,
         formula: &Formula<T>,
         row: &RowBuffer<T>,
-        lines: &mut Lines<T>,
+        lines: &mut PoolWorkspace<T>,
         out: &mut [f64],
     ) -> Result<()> {
         out.copy_from_slice(&self.intercepts);
@@ -196,7 +196,7 @@ pub(super) fn route<T: Real>(
     nodes: &[Node<T>],
     formula: &Formula<T>,
     row: &RowBuffer<T>,
-    lines: &mut Lines<T>,
+    lines: &mut PoolWorkspace<T>,
 ) -> Result<Route> {
     let mut way = Route { leaf: 0, depth: 0, kernel_values: 0, distances: 0 };
     loop {

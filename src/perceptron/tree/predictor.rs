@@ -5,7 +5,7 @@ use super::state::TreeState;
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{Formula, Kernel, Lines, RowBuffer};
+use crate::kernels::{Formula, Kernel, PoolWorkspace, RowBuffer};
 use crate::memory::{try_filled, try_with_capacity};
 use crate::perceptron::params::check_values;
 use crate::simd::Real;
@@ -47,7 +47,7 @@ impl<T: Real> Ready<T> {
         x: Rows<'_>,
         width: usize,
         ctx: Context<'_>,
-        answer: impl Fn(&Self, &RowBuffer<T>, &mut Lines<T>, &mut [R]) -> Result<()> + Sync,
+        answer: impl Fn(&Self, &RowBuffer<T>, &mut PoolWorkspace<T>, &mut [R]) -> Result<()> + Sync,
     ) -> Result<Vec<R>> {
         let mut out = try_filled("the answers of a tree", x.rows() * width, R::default())?;
         let part =
@@ -56,7 +56,7 @@ impl<T: Real> Ready<T> {
         for (round, out) in out.chunks_mut(part * width).enumerate() {
             ctx.check("tree", round * part, x.rows())?;
             ctx.try_for_each_chunk(out, BLOCK * width, |block, out| {
-                let (mut row, mut lines) = (self.formula.row(self.features)?, Lines::new());
+                let (mut row, mut lines) = (self.formula.row(self.features)?, PoolWorkspace::new());
                 for (i, out) in out.chunks_exact_mut(width).enumerate() {
                     row.load(&x, round * part + block * BLOCK + i);
                     answer(self, &row, &mut lines, out)?;

@@ -29,7 +29,7 @@ use crate::context::{Context, WorkCounter};
 use crate::data::{Rows, flat, matrix, row};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::kernels::{Evaluator, Kernel, diagonal, growth, rounding};
+use crate::kernels::{Evaluator, Kernel, diagonal, relative_error_bound, rounding};
 use crate::memory::{TryCollect, try_to_matrix, try_vec, try_with_capacity, try_zero_matrix};
 use crate::path::{Form, PathView, path_coefficients};
 use crate::reduced_set::coding::Coding;
@@ -238,8 +238,8 @@ impl Shared {
             .try_collect_vec()?;
         // Errors of f and f^ in double precision, in units of sqrt(k(x, x)).
         let values_error = |j: usize| {
-            (self.deltas.0 + growth(total, false)) * sums[j]
-                + (self.deltas.0 + growth(t, false)) * small_mass[j]
+            (self.deltas.0 + relative_error_bound(total, false)) * sums[j]
+                + (self.deltas.0 + relative_error_bound(t, false)) * small_mass[j]
         };
         let squared = |j: usize, k: usize| {
             let product = |x: &[f64], y: &[f64]| dot(&x[column(x, j)], &y[column(y, k)]);
@@ -247,7 +247,7 @@ impl Shared {
                 + product(&coefficients, &of_v)
         };
         let error_of_squared =
-            |mass: f64, error: f64| 2.0 * mass * error + growth(total + t, false) * mass * mass;
+            |mass: f64, error: f64| 2.0 * mass * error + relative_error_bound(total + t, false) * mass * mass;
         let both = |j: usize| sums[j] + small_mass[j];
         let squares: Vec<f64> = (0..q).map(|j| squared(j, j)).try_collect_vec()?;
         let radius = (0..q)
@@ -273,18 +273,22 @@ impl Shared {
             let leak = solve(&source.factor, &left)?;
             let norm = dot(&leak, &leak).sqrt();
             let error = self.directions.norm(p) * lengths * values_error(j)
-                + growth(p, false) * self.directions.condition(p) * norm;
+                + relative_error_bound(p, false) * self.directions.condition(p) * norm;
             leaks.push(1.1 * (norm + error));
         }
         let evaluation = |single: bool| {
             // Sums are kept in the precision of the rows over at most 2,048 vectors.
-            let of_sum = growth(total.min(2048), single) + growth(total, false);
+            let of_sum = relative_error_bound(total.min(2048), single) + relative_error_bound(total, false);
             (0..q)
-                .map(|j| leaks[j] + of_sum * masses[j] + (self.deltas.0 + growth(t, false)) * small_mass[j])
+                .map(|j| {
+                    leaks[j]
+                        + of_sum * masses[j]
+                        + (self.deltas.0 + relative_error_bound(t, false)) * small_mass[j]
+                })
                 .try_collect_vec()
         };
         let fixed = |single: bool| {
-            let unit = growth(4, single);
+            let unit = relative_error_bound(4, single);
             source.target.intercepts.iter().map(|b| unit * b.abs()).try_collect_vec()
         };
         Ok(Stage {
@@ -390,13 +394,13 @@ impl Directions {
 
     /// tau: ||L^-1 k - phi|| for the computed phi twice, ||U - I||, and the errors of k(x, x) and of these.
     fn tau(&self, p: usize) -> f64 {
-        let substitution = growth(p, false) * self.condition(p);
-        let unit = self.delta + growth(4, false);
+        let substitution = relative_error_bound(p, false) * self.condition(p);
+        let unit = self.delta + relative_error_bound(4, false);
         2.2 * (self.reach[p].sqrt() * self.delta + substitution)
             + self.skew[p].sqrt()
-            + (self.delta + growth(2 * p, false)) * self.reach[p]
+            + (self.delta + relative_error_bound(2 * p, false)) * self.reach[p]
             + 4.0 * substitution
-            + growth(p, false)
+            + relative_error_bound(p, false)
             + unit
     }
 }

@@ -17,11 +17,11 @@ use ndarray::Array2;
 
 use super::bounds::{Projection, Stage, StageSize, feature_space, stages};
 use super::decision::{Decision, certain_winner};
+use crate::argmax::argmax;
 use crate::context::{Context, Progress, StopReason};
 use crate::data::{Rows, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors, RelativeRounding, diagonal};
-use crate::largest::largest;
 use crate::memory::{
     TryCollect, TryToVec, try_filled, try_matrix, try_vec, try_with_capacity, try_zero_matrix,
 };
@@ -348,7 +348,7 @@ impl Cascade {
             // Written so that a bound which is not a number decides nothing.
             Coding::Sign => (f[0].abs() > bound(0)).then(|| usize::from(f[0] > 0.0)),
             Coding::Largest => {
-                let best = largest(f.iter().copied());
+                let best = argmax(f.iter().copied());
                 let radius = &self.stages[stage].pair_radius[best * f.len()..(best + 1) * f.len()];
                 let of_best = self.rounding(stage, best, place);
                 (0..f.len())
@@ -385,7 +385,7 @@ mod tests {
         f.chunks_exact(q)
             .map(|f| match coding {
                 Coding::Sign => usize::from(f[0] >= 0.0),
-                Coding::Largest => largest(f.iter().copied()),
+                Coding::Largest => argmax(f.iter().copied()),
                 _ => {
                     let k = (1 + 8 * q).isqrt().div_ceil(2);
                     let (mut votes, mut pair) = (vec![0.0; k], 0);
@@ -395,7 +395,7 @@ mod tests {
                             pair += 1;
                         }
                     }
-                    largest(votes)
+                    argmax(votes)
                 }
             })
             .collect()

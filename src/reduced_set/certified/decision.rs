@@ -1,6 +1,6 @@
 //! From outputs and bounds of their errors to the class that is certain.
 
-use crate::largest::largest;
+use crate::argmax::argmax;
 use crate::reduced_set::coding::Coding;
 
 /// How outputs decide.
@@ -42,7 +42,7 @@ pub(super) fn certain_winner(
             doubt[c] += error;
         }
     }
-    let best = largest(certain.iter().copied());
+    let best = argmax(certain.iter().copied());
     // Votes, and the sum squeezed into (-1/3, 1/3) as scikit-learn's break_ties has it.
     let score = |votes: f64, sum: f64| votes + sum / (3.0 * (sum.abs() + 1.0));
     let beats = |c: usize| {

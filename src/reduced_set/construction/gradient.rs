@@ -26,7 +26,7 @@ use super::teacher::Teacher;
 use crate::context::{Context, Progress, Stop, StopReason};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::kernels::{Batch, Kernel, MovingExpansion, Workspace};
+use crate::kernels::{Batch, Kernel, TrainableExpansion, Workspace};
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 use crate::random::Random;
 use crate::reduced_set::pursuit::check_kernel;
@@ -189,7 +189,7 @@ impl Run<'_, '_> {
             z.iter_mut().zip(&teacher.centre).for_each(|(z, c)| *z -= c);
         }
         let mut moving =
-            MovingExpansion::new(self.kernel, &vectors, d, &small.coefficients, &small.intercepts)?;
+            TrainableExpansion::new(self.kernel, &vectors, d, &small.coefficients, &small.intercepts)?;
         let mut states: Vec<[Vec<f32>; 4]> = moving
             .panels
             .iter()

@@ -152,7 +152,14 @@ impl<'c, 'w> Chain<'c, 'w> {
     fn source(&self) -> Result<KernelRows<'_>> {
         let &Work { sums, .. } = self.work;
         let &Prepared { kernel, values, .. } = self.prepared;
-        KernelRows::for_sums(kernel, self.work.rows, &[], values.precision, sums, Context::SEQUENTIAL)
+        KernelRows::with_coefficients(
+            kernel,
+            self.work.rows,
+            &[],
+            values.precision,
+            sums,
+            Context::SEQUENTIAL,
+        )
     }
 
     fn held_out<'s, K: KernelValue>(

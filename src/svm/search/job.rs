@@ -90,7 +90,8 @@ impl Work<'_> {
             let values = training.check(&weights)?;
             let order = &self.plan.order;
             let matrix = if with_matrices {
-                let source = KernelRows::for_sums(kernel, self.rows, order, values.precision, sums, ctx)?;
+                let source =
+                    KernelRows::with_coefficients(kernel, self.rows, order, values.precision, sums, ctx)?;
                 let depth = depth(kernel, self.rows);
                 Some(KernelMatrix::compute(&source, order, &self.learned, depth, memory, ctx)?)
             } else {

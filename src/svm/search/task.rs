@@ -5,7 +5,7 @@ use super::super::problem::DualProblem;
 use super::super::single::{Regression, RegressionLoss, check_regression};
 use super::grid::Fold;
 use crate::error::{Error, Result};
-use crate::kernels::Sums;
+use crate::kernels::CoefficientSum;
 use crate::memory::{TryCollect, try_vec};
 use crate::multiclass::CodeMatrix;
 use std::borrow::Cow;
@@ -46,10 +46,10 @@ impl<'a> SearchTask<'a> {
     }
 
     /// Whether coefficients sum to zero.
-    pub(super) fn sums(&self) -> Sums {
+    pub(super) fn sums(&self) -> CoefficientSum {
         match self {
-            Self::Classes(task) if !task.fit_intercept => Sums::Any,
-            _ => Sums::Zero,
+            Self::Classes(task) if !task.fit_intercept => CoefficientSum::Any,
+            _ => CoefficientSum::Zero,
         }
     }
 

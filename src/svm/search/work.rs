@@ -8,7 +8,7 @@ use super::task::Plan;
 use crate::context::{Context, Monitor, Progress, StopReason};
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::{KernelFunction, Sums};
+use crate::kernels::{CoefficientSum, KernelFunction};
 use crate::memory::{Arenas, try_vec};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ pub(super) struct Work<'w> {
     pub(super) grid: Grid<'w>,
     pub(super) callback: &'w dyn ResultCallback,
     pub(super) progress: &'w SearchProgress<'w>,
-    pub(super) sums: Sums,
+    pub(super) sums: CoefficientSum,
     /// The context whose monitor is `progress`.
     pub(super) ctx: Context<'w>,
     /// Matrices are used again: the first touch of their pages costs as much as their values.

@@ -20,8 +20,10 @@
 //! All allocations are small: at most 48 free variables, or those of a block.
 
 use super::super::precision::KernelValue;
-use super::super::triangle::Triangle;
 use super::state::{Goal, Subproblem};
+use crate::error::Result;
+use crate::linalg::growing::GrowingCholesky;
+use crate::memory::TryCollect;
 use crate::simd::blas::add_rows;
 
 /// Most free variables to begin with.
@@ -36,34 +38,38 @@ const MOVE: usize = 1000;
 /// The free variables, each with the rate of the kink on its piece, and their factor.
 struct Face {
     free: Vec<(usize, f64)>,
-    triangle: Triangle,
+    factor: GrowingCholesky,
     ridge: f64,
+    most: usize,
 }
 
 impl Face {
     /// Whether the variable could join.
-    fn join<K: KernelValue>(&mut self, block: &Subproblem<K>, i: usize, rate: f64) -> bool {
+    fn join<K: KernelValue>(&mut self, block: &Subproblem<K>, i: usize, rate: f64) -> Result<bool> {
+        if self.free.len() == self.most {
+            return Ok(false);
+        }
         let row = block.row(i);
-        let values = self.free.iter().map(|&(j, _)| row[j].wide());
-        let joins = self.triangle.push(values.chain([block.diagonal[i] + self.ridge]));
+        let values: Vec<f64> = self.free.iter().map(|&(j, _)| row[j].wide()).try_collect_vec()?;
+        let joins = self.factor.append(&values, block.diagonal[i] + self.ridge, 0.0)?;
         if joins {
             self.free.push((i, rate));
         }
-        joins
+        Ok(joins)
     }
 
     fn leave(&mut self, k: usize) {
-        self.triangle.remove(k);
+        self.factor.remove(k);
         self.free.remove(k);
     }
 
     /// The way to the minimum, on which the sum stays unless there is none to keep.
     fn way<K>(&self, block: &Subproblem<K>) -> Vec<f64> {
         let mut way: Vec<f64> = self.free.iter().map(|&(i, rate)| -block.gradient[i] - rate).collect();
-        self.triangle.solve(&mut way);
+        self.factor.solve(&mut way);
         if !block.anchored {
             let mut ones = vec![1.0; way.len()];
-            self.triangle.solve(&mut ones);
+            self.factor.solve(&mut ones);
             let level = way.iter().sum::<f64>() / ones.iter().sum::<f64>();
             way.iter_mut().zip(&ones).for_each(|(d, one)| *d -= level * one);
         }
@@ -83,25 +89,29 @@ enum Moved {
 
 impl<K: KernelValue> Subproblem<K> {
     /// Walks until the goal is reached or it has cost too much; the number of moves. Machines with two sums do not walk.
-    pub(super) fn walk(&mut self, goal: Goal) -> u64 {
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory).
+    pub(super) fn walk(&mut self, goal: Goal) -> Result<u64> {
         let mut free: Vec<usize> = Vec::new();
         if self.groups[1].is_empty() {
             free.extend(self.unbounded().take(MOST + 1));
         }
         if free.is_empty() || free.len() > MOST {
             self.wait.paid(false);
-            return 0;
+            return Ok(0);
         }
         let largest = free.iter().map(|&i| self.diagonal[i]).fold(0.0, f64::max);
         let ridge = K::RIDGE * (free.len() as f64).sqrt() * largest;
-        let mut face = Face { free: Vec::new(), triangle: Triangle::new(free.len() + MORE), ridge };
+        let most = free.len() + MORE;
+        let mut face = Face { free: Vec::new(), factor: GrowingCholesky::default(), ridge, most };
         for i in free {
             // One that is like the others is left to the pair steps.
-            face.join(self, i, self.up[i]);
+            face.join(self, i, self.up[i])?;
         }
         if face.free.is_empty() {
             self.wait.paid(false);
-            return 0;
+            return Ok(0);
         }
         let (mut budget, mut moves, mut is_rest) = (BUDGET * self.wait.spent, 0, false);
         let arrived = loop {
@@ -128,7 +138,7 @@ impl<K: KernelValue> Subproblem<K> {
                         if std::mem::replace(&mut is_rest, true) {
                             break false;
                         }
-                    } else if !face.join(self, i, rate) {
+                    } else if !face.join(self, i, rate)? {
                         break false;
                     } else {
                         is_rest = false;
@@ -137,7 +147,7 @@ impl<K: KernelValue> Subproblem<K> {
             }
         };
         self.wait.paid(arrived);
-        moves
+        Ok(moves)
     }
 
     /// Moves the free variables towards the minimum.

@@ -23,7 +23,7 @@ use crate::with_rows;
 pub(super) const FINISH: f64 = 6.0;
 
 /// The relative error of a result of n roundings.
-pub(crate) fn growth(n: usize, single: bool) -> f64 {
+pub(crate) fn relative_error_bound(n: usize, single: bool) -> f64 {
     let n = n as f64 + 4.0;
     if single { 10.0 * n.sqrt() * f64::from(f32::EPSILON) / 2.0 } else { 1.01 * n * f64::EPSILON / 2.0 }
 }
@@ -59,7 +59,7 @@ pub enum Precision {
 
 /// Which translations leave what is computed as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sums {
+pub(crate) enum CoefficientSum {
     /// Those that the kernel does not see.
     Any,
     /// Those of the linear kernel too: it is only summed with coefficients that sum to zero.
@@ -68,7 +68,7 @@ pub(crate) enum Sums {
 
 /// A translation and a power of two, for one kernel.
 #[derive(Clone)]
-pub(super) struct Frame {
+pub(super) struct Standardization {
     original: Kernel,
     kernel: Kernel,
     /// Which columns are moved, for rows that are packed as sparse ones; `None` for all.
@@ -79,14 +79,14 @@ pub(super) struct Frame {
     unit: Option<Unit>,
 }
 
-impl Frame {
+impl Standardization {
     /// For rows like these.
     pub(super) fn of(kernel: &Kernel, rows: Rows<'_>) -> Result<Self> {
-        Self::for_sums(kernel, rows, Sums::Any)
+        Self::with_coefficients(kernel, rows, CoefficientSum::Any)
     }
 
     /// For rows like these, and coefficients with such sums.
-    pub(super) fn for_sums(kernel: &Kernel, rows: Rows<'_>, sums: Sums) -> Result<Self> {
+    pub(super) fn with_coefficients(kernel: &Kernel, rows: Rows<'_>, sums: CoefficientSum) -> Result<Self> {
         let (kernel_there, scale) = scaled(*kernel);
         let whole = |centre| Self {
             original: *kernel,
@@ -96,7 +96,7 @@ impl Frame {
             scale,
             unit: None,
         };
-        let is_linear = *kernel == Kernel::Linear && sums == Sums::Zero;
+        let is_linear = *kernel == Kernel::Linear && sums == CoefficientSum::Zero;
         let moves =
             (is_linear || matches!(kernel, Kernel::Rbf { .. } | Kernel::Laplacian { .. })) && rows.rows() > 0;
         if !is_packed_sparse(rows) {
@@ -168,7 +168,7 @@ impl Frame {
         sum
     }
 
-    /// As [`Frame::squared_norm`], faster for dense rows: in another order of the columns.
+    /// As [`Standardization::squared_norm`], faster for dense rows: in another order of the columns.
     pub(super) fn squared_length(&self, rows: Rows<'_>, row: usize) -> f64 {
         if self.is_sparse() {
             return self.squared_norm(rows, row);
@@ -218,9 +218,9 @@ impl Frame {
     }
 
     /// How large numbers get for these rows.
-    pub(super) fn reach(&self, rows: Rows<'_>) -> Reach {
+    pub(super) fn reach(&self, rows: Rows<'_>) -> Magnitudes {
         let mut reach =
-            Reach { kernel: self.original, entry: 0.0, longest: 0.0, value: 1.0, cols: rows.cols() };
+            Magnitudes { kernel: self.original, entry: 0.0, longest: 0.0, value: 1.0, cols: rows.cols() };
         let squared = !is_l1(&self.kernel);
         for row in 0..rows.rows() {
             let by_entries = || {
@@ -252,7 +252,7 @@ impl Frame {
 }
 
 /// How large the numbers are that a kernel's values are made of.
-pub(crate) struct Reach {
+pub(crate) struct Magnitudes {
     kernel: Kernel,
     /// The largest number of the rows.
     entry: f64,
@@ -264,16 +264,22 @@ pub(crate) struct Reach {
     cols: usize,
 }
 
-impl Reach {
+impl Magnitudes {
     /// Of kernel values among these rows; a function of the caller's vouches for its own.
-    pub(crate) fn of(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Result<Self> {
-        Self::for_sums(kernel, rows, Sums::Any)
+    pub(crate) fn new(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Result<Self> {
+        Self::with_coefficients(kernel, rows, CoefficientSum::Any)
     }
 
     /// The same for coefficients with such sums.
-    pub(crate) fn for_sums(kernel: KernelFunction<'_>, rows: Rows<'_>, sums: Sums) -> Result<Self> {
+    pub(crate) fn with_coefficients(
+        kernel: KernelFunction<'_>,
+        rows: Rows<'_>,
+        sums: CoefficientSum,
+    ) -> Result<Self> {
         match kernel {
-            KernelFunction::BuiltIn(kernel) => Ok(Frame::for_sums(&kernel, rows, sums)?.reach(rows)),
+            KernelFunction::BuiltIn(kernel) => {
+                Ok(Standardization::with_coefficients(&kernel, rows, sums)?.reach(rows))
+            }
             KernelFunction::Blocks(_) => {
                 Ok(Self { kernel: Kernel::Precomputed, entry: 0.0, longest: 0.0, value: 0.0, cols: 0 })
             }
@@ -283,7 +289,8 @@ impl Reach {
     /// The largest size of a kernel value, and how far one that is computed in double precision may be from the exact one
     /// (see `rounding`). Values that are given are exact.
     pub(crate) fn in_double(&self) -> (f64, f64) {
-        let (of_sum, finish) = (growth(self.cols + 4, false), FINISH * growth(0, false));
+        let (of_sum, finish) =
+            (relative_error_bound(self.cols + 4, false), FINISH * relative_error_bound(0, false));
         // What is left of gamma in the frame is at most 2.
         let error = match self.kernel {
             Kernel::Precomputed => 0.0,
@@ -298,8 +305,9 @@ impl Reach {
 
     /// (a, b) of an error of at most k(x, z) (a + b (s + t)) in double precision, with the scales s and t of the rows (see
     /// `KernelRows::scales`); `None` where there is no such bound.
-    pub(crate) fn relative_in_double(&self) -> Option<(f64, f64)> {
-        let (of_sum, finish) = (growth(self.cols + 4, false), FINISH * growth(0, false));
+    pub(crate) fn relative_error_in_double(&self) -> Option<(f64, f64)> {
+        let (of_sum, finish) =
+            (relative_error_bound(self.cols + 4, false), FINISH * relative_error_bound(0, false));
         let slope = match self.kernel {
             Kernel::Rbf { .. } => 4.4 * of_sum,
             Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => 3.3 * of_sum,
@@ -327,7 +335,7 @@ impl Reach {
         Err(self.refuse(what, format!("stay below {limit:e}")))
     }
 
-    /// As [`Reach::check`] for values so small that single precision takes them for zero, unless less than `enough` is
+    /// As [`Magnitudes::check`] for values so small that single precision takes them for zero, unless less than `enough` is
     /// zero for the caller.
     pub(crate) fn check_small(&self, what: &'static str, enough: f64) -> Result<()> {
         let tiny = self.value > 0.0 && self.value < 1.0 / SINGLE;
@@ -602,12 +610,12 @@ mod tests {
             (1e160, Kernel::Rbf { gamma: 1.0 }, Precision::Double),
         ] {
             let x = rows(|v| size * v);
-            let reach = Reach::of(kernel.into(), Rows::from_shape((N, D), &x).unwrap()).unwrap();
+            let reach = Magnitudes::new(kernel.into(), Rows::from_shape((N, D), &x).unwrap()).unwrap();
             let told = reach.check("X", kept).unwrap_err().to_string();
             assert!(told.starts_with("X=numbers up to ") && told.contains(kernel.name()), "{told}");
         }
         let x = rows(|v| 1e-30 * v);
-        let reach = Reach::of(Kernel::Linear.into(), Rows::from_shape((N, D), &x).unwrap()).unwrap();
+        let reach = Magnitudes::new(Kernel::Linear.into(), Rows::from_shape((N, D), &x).unwrap()).unwrap();
         assert!(reach.check_small("X", 1e-3).is_ok() && reach.check_small("X", 1e-60).is_err());
     }
 

@@ -36,7 +36,7 @@ const PRODUCT: (Measure, Epilogue<f32>) = (Measure::Inner, Epilogue::Identity);
 
 /// The vectors of one panel and what belongs to them, all as lines of one panel's width.
 #[derive(Debug, Clone)]
-pub(crate) struct MovingPanel {
+pub(crate) struct TrainablePanel {
     /// Feature after feature, (d, width).
     pub(crate) vectors: Vec<f32>,
     /// Output after output, (q, width).
@@ -47,20 +47,20 @@ pub(crate) struct MovingPanel {
     used: usize,
 }
 
-/// Slopes in the layout of a [`MovingPanel`].
+/// Slopes in the layout of a [`TrainablePanel`].
 #[derive(Debug, Clone)]
-pub(crate) struct PanelSlopes {
+pub(crate) struct PanelGradient {
     pub(crate) vectors: Vec<f32>,
     pub(crate) coefficients: Vec<f32>,
 }
 
 /// An expansion in single precision whose vectors and coefficients can be moved.
 #[derive(Debug, Clone)]
-pub(crate) struct MovingExpansion {
+pub(crate) struct TrainableExpansion {
     kernel: Kernel,
     features: usize,
     vectors: usize,
-    pub(crate) panels: Vec<MovingPanel>,
+    pub(crate) panels: Vec<TrainablePanel>,
     /// (q,)
     pub(crate) intercepts: Vec<f32>,
 }
@@ -109,7 +109,7 @@ pub(crate) struct Workspace {
     blocks: Vec<BlockWork>,
     slopes_by_output: Vec<f32>,
     /// One for each panel.
-    pub(crate) slopes: Vec<PanelSlopes>,
+    pub(crate) slopes: Vec<PanelGradient>,
     /// (q,)
     pub(crate) intercepts: Vec<f32>,
 }
@@ -126,7 +126,7 @@ struct BlockWork {
     loss: f64,
 }
 
-impl MovingExpansion {
+impl TrainableExpansion {
     /// Packs Z (m, d) and B (m, q), both row-major.
     pub(crate) fn new(
         kernel: Kernel,
@@ -138,9 +138,9 @@ impl MovingExpansion {
         let (q, width) = (intercepts.len(), panel_width::<f32>());
         let m = coefficients.len() / q;
         let panels = (0..m.div_ceil(width))
-            .map(|p| -> Result<MovingPanel> {
+            .map(|p| -> Result<TrainablePanel> {
                 let used = width.min(m - p * width);
-                let mut panel = MovingPanel {
+                let mut panel = TrainablePanel {
                     vectors: try_vec![0.0; features * width]?,
                     coefficients: try_vec![0.0; q * width]?,
                     norms: try_vec![0.0; width]?,
@@ -222,7 +222,7 @@ impl MovingExpansion {
             }
         }
         while work.slopes.len() < self.panels.len() {
-            work.slopes.try_push(PanelSlopes {
+            work.slopes.try_push(PanelGradient {
                 vectors: try_vec![0.0; self.features * width]?,
                 coefficients: try_vec![0.0; q * width]?,
             })?;
@@ -304,7 +304,7 @@ impl MovingExpansion {
         blocks: &[BlockWork],
         slopes_by_output: &[f32],
         p: usize,
-        slopes: &mut PanelSlopes,
+        slopes: &mut PanelGradient,
     ) -> Result<()> {
         let (n, q, width) = (batch.rows, self.intercepts.len(), panel_width::<f32>());
         let panel = &self.panels[p];
@@ -392,7 +392,7 @@ fn chi_squared_slope(x: f32, z: f32) -> f32 {
     if total > 0.0 { (x - z) * (3.0 * x + z) / (total * total) } else { 0.0 }
 }
 
-impl MovingPanel {
+impl TrainablePanel {
     /// Lines of the panel, its own or others, as the micro-kernel reads them.
     fn view<'a>(&'a self, values: &'a [f32]) -> PanelView<'a, f32> {
         PanelView { values, norms: &self.norms, baseline: None }
@@ -448,7 +448,7 @@ mod tests {
                 let b: Vec<f32> = (0..m * q).map(|i| (i as f32 * 0.13).sin()).collect();
                 let intercepts = vec![0.25; q];
                 let c = |i: usize, k: usize| ((i * q + k) as f32 * 0.31).cos();
-                let expansion = MovingExpansion::new(kernel, &z, d, &b, &intercepts).unwrap();
+                let expansion = TrainableExpansion::new(kernel, &z, d, &b, &intercepts).unwrap();
                 assert_eq!(expansion.unpack().unwrap(), (z.clone(), b.clone()));
                 let (mut batch, mut work) = (Batch::default(), Workspace::default());
                 batch.fill(&x, d).unwrap();

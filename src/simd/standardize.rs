@@ -2,7 +2,7 @@
 
 use super::{Isa, Operation, Real, run};
 
-struct Place<'a, E, T> {
+struct Standardize<'a, E, T> {
     rows: &'a [&'a [E]],
     centre: &'a [f64],
     scale: f64,
@@ -10,7 +10,7 @@ struct Place<'a, E, T> {
     stride: usize,
 }
 
-impl<E: Copy + Into<f64>, T: Real> Operation for Place<'_, E, T> {
+impl<E: Copy + Into<f64>, T: Real> Operation for Standardize<'_, E, T> {
     type Output = ();
 
     // Plain loops: compilers make vectors of them.
@@ -28,7 +28,7 @@ impl<E: Copy + Into<f64>, T: Real> Operation for Place<'_, E, T> {
 }
 
 /// Writes (row - centre) scale, computed in double precision, for rows as long as the centre to lines `stride` apart.
-pub(crate) fn place<E: Copy + Into<f64>, T: Real>(
+pub(crate) fn standardize<E: Copy + Into<f64>, T: Real>(
     rows: &[&[E]],
     centre: &[f64],
     scale: f64,
@@ -40,7 +40,7 @@ pub(crate) fn place<E: Copy + Into<f64>, T: Real>(
     }
     assert!(centre.len() <= stride && rows.len() * stride <= out.len());
     // SAFETY: nothing is read or written but through the slices.
-    unsafe { run(Place { rows, centre, scale, out, stride }) };
+    unsafe { run(Standardize { rows, centre, scale, out, stride }) };
 }
 
 /// Lines that are summed side by side.
@@ -102,7 +102,7 @@ mod tests {
             let centre: Vec<f64> = (0..stride).map(|k| 100.0 + (k as f64).sin()).collect();
             let mut lines = vec![0.0_f32; count * stride];
             let of: Vec<&[u8]> = rows.chunks_exact(stride).collect();
-            place(&of, &centre, 0.5, &mut lines, stride);
+            standardize(&of, &centre, 0.5, &mut lines, stride);
             let expected: Vec<f32> = rows
                 .iter()
                 .enumerate()

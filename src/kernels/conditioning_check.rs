@@ -5,32 +5,32 @@
 //! grow with the rows' distance from the origin while these do not, and once their rounding is as large,
 //! a solver fits nothing but rounding, or goes in circles.
 //!
-//! Cost: the kernel values of [`PAIRS`] pairs of rows.
+//! Cost: the kernel values of [`MAX_PAIRS`] pairs of rows.
 
 use super::function::KernelFunction;
 use super::pair::pair;
-use super::{Kernel, Sums};
+use super::{CoefficientSum, Kernel};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 
 /// Pairs of rows that are looked at, spread evenly.
-const PAIRS: usize = 64;
+const MAX_PAIRS: usize = 64;
 /// Largest rounding of the median distance, relative to it.
-const MOST: f64 = 0.1;
+const MAX_RELATIVE_ROUNDING: f64 = 0.1;
 
 /// Checks that rounding leaves something of the distances between rows.
 ///
 /// # Errors
 /// [`Error::Param`] that names `what`.
-pub(crate) fn check_contrast(
+pub(crate) fn check_conditioning(
     what: &'static str,
     kernel: KernelFunction<'_>,
     rows: Rows<'_>,
-    sums: Sums,
+    sums: CoefficientSum,
 ) -> Result<()> {
     let KernelFunction::BuiltIn(kernel) = kernel else { return Ok(()) };
     let moved = match kernel {
-        Kernel::Linear => sums == Sums::Zero,
+        Kernel::Linear => sums == CoefficientSum::Zero,
         Kernel::Polynomial { .. } => false,
         _ => true,
     };
@@ -40,9 +40,9 @@ pub(crate) fn check_contrast(
     }
     let mut shares = Vec::new();
     let mut largest = 0.0_f64;
-    for k in 0..PAIRS.min(n) {
-        let i = k * n / PAIRS.min(n);
-        let j = (i + 1 + k * (n - 1) / PAIRS) % n;
+    for k in 0..MAX_PAIRS.min(n) {
+        let i = k * n / MAX_PAIRS.min(n);
+        let j = (i + 1 + k * (n - 1) / MAX_PAIRS) % n;
         let value = |i: usize, j: usize| pair(&kernel, rows, i, rows, j);
         let (a, b) = (value(i, i), value(j, j));
         let distance = a + b - 2.0 * value(i, j);
@@ -60,7 +60,7 @@ pub(crate) fn check_contrast(
         return Ok(());
     };
     Error::check_param(
-        share <= MOST,
+        share <= MAX_RELATIVE_ROUNDING,
         what,
         format!("rows far from the origin, or hardly different, for the {} kernel", kernel.name()),
         format!(
@@ -74,19 +74,19 @@ pub(crate) fn check_contrast(
 mod tests {
     use super::*;
 
-    fn verdict(kernel: Kernel, offset: f64, sums: Sums) -> bool {
+    fn verdict(kernel: Kernel, offset: f64, sums: CoefficientSum) -> bool {
         let x: Vec<f64> = (0..120).map(|i| offset + f64::from((i * i) % 17)).collect();
-        check_contrast("X", kernel.into(), Rows::from_shape((30, 4), &x).unwrap(), sums).is_ok()
+        check_conditioning("X", kernel.into(), Rows::from_shape((30, 4), &x).unwrap(), sums).is_ok()
     }
 
     #[test]
     fn distances_below_rounding_are_refused() {
         for kernel in [Kernel::Linear, Kernel::Polynomial { degree: 2, gamma: 0.1, coef0: 1.0 }] {
-            assert!(verdict(kernel, 0.0, Sums::Any) && verdict(kernel, 1e5, Sums::Any));
-            assert!(!verdict(kernel, 1e10, Sums::Any));
+            assert!(verdict(kernel, 0.0, CoefficientSum::Any) && verdict(kernel, 1e5, CoefficientSum::Any));
+            assert!(!verdict(kernel, 1e10, CoefficientSum::Any));
         }
-        assert!(verdict(Kernel::Linear, 1e10, Sums::Zero));
-        assert!(verdict(Kernel::Rbf { gamma: 1.0 }, 1e5, Sums::Any));
+        assert!(verdict(Kernel::Linear, 1e10, CoefficientSum::Zero));
+        assert!(verdict(Kernel::Rbf { gamma: 1.0 }, 1e5, CoefficientSum::Any));
     }
 
     #[test]
@@ -94,7 +94,7 @@ mod tests {
         let x = [1e9; 40];
         for n in [1, 2, 10] {
             let rows = Rows::from_shape((n, 4), &x[..4 * n]).unwrap();
-            assert!(check_contrast("X", Kernel::Linear.into(), rows, Sums::Any).is_ok());
+            assert!(check_conditioning("X", Kernel::Linear.into(), rows, CoefficientSum::Any).is_ok());
         }
     }
 }
