@@ -17,13 +17,19 @@ from svmarrow import SVC, LowRankSVC, NuSVC
 
 
 def contract():
-    """A case for each estimator and check; array_api input is not accepted, so its check would only skip."""
+    """Yields a case for each estimator and check; array_api input is not accepted, so its check would skip.
+
+    Of the settings of a class the first is quick.
+    """
+    seen = set()
     for estimator, failing in CONTRACT:
+        further = [pytest.mark.exhaustive] if name_of(estimator) in seen else []
+        seen.add(name_of(estimator))
         checks = estimator_checks_generator(estimator, expected_failed_checks=failing, mark="xfail")
         for case in checks:
             of, check = getattr(case, "values", case)
             if "array_api" not in _check_name(check):
-                marks = getattr(case, "marks", ())
+                marks = [*getattr(case, "marks", ()), *further]
                 yield pytest.param(
                     of, check, marks=marks, id=" ".join(f"{of!r}-{_check_name(check)}".split())
                 )

@@ -445,6 +445,7 @@ def test_ctrl_c_ends_a_long_fit(tmp_path):
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.exhaustive
 def test_the_demo_in_a_process(tmp_path):
     done = process("demo", cwd=tmp_path, env={**os.environ, "MPLBACKEND": "Agg"})
     assert done.returncode == 0, done.stderr

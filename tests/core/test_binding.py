@@ -325,6 +325,7 @@ def endless(max_time, progress=None):
     return _core.fit_svc(X, kernel, TASK | {"labels": y, "upper": upper}, SOLVER | solver)
 
 
+@pytest.mark.quick_every(3)
 @posix
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_ctrl_c_stops_a_fit(n_jobs):
@@ -418,6 +419,7 @@ def test_number_of_threads(monkeypatch):
     assert inner == [1, 1]
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize(("told", "threads"), [("1,2", "1"), ("many", "all"), ("", "all"), ("0", "all")])
 def test_threads_of_openmp(told, threads):
     """The variable counts as it is when the process starts; what sets it later does not mean this process."""

@@ -13,6 +13,7 @@ LEARNERS = {
 }
 
 
+@pytest.mark.quick_every(3)
 @posix
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_ctrl_c(learner):

@@ -89,6 +89,7 @@ def supports(far, near):
     assert far.n_support_.sum() == far.support_.size
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize(
     "options",
     [
@@ -367,6 +368,7 @@ def test_a_callback_ends_a_fit_after_a_round(client, lazy, monkeypatch):
     assert certificate.primal >= optimum.dual
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize(
     "options", [{"C": 10.0}, {"class_weight": "balanced", "loss": "squared_hinge"}], ids=str
 )
@@ -491,6 +493,7 @@ def test_low_rank(client, lazy, all_digits, options):
     )
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("selection", ["random", "ic", "trace", "leverage", "kmeans"])
 def test_low_rank_points_are_chosen_among_all_rows(client, lazy, digits, selection):
     X, y = digits[:2]

@@ -34,6 +34,7 @@ def scheduler(mortal):
     found.allowed_failures = before
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize(
     ("model", "persisted"),
     [(DaskSVC(C=10.0), True), (DaskSVC(C=10.0), False), (DaskLowRankSVC(40, random_state=0), True)],
@@ -95,6 +96,7 @@ def test_in_the_middle_of_a_sum_and_of_a_machine(mortal, rows, tmp_path):
         assert (tmp_path / "died").exists()
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize(
     "model",
     [DaskSVC(), DaskLowRankRLSClassifier(20), DaskLowRankSVC(20)],

@@ -39,6 +39,7 @@ def fit(model, number):
     return model.fit(da.from_array(rows, chunks=(75, -1)), da.from_array(labels, chunks=75))
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
 def test_a_refit_is_the_fit_of_a_fresh_estimator(learner, client):
     model, sizes = clone(learner), {}
@@ -53,6 +54,7 @@ def test_a_refit_is_the_fit_of_a_fresh_estimator(learner, client):
     assert all(max(each) < 1.2 * min(each) for each in sizes.values())
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
 def test_a_thread_reads_one_of_two_models_while_they_are_fitted_in_turn(learner, client):
     def said(model):

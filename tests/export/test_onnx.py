@@ -104,6 +104,7 @@ def test_machines_of_every_kernel(datasets, kernel, multi_class, dtype):
     judge(model, X, dtype)
 
 
+@pytest.mark.quick_every(7)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("code", CODES)

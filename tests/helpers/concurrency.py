@@ -1,7 +1,7 @@
 """Concurrent work in threads and processes: ``python -m helpers.concurrency WAY`` prints the differences.
 
-Each way runs in its own process, so that a hang or a crash of the interpreter fails one test alone. A way prints
-a JSON list of messages, which is empty where all results are those of serial work.
+Each way runs in its own process, so that a hang or a crash of the interpreter fails one test alone. A way
+prints a JSON list of messages, which is empty where all results are those of serial work.
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ files = _script()
 KINDS = {kind.name: kind for kind in files.kinds()}
 
 
+@pytest.mark.quick_every(7)
 @pytest.mark.parametrize("name", KINDS)
 def test_damage_is_refused_or_harmless(name):
     outcomes, faults = files.run(KINDS[name], cases=40 if name.startswith("model") else 400)
@@ -186,6 +187,7 @@ else:
 """
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of the address space are Linux's")
 @pytest.mark.parametrize(
     ("kind", "call"),

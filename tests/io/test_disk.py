@@ -50,6 +50,7 @@ def test_a_saver_that_is_killed_leaves_the_old_or_the_new_file():
     assert sum(outcomes.values()) == 6
 
 
+@pytest.mark.quick_every(3)
 @posix
 @pytest.mark.parametrize("kind", WRITERS)
 def test_a_full_disk_leaves_the_old_file_and_names_it(kind, tmp_path):

@@ -221,6 +221,7 @@ def test_sizes_that_overflow_allocate_nothing(saved):
             load(saved)
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -356,6 +357,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("kind", ["model", "libsvm", "svmlight"])
 def test_a_disk_that_is_full_keeps_the_old_file(kind, tmp_path):
     pytest.importorskip("resource", reason="needs a limit on file sizes")

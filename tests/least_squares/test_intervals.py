@@ -59,6 +59,7 @@ def by_refits(model, X, Y, new, coverage, weights=None):
     return np.stack([low[n - last], high[last - 1]], axis=-1)
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("coverage", [0.5, 0.9])
 def test_intervals_are_those_of_real_refits(name, coverage):

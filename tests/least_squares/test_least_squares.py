@@ -178,6 +178,7 @@ def test_weights_in_a_refined_single_precision_factor(rng):
     np.testing.assert_allclose(single.dual_coef_, double.dual_coef_, atol=1e-9)
 
 
+@pytest.mark.quick_every(3)
 @posix
 @pytest.mark.parametrize(
     "how", ["leave_one_out=False", "alphas=[0.1, 1.0]", "solver='cg', leave_one_out=False"]

@@ -54,6 +54,7 @@ def naive_averages(tree, X, y):
     return sums, lived
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize(
     ("which", "split", "kind"),
     [

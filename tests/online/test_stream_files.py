@@ -169,6 +169,7 @@ def test_classes_of_files_do_not_mix(saved):
         svmarrow.load(saved)
 
 
+@pytest.mark.quick_every(3)
 def test_damage_is_refused_or_harmless(saved, tmp_path):
     """A flipped bit may make another valid model; no error but a FormatError comes out, now or later."""
     data, X = saved.read_bytes(), rows()[0]
@@ -263,6 +264,7 @@ WORK = {
 }
 
 
+@pytest.mark.quick_every(3)
 @posix
 @pytest.mark.parametrize("which", WORK)
 def test_control_c_stops_at_once(which):

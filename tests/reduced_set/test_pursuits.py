@@ -331,6 +331,7 @@ def test_chunks_keep_up_with_the_whole(method):
     np.testing.assert_array_equal(one.order, whole.order)
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize(
     ("method", "m", "loss"),
     [

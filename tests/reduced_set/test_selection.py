@@ -240,6 +240,7 @@ def test_lars_is_the_lasso_of_the_machine_trained_again(C, cancer):
     )
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("method", ["l1", "lars"])
 def test_outputs_together_meet_the_conditions_of_their_problem(method, digits_ovr):
     full = digits_ovr.expansion_

@@ -33,6 +33,7 @@ def machine(m: int, d: int = 5, q: int = 1) -> KernelExpansion:
     return KernelExpansion(Z, B, np.zeros(q), gamma=1 / d)
 
 
+@pytest.mark.quick_every(7)
 @posix
 @pytest.mark.parametrize(
     "work",

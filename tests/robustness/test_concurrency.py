@@ -32,6 +32,7 @@ PACKAGE = str(Path(svmarrow.__file__).parent)
 NAMES = [way.__name__ for way in WAYS if hasattr(os, "fork") or not way.__name__.startswith("fork")]
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("way", NAMES)
 def test_it_is_as_alone(way):
     done = subprocess.run(
@@ -172,6 +173,7 @@ LEARNERS = {type(estimator).__name__: estimator for estimator in QUICK} | {
 }
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("name", LEARNERS)
@@ -195,6 +197,7 @@ def test_the_earlier_model_answers_until_the_refit_is_over(name, pair):
     assert outcome(reads(model, rows)["predict"]) == other != expected
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("name", LEARNERS)
@@ -221,6 +224,7 @@ def test_a_method_reads_one_model_whenever_the_other_is_published(name, pair):
             lines, line = passed[0], line + 1
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", LEARNERS)
 def test_threads_read_one_of_two_models_while_a_third_fits_them_in_turn(name):

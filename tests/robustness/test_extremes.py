@@ -71,6 +71,7 @@ def decisions(name, X, **kernel):
     return (model.decision_function if hasattr(model, "decision_function") else model.predict)(X)
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", SCALING)
 def test_powers_of_two_change_no_bit_of_a_fit(name, form):

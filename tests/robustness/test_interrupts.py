@@ -42,6 +42,7 @@ def worker():
         yield started
 
 
+@pytest.mark.quick_every(7)
 @posix
 @pytest.mark.parametrize("name", QUICK)
 def test_ctrl_c(worker, name):
@@ -65,6 +66,7 @@ TIMED = [
 ]
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("name", TIMED)
 def test_max_time(worker, name):
     """Within a unit after the limit there is a model; LowRankSVC does not count the choice of points."""

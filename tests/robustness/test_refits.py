@@ -251,6 +251,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_refit_with_parameters_that_leave_other_attributes(name, tmp_path):
     estimator, settings = SETTINGS[name]
