@@ -9,6 +9,8 @@ import numpy as np
 from svmarrow._support.plotting import finish, new_axes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
@@ -177,7 +179,7 @@ def _text(value: float, percent: bool) -> str:
     return f"{100 * value:.2f} %" if percent else f"{value:.3g}"
 
 
-def _tick_formatter(percent: bool) -> Any:
+def _tick_formatter(percent: bool) -> Callable[[float, int | None], str]:
     """Ticks at 1, 2 and 5 of each decade, written out."""
 
     def text(value: float, _: Any) -> str:

@@ -177,7 +177,7 @@ class ExactCascade(Cascade):
         most = self.n_vectors and max(1, min(self.n_vectors, self.model_.expansion_.n_vectors))
         options: dict[str, Any] = {"method": self.method, "tol": self.tol}
         try:
-            path = compression_path(
+            path: Any = compression_path(
                 self.model_, n_vectors=most, **options, n_jobs=self.n_jobs, verbose=self.verbose
             )
         except ConstantModelError:

@@ -256,7 +256,7 @@ def compress(
     check_writable(output)
     if curve is not None:
         check_writable(curve, "--curve", IMAGES)
-    axes = None if curve is None else image_axes()  # without matplotlib it is better to know now
+    axes: Any = None if curve is None else image_axes()  # without matplotlib it is better to know now
     options = DataOptions(data_format.value, target, header, single_precision=float32)
     files = [(path, options) for path in (data,) if path is not None]
     if validation is not None:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
     from svmarrow._support.certificate import Certificate
     from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.model_selection._held_out import Answers
 
 __all__ = ["SEARCH_RULES", "Search"]
 
@@ -140,11 +141,11 @@ class Search(Scored, FittedExpansion):
 
     # --- what the two say ---
 
-    def _task(self, target: Any) -> Any:
+    def _task(self, target: Any) -> dict[str, Any]:
         """The task of the core, its upper bounds all 1."""
         raise NotImplementedError
 
-    def _target(self, y: Any, weights: NDArray[np.float64]) -> Any:
+    def _target(self, y: Any, weights: NDArray[np.float64]) -> NDArray[Any]:
         """The checked target."""
         raise NotImplementedError
 
@@ -158,7 +159,7 @@ class Search(Scored, FittedExpansion):
         """Weights of the rows of a fit, of which the own ones are given."""
         raise NotImplementedError
 
-    def _answers(self, target: Any, part: Part, outputs: NDArray[np.float64]) -> Any:
+    def _answers(self, target: Any, part: Part, outputs: NDArray[np.float64]) -> Answers | None:
         """An estimator that answers for the held-out rows; None where there is none."""
         raise NotImplementedError
 

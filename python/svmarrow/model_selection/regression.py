@@ -49,7 +49,7 @@ class RegressorSearch(NumberOutputs, CertifiedMachine, Search):
     ) -> NDArray[np.float64]:
         return own
 
-    def _task(self, target: Any) -> Any:
+    def _task(self, target: Any) -> dict[str, Any]:
         return {"targets": target, "upper": np.ones(target.size), **self._loss()}
 
     def _loss(self) -> dict[str, float | None]:

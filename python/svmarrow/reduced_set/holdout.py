@@ -111,7 +111,7 @@ class HoldoutEvaluator:
                 spread *= self.weights
             self._shares = spread if spread.any() else np.ones(self.n)
 
-    def _answers(self, outputs: NDArray[np.float64]) -> Any:
+    def _answers(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
         if isinstance(self.model, ExpansionClassifier):
             return self.model.classes_[self.model.decode(outputs)]
         return self.model.inside(outputs) if isinstance(self.model, ExpansionDetector) else outputs
