@@ -255,12 +255,6 @@ WORK = {
         work = lambda: model.partial_fit(X, y)
         after = lambda: model.n_seen_ == 50
         """,
-    "from_expansion": """
-        f = KernelExpansion(X[:3000], rng.normal(size=(3000, 1)), [0.0], gamma=1.0)
-        model = ExpansionClassifier(f, [-1, 1], "binary")
-        work = lambda: PerceptronTreeClassifier.from_expansion(model, X[:100_000], budget=50)
-        after = lambda: True
-        """,
 }
 
 
@@ -269,8 +263,7 @@ WORK = {
 @pytest.mark.parametrize("which", WORK)
 def test_control_c_stops_at_once(which):
     kept = stops_at_once(f"""
-        from svmarrow import KernelExpansion, PerceptronTreeClassifier
-        from svmarrow.models import ExpansionClassifier
+        from svmarrow import PerceptronTreeClassifier
         from svmarrow.online import KernelPerceptron
         rng = np.random.default_rng(0)
         X = rng.normal(size=(200_000, 5))

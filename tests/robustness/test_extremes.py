@@ -5,35 +5,20 @@ The first part takes some of the cases of ``benches/robustness/extremes.py``, th
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy import sparse
 
 from helpers.estimators import SCALING
 from helpers.public import PUBLIC
+from helpers.scripts import robustness_script
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benches" / "robustness" / "extremes.py"
 #: One case of so many; without a divisor in common with the lengths of the lists of cases.
 EVERY = 29
 
 
-def _script():
-    described = importlib.util.spec_from_file_location("extremes", SCRIPT)
-    module = importlib.util.module_from_spec(described)
-    sys.modules["extremes"] = module
-    described.loader.exec_module(module)
-    return module
-
-
-if SCRIPT.is_file():
-    EXTREMES = _script()
-    CASES = list(EXTREMES.cases())[::EVERY]
-else:  # the source distribution has the tests, not the benchmarks
-    pytest.skip("benches/robustness is not here", allow_module_level=True)
+EXTREMES = robustness_script("extremes")
+CASES = list(EXTREMES.cases())[::EVERY]
 
 
 @pytest.mark.parametrize("part", range(20))
