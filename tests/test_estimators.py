@@ -65,7 +65,7 @@ def test_probabilities_by_calibration(datasets):
 
 @pytest.mark.parametrize("kind", [SVC, NuSVC, LowRankSVC])
 @pytest.mark.parametrize("name", ["predict_proba", "predict_log_proba"])
-def test_who_asks_for_probabilities_hears_where_they_are(kind, name):
+def test_missing_probabilities_name_the_calibrator(kind, name):
     model = kind()
     assert not hasattr(model, name)
     with pytest.raises(AttributeError, match=rf"{kind.__name__} has no {name}: CalibratedClassifierCV"):

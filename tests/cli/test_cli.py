@@ -83,7 +83,7 @@ def test_help_shows_examples():
             assert f"svmarrow {command} " in run(command, "-h").stdout
 
 
-def test_train_says_what_it_did_and_the_model_is_that_of_the_library(folder):
+def test_train_reports_its_work_and_writes_the_librarys_model(folder):
     out = folder / "said.safetensors"
     text = run("train", folder / "train.svm", "-o", out, "-C", "10", "-g", "0.001", "-j", "1").stdout
     X, y = load_digits(return_X_y=True)

@@ -63,7 +63,7 @@ def trace(estimator):
 
 
 @pytest.mark.parametrize("estimator", QUICK, ids=lambda of: type(of).__name__)
-def test_every_fit_is_told_and_leaves_no_trace(estimator):
+def test_callbacks_receive_every_fit_and_leave_no_trace(estimator):
     y, recorder = target(estimator), Recorder()
     model = clone(estimator).set_callbacks(recorder)
     name = type(estimator).__name__

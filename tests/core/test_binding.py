@@ -340,7 +340,7 @@ def test_ctrl_c_stops_a_fit(n_jobs):
     assert not fitted
 
 
-def test_progress_is_told_and_its_exception_stops_the_fit():
+def test_progress_is_reported_and_its_exception_stops_the_fit():
     told = []
 
     def callback(phase, done, total, gap, steps):

@@ -310,7 +310,7 @@ def test_no_time_at_all_leaves_a_certified_model(client, lazy, warm):
     assert svc.predict(X).shape == y.shape
 
 
-def test_warm_start_goes_on(client, lazy):
+def test_warm_start_continues(client, lazy):
     X, y = moons(900)
     rows = lazy(150, X, y)
     svc = DaskSVC(C=10.0, warm_start=True, tol=1e-5).fit(*rows)
@@ -448,7 +448,7 @@ def test_to_local_pickles_and_files(client, lazy, tmp_path):
             getattr(svc, bound)
 
 
-def test_two_fits_at_once(client, lazy):
+def test_two_concurrent_fits(client, lazy):
     X, y = moons(600)
     rows = lazy(100, X, y)
     costs = [0.5, 5.0]

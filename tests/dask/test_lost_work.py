@@ -135,7 +135,7 @@ def test_scattered_rows_are_gone_with_their_worker(mortal, kill, monkeypatch):
     assert not hasattr(model, "expansion_")
 
 
-def test_prediction_goes_on(mortal, rows, kill, tmp_path):
+def test_prediction_survives_a_lost_worker(mortal, rows, kill, tmp_path):
     model = DaskSVC().fit(*rows)
     labels = predict(model, mortal.persist(rows[0]))
     expected = labels.compute()

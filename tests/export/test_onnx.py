@@ -204,7 +204,7 @@ def test_other_peoples_models_and_any_estimator(datasets):
         judge(fitted if is_classifier(fitted) else svmarrow.as_expansion(fitted), X, "float64")
 
 
-def test_the_file_and_what_it_says(datasets, tmp_path):
+def test_the_file_and_its_metadata(datasets, tmp_path):
     X, y = datasets["moons"]
     model = svmarrow.SVC().fit(X, y)
     file = tmp_path / "moons.onnx"
@@ -221,7 +221,7 @@ def test_the_file_and_what_it_says(datasets, tmp_path):
         to_onnx(model, tmp_path / "no" / "moons.onnx")
 
 
-def test_what_cannot_be_said_is_refused(datasets):
+def test_what_onnx_cannot_express_is_refused(datasets):
     X, y = datasets["moons"]
     with pytest.raises(ValueError, match="Python function"):
         to_onnx(svmarrow.SVC(kernel=lambda a, b: a @ b.T).fit(X, y))

@@ -308,7 +308,7 @@ def test_text_that_is_no_model_is_refused(saved, text):
         load(saved)
 
 
-def test_numbers_that_nobody_asks_for_are_refused(saved):
+def test_unknown_tensors_are_refused(saved):
     header, data = header_of(saved)
     header["more"] = {"dtype": "F64", "shape": [1], "data_offsets": [len(data), len(data) + 8]}
     write_parts(saved, header, data + bytes(8))

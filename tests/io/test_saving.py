@@ -81,7 +81,7 @@ CANNOT_LEARN_ON = {"LowRankRLSRegressor", "PerceptronTreeClassifier of pairs"}
         if hasattr(PUBLIC[name.split()[0]], "partial_fit") and name not in CANNOT_LEARN_ON
     ],
 )
-def test_a_stream_goes_on_bit_for_bit(name, tmp_path):
+def test_a_loaded_stream_continues_bit_for_bit(name, tmp_path):
     stream, X = example(name), EXAMPLES[name][1]
     stream.save(tmp_path / "model")
     on, off = pickle.loads(pickle.dumps(stream)), svmarrow.load(tmp_path / "model")

@@ -422,7 +422,7 @@ def test_compression_is_joint_and_models_are_saved(digits, tmp_path):
     assert (again.predict(X_test) == model.predict(X_test)).all()
 
 
-def test_a_fit_that_is_interrupted_by_time_says_so(digits):
+def test_a_fit_that_reaches_its_time_limit_warns(digits):
     X, y, _, _ = digits
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         model = CodedClassifier(SVC(C=100.0, gamma=0.1, max_iter=3), "dense", random_state=0).fit(X, y)

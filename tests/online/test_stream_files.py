@@ -78,7 +78,7 @@ def test_passes_are_counted():
     )
 
 
-def test_a_converted_tree_comes_back_and_goes_on(tmp_path):
+def test_a_converted_tree_is_saved_loaded_and_trained_further(tmp_path):
     X, y = rows(600, 2)
     tree = PerceptronTreeClassifier.from_expansion(
         SVC(C=10, gamma=2.0).fit(X, y), X, budget=20, random_state=0
@@ -261,7 +261,7 @@ WORK = {
 @pytest.mark.quick_every(3)
 @posix
 @pytest.mark.parametrize("which", WORK)
-def test_control_c_stops_at_once(which):
+def test_ctrl_c_stops_a_stream(which):
     kept = stops_at_once(f"""
         from svmarrow import PerceptronTreeClassifier
         from svmarrow.online import KernelPerceptron

@@ -239,7 +239,7 @@ def test_the_first_step_goes_against_the_differences_of_the_loss(spec, loss):
 
 
 @pytest.mark.parametrize("start", ["backfit", "prefit", "lars", "l1", "centres"])
-def test_a_run_starts_where_it_is_told(start, digits_svc, pixels):
+def test_a_run_starts_at_the_given_vectors(start, digits_svc, pixels):
     X, y, X_test, y_test = pixels
     begin = make(
         digits_svc, n_vectors=20, X=X, y=y, settings=GradientSettings(start=start, steps=0)

@@ -281,7 +281,7 @@ def test_matching_predictions_matches_predictions_better():
 
 
 @pytest.mark.parametrize("joint", [True, False])
-def test_the_path_over_lambda_says_where_vectors_enter(joint):
+def test_the_path_over_lambda_reports_where_vectors_enter(joint):
     full = expansion(m=50, q=2)
     path = compression_path(full, n_vectors=20, method="l1", settings=SelectionSettings(joint=joint), tol=0)
     assert path.penalties.shape == (20,)

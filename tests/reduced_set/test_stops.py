@@ -44,6 +44,6 @@ def test_when_the_time_is_over_the_vectors_chosen_so_far_are_a_path(method: str)
     assert np.isfinite(small.coefficients).all()
 
 
-def test_a_time_that_is_over_at_once_is_told_by_name() -> None:
+def test_a_time_limit_without_a_first_vector_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"max_time=1e-09 was over before the first vector"):
         compression_path(machine(300), n_vectors=20, method="lars", max_time=1e-9)

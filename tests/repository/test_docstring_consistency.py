@@ -70,7 +70,7 @@ def described():
 
 
 @pytest.mark.parametrize("entry", SAME)
-def test_the_same_is_said_of_the_same(described, entry):
+def test_equal_names_have_equal_descriptions(described, entry):
     said = {name: words for name, words in described[entry].items() if name not in SAME[entry]}
     assert len(said) > 1
     assert len(set(said.values())) == 1, said

@@ -50,7 +50,7 @@ def test_the_interval_contains_the_optimum(case):
     ids=str,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_every_machine_of_the_family_goes_on_in_double_precision(machine):
+def test_every_machine_continues_in_double_precision(machine):
     X, y = CERTIFICATES.SETS["iris, two classes"]()
     one, two = (
         (

@@ -34,7 +34,7 @@ NAMES = [way.__name__ for way in WAYS if hasattr(os, "fork") or not way.__name__
 
 @pytest.mark.quick_every(5)
 @pytest.mark.parametrize("way", NAMES)
-def test_it_is_as_alone(way):
+def test_concurrent_results_equal_serial_ones(way):
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "helpers.concurrency", way],
         cwd=TESTS,
@@ -84,7 +84,7 @@ def test_an_exception_puts_it_back():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_fork_waits_and_its_child_can_work():
+def test_a_fork_waits_for_the_lock_and_its_child_can_work():
     inside, leave = threading.Event(), threading.Event()
 
     def other():

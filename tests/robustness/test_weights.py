@@ -166,7 +166,7 @@ WEIGHTED = {
 
 
 @pytest.mark.parametrize("name", WEIGHTED)
-def test_a_model_knows_its_weights_and_keeps_its_thresholds(name, tmp_path):
+def test_a_weighted_model_keeps_its_thresholds(name, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what scikit-learn says of its own parameters
         model = WEIGHTED[name]()

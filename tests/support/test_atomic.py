@@ -69,7 +69,7 @@ def test_a_fit_is_given_nothing_of_the_last_one_and_published_at_its_end():
     assert vars(thing) == {"parameter": 0, "model_": 3}
 
 
-def test_an_update_goes_on_from_the_last_fit():
+def test_an_update_continues_from_the_last_fit():
     thing = Thing().fit(lambda draft: setattr(draft, "model_", 1))
     thing.partial_fit(lambda draft: setattr(draft, "model_", draft.model_ + 1))
     assert thing.model_ == 2
@@ -138,7 +138,7 @@ def test_nothing_is_left_of_what_failed(error):
         assert vars(thing) == {"parameter": 0, "model_": 1, "_own": 2}
 
 
-def test_what_was_kept_stays_for_its_own_estimator_alone():
+def test_an_interrupted_fit_changes_its_own_estimator_only():
     inner, outer = Thing(), Thing()
 
     def change(draft):

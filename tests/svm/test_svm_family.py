@@ -412,7 +412,7 @@ def test_the_gap_is_closed_for_every_loss(datasets, kernel, fit_intercept, loss,
     assert svc.score(X, y) > 0.98
 
 
-def test_memory_is_told_beforehand(datasets, monkeypatch):
+def test_memory_is_estimated_before_the_fit(datasets, monkeypatch):
     X, y = datasets["digits"]
     whole = SVC(cache_size=10).estimate_memory(X, y)
     assert set(whole.parts) == {"packed", "cache", "blocks", "variables"}
@@ -440,7 +440,7 @@ def test_memory_is_told_beforehand(datasets, monkeypatch):
 
 
 @posix
-def test_ctrl_c_leaves_a_model_that_goes_on():
+def test_ctrl_c_leaves_a_model_that_continues():
     kept = stops_at_once("""
         import warnings
         from svmarrow import SVC
