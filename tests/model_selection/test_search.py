@@ -332,7 +332,7 @@ def test_a_race_over_numbers():
     assert racing.best_params_ == full.best_params_
 
 
-def test_racing_keeps_the_best_within_its_tolerance():
+def test_racing_keeps_the_best_with_its_confidence():
     """Points of known error rates on drawn rows, many times over."""
     random = np.random.default_rng(0)
     lost, beaten, left, alpha, folds, runs = 0, 0, 0, 0.2, 5, 200
