@@ -174,7 +174,7 @@ else:
 """
 
 
-@pytest.mark.quick_every(3)
+@pytest.mark.quick_every(5)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of the address space are Linux's")
 @pytest.mark.parametrize(
     ("kind", "call"),

@@ -76,6 +76,7 @@ def called(tmp_path_factory):
     return codes, kinds
 
 
+@pytest.mark.exhaustive
 def test_every_public_function_and_class_is_in_an_operation(called):
     excused = set().union(*EXCEPTIONS.values())
     missing = {name for name, code in public().items() if code not in called[0]}

@@ -20,7 +20,7 @@ import svmarrow
 from helpers.comparison import assert_same, fitted_attributes, predictions, state_of
 from helpers.data import KIND, TARGET
 from helpers.data import STANDARD_IRIS as X
-from helpers.estimators import EXAMPLES, EXPANSION_MODELS, QUICK, target
+from helpers.estimators import EXAMPLES, EXPANSION_MODELS, QUICK, name_of, target
 from helpers.fingerprints import digest
 from svmarrow import (
     SVC,
@@ -128,7 +128,8 @@ def assert_loads(model, rows, path, where):
     assert_same(predictions(again, rows), predictions(model, rows), where)
 
 
-@pytest.mark.parametrize("estimator", QUICK, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.quick_every(3)
+@pytest.mark.parametrize("estimator", QUICK, ids=name_of)
 def test_a_refit_on_rows_of_another_form(estimator, tmp_path):
     model, there = seeded(estimator), forms(estimator)
     fresh = {}
@@ -142,7 +143,7 @@ def test_a_refit_on_rows_of_another_form(estimator, tmp_path):
         assert_loads(model, given[0], tmp_path / "model", form)
 
 
-@pytest.mark.parametrize("estimator", QUICK, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("estimator", QUICK, ids=name_of)
 def test_ten_fits_take_the_memory_of_one(estimator):
     model = seeded(estimator)
     sizes = []
@@ -308,7 +309,7 @@ PIECES = {
 }
 
 
-@pytest.mark.parametrize("estimator", QUICK, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("estimator", QUICK, ids=name_of)
 def test_a_refit_changes_no_part_of_the_earlier_model_in_place(estimator):
     model = seeded(estimator).fit(X[FIRST], labels(estimator, FIRST))
     earlier, kept = snapshot(model), copy.deepcopy(state_of(model))

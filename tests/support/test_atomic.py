@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 
 import svmarrow
 import svmarrow.dask
-from helpers.estimators import EXPANSION_MODELS
+from helpers.estimators import EXPANSION_MODELS, name_of
 from svmarrow import SVC, SVR, CodedClassifier, KMPClassifier, OneClassSVM
 from svmarrow._support.atomic import (
     Kept,
@@ -210,7 +210,7 @@ def _codes(function):
         KernelPerceptron(policy="oldest", budget=100),
         CodedClassifier(SVC()),
     ],
-    ids=lambda model: type(model).__name__,
+    ids=name_of,
 )
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, MemoryError])
 def test_a_refit_that_is_stopped_leaves_the_model(model, stop, rng, monkeypatch):
@@ -250,7 +250,7 @@ def test_the_names_are_those_that_a_fit_leaves():
         (svmarrow.SVCCV(max_iter=1, Cs=2, gammas=2), "max_iter"),
         (machines.SVC(max_iter=1), "max_iter"),
     ],
-    ids=lambda given: type(given).__name__,
+    ids=name_of,
 )
 def test_warnings_name_the_line_that_called_fit(model, stop, rng):
     X, y = rng.normal(size=(60, 5)), np.arange(60) % 3

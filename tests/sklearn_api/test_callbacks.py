@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import svmarrow
 from helpers.data import KIND
 from helpers.data import STANDARD_IRIS as X
-from helpers.estimators import EXPANSION_MODELS, QUICK, target
+from helpers.estimators import EXPANSION_MODELS, QUICK, name_of, target
 from helpers.public import PUBLIC
 from svmarrow import SVC, CodedClassifier, KMPClassifier, KMPRegressor, LowRankSVC, ReducedSet
 from svmarrow.online import KernelPerceptron
@@ -62,7 +62,7 @@ def trace(estimator):
     return {name for name in vars(estimator) if "callback" in name}
 
 
-@pytest.mark.parametrize("estimator", QUICK, ids=lambda of: type(of).__name__)
+@pytest.mark.parametrize("estimator", QUICK, ids=name_of)
 def test_callbacks_receive_every_fit_and_leave_no_trace(estimator):
     y, recorder = target(estimator), Recorder()
     model = clone(estimator).set_callbacks(recorder)

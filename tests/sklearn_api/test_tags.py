@@ -12,11 +12,11 @@ from sklearn.utils import get_tags
 
 from helpers.data import KIND
 from helpers.data import STANDARD_IRIS as X
-from helpers.estimators import QUICK, target
+from helpers.estimators import QUICK, name_of, target
 from svmarrow import SVC, OneClassSVM, RLSRegressor
 
 
-@pytest.fixture(params=QUICK, ids=lambda of: type(of).__name__)
+@pytest.fixture(params=QUICK, ids=name_of)
 def estimator(request):
     return clone(request.param)
 
