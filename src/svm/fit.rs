@@ -151,15 +151,12 @@ fn start_from_subsamples<'a>(
     let mut levels = subsample_start::levels(machine, columns, training)?;
     while let Some(mut level) = levels.pop() {
         solve(std::slice::from_mut(&mut level.machine), &mut level.columns, training, memory)?;
-        let is_started = match levels.last_mut() {
-            Some(larger) => {
-                larger.machine.add_work_of(&level.machine);
-                level.start(&mut larger.machine, &larger.columns, training)?
-            }
-            None => {
-                machine.add_work_of(&level.machine);
-                level.start(machine, columns, training)?
-            }
+        let is_started = if let Some(larger) = levels.last_mut() {
+            larger.machine.add_work_of(&level.machine);
+            level.start(&mut larger.machine, &larger.columns, training)?
+        } else {
+            machine.add_work_of(&level.machine);
+            level.start(machine, columns, training)?
         };
         if !is_started {
             if !levels.is_empty() {

@@ -61,13 +61,12 @@ impl<'a, K: KernelValue> HeldOut<'a, K> {
         ctx: Context<'_>,
     ) -> Result<Vec<f64>> {
         let mut out = try_vec![b; self.count]?;
-        match &self.source {
-            Some(source) => source.add_product(rows, coefficients, &mut out, ctx)?,
-            None => {
-                let line = |&row: &usize| &self.values[self.lines[row] as usize * self.count..][..self.count];
-                let lines: Vec<&[K]> = rows.iter().map(line).try_collect_vec()?;
-                add_rows(coefficients, &lines, 0, &mut out);
-            }
+        if let Some(source) = &self.source {
+            source.add_product(rows, coefficients, &mut out, ctx)?;
+        } else {
+            let line = |&row: &usize| &self.values[self.lines[row] as usize * self.count..][..self.count];
+            let lines: Vec<&[K]> = rows.iter().map(line).try_collect_vec()?;
+            add_rows(coefficients, &lines, 0, &mut out);
         }
         Ok(out)
     }
