@@ -1,14 +1,14 @@
 //! Converts structs of the core to dicts: arrays move into NumPy, numbers are copied, stop reasons become their names.
 
-use numpy::ndarray::Array2;
-use numpy::{PyArray1, PyArray2};
+use numpy::ndarray::{Array2, Array3};
+use numpy::{PyArray1, PyArray2, PyArray3};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use svmarrow::context::StopReason;
+use svmarrow::context::{Stop, StopReason};
 use svmarrow::data::OwnedRows;
 use svmarrow::kernels::Kernel;
 
-use crate::array::{index_array, rows_object};
+use crate::array::{count_array, index_array, integer_array, rows_object};
 use crate::params::kernel_tuple;
 
 /// A value of the core that converts to a Python object.
@@ -32,12 +32,18 @@ to_object! {
     f64: |py, value| value;
     u64: |py, value| value;
     usize: |py, value| value;
+    Stop: |py, value| value.reason.name();
     StopReason: |py, value| value.name();
     Kernel: |py, value| kernel_tuple(&value);
     OwnedRows: |py, value| rows_object(py, value)?;
+    Vec<u8>: |py, value| PyArray1::from_vec(py, value);
     Vec<f64>: |py, value| PyArray1::from_vec(py, value);
+    Vec<u64>: |py, value| count_array(py, value)?;
     Vec<usize>: |py, value| index_array(py, value)?;
+    Array2<f32>: |py, value| PyArray2::from_owned_array(py, value);
     Array2<f64>: |py, value| PyArray2::from_owned_array(py, value);
+    Array2<u64>: |py, value| integer_array(py, &value)?;
+    Array3<f64>: |py, value| PyArray3::from_owned_array(py, value);
 }
 
 impl<T: ToPython> ToPython for Option<T> {

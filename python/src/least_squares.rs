@@ -12,8 +12,7 @@ use svmarrow::least_squares::{
 use crate::array::{RowsArg, matrix_array, matrix_view, vector};
 use crate::dict::{fields, records};
 use crate::function::FunctionArg;
-use crate::run::Cost;
-use crate::svm::duration;
+use crate::run::{Cost, duration};
 
 /// A least squares problem: targets (n, q) at rows (n, d), squares with weights (n,) or None.
 #[derive(FromPyObject)]

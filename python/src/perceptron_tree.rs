@@ -13,10 +13,11 @@ use svmarrow::perceptron::tree::{
 use crate::array::{
     RowsArg, indices, matrix_array, matrix_view, owned_matrix, owned_vector, rows_object, same_length, vector,
 };
+use crate::dict::fields;
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::params::KernelArg;
-use crate::perceptron::{count_array, counts, owned};
+use crate::perceptron::{counts, owned};
 use crate::run::{Cost, run};
 
 fn strategy(name: &str) -> PyResult<Strategy> {
@@ -82,30 +83,29 @@ impl TreeArg<'_> {
 
 /// The arrays of a tree.
 fn dict(py: Python<'_>, tree: TreeState) -> PyResult<Bound<'_, PyDict>> {
-    let result = PyDict::new(py);
-    result.set_item("rows", rows_object(py, tree.rows)?)?;
-    result.set_item("kinds", PyArray1::from_vec(py, tree.kinds))?;
-    result.set_item("children", integer_array(py, &tree.children)?)?;
-    result.set_item("thresholds", PyArray1::from_vec(py, tree.thresholds))?;
-    result.set_item("starts", count_array(py, tree.starts)?)?;
-    result.set_item("members", count_array(py, tree.members)?)?;
-    result.set_item("weights", PyArray2::from_owned_array(py, tree.weights))?;
-    result.set_item("early", PyArray2::from_owned_array(py, tree.early))?;
-    result.set_item("lived", count_array(py, tree.lived)?)?;
-    result.set_item("directions", PyArray2::from_owned_array(py, tree.directions))?;
-    result.set_item("intercepts", PyArray2::from_owned_array(py, tree.intercepts))?;
-    result.set_item("sample_starts", count_array(py, tree.sample_starts)?)?;
-    result.set_item("sample", count_array(py, tree.sample)?)?;
-    result.set_item("sample_labels", count_array(py, tree.sample_labels)?)?;
-    result.set_item("leaf_seen", count_array(py, tree.leaf_seen)?)?;
-    result.set_item("random", tree.random)?;
-    result.set_item("counters", (tree.seen, tree.mistakes))?;
+    let counters = (tree.seen, tree.mistakes);
+    let result = fields!(
+        py,
+        tree,
+        rows,
+        kinds,
+        children,
+        thresholds,
+        starts,
+        members,
+        weights,
+        early,
+        lived,
+        directions,
+        intercepts,
+        sample_starts,
+        sample,
+        sample_labels,
+        leaf_seen,
+        random
+    );
+    result.set_item("counters", counters)?;
     Ok(result)
-}
-
-fn integer_array<'py>(py: Python<'py>, values: &Array2<u64>) -> PyResult<Bound<'py, PyArray2<i64>>> {
-    let values = try_matrix(values.dim(), |at| values[at] as i64).map_err(to_python)?;
-    Ok(PyArray2::from_owned_array(py, values))
 }
 
 /// A tree before its first row, for rows like those of `rows`.

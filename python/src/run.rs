@@ -21,7 +21,8 @@ use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use svmarrow::context::{Context, Monitor, Progress, StopReason};
+use svmarrow::Error;
+use svmarrow::context::{Budget, Context, Monitor, Progress, StopReason};
 use svmarrow::error::Result;
 use svmarrow::memory::{HEADROOM, check_available};
 
@@ -169,6 +170,30 @@ pub(crate) fn run<R: Send>(
             (_, Some(raised)) => Err(raised),
         },
     }
+}
+
+/// Runs work of unknown cost with a limit of its time in seconds, as [`run`] does.
+pub(crate) fn run_within<R: Send>(
+    py: Python<'_>,
+    n_jobs: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+    max_time: Option<f64>,
+    work: impl FnOnce(Context<'_>) -> Result<R> + Send,
+) -> PyResult<R> {
+    let max_time = duration(max_time)?;
+    run(py, n_jobs, Cost::Unknown, progress, |ctx| {
+        let budget = Budget::new(ctx.monitor(), None, max_time);
+        work(ctx.with_monitor(&budget))
+    })
+}
+
+/// Converts a time limit in seconds.
+pub(crate) fn duration(seconds: Option<f64>) -> PyResult<Option<Duration>> {
+    let convert = |seconds: f64| {
+        Duration::try_from_secs_f64(seconds)
+            .map_err(|_| to_python(Error::param("max_time", seconds, "a number of seconds, not negative")))
+    };
+    seconds.map(convert).transpose()
 }
 
 /// Runs work that may be long as [`run`] does, and gives what there is of its result beside the exception that ended it

@@ -11,8 +11,8 @@ use svmarrow::svm::{Fold, Grid, Point, ResultCallback, SearchTask, SvmParams, se
 use crate::array::{RowsArg, indices, matrix_view, vector};
 use crate::error::to_python;
 use crate::function::{FunctionArg, PythonCall, UnlessRaised};
-use crate::run::Cost;
-use crate::svm::{ClassificationArg, RegressionArg, duration};
+use crate::run::{Cost, duration};
+use crate::svm::{ClassificationArg, RegressionArg};
 
 /// The task that is fitted at every point.
 #[derive(FromPyObject)]

@@ -158,10 +158,12 @@ impl Single {
         let py = row.py();
         let outputs = self.outputs(row)?;
         let class = |class: usize| Ok(self.labels[class].bind(py).clone());
-        let decoded = |decoder: Decoder| {
-            let code = self.code.as_ref().expect("a reading by a decoder has its code");
+        let decoded_scores = |decoder: Decoder| {
+            let code = self.code.as_ref().expect("a specification with a decoder has a code");
             let view = ArrayView2::from_shape((1, outputs.len()), &outputs).expect("one row");
-            (view, code, decoder)
+            let scores =
+                run(py, 1, Cost::About(0), None, |ctx| multiclass::scores(view, code, decoder, ctx))?;
+            PyResult::Ok(scores.into_raw_vec_and_offset().0)
         };
         match *reading {
             OutputSpec::Outputs => Ok(PyTuple::new(py, &outputs)?.into_any()),
@@ -172,17 +174,12 @@ impl Single {
                 Ok((if outputs[0] > 0.0 { 1_i64 } else { -1 }).into_pyobject(py)?.into_any())
             }
             OutputSpec::Decoded(decoder) => {
-                let (view, code, decoder) = decoded(decoder);
-                let scores =
-                    run(py, 1, Cost::About(0), None, |ctx| multiclass::scores(view, code, decoder, ctx))?;
-                let scores = scores.into_raw_vec_and_offset().0;
+                let scores = decoded_scores(decoder)?;
                 if is_label { class(largest(&scores)) } else { Ok(PyTuple::new(py, &scores)?.into_any()) }
             }
             OutputSpec::Difference(decoder) => {
-                let (view, code, decoder) = decoded(decoder);
-                let scores =
-                    run(py, 1, Cost::About(0), None, |ctx| multiclass::scores(view, code, decoder, ctx))?;
-                let difference = scores[(0, 1)] - scores[(0, 0)];
+                let scores = decoded_scores(decoder)?;
+                let difference = scores[1] - scores[0];
                 if difference.is_finite() {
                     return Ok(PyFloat::new(py, difference).into_any());
                 }

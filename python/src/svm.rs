@@ -1,7 +1,5 @@
 //! `svmarrow::svm`: the support vector machines.
 
-use std::time::Duration;
-
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -21,7 +19,7 @@ use crate::dict::{ToPython, fields, records};
 use crate::error::to_python;
 use crate::function::FunctionArg;
 use crate::multiclass::code_matrix;
-use crate::run::Cost;
+use crate::run::{Cost, duration};
 
 /// The machines of several classes: a name, or the matrix of a code.
 #[derive(FromPyObject)]
@@ -352,13 +350,4 @@ records! {
     Certificate: dual, primal, gap, violation, iterations, rounds, support, bounded, intercept_range, rounding, stop;
     LeaveOneOut: positive, negative, bound, missed, false_alarms, stable;
     Effort: kernel_values, cache_hits, cache_misses, seconds;
-}
-
-/// A time budget in seconds.
-pub(crate) fn duration(seconds: Option<f64>) -> PyResult<Option<Duration>> {
-    let convert = |seconds: f64| {
-        Duration::try_from_secs_f64(seconds)
-            .map_err(|_| to_python(Error::param("max_time", seconds, "a number of seconds, not negative")))
-    };
-    seconds.map(convert).transpose()
 }
