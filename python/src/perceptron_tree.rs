@@ -65,8 +65,8 @@ impl TreeArg<'_> {
             starts: counts("starts", &self.starts)?,
             members: counts("members", &self.members)?,
             weights: owned_matrix(&self.weights)?,
-            early: owned_matrix(&self.early)?,
-            lived: counts("lived", &self.lived)?,
+            accumulator: owned_matrix(&self.early)?,
+            age: counts("lived", &self.lived)?,
             directions: owned_matrix(&self.directions)?,
             intercepts: owned_matrix(&self.intercepts)?,
             sample_starts: counts("sample_starts", &self.sample_starts)?,
@@ -90,8 +90,8 @@ fn dict(py: Python<'_>, tree: TreeState) -> PyResult<Bound<'_, PyDict>> {
     result.set_item("starts", count_array(py, tree.starts)?)?;
     result.set_item("members", count_array(py, tree.members)?)?;
     result.set_item("weights", PyArray2::from_owned_array(py, tree.weights))?;
-    result.set_item("early", PyArray2::from_owned_array(py, tree.early))?;
-    result.set_item("lived", count_array(py, tree.lived)?)?;
+    result.set_item("early", PyArray2::from_owned_array(py, tree.accumulator))?;
+    result.set_item("lived", count_array(py, tree.age)?)?;
     result.set_item("directions", PyArray2::from_owned_array(py, tree.directions))?;
     result.set_item("intercepts", PyArray2::from_owned_array(py, tree.intercepts))?;
     result.set_item("sample_starts", count_array(py, tree.sample_starts)?)?;

@@ -107,11 +107,11 @@ impl Penalised<'_> {
             };
             let before = newcomer.filter(|_| self.own).map(|_| found.rows_of(&lassos, half)).transpose()?;
             lassos[j].advance()?;
-            if lassos[j].stands_still() {
+            if lassos[j].is_cycling() {
                 found.order.reason = StopReason::Stalled;
                 break;
             }
-            if let Some(i) = newcomer.filter(|&i| lassos[j].holds(i)) {
+            if let Some(i) = newcomer.filter(|&i| lassos[j].is_active(i)) {
                 if let Some(before) = before {
                     found.size(&before)?;
                 }
@@ -150,7 +150,7 @@ impl Penalised<'_> {
                 return Ok(found.order);
             }
             lassos[j].advance()?;
-            if lassos[j].stands_still() {
+            if lassos[j].is_cycling() {
                 found.order.reason = StopReason::Stalled;
                 break;
             }
