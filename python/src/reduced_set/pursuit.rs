@@ -48,7 +48,7 @@ pub(crate) fn pursuit<'py>(
     params.criterion = rows.map_or(Criterion::Norm, Criterion::Predictions);
     params.joint = settings.joint;
     params.sample = settings.sample.map(|size| Sample { size, seed: settings.seed });
-    params.room = settings.room();
+    params.max_kept_values = settings.room();
     let (reducer, limits) = (Reducer::Pursuit(params), settings.limits());
     let path = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
         let budget = Budget::new(ctx.monitor(), None, max_time);
