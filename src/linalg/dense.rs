@@ -1,11 +1,11 @@
-//! Large symmetric positive definite systems: blocked Cholesky factorisation, solution, diagonal of the inverse.
+//! Large symmetric positive definite systems: blocked Cholesky factorisation.
 //!
 //! The matrix is a [`Square`] of lines of which only the lower triangle is used. A = L L' is computed block column by block
 //! column (right-looking): the block on the diagonal, the rows below it by substitution, then the rest by the register tiles
-//! of `simd::panel`. The inverse M = L^-1 is stored as M' in the upper triangle, so that all products run along rows.
+//! of `simd::panel`. `columns` solves with the factor, and `inverse` inverts it.
 //!
 //! Invariant: every entry is summed in an order that depends on the sizes alone, so the results do not depend on the number
-//! of threads. Cost: n^3 / 6 multiply-adds for the factor, as many for the inverse, n^2 for each right-hand side.
+//! of threads. Cost: n^3 / 6 multiply-adds.
 
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -23,7 +23,7 @@ pub(super) const SMALL_COLUMNS: usize = 64;
 /// Number of rows of a task.
 pub(super) const ROWS_PER_TASK: usize = 96;
 /// Number of multiply-adds between two checks of the monitor.
-const WORK_PER_CHECK: usize = 2_000_000_000;
+pub(super) const WORK_PER_CHECK: usize = 2_000_000_000;
 
 /// An (n, n) matrix in lines that are a whole number of panels long.
 pub(crate) struct Square<T> {
@@ -149,7 +149,7 @@ pub(crate) fn factor<T: Real>(a: &mut Square<T>, ctx: Context<'_>) -> Result<()>
 }
 
 /// Packs rows as the columns of panels: line k of panel p holds column `from + k` of `width` rows, followed by zeros.
-fn pack<T: Real>(
+pub(super) fn pack<T: Real>(
     rows: &[T],
     stride: usize,
     count: usize,
@@ -249,7 +249,7 @@ fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
 }
 
 /// A factored block on the diagonal, ready to substitute rows: X L' = B.
-struct BlockFactor<T> {
+pub(super) struct BlockFactor<T> {
     size: usize,
     /// For each small part: its rows left of it as panels, and its triangle in lines of `SMALL_COLUMNS`.
     parts: Vec<(Vec<T>, Vec<T>)>,
@@ -257,7 +257,7 @@ struct BlockFactor<T> {
 
 impl<T: Real> BlockFactor<T> {
     /// Packs the columns `first..first + size` of the rows.
-    fn new(rows: &[T], stride: usize, first: usize, size: usize) -> Self {
+    pub(super) fn new(rows: &[T], stride: usize, first: usize, size: usize) -> Self {
         let parts = (0..size).step_by(SMALL_COLUMNS).map(|s| {
             let (count, mut panels) = ((size - s).min(SMALL_COLUMNS), Vec::new());
             pack_block(&rows[s * stride..], stride, count, first, s, &mut panels);
@@ -272,7 +272,7 @@ impl<T: Real> BlockFactor<T> {
     }
 
     /// Replaces the columns `first..first + size` of all rows by X.
-    fn substitute(&self, rows: &mut [T], stride: usize, first: usize) {
+    pub(super) fn substitute(&self, rows: &mut [T], stride: usize, first: usize) {
         let width = panel_width::<T>();
         let count = rows.len() / stride;
         let mut panel = vec![T::ZERO; SMALL_COLUMNS * width]; // small: a block
@@ -380,101 +380,10 @@ pub(crate) fn subtract_gram<A: Real, T: Real>(
     Ok(())
 }
 
-/// Returns the diagonal of (L L')^-1, and writes M' = L^-T above the diagonal of `l`.
-///
-/// # Errors
-/// [`Error::Stopped`].
-pub(crate) fn inverse_diagonal<T: Real>(l: &mut Square<T>, ctx: Context<'_>) -> Result<Vec<f64>> {
-    let (n, stride, width) = (l.n, l.stride, panel_width::<T>());
-    let values = l.values.values_mut();
-    let mut panels = Vec::new();
-    for from in (0..n).step_by(BLOCK_COLUMNS) {
-        let (to, size) = (n.min(from + BLOCK_COLUMNS), n.min(from + BLOCK_COLUMNS) - from);
-        let (above, own) = values.split_at_mut(from * stride);
-        let own = &mut own[..size * stride];
-        let block = BlockFactor::new(own, stride, from, size);
-        // Depth in parts, so that rows and panels stay in the caches.
-        let depths: Vec<usize> = (0..from).step_by(BLOCK_COLUMNS).collect(); // small: one number per block
-        panels.resize(depths.len(), Vec::new());
-        for (&depth, panels) in depths.iter().zip(&mut panels) {
-            pack(own, stride, size, depth, BLOCK_COLUMNS, panels, ctx)?;
-        }
-        let at_once = (WORK_PER_CHECK / (size * from.max(1)))
-            .next_multiple_of(ROWS_PER_TASK)
-            .max(ROWS_PER_TASK * ctx.threads());
-        for (group, above) in above.chunks_mut(at_once * stride).enumerate() {
-            ctx.check("inverse", from, n)?;
-            ctx.for_each_chunk(above, ROWS_PER_TASK * stride, |task, rows| {
-                let (first, count) = (group * at_once + task * ROWS_PER_TASK, rows.len() / stride);
-                for line in rows.chunks_exact_mut(stride) {
-                    line[from..to.next_multiple_of(width).min(stride)].fill(T::ZERO);
-                }
-                for (&depth, panels) in depths.iter().zip(&panels) {
-                    subtract_inverse(rows, stride, first, depth, panels, from);
-                }
-                debug_assert!(count <= ROWS_PER_TASK);
-                block.substitute(rows, stride, from);
-            });
-        }
-        // The block's own inverse.
-        let mut identity = Square::<T>::new(size)?;
-        let lines = identity.stride;
-        identity.shift(|_| 1.0);
-        block.substitute(identity.values_mut(), lines, 0);
-        for i in 0..size {
-            let line = &identity.values()[i * lines + i + 1..i * lines + size];
-            own[i * stride + from + i + 1..i * stride + to].copy_from_slice(line);
-        }
-    }
-    let mut diagonal = try_vec![0.0; n]?;
-    ctx.for_each_chunk(&mut diagonal, ROWS_PER_TASK, |task, diagonal| {
-        for (i, out) in (task * ROWS_PER_TASK..).zip(diagonal) {
-            let line = &values[i * stride..i * stride + n];
-            let pivot = line[i].to_f64();
-            *out = 1.0 / (pivot * pivot) + line[i + 1..].iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>();
-        }
-    });
-    Ok(diagonal)
-}
-
-/// Subtracts from the columns from `to` the product of the rows' columns `depth..depth + BLOCK_COLUMNS` of M' and panels.
-///
-/// Left of the diagonal the rows hold L, where M' is zero; on it M' is one over L.
-fn subtract_inverse<T: Real>(
-    rows: &mut [T],
-    stride: usize,
-    first: usize,
-    depth: usize,
-    panels: &[T],
-    to: usize,
-) {
-    let (count, width) = (rows.len() / stride, panel_width::<T>());
-    if depth + BLOCK_COLUMNS <= first {
-        return;
-    }
-    if depth >= first + count {
-        for (p, panel) in panels.chunks_exact(BLOCK_COLUMNS * width).enumerate() {
-            update_rows(rows, stride, 0..count, depth, BLOCK_COLUMNS, panel, to + p * width);
-        }
-        return;
-    }
-    let mut part = vec![T::ZERO; count * BLOCK_COLUMNS]; // small: a block
-    for i in 0..count {
-        for k in depth.max(first + i)..depth + BLOCK_COLUMNS {
-            let value = rows[i * stride + k];
-            part[i * BLOCK_COLUMNS + k - depth] =
-                if k == first + i { T::from_f64(1.0 / value.to_f64()) } else { value };
-        }
-    }
-    for (p, panel) in panels.chunks_exact(BLOCK_COLUMNS * width).enumerate() {
-        let at = Layout { start: 0, row: BLOCK_COLUMNS, step: 1 };
-        subtract_product(&part, at, (count, BLOCK_COLUMNS), panel, &mut rows[to + p * width..], stride);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::columns::{from_panels, multiply, solve, to_panels};
+    use super::super::inverse::inverse_diagonal;
     use super::*;
 
     /// exp(-|i - j| / 20) + noise on the diagonal: positive definite, far from diagonal.

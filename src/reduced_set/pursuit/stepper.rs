@@ -27,12 +27,12 @@ const COLUMNS_AHEAD: usize = 24;
 const CANDIDATES_PER_TASK: usize = 64;
 /// Number of adjacent entries of a candidate's row of L.
 const FACTOR_BLOCK_WIDTH: usize = 128;
-/// Squared distance from the span, as a block_of of ||phi(p)||^2, up to which a candidate is inside the span.
+/// Squared distance from the span, as a block of ||phi(p)||^2, up to which a candidate is inside the span.
 const SPAN_TOLERANCE: f64 = 1e-10;
 /// The same for a given order: a pursuit takes far candidates first, but a series of near ones, each divided by its small
 /// distance, would amplify the rounding errors of those before.
 const GIVEN_SPAN_TOLERANCE: f64 = 1e-7;
-/// Negative squared distance, as a block_of of the largest ||phi(p)||^2, below which the kernel is indefinite.
+/// Negative squared distance, as a block of the largest ||phi(p)||^2, below which the kernel is indefinite.
 pub(super) const INDEFINITE_TOLERANCE: f64 = 1e-6;
 
 /// The score of a candidate, and whether earlier coefficients change.
@@ -251,17 +251,17 @@ impl<'s, 'a> Complete<'s, 'a> {
             });
         }
         ctx.for_each_chunk(&mut blocks, 1, |_, blocks| {
-            for block_of in blocks {
-                for (i, distance) in block_of.distance.iter_mut().enumerate() {
-                    let p = block_of.first + i;
-                    let correlations = &mut block_of.correlations[i * q..(i + 1) * q];
+            for block in blocks {
+                for (i, distance) in block.distance.iter_mut().enumerate() {
+                    let p = block.first + i;
+                    let correlations = &mut block.correlations[i * q..(i + 1) * q];
                     if basic {
                         axpy(-column[p], &change, correlations);
                     } else {
                         // The directions since the column was computed.
                         let first = from.saturating_sub(steps - at);
                         let mut inner = dot(
-                            &block_of.latest[i * FACTOR_BLOCK_WIDTH + first..i * FACTOR_BLOCK_WIDTH + at],
+                            &block.latest[i * FACTOR_BLOCK_WIDTH + first..i * FACTOR_BLOCK_WIDTH + at],
                             &line[steps - at + first..],
                         );
                         for (b, block) in earlier.iter().enumerate().skip(from / FACTOR_BLOCK_WIDTH) {
@@ -273,11 +273,11 @@ impl<'s, 'a> Complete<'s, 'a> {
                             );
                         }
                         let l = (column[p] - inner) / pivot;
-                        block_of.latest[i * FACTOR_BLOCK_WIDTH + at] = l;
+                        block.latest[i * FACTOR_BLOCK_WIDTH + at] = l;
                         *distance -= l * l;
                         axpy(-l, &change, correlations);
                     }
-                    block_of.scores[i] = score(rule, own[p], correlations, *distance);
+                    block.scores[i] = score(rule, own[p], correlations, *distance);
                 }
             }
         });
