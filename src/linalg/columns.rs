@@ -1,7 +1,8 @@
 //! Many right-hand sides of large symmetric systems: solutions with a factor, products with the matrix.
 //!
 //! Columns are packed in panels, so that an entry of the matrix serves a register tile of them. A solution uses the
-//! factor block by block: triangles of [`SMALL_COLUMNS`] inside blocks of [`BLOCK_COLUMNS`], the rest by products over threads.
+//! factor block by block: triangles of [`SMALL_COLUMNS`] inside blocks of [`BLOCK_COLUMNS`], the rest by products over
+//! threads.
 //!
 //! Invariant: every entry is summed in an order that depends on the sizes alone, so the results do not depend on the number
 //! of threads. Cost: n^2 multiply-adds for a column; the lower triangle is read once for each panel.

@@ -72,7 +72,7 @@ fn add(weights: &[f64], x: &[f64], y: &mut [f64]) {
 /// `apply(p, out)` writes A p, `precondition(r, out)` an approximation of A^-1 r, both (n, q) row-major.
 ///
 /// # Errors
-/// Those of `apply` and `precondition`, but for [`Error::Stopped`](crate::Error::Stopped) from `apply`, which ends the
+/// The errors of `apply` and `precondition`, except [`Error::Stopped`](crate::Error::Stopped) from `apply`, which ends the
 /// iteration.
 pub(crate) fn solve(
     b: &[f64],

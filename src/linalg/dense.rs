@@ -303,11 +303,11 @@ impl<T: Real> BlockFactor<T> {
     }
 }
 
-/// A factor made ready to solve X L' = B for rows B, many blocks of them.
+/// A packed factor that solves X L' = B for many blocks of rows B.
 pub(crate) struct RowSolver<T> {
     n: usize,
-    /// For each block of columns: where it starts, its rows left of it as panels of at most `BLOCK_COLUMNS` columns depth each,
-    /// and its own factor.
+    /// For each block of columns: its first column, its rows left of it as panels of depth at most `BLOCK_COLUMNS`, and its own
+    /// factor.
     blocks: Vec<(usize, Vec<Vec<T>>, BlockFactor<T>)>,
 }
 

@@ -1,5 +1,5 @@
 //! Pivoted Cholesky factorisation of a positive semidefinite A (m, m): A ~ L L' with L (m, r) (Higham,
-//! 1990): the row with the largest remaining diagonal entry is next, until that is at max_rank `tolerance` times the largest of A.
+//! 1990): the row with the largest remaining diagonal entry is next, until that is at most `tolerance` times the largest of A.
 //!
 //! Invariant: the remaining diagonal is the squared distance of every row from the span of the chosen rows, which are a
 //! basis. Cost m r^2.
@@ -60,7 +60,7 @@ mod tests {
     use crate::context::Context;
 
     #[test]
-    fn rank_is_found_and_the_product_is_the_matrix() {
+    fn the_rank_is_exact_and_the_product_is_the_matrix() {
         let (m, d) = (30, 4);
         let x: Vec<f64> = (0..m * d).map(|i| (i as f64 * 0.77 + (i * i) as f64 * 0.013).sin()).collect();
         let a: Vec<f64> =

@@ -23,11 +23,11 @@ pub enum Policy {
     Random,
     /// The vector without which the fewest vectors of the pool are misclassified is removed (Weston, Bordes and Bottou 2005).
     Tightest,
-    /// The pool has no budget, and rows within `eta` of the span of the pool are projected onto the span (Orabona et al. 2009).
+    /// The pool has no budget, and rows within `eta` of its span are projected onto the span (Orabona et al. 2009).
     Projectron {
         /// Largest distance of a row from the span, in kernel space, at which it is projected.
         eta: f64,
-        /// Whether to learn from correct answers with a margin below 1, too (Projectron++).
+        /// Learns from correct answers with a margin below 1, too (Projectron++).
         margin: bool,
     },
 }

@@ -26,9 +26,10 @@ use crate::simd::blas::dot;
 /// mistake: O(m d) for Forgetron and margin, O(m^2 q) for the tighter budget, O(m^2) for the projections.
 ///
 /// # Errors
-/// [`Error::Param`](crate::Error::Param) and [`Error::Shape`](crate::Error::Shape) for parameters, state, rows and labels that break their rules,
-/// [`Error::NotFinite`](crate::Error::NotFinite) for rows that are not finite, [`Error::Param`](crate::Error::Param) for rows whose kernel values are not, [`Error::Stopped`](crate::Error::Stopped) when the monitor stops the work; nothing
-/// is then learnt.
+/// [`Error::Param`](crate::Error::Param) and [`Error::Shape`](crate::Error::Shape) for parameters, state, rows and labels
+/// that break their rules and for rows whose kernel values are not finite, [`Error::NotFinite`](crate::Error::NotFinite)
+/// for rows that are not finite, [`Error::Stopped`](crate::Error::Stopped) when the monitor stops the work. Nothing is then
+/// learnt.
 pub fn partial_fit(
     params: &PerceptronParams,
     state: PerceptronState,

@@ -46,8 +46,8 @@ pub enum Reducer<'a> {
 /// Limits of a selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Number of vectors of a chunk, at least twice the number to choose. `None` takes all in one chunk if the memory allows it,
-    /// and otherwise chunks that take seconds.
+    /// Number of vectors of a chunk, at least twice the number to choose. `None` takes one chunk if the memory allows it, and
+    /// otherwise chunks that take seconds.
     pub chunk: Option<usize>,
     /// Maximum number of bytes of a selection, without the expansion.
     pub memory: u64,

@@ -67,7 +67,8 @@ pub struct ConvertParams {
 }
 
 impl ConvertParams {
-    /// Returns the parameters of leaves of at most `budget` vectors that are fitted without a penalty, with 512 rows and 100 draws for a split.
+    /// Returns the parameters of leaves of at most `budget` vectors fitted without a penalty, with 512 rows and 100 draws
+    /// for a split.
     pub fn new(budget: usize, strategy: Strategy) -> Self {
         Self { budget, sample: 512, draws: 100, strategy, refit: Some(0.0), seed: 0 }
     }

@@ -50,8 +50,8 @@ pub struct TreeParams {
 }
 
 impl TreeParams {
-    /// Returns the parameters of the paper: at most 100 vectors for each leaf, 50 for a new leaf, 512 rows and 100 draws for a split, any
-    /// number of leaves.
+    /// Returns the parameters of the paper: at most 100 vectors for each leaf, 50 for a new leaf, 512 rows and 100 draws for
+    /// a split, any number of leaves.
     pub fn new(kernel: Kernel, classes: usize, strategy: Strategy) -> Self {
         Self {
             kernel,
@@ -83,7 +83,7 @@ impl TreeParams {
 /// that were mistakes.
 ///
 /// # Errors
-/// As [`crate::perceptron::partial_fit`].
+/// See [`crate::perceptron::partial_fit`].
 pub fn partial_fit(
     params: &TreeParams,
     state: &TreeState,

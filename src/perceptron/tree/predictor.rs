@@ -138,7 +138,7 @@ impl TreePredictor {
     /// Returns the path of each row and its cost.
     ///
     /// # Errors
-    /// As [`TreePredictor::decide`].
+    /// See [`TreePredictor::decide`].
     pub fn routes(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Vec<Route>> {
         self.tree.routes(x, ctx)
     }

@@ -221,7 +221,8 @@ mod tests {
     use crate::simd::blas::dot;
     use ndarray::{Array2, aview2};
 
-    /// Returns an upper bound on the distance of the objective from its minimum: g'p - min g'x over the feasible x (Frank and Wolfe's gap).
+    /// Returns an upper bound on the distance of the objective from its minimum, Frank and Wolfe's gap: g'p - min g'x over
+    /// the feasible x.
     fn gap(program: &Program<'_>, p: &[f64]) -> f64 {
         let g = program.gradient(p).unwrap();
         let mut sorted = g.clone();

@@ -1,4 +1,4 @@
-//! How a leaf is split (sections 3 and 4): a partition z of its sampled rows by a branching rule, and selections p and q
+//! Splitting a leaf (sections 3 and 4): a partition z of its sampled rows by a branching rule, and selections p and q
 //! of its m vectors for the left and the right child.
 //!
 //! With G_c the (n, m) matrix a_jc K_ij of output c and r_c = G_c 1: c_p(x_i) = sum_c (G_c p - r_c)_i^2, and the cost of a
@@ -50,9 +50,9 @@ type Division<T> = (Cut<T>, Vec<bool>);
 /// A split of a leaf.
 pub(super) struct Split<T> {
     pub(super) cut: Cut<T>,
-    /// Whether each sampled row goes left.
+    /// True for the sampled rows that go left.
     pub(super) rows: Vec<bool>,
-    /// Whether each child inherits each vector.
+    /// True for the vectors that a child inherits.
     pub(super) left: Vec<bool>,
     pub(super) right: Vec<bool>,
 }

@@ -55,7 +55,7 @@ pub struct Moments {
 /// Computes the inner products for the bounds. Cost m (m + M) kernel values and m q^2 multiply-adds.
 ///
 /// # Errors
-/// As [`Evaluator::new`]; [`Error::Param`] for kernels without a feature space; [`Error::Stopped`].
+/// See [`Evaluator::new`]; [`Error::Param`] for kernels without a feature space; [`Error::Stopped`].
 pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, ctx: Context<'_>) -> Result<Moments> {
     feature_space(target)?;
     let q = target.outputs();

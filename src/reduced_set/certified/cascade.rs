@@ -91,7 +91,7 @@ struct RowPrecision {
     distance: f64,
     /// The relative error of a kernel value if the machine is evaluated in single precision.
     relative: f64,
-    /// Whether the machine is evaluated in double precision.
+    /// True if the machine is evaluated in double precision.
     double: bool,
 }
 
@@ -200,7 +200,7 @@ impl Cascade {
     /// Returns the outputs of a stage, (n, q), and bounds on their distances from the machine's.
     ///
     /// # Errors
-    /// As [`Cascade::answer`]; [`Error::Param`] if the stage does not exist.
+    /// See [`Cascade::answer`]; [`Error::Param`] if the stage does not exist.
     pub fn outputs_with_bounds(
         &self,
         x: Rows<'_>,
@@ -235,7 +235,7 @@ impl Cascade {
     /// Returns the number of rows that the outputs of stage i decide with the distances of stage j <= i, (stages, stages).
     ///
     /// # Errors
-    /// As [`Cascade::answer`].
+    /// See [`Cascade::answer`].
     pub fn count_decided(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<usize>> {
         self.check(x)?;
         let count = self.stages.len();

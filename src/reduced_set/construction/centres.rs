@@ -27,7 +27,8 @@ const WORK_PER_CHECK: usize = 100_000_000;
 /// the monitor stops the work, the current centres are returned.
 ///
 /// # Errors
-/// [`Error::Param`] unless `count` is between 1 and the number of rows, [`Error::Shape`] unless there is one group for each row.
+/// [`Error::Param`] unless `count` is between 1 and the number of rows, [`Error::Shape`] unless there is one group for
+/// each row.
 pub fn centres(
     rows: Rows<'_>,
     groups: Option<&[usize]>,

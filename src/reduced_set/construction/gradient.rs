@@ -1,6 +1,6 @@
 //! Gradient support vectors: vectors and coefficients of a small expansion are optimised together, so that its outputs on
-//! given rows approximate those of a large one (Burges and Schoelkopf, 1997; Xu, Gardner, Tyree and Weinberger, Compressed support vector
-//! machines, 2015, eq. 10)
+//! given rows approximate those of a large one (Burges and Schoelkopf, 1997; Xu, Gardner, Tyree and Weinberger, Compressed
+//! support vector machines, 2015, eq. 10)
 //!
 //! ```text
 //! min over Z, B, b of  mean over rows x of  L(K(x, Z) B + b, f*(x), label)

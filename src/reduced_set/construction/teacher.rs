@@ -1,9 +1,9 @@
 //! The outputs of the large machine (the teacher) on the rows and on displaced copies of them.
 //!
-//! A machine's outputs on its own training rows are biased by the fit. Therefore each row has a few displaced copies: moved at
-//! random by a share of each feature's standard deviation, and towards another row by a share of the distance. The machine's
-//! outputs on them are computed once; the copies are drawn again from the row's own random stream whenever they are needed,
-//! and never stored.
+//! A machine's outputs on its own training rows are biased by the fit. Therefore each row has a few displaced copies: moved
+//! at random by a share of each feature's standard deviation, and towards another row by a share of the distance. The
+//! machine's outputs on them are computed once; the copies are drawn again from the row's own random stream whenever they
+//! are needed, and never stored.
 //!
 //! If values are given in addition to the machine (regression), the target at a copy is the machine's value plus a share w of
 //! its error at the row: f*(x') + w (y - f*(x)), so that w = 1 gives the target y at the row itself.

@@ -9,7 +9,7 @@
 //!
 //! The problem of the active vectors is solved in rounds: a sweep of block coordinate descent, where row i becomes the prox
 //! of h c_i / H_ii max|.| at Z_i / H_ii, Z_i = T_i - sum over k != i of H_ik B_k, and the Newton step for the entries that
-//! are then clipped and free (`newton`). Neighbouring vectors of a kernel are nearly parallel: sweeps problem are slow along
+//! are then clipped and free (`newton`). Neighbouring vectors of a kernel are nearly parallel: sweeps alone are slow along
 //! the directions in which H is small, and there an undamped step changes many entries from clipped to free. Therefore H is
 //! damped, the more the fewer steps have full length: a round is one of the proximal point algorithm, and momentum between
 //! rounds compensates for the damping (Nesterov; Gueler, SIAM Journal on Optimization 1992), which restarts if the objective
@@ -413,7 +413,7 @@ mod tests {
             for level in 1..=40 {
                 let half = first * 1e-2_f64.powf(f64::from(level) / 40.0);
                 assert!(groups.solve(half, &mut counter).unwrap(), "m {m} level {level}");
-                // Straight from the definition, with a residual of its own.
+                // Straight from the definition, with a separate residual.
                 for i in 0..m {
                     let mut residual = linear[i * q..(i + 1) * q].to_vec();
                     for k in 0..m {

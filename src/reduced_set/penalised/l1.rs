@@ -51,14 +51,14 @@ pub(super) struct Penalised<'a> {
     /// q.
     pub(super) outputs: usize,
     pub(super) norm: Norm,
-    /// Whether to keep the penalised coefficients.
+    /// Keeps the penalised coefficients.
     pub(super) keeps_coefficients: bool,
     pub(super) ctx: Context<'a>,
 }
 
 impl Penalised<'_> {
-    /// Returns at max_vectors `max_vectors` vectors in the order in which they enter as lambda decreases; or, given the `last` lambda,
-    /// those of its solution, the largest in the norm of H first.
+    /// Returns at most `max_vectors` vectors in the order in which they enter as lambda decreases; or, given the
+    /// `last` lambda, those of its solution, the largest in the norm of H first.
     pub(super) fn order(&self, max_vectors: usize, last: Option<f64>) -> Result<Order> {
         let (m, q) = (self.weights.len(), self.outputs);
         Error::check_len("quadratic term", m * m, self.quadratic.len())?;

@@ -23,7 +23,7 @@ use crate::memory::{TryCollect, TryToVec, try_vec};
 use crate::simd::blas::{add_rows, axpy};
 
 /// Squared distance from the span of the active vectors, as a share of the squared length, below which a vector is
-/// active the span.
+/// inside the span.
 const MIN_RELATIVE_PIVOT: f64 = 1e-9;
 /// Number of events between two exact computations of the residual.
 const EVENTS_PER_CORRECTION: usize = 16;

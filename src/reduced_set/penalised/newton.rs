@@ -10,7 +10,7 @@
 //! sum_j s y_j = -h c:        (sum_j s A s) d = sum_j s A u_C - h c
 //! ```
 //!
-//! so that the outputs share only n numbers d, the growth of p. Of the two complements of A the one with the smaller system is
+//! so that the outputs share only n numbers d, the growth of p. Of the two forms of A the one with the smaller system is
 //! computed. A row at zero stays zero.
 //!
 //! Invariant: a step never increases the objective. Entries may change their kind on the way, so the candidates are B + t D

@@ -19,7 +19,8 @@ pub(super) fn order(problem: &Problem<'_, '_>, tolerance: f64) -> Result<Order> 
     Ok(Order::new(vectors, stopped.unwrap_or(StopReason::Converged)))
 }
 
-/// Returns a basis of at max_vectors `max_vectors` vectors, L (m, r) with K ~ L L', and the reason of the monitor if it stopped the work.
+/// Returns a basis of at most `max_vectors` vectors, L (m, r) with K ~ L L', and the reason of the monitor if it stopped
+/// the work.
 pub(super) fn basis(
     problem: &Problem<'_, '_>,
     max_vectors: usize,

@@ -33,7 +33,7 @@ pub enum Method {
     },
     /// The zero norm. Without gamma, vectors enter as gamma decreases.
     ZeroNorm {
-        /// Whether outputs share their vectors.
+        /// The norm, which decides if outputs share their vectors.
         norm: Norm,
         /// Weight of the change of w; 0 allows none.
         gamma: Option<f64>,
@@ -42,24 +42,24 @@ pub enum Method {
     },
     /// The l1 path.
     L1 {
-        /// Whether outputs share their vectors.
+        /// The norm, which decides if outputs share their vectors.
         norm: Norm,
-        /// Whether weights are 1 / (sum_j |alpha_ij|) instead of 1, which removes vectors with small coefficients first.
+        /// Uses the weights 1 / (sum_j |alpha_ij|) instead of 1, so that vectors with small coefficients are removed first.
         inverse_weights: bool,
         /// The vectors of the solution at this lambda instead of the path.
         penalty: Option<f64>,
-        /// Whether to compute the best coefficients of every size instead of keeping the penalised ones.
+        /// Computes the best coefficients of every size instead of keeping the penalised ones.
         refit: bool,
     },
     /// The l1 path of compressed SVM, eq. 9; the labels are the signs of the coefficients.
     Lars {
-        /// Whether outputs share their vectors.
+        /// The norm, which decides if outputs share their vectors.
         norm: Norm,
         /// Weight of the squared losses relative to ||w||^2; `None` takes twice the largest |coefficient|.
         cost: Option<f64>,
         /// The vectors of the solution at this lambda instead of the path.
         penalty: Option<f64>,
-        /// Whether to compute the best coefficients of every size instead of keeping the penalised ones.
+        /// Computes the best coefficients of every size instead of keeping the penalised ones.
         refit: bool,
     },
 }

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! Invariant: after t steps C_p = <r, phi(p)> for the *best* coefficients on the t vectors, so no system is
-//! solved; coefficients of every size follow_order from L afterwards (see `path`). Basic steps subtract a_j = C_p / d_p times
+//! solved; coefficients of every size follow from L afterwards (see `path`). Basic steps subtract a_j = C_p / d_p times
 //! the kernel column instead and may choose a vector again; a size lasts until the next new vector.
 //!
 //! Inner products are those of the feature space or of predictions on rows (see `space`); a step considers all
@@ -85,7 +85,7 @@ pub struct PursuitParams<'a> {
     pub selection: Selection,
     /// The residual to minimise.
     pub criterion: Criterion<'a>,
-    /// Whether the outputs choose their vectors jointly.
+    /// Chooses the vectors of all outputs jointly.
     pub joint: bool,
     /// Considers only a few random candidates in each step.
     pub sample: Option<Sample>,

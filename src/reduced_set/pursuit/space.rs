@@ -66,7 +66,7 @@ enum Products<'a> {
 /// Options of a space.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SpaceOptions {
-    /// Whether steps consider all candidates.
+    /// True if steps consider all candidates.
     pub(super) complete: bool,
     /// Maximum number of kernel values that are kept.
     pub(super) max_kept_values: usize,

@@ -27,12 +27,12 @@ const COLUMNS_AHEAD: usize = 24;
 const CANDIDATES_PER_TASK: usize = 64;
 /// Number of adjacent entries of a candidate's row of L.
 const FACTOR_BLOCK_WIDTH: usize = 128;
-/// Squared distance from the span, as a block of ||phi(p)||^2, up to which a candidate is inside the span.
+/// Squared distance from the span, as a share of ||phi(p)||^2, up to which a candidate is inside the span.
 const SPAN_TOLERANCE: f64 = 1e-10;
 /// The same for a given order: a pursuit takes far candidates first, but a series of near ones, each divided by its small
 /// distance, would amplify the rounding errors of those before.
 const GIVEN_SPAN_TOLERANCE: f64 = 1e-7;
-/// Negative squared distance, as a block of the largest ||phi(p)||^2, below which the kernel is indefinite.
+/// Negative squared distance, as a share of the largest ||phi(p)||^2, below which the kernel is indefinite.
 pub(super) const INDEFINITE_TOLERANCE: f64 = 1e-6;
 
 /// The score of a candidate, and whether earlier coefficients change.
