@@ -40,7 +40,7 @@ use crate::error::{Error, Result};
 use crate::linalg::columns;
 use crate::linalg::conjugate::{self, Limits};
 use crate::linalg::dense::{self, Square};
-use crate::linalg::inverse::inverse;
+use crate::linalg::inverse::{inverse, inverse_diagonal};
 use crate::memory::{self, TryCollect, try_vec};
 use crate::simd::Real;
 use ndarray::Array2;
@@ -109,7 +109,7 @@ pub(super) fn factored(
     let mut panels = columns::to_panels::<f64>(values, n, q)?;
     columns::solve(&k, &mut panels, ctx)?;
     columns::from_panels(&panels, values, n, q);
-    let inverse = leave_one_out.then(|| dense::inverse_diagonal(&mut k, ctx)).transpose()?;
+    let inverse = leave_one_out.then(|| inverse_diagonal(&mut k, ctx)).transpose()?;
     Solution::new(problem, alpha, solved, diagonal, inverse)
 }
 

@@ -153,7 +153,7 @@ def test_a_converted_tree_averages_what_it_learns(datasets, tmp_path):
 
 
 def test_an_old_file_answers_as_it_did_and_begins_its_averages(tmp_path):
-    assert b"lived" not in OLD_FILE.read_bytes()
+    assert b"age" not in OLD_FILE.read_bytes()
     tree = svmarrow.load(OLD_FILE)
     assert (tree.n_seen_, tree.n_leaves_, tree.prediction) == (12, 4, "last")
     rows = np.asarray(tree._state["rows"])
@@ -162,7 +162,7 @@ def test_an_old_file_answers_as_it_did_and_begins_its_averages(tmp_path):
     tree = svmarrow.load(tmp_path / "tree")
     assert np.array_equal(tree.decision_function(rows), last)
     tree.partial_fit(rows, tree.predict(rows))
-    assert tree._state["lived"].sum() == len(rows)
+    assert tree._state["age"].sum() == len(rows)
 
 
 def test_a_leaf_of_averages_is_compressed(datasets):
@@ -179,7 +179,7 @@ def test_a_leaf_of_averages_is_compressed(datasets):
 
 @pytest.mark.parametrize(
     ("part", "value"),
-    [("lived", -1), ("lived", 10**9), ("early", np.nan), ("early", np.inf)],
+    [("age", -1), ("age", 10**9), ("accumulator", np.nan), ("accumulator", np.inf)],
 )
 def test_counts_and_sums_that_no_stream_has_are_refused(part, value, datasets, tmp_path):
     X, y = stream(datasets, "moons")

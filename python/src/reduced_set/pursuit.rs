@@ -45,7 +45,7 @@ pub(crate) fn pursuit<'py>(
     params.criterion = rows.map_or(Criterion::Norm, Criterion::Predictions);
     params.joint = settings.joint;
     params.sample = settings.sample.map(|size| Sample { size, seed: settings.seed });
-    params.room = settings.room();
+    params.max_kept_values = settings.room();
     let (reducer, limits) = (Reducer::Pursuit(params), settings.limits());
     let path = run_within(py, n_jobs, progress.as_ref(), settings.max_time, |ctx| {
         reduced_set::reduce(&target, candidates, &reducer, limits, ctx)

@@ -43,9 +43,9 @@ class Ready:
         state = self.state
         members = slice(state["starts"][leaf], state["starts"][leaf + 1])
         last: NDArray[np.float64] = state["weights"][members]
-        if not self.averaged or state["lived"][leaf] == 0:
+        if not self.averaged or state["age"][leaf] == 0:
             return last
-        return np.asarray(last - state["early"][members] / state["lived"][leaf])
+        return np.asarray(last - state["accumulator"][members] / state["age"][leaf])
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self.kernel, self.state, self.averaged

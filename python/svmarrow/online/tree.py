@@ -255,10 +255,10 @@ class PerceptronTreeClassifier(StreamClassifier):
     def _after_load(self) -> None:
         coding = self._coding  # An empty state takes one of its own.
         known = self._state.keys()
-        if known >= {"weights", "leaf_seen"} and not known & {"early", "lived"}:
+        if known >= {"weights", "leaf_seen"} and not known & {"accumulator", "age"}:
             # A file of before there were averages: they begin with the next row.
-            self._state["early"] = np.zeros_like(self._state["weights"])
-            self._state["lived"] = np.zeros_like(self._state["leaf_seen"])
+            self._state["accumulator"] = np.zeros_like(self._state["weights"])
+            self._state["age"] = np.zeros_like(self._state["leaf_seen"])
         super()._after_load()
         self._coding = coding
 

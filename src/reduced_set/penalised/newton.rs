@@ -1,7 +1,7 @@
-//! Newton's step of outputs that share their vectors: every row of B stays on the face that it is on.
+//! The Newton step of `groups`: outputs share their vectors, and every entry of B keeps its kind.
 //!
-//! Row i of B has entries at its largest size p_i, the clipped ones with signs s, and free ones. While none changes its
-//! kind the objective of `groups` is quadratic in p and the free entries. Its minimum, with H damped to H' = H + e diag(H),
+//! Row i of B has clipped entries, at its maximum p_i = max_j |B_ij| with signs s, and free ones. While no entry changes its
+//! kind, the objective of `groups` is quadratic in p and the free entries. Its minimum, with H damped to H' = H + e diag(H),
 //! is B + D, where an output j with clipped entries C has
 //!
 //! ```text
@@ -10,10 +10,11 @@
 //! sum_j s y_j = -h c:        (sum_j s A s) d = sum_j s A u_C - h c
 //! ```
 //!
-//! so that outputs have nothing in common but n numbers d, what the p grow by. Of the two forms of A the one with the
-//! smaller system is taken. A row at zero stays there.
+//! so that the outputs share only n numbers d, the growth of p. Of the two forms of A the one with the smaller system is
+//! computed. A row at zero stays zero.
 //!
-//! The step may leave the face. What is tried is B + t D with rows clipped at p + t d again, for t = 1, 1/2, 1/4.
+//! Invariant: a step never increases the objective. Entries may change their kind on the way, so the candidates are B + t D
+//! with rows clipped at p + t d, for t = 1, 1/2, 1/4, and the best is taken.
 //!
 //! Cost: n^3 + 4 n^2 q, and min(|C|, |F|)^3 for every output.
 
@@ -23,60 +24,61 @@ use crate::linalg::cholesky;
 use crate::memory::{TryCollect, TryGrow, TryToVec};
 use crate::simd::blas::{add_rows, axpy, dot};
 
-/// Lengths of a step that are tried.
-const LENGTHS: [f64; 3] = [1.0, 0.5, 0.25];
-/// Numbers of the forms A that are kept from the system to the step, 17 MB; others are computed again. Few in tests, which
-/// then do both.
-const KEPT: usize = if cfg!(test) { 100 } else { 1 << 21 };
-/// Rows of a product between two looks.
-const ROWS: usize = 16;
+/// Step lengths that are tried.
+const STEP_LENGTHS: [f64; 3] = [1.0, 0.5, 0.25];
+/// Maximum number of entries of the matrices A that are kept between their two uses, 17 MB; others are computed twice. Small
+/// in tests, which then cover both cases.
+const MAX_KEPT_ENTRIES: usize = if cfg!(test) { 100 } else { 1 << 21 };
+/// Number of rows of a product between two checks of the monitor.
+const ROWS_PER_CHECK: usize = 16;
 
-/// Where a step begins.
-pub(super) struct Face<'a> {
+/// The point at which a step begins.
+pub(super) struct Point<'a> {
     /// H, (n, n).
     pub(super) quadratic: &'a [f64],
     /// h c.
     pub(super) bounds: &'a [f64],
-    /// B, (n, q), every row clipped.
+    /// B, (n, q).
     pub(super) b: &'a [f64],
-    /// T - H B.
+    /// R = T - H B.
     pub(super) residual: &'a [f64],
-    /// max_j |B_ij|.
-    pub(super) peaks: &'a [f64],
+    /// p, max_j |B_ij|.
+    pub(super) row_max: &'a [f64],
     /// q.
     pub(super) outputs: usize,
 }
 
-/// Where it ends.
+/// A step.
 pub(super) struct Step {
+    /// B at its end.
     pub(super) b: Vec<f64>,
-    /// By how much the objective grows, below zero.
+    /// Change of the objective, negative.
     pub(super) change: f64,
-    /// As a share of the minimum's distance.
+    /// Length as a share of the distance to the minimum.
     pub(super) length: f64,
 }
 
-/// What steps compute in, kept from one to the next: fresh memory for the forms would cost more than they do.
+/// Buffers of a step, reused because their allocation would cost more than the computation.
 #[derive(Default)]
-pub(super) struct Room {
+pub(super) struct Workspace {
     damped: Vec<f64>,
     inverse: Vec<f64>,
     u: Vec<f64>,
-    pull: Vec<f64>,
+    rhs: Vec<f64>,
     d: Vec<f64>,
     system: Vec<f64>,
     /// A of one output after the other.
-    forms: Vec<f64>,
+    complements: Vec<f64>,
     /// The clipped rows of one output after the other, with their signs.
     clipped: Vec<(usize, f64)>,
-    /// How many an output has.
+    /// Number of clipped rows of each output.
     counts: Vec<usize>,
-    parts: Parts,
+    of_output: OutputWorkspace,
 }
 
-/// Of an output.
+/// Buffers for one output.
 #[derive(Default)]
-struct Parts {
+struct OutputWorkspace {
     free: Vec<usize>,
     factor: Vec<f64>,
     solved: Vec<f64>,
@@ -84,19 +86,19 @@ struct Parts {
     vector: Vec<f64>,
 }
 
-impl Face<'_> {
-    /// The best of the steps tried; none where the damped matrix is not positive definite, or none is better.
+impl Point<'_> {
+    /// Returns the best step; None if the damped matrix is not positive definite or no step decreases the objective.
     pub(super) fn step(
         &self,
         damping: f64,
-        room: &mut Room,
+        work: &mut Workspace,
         counter: &mut WorkCounter<'_>,
     ) -> Result<Option<Step>> {
-        let Some(growth) = self.direction(damping, room, counter)? else { return Ok(None) };
+        let Some(growth) = self.direction(damping, work, counter)? else { return Ok(None) };
         let mut best: Option<Step> = None;
-        for length in LENGTHS {
-            let b = self.moved(&room.d, &growth, length)?;
-            let change = self.change(&b, room, counter)?;
+        for length in STEP_LENGTHS {
+            let b = self.step_to(&work.d, &growth, length)?;
+            let change = self.change(&b, work, counter)?;
             if change < best.as_ref().map_or(0.0, |best| best.change) {
                 best = Some(Step { b, change, length });
             } else if best.is_some() {
@@ -106,90 +108,90 @@ impl Face<'_> {
         Ok(best)
     }
 
-    /// D, in the room, and by how much the peaks grow.
+    /// Computes D and returns d, the growth of p; None if a matrix is not positive definite.
     fn direction(
         &self,
         damping: f64,
-        room: &mut Room,
+        work: &mut Workspace,
         counter: &mut WorkCounter<'_>,
     ) -> Result<Option<Vec<f64>>> {
         let (n, q) = (self.bounds.len(), self.outputs);
-        let Room { damped, inverse, u, pull, d, system, forms, clipped, counts, parts } = room;
+        let Workspace { damped, inverse, u, rhs, d, system, complements, clipped, counts, of_output } = work;
         damped.clear();
         damped.try_extend(self.quadratic.iter().copied())?;
         damped.iter_mut().step_by(n + 1).for_each(|v| *v *= 1.0 + damping);
         inverse.clear();
         inverse.try_extend(damped.iter().copied())?;
-        if !invert(inverse, n, &mut parts.vector, counter)? {
+        if !cholesky::invert(inverse, n, &mut of_output.vector, counter)? {
             return Ok(None);
         }
         product(inverse, self.residual, q, u, counter)?;
         let mut growth: Vec<f64> = self.bounds.iter().map(|bound| -bound).try_collect_vec()?;
         system.clear();
         system.try_resize(n * n, 0.0)?;
-        forms.clear();
+        complements.clear();
         clipped.clear();
         counts.clear();
         let mut full = false;
         for j in 0..q {
             let first = clipped.len();
-            for (i, &peak) in self.peaks.iter().enumerate() {
+            for (i, &max) in self.row_max.iter().enumerate() {
                 let v = self.b[i * q + j];
-                if v.abs() == peak {
-                    clipped.push((i, if peak > 0.0 { v.signum() } else { 0.0 }));
+                if v.abs() == max {
+                    clipped.push((i, if max > 0.0 { v.signum() } else { 0.0 }));
                 }
             }
-            let (mine, start) = (&clipped[first..], forms.len());
+            let (mine, start) = (&clipped[first..], complements.len());
             let k = mine.len();
-            if !parts.form(forms, inverse, damped, mine, counter)? {
+            if !of_output.append_complement(complements, inverse, damped, mine, counter)? {
                 return Ok(None);
             }
-            let form = &forms[start..];
+            let form = &complements[start..];
             counts.push(k);
-            parts.vector.clear();
-            parts.vector.extend(mine.iter().map(|&(i, _)| u[i * q + j]));
+            of_output.vector.clear();
+            of_output.vector.extend(mine.iter().map(|&(i, _)| u[i * q + j]));
             for (line, &(i, sign)) in form.chunks_exact(k.max(1)).zip(mine) {
-                growth[i] += sign * dot(line, &parts.vector);
+                growth[i] += sign * dot(line, &of_output.vector);
                 let into = &mut system[i * n..(i + 1) * n];
                 for (&a, &(other, with)) in line.iter().zip(mine) {
                     into[other] += sign * with * a;
                 }
             }
-            // From the first that is too many on none is kept, so that those kept are the first outputs'.
-            full |= forms.len() > KEPT;
+            // Once a matrix is dropped no later one is kept, so that those kept belong to the first outputs.
+            full |= complements.len() > MAX_KEPT_ENTRIES;
             if full {
-                forms.truncate(start);
+                complements.truncate(start);
             }
         }
-        for i in (0..n).filter(|&i| self.peaks[i] == 0.0) {
+        for i in (0..n).filter(|&i| self.row_max[i] == 0.0) {
             (system[i * n + i], growth[i]) = (1.0, 0.0);
         }
         if cholesky::factor(system, n).is_err() {
             return Ok(None);
         }
         cholesky::solve(system, n, &mut growth, 1);
-        pull.clear();
-        pull.try_extend(self.residual.iter().copied())?;
+        rhs.clear();
+        rhs.try_extend(self.residual.iter().copied())?;
         let (mut first, mut start) = (0, 0);
         for (j, &k) in counts.iter().enumerate() {
             let mine = &clipped[first..first + k];
-            let again = start + k * k > forms.len();
-            if again && !parts.form(forms, inverse, damped, mine, counter)? {
+            let recompute = start + k * k > complements.len();
+            if recompute && !of_output.append_complement(complements, inverse, damped, mine, counter)? {
                 return Ok(None);
             }
-            parts.vector.clear();
-            parts.vector.extend(mine.iter().map(|&(i, sign)| sign * growth[i] - u[i * q + j]));
-            for (line, &(i, _)) in forms[start..start + k * k].chunks_exact(k.max(1)).zip(mine) {
-                pull[i * q + j] += dot(line, &parts.vector);
+            of_output.vector.clear();
+            of_output.vector.extend(mine.iter().map(|&(i, sign)| sign * growth[i] - u[i * q + j]));
+            for (line, &(i, _)) in complements[start..start + k * k].chunks_exact(k.max(1)).zip(mine) {
+                rhs[i * q + j] += dot(line, &of_output.vector);
             }
-            if again {
-                forms.truncate(start);
+            if recompute {
+                complements.truncate(start);
             } else {
                 start += k * k;
             }
             first += k;
         }
-        product(inverse, pull, q, d, counter)?;
+        product(inverse, rhs, q, d, counter)?;
         let mut mine = &clipped[..];
         for (j, &k) in counts.iter().enumerate() {
             for &(i, sign) in &mine[..k] {
@@ -200,53 +202,53 @@ impl Face<'_> {
         Ok(Some(growth))
     }
 
-    /// B + t D, clipped.
-    fn moved(&self, d: &[f64], growth: &[f64], length: f64) -> Result<Vec<f64>> {
+    /// Returns B + t D, clipped.
+    fn step_to(&self, d: &[f64], growth: &[f64], length: f64) -> Result<Vec<f64>> {
         let mut b = self.b.try_to_vec()?;
         axpy(length, d, &mut b);
-        for ((row, peak), growth) in b.chunks_exact_mut(self.outputs).zip(self.peaks).zip(growth) {
-            let peak = (peak + length * growth).max(0.0);
+        for ((row, max), growth) in b.chunks_exact_mut(self.outputs).zip(self.row_max).zip(growth) {
+            let max = (max + length * growth).max(0.0);
             for v in row {
-                *v = v.clamp(-peak, peak);
+                *v = v.clamp(-max, max);
             }
         }
         Ok(b)
     }
 
-    /// By how much the objective grows on the way to another B.
-    fn change(&self, b: &[f64], room: &mut Room, counter: &mut WorkCounter<'_>) -> Result<f64> {
-        let Room { u: curved, pull: step, .. } = room;
+    /// Returns the change of the objective from B to another matrix.
+    fn change(&self, b: &[f64], work: &mut Workspace, counter: &mut WorkCounter<'_>) -> Result<f64> {
+        let Workspace { u: curved, rhs: step, .. } = work;
         step.clear();
         step.try_extend(b.iter().zip(self.b).map(|(new, old)| new - old))?;
         product(self.quadratic, step, self.outputs, curved, counter)?;
-        let rows = b.chunks_exact(self.outputs).zip(self.peaks).zip(self.bounds);
-        let penalty: f64 = rows.map(|((row, peak), bound)| bound * (largest(row) - peak)).sum();
+        let rows = b.chunks_exact(self.outputs).zip(self.row_max).zip(self.bounds);
+        let penalty: f64 = rows.map(|((row, max), bound)| bound * (max_norm(row) - max)).sum();
         Ok(dot(step, curved) - 2.0 * dot(step, self.residual) + 2.0 * penalty)
     }
 }
 
-impl Parts {
-    /// Adds A of an output to the forms; false where a system is not positive definite.
-    fn form(
+impl OutputWorkspace {
+    /// Appends A of an output to `complements`; returns false if a matrix is not positive definite.
+    fn append_complement(
         &mut self,
-        forms: &mut Vec<f64>,
+        complements: &mut Vec<f64>,
         inverse: &[f64],
         damped: &[f64],
         clipped: &[(usize, f64)],
         counter: &mut WorkCounter<'_>,
     ) -> Result<bool> {
-        let (n, k, start) = (inverse.len().isqrt(), clipped.len(), forms.len());
+        let (n, k, start) = (inverse.len().isqrt(), clipped.len(), complements.len());
         let inverted = 2 * k <= n;
         let few = k.min(n - k);
         counter.charge((k * k * (few + 1) + few * few * few) as u64)?;
         let matrix = if inverted { inverse } else { damped };
         for &(i, _) in clipped {
             let line = &matrix[i * n..(i + 1) * n];
-            forms.try_extend(clipped.iter().map(|&(other, _)| line[other]))?;
+            complements.try_extend(clipped.iter().map(|&(other, _)| line[other]))?;
         }
-        let form = &mut forms[start..];
+        let form = &mut complements[start..];
         if inverted {
-            return invert(form, k, &mut self.vector, counter);
+            return cholesky::invert(form, k, &mut self.vector, counter);
         }
         let mut others = clipped.iter().map(|&(i, _)| i).peekable();
         self.free.clear();
@@ -254,7 +256,7 @@ impl Parts {
         self.complement(form, damped, n, clipped)
     }
 
-    /// H_CC - H_CF H_FF^-1 H_FC in place of H_CC; false where H_FF is not positive definite.
+    /// Replaces H_CC by H_CC - H_CF H_FF^-1 H_FC; returns false if H_FF is not positive definite.
     fn complement(
         &mut self,
         form: &mut [f64],
@@ -285,7 +287,7 @@ impl Parts {
     }
 }
 
-/// out = A X for A (n, n) and X (n, q).
+/// Computes out = A X for A (n, n) and X (n, q).
 pub(super) fn product(
     a: &[f64],
     x: &[f64],
@@ -296,55 +298,16 @@ pub(super) fn product(
     let rows: Vec<&[f64]> = x.chunks_exact(q).try_collect_vec()?;
     out.clear();
     out.try_resize(x.len(), 0.0)?;
-    for (a, out) in a.chunks(ROWS * rows.len().max(1)).zip(out.chunks_mut(ROWS * q)) {
+    for (a, out) in a.chunks(ROWS_PER_CHECK * rows.len().max(1)).zip(out.chunks_mut(ROWS_PER_CHECK * q)) {
         counter.charge((a.len() * q) as u64)?;
         add_rows(a, &rows, 0, out);
     }
     Ok(())
 }
 
-/// max_j |v_j|
-pub(super) fn largest(row: &[f64]) -> f64 {
+/// Returns max_j |v_j|.
+pub(super) fn max_norm(row: &[f64]) -> f64 {
     row.iter().fold(0.0, |a, v| a.max(v.abs()))
-}
-
-/// A^-1 (n, n) in place of A; false where A is not positive definite.
-fn invert(a: &mut [f64], n: usize, row: &mut Vec<f64>, counter: &mut WorkCounter<'_>) -> Result<bool> {
-    for i in 0..n {
-        counter.charge((i * i) as u64)?;
-        if cholesky::factor_lines(a, n, i..i + 1).is_err() {
-            return Ok(false);
-        }
-    }
-    // M = L^-1 in place of L, row after row.
-    for i in 0..n {
-        counter.charge((i * i) as u64)?;
-        let (above, line) = a.split_at_mut(i * n);
-        row.clear();
-        row.resize(i, 0.0);
-        for (k, &l) in line[..i].iter().enumerate() {
-            axpy(-l, &above[k * n..=k * n + k], &mut row[..=k]);
-        }
-        let own = 1.0 / line[i];
-        line[..i].iter_mut().zip(&*row).for_each(|(out, v)| *out = own * v);
-        line[i] = own;
-    }
-    // M'M in place of M: its row i needs the rows of M from i on.
-    for i in 0..n {
-        counter.charge((i * (n - i)) as u64)?;
-        row.clear();
-        row.resize(i + 1, 0.0);
-        for line in a.chunks_exact(n).skip(i) {
-            axpy(line[i], &line[..=i], row);
-        }
-        a[i * n..=i * n + i].copy_from_slice(row);
-    }
-    for i in 0..n {
-        for k in 0..i {
-            a[k * n + i] = a[i * n + k];
-        }
-    }
-    Ok(a.iter().all(|v| v.is_finite()))
 }
 
 #[cfg(test)]
@@ -360,28 +323,10 @@ mod tests {
         (0..n * n).map(|e| entry(e / n, e % n) + if e / n == e % n { 0.1 } else { 0.0 }).collect()
     }
 
+    /// If no entry changes its kind, the derivatives are zero at the end of the step: R is zero at the free entries, and its
+    /// clipped entries in a row sum to h c with their signs. Both forms of A are covered; row 3 is zero.
     #[test]
-    fn the_inverse_times_the_matrix_is_one() {
-        for n in [0, 1, 2, 17, 40] {
-            let a = matrix(n, &mut Random::new(n as u64));
-            let (mut inverse, mut out) = (a.clone(), Vec::new());
-            let mut counter = Context::default().counter("", 0);
-            assert!(invert(&mut inverse, n, &mut Vec::new(), &mut counter).unwrap());
-            product(&a, &inverse, n.max(1), &mut out, &mut counter).unwrap();
-            for (e, v) in out.iter().enumerate() {
-                assert!((v - if e / n == e % n { 1.0 } else { 0.0 }).abs() < 1e-9, "n {n} entry {e}: {v}");
-            }
-        }
-        let refused =
-            invert(&mut [1.0, 2.0, 2.0, 1.0], 2, &mut Vec::new(), &mut Context::default().counter("", 0))
-                .unwrap();
-        assert!(!refused);
-    }
-
-    /// Where the step stays on its face, the derivatives along the face are zero at its end: R is zero at the free entries,
-    /// and the clipped ones of a row pull by h c. Shares of clipped entries bring both forms of A about; row 3 is at zero.
-    #[test]
-    fn a_step_within_the_face_goes_to_its_minimum() {
+    fn a_step_without_changes_of_kind_ends_at_the_minimum() {
         for share in [0.1, 0.5, 0.9] {
             let (n, q) = (9, 7);
             let mut random = Random::new(5);
@@ -394,7 +339,7 @@ mod tests {
             }
             b[3 * q..4 * q].fill(0.0);
             let bounds: Vec<f64> = (0..n).map(|i| 0.1 + 0.01 * i as f64).collect();
-            let peaks: Vec<f64> = b.chunks_exact(q).map(largest).collect();
+            let row_max: Vec<f64> = b.chunks_exact(q).map(max_norm).collect();
             // R next to that of a minimum, so that the step is short.
             let mut residual = vec![0.0; n * q];
             for i in (0..n).filter(|&i| i != 3) {
@@ -406,20 +351,18 @@ mod tests {
             for r in &mut residual {
                 *r += 1e-4 * (random.uniform() - 0.5);
             }
-            let face = Face {
+            let point = Point {
                 quadratic: &h,
                 bounds: &bounds,
                 b: &b,
                 residual: &residual,
-                peaks: &peaks,
+                row_max: &row_max,
                 outputs: q,
             };
-            let (mut room, mut counter) = (Room::default(), Context::default().counter("", 0));
-            // Twice in the same room.
+            let (mut work, mut counter) = (Workspace::default(), Context::default().counter("", 0));
+            // Twice in the same workspace.
             for _ in 0..2 {
-                let Ok(Some(step)) = face.step(0.0, &mut room, &mut counter) else {
-                    panic!("there is a step")
-                };
+                let Ok(Some(step)) = point.step(0.0, &mut work, &mut counter) else { panic!("no step") };
                 assert!(step.length == 1.0 && step.change < 0.0);
                 let moved: Vec<f64> = step.b.iter().zip(&b).map(|(new, old)| new - old).collect();
                 let mut after = Vec::new();
