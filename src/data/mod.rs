@@ -1,9 +1,9 @@
-//! Rows of numbers in the caller's memory: ndarray's matrices and compressed sparse rows, and an owned form.
+//! Matrices of samples: borrowed views of ndarray's matrices and of compressed sparse rows, and an owned form.
 //!
-//! Nothing here copies. Algorithms ask for blocks of rows through [`Rows`], and the kernels pack those blocks in
-//! the layout and precision they compute in, so that bytes, single and double precision all cost one read.
+//! Views do not copy. Algorithms read blocks of rows through [`Rows`], and the kernels pack these in the layout and precision
+//! of the computation, so that bytes, single and double precision are each read once.
 //!
-//! Rows of any layout are the same type:
+//! All layouts are the same type:
 //!
 //! ```
 //! use ndarray::arr2;

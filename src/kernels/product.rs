@@ -1,5 +1,5 @@
 //! The fused product K(X, Z) B: a tile of kernel values is multiplied by its coefficients while it is in the first cache,
-//! so K is never stored. Every output shares every kernel value.
+//! so K is never stored. All outputs share the kernel values.
 //!
 //! Coefficients are packed panel by panel with their zero columns left out: in a one-vs-one model a vector serves
 //! only the machines of its own class. Consecutive panels with the same live outputs form a group; sums are kept in
@@ -88,7 +88,7 @@ impl<T: Real> PackedCoefficients<T> {
     ) -> Result<()> {
         let (q, width, lanes) = (self.units.len(), panels.width(), lanes::<T>());
         let block = panels.block(x, list)?;
-        if (0..list.len()).all(|i| !panels.is_near(&block, i)) {
+        if (0..list.len()).all(|i| !panels.suffices(&block, i)) {
             out.fill(f64::NAN);
             return Ok(());
         }
@@ -129,7 +129,7 @@ impl<T: Real> PackedCoefficients<T> {
             }
         }
         for (i, out) in out.chunks_exact_mut(q).enumerate() {
-            if !panels.is_near(&block, i) {
+            if !panels.suffices(&block, i) {
                 out.fill(f64::NAN);
             }
         }

@@ -2,7 +2,7 @@
 
 use super::{Isa, Operation, run};
 
-/// Decay of the mean of the slopes.
+/// Decay of the mean of the gradients.
 pub(crate) const MEAN_DECAY: f32 = 0.9;
 /// Decay of the mean of their squares.
 pub(crate) const SQUARE_DECAY: f32 = 0.99;
@@ -31,9 +31,9 @@ impl Operation for Step<'_> {
     }
 }
 
-/// Moves `parameters` against the running mean of their slopes, each divided by its running size.
+/// Moves `parameters` against the running mean of their gradients, divided by the root of the running mean of the squares.
 ///
-/// `rate` holds the correction of the running means for their start at zero, see [`corrected`].
+/// `rate` includes the correction of the running means for their start at zero, see [`corrected`].
 pub(crate) fn step(
     rate: f32,
     slopes: &[f32],
@@ -47,7 +47,7 @@ pub(crate) fn step(
     unsafe { run(Step { rate, slopes, means, squares, parameters }) };
 }
 
-/// `rate` times sqrt(1 - b2^t) / (1 - b1^t) for step t = 1, 2, ...
+/// Returns `rate` times sqrt(1 - b2^t) / (1 - b1^t) for step t = 1, 2, ...
 pub(crate) fn corrected(rate: f64, t: usize) -> f32 {
     let power = |decay: f32| 1.0 - f64::from(decay).powi(t.min(1 << 20) as i32);
     (rate * power(SQUARE_DECAY).sqrt() / power(MEAN_DECAY)) as f32

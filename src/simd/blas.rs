@@ -1,15 +1,15 @@
-//! Dense products of the solvers: sums in double precision from rows in double or in single.
+//! Dense products of the solvers: sums in double precision from rows in single or double precision.
 
 use super::{Isa, Operation, Real, Vector, run};
 
-/// A number that rows may hold.
+/// An element type of stored rows.
 pub(crate) trait Stored: Copy + Send + Sync + 'static {
-    /// As many numbers as the vector has lanes, in its precision.
+    /// Loads a vector of numbers in its precision.
     ///
     /// # Safety
-    /// As [`Vector::load`].
+    /// See [`Vector::load`].
     unsafe fn load<V: Vector>(from: *const Self) -> V;
-    /// Widened.
+    /// Converts to double precision.
     fn wide(self) -> f64;
 }
 
@@ -72,7 +72,7 @@ impl<T: Real> Operation for Dot<'_, T> {
     }
 }
 
-/// a'b
+/// Computes a'b.
 pub(crate) fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     assert_eq!(a.len(), b.len());
     // SAFETY: the lengths agree.
@@ -108,7 +108,7 @@ impl<T: Stored> Operation for Squares<'_, T> {
     }
 }
 
-/// a'a, the sum in double precision.
+/// Computes a'a with the sum in double precision.
 pub(crate) fn squares<T: Stored>(a: &[T]) -> f64 {
     // SAFETY: reads `a` alone.
     unsafe { run(Squares(a)) }
@@ -128,14 +128,14 @@ impl Operation for Axpy<'_> {
     }
 }
 
-/// y += alpha x
+/// Adds alpha x to y.
 pub(crate) fn axpy(alpha: f64, x: &[f64], y: &mut [f64]) {
     assert_eq!(x.len(), y.len());
     // SAFETY: the lengths agree.
     unsafe { run(Axpy(alpha, x, y)) };
 }
 
-/// y + rest += alpha x with the rounding errors of products and sums kept in `rest`.
+/// y += alpha x, with the rounding errors of products and sums in `rest`.
 struct AxpyCompensated<'a>(f64, &'a [f64], &'a mut [f64], &'a mut [f64]);
 
 impl Operation for AxpyCompensated<'_> {
@@ -156,7 +156,7 @@ impl Operation for AxpyCompensated<'_> {
     }
 }
 
-/// y += alpha x; what rounding takes away is added to `rest`, so that y + rest is as if summed in twice the precision.
+/// Adds alpha x to y, and the rounding errors to `rest`, so that y + rest is as if summed in twice the precision.
 pub(crate) fn axpy_compensated(alpha: f64, x: &[f64], y: &mut [f64], rest: &mut [f64]) {
     assert!(x.len() == y.len() && y.len() == rest.len());
     // SAFETY: the lengths agree.
@@ -182,7 +182,7 @@ impl Operation for DotCompensated<'_> {
     }
 }
 
-/// a'b as a sum of two numbers, as if summed in twice the precision.
+/// Computes a'b as a sum of two numbers, as if summed in twice the precision.
 pub(crate) fn dot_compensated(a: &[f64], b: &[f64]) -> (f64, f64) {
     assert_eq!(a.len(), b.len());
     // SAFETY: the lengths agree.
@@ -251,10 +251,10 @@ impl<T: Stored> Operation for AddRows<'_, T> {
         let (count, rows) = (self.ys.len() / self.width, self.rows.len());
         let mut y = 0;
         while y < count {
-            let (most, together) = if I::F64::LANES >= 8 && count - y >= 4 { (4, 4) } else { (8, 1) };
+            let (max_rows, together) = if I::F64::LANES >= 8 && count - y >= 4 { (4, 4) } else { (8, 1) };
             let mut first = 0;
             while first < rows {
-                let all = rows - first >= most;
+                let all = rows - first >= max_rows;
                 // SAFETY: as `pass`.
                 unsafe {
                     match (together, all) {
@@ -264,15 +264,15 @@ impl<T: Stored> Operation for AddRows<'_, T> {
                         (_, false) => self.pass::<I::F64, 1, 1>(first, y),
                     }
                 }
-                first += if all { most } else { 1 };
+                first += if all { max_rows } else { 1 };
             }
             y += together;
         }
     }
 }
 
-/// ys[c] += sum_k weights[c][k] rows[k][from..from + width], the sums in double precision, for one y or several, one after
-/// the other; the bits of each are those that it has alone.
+/// Adds sum_k weights[c][k] rows[k][from..from + width] to ys[c], in double precision, for one or more ys, one after the other.
+/// The bits of each y do not depend on the others.
 pub(crate) fn add_rows<T: Stored>(weights: &[f64], rows: &[&[T]], from: usize, ys: &mut [f64]) {
     if rows.is_empty() || ys.is_empty() {
         return;
@@ -285,7 +285,7 @@ pub(crate) fn add_rows<T: Stored>(weights: &[f64], rows: &[&[T]], from: usize, y
     unsafe { run(AddRows { weights, rows, from, ys, width }) };
 }
 
-/// A row vector (n,) times a row-major matrix (n, q).
+/// Multiplies a row vector (n,) by a row-major matrix (n, q).
 pub(crate) fn row_times(line: &[f64], a: &[f64], q: usize) -> Vec<f64> {
     let mut out = vec![0.0; q]; // small: one number per output
     for (&l, row) in line.iter().zip(a.chunks_exact(q)) {
@@ -310,7 +310,7 @@ mod tests {
                 (0..11).map(|k| (0..n + 5).map(|i| ((k * i) as f32 * 0.1).sin()).collect()).collect();
             let views: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
             let weights: Vec<f64> = (0..11).map(|k| f64::from(k) - 4.5).collect();
-            // Terms of 1e16 that leave small ones standing.
+            // Terms of 1e16 cancel and leave small ones.
             let (mut y, mut rest) = (b.clone(), vec![0.0; n]);
             for (alpha, x) in [(1e16 / 3.0, &a), (0.5, &b), (-1e16 / 3.0, &a)] {
                 axpy_compensated(alpha, x, &mut y, &mut rest);

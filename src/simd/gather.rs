@@ -1,30 +1,30 @@
-//! Entries of a row at given places, side by side: how blocks are taken out of longer kernel rows.
+//! Entries of a row at given indices, by which blocks are copied from longer kernel rows.
 
 use super::{Isa, Operation, run};
 use crate::error::Result;
 use crate::memory::TryCollect;
 
-/// Places in rows.
+/// Indices of the entries.
 pub(crate) struct Indices {
     places: Vec<u32>,
-    /// One more than the largest.
+    /// The largest index plus 1.
     reach: usize,
 }
 
 impl Indices {
-    /// Of rows of at most 2^32 entries.
+    /// Takes indices into rows of at most 2^32 entries.
     pub(crate) fn new(places: &[usize]) -> Result<Self> {
         let reach = places.iter().map(|place| place + 1).max().unwrap_or(0);
         assert!(u32::try_from(reach).is_ok());
         Ok(Self { places: places.iter().map(|&place| place as u32).try_collect_vec()?, reach })
     }
 
-    /// How many there are.
+    /// Returns the number of indices.
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Writes the entries of `row` at the places, in their order.
+    /// Writes the entries of `row` at the indices, in their order.
     pub(crate) fn gather<T: Copy>(&self, row: &[T], out: &mut [T]) {
         assert!(row.len() >= self.reach && out.len() == self.places.len());
         // SAFETY: the row reaches as far as the places, of which there are as many as entries of `out`.

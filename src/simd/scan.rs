@@ -1,9 +1,10 @@
-//! The two scans of a pair step: update the gradients and find the most violating variable that can rise; then find
-//! the partner that promises the largest decrease of the objective. Gradients are double precision; kernel values are as stored.
+//! The two scans of an SMO step: the first updates the gradients and finds the most violating variable that can rise; the second
+//! finds the partner with the largest predicted decrease of the objective. Gradients are in double precision, kernel values as
+//! stored.
 //!
-//! Membership of the index sets is an addend, not a branch: `up` is 0 where a variable can rise and +infinity where
-//! it cannot, `low` is 0 where it can fall and -infinity where it cannot. Arrays are padded to a whole number of
-//! [`STRIDE`] with variables that can do neither. Among equal values the smallest index wins, at every vector width.
+//! Membership of the index sets is an addend, not a branch: `up` is 0 if a variable can rise and +infinity otherwise, `low` is
+//! 0 if it can fall and -infinity otherwise. Arrays are padded to a multiple of [`STRIDE`] with variables that can do
+//! neither. Among equal values the smallest index is selected, at every vector width.
 
 use super::blas::Stored;
 use super::{Isa, Operation, Vector, run};
@@ -11,13 +12,13 @@ use super::{Isa, Operation, Vector, run};
 /// Lengths are multiples of this: two of the widest vectors.
 pub(crate) const STRIDE: usize = 32;
 
-/// What the first scan finds.
+/// The result of the first scan.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Extremes {
-    /// Smallest gradient among variables that can rise, and its index.
+pub(crate) struct GradientExtremes {
+    /// The smallest gradient among variables that can rise, and its index.
     pub(crate) up: f64,
     pub(crate) up_index: usize,
-    /// Largest gradient among variables that can fall.
+    /// The largest gradient among variables that can fall.
     pub(crate) low: f64,
 }
 
@@ -30,7 +31,7 @@ struct StepAndScan<'a, K> {
     step: f64,
 }
 
-/// gradient += step (row_i - row_j), and the extremes of the result. At most 2^24 variables.
+/// Adds step (row_i - row_j) to the gradient of at most 2^24 variables, and returns the extremes of the result.
 pub(crate) fn step_and_scan<K: Stored>(
     gradient: &mut [f64],
     up: &[f64],
@@ -38,18 +39,18 @@ pub(crate) fn step_and_scan<K: Stored>(
     row_i: &[K],
     row_j: &[K],
     step: f64,
-) -> Extremes {
+) -> GradientExtremes {
     let n = gradient.len();
-    assert!(n.is_multiple_of(STRIDE) && up.len() == n && low.len() == n && n <= COUNTABLE);
+    assert!(n.is_multiple_of(STRIDE) && up.len() == n && low.len() == n && n <= MAX_VARIABLES);
     assert!(row_i.len() == n && row_j.len() == n);
     // SAFETY: all slices have n numbers, whole steps of the loop.
     unsafe { run(StepAndScan { gradient, up, low, row_i, row_j, step }) }
 }
 
-/// Larger than any index, which the lanes count as numbers.
-const COUNTABLE: usize = 1 << 24;
+/// Maximum number of variables; lanes hold indices as numbers.
+const MAX_VARIABLES: usize = 1 << 24;
 
-/// 0, 1, 2, ...
+/// Returns a vector of 0, 1, 2, ...
 #[inline(always)]
 unsafe fn counting<V: Vector<Elem = f64>>() -> V {
     let mut numbers = [0.0; STRIDE / 2];
@@ -60,13 +61,13 @@ unsafe fn counting<V: Vector<Elem = f64>>() -> V {
     unsafe { V::load(numbers.as_ptr()) }
 }
 
-/// The smallest of the keys in two vectors, and the smallest index among equals.
+/// Returns the smallest of the keys in two vectors, and the smallest index among equal keys.
 #[inline(always)]
 unsafe fn best_lane<V: Vector<Elem = f64>>(keys: [V; 2], indices: [V; 2]) -> (f64, usize) {
     // SAFETY: the caller's promise is this function's.
     unsafe {
         let best = V::splat(keys[0].min(keys[1]).least());
-        let none = V::splat(COUNTABLE as f64);
+        let none = V::splat(MAX_VARIABLES as f64);
         let first = V::select_lt(best, keys[0], none, indices[0]);
         let second = V::select_lt(best, keys[1], none, indices[1]);
         let mut key = [0.0; STRIDE / 2];
@@ -76,10 +77,10 @@ unsafe fn best_lane<V: Vector<Elem = f64>>(keys: [V; 2], indices: [V; 2]) -> (f6
 }
 
 impl<K: Stored> Operation for StepAndScan<'_, K> {
-    type Output = Extremes;
+    type Output = GradientExtremes;
 
     #[inline(always)]
-    unsafe fn run<I: Isa>(self) -> Extremes {
+    unsafe fn run<I: Isa>(self) -> GradientExtremes {
         let lanes = <I::F64 as Vector>::LANES;
         // SAFETY: `step_and_scan` has checked that all arrays have the same length, a multiple of two vectors.
         unsafe {
@@ -108,7 +109,7 @@ impl<K: Stored> Operation for StepAndScan<'_, K> {
             }
             let (up, up_index) = best_lane(up, up_index);
             let highest = I::F64::zero().sub(low[0].max(low[1])).least();
-            Extremes { up, up_index, low: -highest }
+            GradientExtremes { up, up_index, low: -highest }
         }
     }
 }
@@ -123,8 +124,8 @@ struct Partner<'a, K> {
     smallest_curvature: f64,
 }
 
-/// The variable j that can fall and maximises (f_j - f_i)^2 / (K_ii + K_jj - 2 K_ij) among those with f_j > f_i
-/// (Fan, Chen, Lin 2005, "WSS 2"); `None` where there is none.
+/// Returns the variable j that can fall and maximises (f_j - f_i)^2 / (K_ii + K_jj - 2 K_ij) among those with f_j > f_i
+/// (Fan, Chen, Lin 2005, "WSS 2"), if there is one.
 pub(crate) fn second_order_partner<K: Stored>(
     gradient: &[f64],
     low: &[f64],
@@ -136,7 +137,7 @@ pub(crate) fn second_order_partner<K: Stored>(
 ) -> Option<usize> {
     let n = gradient.len();
     assert!(n.is_multiple_of(STRIDE) && low.len() == n && row_i.len() == n && diagonal.len() == n);
-    assert!(n <= COUNTABLE);
+    assert!(n <= MAX_VARIABLES);
     // SAFETY: all slices have n numbers, whole steps of the loop.
     unsafe { run(Partner { gradient, low, row_i, diagonal, diagonal_i, gradient_i, smallest_curvature }) }
 }
@@ -222,8 +223,11 @@ mod tests {
         let expected = (0..n).max_by(|&a, &b| gain(a).total_cmp(&gain(b))).unwrap();
         let partner = second_order_partner(&gradient, &low, &row_i, &diagonal, 1.5, found.up, 1e-12);
         assert_eq!(partner, Some(expected));
-        let nobody = vec![f64::NEG_INFINITY; n];
-        assert_eq!(second_order_partner(&gradient, &nobody, &row_i, &diagonal, 1.5, found.up, 1e-12), None);
+        let none_falls = vec![f64::NEG_INFINITY; n];
+        assert_eq!(
+            second_order_partner(&gradient, &none_falls, &row_i, &diagonal, 1.5, found.up, 1e-12),
+            None
+        );
     }
 
     #[test]

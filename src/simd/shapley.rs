@@ -1,15 +1,15 @@
 //! Factors of product kernels, and the Shapley integrals of one sample and one vector over all background samples.
 //!
 //! Background samples are the lanes. Matrices have a row for each column or player and `lanes` numbers in a row, a
-//! multiple of [`LANE_MULTIPLE`]. Products that leave out one player are products of prefixes and suffixes, so that there
-//! is no division: a player's factor may be as small as the smallest number.
+//! multiple of [`LANE_MULTIPLE`]. Products that leave out one player are products of prefixes and suffixes, so that no
+//! factor is divided by, which may be as small as the smallest number.
 
 use super::exp::exp;
 use super::{Isa, Operation, Vector, run};
 
-/// Every vector of doubles has a number of lanes that divides this.
+/// A multiple of the number of lanes of every vector of doubles.
 pub(crate) const LANE_MULTIPLE: usize = 8;
-/// Nodes that are computed together: their chains of products are independent.
+/// Number of nodes that are computed together: their chains of products are independent.
 pub(crate) const NODES_TOGETHER: usize = 4;
 
 /// Distance of two numbers, whose sum over columns is the exponent of a product kernel.
@@ -19,7 +19,7 @@ pub(crate) enum Distance {
     Squared,
     /// |x - z|
     Absolute,
-    /// (x - z)^2 / (x + z), 0 where both are 0
+    /// (x - z)^2 / (x + z), 0 if both are 0
     ChiSquared,
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn factors(
     unsafe { run(operation) }
 }
 
-/// What [`integrals`] takes: shapes are those of its documentation.
+/// The arguments of [`integrals`].
 pub(crate) struct Integrals<'a> {
     /// p_j = k_j(x_j, z_j), (players,).
     pub(crate) present: &'a [f64],
@@ -112,7 +112,7 @@ pub(crate) struct Integrals<'a> {
     pub(crate) absent: &'a [f64],
     /// Weights of the background samples, (lanes,); 0 for lanes without a sample.
     pub(crate) weights: &'a [f64],
-    /// Places and weights of the quadrature, a multiple of [`NODES_TOGETHER`].
+    /// Nodes and weights of the quadrature, a multiple of [`NODES_TOGETHER`].
     pub(crate) nodes: &'a [(f64, f64)],
     /// Space for (players + players NODES_TOGETHER) vectors of [`LANE_MULTIPLE`] numbers.
     pub(crate) space: &'a mut [f64],
@@ -121,7 +121,7 @@ pub(crate) struct Integrals<'a> {
 }
 
 impl Integrals<'_> {
-    /// Length of `space`.
+    /// Returns the length of `space`.
     pub(crate) fn space(players: usize) -> usize {
         LANE_MULTIPLE * players * (1 + NODES_TOGETHER)
     }

@@ -122,16 +122,15 @@ pub fn fit_classifier<'a>(
     ctx: Context<'_>,
 ) -> Result<SvcModel> {
     let &Classification { labels, classes, upper, coding, .. } = task;
-    let sums = if task.fit_intercept { CoefficientSum::Zero } else { CoefficientSum::Any };
-    let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, ctx, sums };
-    let values = training.check(upper)?;
+    let sum = if task.fit_intercept { CoefficientSum::Zero } else { CoefficientSum::Any };
+    let training = Training::new(kernel.into(), rows, upper, sum, params, ctx)?;
     let counts = check_task(rows.rows(), task)?;
     let code = coding.matrix(classes)?;
     let segments = Segments::of(&code)?;
     let order = by_class(labels, &counts, &segments)?;
     let sizes = segments.classes.iter().map(|of| of.iter().map(|&class| counts[class]).sum());
     let layout = Layout { order, sizes: sizes.try_collect_vec()?, of_machine: segments.of_machine };
-    let solved = fit_machines(&training, values, layout, task.start, |j, rows, diagonal| {
+    let solved = fit_machines(&training, layout, task.start, |j, rows, diagonal| {
         let upper: Vec<f64> = rows.iter().map(|&row| upper[row]).try_collect_vec()?;
         problem(task, &code, j, (rows, &upper), diagonal)
     })?;
@@ -252,7 +251,7 @@ fn collect(solved: &Solved<'_>, training: &Training<'_>, task: &Classification<'
         if !is_nu {
             // Without exact gradients nothing is known of any row.
             let violation = if machine.is_exact() { certificate.violation } else { f64::INFINITY };
-            estimates.push(leave_one_out(machine.problem(), training.kernel, b, violation));
+            estimates.push(leave_one_out(machine.problem(), training.rows.kernel, b, violation));
         }
         // nu-SVC finds f up to its margin rho; divided by it, the margin is 1 as everywhere else.
         let scale = if is_nu && rho > 0.0 { 1.0 / rho } else { 1.0 };

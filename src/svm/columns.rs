@@ -13,7 +13,7 @@ use crate::cache::RowCache;
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::{Kernel, KernelFunction, KernelRows, Precision, is_packed_sparse};
+use crate::kernels::{Kernel, KernelFunction, KernelRows, is_packed_sparse};
 use crate::memory::TryCollect;
 use ndarray::ArrayView2;
 use std::ops::Range;
@@ -96,8 +96,8 @@ impl<'a, K: KernelValue> Columns<'a, K> {
         machine_size: usize,
     ) -> Result<Self> {
         let start = Instant::now();
-        let &Training { kernel, rows, params, ctx, .. } = training;
-        let mut none = source(training, values.precision)?.keeping(K::PRECISION);
+        let &Training { ref rows, params, ctx } = training;
+        let mut none = rows.kernel_rows(&[], values.precision, ctx)?.storing(K::PRECISION);
         if !params.tuning.fast_sums {
             none = none.without_fast_sums();
         }
@@ -109,7 +109,7 @@ impl<'a, K: KernelValue> Columns<'a, K> {
             Ok(Segment { positions, source, cache: None, matrix: None })
         });
         let mut segments = packed.try_collect_results()?;
-        let depth = depth(kernel, rows);
+        let depth = depth(rows.kernel, rows.rows);
         if is_cached(depth, machine_size, params) {
             let packed: usize = segments.iter().map(|s| s.source.bytes()).sum();
             let per_column = params.cache_bytes.saturating_sub(packed) / order.len().max(1);
@@ -118,7 +118,7 @@ impl<'a, K: KernelValue> Columns<'a, K> {
                 segment.cache = Some(RowCache::new(order.len(), len, per_column * len)?);
             }
         }
-        let diagonal = segments[0].source.diagonal(&order)?;
+        let diagonal = rows.diagonal(&order)?;
         Ok(Self { segments, order, diagonal, depth, values, start })
     }
 
@@ -131,8 +131,8 @@ impl<'a, K: KernelValue> Columns<'a, K> {
         matrix: &'a KernelMatrix<K>,
     ) -> Result<Self> {
         let start = Instant::now();
-        let &Training { kernel, rows, ctx, .. } = training;
-        let none = source(training, values.precision)?.keeping(K::PRECISION);
+        let &Training { ref rows, ctx, .. } = training;
+        let none = rows.kernel_rows(&[], values.precision, ctx)?.storing(K::PRECISION);
         let mut end = 0;
         let segments = sizes.iter().map(|&size| {
             end += size;
@@ -140,8 +140,8 @@ impl<'a, K: KernelValue> Columns<'a, K> {
             Ok(Segment { positions: end - size..end, source, cache: None, matrix: Some(matrix) })
         });
         let segments = segments.try_collect_results()?;
-        let diagonal = none.diagonal(&order)?;
-        Ok(Self { segments, order, diagonal, depth: depth(kernel, rows), values, start })
+        let diagonal = rows.diagonal(&order)?;
+        Ok(Self { segments, order, diagonal, depth: depth(rows.kernel, rows.rows), values, start })
     }
 
     /// The same columns with kernel values in double precision; these are let go.
@@ -178,7 +178,7 @@ impl<'a, K: KernelValue> Columns<'a, K> {
         coefficients: ArrayView2<'_, f64>,
     ) -> Result<Vec<f64>> {
         let flat = coefficients.to_slice().expect("a new array is row-major");
-        self.segments[0].source.intercept_correction(rows, flat, coefficients.ncols())
+        self.segments[0].source.rows().intercept_correction(rows, flat, coefficients.ncols())
     }
 
     /// Training rows by position, and the rows of kernel values of the first segment.
@@ -239,12 +239,6 @@ impl<'a, K: KernelValue> Columns<'a, K> {
             seconds: self.start.elapsed().as_secs_f64(),
         }
     }
-}
-
-/// Where kernel values of a precision come from, without columns.
-pub(super) fn source<'a>(training: &Training<'a>, precision: Precision) -> Result<KernelRows<'a>> {
-    let &Training { kernel, rows, ctx, sums, .. } = training;
-    KernelRows::with_coefficients(kernel, rows, &[], precision, sums, ctx)
 }
 
 /// Whether kernel rows are cached where a value touches `depth` features and the largest machine has so many variables.

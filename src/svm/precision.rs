@@ -61,9 +61,9 @@ pub(super) struct Values {
 }
 
 impl Values {
-    pub(super) fn new(precision: Precision, reach: &Magnitudes) -> Self {
-        let (largest, error) = reach.in_double();
-        Self { precision, largest, error, relative: reach.relative_error_in_double() }
+    pub(super) fn new(precision: Precision, magnitudes: &Magnitudes) -> Self {
+        let (largest, error) = magnitudes.in_double();
+        Self { precision, largest, error, relative: magnitudes.relative_error_in_double() }
     }
 
     /// The same in double precision.

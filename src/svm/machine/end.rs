@@ -144,7 +144,8 @@ impl Machine<'_> {
         training: &Training<'_>,
     ) -> Result<Option<Rounding>> {
         let problem = self.problem();
-        let scales = columns.segments[self.parts[0].segment].source.scales(&self.variables.rows)?;
+        let scales =
+            columns.segments[self.parts[0].segment].source.rows().rounding_scales(&self.variables.rows)?;
         let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).try_collect_vec()?;
         let sizes: Vec<f64> = used.iter().map(|&v| problem.beta[v].abs()).try_collect_vec()?;
         let scaled: Vec<f64> =

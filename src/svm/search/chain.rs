@@ -95,7 +95,8 @@ impl<'c, 'w> Chain<'c, 'w> {
     pub(super) fn run(&self) -> Result<()> {
         let (small, large): (Vec<usize>, Vec<usize>) =
             (0..self.machines()).partition(|&j| self.size(j) <= WHOLE);
-        let source = self.source()?;
+        let rows = &self.prepared.rows;
+        let source = rows.kernel_rows(&[], rows.precision(), Context::SEQUENTIAL)?;
         let matrix = self.prepared.matrix.as_ref();
         let of_small = if small.is_empty() {
             Vec::new()
@@ -146,20 +147,6 @@ impl<'c, 'w> Chain<'c, 'w> {
     fn upper(&self, rows: &[usize], cost: usize) -> Result<Vec<f64>> {
         let cost = self.work.grid.costs[cost];
         rows.iter().map(|&row| cost * self.weights[row]).try_collect_vec()
-    }
-
-    /// Where kernel values come from where there is no matrix, and the exact K_ii.
-    fn source(&self) -> Result<KernelRows<'_>> {
-        let &Work { sums, .. } = self.work;
-        let &Prepared { kernel, values, .. } = self.prepared;
-        KernelRows::with_coefficients(
-            kernel,
-            self.work.rows,
-            &[],
-            values.precision,
-            sums,
-            Context::SEQUENTIAL,
-        )
     }
 
     fn held_out<'s, K: KernelValue>(
@@ -328,13 +315,12 @@ impl<'c, 'w> Chain<'c, 'w> {
         mut results: Vec<Vec<FoldResult>>,
         from: usize,
     ) -> Result<()> {
-        let &Work { params, plan, sums, ctx, .. } = self.work;
-        let &Prepared { kernel, values, .. } = self.prepared;
-        let values = if K::PRECISION == Precision::Double { values.in_double() } else { values };
-        let rows = self.work.rows.reborrow();
+        let &Work { params, plan, ctx, .. } = self.work;
         // As many chains as there are threads have caches at the same time.
         let params = &SvmParams { cache_bytes: params.cache_bytes / ctx.threads().max(1), ..params.clone() };
-        let training = Training { kernel, rows, params, ctx, sums };
+        let training = Training { rows: self.prepared.rows.reborrow(), params, ctx };
+        let values = training.values();
+        let values = if K::PRECISION == Precision::Double { values.in_double() } else { values };
         let (order, sizes): (Vec<usize>, Vec<usize>) = match matrix {
             Some(_) => (plan.order.try_to_vec()?, plan.sizes.try_to_vec()?),
             None => (
