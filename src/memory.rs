@@ -136,39 +136,10 @@ pub fn try_to_vec<T: Clone>(what: &'static str, values: &[T]) -> Result<Vec<T>> 
     Ok(copy)
 }
 
-/// Collects the items of an iterator.
-pub fn try_collect<T>(what: &'static str, items: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
-    let mut values = Vec::new();
-    try_extend(what, &mut values, items)?;
-    Ok(values)
-}
-
-/// Appends the items of an iterator.
-pub fn try_extend<T>(
-    what: &'static str,
-    values: &mut Vec<T>,
-    items: impl IntoIterator<Item = T>,
-) -> Result<()> {
-    let mut items = items.into_iter();
-    let (min, max) = items.size_hint();
-    try_reserve(what, values, min)?;
-    if max == Some(min) {
-        values.extend(items);
-        return Ok(());
-    }
-    while let Some(item) = items.next() {
-        if values.len() == values.capacity() {
-            try_reserve(what, values, items.size_hint().0.saturating_add(1))?;
-        }
-        values.push(item);
-    }
-    Ok(())
-}
-
 /// Returns the value of a cell, which `init` computes if the cell is empty.
 ///
 /// # Errors
-/// Those of `init`.
+/// The errors of `init`.
 pub(crate) fn get_or_try_init<T>(cell: &OnceLock<T>, init: impl FnOnce() -> Result<T>) -> Result<&T> {
     match cell.get() {
         Some(value) => Ok(value),
@@ -207,7 +178,9 @@ pub(crate) fn copies<T: Clone>(value: T, len: usize) -> Result<Vec<T>> {
 pub trait TryCollect: Iterator + Sized {
     /// Collects the items.
     fn try_collect_vec(self) -> Result<Vec<Self::Item>> {
-        try_collect(ARRAY, self)
+        let mut values = Vec::new();
+        values.try_extend(self)?;
+        Ok(values)
     }
 
     /// Collects the values of the items, or returns the first error.
@@ -266,7 +239,20 @@ impl<T> TryGrow<T> for Vec<T> {
     }
 
     fn try_extend(&mut self, items: impl IntoIterator<Item = T>) -> Result<()> {
-        try_extend(ARRAY, self, items)
+        let mut items = items.into_iter();
+        let (min, max) = items.size_hint();
+        try_reserve(ARRAY, self, min)?;
+        if max == Some(min) {
+            self.extend(items);
+            return Ok(());
+        }
+        while let Some(item) = items.next() {
+            if self.len() == self.capacity() {
+                try_reserve(ARRAY, self, items.size_hint().0.saturating_add(1))?;
+            }
+            self.push(item);
+        }
+        Ok(())
     }
 
     fn try_resize(&mut self, len: usize, value: T) -> Result<()>
@@ -384,7 +370,7 @@ mod tests {
         assert_eq!(try_zero_matrix::<f64>("a", (2, 0)).unwrap().dim(), (2, 0));
         assert_eq!(try_filled("a", 2, 1.5).unwrap(), [1.5; 2]);
         assert_eq!(try_to_vec("a", &[1, 2]).unwrap(), [1, 2]);
-        assert_eq!(try_collect("a", (0..4).map(|i| 2 * i)).unwrap(), [0, 2, 4, 6]);
+        assert_eq!((0..4).map(|i| 2 * i).try_collect_vec().unwrap(), [0, 2, 4, 6]);
         assert!(try_with_capacity::<u8>("a", 100).unwrap().capacity() >= 100);
     }
 

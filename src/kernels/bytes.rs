@@ -216,7 +216,7 @@ pub(super) struct ByteBlock {
     values: Vec<i8>,
     stride: usize,
     squares: Vec<i32>,
-    /// Whether the unit divides the row; if not, its values are unspecified.
+    /// True if the unit divides the row; if not, its values are unspecified.
     pub(super) whole: Vec<bool>,
 }
 

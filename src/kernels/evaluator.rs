@@ -78,7 +78,7 @@ struct Coefficients {
     /// (m, q), row-major.
     values: Vec<f64>,
     intercepts: Vec<f64>,
-    /// Whether rounding of kernel values in single precision is too large.
+    /// True if rounding of kernel values in single precision is too large.
     needs_double: bool,
     /// For the linear kernel; with the units of the outputs.
     weights: OnceLock<Option<(Weights, Vec<f64>)>>,
@@ -130,7 +130,7 @@ impl Evaluator {
     /// Copies the expansion. Vectors are packed when the first rows are evaluated, whose precision they follow.
     ///
     /// # Errors
-    /// As [`ExpansionView::new`].
+    /// See [`ExpansionView::new`].
     pub fn new(expansion: &ExpansionView<'_>) -> Result<Self> {
         let ExpansionView { kernel, vectors, coefficients, intercepts } = *expansion;
         let expansion = ExpansionView::new(kernel, vectors, coefficients, intercepts)?;
@@ -147,7 +147,7 @@ impl Evaluator {
     /// Replaces coefficients (m, q) and intercepts (q,), and keeps the packed vectors.
     ///
     /// # Errors
-    /// As [`ExpansionView::new`]; the expansion is unchanged then.
+    /// See [`ExpansionView::new`]; the expansion is unchanged after an error.
     pub fn set_coefficients(&mut self, coefficients: ArrayView2<'_, f64>, intercepts: &[f64]) -> Result<()> {
         let view = ExpansionView::new(self.kernel, self.vectors.view(), coefficients, intercepts)?;
         self.coefficients = Coefficients::new(&view)?;
@@ -183,7 +183,7 @@ impl Evaluator {
     /// Computes F in double precision whatever the rows hold.
     ///
     /// # Errors
-    /// As [`Evaluator::evaluate`].
+    /// See [`Evaluator::evaluate`].
     pub fn evaluate_double(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
         self.evaluate_in(x, Precision::Double, ctx)
     }

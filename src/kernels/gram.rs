@@ -189,7 +189,7 @@ impl<T: Real> PackedVectors<T> {
         }
     }
 
-    /// As [`PackedVectors::values`], for the vectors of some panels.
+    /// Writes kernel values as [`PackedVectors::values`], with the vectors of some panels.
     fn values_in(
         &self,
         x: Rows<'_>,
@@ -221,7 +221,7 @@ fn pack_all<T: Real>(kernel: &Kernel, rows: Rows<'_>, ctx: Context<'_>) -> Resul
 /// Returns K(Z, Z) with an exact diagonal and exact symmetry, (m, m).
 ///
 /// # Errors
-/// As [`gram`].
+/// See [`gram`].
 pub fn gram_symmetric(kernel: &Kernel, z: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
     let mut out = gram(kernel, z, z, ctx)?;
     for (i, value) in diagonal(kernel, z)?.into_iter().enumerate() {
@@ -238,7 +238,7 @@ pub fn gram_symmetric(kernel: &Kernel, z: Rows<'_>, ctx: Context<'_>) -> Result<
 /// The values are those of [`gram`] at a quarter to a half of its cost, without a second matrix.
 ///
 /// # Errors
-/// As [`gram`].
+/// See [`gram`].
 pub(crate) fn gram_lower<T: Real>(
     kernel: KernelFunction<'_>,
     x: Rows<'_>,
@@ -309,7 +309,7 @@ pub fn diagonal(kernel: &Kernel, z: Rows<'_>) -> Result<Vec<f64>> {
 mod tests {
     use super::super::pair;
     use super::*;
-    use crate::data::{CsrView, IndexSlice};
+    use crate::data::to_csr;
 
     fn kernels() -> Vec<Kernel> {
         vec![
@@ -320,10 +320,6 @@ mod tests {
             Kernel::Laplacian { gamma: 0.3 },
             Kernel::ChiSquared { gamma: 0.5 },
         ]
-    }
-
-    fn csr(s: &(Vec<i32>, Vec<i32>, Vec<f64>), d: usize) -> Rows<'_> {
-        CsrView::new(IndexSlice::I32(&s.0), IndexSlice::I32(&s.1), &s.2, d).unwrap().into()
     }
 
     #[test]
@@ -337,21 +333,8 @@ mod tests {
             let z: Vec<f64> = (0..m * d).map(|i| value(i, 5)).collect();
             let (x, z): (Rows<'_>, Rows<'_>) =
                 (Rows::from_shape((n, d), &x).unwrap(), Rows::from_shape((m, d), &z).unwrap());
-            let sparse = |rows: Rows<'_>| {
-                let (mut indptr, mut indices, mut values) = (vec![0_i32], Vec::new(), Vec::new());
-                for i in 0..rows.rows() {
-                    rows.for_each_in_row(i, |k, v| {
-                        if v != 0.0 {
-                            indices.push(k as i32);
-                            values.push(v);
-                        }
-                    });
-                    indptr.push(values.len() as i32);
-                }
-                (indptr, indices, values)
-            };
-            let (xs, zs) = (sparse(x), sparse(z));
-            let (xs, zs) = (csr(&xs, d), csr(&zs, d));
+            let (xs, zs) = (to_csr(x, d, |k| k), to_csr(z, d, |k| k));
+            let (xs, zs) = (xs.view(), zs.view());
             for kernel in kernels() {
                 for (x, z) in [(x, z), (xs, zs), (x, zs), (xs, z)] {
                     for ctx in [Context::SEQUENTIAL, Context::default()] {

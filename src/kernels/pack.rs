@@ -364,7 +364,7 @@ impl<T: Real> SparsePanel<T> {
             norms[j] += value.to_f64() * value.to_f64();
             baseline[j] += value.to_f64().abs();
         }
-        let rounded = |sums: Vec<f64>| memory::try_collect(PACKED, sums.into_iter().map(T::from_f64));
+        let rounded = |sums: Vec<f64>| sums.into_iter().map(T::from_f64).try_collect_vec();
         Ok(Self { features, values, norms: rounded(norms)?, baseline: rounded(baseline)? })
     }
 

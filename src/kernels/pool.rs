@@ -293,7 +293,7 @@ impl<T: Real> VectorPool<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{CsrView, IndexSlice, Rows};
+    use crate::data::{CsrView, IndexSlice, Rows, to_csr};
     use crate::kernels::pair;
     use crate::random::Random;
 
@@ -346,20 +346,11 @@ mod tests {
         let (n, d) = (90, 11);
         let data: Vec<f64> =
             (0..n * d).map(|_| if random.uniform() < 0.5 { 0.0 } else { random.uniform() }).collect();
-        check(Rows::from_shape((n, d), &data).unwrap(), false);
-        let (mut indptr, mut indices, mut values) = (vec![0_i32], Vec::new(), Vec::new());
-        for row in data.chunks(d) {
-            for (k, &v) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
-                indices.push(k as i32);
-                values.push(v);
-            }
-            indptr.push(indices.len() as i32);
-        }
-        let csr = |indices, d| CsrView::new(IndexSlice::I32(&indptr), IndexSlice::I32(indices), &values, d);
-        check(csr(&indices, d).unwrap().into(), true);
-        // Features far apart, which a table finds.
-        let wide: Vec<i32> = indices.iter().map(|k| k * 7_000_001).collect();
-        check(csr(&wide, 7_000_001 * d).unwrap().into(), true);
+        let rows = Rows::from_shape((n, d), &data).unwrap();
+        check(rows, false);
+        check(to_csr(rows, d, |k| k).view(), true);
+        // The features are far apart, so panels have tables.
+        check(to_csr(rows, 7_000_001 * d, |k| k * 7_000_001).view(), true);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::tile::for_each_tile;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::memory::{self, TryCollect};
-use crate::simd::micro::{ApplyCoefficients, ApplyCoefficientsFew, panel_width};
+use crate::simd::micro::{ApplyCoefficients, apply_few_coefficients, panel_width};
 use crate::simd::{Real, lanes};
 
 /// Context reported when the allocation of packed coefficients fails.
@@ -112,7 +112,7 @@ impl<T: Real> PackedCoefficients<T> {
                 let coefficients = &self.values[start..start + per_panel];
                 let out = &mut sums[row * stride..(row + rows) * stride];
                 if few {
-                    ApplyCoefficientsFew { tile, rows, coefficients, outputs: live, out }.compute();
+                    apply_few_coefficients(tile, rows, coefficients, live, out);
                 } else {
                     ApplyCoefficients { tile, rows, coefficients, groups: stride / lanes, out }.compute();
                 }
@@ -149,7 +149,7 @@ pub(super) fn units(coefficients: &[f64], q: usize) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use crate::context::Context;
-    use crate::data::{OwnedRows, Rows, matrix};
+    use crate::data::{Rows, matrix, to_csr};
     use crate::expansion::ExpansionView;
     use crate::kernels::{Evaluator, Kernel, KernelRows, Precision, gram};
 
@@ -285,17 +285,7 @@ mod tests {
             };
             (0..rows * d).map(|at| number(at / d, at % d)).collect()
         };
-        let sparse = |dense: &[f64]| {
-            let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-            for row in dense.chunks_exact(d) {
-                for (j, &v) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
-                    indices.push(j as i64);
-                    values.push(v);
-                }
-                indptr.push(indices.len() as i64);
-            }
-            OwnedRows::CsrF64 { indptr, indices, values, cols: d }
-        };
+        let sparse = |dense: &[f64]| to_csr(Rows::from_shape((dense.len() / d, d), dense).unwrap(), d, |k| k);
         let z = dense(m, 11);
         let (z_rows, z_sparse) = (Rows::from_shape((m, d), &z).unwrap(), sparse(&z));
         let b: Vec<f64> = (0..m * 2).map(|i| (i as f64 * 0.13).sin()).collect();

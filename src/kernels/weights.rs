@@ -243,7 +243,7 @@ fn transposed(values: Option<&Vec<f64>>, rows: usize, columns: usize) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{CsrView, IndexSlice, OwnedRows};
+    use crate::data::{CsrView, IndexSlice, OwnedRows, to_csr};
     use crate::expansion::ExpansionView;
     use crate::kernels::{Evaluator, Kernel};
     use proptest::prelude::*;
@@ -261,15 +261,8 @@ mod tests {
     }
 
     fn csr(x: &[f64], d: usize, cols: usize) -> OwnedRows {
-        let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-        for row in x.chunks(d) {
-            for (k, &v) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
-                indices.push(if k == d - 1 && cols > d { cols as i64 - 1 } else { k as i64 });
-                values.push(v);
-            }
-            indptr.push(values.len() as i64);
-        }
-        OwnedRows::CsrF64 { indptr, indices, values, cols }
+        let rows = Rows::from_shape((x.len() / d, d), x).unwrap();
+        to_csr(rows, cols, |k| if k == d - 1 { cols - 1 } else { k })
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! Kernel values from pairwise sums, in place on a register tile that was just stored.
 
 use super::exp::{exp, exp2_of_negative};
-use super::{Isa, Operation, Real, Vector, lanes, run};
+use super::{Real, Vector, lanes, vectorized};
 
 /// The function of the pairwise sum s of a row with squared norm n and a column with squared norm m.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +46,7 @@ pub(super) unsafe fn apply<V: Vector>(
     row_norms: &[V::Elem],
     column_norms: &[V::Elem],
 ) {
-    // SAFETY: the caller's promise is this function's.
+    // SAFETY: the contract is the caller's.
     unsafe {
         match *epilogue {
             Epilogue::Identity => {}
@@ -101,41 +101,17 @@ pub(crate) fn finish_tile<T: Real>(
 ) {
     let width = 2 * lanes::<T>();
     assert!(column_norms.len() == width && tile.len() == row_norms.len() * width);
-    // SAFETY: the assertion above is what the loop relies on.
-    unsafe { run(FinishTile { epilogue, row_norms, column_norms, tile }) };
-}
-
-/// Invariant: the sizes are as [`finish_tile`] has checked them.
-struct FinishTile<'a, T> {
-    epilogue: Epilogue<T>,
-    row_norms: &'a [T],
-    column_norms: &'a [T],
-    tile: &'a mut [T],
-}
-
-impl<T: Real> Operation for FinishTile<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) {
+    vectorized!([T: Real] (epilogue: Epilogue<T>, row_norms: &[T], column_norms: &[T], tile: &mut [T]) {
         let width = 2 * <T::Of<I> as Vector>::LANES;
-        // SAFETY: `finish_tile` has checked every size.
-        unsafe {
-            apply::<T::Of<I>>(
-                &self.epilogue,
-                self.tile.as_mut_ptr(),
-                width,
-                self.row_norms,
-                self.column_norms,
-            );
-        }
-    }
+        // SAFETY: the assertion above covers all sizes.
+        unsafe { apply::<T::Of<I>>(&epilogue, tile.as_mut_ptr(), width, row_norms, column_norms) };
+    });
 }
 
 /// Computes x^n by repeated squaring.
 #[inline(always)]
 unsafe fn power<V: Vector>(x: V, mut n: u32) -> V {
-    // SAFETY: the caller's promise is this function's.
+    // SAFETY: the contract is the caller's.
     unsafe {
         let (mut base, mut result) = (x, V::splat(V::Elem::ONE));
         while n > 0 {
@@ -152,7 +128,7 @@ unsafe fn power<V: Vector>(x: V, mut n: u32) -> V {
 /// Computes tanh x = 1 - 2 / (e^(2x) + 1).
 #[inline(always)]
 unsafe fn tanh<V: Vector>(x: V) -> V {
-    // SAFETY: the caller's promise is this function's.
+    // SAFETY: the contract is the caller's.
     unsafe {
         let one = V::splat(V::Elem::ONE);
         let two = one.add(one);

@@ -12,7 +12,7 @@ use super::{Real, Vector};
 /// See [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn exp<V: Vector>(x: V) -> V {
-    // SAFETY: the caller's promise is this function's.
+    // SAFETY: the contract is the caller's.
     unsafe {
         let x = x.max(V::splat(V::Elem::EXP_MIN)).min(V::splat(V::Elem::EXP_MAX));
         let n = x.mul(V::splat(V::Elem::LOG2_E)).round();
@@ -32,7 +32,7 @@ pub(super) unsafe fn exp<V: Vector>(x: V) -> V {
 /// See [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn exp2_of_negative<V: Vector>(t: V) -> V {
-    // SAFETY: the caller's promise is this function's.
+    // SAFETY: the contract is the caller's.
     unsafe {
         let t = t.max(V::splat(V::Elem::EXP2_MIN));
         let n = t.round();
@@ -45,7 +45,7 @@ pub(super) unsafe fn exp2_of_negative<V: Vector>(t: V) -> V {
 /// Evaluates a polynomial by Horner's rule; coefficients are given from the lowest power.
 #[inline(always)]
 unsafe fn polynomial<V: Vector>(coefficients: &[V::Elem], r: V) -> V {
-    // SAFETY: the caller's promise is this function's.
+    // SAFETY: the contract is the caller's.
     unsafe {
         let mut p = V::splat(coefficients[coefficients.len() - 1]);
         for &c in coefficients[..coefficients.len() - 1].iter().rev() {
@@ -67,7 +67,7 @@ mod tests {
         #[inline(always)]
         unsafe fn run<I: Isa>(self) {
             for chunk in self.0.chunks_exact_mut(<T::Of<I> as Vector>::LANES) {
-                // SAFETY: the chunk has LANES elements; the set is the caller's promise.
+                // SAFETY: the chunk has LANES elements; the caller guarantees the set.
                 unsafe {
                     let x = T::Of::<I>::load(chunk.as_ptr());
                     let y = if BASE_TWO { exp2_of_negative(x) } else { exp(x) };

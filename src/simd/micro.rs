@@ -11,7 +11,7 @@
 //! position nor on the number of threads.
 
 use super::epilogue::{self, Epilogue};
-use super::{Isa, Operation, Real, Vector, lanes, run};
+use super::{Isa, Operation, Real, Vector, lanes, run, vectorized};
 use crate::error::Result;
 use crate::memory;
 
@@ -50,12 +50,12 @@ macro_rules! step {
         impl Step for $name {
             #[inline(always)]
             unsafe fn step<V: Vector>($sum: V, $a: V, $b: V) -> V {
-                // SAFETY: the caller's promise is this function's.
+                // SAFETY: the contract is the caller's.
                 unsafe { $step }
             }
             #[inline(always)]
             unsafe fn replace<V: Vector>($sum: V, $a: V, $b: V) -> V {
-                // SAFETY: the caller's promise is this function's.
+                // SAFETY: the contract is the caller's.
                 unsafe { $replace }
             }
         }
@@ -415,46 +415,33 @@ impl<T: Real> Operation for ApplyCoefficients<'_, T> {
 
 /// Adds sum_c tile[i, c] coefficients[j, c] to out[i, j] for few outputs: one dot product of a panel's width each.
 ///
-/// Sums stay in vectors: `out` holds one vector per (row, output), which the caller sums at the end.
-pub(crate) struct ApplyCoefficientsFew<'a, T> {
-    pub(crate) tile: &'a [T],
-    pub(crate) rows: usize,
-    /// `width` coefficients for each output in turn.
-    pub(crate) coefficients: &'a [T],
-    pub(crate) outputs: usize,
-    pub(crate) out: &'a mut [T],
-}
-
-impl<T: Real> ApplyCoefficientsFew<'_, T> {
-    pub(crate) fn compute(self) {
-        let (width, lanes) = (panel_width::<T>(), lanes::<T>());
-        assert!(self.tile.len() >= self.rows * width);
-        assert!(self.coefficients.len() >= self.outputs * width);
-        assert!(self.out.len() >= self.rows * self.outputs * lanes);
-        // SAFETY: the assertions above are what the loop relies on.
-        unsafe { run(self) };
-    }
-}
-
-impl<T: Real> Operation for ApplyCoefficientsFew<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) {
+/// There are `width` coefficients for each output in turn. Sums stay in vectors: `out` holds one vector per (row, output),
+/// which the caller sums at the end.
+pub(crate) fn apply_few_coefficients<T: Real>(
+    tile: &[T],
+    rows: usize,
+    coefficients: &[T],
+    outputs: usize,
+    out: &mut [T],
+) {
+    let (width, lanes) = (panel_width::<T>(), lanes::<T>());
+    assert!(tile.len() >= rows * width && coefficients.len() >= outputs * width);
+    assert!(out.len() >= rows * outputs * lanes);
+    vectorized!([T: Real] (tile: &[T], rows: usize, coefficients: &[T], outputs: usize, out: &mut [T]) {
         let lanes = <T::Of<I> as Vector>::LANES;
         let width = 2 * lanes;
-        // SAFETY: `compute` has checked the three sizes.
+        // SAFETY: the assertions cover all sizes.
         unsafe {
-            for output in 0..self.outputs {
-                let b = self.coefficients.as_ptr().add(output * width);
+            for output in 0..outputs {
+                let b = coefficients.as_ptr().add(output * width);
                 let (b0, b1) = (T::Of::<I>::load(b), T::Of::<I>::load(b.add(lanes)));
-                for i in 0..self.rows {
-                    let tile = self.tile.as_ptr().add(i * width);
-                    let out = self.out.as_mut_ptr().add((i * self.outputs + output) * lanes);
+                for i in 0..rows {
+                    let tile = tile.as_ptr().add(i * width);
+                    let out = out.as_mut_ptr().add((i * outputs + output) * lanes);
                     let sum = T::Of::<I>::load(tile).mul_add(b0, T::Of::<I>::load(out));
                     T::Of::<I>::load(tile.add(lanes)).mul_add(b1, sum).store(out);
                 }
             }
         }
-    }
+    });
 }

@@ -3,7 +3,8 @@
 //!
 //! The set is detected once, at the first use. `SVMARROW_SIMD=scalar`, `avx2` or `avx512` forces a narrower one (never
 //! a wider one than the machine has), so that tests can run the same code at every level and compare
-//! it with the scalar level. A hot loop is an `Operation`; `run` compiles it for each set and picks one.
+//! it with the scalar level. A hot loop is an `Operation`, which `run` compiles for each set; `vectorized!` makes one of a
+//! loop in a function.
 //!
 //! | file | holds |
 //! |---|---|
@@ -129,16 +130,38 @@ pub(crate) unsafe fn run<O: Operation>(operation: O) -> O::Output {
     }
 }
 
+/// Runs a loop over its arguments at the level in use, with the instruction set `I` as a type parameter. The loop is compiled for
+/// each instruction set, which a closure would not be. Its unsafe operations may rely on what the enclosing function checked.
+macro_rules! vectorized {
+    ([$($generics:tt)*] ($($argument:ident: $type:ty),*) $body:block) => {
+        $crate::simd::vectorized!([$($generics)*] ($($argument: $type),*) -> () $body)
+    };
+    ([$($generics:tt)*] ($($argument:ident: $type:ty),*) -> $output:ty $body:block) => {{
+        struct Loop<A>(A);
+
+        impl<$($generics)*> $crate::simd::Operation for Loop<($($type,)*)> {
+            type Output = $output;
+
+            #[inline(always)]
+            unsafe fn run<I: $crate::simd::Isa>(self) -> $output {
+                let ($($argument,)*) = self.0;
+                $body
+            }
+        }
+
+        // SAFETY: the loop has no invariants beyond those that this function checked.
+        unsafe { $crate::simd::run(Loop(($($argument,)*))) }
+    }};
+}
+pub(crate) use vectorized;
+
 /// Returns the number of lanes of a vector of `T` at the level in use.
 pub(crate) fn lanes<T: Real>() -> usize {
-    struct Lanes<T>(std::marker::PhantomData<T>);
-    impl<T: Real> Operation for Lanes<T> {
-        type Output = usize;
-        #[inline(always)]
-        unsafe fn run<I: Isa>(self) -> usize {
-            <T::Of<I> as Vector>::LANES
-        }
+    match level() {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => <T::Of<x86_64::Avx512> as Vector>::LANES,
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => <T::Of<x86_64::Avx2> as Vector>::LANES,
+        _ => <T::Of<Scalar> as Vector>::LANES,
     }
-    // SAFETY: there is nothing to read or write.
-    unsafe { run(Lanes::<T>(std::marker::PhantomData)) }
 }

@@ -5,7 +5,7 @@
 //! factor is divided by, which may be as small as the smallest number.
 
 use super::exp::exp;
-use super::{Isa, Operation, Vector, run};
+use super::{Isa, Operation, Vector, run, vectorized};
 
 /// A multiple of the number of lanes of every vector of doubles.
 pub(crate) const LANE_MULTIPLE: usize = 8;
@@ -32,41 +32,6 @@ impl Distance {
             Self::Absolute => difference.abs(),
             Self::ChiSquared if x + z > 0.0 => difference * (difference / (x + z)),
             Self::ChiSquared => 0.0,
-        }
-    }
-}
-
-struct Factors<'a> {
-    distance: Distance,
-    gamma: f64,
-    samples: &'a [f64],
-    lanes: usize,
-    vector: &'a [f64],
-    player_of: &'a [usize],
-    out: &'a mut [f64],
-}
-
-impl Operation for Factors<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) {
-        let Self { distance, gamma, samples, lanes, vector, player_of, out } = self;
-        out.fill(0.0);
-        for ((sample, &z), &player) in samples.chunks_exact(lanes).zip(vector).zip(player_of) {
-            let sums = &mut out[player * lanes..][..lanes];
-            match distance {
-                Distance::Squared => add(sums, sample, |x| Distance::Squared.between(x, z)),
-                Distance::Absolute => add(sums, sample, |x| Distance::Absolute.between(x, z)),
-                Distance::ChiSquared => add(sums, sample, |x| Distance::ChiSquared.between(x, z)),
-            }
-        }
-        for chunk in out.chunks_exact_mut(I::F64::LANES) {
-            // SAFETY: the chunk has LANES numbers; the set is the caller's promise.
-            unsafe {
-                let exponent = I::F64::load(chunk.as_ptr()).mul(I::F64::splat(-gamma));
-                exp(exponent).store(chunk.as_mut_ptr());
-            }
         }
     }
 }
@@ -99,9 +64,26 @@ pub(crate) fn factors(
         // Without this, a distance that overflows would be multiplied by 0.
         return out.fill(1.0);
     }
-    let operation = Factors { distance, gamma, samples, lanes, vector, player_of, out };
-    // SAFETY: `out` is a whole number of vectors, and nothing else is read or written without a check.
-    unsafe { run(operation) }
+    vectorized!([] (
+        distance: Distance, gamma: f64, samples: &[f64], lanes: usize, vector: &[f64], player_of: &[usize], out: &mut [f64]
+    ) {
+        out.fill(0.0);
+        for ((sample, &z), &player) in samples.chunks_exact(lanes).zip(vector).zip(player_of) {
+            let sums = &mut out[player * lanes..][..lanes];
+            match distance {
+                Distance::Squared => add(sums, sample, |x| Distance::Squared.between(x, z)),
+                Distance::Absolute => add(sums, sample, |x| Distance::Absolute.between(x, z)),
+                Distance::ChiSquared => add(sums, sample, |x| Distance::ChiSquared.between(x, z)),
+            }
+        }
+        for chunk in out.chunks_exact_mut(I::F64::LANES) {
+            // SAFETY: the chunk has LANES numbers.
+            unsafe {
+                let exponent = I::F64::load(chunk.as_ptr()).mul(I::F64::splat(-gamma));
+                exp(exponent).store(chunk.as_mut_ptr());
+            }
+        }
+    });
 }
 
 /// The arguments of [`integrals`].
@@ -136,7 +118,7 @@ impl Operation for Integrals<'_> {
         let (players, lanes, width) = (present.len(), weights.len(), I::F64::LANES);
         let (sums, prefixes) = space.split_at_mut(width * players);
         sums.fill(0.0);
-        // SAFETY: `integrals` checks that every place below lies in its slice; the set is the caller's promise.
+        // SAFETY: `integrals` checks that every place below lies in its slice; the caller guarantees the set.
         unsafe {
             let mut products = I::F64::zero();
             for lane in (0..lanes).step_by(width) {

@@ -37,7 +37,7 @@ pub(crate) trait Vector: Copy {
 
     #[inline(always)]
     unsafe fn zero() -> Self {
-        // SAFETY: the caller's promise is this function's.
+        // SAFETY: the contract is the caller's.
         unsafe { Self::splat(Self::Elem::ZERO) }
     }
 }
