@@ -6,7 +6,7 @@ use pyo3::types::PyDict;
 use svmarrow::context::Context;
 use svmarrow::least_squares::iterative::{self, RandomPoints};
 use svmarrow::least_squares::{
-    Ending, LeaveOneOut, Problem, Spectrum, Stopping, exact, linear, solve, solve_path,
+    IterationOutcome, LeaveOneOut, Problem, Spectrum, Stopping, exact, linear, solve, solve_path,
 };
 
 use crate::array::{RowsArg, matrix_array, matrix_view, vector};
@@ -15,7 +15,7 @@ use crate::function::FunctionArg;
 use crate::run::Cost;
 use crate::svm::duration;
 
-/// What is to be fitted: targets (n, q) at rows (n, d), squares with weights (n,) or None.
+/// A least squares problem: targets (n, q) at rows (n, d), squares with weights (n,) or None.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct ProblemArg<'py> {
@@ -83,6 +83,23 @@ pub(crate) fn least_squares<'py>(
     let solution = problem
         .solve(py, progress.as_ref(), n_jobs, |problem, ctx| solve(problem, alpha, leave_one_out, ctx))?;
     Ok(fields!(py, solution, coefficients, intercepts, diagonal, leave_one_out))
+}
+
+/// Computes the inverse of the matrix of the system, bordered by the intercept's ones; only the size of the targets counts.
+///
+/// Returns a dict: `inverse` (n, n) and `intercepts` (n,).
+#[pyfunction]
+#[pyo3(signature = (problem, alpha, progress, n_jobs))]
+pub(crate) fn least_squares_inverse<'py>(
+    py: Python<'py>,
+    problem: ProblemArg<'py>,
+    alpha: f64,
+    progress: Option<Bound<'py, PyAny>>,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let found = problem
+        .solve(py, progress.as_ref(), n_jobs, |problem, ctx| exact::bordered_inverse(problem, alpha, ctx))?;
+    Ok(fields!(py, found, inverse, intercepts))
 }
 
 /// Solves for each of `alphas` and keeps the one with the least leave-one-out error.
@@ -169,8 +186,15 @@ pub(crate) fn least_squares_bytes(n: usize, single: bool, leave_one_out: bool) -
     exact::bytes(n, single, leave_one_out)
 }
 
+/// Returns the number of bytes that [`least_squares_inverse`] takes beside the rows.
+#[pyfunction]
+#[pyo3(signature = (n))]
+pub(crate) fn least_squares_inverse_bytes(n: usize) -> usize {
+    exact::inverse_bytes(n)
+}
+
 /// Products, residual and why it ended.
-fn set_ending(dict: &Bound<'_, PyDict>, ending: Ending) -> PyResult<()> {
+fn set_ending(dict: &Bound<'_, PyDict>, ending: IterationOutcome) -> PyResult<()> {
     dict.set_item("products", ending.products)?;
     dict.set_item("residual", ending.residual)?;
     dict.set_item("stop", ending.reason.name())
