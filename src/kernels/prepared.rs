@@ -1,12 +1,12 @@
 //! Rows that are prepared once for a kernel: checked, standardised and measured. Solvers, searches over many fits and
-//! measures of rounding make all their [`KernelRows`] from them.
+//! measures of rounding make all their `KernelRows` from them.
 
+use super::Kernel;
 use super::bytes::Unit;
 use super::function::{DIAGONAL_BLOCK_ROWS, KernelFunction};
 use super::overflow_check::{Magnitudes, Precision};
 use super::pair::pair_with_itself;
 use super::standardization::{CoefficientSum, Standardization};
-use super::{Kernel, KernelRows};
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
@@ -60,19 +60,6 @@ impl<'a> PreparedRows<'a> {
         'a: 'b,
     {
         PreparedRows { kernel: self.kernel, rows: self.rows.reborrow(), shared: Arc::clone(&self.shared) }
-    }
-
-    /// Packs the rows named in `columns`, in that order, as the columns of kernel rows.
-    ///
-    /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory).
-    pub(crate) fn kernel_rows(
-        &self,
-        columns: &[usize],
-        precision: Precision,
-        ctx: Context<'_>,
-    ) -> Result<KernelRows<'a>> {
-        KernelRows::without_columns(self.clone(), precision).with_columns(columns, ctx)
     }
 
     /// Returns the maximum magnitudes of rows and kernel values.

@@ -364,6 +364,21 @@ impl<'a> KernelRows<'a> {
     }
 }
 
+impl<'a> PreparedRows<'a> {
+    /// Packs the rows named in `columns`, in that order, as the columns of kernel rows.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory).
+    pub(crate) fn kernel_rows(
+        &self,
+        columns: &[usize],
+        precision: Precision,
+        ctx: Context<'_>,
+    ) -> Result<KernelRows<'a>> {
+        KernelRows::without_columns(self.clone(), precision).with_columns(columns, ctx)
+    }
+}
+
 /// Adds the lines of a tile times their weights to `out`.
 fn add_lines<T: Stored>(weights: &[f64], tile: &[T], width: usize, out: &mut [f64]) {
     let mut lines: [&[T]; MAX_TILE_ROWS] = [&[]; MAX_TILE_ROWS];
