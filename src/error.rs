@@ -132,6 +132,12 @@ fn cause(pivot: f64, largest: f64) -> String {
     )
 }
 
+impl From<std::convert::Infallible> for Error {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
+}
+
 impl Error {
     /// A [`Error::Param`] from any displayable value.
     pub fn param(name: &'static str, value: impl ToString, rule: impl Into<String>) -> Self {

@@ -230,8 +230,8 @@ pub fn path_decisions(
     for (part, mut out) in by_row.axis_chunks_iter_mut(Axis(0), block).enumerate() {
         let first = part * block;
         ctx.check("path", first, n)?;
-        let rows = x.gather(&(first..n.min(first + block)).try_collect_vec()?)?;
-        let mut features = flat(gram(kernel, rows.view(), kept, ctx.silent())?);
+        let rows = x.slice(first..n.min(first + block));
+        let mut features = flat(gram(kernel, rows, kept, ctx.silent())?);
         reader.read(&mut features, out.as_slice_mut().expect("rows of a new array"), ctx)?;
     }
     by_size(&by_row)

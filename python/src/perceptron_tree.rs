@@ -11,7 +11,7 @@ use svmarrow::perceptron::tree::{
 };
 
 use crate::array::{
-    RowsArg, indices, matrix_array, matrix_view, owned_matrix, owned_vector, rows_object, same_length, vector,
+    RowsArg, count_array, indices, matrix_array, matrix_view, owned_matrix, owned_vector, same_length, vector,
 };
 use crate::dict::fields;
 use crate::error::to_python;

@@ -28,7 +28,7 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernel::Kernel;
-use crate::memory;
+use crate::memory::{self, TryCollect};
 use crate::simd::shapley::{Distance, Integrals, LANE_MULTIPLE, NODES_TOGETHER, factors, integrals};
 
 /// Samples of a task: they share the factors of the background.
@@ -172,7 +172,7 @@ pub fn shapley_values(
     };
     let exact = params.players.div_ceil(2).max(1);
     let mut nodes = exact.min(FIRST_NODES);
-    let mut open: Vec<usize> = memory::try_collect("the samples to explain", 0..n)?;
+    let mut open: Vec<usize> = (0..n).try_collect_vec()?;
     let mut error = memory::try_zero_matrix("the errors of additivity", (n, q))?;
     loop {
         problem.explain(&open, nodes, &mut found, ctx)?;

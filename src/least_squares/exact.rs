@@ -182,7 +182,7 @@ fn refined<T: Real>(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Resu
             size.iter_mut().zip(line).for_each(|(size, r)| *size = size.max(r.abs()));
         }
         let scaled = r.iter().enumerate().map(|(i, r)| if size[i % q] > 0.0 { r / size[i % q] } else { 0.0 });
-        let mut panels = columns::to_panels::<f32>(&memory::try_collect("the solution", scaled)?, n, q)?;
+        let mut panels = columns::to_panels::<f32>(&scaled.try_collect_vec()?, n, q)?;
         columns::solve(&l, &mut panels, ctx)?;
         columns::from_panels(&panels, out, n, q);
         out.iter_mut().enumerate().for_each(|(i, v)| *v *= size[i % q]);

@@ -45,7 +45,7 @@ use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, KernelFunction, PackedVectors, diagonal};
 use crate::linalg::columns;
 use crate::linalg::dense::{self, RowSolver, Square, subtract_gram};
-use crate::memory::{self, TryCollect, try_vec};
+use crate::memory::{self, try_vec};
 use crate::random::Random;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, subtract_product};
@@ -148,8 +148,7 @@ impl Product<'_> {
         for from in (0..n).step_by(block) {
             let to = n.min(from + block);
             self.ctx.check("product", from, n)?;
-            let rows = self.rows.gather(&(from..to).try_collect_vec()?)?;
-            let mut values = flat(evaluator.evaluate(rows.view(), self.ctx.silent())?);
+            let mut values = flat(evaluator.evaluate(self.rows.slice(from..to), self.ctx.silent())?);
             self.roots.scale(from, &mut values, q);
             for ((out, v), p) in out[from * q..to * q].iter_mut().zip(values).zip(&p[from * q..to * q]) {
                 *out = v + self.alpha * p;

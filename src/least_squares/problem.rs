@@ -49,7 +49,7 @@ impl Problem<'_> {
     pub(super) fn checked(&self) -> Result<Magnitudes> {
         self.check()?;
         let reach = Magnitudes::new(self.kernel, self.rows)?;
-        reach.check("X", Precision::Double)?;
+        reach.check_overflow("X", Precision::Double)?;
         Ok(reach)
     }
 

@@ -25,7 +25,7 @@ use crate::argmax::argmax;
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::{Kernel, KernelRows, Magnitudes, Precision};
+use crate::kernels::{CoefficientSum, Kernel, Precision, PreparedRows};
 use crate::memory::{self, TryCollect, TryToVec, try_vec, try_with_capacity};
 use crate::random::Random;
 use crate::simd::blas::dot;
@@ -65,12 +65,11 @@ pub fn select_points(
     candidates: Option<Candidates>,
     ctx: Context<'_>,
 ) -> Result<Points> {
-    kernel.check()?;
-    kernel.check_rows("X", x)?;
-    Magnitudes::new(kernel.into(), x)?.check("X", Precision::Double)?;
+    let rows = PreparedRows::new(kernel, x, CoefficientSum::Any)?;
+    rows.magnitudes().check_overflow("X", Precision::Double)?;
     let n = x.rows();
     let all: Vec<usize> = (0..n).try_collect_vec()?;
-    let source = KernelRows::new(kernel, x, &all, Precision::Double, ctx)?;
+    let source = rows.kernel_rows(&all, Precision::Double, ctx)?;
     let mut left = source.diagonal(&all)?;
     let total: f64 = left.iter().sum();
     let most = count.min(n);

@@ -11,7 +11,7 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::gram;
-use crate::memory::{TryCollect, try_zero_matrix};
+use crate::memory::try_zero_matrix;
 use ndarray::Array2;
 
 /// Number of rows whose kernel values are computed together.
@@ -37,17 +37,17 @@ pub fn voted(
     Error::check_len("outputs of the expansion", outputs(classes), q)?;
     let rises = born.is_sorted() && born.last().is_none_or(|&last| last < seen.max(1));
     Error::check_param(rises, "born", "(...)", "rising and below the number of rows seen")?;
-    let indices: Vec<usize> = (0..rows.rows()).try_collect_vec()?;
     let mut votes = try_zero_matrix("the votes of the rows", (rows.rows(), classes))?;
     if m == 0 {
         return Ok(votes);
     }
     let end = |i: usize| born.get(i + 1).copied().unwrap_or(seen);
     let flat = votes.as_slice_mut().expect("a new array is row-major");
-    for (list, votes) in indices.chunks(ROWS_PER_BLOCK).zip(flat.chunks_mut(ROWS_PER_BLOCK * classes)) {
-        ctx.check("votes", list[0], rows.rows())?;
-        let block = rows.gather(list)?;
-        let values = gram(&expansion.kernel, block.view(), expansion.vectors, ctx.silent())?;
+    for (block, votes) in flat.chunks_mut(ROWS_PER_BLOCK * classes).enumerate() {
+        let first = block * ROWS_PER_BLOCK;
+        ctx.check("votes", first, rows.rows())?;
+        let block = rows.slice(first..first + votes.len() / classes);
+        let values = gram(&expansion.kernel, block, expansion.vectors, ctx.silent())?;
         ctx.for_each_chunk(votes, classes, |r, votes| {
             let mut scores = expansion.intercepts.to_vec(); // small: one number per output
             for (i, &value) in values.row(r).iter().enumerate() {

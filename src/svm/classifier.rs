@@ -122,9 +122,8 @@ pub fn fit_classifier<'a>(
     ctx: Context<'_>,
 ) -> Result<SvcModel> {
     let &Classification { labels, classes, sample_c, coding, .. } = task;
-    let sums = if task.fit_intercept { CoefficientSum::Zero } else { CoefficientSum::Any };
-    let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, ctx, sums };
-    let values = training.check(sample_c)?;
+    let sum = if task.fit_intercept { CoefficientSum::Zero } else { CoefficientSum::Any };
+    let training = Training::new(kernel.into(), rows, sample_c, sum, params, ctx)?;
     let counts = check_task(rows.rows(), task)?;
     let code = coding.matrix(classes)?;
     let class_blocks = ClassPartition::new(&code)?;
@@ -132,7 +131,7 @@ pub fn fit_classifier<'a>(
     let sizes = class_blocks.classes.iter().map(|of| of.iter().map(|&class| counts[class]).sum());
     let layout =
         MachineLayout { order, sizes: sizes.try_collect_vec()?, of_machine: class_blocks.of_machine };
-    let solved = fit_machines(&training, values, layout, task.start, |j, rows, diagonal| {
+    let solved = fit_machines(&training, layout, task.start, |j, rows, diagonal| {
         let sample_c: Vec<f64> = rows.iter().map(|&row| sample_c[row]).try_collect_vec()?;
         problem(task, &code, j, (rows, &sample_c), diagonal)
     })?;
@@ -260,7 +259,7 @@ fn collect(solved: &Solved<'_>, training: &Training<'_>, task: &Classification<'
         if !is_nu {
             // Without exact gradients the bounds hold for no row.
             let violation = if machine.is_exact() { certificate.violation } else { f64::INFINITY };
-            estimates.push(leave_one_out(machine.problem(), training.kernel, b, violation));
+            estimates.push(leave_one_out(machine.problem(), training.rows.kernel, b, violation));
         }
         // The solution of nu-SVC has margin rho; divided by rho, the margin is 1 as for the other losses.
         let scale = if is_nu && rho > 0.0 { 1.0 / rho } else { 1.0 };

@@ -88,9 +88,8 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
         machine_size: usize,
     ) -> Result<Self> {
         let start = Instant::now();
-        let &Training { kernel, rows, params, ctx, sums } = training;
-        let source = KernelRows::with_coefficients(kernel, rows, &[], values.precision, sums, ctx)?;
-        let mut none = source.keeping(K::PRECISION);
+        let &Training { ref rows, params, ctx } = training;
+        let mut none = rows.kernel_rows(&[], values.precision, ctx)?.storing(K::PRECISION);
         if !params.tuning.fast_sums {
             none = none.without_fast_sums();
         }
@@ -102,7 +101,7 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
             Ok(ClassBlock { positions, source, cache: None })
         });
         let mut class_blocks = packed.try_collect_results()?;
-        let depth = depth(kernel, rows);
+        let depth = depth(rows.kernel, rows.rows);
         if is_cached(depth, machine_size, params) {
             let packed: usize = class_blocks.iter().map(|s| s.source.bytes()).sum();
             let per_column = params.cache_bytes.saturating_sub(packed) / order.len().max(1);
@@ -111,7 +110,7 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
                 class_block.cache = Some(RowCache::new(order.len(), len, per_column * len)?);
             }
         }
-        let diagonal = class_blocks[0].source.diagonal(&order)?;
+        let diagonal = rows.diagonal(&order)?;
         Ok(Self { class_blocks, order, diagonal, depth, values, start })
     }
 
@@ -149,7 +148,7 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
         coefficients: ArrayView2<'_, f64>,
     ) -> Result<Vec<f64>> {
         let flat = coefficients.to_slice().expect("a new array is row-major");
-        self.class_blocks[0].source.intercept_correction(rows, flat, coefficients.ncols())
+        self.class_blocks[0].source.rows().intercept_correction(rows, flat, coefficients.ncols())
     }
 
     /// Returns the training rows by position, and the kernel rows of the first class block.

@@ -105,7 +105,8 @@ fn solve_independently<'a, K: KernelValue>(
     training: &Training<'a>,
     memory: &Arenas<K>,
 ) -> Result<()> {
-    let sequential = Training { ctx: training.ctx.sequential(), ..*training };
+    let sequential =
+        Training { rows: training.rows.clone(), params: training.params, ctx: training.ctx.sequential() };
     let (count, done) = (machines.len(), AtomicUsize::new(0));
     let tick = || training.ctx.check("fit", done.load(Ordering::Relaxed), count);
     let solved = training.ctx.try_for_each_chunk(machines, 1, |_, machine| {

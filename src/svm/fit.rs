@@ -12,7 +12,7 @@
 use super::columns::{Effort, KernelColumns};
 use super::decomposition::solve;
 use super::machine::Machine;
-use super::precision::{KernelValue, Values};
+use super::precision::KernelValue;
 use super::problem::DualProblem;
 use super::start::Start;
 use super::subsample_start;
@@ -76,7 +76,7 @@ impl<'a> Solved<'a> {
         coefficients: ArrayView2<'_, f64>,
     ) -> Result<Vec<f64>> {
         let flat = coefficients.to_slice().expect("a new array is row-major");
-        self.source.intercept_correction(rows, flat, coefficients.ncols())
+        self.source.rows().intercept_correction(rows, flat, coefficients.ncols())
     }
 }
 
@@ -89,14 +89,13 @@ impl<'a> Solved<'a> {
 /// [`Error::Memory`](crate::Error::Memory).
 pub(super) fn fit_machines<'a>(
     training: &Training<'a>,
-    values: Values,
     layout: MachineLayout,
     start: Option<Start<'_>>,
     problem: impl Fn(usize, &[usize], Vec<f64>) -> Result<DualProblem>,
 ) -> Result<Solved<'a>> {
-    let (machine_size, q, n) = (layout.machine_size(), layout.of_machine.len(), training.rows.rows());
+    let (machine_size, q, n) = (layout.machine_size(), layout.of_machine.len(), training.rows.rows.rows());
     let MachineLayout { order, sizes, of_machine } = layout;
-    let mut columns = KernelColumns::<f32>::new(training, values, order, &sizes, machine_size)?;
+    let mut columns = KernelColumns::<f32>::new(training, training.values(), order, &sizes, machine_size)?;
     let mut machines = try_with_capacity("the machines", q)?;
     for (j, class_blocks) in of_machine.iter().enumerate() {
         let positions = || class_blocks.iter().flat_map(|&b| columns.class_blocks[b].positions.clone());

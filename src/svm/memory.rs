@@ -9,10 +9,9 @@
 use super::columns::{depth, is_cached};
 use super::params::SvmParams;
 use super::rounding::MAX_SAMPLE;
-use super::training::precision;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::{KernelFunction, Magnitudes, Precision, packed_bytes};
+use crate::kernels::{CoefficientSum, KernelFunction, Precision, PreparedRows, packed_bytes};
 
 /// Numbers in double precision per variable of a machine, with a shrunk copy and the row's index.
 const NUMBERS_PER_VARIABLE: usize = 16;
@@ -80,5 +79,5 @@ pub fn estimate_memory<'a>(
 }
 
 fn precision_of(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Result<Precision> {
-    Ok(precision(kernel, rows, &Magnitudes::new(kernel, rows)?))
+    Ok(PreparedRows::new(kernel, rows, CoefficientSum::Any)?.precision())
 }

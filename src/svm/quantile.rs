@@ -66,15 +66,13 @@ pub fn fit_quantiles<'a>(
     params: &SvmParams,
     ctx: Context<'_>,
 ) -> Result<QuantileModel> {
-    let (kernel, sums) = (kernel.into(), CoefficientSum::Zero);
-    let training = Training { kernel, rows: rows.reborrow(), params, ctx, sums };
     let &QuantileRegression { targets, sample_c, quantiles, start } = task;
-    let values = training.check(sample_c)?;
+    let training = Training::new(kernel.into(), rows, sample_c, CoefficientSum::Zero, params, ctx)?;
     check_targets(rows.rows(), targets)?;
     Error::check_param(!quantiles.is_empty(), "quantile", "an empty list", "at least one number")?;
     quantiles.iter().try_for_each(|&q| check_quantile(q))?;
     let layout = MachineLayout::one_class_block((0..rows.rows()).try_collect_vec()?, quantiles.len())?;
-    let solved = fit_machines(&training, values, layout, start, |j, _, diagonal| {
+    let solved = fit_machines(&training, layout, start, |j, _, diagonal| {
         DualProblem::quantile(targets, sample_c, quantiles[j], diagonal)
     })?;
     let is_support = |row: &usize| solved.machines.iter().any(|machine| machine.problem().beta[*row] != 0.0);

@@ -6,7 +6,6 @@ use super::certificate::Certificate;
 use super::columns::Effort;
 use super::fit::{MachineLayout, fit_machines};
 use super::params::SvmParams;
-use super::precision::Values;
 use super::problem::DualProblem;
 use super::start::Start;
 use super::training::{Training, check_nu};
@@ -38,16 +37,15 @@ pub struct MachineModel {
 /// problem built from their K_ii.
 fn fit_single(
     training: &Training<'_>,
-    values: Values,
     order: Vec<usize>,
     start: Option<Start<'_>>,
     build: impl Fn(Vec<f64>) -> Result<DualProblem>,
 ) -> Result<MachineModel> {
     let layout = MachineLayout::one_class_block(order, 1)?;
-    let solved = fit_machines(training, values, layout, start, |_, _, diagonal| build(diagonal))?;
+    let solved = fit_machines(training, layout, start, |_, _, diagonal| build(diagonal))?;
     let machine = &solved.machines[0];
     let (intercept, rho, certificate) = machine.outcome()?;
-    let mut beta = try_vec![0.0; training.rows.rows()]?;
+    let mut beta = try_vec![0.0; training.rows.rows.rows()]?;
     for (&row, b) in solved.order.iter().zip(&machine.problem().beta) {
         beta[row] += b;
     }
@@ -94,24 +92,22 @@ pub fn fit_regression<'a>(
     params: &SvmParams,
     ctx: Context<'_>,
 ) -> Result<MachineModel> {
-    let (kernel, sums) = (kernel.into(), CoefficientSum::Zero);
-    let training = Training { kernel, rows: rows.reborrow(), params, ctx, sums };
     let &Regression { targets, sample_c, loss, start } = task;
-    let values = training.check(sample_c)?;
+    let training = Training::new(kernel.into(), rows, sample_c, CoefficientSum::Zero, params, ctx)?;
     let n = rows.rows();
     check_regression(n, task)?;
     match loss {
         RegressionLoss::Epsilon(epsilon) => {
             let build = |diagonal| DualProblem::regression(targets, sample_c, epsilon, diagonal);
-            fit_single(&training, values, (0..n).try_collect_vec()?, start, build)
+            fit_single(&training, (0..n).try_collect_vec()?, start, build)
         }
         RegressionLoss::Quantile(q) => {
             let build = |diagonal| DualProblem::quantile(targets, sample_c, q, diagonal);
-            fit_single(&training, values, (0..n).try_collect_vec()?, start, build)
+            fit_single(&training, (0..n).try_collect_vec()?, start, build)
         }
         RegressionLoss::Nu(nu) => {
             let build = |diagonal| DualProblem::nu_regression(targets, sample_c, nu, diagonal);
-            fit_single(&training, values, (0..n).chain(0..n).try_collect_vec()?, start, build)
+            fit_single(&training, (0..n).chain(0..n).try_collect_vec()?, start, build)
         }
     }
 }
@@ -166,10 +162,8 @@ pub fn fit_one_class<'a>(
     params: &SvmParams,
     ctx: Context<'_>,
 ) -> Result<MachineModel> {
-    let (kernel, sums) = (kernel.into(), CoefficientSum::Any);
-    let training = Training { kernel, rows: rows.reborrow(), params, ctx, sums };
-    let values = training.check(task.weights)?;
+    let training = Training::new(kernel.into(), rows, task.weights, CoefficientSum::Any, params, ctx)?;
     check_nu(task.nu)?;
     let build = |diagonal| DualProblem::one_class(task.weights, task.nu, diagonal);
-    fit_single(&training, values, (0..rows.rows()).try_collect_vec()?, task.start, build)
+    fit_single(&training, (0..rows.rows()).try_collect_vec()?, task.start, build)
 }

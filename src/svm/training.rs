@@ -6,24 +6,62 @@ use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{
-    CoefficientSum, Kernel, KernelFunction, KernelRows, Magnitudes, Precision, check_conditioning,
+    CoefficientSum, Kernel, KernelFunction, KernelRows, Precision, PreparedRows, check_conditioning,
 };
 
 /// Points of a fast Gauss transform between two checks of the monitor.
 const POINTS_PER_CHECK: usize = 1 << 19;
 
-/// The kernel, the training rows, and the parameters of a fit.
-#[derive(Clone, Copy)]
+/// The prepared training rows with their kernel, and the parameters of a fit.
 pub(super) struct Training<'a> {
-    pub(super) kernel: KernelFunction<'a>,
-    pub(super) rows: Rows<'a>,
+    pub(super) rows: PreparedRows<'a>,
     pub(super) params: &'a SvmParams,
     pub(super) ctx: Context<'a>,
-    /// The sum of the coefficients of every machine; if it is zero, translations of the rows change no machine.
-    pub(super) sums: CoefficientSum,
 }
 
-impl Training<'_> {
+impl<'a> Training<'a> {
+    /// Prepares the rows and checks everything but the labels or targets. `weights` are the rows' C or weights; `sum` is that of
+    /// the coefficients of every machine.
+    pub(super) fn new<'r: 'a>(
+        kernel: KernelFunction<'a>,
+        rows: Rows<'r>,
+        weights: &[f64],
+        sum: CoefficientSum,
+        params: &'a SvmParams,
+        ctx: Context<'a>,
+    ) -> Result<Self> {
+        params.check()?;
+        let n = rows.rows();
+        if n == 0 {
+            return Err(Error::param("X", "no rows", "at least one row"));
+        }
+        Error::check_len("upper bounds", n, weights.len())?;
+        if matches!(kernel, KernelFunction::BuiltIn(Kernel::Precomputed)) {
+            Error::check_len("columns of precomputed X", n, rows.cols())?;
+        }
+        if let Some(c) = weights.iter().find(|c| !(c.is_finite() && **c > 0.0)) {
+            return Err(Error::param("C", c, "positive and finite for every row"));
+        }
+        let total: f64 = weights.iter().sum();
+        Error::check_param(
+            total.is_finite(),
+            "C",
+            total,
+            "within double precision when summed over the rows",
+        )?;
+        let prepared = PreparedRows::new(kernel, rows, sum)?;
+        // Solver and cache store kernel values in single precision, whatever they are computed in.
+        prepared.magnitudes().check_overflow("X", Precision::Single)?;
+        prepared.magnitudes().check_underflow("X", params.tolerance / total)?;
+        check_conditioning("X", kernel, rows.reborrow(), sum)?;
+        Ok(Self { rows: prepared, params, ctx })
+    }
+
+    /// Returns the precision and the rounding errors of the kernel values.
+    pub(super) fn values(&self) -> Values {
+        Values::new(self.rows.precision(), self.rows.magnitudes())
+    }
+
     /// Computes `out += K(:, rows) weights` in parts, with a check before each but the first. A kernel value touches `depth`
     /// features.
     ///
@@ -57,53 +95,12 @@ impl Training<'_> {
         }
         Ok(())
     }
-
-    /// Checks everything except labels or targets; `weights` are the C or weights of the rows. Returns the properties of the
-    /// kernel values.
-    pub(super) fn check(&self, weights: &[f64]) -> Result<Values> {
-        self.params.check()?;
-        if let KernelFunction::BuiltIn(kernel) = self.kernel {
-            kernel.check()?;
-            kernel.check_rows("X", self.rows)?;
-        }
-        let n = self.rows.rows();
-        if n == 0 {
-            return Err(Error::param("X", "no rows", "at least one row"));
-        }
-        Error::check_len("upper bounds", n, weights.len())?;
-        if matches!(self.kernel, KernelFunction::BuiltIn(Kernel::Precomputed)) {
-            Error::check_len("columns of precomputed X", n, self.rows.cols())?;
-        }
-        if let Some(c) = weights.iter().find(|c| !(c.is_finite() && **c > 0.0)) {
-            return Err(Error::param("C", c, "positive and finite for every row"));
-        }
-        let total: f64 = weights.iter().sum();
-        Error::check_param(
-            total.is_finite(),
-            "C",
-            total,
-            "within double precision when summed over the rows",
-        )?;
-        let magnitudes = Magnitudes::with_coefficients(self.kernel, self.rows, self.sums)?;
-        // Solver and cache keep kernel values in single precision, whatever they are computed in.
-        magnitudes.check("X", Precision::Single)?;
-        magnitudes.check_small("X", self.params.tolerance / total)?;
-        check_conditioning("X", self.kernel, self.rows, self.sums)?;
-        Ok(Values::new(precision(self.kernel, self.rows, &magnitudes), &magnitudes))
-    }
 }
 
 /// Returns the error for a solution that is not finite.
 pub(super) fn overflow_error(largest_c: f64) -> Error {
     let rule = "such that the solution stays within double precision: scale X, or the targets, or lower C";
     Error::param("C", format!("{largest_c:e} for these kernel values"), rule)
-}
-
-/// Returns the precision in which kernel values are computed: values of unbounded kernels may be large compared with their
-/// differences.
-pub(super) fn precision(kernel: KernelFunction<'_>, rows: Rows<'_>, magnitudes: &Magnitudes) -> Precision {
-    let bounded = kernel.built_in().constant_diagonal().is_some();
-    if (bounded || !rows.is_f64()) && magnitudes.is_single() { Precision::Single } else { Precision::Double }
 }
 
 /// Checks nu of the nu machines.

@@ -111,8 +111,8 @@ pub fn from_expansion(
         let evaluator = Evaluator::new(expansion)?;
         let work = (expansion.len() * rows.cols().max(8)) as u64;
         counter.for_each_batch(rows.rows(), work, |part, _| {
-            let part = rows.gather(&part.try_collect_vec()?)?;
-            targets.extend(evaluator.evaluate(part.view(), ctx.silent())? - aview1(expansion.intercepts));
+            let outputs = evaluator.evaluate(rows.slice(part), ctx.silent())?;
+            targets.extend(outputs - aview1(expansion.intercepts));
             Ok(())
         })?;
     }

@@ -15,7 +15,7 @@ use super::program::{Program, box_budget_program, lower_products};
 use super::selection::{improve, rounded};
 use super::strategy::{Partition, Selection, Strategy};
 use crate::context::WorkCounter;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernels::RowBuffer;
 use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zero_matrix, try_zeros};
 use crate::random::Random;
@@ -179,7 +179,7 @@ impl<T: Real> Problem<'_, T> {
                 };
                 let select = |(cut, rows): Division<T>| {
                     let selected = self.select(selection, &cut, &rows, random, counter)?;
-                    Ok(((cut, rows), selected))
+                    Ok::<_, Error>(((cut, rows), selected))
                 };
                 divided.map(select).transpose()?
             }

@@ -201,9 +201,7 @@ impl Shared {
     /// Computes the kernel matrix and the directions of the last stage.
     fn new(source: &Projection<'_>, last: &StageSize, deltas: (f64, f64), ctx: Context<'_>) -> Result<Self> {
         let (target, t) = (&source.target, last.vectors);
-        let first: Vec<usize> = (0..t).try_collect_vec()?;
-        let kept = source.kept.gather(&first)?;
-        let gram = kernel_matrix(&target.kernel, kept.view(), ctx)?;
+        let gram = kernel_matrix(&target.kernel, source.kept.slice(0..t), ctx)?;
         let lengths: Vec<f64> = (0..t).map(|i| gram[i * t + i].max(0.0).sqrt()).try_collect_vec()?;
         let lines: Vec<&[f64]> =
             (0..last.directions).map(|i| &row(&source.factor, i)[..=i]).try_collect_vec()?;

@@ -271,10 +271,9 @@ impl Cascade {
     fn pass(&self, x: Rows<'_>, first: usize, count: usize, visit: &mut Visit<'_>) -> Result<()> {
         let Some(last) = self.stages.last() else { return Ok(()) };
         let depth = last.size.directions;
-        let list: Vec<usize> = (first..first + count).try_collect_vec()?;
         let own = match self.kernel.constant_diagonal() {
             Some(value) => try_vec![value; count]?,
-            None => diagonal(&self.kernel, x.gather(&list)?.view())?,
+            None => diagonal(&self.kernel, x.slice(first..first + count))?,
         };
         let double = x.is_f64();
         let relative = |row: usize| match &self.machine.relative {

@@ -252,7 +252,7 @@ impl Run<'_, '_> {
                 let (row, place) = picked[i];
                 objective.gradient(outputs, teacher.outputs(row, place), self.signs_of_row(row))
             };
-            match moving.slopes(&batch, &mut work, loss, ctx) {
+            match moving.gradient(&batch, &mut work, loss, ctx) {
                 Ok(loss) => sum += loss,
                 Err(error) => {
                     reason = error.into_stop_reason()?;
@@ -265,7 +265,7 @@ impl Run<'_, '_> {
             let [for_vectors, for_coefficients] = rates.map(|rate| adam::corrected(rate * fall, step + 1));
             let kernel = moving.kernel();
             let mut parts: Vec<_> =
-                moving.panels.iter_mut().zip(&mut states).zip(&work.slopes).try_collect_vec()?;
+                moving.panels.iter_mut().zip(&mut states).zip(&work.panels).try_collect_vec()?;
             ctx.for_each_chunk(&mut parts, 1, |_, part| {
                 let ((panel, [v1, v2, c1, c2]), slopes) = &mut part[0];
                 adam::step(for_vectors, &slopes.vectors, v1, v2, &mut panel.vectors);

@@ -205,7 +205,7 @@ impl Penalised<'_> {
                 }
             }
             let fresh = groups
-                .inside()
+                .active()
                 .iter()
                 .filter(|&&i| !entered[i])
                 .map(|&i| (groups.size(i), i))
@@ -251,7 +251,7 @@ impl Penalised<'_> {
                 }
             }
         }
-        let inside = groups.inside().iter().map(|&i| (groups.size(i), i)).try_collect_vec()?;
+        let inside = groups.active().iter().map(|&i| (groups.size(i), i)).try_collect_vec()?;
         partial.add(sort_by_size(inside)?, max_vectors, 2.0 * half, |i| groups.row(i))?;
         Ok(partial.order)
     }

@@ -401,10 +401,10 @@ pub(in crate::reduced_set) fn for_blocks(
     let mut out = Vec::new();
     for start in (0..n).step_by(size) {
         ctx.check("inner products", start, n)?;
-        let list: Vec<usize> = (start..n.min(start + size)).try_collect_vec()?;
-        let values = evaluate(rows.gather(&list)?.view())?;
+        let block = rows.slice(start..n.min(start + size));
+        let values = evaluate(block)?;
         if start == 0 {
-            out = try_with_capacity("values at all rows", values.len() / list.len() * n)?;
+            out = try_with_capacity("values at all rows", values.len() / block.rows() * n)?;
         }
         out.extend(values);
     }

@@ -99,10 +99,9 @@ impl<'c, 'w> Chain<'c, 'w> {
         let machines = self.work.plan.of_machine.len();
         let (small, large): (Vec<usize>, Vec<usize>) =
             (0..machines).partition(|&j| self.size(j) <= MAX_ONE_BLOCK);
-        let &Work { sums, ctx, .. } = self.work;
-        let &Prepared { kernel, values, .. } = self.prepared;
-        let (rows, none) = (self.work.rows, Context::SEQUENTIAL);
-        let source = KernelRows::with_coefficients(kernel, rows, &[], values.precision, sums, none)?;
+        let ctx = self.work.ctx;
+        let rows = &self.prepared.rows;
+        let source = rows.kernel_rows(&[], rows.precision(), Context::SEQUENTIAL)?;
         let matrix = self.prepared.matrix.as_ref();
         let mut results: Vec<Vec<FoldResult>> = (0..machines).map(|_| Vec::new()).try_collect_vec()?;
         let mut stop = None;
@@ -311,12 +310,12 @@ impl<'c, 'w> Chain<'c, 'w> {
         mut results: Vec<Vec<FoldResult>>,
         from: usize,
     ) -> Result<()> {
-        let &Work { params, plan, sums, ctx, .. } = self.work;
-        let &Prepared { kernel, values, .. } = self.prepared;
-        let values = if K::PRECISION == Precision::Double { values.in_double() } else { values };
+        let &Work { params, plan, ctx, .. } = self.work;
         // There are as many chains with caches at the same time as threads.
         let params = &SvmParams { cache_bytes: params.cache_bytes / ctx.threads().max(1), ..params.clone() };
-        let training = Training { kernel, rows: self.work.rows.reborrow(), params, ctx, sums };
+        let training = Training { rows: self.prepared.rows.reborrow(), params, ctx };
+        let values = training.values();
+        let values = if K::PRECISION == Precision::Double { values.in_double() } else { values };
         let order = self.rows_of(&self.train.iter().flatten().copied().try_collect_vec()?)?;
         let sizes: Vec<usize> = self.train.iter().map(Vec::len).try_collect_vec()?;
         let machine_size = large.iter().map(|&j| self.size(j)).max().unwrap_or(0);

@@ -14,7 +14,6 @@ use super::work::{Prepared, SearchProgress, Work};
 use crate::context::{Context, StopReason};
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::KernelRows;
 use crate::memory::{Arenas, TryCollect, try_with_capacity};
 use std::sync::atomic::AtomicUsize;
 
@@ -91,18 +90,16 @@ impl Work<'_> {
         let mut prepared = try_with_capacity("kernel matrices of the search", kernels.len())?;
         for &k in kernels {
             let kernel = self.grid.kernels[k];
-            let training = Training { kernel, rows: self.rows.reborrow(), params, ctx, sums };
-            let values = training.check(&weights)?;
-            let order = &self.plan.order;
+            let training = Training::new(kernel, self.rows, &weights, sums, params, ctx)?;
             let matrix = if with_matrices {
-                let source =
-                    KernelRows::with_coefficients(kernel, self.rows, order, values.precision, sums, ctx)?;
+                let order = &self.plan.order;
+                let source = training.rows.kernel_rows(order, training.rows.precision(), ctx)?;
                 let depth = depth(kernel, self.rows);
                 Some(KernelMatrix::compute(&source, order, &self.trained, depth, memory, ctx)?)
             } else {
                 None
             };
-            prepared.push(Prepared { index: k, kernel, values, matrix });
+            prepared.push(Prepared { index: k, values: training.values(), rows: training.rows, matrix });
         }
         let chains = kernels.len() * self.grid.folds.len();
         let mut chains: Vec<usize> = (0..chains).try_collect_vec()?;

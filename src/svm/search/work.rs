@@ -8,7 +8,7 @@ use super::task::Plan;
 use crate::context::{Context, Monitor, Progress, StopReason};
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::{CoefficientSum, KernelFunction};
+use crate::kernels::{CoefficientSum, PreparedRows};
 use crate::memory::{Arenas, try_vec};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,7 +33,7 @@ pub(super) struct Work<'w> {
 /// A kernel of the grid, ready for its chains.
 pub(super) struct Prepared<'w> {
     pub(super) index: usize,
-    pub(super) kernel: KernelFunction<'w>,
+    pub(super) rows: PreparedRows<'w>,
     pub(super) values: Values,
     pub(super) matrix: Option<KernelMatrix<f32>>,
 }
