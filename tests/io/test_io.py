@@ -254,7 +254,7 @@ def test_sizes_that_overflow_allocate_nothing(saved):
         ({"attributes/support_": {"array": "class_weight_"}}, "expected NDArray"),
         ({"attributes/support_": "abc"}, "support_ is 'abc'"),
         ({"attributes/n_support_": {"array": "support_"}}, "do not describe"),
-        ({"attributes/n_support_": {"same": 0}}, "holds itself"),
+        ({"attributes/n_support_": {"same": 0}}, "contains itself"),
         ({"attributes/certificate_/arguments/machines": {"tuple": []}}, "certificate has 0 machines"),
         ({"attributes/certificate_/arguments/seconds": "long"}, "seconds is 'long'"),
         ({"attributes/shape_fit_": [1]}, "shape_fit_"),

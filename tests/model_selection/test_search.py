@@ -375,7 +375,7 @@ def test_max_time_refits_with_the_best_so_far():
 
     # However slow the machine, eight small fits come before the wait, which is longer than what is left.
     search = SVCCV(scoring=slowly, max_time=2.5, n_jobs=1)
-    with pytest.warns(ConvergenceWarning, match="the best so far is chosen"):
+    with pytest.warns(ConvergenceWarning, match="the best point so far is chosen"):
         search.fit(X, y)
     assert search.stop_ == "max_time"
     assert np.isnan(scores_of(search)).any()

@@ -115,7 +115,7 @@ def test_a_path_is_drawn_beside_machines_on_fewer_rows(cancer):
     np.testing.assert_array_equal(drawn, sizes)
     np.testing.assert_allclose(errors, 1 - scores, atol=1e-12)
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert labels[:2] == ["compressed", "trained on fewer rows"]
+    assert labels[:2] == ["compressed", "trained on fewer samples"]
     assert compression_path(svc, n_vectors=5).plot(X_test, y_test).baseline_line_ is None
 
 

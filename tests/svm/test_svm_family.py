@@ -435,7 +435,7 @@ def test_memory_is_told_beforehand(datasets, monkeypatch):
     monkeypatch.setattr(_base, "SMALL", 0)
     monkeypatch.setattr(memory, "SMALL", 0)
     monkeypatch.setattr(_core, "available_memory", lambda: 1000)
-    with pytest.raises(MemoryError, match=r"^SVC.fit needs about .* GB beside the data"):
+    with pytest.raises(MemoryError, match=r"^SVC.fit needs about .* GB in addition to the data"):
         SVC(cache_size=10).fit(X, y)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 import numpy as np
 from sklearn.base import clone
 
-from svmarrow._support.atomic import Kept, atomic_fit
+from svmarrow._support.atomic import InterruptedFit, atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import check, integer, refuse
 from svmarrow._support.rows import weights_differ
@@ -142,7 +142,7 @@ class DaskSVC(DaskClassifier, SVC, stored=False):
         self.support_, self.n_support_ = found.support.astype(np.int32), found.counts.astype(np.int32)
         self.shape_fit_ = (prepared.rows, self.n_features_in_)
         if interrupted:
-            raise Kept(self)
+            raise InterruptedFit(self)
         return self
 
     def _parts(

@@ -9,7 +9,7 @@ from sklearn.base import MultiOutputMixin
 
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
-from svmarrow._support.decoding import class_indices, numbered_classes
+from svmarrow._support.decoding import class_indices, encode_classes
 from svmarrow._support.memory import EstimatesMemory, MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.parameters import check
 from svmarrow._support.rows import (
@@ -184,7 +184,7 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
 
     def _targets(self, y: Any) -> NDArray[np.float64]:
         """Remembers the classes; the targets (n, q)."""
-        self.classes_, labels = numbered_classes(y)
+        self.classes_, labels = encode_classes(y)
         return signs(labels, self.classes_.size)
 
     def _row_weights(

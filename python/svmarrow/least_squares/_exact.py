@@ -109,7 +109,7 @@ class ExactLeastSquares(LeastSquares):
     _ridge: NDArray[np.float64]
     #: The models without one row, with the expansion that they belong to.
     _left_out: tuple[KernelExpansion, LeaveOneOutModels] | None = None
-    _made_anew = ("_left_out",)
+    _transient = ("_left_out",)
 
     def _fit(
         self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
@@ -191,7 +191,7 @@ class ExactLeastSquares(LeastSquares):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in self._made_anew}
+        return {name: value for name, value in state.items() if name not in self._transient}
 
     def _after_load(self) -> None:
         super()._after_load()

@@ -13,7 +13,7 @@ from svmarrow._support.atomic import atomic_update, consistent, snapshot
 from svmarrow._support.parameters import boolean, check, one_of, real, refuse
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import any_weighted, core_rows, threads, weights_differ
-from svmarrow._support.stored import check_alike
+from svmarrow._support.stored import check_state
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import (
     POINT_RULES,
@@ -80,7 +80,7 @@ class LowRankLeastSquares(LeastSquares):
         if takes_pieces(self) and made.vectors.shape != points.vectors.shape:
             raise ValueError("expansion_ is not one of the points")
         empty = {"gram": table, "products": table, "columns": line, "targets": line}
-        check_alike(sums, {**empty, "rows": 0, "weight": 0.0})
+        check_state(sums, {**empty, "rows": 0, "weight": 0.0})
         shapes = {"gram": (m, m), "products": (m, q), "columns": (m,), "targets": (q,)}
         for key, shape in shapes.items():
             if sums[key].shape != shape:

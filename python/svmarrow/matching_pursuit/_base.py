@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from svmarrow import _core
 from svmarrow._support.atomic import consistent
 from svmarrow._support.blas import product
-from svmarrow._support.callbacks import without
+from svmarrow._support.callbacks import without_callbacks
 from svmarrow._support.memory import EstimatesMemory, MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.parameters import check, refuse, seed_of
 from svmarrow._support.progress import progress
@@ -272,7 +272,7 @@ class MatchingPursuit(EstimatesMemory, WithOutputs, KernelEstimator):
             fitted = _core.matching_pursuit(task, settings, told.callback, threads(self.n_jobs))
         if fitted["sizes"].size == 0:
             raise ValueError(f"max_time={self.max_time:g} was over before the dictionary was there")
-        return MatchingPath(without(copy.copy(self)), dictionary, fitted, constant)
+        return MatchingPath(without_callbacks(copy.copy(self)), dictionary, fitted, constant)
 
     def _variant_of(self) -> str:
         squared = isinstance(self.loss, str) and self.loss == "squared_error"
@@ -406,7 +406,7 @@ class MatchingPursuit(EstimatesMemory, WithOutputs, KernelEstimator):
         )
 
     def _at_step(self, path: MatchingPath, step: int) -> Any:
-        model = without(copy.copy(self))
+        model = without_callbacks(copy.copy(self))
         model._take(path, step)
         return model
 

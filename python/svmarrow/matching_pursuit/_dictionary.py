@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from svmarrow import _core
-from svmarrow._support.kernel_function import BLOCK, kernel_values
+from svmarrow._support.kernel_function import MAX_BLOCK_VALUES, kernel_values
 from svmarrow._support.rows import core_rows
 from svmarrow._support.saving import savable
 
@@ -178,7 +178,7 @@ def function_values(function: KernelFunction, X: Any, points: Any) -> NDArray[np
     """K(X, points), block by block of rows."""
     n, m = int(X.shape[0]), int(points.shape[0])
     out = np.empty((n, m))
-    step = max(1, BLOCK // max(1, m))
+    step = max(1, MAX_BLOCK_VALUES // max(1, m))
     for start in range(0, n if m else 0, step):
         block = slice(start, start + step)
         out[block] = kernel_values(function, X[block], points)

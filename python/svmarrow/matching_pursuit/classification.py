@@ -10,7 +10,7 @@ from sklearn.model_selection import train_test_split
 
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
-from svmarrow._support.decoding import numbered_classes
+from svmarrow._support.decoding import encode_classes
 from svmarrow._support.parameters import CLASS_WEIGHT, Rule, check, either, mapping, none, one_of, refuse
 from svmarrow._support.rows import class_weights, default_gamma, sample_weights
 from svmarrow.matching_pursuit._base import MatchingPursuit
@@ -280,7 +280,7 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         """
         with fitting(self, X, y, sample_weight):
             X, y = self._validated(X, y)
-            classes, labels = numbered_classes(y)
+            classes, labels = encode_classes(y)
             weights = sample_weights(sample_weight, X.shape[0])
             by_class, weights = class_weights(self.class_weight, weights, classes, labels)
             rows = self._watched(X_val, y_val)

@@ -90,7 +90,7 @@ class MatchingPath(SizePath):
     _constant: int
     _dictionary: Dictionary
     _kept: NDArray[np.int64]
-    _made_anew = ("_starts",)
+    _transient = ("_starts",)
 
     def __init__(
         self, estimator: PursuitModel, dictionary: Dictionary, fitted: Mapping[str, Any], constant: bool
@@ -241,5 +241,5 @@ class MatchingPath(SizePath):
         scores = self.scores(X, y)
         return self[int(np.flatnonzero(scores >= scores.max() - max_loss - 1e-12)[0])]
 
-    def _drawn(self, X: ArrayLike, y: ArrayLike) -> dict[str, Any]:  # noqa: ARG002
+    def _plot_arguments(self, X: ArrayLike, y: ArrayLike) -> dict[str, Any]:  # noqa: ARG002
         return {"score_name": "accuracy" if hasattr(self._estimator, "classes_") else "R^2"}

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from svmarrow import _core
-from svmarrow._support.memory import SMALL, refuse_beyond_memory
+from svmarrow._support.memory import MIN_CHECKED_BYTES, refuse_beyond_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,9 +161,9 @@ def rows_that_fit(name: str, rest: int, needed: Callable[[int], int]) -> int:
     MemoryError
         If there is no room for the next 1,024 of them.
     """
-    if needed(rest) < SMALL:
+    if needed(rest) < MIN_CHECKED_BYTES:
         return rest
-    free = max(SMALL, _core.available_memory())
+    free = max(MIN_CHECKED_BYTES, _core.available_memory())
     if needed(rest) <= free:
         return rest
     fits, too_many = 0, rest

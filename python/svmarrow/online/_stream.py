@@ -15,12 +15,12 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
-from svmarrow._support.atomic import Kept, atomic_fit, atomic_update, consistent
+from svmarrow._support.atomic import InterruptedFit, atomic_fit, atomic_update, consistent
 from svmarrow._support.callbacks import fitting, subtasks
 from svmarrow._support.memory import EstimatesMemory, MemoryEstimate
 from svmarrow._support.parameters import ROW_KERNELS, THREADS, VERBOSE, check, integer, kernel_rules, seed_of
 from svmarrow._support.rows import default_gamma, rows_of, validated
-from svmarrow._support.stored import check_alike
+from svmarrow._support.stored import check_state
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.decoded import LabelledOutputs
 from svmarrow.models.fitted import KernelEstimator
@@ -103,7 +103,7 @@ class StreamClassifier(EstimatesMemory, LabelledOutputs, KernelEstimator):
                 if completed is None:
                     raise
                 self.__dict__ = completed
-                raise Kept(self) from None
+                raise InterruptedFit(self) from None
         return self
 
     @atomic_update
@@ -231,7 +231,7 @@ class StreamClassifier(EstimatesMemory, LabelledOutputs, KernelEstimator):
         if self.kernel == "chi2":
             check_non_negative(rows, "a model file")
         self._check_parameters()
-        check_alike(state, self._empty(rows, 0))
+        check_state(state, self._empty(rows, 0))
         self._check_state(state)
         self._take(state)
 

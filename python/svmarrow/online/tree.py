@@ -156,7 +156,7 @@ class PerceptronTreeClassifier(StreamClassifier):
     n_leaves_: int
     n_vectors_: int
     _ready: Ready
-    _made_anew = ("_ready",)
+    _transient = ("_ready",)
     _coding: Decoding
     _rules: ClassVar[dict[str, Rule]] = {
         **_TREE_RULES,

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
-from svmarrow._support.atomic import Kept, consistent
+from svmarrow._support.atomic import InterruptedFit, consistent
 from svmarrow._support.certificate import Certificate
 from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.memory import (
-    SMALL,
+    MIN_CHECKED_BYTES,
     EstimatesMemory,
     MemoryEstimate,
     bytes_of_rows,
@@ -40,10 +40,10 @@ from svmarrow._support.rows import (
     default_gamma,
     sample_weights,
     select_rows,
-    shown,
     threads,
     validated,
     weights_differ,
+    with_sparse_interface,
 )
 from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -192,7 +192,7 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
         if callable(kernel[0]):
             kernel = TrainingKernel(kernel[0], training.rows)
         rows = core_rows(training.rows)
-        if bytes_of_rows(training.rows) >= SMALL:
+        if bytes_of_rows(training.rows) >= MIN_CHECKED_BYTES:
             least = _core.estimate_svm_memory(rows, n, kernel, list(machines), 0, jobs)["least"]
             refuse_beyond_memory(f"{type(self).__name__}.fit", least, "train on fewer samples")
         with progress(self.verbose) as told:
@@ -251,7 +251,7 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
         if certificate.stop != "converged" and (fitted["interrupted"] or certificate.stop != "interrupted"):
             warn_caller(self._ended_early(certificate), ConvergenceWarning)
         if fitted["interrupted"]:
-            raise Kept(self)
+            raise InterruptedFit(self)
 
     def _ended_early(self, certificate: Certificate) -> str:
         """The warning of a fit that did not converge."""
@@ -303,4 +303,8 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
     def support_vectors_(self) -> Any:
         """Support vectors (n_SV, d) as in the training data; empty for the precomputed kernel."""
         self._check_fitted()
-        return np.empty((0, 0)) if self._is_fitted_precomputed() else shown(self.expansion_.vectors)
+        return (
+            np.empty((0, 0))
+            if self._is_fitted_precomputed()
+            else with_sparse_interface(self.expansion_.vectors)
+        )

@@ -9,9 +9,16 @@ import scipy.sparse as sp
 
 from svmarrow import _core
 from svmarrow._support.atomic import consistent
-from svmarrow._support.decoding import numbered_classes
+from svmarrow._support.decoding import encode_classes
 from svmarrow._support.parameters import CLASS_WEIGHT, boolean, one_of
-from svmarrow._support.rows import check_every_class, class_weights, core_rows, sample_weights, shown, threads
+from svmarrow._support.rows import (
+    check_every_class,
+    class_weights,
+    core_rows,
+    sample_weights,
+    threads,
+    with_sparse_interface,
+)
 from svmarrow.models.fitted import FittedClassifier, FittedExpansion
 
 if TYPE_CHECKING:
@@ -39,7 +46,7 @@ def feature_weights(expansion: KernelExpansion) -> Any:
     """Weights of the features (n_outputs, d) of an expansion of the linear kernel, read-only."""
     vectors: Any = expansion.vectors
     if sp.issparse(vectors):
-        weights = shown(type(vectors)(expansion.coefficients.T) @ vectors)
+        weights = with_sparse_interface(type(vectors)(expansion.coefficients.T) @ vectors)
         weights.data.flags.writeable = False
     else:
         weights = _core.linear_weights(core_rows(vectors), expansion.coefficients, threads(None))
@@ -78,7 +85,7 @@ class CertifiedMachine(FittedExpansion):
     def _in_kind(self, matrix: NDArray[np.float64]) -> Any:
         """The matrix, sparse if the vectors are."""
         vectors = self.expansion_.vectors
-        return shown(type(vectors)(matrix)) if sp.issparse(vectors) else matrix
+        return with_sparse_interface(type(vectors)(matrix)) if sp.issparse(vectors) else matrix
 
     @property
     def n_iter_(self) -> Any:
@@ -126,7 +133,7 @@ class CertifiedClassifier(FittedClassifier, CertifiedMachine):
         self, y: NDArray[Any], sample_weight: Any
     ) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
         """The classes, the number of each row's, the weight of each class, and of each row in all."""
-        classes, labels = numbered_classes(y)
+        classes, labels = encode_classes(y)
         # scikit-learn's SVC balances the classes by their rows, whatever the rows weigh.
         own = sample_weights(1.0 if sample_weight is None else sample_weight, labels.size)
         by_class, weights = class_weights(self.class_weight, own, classes, labels, counted=False)
