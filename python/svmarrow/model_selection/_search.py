@@ -206,7 +206,7 @@ class Search(SearchResults, FittedExpansion):
         self._scores, self._fit_times = results.scores, results.fit_times
         self._score_times = results.score_times
         self._choose()
-        return self._refit(X, y, sample_weight)
+        return self._refit(X, y, sample_weight, folds)
 
     def _routed(self, sample_weight: Any, groups: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Returns the metadata for the splitter and for the scorer."""
@@ -355,7 +355,7 @@ class Search(SearchResults, FittedExpansion):
     def _kernel(self, gamma: float) -> tuple[Any, float, float, int]:
         return (self.kernel, gamma, float(self.coef0), int(self.degree))
 
-    def _refit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _refit(self, X: Any, y: Any, sample_weight: Any, folds: list[Fold]) -> Self:
         if self.stop_ == "interrupted":
             raise InterruptedFit(self)
         if self.stop_ == "max_time":
@@ -366,12 +366,22 @@ class Search(SearchResults, FittedExpansion):
                 ConvergenceWarning,
             )
         if self.refit:
-            self.best_estimator_ = self._estimator_at(self.best_params_["C"], self.best_params_.get("gamma"))
-            self.best_estimator_.fit(X, y, sample_weight)
-            self.expansion_ = self.best_estimator_.expansion_
-            self.certificate_ = self.best_estimator_.certificate_
-            self._weighted = self.best_estimator_._weighted
+            try:
+                self._fit_best(X, y, sample_weight, folds)
+            except KeyboardInterrupt:
+                raise InterruptedFit(self) from None
         return self
+
+    def _fit_best(self, X: Any, y: Any, sample_weight: Any, folds: list[Fold]) -> None:  # noqa: ARG002
+        """Fits the best point to all samples; some searches need the folds again."""
+        self.best_estimator_ = self._best_estimator().fit(X, y, sample_weight)
+        self.expansion_ = self.best_estimator_.expansion_
+        self.certificate_ = self.best_estimator_.certificate_
+        self._weighted = self.best_estimator_._weighted
+
+    def _best_estimator(self) -> Any:
+        """Returns the unfitted estimator of the chosen point."""
+        return self._estimator_at(self.best_params_["C"], self.best_params_.get("gamma"))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "expansion_")
