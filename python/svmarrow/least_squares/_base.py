@@ -71,7 +71,7 @@ class LeastSquares(EstimatesMemory, FittedExpansion):
             return self._fit(X, targets, weights)
         kept = np.flatnonzero(weights)
         if kept.size == 0:
-            raise ValueError("sample_weight is zero everywhere: at least one row must count")
+            raise ValueError("the sample weights are all zero: at least one sample needs a positive weight")
         rows = select_rows(X, kept, precomputed=self._is_precomputed())
         left = self._fit(rows, np.ascontiguousarray(targets[kept]), np.ascontiguousarray(weights[kept]))
         self._spread(X, kept)

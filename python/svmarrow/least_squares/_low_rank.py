@@ -218,7 +218,9 @@ class LowRankLeastSquares(LeastSquares):
         kept = None if weights is None or weights.all() else np.flatnonzero(weights)
         if kept is not None and weights is not None:
             if first and kept.size == 0:
-                raise ValueError("sample_weight is zero everywhere: the first piece needs a row that counts")
+                raise ValueError(
+                    "the sample weights are all zero: the first batch needs a sample of positive weight"
+                )
             X, targets, weights = X[kept], targets[kept], np.ascontiguousarray(weights[kept])
         if first:
             self._begin(X, weights)
