@@ -155,8 +155,8 @@ def _convergence_message(estimator: Any, certificate: Certificate) -> str:
     return (
         f"{type(estimator).__name__} ended before the tolerance was reached ({certificate.stop}): the "
         f"violation is {certificate.violation:.3g} for tol={estimator.tol:g}, the duality gap "
-        f"{certificate.gap:.3g} of {certificate.primal:.6g}. The model is usable; raise max_iter or max_time, "
-        "or scale the data"
+        f"{certificate.gap:.3g} of {certificate.primal:.6g}. The model is usable; raise max_iter or "
+        "max_time, or scale the data"
     )
 
 
