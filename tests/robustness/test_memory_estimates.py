@@ -141,7 +141,7 @@ def test_a_stream_that_may_outgrow_memory_is_learnt_in_parts(
 
     counted("perceptron_tree_stream" if "Tree" in model else "perceptron_stream")
     monkeypatch.setattr(_memory, "MIN_CHECKED_BYTES", 0)
-    monkeypatch.setattr(_memory, "FEWEST", 8)
+    monkeypatch.setattr(_memory, "MIN_PART_ROWS", 8)
     monkeypatch.setattr(_core, "available_memory", lambda: int(0.7 * needed))
     cut = eval(model, dict(PUBLIC)).fit(rows, y)
     assert len(parts) > cut.n_epochs

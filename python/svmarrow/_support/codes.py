@@ -92,7 +92,7 @@ class Code:
 
     @property
     def has_zeros(self) -> bool:
-        """Whether some machine omits a class."""
+        """True if some machine omits a class."""
         return not bool(self.matrix.all())
 
     @property
@@ -209,7 +209,7 @@ def make_code(
         Number of draws.
     least_use : float, default=0.4
         Minimum share of a sparse code's machines that use a class, between 0 and 1; other draws are rejected.
-        A class that few machines use is decoded badly. 0 draws as in Rifkin's thesis [1]_: each class is
+        A class that few machines use is decoded badly. 0 draws as in Rifkin (2002) [1]_: each class is
         used by at least one machine, and of draws with equal distance the first is kept. About half of the
         machines use a class, so shares above 0.45 leave few draws or none.
     n_jobs : int or None, default=None

@@ -1,4 +1,4 @@
-"""What the low-rank estimators share: points, sums over rows, the system, pieces and merging."""
+"""Base class of the low-rank estimators: points, sums over rows, the system, batches, merging."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ LOW_RANK_RULES = {
 
 
 def takes_pieces(model: Any) -> bool:
-    """Whether the model is a function of sums over rows."""
+    """Returns whether the model is a function of sums over rows."""
     return bool(model.method == "rectangle")
 
 
 class LowRankLeastSquares(LeastSquares):
-    """Base of the low-rank estimators."""
+    """Base class of the low-rank estimators."""
 
     _rules: ClassVar[Mapping[str, Rule]] = LOW_RANK_RULES
     n_vectors: int
@@ -100,11 +100,11 @@ class LowRankLeastSquares(LeastSquares):
     def _remedy(self) -> str:
         return "lower n_vectors"
 
-    def _call(self, told: Any) -> tuple[Any, int]:
-        return (told.callback, threads(self.n_jobs))
+    def _call(self, reporter: Any) -> tuple[Any, int]:
+        return (reporter.callback, threads(self.n_jobs))
 
     def _begin(self, X: Any, weights: NDArray[np.float64] | None) -> None:
-        """Chooses the points from the first rows."""
+        """Chooses the points from the first batch."""
         self._spec = self._kernel(X, weights)
         vectors, rows, remaining = choose_points(
             X,
@@ -122,19 +122,19 @@ class LowRankLeastSquares(LeastSquares):
             self.remaining_trace_ = remaining
 
     def _add(self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None) -> None:
-        with progress(self.verbose) as told:
+        with progress(self.verbose) as reporter:
             self._sums = _core.low_rank_sums(
                 core_rows(X),
                 (np.ascontiguousarray(targets), weights),
                 (core_rows(self._vectors), self._spec),
                 self._sums,
-                *self._call(told),
+                *self._call(reporter),
             )
         self.n_seen_ = int(self._sums["rows"])
 
     def _finish(self, X: Any = None) -> NDArray[np.float64] | None:
-        """Solves the system of the sums; the hat diagonal of X where it is given."""
-        with progress(self.verbose) as told:
+        """Solves the system of the sums; returns the hat diagonal of X if given."""
+        with progress(self.verbose) as reporter:
             solved = _core.low_rank_solve(
                 {
                     "points": (core_rows(self._vectors), self._spec),
@@ -143,7 +143,7 @@ class LowRankLeastSquares(LeastSquares):
                     "fit_intercept": bool(self.fit_intercept),
                 },
                 None if X is None else core_rows(X),
-                *self._call(told),
+                *self._call(reporter),
             )
         self.jitter_ = float(solved["jitter"])
         self.expansion_ = KernelExpansion(
@@ -209,7 +209,7 @@ class LowRankLeastSquares(LeastSquares):
     def _piece(
         self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None, *, first: bool
     ) -> None:
-        """Adds rows and solves anew; rows of weight 0 are not there."""
+        """Adds rows of positive weight and solves the system again."""
         if self.leave_one_out:
             raise refuse("leave_one_out", True, "False for partial_fit: earlier rows are gone")
         # Earlier rows may have had other weights: all are compared with 1.
@@ -232,7 +232,7 @@ class LowRankLeastSquares(LeastSquares):
 
     @consistent
     def path(self, alphas: ArrayLike) -> list[Self]:
-        """The models of other penalties, from the sums of this one: no pass over rows.
+        """Fit models with other penalties from the sums, without a pass over the samples.
 
         Parameters
         ----------
@@ -265,7 +265,7 @@ class LowRankLeastSquares(LeastSquares):
 
     @atomic_update
     def merge(self, other: Self) -> Self:
-        """Add the rows that another estimator has seen: one model of both.
+        """Add the samples that another estimator has seen.
 
         Parameters
         ----------

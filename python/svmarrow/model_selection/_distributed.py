@@ -2,7 +2,7 @@
 
 Fits of two kernels are independent, so a kernel with all folds and C is one task. It runs where
 ``joblib.parallel_config`` says and returns the outputs for the held-out rows, which are scored in this
-process: scorers are not sent, and the results are the same bits wherever a task runs.
+process: scorers are not sent, and the results are the same bits for any worker.
 """
 
 from __future__ import annotations
