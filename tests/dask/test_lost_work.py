@@ -128,7 +128,7 @@ def test_scattered_rows_are_gone_with_their_worker(mortal, kill, monkeypatch):
 
     monkeypatch.setattr(Rounds, "_report_round", tell_and_kill)
     model = DaskSVC(C=10.0)
-    with pytest.raises(RuntimeError, match="cannot be computed any more: data that was scattered"):
+    with pytest.raises(RuntimeError, match="cannot be computed again: scattered data"):
         model.fit(rows, labels)
     assert not hasattr(model, "expansion_")
 

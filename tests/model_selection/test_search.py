@@ -200,7 +200,7 @@ def test_scorers_of_decisions_and_of_the_caller():
     def elsewhere(estimator, X, y):
         return float(estimator.predict(X[:3]).sum())
 
-    with pytest.raises(ValueError, match="held-out rows alone"):
+    with pytest.raises(ValueError, match="held-out samples of the fold"):
         SVCCV(Cs=2, gammas=2, scoring=elsewhere).fit(MOONS, SIDE)
 
 

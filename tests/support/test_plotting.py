@@ -149,7 +149,7 @@ def test_boundaries_show_regions_and_vectors(classes, tmp_path):
 
 def test_boundaries_need_two_columns_and_classes(cancer):
     X, y, _, _ = cancer
-    with pytest.raises(ValueError, match="30 columns: a picture needs 2"):
+    with pytest.raises(ValueError, match="30 features: a plot needs 2"):
         DecisionVectorsDisplay.from_estimator(SVC().fit(X, y), X)
     with pytest.raises(TypeError, match="must be a fitted classifier with vectors"):
         DecisionVectorsDisplay.from_estimator(SVR().fit(X[:, :2], y.astype(float)), X[:, :2])
