@@ -27,7 +27,7 @@ __all__ = [
     "atomic_fit",
     "atomic_update",
     "consistent",
-    "fitted_attributes",
+    "fitted_attribute_names",
     "snapshot",
     "starts_from_last_fit",
 ]
@@ -43,7 +43,7 @@ class InterruptedFit(BaseException):
     """Raised on Ctrl-C after an estimator has stored its model so far: ``InterruptedFit(estimator)``."""
 
 
-def fitted_attributes(kind: type) -> frozenset[str]:
+def fitted_attribute_names(kind: type) -> frozenset[str]:
     """Returns the names of the fitted attributes of a class."""
     names = _FITTED_ATTRIBUTES.get(kind)
     if names is None:
@@ -91,7 +91,7 @@ def atomic_fit(method: Method) -> Method:
 
     @functools.wraps(method)
     def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
-        dropped = frozenset[str]() if starts_from_last_fit(self) else fitted_attributes(type(self))
+        dropped = frozenset[str]() if starts_from_last_fit(self) else fitted_attribute_names(type(self))
         return _on_draft(self, dropped, method, args, kwargs)
 
     return cast("Method", fit)
@@ -128,7 +128,7 @@ def _publish(estimator: Any, draft: Any, before: dict[str, Any]) -> None:
 
     So parameters that another thread sets during the fit stay set.
     """
-    names, new, absent = fitted_attributes(type(estimator)), vars(draft), object()
+    names, new, absent = fitted_attribute_names(type(estimator)), vars(draft), object()
     now = dict(vars(estimator)).items()
     state = {name: value for name, value in now if name not in names and (name in new or name not in before)}
     state |= {

@@ -17,11 +17,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import with_callbacks
 except ImportError:  # before 1.9
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Replaces scikit-learn's in older versions."""
 
     def with_callbacks(method: Any) -> Any:
         """Replaces scikit-learn's in older versions."""
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 __all__ = [
-    "CallbackSupportMixin",
     "Phases",
     "Subtasks",
     "active_fit",

@@ -5,7 +5,12 @@ matplotlib is imported when something is drawn, so that importing svmarrow stays
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from matplotlib.axes import Axes
 
 __all__ = ["finish", "image_axes", "new_axes", "pyplot"]
 
@@ -13,7 +18,7 @@ SIZE = (6.4, 4.0)
 """Width and height of a new figure, in inches."""
 
 
-def pyplot() -> Any:
+def pyplot() -> ModuleType:
     """Imports matplotlib's pyplot; the ImportError names the extra."""
     try:
         import matplotlib.pyplot as plt
@@ -22,7 +27,7 @@ def pyplot() -> Any:
     return plt
 
 
-def image_axes() -> Any:
+def image_axes() -> Axes:
     """Returns axes on a figure for a file: no window, no entry in pyplot's list of figures."""
     pyplot()
     from matplotlib.figure import Figure
@@ -30,10 +35,11 @@ def image_axes() -> Any:
     return Figure(figsize=SIZE, layout="constrained").subplots()
 
 
-def new_axes(ax: Any = None, size: tuple[float, float] = SIZE) -> Any:
+def new_axes(ax: Any = None, size: tuple[float, float] = SIZE) -> Axes:
     """Returns the given axes, else those of a new figure."""
     plt = pyplot()
-    return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+    axes: Axes = plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+    return axes
 
 
 def finish(ax: Any, **legend_options: Any) -> None:

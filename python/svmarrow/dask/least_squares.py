@@ -122,7 +122,7 @@ class DaskLowRankRLS(DaskEstimator):
         if plain.leave_one_out:
             raise refuse("leave_one_out", True, "False, since no process has the values of all rows")
 
-    def _total_sums(self, cluster: Cluster, parts: Sequence[Any]) -> Any:
+    def _total_sums(self, cluster: Cluster, parts: Sequence[Any]) -> dict[str, Any]:
         """Returns the sums over all partitions."""
         plain: Any = self
         shared = cluster.shared((plain._vectors, plain._spec))
@@ -333,12 +333,12 @@ def sums_of(part: Part, shared: tuple[Any, tuple[Any, float, float, int]], class
         )
 
 
-def _add_sums(a: Any, b: Any) -> Any:
+def _add_sums(a: dict[str, Any] | None, b: dict[str, Any] | None) -> dict[str, Any] | None:
     """Adds two sums."""
     if a is None or b is None:
         return b if a is None else a
     return {name: a[name] + b[name] for name in a}
 
 
-def _well_aligned(sums: Any) -> Any:
+def _well_aligned(sums: Any) -> dict[str, Any]:
     return {name: well_aligned(value) for name, value in sums.items()}

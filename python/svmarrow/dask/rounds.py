@@ -110,6 +110,8 @@ class Solved:
 class Rounds:
     """The rounds of a fit over partitions."""
 
+    stopped: bool
+
     def __init__(
         self,
         cluster: Cluster,

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow._support.certificate import Certificate
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.model_selection._held_out import HeldOutEstimator
 
 __all__ = ["SEARCH_RULES", "Search"]
 
@@ -90,6 +92,11 @@ class Search(SearchResults, FittedExpansion):
     verbose: bool | int
 
     certificate_: Certificate
+    gammas_: NDArray[np.float64] | None
+    Cs_: NDArray[np.float64]
+    n_splits_: int
+    best_estimator_: Any
+    expansion_: KernelExpansion
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -135,11 +142,11 @@ class Search(SearchResults, FittedExpansion):
 
     # --- implemented by subclasses ---
 
-    def _task(self, target: Any) -> Any:
+    def _task(self, target: Any) -> dict[str, Any]:
         """Returns the task for the extension module, with all upper bounds 1."""
         raise NotImplementedError
 
-    def _target(self, y: Any, weights: NDArray[np.float64]) -> Any:
+    def _target(self, y: Any, weights: NDArray[np.float64]) -> NDArray[Any]:
         """Returns the checked target."""
         raise NotImplementedError
 
@@ -156,7 +163,9 @@ class Search(SearchResults, FittedExpansion):
         """Returns the weights of the training rows of a fold, given their sample weights."""
         return weights
 
-    def _held_out_estimator(self, target: Any, fold: Fold, outputs: NDArray[np.float64]) -> Any:
+    def _held_out_estimator(
+        self, target: Any, fold: Fold, outputs: NDArray[np.float64]
+    ) -> HeldOutEstimator | None:
         """Returns an estimator that predicts the held-out rows; None if the fold cannot be fitted."""
         raise NotImplementedError
 

@@ -41,7 +41,7 @@ class RegressorSearch(NumberOutputs, CertifiedMachine, Search):
             deviation = float(target.std())
         return deviation if np.isfinite(deviation) and deviation > 0.0 else 1.0
 
-    def _task(self, target: Any) -> Any:
+    def _task(self, target: Any) -> dict[str, Any]:
         return {"targets": target, "upper": np.ones(target.size), **self._loss()}
 
     def _loss(self) -> dict[str, float | None]:
@@ -193,6 +193,7 @@ class SVRCV(RegressorSearch):
     _rules: ClassVar[Mapping[str, Rule]] = {**SEARCH_RULES, "epsilon": real(least=0.0)}
 
     best_estimator_: SVR
+    search: Literal["full", "racing"]
 
     def __init__(
         self,
