@@ -257,7 +257,7 @@ def test_only_changed_coefficients_are_evaluated(client, lazy, monkeypatch):
     duals = [each.dual for each in svc.rounds_]
     assert all(after >= before - 1e-9 * abs(before) for before, after in pairwise(duals))
     # What is added up from round to round is what a round finds that computes all anew.
-    monkeypatch.setattr("svmarrow.dask.rounds._CHAIN", 1)
+    monkeypatch.setattr("svmarrow.dask.rounds._MAX_OUTPUT_UPDATES", 1)
     anew = DaskSVC(C=10.0).fit(*rows)
     assert all(each.changed == each.support for each in anew.rounds_)
     for a, b in ((anew.certificate_, svc.certificate_), (svc.certificate_, anew.certificate_)):
@@ -333,7 +333,7 @@ def test_ctrl_c_keeps_the_last_round_with_warm_start(client, lazy, monkeypatch):
         if len(asked) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("svmarrow.dask.rounds.Rounds._tell", stop)
+    monkeypatch.setattr("svmarrow.dask.rounds.Rounds._report_round", stop)
     svc = DaskSVC(C=10.0)
     with pytest.raises(KeyboardInterrupt):
         svc.fit(*rows)
@@ -406,7 +406,7 @@ def test_an_estimate_advises_where_memory_is_short(client, lazy, monkeypatch):
 
 def test_memory_is_asked_for_before_rows_are_sent(client, lazy, monkeypatch):
     X, y = moons(600)
-    monkeypatch.setattr("svmarrow._support.memory.SMALL", 0)
+    monkeypatch.setattr("svmarrow._support.memory.MIN_CHECKED_BYTES", 0)
     monkeypatch.setattr("svmarrow._support.memory._core", FakeCore)
     with pytest.raises(
         MemoryError, match=r"DaskSVC.fit found \d+ support vectors .*DaskLowRankRLSClassifier"
@@ -519,19 +519,19 @@ def test_low_rank_points_are_chosen_among_all_rows(client, lazy, digits, selecti
         (
             lambda X, y: (X.rechunk((100, 1)), y),
             ValueError,
-            r"X is cut into 2 chunks of columns.*X\.rechunk\(\{1: -1\}\)",
+            r"X has 2 chunks of columns.*X\.rechunk\(\{1: -1\}\)",
         ),
         (
             lambda X, y: (X, y.rechunk(60)),
             ValueError,
-            r"y is cut into 5 chunks.*pass y\.rechunk\(\{0: X\.chunks\[0\]\}\)",
+            r"y has 5 chunks.*pass y\.rechunk\(\{0: X\.chunks\[0\]\}\)",
         ),
         (
             lambda X, y: (X, y.rechunk(((50, 150, 100),))),
             ValueError,
-            r"y is cut into 3 chunks of 50, 150, 100 rows",
+            r"y has 3 chunks of 50, 150, 100 rows",
         ),
-        (lambda X, y: (X * np.inf, y), ValueError, r"partition \d: X holds NaN"),
+        (lambda X, y: (X * np.inf, y), ValueError, r"partition \d: X contains NaN"),
         (lambda X, y: (X[:, 0], y), ValueError, "1 dimensions"),
         (lambda X, y: (X, da.stack([y, y], axis=1).rechunk((100, 2))), ValueError, "y has 2 columns"),
         (lambda X, y: (X, da.zeros_like(y, dtype=int)), ValueError, "y has 1 class"),
@@ -562,7 +562,7 @@ def test_rules_of_parameters(client, lazy):
 
 def test_without_a_client_there_is_a_word():
     rows = da.ones((4, 2), chunks=(2, 2))
-    with pytest.raises(ValueError, match="there is no Dask client"):
+    with pytest.raises(ValueError, match="no Dask client is active"):
         DaskSVC().fit(rows, da.ones(4, chunks=2))
 
 

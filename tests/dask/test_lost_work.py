@@ -45,7 +45,7 @@ def test_in_the_middle_of_the_rounds(mortal, rows, kill, monkeypatch, model, per
         rows = mortal.persist(rows)
     expected = model.fit(*rows)
     expansion, certificate = expected.expansion_, expected.certificate_
-    tell, told = Rounds._tell, []
+    tell, told = Rounds._report_round, []
 
     def tell_and_kill(rounds):
         tell(rounds)
@@ -53,7 +53,7 @@ def test_in_the_middle_of_the_rounds(mortal, rows, kill, monkeypatch, model, per
         if told == [1]:
             kill()
 
-    monkeypatch.setattr(Rounds, "_tell", tell_and_kill)
+    monkeypatch.setattr(Rounds, "_report_round", tell_and_kill)
     model.fit(*rows)
     assert len(told) > 1
     assert model.expansion_ == expansion
@@ -121,16 +121,16 @@ def test_scattered_rows_are_gone_with_their_worker(mortal, kill, monkeypatch):
     held = [mortal.scatter(X[first : first + 150]) for first in range(0, 600, 150)]
     rows = da.concatenate([da.from_delayed(each, (150, 2), float) for each in held])
     labels = da.from_array(y, chunks=150)
-    tell = Rounds._tell
+    tell = Rounds._report_round
 
     def tell_and_kill(rounds):
         tell(rounds)
         if len(rounds.log) == 1:
             kill(everyone=True)
 
-    monkeypatch.setattr(Rounds, "_tell", tell_and_kill)
+    monkeypatch.setattr(Rounds, "_report_round", tell_and_kill)
     model = DaskSVC(C=10.0)
-    with pytest.raises(RuntimeError, match="cannot be computed any more: data that was scattered"):
+    with pytest.raises(RuntimeError, match="cannot be computed again: scattered data"):
         model.fit(rows, labels)
     assert not hasattr(model, "expansion_")
 

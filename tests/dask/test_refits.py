@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris
 
 from helpers.comparison import assert_same, predictions
 from helpers.fingerprints import digest
-from svmarrow._support.atomic import fitted_names
+from svmarrow._support.atomic import fitted_attribute_names
 from svmarrow.dask import (
     DaskLowRankRLSClassifier,
     DaskLowRankRLSRegressor,
@@ -47,7 +47,7 @@ def test_a_refit_is_the_fit_of_a_fresh_estimator(learner, client):
         fit(model, number)
         fresh = fit(clone(learner), number)
         assert vars(model).keys() == vars(fresh).keys()
-        assert vars(model).keys() - vars(learner).keys() - fitted_names(type(model)) == set()
+        assert vars(model).keys() - vars(learner).keys() - fitted_attribute_names(type(model)) == set()
         assert_same(predictions(model, FITS[number][0]), predictions(fresh, FITS[number][0]))
         sizes.setdefault(number, set()).add(len(pickle.dumps(model.to_local())))
     # What workers send shares its strings in one way or another; a model that stayed would double the size.

@@ -58,7 +58,7 @@ def test_prediction_in_blocks(datasets, monkeypatch):
     X, y = datasets["digits"]
     svc = SVC(kernel=linear).fit(X, y)
     whole = svc.decision_function(X)
-    monkeypatch.setattr(_kernel_function, "BLOCK", 1000)
+    monkeypatch.setattr(_kernel_function, "MAX_BLOCK_VALUES", 1000)
     assert svc.decision_function(X) == pytest.approx(whole)
 
 

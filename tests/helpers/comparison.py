@@ -16,7 +16,7 @@ def state_of(value):
         return value.__getstate__()
     if isinstance(value, Code):
         return {"matrix": value.matrix}
-    return {key: item for key, item in vars(value).items() if key not in getattr(value, "_made_anew", ())}
+    return {key: item for key, item in vars(value).items() if key not in getattr(value, "_transient", ())}
 
 
 def assert_same(a, b, where=""):

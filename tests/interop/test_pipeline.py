@@ -231,7 +231,7 @@ def test_what_is_refused(tmp_path):
     scaled = make_pipeline(StandardScaler(), SVC()).fit(rows, kind)
     with pytest.raises(ValueError, match="no place for what a pipeline does"):
         svmarrow.io.save_libsvm_model(scaled, tmp_path / "model")
-    with pytest.raises(ValueError, match="nor for steps of a pipeline"):
+    with pytest.raises(ValueError, match="or steps of a pipeline"):
         svmarrow.PerceptronTreeClassifier.from_expansion(scaled, rows)
     with pytest.raises(ValueError, match="NaN"):
         as_expansion(scaled).predict(np.full((1, 4), np.nan))

@@ -88,7 +88,7 @@ def test_parameters_of_the_wrong_kind_are_refused(name, value, tmp_path):
         return json.dumps({**inner, "arguments": {**inner["arguments"], name: value}})
 
     described(path, change)
-    with pytest.raises(FormatError, match=f"{name}=|nothing that a model is made of"):
+    with pytest.raises(FormatError, match=f"{name}=|is not a part of a model"):
         svmarrow.load(path)
 
 

@@ -156,7 +156,7 @@ def test_what_contradicts_itself_is_refused(saved, changes, message):
 def test_an_expansion_that_is_not_the_state_s_is_refused(tmp_path):
     KernelPerceptron(policy="oldest", gamma=0.5, budget=15).fit(*rows()).save(tmp_path / "model")
     change(tmp_path / "model", {"arguments/kernel": "linear"})
-    with pytest.raises(FormatError, match="not what the state says"):
+    with pytest.raises(FormatError, match="differs from the state"):
         svmarrow.load(tmp_path / "model")
 
 

@@ -148,7 +148,7 @@ def test_scores_are_those_of_the_models(digits_svc, pixels, tuned, monkeypatch):
         assert whole[size - 1] == pytest.approx(path[size].score(X_test, y_test), abs=1.5 / len(y_test))
     np.testing.assert_array_equal(path.scores(X_test, y_test, [33, 5, 33]), whole[[32, 4, 32]])
     # The same in chunks of a few rows and groups of a few sizes.
-    monkeypatch.setattr(scoring, "SCORING_BYTES", 100_000)
+    monkeypatch.setattr(scoring, "MAX_SCORING_BYTES", 100_000)
     monkeypatch.setattr(path_module, "TUNING_BYTES", 1_000_000)
     again = compression_path(digits_svc, n_vectors=50, **options)
     # A threshold between two that are equally good on the training rows may turn on a last digit.

@@ -104,7 +104,7 @@ def test_what_takes_more_than_there_is_is_refused_before_it_begins(
     monkeypatch.setattr(_core, "available_memory", lambda: 1_000_000)
     name = model.partition("(")[0]
     with pytest.raises(
-        MemoryError, match=rf"^{name}.fit needs about \d+\.\d+ GB beside the data, and 0.00 GB"
+        MemoryError, match=rf"^{name}.fit needs about \d+\.\d+ GB in addition to the data, and 0.00 GB"
     ):
         estimator.fit(X, y)
     assert not hasattr(estimator, "expansion_")
@@ -142,8 +142,8 @@ def test_a_stream_that_may_outgrow_memory_is_learnt_in_parts(
         monkeypatch.setattr(_core, name, call)
 
     counted("perceptron_tree_stream" if "Tree" in model else "perceptron_stream")
-    monkeypatch.setattr(_memory, "SMALL", 0)
-    monkeypatch.setattr(_memory, "FEWEST", 8)
+    monkeypatch.setattr(_memory, "MIN_CHECKED_BYTES", 0)
+    monkeypatch.setattr(_memory, "MIN_PART_ROWS", 8)
     monkeypatch.setattr(_core, "available_memory", lambda: int(0.7 * needed))
     cut = eval(model, dict(PUBLIC)).fit(rows, y)
     assert len(parts) > cut.n_epochs

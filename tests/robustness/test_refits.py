@@ -37,7 +37,7 @@ from svmarrow import (
     RLSClassifier,
     RLSRegressor,
 )
-from svmarrow._support.atomic import fitted_names, snapshot
+from svmarrow._support.atomic import fitted_attribute_names, snapshot
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.least_squares import LinearRLSRegressor, LowRankRLSClassifier
 from svmarrow.online import KernelPerceptron
@@ -110,7 +110,7 @@ def assert_equal(ours, theirs, where):
 
 def undeclared(model):
     """Attributes that a fit has set and no class declares: they would survive a refit."""
-    return vars(model).keys() - vars(clone(model)).keys() - fitted_names(type(model))
+    return vars(model).keys() - vars(clone(model)).keys() - fitted_attribute_names(type(model))
 
 
 def assert_fresh(model, fresh, rows, where):

@@ -14,12 +14,11 @@ import svmarrow.dask
 from helpers.estimators import EXPANSION_MODELS, name_of
 from svmarrow import SVC, SVR, CodedClassifier, KMPClassifier, OneClassSVM
 from svmarrow._support.atomic import (
-    Kept,
+    InterruptedFit,
     atomic_fit,
     atomic_update,
     consistent,
-    fitted_names,
-    forget,
+    fitted_attribute_names,
     snapshot,
 )
 from svmarrow.least_squares import LowRankRLSClassifier
@@ -80,7 +79,7 @@ def test_a_fit_that_begins_from_the_last_one_finds_it():
     thing.warm_start = True
     thing.fit(lambda draft: setattr(draft, "_own", draft.model_))
     assert thing._own == 1
-    thing._keeps_last_fit = lambda: False
+    thing._starts_from_last_fit = lambda: False
     thing.fit(lambda draft: setattr(draft, "_own", hasattr(draft, "model_")))
     assert thing._own is False
 
@@ -118,12 +117,6 @@ def test_a_snapshot_keeps_the_model_and_shares_what_it_caches():
     assert snapshot(thing).model_ == 2
 
 
-def test_forgetting_leaves_the_parameters():
-    thing = Thing().fit(lambda draft: setattr(draft, "model_", 1))
-    forget(thing)
-    assert vars(thing) == {"parameter": 0}
-
-
 @pytest.mark.parametrize("error", [ValueError, MemoryError, KeyboardInterrupt, SystemExit])
 def test_nothing_is_left_of_what_failed(error):
     thing = Thing().fit(lambda draft: vars(draft).update(model_=1, _own=2))
@@ -143,7 +136,7 @@ def test_an_interrupted_fit_changes_its_own_estimator_only():
 
     def change(draft):
         draft.model_ = 1
-        raise Kept(draft)
+        raise InterruptedFit(draft)
 
     def around(draft):
         draft.model_ = 1
@@ -237,8 +230,8 @@ def test_a_refit_that_is_stopped_leaves_the_model(model, stop, rng, monkeypatch)
 
 
 def test_the_names_are_those_that_a_fit_leaves():
-    assert fitted_names(SVC) >= {"expansion_", "classes_", "_coding", "feature_names_in_"}
-    assert not fitted_names(SVC) & {"C", "kernel", "_tuning", "_rules", "_margin_loss"}
+    assert fitted_attribute_names(SVC) >= {"expansion_", "classes_", "_coding", "feature_names_in_"}
+    assert not fitted_attribute_names(SVC) & {"C", "kernel", "_tuning", "_rules", "_margin_loss"}
 
 
 @pytest.mark.parametrize(

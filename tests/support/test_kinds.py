@@ -14,7 +14,7 @@ from svmarrow import (
     KernelExpansion,
     compress,
 )
-from svmarrow._support.kinds import check_kinds
+from svmarrow._support.array_types import check_array_types
 
 MASKED = np.ma.masked_array(IRIS, mask=IRIS > 4.0)
 ORDINARY = {
@@ -75,9 +75,9 @@ def test_masked_arrays_are_refused(name):
 )
 def test_each_package_has_its_own_word(package, method):
     with pytest.raises(TypeError, match=rf"rows is {package}'s Array.*rows\.{method}\(\)"):
-        check_kinds(rows=collection(package, method, IRIS))
+        check_array_types(rows=collection(package, method, IRIS))
     # A type of such a package that is in memory has no such method.
-    check_kinds(rows=collection(package, "something_else", IRIS))
+    check_array_types(rows=collection(package, "something_else", IRIS))
 
 
 def test_prediction_reduction_and_weights_look_too():

@@ -368,7 +368,7 @@ def test_bad_parameters_are_named(datasets, kind, params, message):
 
 def test_targets_must_be_numbers(datasets):
     X, y = datasets["moons"]
-    with pytest.raises(ValueError, match="y must hold numbers"):
+    with pytest.raises(ValueError, match="y must contain numbers"):
         SVR().fit(X, y)
     with pytest.raises(ValueError, match="NaN"):
         SVR().fit(X, np.full(len(y), np.nan))
@@ -432,10 +432,10 @@ def test_memory_is_estimated_before_the_fit(datasets, monkeypatch):
     assert estimate.parts["cache"] == 4 * len(rows) ** 2
     assert 4 * rows.size <= estimate.parts["packed"] <= 4.1 * rows.size
     assert NuSVR().estimate_memory(X).parts["packed"] == SVR().estimate_memory(X).parts["packed"]
-    monkeypatch.setattr(_base, "SMALL", 0)
-    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(_base, "MIN_CHECKED_BYTES", 0)
+    monkeypatch.setattr(memory, "MIN_CHECKED_BYTES", 0)
     monkeypatch.setattr(_core, "available_memory", lambda: 1000)
-    with pytest.raises(MemoryError, match=r"^SVC.fit needs about .* GB beside the data"):
+    with pytest.raises(MemoryError, match=r"^SVC.fit needs about .* GB in addition to the data"):
         SVC(cache_size=10).fit(X, y)
 
 

@@ -1,7 +1,6 @@
-"""What drawings share: matplotlib where it is there, axes, the last touches. The extra is ``svmarrow[plot]``.
+"""Shared code of the plots, which need the extra ``svmarrow[plot]``.
 
-matplotlib is imported when something is drawn, never before: importing svmarrow stays fast and needs no
-display.
+matplotlib is imported when something is drawn, so that importing svmarrow stays fast and needs no display.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ SIZE = (6.4, 4.0)
 
 
 def pyplot() -> ModuleType:
-    """Matplotlib's pyplot; an ImportError that names the extra where there is none."""
+    """Imports matplotlib's pyplot; the ImportError names the extra."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -29,7 +28,7 @@ def pyplot() -> ModuleType:
 
 
 def image_axes() -> Axes:
-    """Axes on a figure that is for a file alone: no window, no entry in pyplot's list of figures."""
+    """Returns axes on a figure for a file: no window, no entry in pyplot's list of figures."""
     pyplot()
     from matplotlib.figure import Figure
 
@@ -37,14 +36,14 @@ def image_axes() -> Axes:
 
 
 def new_axes(ax: Any = None, size: tuple[float, float] = SIZE) -> Axes:
-    """The axes given, else those of a new figure."""
+    """Returns the given axes, else those of a new figure."""
     plt = pyplot()
     axes: Axes = plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
     return axes
 
 
 def finish(ax: Any, **legend_options: Any) -> None:
-    """Take away the frame's upper and right side and show the legend on white."""
+    """Removes the upper and right side of the frame and adds the legend on white."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     ax.legend(frameon=True, facecolor="white", edgecolor="none", **legend_options)

@@ -21,7 +21,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
-from svmarrow._support.kinds import check_kinds
+from svmarrow._support.array_types import check_array_types
 from svmarrow._support.parameters import THREADS, Rule, check, integer, real, refuse
 from svmarrow._support.routing import of_rows
 from svmarrow._support.rows import sample_weights
@@ -197,7 +197,7 @@ class CalibratedCascade(Cascade):
     def _fit(self, X: ArrayLike, y: ArrayLike, metadata: dict[str, Any]) -> None:
         if y is None:
             raise ValueError("CalibratedCascade requires y to be passed, but the target y is None")
-        check_kinds(X=X, y=y)
+        check_array_types(X=X, y=y)
         X, y = indexable(X, y)
         labels, rows = np.asarray(y), np.arange(_num_samples(X))
         if "sample_weight" in metadata:

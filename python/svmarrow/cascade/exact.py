@@ -143,7 +143,7 @@ class ExactCascade(Cascade):
     _parts: dict[str, Any] | None
     _handle: _core.Cascade | None = None
     _path: dict[str, Any]
-    _made_anew = ("_handle", "_path")
+    _transient = ("_handle", "_path")
     _rules: ClassVar[Mapping[str, Rule]] = {
         "method": one_of(*(name for name in METHODS if name != "gradient")),
         "tol": RULES["tol"],
@@ -341,7 +341,7 @@ class ExactCascade(Cascade):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in self._made_anew}
+        return {name: value for name, value in state.items() if name not in self._transient}
 
     def _after_load(self) -> None:
         if self.stages_ != _as_pairs(self.stages_):

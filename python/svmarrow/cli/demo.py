@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 SIZES = (10, 20, 50, 100, 200)
-"""Sizes in the table beside the chosen one."""
+"""Sizes in the table in addition to the chosen one."""
 
 MADE = GradientSettings(sizes=(5, 10, 20), steps=3000)
 """Sizes of new vectors, and few steps: the demo is done in seconds."""
 
 TIMING_SECONDS = 0.1
-"""How long each model is timed."""
+"""Minimum number of seconds of the timing of each model."""
 
 C = 10.0
 GAMMA = 0.001
 """The width is the one of scikit-learn's own example on these data."""
 
 NEW = "#8a4f9e"
-"""Colour of the models of new vectors in the drawing."""
+"""Colour of the models with constructed vectors in the plot."""
 
 
 class Split(NamedTuple):
@@ -164,7 +164,7 @@ def run(folder: Path, max_loss: float, n_jobs: int | None) -> None:
     display.ax_.set_title("Handwritten digits: test error of every size")
     figure: Any = display.figure_
     figure.savefig(curve, dpi=160)
-    say(f"wrote {curve} and the models beside it; try: svmarrow info {model_file}")
+    say(f"wrote {curve} and the models next to it; try: svmarrow info {model_file}")
 
 
 def _saved(model: Any, file: Path) -> int:

@@ -75,7 +75,7 @@ def c_name(path: Path) -> str:
 
 
 def answers_of(model: ExpansionModel, outputs: NDArray[np.float64]) -> NDArray[Any]:
-    """Labels or predictions of outputs (n, q)."""
+    """Converts outputs (n, q) to labels or predictions."""
     if isinstance(model, ExpansionClassifier):
         labels: NDArray[Any] = model.classes_[model.decode(outputs)]
         return labels
@@ -85,7 +85,7 @@ def answers_of(model: ExpansionModel, outputs: NDArray[np.float64]) -> NDArray[A
 
 
 def scores_of(model: ExpansionModel, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What `decision_function` makes of outputs (n, q); of a regressor they are what it has."""
+    """Converts outputs (n, q) to decision values; for a regressor they are the outputs."""
     return model.scores_of(outputs) if isinstance(model, ExpansionClassifier) else outputs
 
 
@@ -95,7 +95,7 @@ def read_model(path: Path) -> Any:
 
 
 def with_meaning(path: Path, model: Any) -> ExpansionModel:
-    """The model as what it says about its outputs; a ValueError for one that says nothing."""
+    """Converts a model to one with labels or targets; raises ValueError for a bare expansion."""
     converted = as_expansion(model)
     if not isinstance(converted, ExpansionModel):
         raise ValueError(f"{path}: this model has no labels, it is a bare expansion")
@@ -103,7 +103,7 @@ def with_meaning(path: Path, model: Any) -> ExpansionModel:
 
 
 def write_model(model: Any, path: Path, asked: str = "auto") -> None:
-    """Write a model in the format that the name or `asked` says."""
+    """Writes a model in the format of its suffix or `asked`."""
     match model_format(path, asked):
         case "libsvm":
             save_libsvm_model(model, path)
@@ -201,7 +201,7 @@ def _with_one_base(
 
 
 def _wider(path: Path, columns: int, files: list[tuple[Path, DataOptions]]) -> ExpansionModel:
-    """A LIBSVM model with more columns, counted as in the files."""
+    """Loads a LIBSVM model with more columns, counted as in the files."""
     zero_based = any(bool(options.zero_based) for _, options in files)
     return with_meaning(path, load_libsvm_model(path, columns, zero_based=zero_based))
 

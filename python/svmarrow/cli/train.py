@@ -144,8 +144,8 @@ def train(
         typer.Option(
             "--low-rank",
             min=1,
-            help="Least squares with coefficients at so many drawn rows, the file read in pieces: for more "
-            "than memory holds.",
+            help="Least squares with coefficients at this number of random rows; the file is read in "
+            "pieces and may be larger than memory.",
             show_default=False,
         ),
     ] = None,
@@ -160,7 +160,7 @@ def train(
         float | None, typer.Option(help="Kernel cache in MB. Default: a share of free memory.")
     ] = None,
     max_time: Annotated[
-        float | None, typer.Option(help="End after so many seconds with the model reached.")
+        float | None, typer.Option(help="Stop after this number of seconds with the model so far.")
     ] = None,
     n_jobs: Jobs = None,
     model_format_: Annotated[

@@ -21,7 +21,7 @@ __all__ = ["SuspiciousRows", "suspicious_rows"]
 
 @dataclass(frozen=True, eq=False)
 class SuspiciousRows:
-    """What `suspicious_rows` found."""
+    """Result of `suspicious_rows`."""
 
     #: Training rows, the most suspicious first.
     rows: NDArray[np.intp]

@@ -93,7 +93,7 @@ class Table:
     categories: NDArray[Any]
     numbers: NDArray[np.float64]
     unknown: NDArray[np.float64] | None = None
-    _made_anew = ("_places",)
+    _transient = ("_places",)
 
     def __post_init__(self) -> None:
         if self.categories.ndim != 1 or self.categories.dtype.kind not in "biufUO":

@@ -143,7 +143,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
         "calibration": either(none, Rule("a Calibration", lambda v: isinstance(v, Calibration))),
         **ExpansionModel._rules,
     }
-    _made_anew = ("_matrix",)
+    _transient = ("_matrix",)
     _instead: ClassVar[str] = "svmarrow.ReducedSet(estimator, n_vectors=...) instead"
 
     def __init__(

@@ -27,8 +27,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
+from svmarrow._support.array_types import check_array_types
 from svmarrow._support.blas import product
-from svmarrow._support.kinds import check_kinds
 from svmarrow._support.rows import as_rows
 from svmarrow._support.saving import savable
 
@@ -93,7 +93,7 @@ class Step(ABC):
         ValueError
             For a wrong number of columns, a category that is not known, a gap that nothing fills.
         """
-        check_kinds(X=X)
+        check_array_types(X=X)
         matrix: Any = X
         if not sparse.issparse(X):
             # Numbers beside strings are an array of objects; columns that nothing reads may hold anything.

@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from svmarrow._support.array_types import check_array_types
 from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.bases import MetaEstimatorMixin
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.codes import CODES, DECODERS, check_decoder, loss_of, make_code
-from svmarrow._support.decoding import code_class_indices, code_decision_values, numbered_classes
+from svmarrow._support.decoding import code_class_indices, code_decision_values, encode_classes
 from svmarrow._support.estimator import Estimator
-from svmarrow._support.kinds import check_kinds
 from svmarrow._support.memory import EstimatesMemory, MemoryEstimate
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
@@ -219,14 +219,14 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
             If what the machines cannot do without is more than this process may take.
         """
         check(self.get_params(deep=False), {"estimator": ESTIMATOR, **self._rules})
-        check_kinds(X=X, y=y)
+        check_array_types(X=X, y=y)
         with fitting(self, X, y, sample_weight):
             validate_data(self, X, y, skip_check_array=True)
             y = column_or_1d(y, warn=True)
             if y.dtype.kind in "fc":
                 assert_all_finite(y, input_name="y")
             check_consistent_length(X, y)
-            classes, labels = numbered_classes(y)
+            classes, labels = encode_classes(y)
             decoder = self._decoder()
             code = self._make_code(classes.size)
             check_decoder(decoder, code)
@@ -251,14 +251,14 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
             self._take(trained, labels)
         return self
 
-    def _keeps_last_fit(self) -> bool:
+    def _starts_from_last_fit(self) -> bool:
         return bool(getattr(self.estimator, "warm_start", False))
 
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         if y is None:
             raise ValueError("y=None is not allowed: it must be labels, which decide the code")
         check(self.get_params(deep=False), self._rules)
-        classes, labels = numbered_classes(column_or_1d(y))
+        classes, labels = encode_classes(column_or_1d(y))
         code, sharing = self._make_code(classes.size), (bool(self.shared), self.n_jobs)
         return memory_of_machines(self.estimator, rows, labels, code, *sharing)
 
@@ -385,7 +385,7 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
                 raise ValueError(
                     f"X has shape {X.shape}, expected rows. Reshape your data to (1, n_features)"
                 )
-            check_kinds(X=X)
+            check_array_types(X=X)
             validate_data(self, X, skip_check_array=True, reset=False)
             return self._machines.outputs(X, self.n_jobs)
         precomputed = isinstance(expansion.kernel, str) and expansion.kernel == "precomputed"

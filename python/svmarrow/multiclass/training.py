@@ -20,7 +20,7 @@ from svmarrow._support.rows import (
     check_every_class,
     class_weights,
     default_gamma,
-    parts_at_once,
+    n_joblib_workers,
     threads,
     weights_differ,
 )
@@ -207,7 +207,7 @@ def _one_by_one(
         X = check_array(X)
         if X.shape[0] != X.shape[1]:
             raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
-    jobs = parts_at_once(n_jobs) or threads(n_jobs)
+    jobs = n_joblib_workers(n_jobs) or threads(n_jobs)
     chosen, which, signs = code.distinct_columns()
     if jobs > 1 and chosen.size > 1 and _is_ours(estimator) and getattr(estimator, "n_jobs", 1) is None:
         # The columns are what runs in parallel.

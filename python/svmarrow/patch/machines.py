@@ -53,7 +53,7 @@ class Trainer:
             return training._replace(rows=rows.toarray())
         return training
 
-    def _ended_early(self, certificate: Certificate) -> str:  # noqa: ARG002 - scikit-learn does not tell more
+    def _convergence_message(self, certificate: Certificate) -> str:  # noqa: ARG002 - scikit-learn does not tell more
         return (
             f"Solver terminated early (max_iter={self.max_iter}).  Consider pre-processing your data with "
             "StandardScaler or MinMaxScaler."

@@ -80,7 +80,7 @@ class CompressionPath(ReducedPath):
     True
     """
 
-    _made_anew = ("_tuning",)
+    _transient = ("_tuning",)
     exact: bool = True
     penalties: NDArray[np.float64] | None = None
     model: ExpansionModel | KernelExpansion

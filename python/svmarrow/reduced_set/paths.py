@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
+from svmarrow._support.array_types import check_array_types
 from svmarrow._support.decoding import label_indices
-from svmarrow._support.kinds import check_kinds
 from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import (
     MAX_TIME,
@@ -320,7 +320,7 @@ def _targets(full: Any, y: ArrayLike, rows: Any) -> NDArray[Any]:
     """Labels as numbers of classes, 1 and -1 for a detector, or numbers."""
     if isinstance(full, ExpansionClassifier):
         return _labels(full, y, rows)
-    check_kinds(y=y)
+    check_array_types(y=y)
     if isinstance(full, ExpansionDetector):
         inside = np.asarray(y)
         if inside.shape != (rows.shape[0],) or not np.isin(inside, (-1, 1)).all():
@@ -330,7 +330,7 @@ def _targets(full: Any, y: ArrayLike, rows: Any) -> NDArray[Any]:
 
 
 def _labels(source: ExpansionClassifier, y: ArrayLike, rows: Any) -> NDArray[np.int64]:
-    check_kinds(y=y)
+    check_array_types(y=y)
     labels = np.asarray(y)
     if labels.shape != (rows.shape[0],):
         raise ValueError(f"X and y disagree: X has {rows.shape[0]} rows, y has shape {labels.shape}")

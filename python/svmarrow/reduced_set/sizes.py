@@ -402,7 +402,7 @@ class ReducedPath(SizePath):
         remedy = "compress with a larger n_vectors, give more samples or ask for less"
         return ValueError(f"{tried} {why}; {remedy}")
 
-    def _drawn(self, X: ArrayLike, y: ArrayLike) -> dict[str, Any]:
+    def _plot_arguments(self, X: ArrayLike, y: ArrayLike) -> dict[str, Any]:
         return {
             "full_size": self.expansion.n_vectors,
             "full_score": self.full_score(X, y),

@@ -215,10 +215,8 @@ impl<K: KernelValue> Subproblem<K> {
     /// Returns the variable with the largest violation at the minimum over the free variables, with the derivative of
     /// epsilon |b| on the side to which it moves; `None` within the tolerance.
     fn most_violating(&self, set: &FreeFactor, tolerance: f64) -> Option<(usize, f64)> {
-        let (mut up, mut low) = match self.has_equality {
-            true => ((f64::INFINITY, usize::MAX), (f64::NEG_INFINITY, usize::MAX)),
-            false => ((0.0, usize::MAX), (0.0, usize::MAX)),
-        };
+        let bound = if self.has_equality { f64::INFINITY } else { 0.0 };
+        let (mut up, mut low) = ((bound, usize::MAX), (-bound, usize::MAX));
         for &i in &self.slots {
             let (up_derivative, down_derivative) =
                 (self.gradient[i] + self.up[i], self.gradient[i] + self.low[i]);

@@ -1,8 +1,8 @@
-"""What NumPy would turn into an array without a word, though the numbers are then not those that were meant.
+"""Rejects inputs that NumPy would silently convert to an array with other numbers.
 
-Collections that lie on other machines or on disk are gathered as a whole, a mask is forgotten, a date becomes
-a count of days or nanoseconds, a complex number loses its imaginary part. Each is refused by name, with what
-to do instead. Packages are recognised by the name of a type's module and never imported.
+NumPy gathers distributed or on-disk collections as a whole, drops masks, converts dates to counts of days or
+nanoseconds, and drops imaginary parts. The errors say what to do instead. Packages are recognised by the name
+of a type's module and never imported.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["check_kinds"]
+__all__ = ["check_array_types"]
 
-#: Packages with collections that are not in memory as a whole, and the method that brings one there.
-_ELSEWHERE = {"dask": "compute", "dask_expr": "compute", "pyspark": "toPandas", "polars": "collect"}
-#: What takes them as they are.
-_BEYOND = dict.fromkeys(
-    ("dask", "dask_expr"), "; svmarrow.dask trains on Dask's collections and predicts them"
+#: Packages with collections that are not in memory, and the method that loads one.
+_LOAD_METHODS = {"dask": "compute", "dask_expr": "compute", "pyspark": "toPandas", "polars": "collect"}
+#: Alternatives that take such collections.
+_ALTERNATIVES = dict.fromkeys(
+    ("dask", "dask_expr"), "; svmarrow.dask trains on Dask collections and predicts them"
 )
 
 
-def check_kinds(**values: Any) -> None:
-    """Refuses what cannot be taken as an array of numbers, by the name of its argument.
+def check_array_types(**values: Any) -> None:
+    """Raises an error for values that are not arrays of real numbers; the keys are the argument names.
 
     Raises
     ------
@@ -35,11 +35,11 @@ def check_kinds(**values: Any) -> None:
         if type(value) is np.ndarray and value.dtype.kind in "fiubOUS":
             continue
         package, kind = type(value).__module__.partition(".")[0], type(value).__name__
-        bring = _ELSEWHERE.get(package)
-        if bring is not None and hasattr(value, bring):
+        load = _LOAD_METHODS.get(package)
+        if load is not None and hasattr(value, load):
             raise TypeError(
-                f"{name} is {package}'s {kind}, which is not in memory as a whole: pass {name}.{bring}(), or "
-                f"a part of the rows that fits into memory{_BEYOND.get(package, '')}"
+                f"{name} is {package}'s {kind}, which is not in memory as a whole: pass {name}.{load}(), or "
+                f"a part of the rows that fits into memory{_ALTERNATIVES.get(package, '')}"
             )
         if np.ma.isMaskedArray(value) and np.ma.is_masked(value):
             raise ValueError(
@@ -55,6 +55,6 @@ def check_kinds(**values: Any) -> None:
 
 
 def _is_time(dtype: Any) -> bool:
-    """Whether a type of NumPy, pandas or polars is one of dates, times or their differences."""
+    """Returns whether a type of NumPy, pandas or polars holds dates, times or time differences."""
     temporal = getattr(dtype, "is_temporal", None)
     return getattr(dtype, "kind", "") in ("m", "M") or (callable(temporal) and bool(temporal()))

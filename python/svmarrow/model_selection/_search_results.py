@@ -1,4 +1,4 @@
-"""What a search has found: the choice, the numbers in `GridSearchCV`'s form, their picture."""
+"""Results of a search: the chosen point, `cv_results_` as in `GridSearchCV`, and a plot."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from svmarrow._support.parameters import refuse
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Scored"]
+__all__ = ["SearchResults"]
 
 
-class Scored:
-    """Scores of a grid, (gammas, costs, folds); NaN where no fit was made."""
+class SearchResults:
+    """Scores of a grid, (gammas, Cs, folds); NaN where no fit was run."""
 
     max_time: float | None
 
@@ -51,22 +51,18 @@ class Scored:
             self.best_params_["gamma"] = float(self.gammas_[g])
 
     def _means(self) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-        """Mean score of each point (gammas, costs) over the folds that it was tried on, and their number."""
-        tried = ~np.isnan(self._fit_times)
-        counts = tried.sum(axis=2)
-        sums = np.where(tried, self._scores, 0.0).sum(axis=2)
+        """Returns the mean score of each point (gammas, Cs) over its fitted folds, and their number."""
+        fitted = ~np.isnan(self._fit_times)
+        counts = fitted.sum(axis=2)
+        sums = np.where(fitted, self._scores, 0.0).sum(axis=2)
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan), counts
 
     def _ranks(self) -> NDArray[np.int32]:
-        """Rank of each point in the order of `cv_results_`: tried on most folds first, then by mean score."""
+        """Returns the ranks in the order of `cv_results_`: by the number of folds, then by the mean score."""
         means, counts = self._means()
         means = np.where(np.isnan(means), -np.inf, means)
-        best_of_fewer = np.zeros_like(means)
-        for count in np.unique(counts):
-            best_of_fewer[counts == count] = -float(count)
-        # Two keys as one order: the number of folds, then the score.
-        pairs = np.stack([best_of_fewer.T.ravel(), -means.T.ravel()], axis=1)
-        _, order = np.unique(pairs, axis=0, return_inverse=True)
+        keys = np.stack([-counts.T.ravel().astype(np.float64), -means.T.ravel()], axis=1)
+        _, order = np.unique(keys, axis=0, return_inverse=True)
         ranks: NDArray[np.int32] = rankdata(order.reshape(-1), method="min").astype(np.int32)
         return ranks
 
@@ -75,17 +71,19 @@ class Scored:
     def cv_results_(self) -> dict[str, Any]:
         """Scores and times of all points, with the keys and in the order of scikit-learn's `GridSearchCV`.
 
-        Fits that were not made are NaN; means are over the folds that were tried (`n_test_scores` of them).
-        Points that were tried on fewer folds rank behind the others.
+        Fits that were not run are NaN; means are over the `n_test_scores` folds that the point was fitted on.
+        Points with fewer folds rank behind the others.
         """
         check_is_fitted(self, "best_params_")
-        by_point = [np.swapaxes(a, 0, 1).reshape(-1, a.shape[2]) for a in self._arrays()]
-        fits, judging, scores = by_point
-        tried = ~np.isnan(fits)
+        fit_times, score_times, scores = (
+            np.swapaxes(a, 0, 1).reshape(-1, a.shape[2])
+            for a in (self._fit_times, self._score_times, self._scores)
+        )
+        fitted = ~np.isnan(fit_times)
         means, counts = self._means()
         results: dict[str, Any] = {}
-        for name, times in (("fit", fits), ("score", judging)):
-            mean, std = _moments(times, tried)
+        for name, times in (("fit", fit_times), ("score", score_times)):
+            mean, std = _moments(times, fitted)
             results |= {f"mean_{name}_time": mean, f"std_{name}_time": std}
         C = np.repeat(self.Cs_, means.shape[0])
         results["param_C"] = np.ma.MaskedArray(C, mask=False)
@@ -98,13 +96,10 @@ class Scored:
         results["params"] = params
         results |= {f"split{fold}_test_score": scores[:, fold] for fold in range(scores.shape[1])}
         results["mean_test_score"] = means.T.ravel()
-        results["std_test_score"] = _moments(scores, tried)[1]
+        results["std_test_score"] = _moments(scores, fitted)[1]
         results["rank_test_score"] = self._ranks()
         results["n_test_scores"] = counts.T.ravel()
         return results
-
-    def _arrays(self) -> tuple[NDArray[np.float64], ...]:
-        return self._fit_times, self._score_times, self._scores
 
     @consistent
     def plot(self, ax: Any = None, **options: Any) -> GridScoresDisplay:
@@ -113,7 +108,7 @@ class Scored:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to draw. None makes a figure.
+            Where to draw; None makes a new figure.
         **options : Any
             Passed to ``ax.pcolormesh``, or to ``ax.semilogx`` for a kernel without a gamma.
 
@@ -128,11 +123,11 @@ class Scored:
         return display.plot(ax, **options)
 
 
-def _moments(values: NDArray[np.float64], tried: NDArray[np.bool_]) -> tuple[NDArray[np.float64], ...]:
-    """Mean and standard deviation of each line over what was tried; NaN where nothing was."""
-    count = tried.sum(axis=1)
+def _moments(values: NDArray[np.float64], fitted: NDArray[np.bool_]) -> tuple[NDArray[np.float64], ...]:
+    """Returns mean and standard deviation of each row over the fitted folds; NaN where there are none."""
+    count = fitted.sum(axis=1)
     safe = np.maximum(count, 1)
-    mean = np.where(tried, values, 0.0).sum(axis=1) / safe
-    square = np.where(tried, (values - mean[:, np.newaxis]) ** 2, 0.0).sum(axis=1) / safe
-    nothing = np.where(count > 0, 0.0, np.nan)
-    return mean + nothing, np.sqrt(square) + nothing
+    mean = np.where(fitted, values, 0.0).sum(axis=1) / safe
+    square = np.where(fitted, (values - mean[:, np.newaxis]) ** 2, 0.0).sum(axis=1) / safe
+    missing = np.where(count > 0, 0.0, np.nan)
+    return mean + missing, np.sqrt(square) + missing
