@@ -26,7 +26,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line on ``sys.argv`` and exit."""
-    if len(sys.argv) > 1 and sys.argv[1].startswith("svm-"):
+    if len(sys.argv) > 1 and (sys.argv[1].startswith("svm-") or sys.argv[1] == "grid"):
         # LIBSVM's programs are called thousands of times in a search: start them without typer and rich.
         from svmarrow.libsvm._programs import PROGRAMS, run
 

@@ -6,7 +6,7 @@ import typer
 
 from svmarrow.libsvm._programs import run
 
-__all__ = ["PASS_THROUGH", "svm_predict", "svm_scale", "svm_train"]
+__all__ = ["PASS_THROUGH", "grid", "svm_predict", "svm_scale", "svm_train"]
 
 #: Settings of commands that read their own options.
 PASS_THROUGH = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
@@ -40,3 +40,13 @@ def svm_scale(context: typer.Context) -> None:
       svmarrow svm-scale -l 0 -u 1 -s ranges train.svm > scaled.svm
     """
     raise typer.Exit(run("svm-scale", context.args))
+
+
+def grid(context: typer.Context) -> None:
+    """Search C and gamma as LIBSVM's grid.py does, in one process; without arguments its usage.
+
+    [bold]Example[/bold]
+
+      svmarrow grid -log2c -3,9,2 -log2g 1,-9,-2 -v 5 -out results.txt train.svm
+    """
+    raise typer.Exit(run("grid", context.args))

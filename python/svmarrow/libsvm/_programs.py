@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from svmarrow._support.files import new_file
+from svmarrow.libsvm._grid import GRID_USAGE, GridTask, search
 from svmarrow.libsvm._model import svm_load_model, svm_model, svm_save_model
 from svmarrow.libsvm._options import check_flag, svm_parameter, take_options, to_float, to_int
 from svmarrow.libsvm._problem import read_samples, svm_problem
@@ -185,6 +186,14 @@ def _scale(arguments: Sequence[str]) -> None:
         )
 
 
+def _grid(arguments: Sequence[str]) -> None:
+    try:
+        task = GridTask.of(arguments)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    search(task, _say)
+
+
 def _warn(text: str) -> None:
     sys.stderr.write(f"WARNING: {text}\n")
 
@@ -194,6 +203,7 @@ PROGRAMS: dict[str, tuple[Callable[[Sequence[str]], None], str]] = {
     "svm-train": (_train, _TRAIN_USAGE),
     "svm-predict": (_predict, _PREDICT_USAGE),
     "svm-scale": (_scale, _SCALE_USAGE),
+    "grid": (_grid, GRID_USAGE),
 }
 
 
@@ -219,7 +229,7 @@ def run(name: str, arguments: Sequence[str]) -> int:
         text = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
         sys.stderr.write(f"{name}: {text}\n")
         return 1
-    except (ValueError, TypeError, MemoryError) as error:
+    except (ValueError, TypeError, ImportError, MemoryError) as error:
         text = " ".join((str(error) or type(error).__name__).split())
         sys.stderr.write(f"{name}: {text}\n")
         if isinstance(error, UsageError):
