@@ -142,7 +142,10 @@ SECTIONS = (
         "Models and data, written and read.",
         "files",
         _names("svmarrow", "save load")
-        + _names("svmarrow.io", "info save_libsvm_model load_libsvm_model save_svmlight load_svmlight"),
+        + _names(
+            "svmarrow.io",
+            "info save_libsvm_model load_libsvm_model load_svmlight_model save_svmlight load_svmlight",
+        ),
     ),
     Section(
         "Serving without Python",
