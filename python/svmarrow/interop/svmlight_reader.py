@@ -120,10 +120,13 @@ class _Reader:
         kind = numbers["kernel type"]
         if kind not in range(len(_KERNELS)):
             self._fail(2, f"kernel type {kind:g} is not supported: it must be one of 0 to 3")
-        for line, name in ((3, "kernel parameter -d"), (8, "highest feature index"), (10, _HEADER[8])):
+        for place, name in ((3, "kernel parameter -d"), (8, "highest feature index"), (10, _HEADER[8])):
             if numbers[name] != int(numbers[name]) or numbers[name] < 0:
-                self._fail(line, f"{name} must be a count")
-        coefficients, indices, values, ends = [], [], [], [0]
+                self._fail(place, f"{name} must be a count")
+        coefficients: list[float] = []
+        indices: list[int] = []
+        values: list[float] = []
+        ends = [0]
         first = len(_HEADER) + 2
         for number, line in enumerate(self._lines[first - 1 :], start=first):
             words = line.partition("#")[0].split()

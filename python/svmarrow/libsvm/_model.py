@@ -168,6 +168,8 @@ def couple(pairwise: NDArray[np.float64], k: int) -> NDArray[np.float64]:
     The iteration, its tolerance and its limit are those of LIBSVM, so that the digits agree.
     """
     n = pairwise.shape[0]
+    if k == 2:
+        return np.column_stack([pairwise, 1.0 - pairwise])
     r = np.zeros((k, k, n))
     for output, (a, b) in enumerate(pairs(k)):
         r[a, b], r[b, a] = pairwise[:, output], 1.0 - pairwise[:, output]

@@ -171,7 +171,7 @@ def _scale(arguments: Sequence[str]) -> None:
             if index not in ranges.low and low != found.high[index]:
                 _warn(
                     f"feature index {index} appeared in file {paths[0]} was not seen in the scaling factor "
-                    f"file {files['-r']}. The feature is skipped."
+                    f"file {files['-r']}. The feature is scaled to 0."
                 )
     else:
         ranges = training_ranges(X, y, limits["-l"], limits["-u"], target[-1] if target else None)
