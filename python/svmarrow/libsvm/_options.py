@@ -117,7 +117,7 @@ class svm_parameter:  # noqa: N801 - LIBSVM's name
         self.check()
 
     @classmethod
-    def leading(cls, arguments: Sequence[str]) -> tuple[svm_parameter, list[str]]:
+    def _leading(cls, arguments: Sequence[str]) -> tuple[svm_parameter, list[str]]:
         """Reads the options before the first positional argument; returns the other arguments too."""
         parameter = cls()
         used = take_options(arguments, parameter._set)

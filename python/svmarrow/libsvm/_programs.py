@@ -85,7 +85,7 @@ def _leading(arguments: Sequence[str], handle: Callable[[str, list[str]], int]) 
 
 def _train(arguments: Sequence[str]) -> None:
     try:
-        parameter, paths = svm_parameter.leading(arguments)
+        parameter, paths = svm_parameter._leading(arguments)
     except ValueError as error:
         raise UsageError(str(error)) from None
     if not 1 <= len(paths) <= 2:

@@ -49,7 +49,7 @@ def predicting(settings: Settings) -> Run:
 @operation("svm_save_model and svm_load_model", 10_000, 300)
 def files(settings: Settings) -> Run:
     X, y = data("plain numbers", settings.n)
-    model, target = svm_train(y, X, "-s 3 -q -c 0.1"), settings.folder / "libsvm.model"
+    model, target = svm_train(y, X, "-s 3 -b 1 -q -c 0.1"), settings.folder / "libsvm.model"
     svm_save_model(target, model)
 
     def work(_: Any) -> None:
@@ -58,7 +58,8 @@ def files(settings: Settings) -> Run:
         assert again.get_nr_sv() == model.get_nr_sv()
         assert again.get_nr_class() == 2
         assert not again.get_labels()
-        assert not again.is_probability_model()
+        assert again.is_probability_model()
+        assert again.get_svr_probability() > 0.0
         assert again.get_svm_type() == 3
 
     return Run(work)
