@@ -89,6 +89,7 @@ def supports(far, near):
     assert far.n_support_.sum() == far.support_.size
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize(
     "options",
     [
@@ -309,7 +310,7 @@ def test_no_time_at_all_leaves_a_certified_model(client, lazy, warm):
     assert svc.predict(X).shape == y.shape
 
 
-def test_warm_start_goes_on(client, lazy):
+def test_warm_start_continues(client, lazy):
     X, y = moons(900)
     rows = lazy(150, X, y)
     svc = DaskSVC(C=10.0, warm_start=True, tol=1e-5).fit(*rows)
@@ -367,6 +368,7 @@ def test_a_callback_ends_a_fit_after_a_round(client, lazy, monkeypatch):
     assert certificate.primal >= optimum.dual
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize(
     "options", [{"C": 10.0}, {"class_weight": "balanced", "loss": "squared_hinge"}], ids=str
 )
@@ -446,7 +448,7 @@ def test_to_local_pickles_and_files(client, lazy, tmp_path):
             getattr(svc, bound)
 
 
-def test_two_fits_at_once(client, lazy):
+def test_two_concurrent_fits(client, lazy):
     X, y = moons(600)
     rows = lazy(100, X, y)
     costs = [0.5, 5.0]
@@ -491,6 +493,7 @@ def test_low_rank(client, lazy, all_digits, options):
     )
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("selection", ["random", "ic", "trace", "leverage", "kmeans"])
 def test_low_rank_points_are_chosen_among_all_rows(client, lazy, digits, selection):
     X, y = digits[:2]

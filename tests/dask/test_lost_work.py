@@ -34,6 +34,7 @@ def scheduler(mortal):
     found.allowed_failures = before
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize(
     ("model", "persisted"),
     [(DaskSVC(C=10.0), True), (DaskSVC(C=10.0), False), (DaskLowRankSVC(40, random_state=0), True)],
@@ -95,6 +96,7 @@ def test_in_the_middle_of_a_sum_and_of_a_machine(mortal, rows, tmp_path):
         assert (tmp_path / "died").exists()
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize(
     "model",
     [DaskSVC(), DaskLowRankRLSClassifier(20), DaskLowRankSVC(20)],
@@ -133,7 +135,7 @@ def test_scattered_rows_are_gone_with_their_worker(mortal, kill, monkeypatch):
     assert not hasattr(model, "expansion_")
 
 
-def test_prediction_goes_on(mortal, rows, kill, tmp_path):
+def test_prediction_survives_a_lost_worker(mortal, rows, kill, tmp_path):
     model = DaskSVC().fit(*rows)
     labels = predict(model, mortal.persist(rows[0]))
     expected = labels.compute()

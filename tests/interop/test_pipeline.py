@@ -25,7 +25,7 @@ from sklearn.preprocessing import (
 )
 
 import svmarrow
-from reference import largest
+from helpers.reference import largest
 from svmarrow import SVC, SVR, OneClassSVM, ReducedSet, as_expansion, compress, compression_path
 from svmarrow.models.categories import Encode, Impute, Table
 from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts

@@ -221,6 +221,7 @@ def test_sizes_that_overflow_allocate_nothing(saved):
             load(saved)
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -307,7 +308,7 @@ def test_text_that_is_no_model_is_refused(saved, text):
         load(saved)
 
 
-def test_numbers_that_nobody_asks_for_are_refused(saved):
+def test_unknown_tensors_are_refused(saved):
     header, data = header_of(saved)
     header["more"] = {"dtype": "F64", "shape": [1], "data_offsets": [len(data), len(data) + 8]}
     write_parts(saved, header, data + bytes(8))
@@ -356,6 +357,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("kind", ["model", "libsvm", "svmlight"])
 def test_a_disk_that_is_full_keeps_the_old_file(kind, tmp_path):
     pytest.importorskip("resource", reason="needs a limit on file sizes")

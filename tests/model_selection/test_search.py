@@ -332,7 +332,7 @@ def test_a_race_over_numbers():
     assert racing.best_params_ == full.best_params_
 
 
-def test_a_race_keeps_its_promise():
+def test_racing_keeps_the_best_with_its_confidence():
     """Points of known error rates on drawn rows, many times over."""
     random = np.random.default_rng(0)
     lost, beaten, left, alpha, folds, runs = 0, 0, 0, 0.2, 5, 200
@@ -499,7 +499,7 @@ def test_progress_tells_the_best_so_far(capsys):
     assert not told or "of 500" in told[-1]
 
 
-def test_searches_beside_each_other():
+def test_concurrent_searches():
     results = {}
 
     def fit(name):

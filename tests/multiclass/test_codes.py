@@ -11,8 +11,8 @@ import sklearn.svm
 from hypothesis import given
 from hypothesis import strategies as st
 
-import reference
-from coded_cases import LOSSES, NAMES, codes
+from helpers import reference
+from helpers.codes import LOSSES, NAMES, codes
 from svmarrow import (
     SVC,
     CodedClassifier,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import reference
 import svmarrow
+from helpers import reference
 from svmarrow import SVC, PerceptronTreeClassifier, compress
 from svmarrow._support.rows import rows_of
 from svmarrow.exceptions import FormatError
@@ -54,6 +54,7 @@ def naive_averages(tree, X, y):
     return sums, lived
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize(
     ("which", "split", "kind"),
     [
@@ -102,7 +103,7 @@ def test_without_a_split_the_tree_is_the_averaged_perceptron(datasets):
         np.testing.assert_allclose(tree.decision_function(X), flat.decision_function(X), rtol=0, atol=1e-9)
 
 
-def test_learning_does_not_depend_on_who_answers(datasets):
+def test_learning_does_not_depend_on_the_prediction(datasets):
     X, y = stream(datasets, "moons")
     made = {"budget": 15, "gamma": 0.5, "random_state": 0}
     last = PerceptronTreeClassifier(**made).fit(X, y)
@@ -194,6 +195,6 @@ def test_counts_and_sums_that_no_stream_has_are_refused(part, value, datasets, t
         svmarrow.load(tmp_path / "half")
 
 
-def test_who_answers_is_one_of_two(datasets):
+def test_prediction_is_last_or_averaged(datasets):
     with pytest.raises(ValueError, match="prediction"):
         PerceptronTreeClassifier(prediction="voted").fit(*stream(datasets, "moons"))

@@ -148,7 +148,7 @@ def test_other_processes_need_no_patch(patched):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_what_svmarrow_refuses_the_original_does_and_a_warning_says_why(patched):
+def test_the_original_fits_what_svmarrow_refuses_with_a_warning(patched):
     svc = sklearn.svm.SVC(max_iter=0)
     with pytest.warns(FallbackWarning, match="max_iter=0 is not allowed") as told:
         svc.fit(X, Y)
@@ -280,7 +280,7 @@ def test_programs_run_patched(tmp_path, how):
     assert done.stdout.strip() == "['--flag', 'x'] svmarrow.patch.machines __main__"
 
 
-def test_the_command_says_how_it_is_used():
+def test_the_command_prints_its_usage():
     done = subprocess.run(
         [sys.executable, "-m", "svmarrow.patch"], capture_output=True, text=True, check=False
     )

@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from reference import largest
+from helpers.reference import largest
 from svmarrow import (
     SVC,
     SVR,

@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-import reference
+from helpers import reference
 from svmarrow import SVC, SVR, KernelExpansion, OneClassSVM, ReducedSet, _core, compress, compression_path
 from svmarrow.models import ExpansionRegressor
 from svmarrow.reduced_set import GradientPath, GradientSettings
@@ -239,7 +239,7 @@ def test_the_first_step_goes_against_the_differences_of_the_loss(spec, loss):
 
 
 @pytest.mark.parametrize("start", ["backfit", "prefit", "lars", "l1", "centres"])
-def test_a_run_starts_where_it_is_told(start, digits_svc, pixels):
+def test_a_run_starts_at_the_given_vectors(start, digits_svc, pixels):
     X, y, X_test, y_test = pixels
     begin = make(
         digits_svc, n_vectors=20, X=X, y=y, settings=GradientSettings(start=start, steps=0)

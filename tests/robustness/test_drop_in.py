@@ -284,7 +284,7 @@ MISTAKES = {
 
 @by_name
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_are_told_in_scikit_learns_words(kind, mistake):
+def test_errors_have_scikit_learns_messages(kind, mistake):
     outcomes = []
     for one in (kind, kind._original):
         try:

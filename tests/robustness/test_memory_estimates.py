@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from public import IMPORTS, PUBLIC
+from helpers.public import IMPORTS, PUBLIC
 from svmarrow import _core
 from svmarrow.online import _memory
 
@@ -78,6 +78,7 @@ print(peak() - before, model.estimate_memory(X, y).total)
 """
 
 
+@pytest.mark.quick_every(9)
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from Linux's /proc")
 @pytest.mark.parametrize("model", CASES)
 def test_the_estimate_is_no_less_than_the_peak_and_not_many_times_more(model: str) -> None:
@@ -89,6 +90,7 @@ def test_the_estimate_is_no_less_than_the_peak_and_not_many_times_more(model: st
     assert measured - 4e6 < estimate < 3 * measured, f"{estimate / 1e6:.0f} MB for {measured / 1e6:.0f}"
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("model", sorted(CASES.keys() - SHRINKING))
 def test_what_takes_more_than_there_is_is_refused_before_it_begins(
     monkeypatch: pytest.MonkeyPatch, model: str

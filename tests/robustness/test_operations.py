@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from robustness.operations import OPERATIONS, Settings
+from helpers.operations import OPERATIONS, Settings
 
 ROOMS = (
     *("svm", "multiclass", "multiclass.bounds", "least_squares", "matching_pursuit", "online"),
@@ -51,7 +51,7 @@ def public():
     return found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def called(tmp_path_factory):
     """Codes that all operations call together, and the classes whose methods they call."""
     codes, kinds = set(), set()
@@ -76,15 +76,14 @@ def called(tmp_path_factory):
     return codes, kinds
 
 
-def test_every_public_function_is_in_an_operation(called):
+@pytest.mark.exhaustive
+def test_every_public_function_and_class_is_in_an_operation(called):
     excused = set().union(*EXCEPTIONS.values())
     missing = {name for name, code in public().items() if code not in called[0]}
     print(sorted(missing ^ excused))
     assert missing - excused == set()
     assert excused - missing == set()
 
-
-def test_every_public_class_is_in_an_operation(called):
     missing = []
     for room in ("svmarrow", *(f"svmarrow.{room}" for room in ROOMS)):
         module = importlib.import_module(room)

@@ -19,8 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-from public import PUBLIC
-from reference import largest
+from helpers.public import PUBLIC
+from helpers.reference import largest
 from svmarrow import (
     SVC,
     SVCCV,
@@ -166,7 +166,7 @@ WEIGHTED = {
 
 
 @pytest.mark.parametrize("name", WEIGHTED)
-def test_a_model_knows_its_weights_and_keeps_its_thresholds(name, tmp_path):
+def test_a_weighted_model_keeps_its_thresholds(name, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what scikit-learn says of its own parameters
         model = WEIGHTED[name]()

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 
 import svmarrow
 import svmarrow.dask
-from everything import FINISHED
+from helpers.estimators import EXPANSION_MODELS, name_of
 from svmarrow import SVC, SVR, CodedClassifier, KMPClassifier, OneClassSVM
 from svmarrow._support.atomic import (
     Kept,
@@ -69,7 +69,7 @@ def test_a_fit_is_given_nothing_of_the_last_one_and_published_at_its_end():
     assert vars(thing) == {"parameter": 0, "model_": 3}
 
 
-def test_an_update_goes_on_from_the_last_fit():
+def test_an_update_continues_from_the_last_fit():
     thing = Thing().fit(lambda draft: setattr(draft, "model_", 1))
     thing.partial_fit(lambda draft: setattr(draft, "model_", draft.model_ + 1))
     assert thing.model_ == 2
@@ -138,7 +138,7 @@ def test_nothing_is_left_of_what_failed(error):
         assert vars(thing) == {"parameter": 0, "model_": 1, "_own": 2}
 
 
-def test_what_was_kept_stays_for_its_own_estimator_alone():
+def test_an_interrupted_fit_changes_its_own_estimator_only():
     inner, outer = Thing(), Thing()
 
     def change(draft):
@@ -167,7 +167,7 @@ ESTIMATORS = {
     f"{place.__name__}.{name}": kind
     for place in PLACES
     for name, kind in vars(place).items()
-    if inspect.isclass(kind) and issubclass(kind, BaseEstimator) and name not in FINISHED
+    if inspect.isclass(kind) and issubclass(kind, BaseEstimator) and name not in EXPANSION_MODELS
     if kind.__module__.startswith(place.__name__) and hasattr(kind, "fit") and name in dir(place)
     if not name.startswith("_")
 }
@@ -210,7 +210,7 @@ def _codes(function):
         KernelPerceptron(policy="oldest", budget=100),
         CodedClassifier(SVC()),
     ],
-    ids=lambda model: type(model).__name__,
+    ids=name_of,
 )
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, MemoryError])
 def test_a_refit_that_is_stopped_leaves_the_model(model, stop, rng, monkeypatch):
@@ -250,7 +250,7 @@ def test_the_names_are_those_that_a_fit_leaves():
         (svmarrow.SVCCV(max_iter=1, Cs=2, gammas=2), "max_iter"),
         (machines.SVC(max_iter=1), "max_iter"),
     ],
-    ids=lambda given: type(given).__name__,
+    ids=name_of,
 )
 def test_warnings_name_the_line_that_called_fit(model, stop, rng):
     X, y = rng.normal(size=(60, 5)), np.arange(60) % 3

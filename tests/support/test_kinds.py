@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from examples import IRIS, KIND
-from public import PUBLIC
+from helpers.data import IRIS, KIND
+from helpers.public import PUBLIC
 from svmarrow import (
     SVC,
     SVR,
@@ -61,7 +61,7 @@ def test_collections_elsewhere_are_not_gathered(name):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_masks_are_not_forgotten(name):
+def test_masked_arrays_are_refused(name):
     with pytest.raises(ValueError, match=r"X has masked entries: fill them \(X\.filled"):
         learner(name).fit(MASKED, KIND)
     if has_targets(name):

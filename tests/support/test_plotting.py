@@ -102,7 +102,7 @@ def test_importing_svmarrow_imports_nothing_optional():
     assert done.stdout.strip() == ""
 
 
-def test_a_path_is_drawn_beside_machines_on_fewer_rows(cancer):
+def test_a_path_is_drawn_with_machines_on_fewer_rows(cancer):
     X, y, X_test, y_test = cancer
     svc = SVC(gamma=0.01).fit(X, y)
     sizes, scores = subsample_baseline(

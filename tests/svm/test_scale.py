@@ -53,6 +53,7 @@ CASES = {
 }
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("kind", ["float32", "float64", "sparse"])
 def test_the_solution_is_that_of_a_fit_from_nothing(name, kind):
@@ -77,7 +78,7 @@ def test_the_solution_is_that_of_a_fit_from_nothing(name, kind):
     assert np.abs(_outputs(model, X) - expected).max() < 2e-2 * np.abs(expected).max()
 
 
-def test_many_unbounded_vectors_are_told_by_the_smallest_sample():
+def test_many_unbounded_vectors_are_detected_in_the_smallest_sample():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(2000, 12)).astype(np.float32)
     y = X[:, 0] * X[:, 1] > 0

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel
 from sklearn.utils.multiclass import _ovr_decision_function
 
-import reference
+from helpers import reference
 from svmarrow import SVC
 from svmarrow._support import progress as _progress
 from svmarrow._support.decoding import class_indices
@@ -45,6 +45,7 @@ def dual_of(model, spec, X, y):
     )
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("params", KERNELS, ids=str)
 def test_parity_with_scikit_learn(datasets, name, params):
@@ -74,6 +75,7 @@ def test_parity_with_scikit_learn(datasets, name, params):
         assert not ours.coef_.flags.writeable
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])

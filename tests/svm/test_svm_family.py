@@ -15,8 +15,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-import reference
-from interruption import posix, stops_at_once
+from helpers import reference
+from helpers.interruption import posix, stops_at_once
 from svmarrow import SVC, SVR, NuSVC, NuSVR, OneClassSVM, _core, compress, io, load
 from svmarrow._support import memory
 from svmarrow.models import ExpansionClassifier
@@ -412,7 +412,7 @@ def test_the_gap_is_closed_for_every_loss(datasets, kernel, fit_intercept, loss,
     assert svc.score(X, y) > 0.98
 
 
-def test_memory_is_told_beforehand(datasets, monkeypatch):
+def test_memory_is_estimated_before_the_fit(datasets, monkeypatch):
     X, y = datasets["digits"]
     whole = SVC(cache_size=10).estimate_memory(X, y)
     assert set(whole.parts) == {"packed", "cache", "blocks", "variables"}
@@ -440,7 +440,7 @@ def test_memory_is_told_beforehand(datasets, monkeypatch):
 
 
 @posix
-def test_ctrl_c_leaves_a_model_that_goes_on():
+def test_ctrl_c_leaves_a_model_that_continues():
     kept = stops_at_once("""
         import warnings
         from svmarrow import SVC

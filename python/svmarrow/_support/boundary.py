@@ -11,6 +11,9 @@ from svmarrow._support.plotting import finish, new_axes, pyplot
 from svmarrow._support.rows import as_rows
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
+    from matplotlib.figure import Figure, SubFigure
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["DecisionVectorsDisplay"]
@@ -67,6 +70,10 @@ class DecisionVectorsDisplay:
     >>> display.vectors.shape
     (8, 2)
     """
+
+    vectors_: PathCollection
+    ax_: Axes
+    figure_: Figure | SubFigure
 
     def __init__(
         self,

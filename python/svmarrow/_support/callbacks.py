@@ -18,11 +18,8 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import with_callbacks
 except ImportError:  # before 1.9
-
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """In the place of scikit-learn's."""
 
     def with_callbacks(method: Any) -> Any:
         """In the place of scikit-learn's."""
@@ -32,7 +29,7 @@ except ImportError:  # before 1.9
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["CallbackSupportMixin", "Phases", "Subtasks", "fitting", "running", "subtasks", "without"]
+__all__ = ["Phases", "Subtasks", "fitting", "running", "subtasks", "without"]
 
 #: What scikit-learn keeps with an estimator about callbacks: about training, no part of a model.
 ATTRIBUTES = (

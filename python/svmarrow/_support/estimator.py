@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sklearn.base import BaseEstimator
-
-from svmarrow._support.callbacks import CallbackSupportMixin
+from svmarrow._support.bases import BaseEstimator, CallbackSupportMixin
 from svmarrow._support.saving import Savable
 
 __all__ = ["Documented", "Estimator"]

@@ -9,6 +9,10 @@ import numpy as np
 from svmarrow._support.plotting import new_axes
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["GridScoresDisplay"]
@@ -57,6 +61,12 @@ class GridScoresDisplay:
     >>> display.plot().ax_.get_xlabel()
     'C'
     """
+
+    gammas: NDArray[np.float64] | None
+    mesh_: QuadMesh | None
+    line_: Line2D | None
+    ax_: Axes
+    figure_: Figure | SubFigure
 
     def __init__(
         self,

@@ -6,7 +6,12 @@ display.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from matplotlib.axes import Axes
 
 __all__ = ["finish", "image_axes", "new_axes", "pyplot"]
 
@@ -14,7 +19,7 @@ SIZE = (6.4, 4.0)
 """Width and height of a new figure, in inches."""
 
 
-def pyplot() -> Any:
+def pyplot() -> ModuleType:
     """Matplotlib's pyplot; an ImportError that names the extra where there is none."""
     try:
         import matplotlib.pyplot as plt
@@ -23,7 +28,7 @@ def pyplot() -> Any:
     return plt
 
 
-def image_axes() -> Any:
+def image_axes() -> Axes:
     """Axes on a figure that is for a file alone: no window, no entry in pyplot's list of figures."""
     pyplot()
     from matplotlib.figure import Figure
@@ -31,10 +36,11 @@ def image_axes() -> Any:
     return Figure(figsize=SIZE, layout="constrained").subplots()
 
 
-def new_axes(ax: Any = None, size: tuple[float, float] = SIZE) -> Any:
+def new_axes(ax: Any = None, size: tuple[float, float] = SIZE) -> Axes:
     """The axes given, else those of a new figure."""
     plt = pyplot()
-    return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+    axes: Axes = plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+    return axes
 
 
 def finish(ax: Any, **legend_options: Any) -> None:

@@ -27,12 +27,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
 from svmarrow._support.atomic import snapshot
+from svmarrow._support.bases import BaseEstimator
 from svmarrow._support.callbacks import ATTRIBUTES as CALLBACK_ATTRIBUTES
 from svmarrow._support.declared import check_types
 from svmarrow._support.parameters import Rule, check, refuse

@@ -9,6 +9,11 @@ import numpy as np
 from svmarrow._support.plotting import finish, new_axes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["SizeAccuracyDisplay"]
@@ -62,6 +67,11 @@ class SizeAccuracyDisplay:
     >>> display.plot().ax_.get_xlabel()
     'vectors kept'
     """
+
+    line_: Line2D
+    baseline_line_: Line2D | None
+    ax_: Axes
+    figure_: Figure | SubFigure
 
     def __init__(
         self,
@@ -169,7 +179,7 @@ def _text(value: float, percent: bool) -> str:
     return f"{100 * value:.2f} %" if percent else f"{value:.3g}"
 
 
-def _tick_formatter(percent: bool) -> Any:
+def _tick_formatter(percent: bool) -> Callable[[float, int | None], str]:
     """Ticks at 1, 2 and 5 of each decade, written out."""
 
     def text(value: float, _: Any) -> str:

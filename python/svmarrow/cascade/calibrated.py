@@ -167,6 +167,7 @@ class CalibratedCascade(Cascade):
         "random_state": RULES["random_state"],
         "n_jobs": THREADS,
     }
+    model_: ExpansionClassifier
 
     def __init__(
         self,
@@ -238,7 +239,7 @@ class CalibratedCascade(Cascade):
             constructed: list[Any] = [compress(self.model_, X, n_vectors=size, **options) for size in sizes]
             return constructed
         most = max(1, min(sizes[-1], self.model_.expansion_.n_vectors))
-        path = compression_path(self.model_, n_vectors=most, **options)
+        path: Any = compression_path(self.model_, n_vectors=most, **options)
         return [path[size] for size in sorted({min(size, len(path)) for size in sizes})]
 
     @classmethod

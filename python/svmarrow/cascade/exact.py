@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow.models.classifier import ExpansionClassifier
     from svmarrow.reduced_set.paths import Method
 
 __all__ = ["ExactCascade"]
@@ -150,6 +151,7 @@ class ExactCascade(Cascade):
         "stages": STAGES,
         "n_jobs": THREADS,
     }
+    model_: ExpansionClassifier
 
     def __init__(
         self,
@@ -175,7 +177,7 @@ class ExactCascade(Cascade):
         most = self.n_vectors and max(1, min(self.n_vectors, self.model_.expansion_.n_vectors))
         options: dict[str, Any] = {"method": self.method, "tol": self.tol}
         try:
-            path = compression_path(
+            path: Any = compression_path(
                 self.model_, n_vectors=most, **options, n_jobs=self.n_jobs, verbose=self.verbose
             )
         except ConstantModelError:

@@ -45,7 +45,7 @@ from svmarrow.reduced_set.paths import compression_path
 
 __all__ = ["app"]
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="svmarrow",
     no_args_is_help=True,
     add_completion=False,
@@ -257,13 +257,14 @@ def compress(
     check_writable(output)
     if curve is not None:
         check_writable(curve, "--curve", IMAGES)
-    axes = None if curve is None else image_axes()  # without matplotlib it is better to know now
+    axes: Any = None if curve is None else image_axes()  # without matplotlib it is better to know now
     options = DataOptions(data_format.value, target, header, single_precision=float32)
     files = [(path, options) for path in (data,) if path is not None]
     if validation is not None:
         held_out = DataOptions(data_format.value, target, header, validation_test, single_precision=float32)
         files.append((validation, held_out))
     with shown_progress(on_terminal()) as shown:
+        full: Any
         full, parts = read_model_and_data(model, files, shown.callback)
     rows = parts[0] if data is not None else None
     judge = parts[-1] if validation is not None else None

@@ -101,7 +101,7 @@ def run(folder: Path, max_loss: float, n_jobs: int | None) -> None:
         n_jobs=n_jobs,
     )
     say(f"make      {len(made)} models of new vectors in {seconds(time.perf_counter() - started)}")
-    small = path.select(valid.X, valid.y, max_loss=max_loss)
+    small: Any = path.select(valid.X, valid.y, max_loss=max_loss)
     chosen = small.expansion_.n_vectors
     say(
         f"select    {chosen} vectors, as all larger sizes, lose at most {percent(max_loss)} of accuracy on "
@@ -162,7 +162,8 @@ def run(folder: Path, max_loss: float, n_jobs: int | None) -> None:
     display.ax_.plot(made.sizes, errors, "D-", color=NEW, markersize=4.5, label="new vectors")
     finish(display.ax_, framealpha=1.0, loc="lower left", fontsize=8)
     display.ax_.set_title("Handwritten digits: test error of every size")
-    display.figure_.savefig(curve, dpi=160)
+    figure: Any = display.figure_
+    figure.savefig(curve, dpi=160)
     say(f"wrote {curve} and the models beside it; try: svmarrow info {model_file}")
 
 

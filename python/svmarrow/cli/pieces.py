@@ -20,6 +20,8 @@ from svmarrow.io import load_svmlight
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
+    from contextlib import AbstractContextManager
+    from typing import IO
 
     from numpy.typing import NDArray
 
@@ -135,7 +137,7 @@ def _pieces(path: Path, options: DataOptions, most: int) -> Iterator[Data]:
     return (_csv_pieces if kind == "csv" else _svmlight_pieces)(path, options, most)
 
 
-def _opened(path: Path) -> Any:
+def _opened(path: Path) -> AbstractContextManager[IO[bytes]]:
     return unpacked(path) if path.suffix.lower() in PACKED else path.open("rb")
 
 

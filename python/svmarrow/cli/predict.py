@@ -80,6 +80,7 @@ def predict(
     with seekable(data) as source:
         pieces = model_and_pieces(model, source, options, piece)
         labelled, seconds, n = Labelled(), 0.0, 0
+        fitted: Any
         fitted, rows = next(pieces)
         if probability and getattr(fitted, "calibration", None) is None:
             raise ValueError(

@@ -36,6 +36,7 @@ from svmarrow.cli.options import (
 from svmarrow.cli.report import fail_cleanly, on_terminal, say
 from svmarrow.interop.convert import as_expansion
 from svmarrow.io.info import note_of_size
+from svmarrow.least_squares.low_rank import LowRankRLSClassifier
 from svmarrow.model_selection.classification import SVCCV
 from svmarrow.model_selection.regression import SVRCV
 from svmarrow.svm.classification import SVC
@@ -284,7 +285,7 @@ def _train_low_rank(
     elapsed = time.perf_counter() - started
     machine.set_params(selection="random")  # the points are the model's vectors
     _write(machine, scaler, known.names, output, model_format_)
-    what = "numbers" if task is Task.regression else f"{len(machine.classes_)} classes"
+    what = f"{len(machine.classes_)} classes" if isinstance(machine, LowRankRLSClassifier) else "numbers"
     d = machine.n_features_in_
     say(f"{known.rows:,} rows, {d:,} columns, {what}: {machine.expansion_.n_vectors:,} points")
     say(f"trained in {report.seconds(elapsed)}")

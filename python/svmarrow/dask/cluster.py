@@ -21,10 +21,10 @@ try:
     from distributed.scheduler import KilledWorker
 
     from dask import delayed
-except ImportError as missing:
+except ImportError as _error:
     raise ImportError(
-        "svmarrow.dask needs dask and distributed: pip install 'svmarrow[dask]'", name=missing.name
-    ) from missing
+        "svmarrow.dask needs dask and distributed: pip install 'svmarrow[dask]'", name=_error.name
+    ) from _error
 
 from svmarrow._support.rows import threads
 

@@ -104,7 +104,7 @@ class DaskEstimator:
         with self._connected() as cluster:
             return score(cluster, self, X, y, sample_weight, accuracy=is_classifier(self))
 
-    def __getstate__(self) -> Any:
+    def __getstate__(self) -> dict[str, Any]:
         plain: Any = super()
         state = plain.__getstate__()
         return {name: value for name, value in state.items() if name != "_client"}

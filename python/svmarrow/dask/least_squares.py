@@ -117,7 +117,7 @@ class Additive(DaskEstimator):
         if plain.leave_one_out:
             raise refuse("leave_one_out", True, "False, since the values of all rows are in no one place")
 
-    def _added(self, cluster: Cluster, parts: Sequence[Any]) -> Any:
+    def _added(self, cluster: Cluster, parts: Sequence[Any]) -> dict[str, Any]:
         """The sums of all partitions."""
         plain: Any = self
         shared = cluster.shared((plain._vectors, plain._spec))
@@ -325,12 +325,12 @@ def sums_of(part: Part, shared: tuple[Any, tuple[Any, float, float, int]], class
         )
 
 
-def _added(a: Any, b: Any) -> Any:
+def _added(a: dict[str, Any] | None, b: dict[str, Any] | None) -> dict[str, Any] | None:
     """The sums of both."""
     if a is None or b is None:
         return b if a is None else a
     return {name: a[name] + b[name] for name in a}
 
 
-def _well_aligned(sums: Any) -> Any:
+def _well_aligned(sums: Any) -> dict[str, Any]:
     return {name: well_aligned(value) for name, value in sums.items()}

@@ -29,6 +29,9 @@ from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.svm.low_rank import LowRankSVC
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from svmarrow._support.certificate import Certificate
     from svmarrow.dask.cluster import Cluster
     from svmarrow.dask.rounds import Round
 
@@ -70,6 +73,11 @@ class DaskLowRankSVC(DaskClassifier, LowRankSVC, stored=False):
     _beside: ClassVar[tuple[str, ...]] = ("rounds_",)
 
     rounds_: list[Round]
+    classes_: NDArray[Any]
+    class_weight_: NDArray[np.float64]
+    expansion_: KernelExpansion
+    certificate_: Certificate
+    indices_: NDArray[np.int64] | None
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -102,6 +102,8 @@ class Solved:
 class Rounds:
     """A fit over partitions."""
 
+    stopped: bool
+
     def __init__(
         self,
         cluster: Cluster,

@@ -24,6 +24,9 @@ from svmarrow.svm.classification import SVC
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
+    from svmarrow._support.certificate import Certificate
     from svmarrow.dask.cluster import Cluster
     from svmarrow.dask.exact import Prepared
     from svmarrow.dask.forecast import FitEstimate
@@ -84,6 +87,13 @@ class DaskSVC(DaskClassifier, SVC, stored=False):
     _beside: ClassVar[tuple[str, ...]] = ("rounds_",)
 
     rounds_: list[Round]
+    classes_: NDArray[Any]
+    class_weight_: NDArray[np.float64]
+    expansion_: KernelExpansion
+    certificate_: Certificate
+    support_: NDArray[np.int32]
+    n_support_: NDArray[np.int32]
+    shape_fit_: tuple[int, int]
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -266,7 +266,7 @@ class KernelExpansion(Savable):
     def _kernel_identity(self) -> object:
         return self.kernel if callable(self.kernel) else self.kernel_spec
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         parameters = () if callable(self.kernel) else PARAMETERS_OF[self.kernel]

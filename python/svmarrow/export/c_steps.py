@@ -24,6 +24,13 @@ class StepText:
     Every step reads a local array of floats and writes another; the compiler keeps what it needs of them.
     """
 
+    tables: str
+    statements: str
+    flash: int
+    multiplications: int
+    stack: int
+    needs_math: bool
+
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
         self.tables = ""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import os
 
     from numpy.typing import NDArray
+    from onnx import ModelProto
 
 __all__ = ["to_onnx"]
 
@@ -35,7 +36,7 @@ def to_onnx(
     path: str | os.PathLike[str] | None = None,
     *,
     dtype: Literal["float32", "float64"] | None = None,
-) -> Any:
+) -> ModelProto:
     """Make an ONNX model of a fitted model.
 
     Parameters
@@ -123,7 +124,7 @@ def to_onnx(
     constants |= {name: _tensor(name, np.array(value), dtype) for name, value in scalars.items()}
     graph.initializer.extend(constants.values())
     about = facts(expansion)
-    made = onnx.helper.make_model(
+    made: ModelProto = onnx.helper.make_model(
         graph,
         functions=[function],
         opset_imports=[onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(DOMAIN, 1)],

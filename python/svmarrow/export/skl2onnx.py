@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from sklearn.base import BaseEstimator
-
+from svmarrow._support.bases import BaseEstimator
 from svmarrow._support.saving import KINDS
 from svmarrow.export.onnx_model import to_onnx
 
@@ -42,7 +41,7 @@ def _kinds() -> Iterator[type]:
             yield kind
 
 
-def _dtype(operator: Any) -> Any:
+def _dtype(operator: Any) -> Literal["float32", "float64"]:
     from skl2onnx.common.data_types import DoubleTensorType
 
     return "float64" if isinstance(operator.inputs[0].type, DoubleTensorType) else "float32"

@@ -111,7 +111,9 @@ def as_expansion(model: Any) -> Any:
     raise TypeError(f"model of type {type(model).__name__} is not a kernel expansion: expected {TAKEN}")
 
 
-def bare_expansion(model: ExpansionModel | KernelExpansion) -> Any:
+def bare_expansion(
+    model: ExpansionModel | KernelExpansion,
+) -> ExpansionClassifier | KernelExpansion:
     """The expansion of what predicts numbers, a classifier as it is: what the reducers tell apart."""
     if isinstance(model, ExpansionModel) and not isinstance(model, ExpansionClassifier):
         return model.expansion_

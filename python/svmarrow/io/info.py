@@ -71,7 +71,7 @@ def info(path: str | PathLike[str]) -> dict[str, Any]:
     """
     path = Path(path)
     text = is_libsvm_model(path)
-    model = load_libsvm_model(path, zero_based="auto") if text else load(path)
+    model: Any = load_libsvm_model(path, zero_based="auto") if text else load(path)
     facts: dict[str, Any] = {
         "file": str(path),
         "format": "libsvm" if text else "safetensors",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import MultiOutputMixin
 
 from svmarrow._support.atomic import atomic_fit
+from svmarrow._support.bases import MultiOutputMixin
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.decoding import class_indices, numbered_classes
 from svmarrow._support.memory import EstimatesMemory, MemoryEstimate, refuse_beyond_memory
@@ -145,6 +145,7 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
 
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
     loo_decision_: NDArray[np.float64]
+    classes_: NDArray[Any]
     _by_rate = True
 
     def _outputs_of(self, y: Any) -> int:

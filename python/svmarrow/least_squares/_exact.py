@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow._core import _Stopping
+
 __all__ = ["EXACT_RULES", "ITERATION_RULES", "ExactLeastSquares", "warn_unconverged"]
 
 #: Most points of the preconditioner, and rows for each of them.
@@ -109,6 +111,7 @@ class ExactLeastSquares(LeastSquares):
     _ridge: NDArray[np.float64]
     #: The models without one row, with the expansion that they belong to.
     _left_out: tuple[KernelExpansion, LeaveOneOutModels] | None = None
+    expansion_: KernelExpansion
     _made_anew = ("_left_out",)
 
     def _fit(
@@ -277,7 +280,7 @@ def refuse_time(max_time: float | None, solver: str) -> None:
         raise refuse("max_time", max_time, f"None for solver={solver!r}, or solver='cg'")
 
 
-def stopping(estimator: Any) -> Any:
+def stopping(estimator: Any) -> _Stopping:
     """When the conjugate gradients of an estimator stop."""
     return {
         "tol": float(estimator.tol),

@@ -67,6 +67,7 @@ class LowRankLeastSquares(LeastSquares):
     _sums: Any
     _spec: tuple[str, float, float, int]
     _vectors: Any
+    expansion_: KernelExpansion
 
     def _after_load(self) -> None:
         super()._after_load()

@@ -128,6 +128,8 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
 
     loo_error_bound_: NDArray[np.float64]
     _rules: ClassVar[Mapping[str, Rule]] = {**EXACT_RULES, "class_weight": CLASS_WEIGHT}
+    leave_one_out: bool | Literal["auto"]
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
 
     def __init__(
         self,

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
 
 __all__ = ["LinearRLSClassifier", "LinearRLSRegressor"]
@@ -55,7 +56,7 @@ class LinearLeastSquares(LeastSquares):
     """Base of both."""
 
     _rules: ClassVar[Mapping[str, Rule]] = LINEAR_RULES
-    kernel = "linear"
+    kernel: str | KernelFunction = "linear"
     alpha: float
     solver: Literal["auto", "primal", "dual", "cg"]
     fit_intercept: bool
@@ -68,6 +69,7 @@ class LinearLeastSquares(LeastSquares):
     coef_: NDArray[np.float64]
     residual_: float
     n_iter_: int
+    expansion_: KernelExpansion
 
     def _choice(self, X: Any) -> str:
         """The solver for these rows."""
@@ -242,6 +244,8 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {**LINEAR_RULES, "class_weight": CLASS_WEIGHT}
+    solver: Literal["auto", "primal", "dual", "cg"]
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
 
     def __init__(
         self,
@@ -326,6 +330,8 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
     >>> model.predict([[3.0]]).round(6)
     array([7.])
     """
+
+    solver: Literal["auto", "primal", "dual", "cg"]
 
     def __init__(
         self,

@@ -17,8 +17,9 @@ from svmarrow.least_squares._low_rank import LOW_RANK_RULES, LowRankLeastSquares
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
 
 __all__ = ["LowRankRLSClassifier", "LowRankRLSRegressor"]
@@ -110,6 +111,10 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {**LOW_RANK_RULES, "class_weight": CLASS_WEIGHT}
+    method: Literal["rectangle", "subset", "nystrom"]
+    kernel: str | KernelFunction
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
+    classes_: NDArray[Any]
 
     def __init__(
         self,
@@ -281,6 +286,9 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
     >>> bool(model.score(X, np.sin(X[:, 0])) > 0.999)
     True
     """
+
+    method: Literal["rectangle", "subset", "nystrom"]
+    kernel: str | KernelFunction
 
     def __init__(
         self,

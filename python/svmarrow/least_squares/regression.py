@@ -107,6 +107,8 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     True
     """
 
+    leave_one_out: bool | Literal["auto"]
+
     def __init__(
         self,
         alpha: float = 1.0,

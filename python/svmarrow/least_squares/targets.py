@@ -19,6 +19,7 @@ from svmarrow.expansion.kernel_expansion import KernelExpansion
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow._core import _Problem
     from svmarrow._support.kernel_function import KernelFunction
 
 __all__ = [
@@ -220,7 +221,7 @@ def bordered_inverse(
 
 def problem(
     rows: Any, targets: NDArray[np.float64], kernel: Any, weights: Any, *, fit_intercept: bool
-) -> Any:
+) -> _Problem:
     """What is to be fitted, as the extension module takes it."""
     return {
         "x": rows,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
+from svmarrow._support.bases import BaseEstimator
 from svmarrow._support.decoding import Decoding, pairs
 from svmarrow.models.decoded import LabelledOutputs, NumberOutputs, WithOutputs
 

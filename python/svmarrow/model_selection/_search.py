@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow._support.certificate import Certificate
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.model_selection._held_out import Answers
 
 __all__ = ["SEARCH_RULES", "Search"]
 
@@ -90,6 +92,11 @@ class Search(Scored, FittedExpansion):
     verbose: bool | int
 
     certificate_: Certificate
+    gammas_: NDArray[np.float64] | None
+    Cs_: NDArray[np.float64]
+    n_splits_: int
+    best_estimator_: Any
+    expansion_: KernelExpansion
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -134,11 +141,11 @@ class Search(Scored, FittedExpansion):
 
     # --- what the two say ---
 
-    def _task(self, target: Any) -> Any:
+    def _task(self, target: Any) -> dict[str, Any]:
         """The task of the core, its upper bounds all 1."""
         raise NotImplementedError
 
-    def _target(self, y: Any, weights: NDArray[np.float64]) -> Any:
+    def _target(self, y: Any, weights: NDArray[np.float64]) -> NDArray[Any]:
         """The checked target."""
         raise NotImplementedError
 
@@ -152,7 +159,7 @@ class Search(Scored, FittedExpansion):
         """Weights of the rows of a fit, of which the own ones are given."""
         raise NotImplementedError
 
-    def _answers(self, target: Any, part: Part, outputs: NDArray[np.float64]) -> Any:
+    def _answers(self, target: Any, part: Part, outputs: NDArray[np.float64]) -> Answers | None:
         """An estimator that answers for the held-out rows; None where there is none."""
         raise NotImplementedError
 

@@ -166,6 +166,12 @@ class SVCCV(CertifiedClassifier, Search):
     }
 
     best_estimator_: SVC
+    search: Literal["full", "racing"]
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
+    multi_class: Literal["ovo", "ovr"]
+    decision_function_shape: Literal["ovo", "ovr"]
+    classes_: NDArray[Any]
+    class_weight_: NDArray[np.float64]
 
     def __init__(
         self,
@@ -216,7 +222,7 @@ class SVCCV(CertifiedClassifier, Search):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _target(self, y: Any, weights: NDArray[np.float64]) -> Any:
+    def _target(self, y: Any, weights: NDArray[np.float64]) -> NDArray[Any]:
         classes, labels, by_class, _ = self._labelled(y, weights)
         self._coding = self._decoding_of(classes.size)
         check_shape(self._coding, self.decision_function_shape, self.break_ties)
@@ -236,7 +242,7 @@ class SVCCV(CertifiedClassifier, Search):
         assert weights is not None
         return weights
 
-    def _task(self, target: Any) -> Any:
+    def _task(self, target: Any) -> dict[str, Any]:
         return {
             "labels": np.ascontiguousarray(target, dtype=np.int64),
             "n_classes": int(self.classes_.size),

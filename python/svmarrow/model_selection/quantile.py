@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.model_selection._judging import Part
 
 __all__ = ["QuantileSVRCV"]
@@ -151,7 +152,9 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
     }
 
     best_estimator_: QuantileSVR
+    search: Literal["full", "racing"]
     intercept_adjustment_: float
+    expansion_: KernelExpansion
 
     def __init__(
         self,

@@ -49,7 +49,7 @@ class RegressorSearch(NumberOutputs, CertifiedMachine, Search):
     ) -> NDArray[np.float64]:
         return own
 
-    def _task(self, target: Any) -> Any:
+    def _task(self, target: Any) -> dict[str, Any]:
         return {"targets": target, "upper": np.ones(target.size), **self._loss()}
 
     def _loss(self) -> dict[str, float | None]:
@@ -184,6 +184,7 @@ class SVRCV(RegressorSearch):
     _rules: ClassVar[Mapping[str, Rule]] = {**SEARCH_RULES, "epsilon": real(least=0.0)}
 
     best_estimator_: SVR
+    search: Literal["full", "racing"]
 
     def __init__(
         self,

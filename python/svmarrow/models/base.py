@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
+from svmarrow._support.bases import BaseEstimator
 from svmarrow._support.estimator import Documented
 from svmarrow._support.parameters import THREADS, Rule, boolean, either, integer, none, refuse
 from svmarrow._support.rows import validated
@@ -78,6 +78,10 @@ class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
     _kept: ClassVar[tuple[str, ...]] = ("feature_names", "n_features", "preparation", "weighted", "n_jobs")
     #: What to fit instead.
     _instead: ClassVar[str] = "the estimator that it came from, and compress that"
+
+    if TYPE_CHECKING:
+
+        def __init__(self, expansion: KernelExpansion, *arguments: Any, **parameters: Any) -> None: ...
 
     def _check_columns(self) -> None:
         step = self.preparation

@@ -180,6 +180,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
 
     #: The code's matrix for ``decoding="code"``.
     _matrix: NDArray[np.int8] | None
+    decision_function_shape: Literal["ovo", "ovr"]
 
     def _check(self) -> None:
         labels = np.asarray(self.classes)

@@ -55,6 +55,8 @@ class CompiledModel:
 
     predict: Callable[[Any], Any]
     decision_function: Callable[[Any], Any] | None
+    n_features_in_: int
+    reading: Reading
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.atomic import consistent
+from svmarrow._support.bases import ClassifierMixin, OutlierMixin, RegressorMixin
 from svmarrow._support.decoding import Decoding, check_shape, class_indices, decision_values
 from svmarrow.models.compiled import CompiledModel
 from svmarrow.models.reading import Reading

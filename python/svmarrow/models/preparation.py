@@ -33,7 +33,7 @@ from svmarrow._support.rows import as_rows
 from svmarrow._support.saving import savable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -50,7 +50,7 @@ __all__ = [
     "numbers",
 ]
 
-NORMS = {
+NORMS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
     "l1": lambda X: np.abs(X).sum(axis=1),
     "l2": lambda X: np.sqrt((X * X).sum(axis=1)),
     "max": lambda X: np.abs(X).max(axis=1, initial=0.0),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
-from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from svmarrow._support.atomic import atomic_fit, consistent
+from svmarrow._support.bases import MetaEstimatorMixin
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.codes import CODES, DECODERS, check_decoder, loss_of, make_code
 from svmarrow._support.decoding import code_class_indices, code_decision_values, numbered_classes
@@ -161,6 +161,9 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
         "shared": boolean,
         "n_jobs": THREADS,
     }
+    n_features_in_: int
+    loo_decision_: NDArray[np.float64]
+    loo_error_: float
 
     def __init__(
         self,

@@ -178,6 +178,8 @@ class OverlapDisplay:
 
     ax_: Any
     figure_: Any
+    matrix: NDArray[np.float64]
+    names: list[str]
 
     def __init__(self, matrix: ArrayLike, names: Sequence[str]) -> None:
         self.matrix = np.asarray(matrix, dtype=np.float64)
@@ -239,6 +241,7 @@ class BinaryErrorDisplay:
     ax_: Any
     figure_: Any
     lines_: list[Any]
+    shares: dict[str, NDArray[np.float64]]
 
     def __init__(self, shares: Mapping[str, ArrayLike]) -> None:
         self.shares = {name: np.asarray(of, dtype=np.float64) for name, of in shares.items()}

@@ -43,6 +43,7 @@ STREAM_RULES = {
 class StreamClassifier(EstimatesMemory, LabelledOutputs, KernelEstimator):
     """A classifier that learns from a stream; the base of all online learners."""
 
+    feature_names_in_: NDArray[np.object_]
     mistakes_: int
     n_seen_: int
     mistake_rows_: NDArray[np.int64]

@@ -156,6 +156,10 @@ class KernelPerceptron(FittedClassifier, StreamClassifier):
         **STREAM_RULES,
         "random_state": RANDOM_STATE,
     }
+    mistake_rows_: NDArray[np.int64]
+    n_seen_: int
+    mistakes_: int
+    expansion_: KernelExpansion
 
     def __init__(
         self,

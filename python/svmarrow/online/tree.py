@@ -165,6 +165,9 @@ class PerceptronTreeClassifier(StreamClassifier):
         "prediction": one_of("last", "averaged"),
         **STREAM_RULES,
     }
+    mistake_rows_: NDArray[np.int64]
+    n_seen_: int
+    mistakes_: int
 
     def __init__(
         self,

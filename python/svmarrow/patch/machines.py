@@ -229,6 +229,7 @@ class Classifier(Machine):
     break_ties: bool
     classes_: NDArray[Any]
     class_weight_: NDArray[np.float64]
+    n_iter_: Any
 
     def _keep(self, trained: Any) -> None:
         super()._keep(trained)

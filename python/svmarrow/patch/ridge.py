@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+
 __all__ = ["KernelRidge"]
 
 #: Of scikit-learn's pairwise kernels, those that an expansion has, by svmarrow's names.
@@ -51,6 +53,7 @@ class KernelRidge(DropIn, originals.KernelRidge, original=originals.KernelRidge)
     kernel: Any
     dual_coef_: NDArray[np.float64]
     X_fit_: Any
+    expansion_: KernelExpansion
 
     @like(originals.KernelRidge)
     @atomic_fit

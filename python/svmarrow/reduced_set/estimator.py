@@ -123,6 +123,7 @@ class ReducedSet(WithOutputs, ModelWrapper):
         "tune_threshold": boolean,
         "n_jobs": THREADS,
     }
+    model_: Any
 
     def __init__(
         self,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+
 __all__ = ["HoldoutEvaluator"]
 
 ONE_STANDARD_ERROR = float(ndtr(-1.0))
@@ -62,6 +63,16 @@ class HoldoutEvaluator:
     sample_weight : array-like of shape (n_samples,), default=None
         Weights in the loss; None is 1 for each.
     """
+
+    model: Any
+    rows: Any
+    n_jobs: int | None
+    n: int
+    targets: NDArray[Any]
+    measure: str
+    counts: bool
+    weights: NDArray[np.float64] | None
+    full: NDArray[Any]
 
     def __init__(
         self,
@@ -100,7 +111,7 @@ class HoldoutEvaluator:
                 spread *= self.weights
             self._shares = spread if spread.any() else np.ones(self.n)
 
-    def _answers(self, outputs: NDArray[np.float64]) -> Any:
+    def _answers(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
         if isinstance(self.model, ExpansionClassifier):
             return self.model.classes_[self.model.decode(outputs)]
         return self.model.inside(outputs) if isinstance(self.model, ExpansionDetector) else outputs

@@ -83,6 +83,8 @@ class CompressionPath(ReducedPath):
     _made_anew = ("_tuning",)
     exact: bool = True
     penalties: NDArray[np.float64] | None = None
+    model: ExpansionModel | KernelExpansion
+    orthogonal: bool
 
     def __init__(
         self,
@@ -132,7 +134,7 @@ class CompressionPath(ReducedPath):
         tuned = "thresholds tuned, " if self._tuning is not None or self._shifts else ""
         return f"CompressionPath(sizes {self._listed_sizes()}, {tuned}of {self.model!r})"
 
-    def _model(self, size: int) -> Any:
+    def _model(self, size: int) -> ExpansionModel | KernelExpansion:
         full = self.expansion
         small = full.replaced(
             vectors=self.vectors[:size],
@@ -236,6 +238,8 @@ class GradientPath(ReducedPath):
     True
     """
 
+    model: ExpansionModel | KernelExpansion
+
     def __init__(
         self,
         model: ExpansionClassifier | KernelExpansion,
@@ -244,7 +248,7 @@ class GradientPath(ReducedPath):
     ) -> None:
         self.model = model
         self.n_jobs = n_jobs
-        self._models = dict(models)
+        self._models: dict[int, ExpansionModel | KernelExpansion] = dict(models)
 
     def _after_load(self) -> None:
         found = {size: unwrap_expansion(model) for size, model in self._models.items()}
@@ -261,7 +265,7 @@ class GradientPath(ReducedPath):
     def __repr__(self) -> str:
         return f"GradientPath(sizes {self._listed_sizes()}, of {self.model!r})"
 
-    def _model(self, size: int) -> Any:
+    def _model(self, size: int) -> ExpansionModel | KernelExpansion:
         return self._models[size]
 
     def _outputs(self, rows: Any, sizes: Sequence[int]) -> NDArray[np.float64]:

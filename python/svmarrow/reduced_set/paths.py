@@ -100,7 +100,9 @@ class PathRequest(NamedTuple):
         return weighted is False or (weighted is None and self.scoring is not None)
 
 
-def path_of(request: PathRequest, progress: ProgressCallback | None, *, every_size: bool) -> Any:
+def path_of(
+    request: PathRequest, progress: ProgressCallback | None, *, every_size: bool
+) -> CompressionPath | GradientPath:
     """The path of a request; unless every size is wanted, ``"gradient"`` constructs the largest alone."""
     check({name: getattr(request, name) for name in RULES}, RULES)
     full = as_expansion(request.model)
@@ -355,7 +357,7 @@ def compression_path(
     verbose: bool = False,
     scoring: Literal["accuracy", "balanced_accuracy", "r2", "mse"] | None = None,
     sample_weight: ArrayLike | None = None,
-) -> Any:
+) -> CompressionPath | GradientPath:
     """Compress a fitted kernel machine to every size in one run.
 
     Parameters

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow._support.progress import ProgressCallback
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.base import ExpansionModel
     from svmarrow.reduced_set.holdout import HoldoutEvaluator
     from svmarrow.reduced_set.paths import PathRequest
     from svmarrow.reduced_set.sizes import ReducedPath
@@ -74,7 +76,7 @@ class Proposal(ABC):
         return (4 if self.refines else 1) * len(self.sizes)
 
     @abstractmethod
-    def model(self, size: int) -> Any:
+    def model(self, size: int) -> ExpansionModel | KernelExpansion:
         """The model of a size."""
 
     @abstractmethod
@@ -85,13 +87,16 @@ class Proposal(ABC):
 class SelectedVectors(Proposal):
     """Sizes of a path of selected vectors."""
 
+    sizes: list[int]
+
     def __init__(self, path: ReducedPath, limit: int) -> None:
         self.path = path
         self.sizes = sizes_to_search([size for size in path.sizes if size <= limit])
 
-    def model(self, size: int) -> Any:
+    def model(self, size: int) -> ExpansionModel | KernelExpansion:
         """The model of a size."""
-        return self.path[size]
+        model: ExpansionModel | KernelExpansion = self.path[size]
+        return model
 
     def levels(self, evaluator: HoldoutEvaluator) -> Iterator[tuple[int, NDArray[np.float64]]]:
         """The sizes with their sample scores."""
@@ -100,6 +105,10 @@ class SelectedVectors(Proposal):
 
 class ConstructedVectors(Proposal):
     """Sizes whose vectors are constructed, each when it is asked for."""
+
+    request: PathRequest
+    sizes: list[int]
+    progress: ProgressCallback | None
 
     def __init__(
         self,
@@ -111,9 +120,9 @@ class ConstructedVectors(Proposal):
     ) -> None:
         self.request, self.sizes, self.progress = request, sizes, progress
         self.refines = refines
-        self._models: dict[int, Any] = {}
+        self._models: dict[int, ExpansionModel | KernelExpansion] = {}
 
-    def model(self, size: int) -> Any:
+    def model(self, size: int) -> ExpansionModel | KernelExpansion:
         """The model of a size."""
         if size not in self._models:
             path = path_of(self.request._replace(n_vectors=size), self.progress, every_size=False)

@@ -41,12 +41,14 @@ def unwrap_expansion(model: Any) -> KernelExpansion:
     return expansion
 
 
-def wrap_like(model: ExpansionModel | KernelExpansion, small: KernelExpansion) -> Any:
+def wrap_like(
+    model: ExpansionModel | KernelExpansion, small: KernelExpansion
+) -> ExpansionModel | KernelExpansion:
     """The same kind of model around another expansion; the expansion itself where the model is bare."""
     return small if isinstance(model, KernelExpansion) else model.with_expansion(small)
 
 
-def with_bound(model: Any, bound: LossBound) -> Any:
+def with_bound(model: ExpansionModel | KernelExpansion, bound: LossBound) -> ExpansionModel | KernelExpansion:
     """The model with the bound of its loss; a bare expansion has no place for one."""
     if isinstance(model, ExpansionModel):
         model.loss_bound_ = bound
@@ -120,6 +122,10 @@ def numbers_for(model: Any, y: ArrayLike, rows: Any) -> NDArray[np.float64]:
 
 class Score:
     """Scores of several models at once, from their outputs a chunk of rows at a time."""
+
+    scoring: str
+    weights: NDArray[np.float64] | None
+    sums: NDArray[np.float64]
 
     def __init__(
         self,

@@ -99,6 +99,10 @@ class ReducedPath(SizePath):
     n_jobs: int | None
     orthogonal: bool = False
 
+    if TYPE_CHECKING:
+
+        def __getitem__(self, size: int) -> ExpansionModel | KernelExpansion: ...
+
     @abstractmethod
     def _outputs(self, rows: Any, sizes: Sequence[int]) -> NDArray[np.float64]:
         """Outputs (sizes, n, q) of increasing sizes."""
@@ -208,7 +212,7 @@ class ReducedPath(SizePath):
         """
         return self.scores(X, self._full_answers(rows_for(self.model, X)), sizes)
 
-    def _full_answers(self, rows: Any) -> Any:
+    def _full_answers(self, rows: Any) -> NDArray[Any]:
         outputs = self.expansion._evaluate(rows, self.n_jobs)
         if isinstance(self.model, ExpansionClassifier):
             return self.model.classes_[self.model.decode(outputs)]
@@ -262,7 +266,7 @@ class ReducedPath(SizePath):
         sample_weight: ArrayLike | None = None,
         confidence: float = CONFIDENCE,
         strict: bool = False,
-    ) -> Any:
+    ) -> ExpansionModel | KernelExpansion:
         """Choose a size by one goal.
 
         With `max_loss` or `min_agreement` the smallest size that is good enough: from the largest on, sizes a
@@ -353,7 +357,7 @@ class ReducedPath(SizePath):
 
     def _best_within(
         self, max_bytes: int, X: Any, y: Any, scoring: str | None, sample_weight: Any, confidence: float
-    ) -> Any:
+    ) -> ExpansionModel | KernelExpansion:
         limit = self._size_within(max_bytes)
         if X is None or y is None:
             return self[limit]

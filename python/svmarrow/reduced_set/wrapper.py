@@ -6,11 +6,12 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import MetaEstimatorMixin, clone, is_regressor
+from sklearn.base import clone, is_regressor
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from svmarrow._support.atomic import atomic_fit
+from svmarrow._support.bases import MetaEstimatorMixin
 from svmarrow._support.callbacks import fitting, subtasks
 from svmarrow._support.estimator import Estimator
 from svmarrow._support.memory import (
@@ -44,6 +45,8 @@ class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
     #: The kinds of models that an estimator may become, and their name in an error.
     _kinds: ClassVar[tuple[type[ExpansionModel], ...]]
     _kind_text: ClassVar[str]
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
 
     @atomic_fit
     def fit(

@@ -133,6 +133,8 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
     support_: NDArray[np.int32]
     n_support_: NDArray[np.int32]
     shape_fit_: tuple[int, int]
+    expansion_: KernelExpansion
+    certificate_: Certificate
 
     def _validated(self, X: Any, y: Any = None, *, with_y: bool) -> Any:
         """Checked parameters and data; what scikit-learn's checks make of X, with y if asked."""

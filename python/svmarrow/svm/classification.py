@@ -190,6 +190,9 @@ class SVC(KernelClassifier):
         "loss": one_of("hinge", "squared_hinge"),
         "fit_intercept": boolean,
     }
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
+    multi_class: Literal["ovo", "ovr"]
+    decision_function_shape: Literal["ovo", "ovr"]
 
     def __init__(
         self,
@@ -410,6 +413,9 @@ class NuSVC(KernelClassifier):
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {"nu": real(above=0.0, most=1.0), **CLASSIFIER_RULES}
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
+    multi_class: Literal["ovo", "ovr"]
+    decision_function_shape: Literal["ovo", "ovr"]
 
     def __init__(
         self,

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow._support.certificate import Certificate
+
 
 __all__ = ["LowRankSVC"]
 
@@ -147,6 +149,13 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
         "max_iter": MAX_ITER,
         "max_time": MAX_TIME,
     }
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
+    multi_class: Literal["ovo", "ovr"]
+    decision_function_shape: Literal["ovo", "ovr"]
+    expansion_: KernelExpansion
+    classes_: NDArray[Any]
+    class_weight_: NDArray[np.float64]
+    certificate_: Certificate
 
     def __init__(
         self,

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from everything import KIND, NUMBER, X
+from helpers.data import KIND, TARGET
+from helpers.data import STANDARD_IRIS as X
 from svmarrow import SVC, SVR, RLSClassifier
 
 MODELS = [SVC(), RLSClassifier(), SVR()]
@@ -32,7 +33,7 @@ def collection(module, name, **members):
 
 
 def of(model):
-    return NUMBER if isinstance(model, SVR) else KIND
+    return TARGET if isinstance(model, SVR) else KIND
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda of: type(of).__name__)
@@ -82,7 +83,7 @@ def test_what_is_not_in_memory_is_named_with_the_way_to_bring_it_there(module, n
 
 
 def test_dates_and_complex_numbers_are_refused():
-    dates = pd.DataFrame({"a": NUMBER, "when": pd.date_range("2026-01-01", periods=len(X))})
+    dates = pd.DataFrame({"a": TARGET, "when": pd.date_range("2026-01-01", periods=len(X))})
     with pytest.raises(TypeError, match="dates or times"):
         SVC().fit(dates, KIND)
     with pytest.raises(ValueError, match="Complex data not supported"):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from robustness.operations.kinds import Run, Settings, data, learner, operation
+from helpers.operations.kinds import Run, Settings, data, learner, operation
 from svmarrow import (
     SVC,
     SVCCV,

@@ -6,7 +6,7 @@ import contextlib
 import io
 from typing import Any
 
-from robustness.operations.kinds import Run, Settings, data, operation
+from helpers.operations.kinds import Run, Settings, data, operation
 from svmarrow.io import save_svmlight
 from svmarrow.libsvm import (
     evaluations,

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from interruption import posix, stops_at_once
+from helpers.interruption import posix, stops_at_once
 from svmarrow import SVC, KernelExpansion, _core
 from svmarrow._support import rows
 from svmarrow._support.rows import as_rows, canonical, core_rows
@@ -325,6 +325,7 @@ def endless(max_time, progress=None):
     return _core.fit_svc(X, kernel, TASK | {"labels": y, "upper": upper}, SOLVER | solver)
 
 
+@pytest.mark.quick_every(3)
 @posix
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_ctrl_c_stops_a_fit(n_jobs):
@@ -339,7 +340,7 @@ def test_ctrl_c_stops_a_fit(n_jobs):
     assert not fitted
 
 
-def test_progress_is_told_and_its_exception_stops_the_fit():
+def test_progress_is_reported_and_its_exception_stops_the_fit():
     told = []
 
     def callback(phase, done, total, gap, steps):
@@ -418,6 +419,7 @@ def test_number_of_threads(monkeypatch):
     assert inner == [1, 1]
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize(("told", "threads"), [("1,2", "1"), ("many", "all"), ("", "all"), ("0", "all")])
 def test_threads_of_openmp(told, threads):
     """The variable counts as it is when the process starts; what sets it later does not mean this process."""

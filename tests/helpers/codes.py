@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-import reference
+from helpers import reference
 from svmarrow import CodedClassifier
 from svmarrow.multiclass import Code
 

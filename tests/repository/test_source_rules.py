@@ -36,7 +36,7 @@ def test_unsafe_only_in_simd():
     assert all(path.is_relative_to(ROOT / "src" / "simd") for path in users)
 
 
-def test_every_unsafe_block_says_why():
+def test_every_unsafe_block_has_a_safety_comment():
     for path in (ROOT / "src" / "simd").rglob("*.rs"):
         lines = path.read_text(encoding="utf-8").splitlines()
         for number, line in enumerate(lines):

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
-from public import PUBLIC
+from helpers.public import PUBLIC
 from svmarrow import (
     SVC,
     SVCCV,
@@ -140,7 +140,7 @@ def test_weights_arrive_inside_a_meta_estimator(kind, inner, options):
 
 
 @meta
-def test_what_nobody_asked_for_is_an_error(kind, inner, options):
+def test_metadata_without_a_request_is_an_error(kind, inner, options):
     plain = kind(clone(inner), **options)
     y, name = target(plain), type(inner).__name__
     for model in (plain, make_pipeline(plain)):
@@ -178,7 +178,7 @@ def test_a_pipeline_inside_gets_weights_from_every_thread():
 
 
 @meta
-def test_requests_of_its_own(kind, inner, options):
+def test_metadata_requests_may_rename_weights(kind, inner, options):
     """Another name for weights on their way through a pipeline."""
     y = target(kind(inner, **options))
     model = made(kind, inner, options).set_fit_request(sample_weight="counts")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from robustness.operations.kinds import Run, Settings, data, operation
+from helpers.operations.kinds import Run, Settings, data, operation
 from svmarrow import (
     SVC,
     SVR,

@@ -9,9 +9,9 @@ import matplotlib as mpl
 import numpy as np
 import sklearn.svm as peers
 
-from robustness.operations.kinds import Run, Settings, data, operation
-from robustness.operations.learners import cosine, waves
-from robustness.operations.reductions import machine
+from helpers.operations.kinds import Run, Settings, data, operation
+from helpers.operations.learners import cosine, waves
+from helpers.operations.reductions import machine
 from svmarrow import (
     SVC,
     SVR,

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 posix = pytest.mark.skipif(os.name == "nt", reason="Ctrl-C of a process is a POSIX signal")
 
-TESTS = Path(__file__).resolve().parent
+TESTS = Path(__file__).resolve().parents[1]
 
 _PROGRAM = """
 import json, sys
 import numpy as np
 sys.path.insert(0, {tests!r})
-import interruption
+from helpers import interruption
 {setup}
 ended_ = interruption.stopped(work, {busy})
 assert ended_ is not None, "the work ended before Ctrl-C"

@@ -10,11 +10,13 @@ import scipy.sparse as sp
 from sklearn.base import clone, is_classifier, is_outlier_detector, is_regressor
 from sklearn.utils import get_tags
 
-from everything import EVERY, KIND, X, target
+from helpers.data import KIND
+from helpers.data import STANDARD_IRIS as X
+from helpers.estimators import QUICK, name_of, target
 from svmarrow import SVC, OneClassSVM, RLSRegressor
 
 
-@pytest.fixture(params=EVERY, ids=lambda of: type(of).__name__)
+@pytest.fixture(params=QUICK, ids=name_of)
 def estimator(request):
     return clone(request.param)
 
@@ -38,27 +40,27 @@ def test_kinds(estimator):
     assert [kind for kind, holds in kinds.items() if holds] == [get_tags(estimator).estimator_type]
 
 
-def test_sparse_rows_are_taken_where_it_says_so(estimator):
+def test_sparse_rows_are_accepted_as_the_tag_states(estimator):
     assert fits(estimator, sp.csr_array(X), target(estimator)) == get_tags(estimator).input_tags.sparse
 
 
-@pytest.mark.parametrize("learner", [of for of in EVERY if not is_outlier_detector(of)], ids=str)
-def test_several_targets_are_taken_where_it_says_so(learner):
+@pytest.mark.parametrize("learner", [of for of in QUICK if not is_outlier_detector(of)], ids=str)
+def test_several_targets_are_accepted_as_the_tag_states(learner):
     y = target(learner)
     taken = fits(clone(learner), X, np.column_stack([y, y[::-1]]))
     assert taken == get_tags(learner).target_tags.multi_output
 
 
-@pytest.mark.parametrize("classifier", [of for of in EVERY if is_classifier(of)], ids=str)
-def test_several_classes_are_taken_where_it_says_so(classifier):
+@pytest.mark.parametrize("classifier", [of for of in QUICK if is_classifier(of)], ids=str)
+def test_several_classes_are_accepted_as_the_tag_states(classifier):
     assert fits(clone(classifier), X, KIND) == get_tags(classifier).classifier_tags.multi_class
 
 
-def test_targets_are_needed_where_it_says_so(estimator):
+def test_targets_are_required_as_the_tag_states(estimator):
     assert fits(estimator, X, None) != get_tags(estimator).target_tags.required
 
 
-def test_missing_values_are_refused_as_it_says(estimator):
+def test_missing_values_are_refused_as_the_tag_states(estimator):
     holed = X.copy()
     holed[3, 1] = np.nan
     assert not get_tags(estimator).input_tags.allow_nan
@@ -66,7 +68,7 @@ def test_missing_values_are_refused_as_it_says(estimator):
         estimator.fit(holed, target(estimator))
 
 
-def test_two_fits_are_one_unless_it_says_otherwise(estimator):
+def test_two_fits_are_equal_unless_the_tag_states_otherwise(estimator):
     y = target(estimator)
     if get_tags(estimator).non_deterministic:
         assert "random_state" in estimator.get_params()

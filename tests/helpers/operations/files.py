@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from robustness.operations.kinds import Run, Settings, data, operation
-from robustness.operations.reductions import machine
+from helpers.operations.kinds import Run, Settings, data, operation
+from helpers.operations.reductions import machine
 from svmarrow import KMPClassifier, PerceptronTreeClassifier, compression_path, load, save
 from svmarrow.cli import main
 from svmarrow.export import to_c, to_onnx

@@ -27,12 +27,12 @@ import numpy as np
 from scipy.linalg import blas
 from sklearn.exceptions import NotFittedError
 
-from interruption import stopped, unit
+from helpers.interruption import stopped, unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from robustness.operations import Run
+    from helpers.operations import Run
 
 __all__ = ["Worker", "lacks"]
 
@@ -53,7 +53,7 @@ class Worker:
             path = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
             self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long as the process
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "robustness.worker"],
+                [sys.executable, "-m", "helpers.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._said,
@@ -100,7 +100,7 @@ class Worker:
 
 
 def _prepared(arguments: dict[str, Any], folder: str, **more: Any) -> tuple[Any, Run]:
-    from robustness.operations import OPERATIONS, Settings  # noqa: PLC0415 - seconds that the outside does not need
+    from helpers.operations import OPERATIONS, Settings  # noqa: PLC0415 - seconds that the outside does not need
 
     one = OPERATIONS[arguments["name"]]
     n = arguments.get("n") or one.long
@@ -109,7 +109,7 @@ def _prepared(arguments: dict[str, Any], folder: str, **more: Any) -> tuple[Any,
 
 def _small() -> str:
     """A little of everything, which a sane process does to the same bits at any time."""
-    from robustness.operations.kinds import data  # noqa: PLC0415
+    from helpers.operations.kinds import data  # noqa: PLC0415
     from svmarrow import SVC, RLSRegressor, compress  # noqa: PLC0415
 
     X, y = data("plain two", 60)

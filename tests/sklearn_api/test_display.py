@@ -11,7 +11,8 @@ from sklearn import svm as originals
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from examples import EXAMPLES, IRIS, KIND, example
+from helpers.data import IRIS, KIND
+from helpers.estimators import EXAMPLES, example
 from svmarrow import SVC, CodedClassifier
 from svmarrow._support.estimator import Documented
 from svmarrow.patch.machines import SVC as PATCHED

@@ -1,7 +1,7 @@
-"""Work in threads and processes at once: ``python tests/concurrency.py WAY`` tells what is not as alone.
+"""Concurrent work in threads and processes: ``python -m helpers.concurrency WAY`` prints the differences.
 
-A way of its own process each: what does not come to an end is ended by the test that waits for it, and what
-ends the interpreter ends no other test. The answer of each way is JSON, a list of complaints.
+Each way runs in its own process, so that a hang or a crash of the interpreter fails one test alone. A way
+prints a JSON list of messages, which is empty where all results are those of serial work.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
 
-from examples import EXAMPLES, IRIS, KIND, answers, example
-from fingerprints import LABELS, WIDE, digest, fingerprint, set_default_jobs
+from helpers.comparison import predictions
+from helpers.data import IRIS, KIND, WIDE, WIDE_LABELS
+from helpers.estimators import EXAMPLES, example
+from helpers.fingerprints import digest, fingerprint, set_default_jobs
 from svmarrow import SVC, CodedClassifier, RLSClassifier
 
 #: The first example of each class.
@@ -48,12 +50,12 @@ def readers():
     said, pool = [], ThreadPoolExecutor(8)
     for name in NAMES:
         model, X = example(name), EXAMPLES[name][1]
-        expected = digest(answers(model, X))
+        expected = digest(predictions(model, X))
         start = threading.Barrier(9)
 
         def ask(name=name, model=model, X=X, start=start):
             start.wait()
-            return {digest(answers(model, X)) for _ in range(ROUNDS)}
+            return {digest(predictions(model, X)) for _ in range(ROUNDS)}
 
         asked = [pool.submit(ask) for _ in range(8)]
         start.wait()
@@ -63,9 +65,9 @@ def readers():
         fresh = EXAMPLES[name][0]()
         if set().union(*(one.result() for one in asked)) != {expected}:
             said.append(f"another answer: {name}")
-        if digest(answers(copy, X)) != expected:
+        if digest(predictions(copy, X)) != expected:
             said.append(f"the pickled copy: {name}")
-        if name not in DRAWN and digest(answers(fresh, X)) != expected:
+        if name not in DRAWN and digest(predictions(fresh, X)) != expected:
             said.append(f"the fit beside the readers: {name}")
     return said
 
@@ -74,19 +76,19 @@ def same_object():
     """Readers of a batch learner that is fitted again on the same rows never see half of a fit."""
     said = []
     for learner in (SVC(C=0.1), RLSClassifier(), CodedClassifier(SVC(C=0.1))):
-        model = learner.fit(WIDE, LABELS)
-        expected, stop = digest(answers(model, WIDE[::7])), threading.Event()
+        model = learner.fit(WIDE, WIDE_LABELS)
+        expected, stop = digest(predictions(model, WIDE[::7])), threading.Event()
 
         def ask(model=model, expected=expected, stop=stop):
             while not stop.is_set():
-                if digest(answers(model, WIDE[::7])) != expected:
+                if digest(predictions(model, WIDE[::7])) != expected:
                     said.append(f"half of a fit: {model}")
                     return
 
         with ThreadPoolExecutor(4) as pool:
             asked = [pool.submit(ask) for _ in range(4)]
             for _ in range(ROUNDS):
-                model.fit(WIDE, LABELS)
+                model.fit(WIDE, WIDE_LABELS)
             stop.set()
             for one in asked:
                 one.result()
@@ -148,7 +150,7 @@ def fork_during():
 
     def work():
         while not stop.is_set():
-            SVC(n_jobs=2).fit(WIDE, LABELS)
+            SVC(n_jobs=2).fit(WIDE, WIDE_LABELS)
 
     other = threading.Thread(target=work)
     other.start()
