@@ -261,7 +261,7 @@ def search(task: GridTask, say: Callable[[str], None]) -> None:
         before = Path(task.out)
         kept = before.read_text(encoding="utf-8") if task.resume is not None and before.exists() else ""
         write_text(task.out, kept + "".join(lines))
-    if axes is not None and task.log2c is not None and task.log2g is not None:
+    if task.png is not None and task.log2c is not None and task.log2g is not None:
         scores = np.array([[rates[c, g] for c in sorted(task.log2c)] for g in sorted(task.log2g)])
         assert best[0] is not None
         assert best[1] is not None
@@ -271,7 +271,6 @@ def search(task: GridTask, say: Callable[[str], None]) -> None:
             np.exp2(sorted(task.log2g)),
             (2.0 ** best[0], 2.0 ** best[1]),
         )
-        display.plot(axes)
-        axes.figure.savefig(task.png, dpi=160)
+        display.plot(axes).figure_.savefig(task.png, dpi=160)
     values = " ".join(str(2.0**value) for value in best if value is not None)
     say(f"{values} {best_rate}")
