@@ -26,12 +26,9 @@ from svmarrow.libsvm import (
 
 needs_libsvm = pytest.mark.skipif(shutil.which("svm-train") is None, reason="LIBSVM's programs are missing")
 
-KERNELS = {
-    0: "",
-    1: "-g 0.2 -r 1 -d 2",
-    2: "-g 0.1",
-    3: "-g 0.002 -r 0.0",
-}  # of small gamma: nearly definite, one optimum
+#: Options of the kernels. The sigmoid kernel is nearly definite, so that there is one optimum. Where nu times
+#: the number of samples is even, nu-SVC may have no free support vector in a class, and then no unique C.
+KERNELS = {0: "", 1: "-g 0.2 -r 1 -d 2", 2: "-g 0.1", 3: "-g 0.002 -r 0.0"}
 
 
 def program(name, *arguments):
@@ -68,7 +65,7 @@ def data_of(svm_type, kernel_type):
 @pytest.mark.parametrize("kernel_type", range(5))
 def test_models_are_those_of_libsvm(folder, tmp_path, svm_type, kernel_type):
     data = folder / data_of(svm_type, kernel_type)
-    options = f"-s {svm_type} -t {kernel_type} {KERNELS.get(kernel_type, '')} -n 0.2 -e 1e-6 -q".split()
+    options = f"-s {svm_type} -t {kernel_type} {KERNELS.get(kernel_type, '')} -n 0.23 -e 1e-6 -q".split()
     y, x = svm_read_problem(data)
     ours = svm_train(y, x, options)
     svm_save_model(tmp_path / "ours", ours)

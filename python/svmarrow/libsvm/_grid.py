@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import FitFailedWarning
@@ -265,7 +265,7 @@ def search(task: GridTask, say: Callable[[str], None]) -> None:
         scores = np.array([[rates[c, g] for c in sorted(task.log2c)] for g in sorted(task.log2g)])
         assert best[0] is not None
         assert best[1] is not None
-        display = GridScoresDisplay(
+        display: Any = GridScoresDisplay(
             scores,
             np.exp2(sorted(task.log2c)),
             np.exp2(sorted(task.log2g)),
