@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from examples import EXAMPLES, IRIS, KIND, example
 from svmarrow import SVC, CodedClassifier
 from svmarrow._support.estimator import Documented
-from svmarrow.patch.machines import SVC as PATCHED
+from svmarrow.patch.svm import SVC as PATCHED
 
 
 class Page(HTMLParser):

@@ -89,7 +89,7 @@ def test_clones_and_pickles(patched, name):
 def test_patching_and_back():
     originals = {name: getattr(sys.modules[REPLACED[name][0]], name) for name in NAMES}
     svmarrow.patch_sklearn("SVR")
-    assert sklearn.svm.SVR.__module__ == "svmarrow.patch.machines"
+    assert sklearn.svm.SVR.__module__ == "svmarrow.patch.svm"
     assert sklearn.svm.SVC is originals["SVC"]
     svmarrow.patch_sklearn(["SVC", "SVR"])
     svmarrow.unpatch_sklearn("SVR")
@@ -277,7 +277,7 @@ def test_programs_run_patched(tmp_path, how):
         text=True,
         check=True,
     )
-    assert done.stdout.strip() == "['--flag', 'x'] svmarrow.patch.machines __main__"
+    assert done.stdout.strip() == "['--flag', 'x'] svmarrow.patch.svm __main__"
 
 
 def test_the_command_says_how_it_is_used():

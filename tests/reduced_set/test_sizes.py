@@ -16,7 +16,7 @@ def test_choosing_the_size(diabetes, iris):
     model = SVR(C=5, gamma=0.02).fit(X[:300], y[:300])
     path = compression_path(model, n_vectors=80)
     held = X[300:], y[300:]
-    r2, mse = path.scores(*held), path.scores(*held, scoring="mse")
+    r2, mse = path.scores(*held), path.scores(*held, scoring="neg_mean_squared_error")
     np.testing.assert_allclose(mse, -(1 - r2) * held[1].var())
     chosen = path.select(*held, max_loss=0.02)
     size = chosen.expansion_.n_vectors
@@ -33,8 +33,11 @@ def test_choosing_the_size(diabetes, iris):
     assert (losses[np.array(looked) >= size] <= 0.02).all()
     assert losses[np.array(looked) < size][0] > 0.02
     assert r2[size - 1] >= full - 0.02
-    worst = float(safe_losses(held[1], "mse")[looked.index(size)])
-    assert path.select(*held, max_loss=worst + 1e-9, scoring="mse").expansion_.n_vectors <= size
+    worst = float(safe_losses(held[1], "neg_mean_squared_error")[looked.index(size)])
+    assert (
+        path.select(*held, max_loss=worst + 1e-9, scoring="neg_mean_squared_error").expansion_.n_vectors
+        <= size
+    )
     agreement = path.agreement(held[0])
     agreed = path.select(held[0], min_agreement=0.95).expansion_.n_vectors
     losses = safe_losses(None)
@@ -110,6 +113,6 @@ def test_goals_that_make_no_sense(iris):
     with pytest.raises(ValueError, match="min_agreement=2"):
         path.select(X, min_agreement=2)
     with pytest.raises(ValueError, match="scoring='mse'"):
-        path.scores(X, y, scoring="mse")
+        path.scores(X, y, scoring="neg_mean_squared_error")
     with pytest.raises(ValueError, match="max_loss needs X and y"):
         path.select()

@@ -1,4 +1,4 @@
-"""What cascades share: a small model answers where that is safe, the full model elsewhere."""
+"""Base class of the cascades: a small model answers where that is safe, the full model elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Cascade", "CascadeReport"]
 
 @dataclass(frozen=True)
 class CascadeReport:
-    """What a cascade did with some rows.
+    """The number of samples that each stage of a cascade answers.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class CascadeReport:
 
 
 class Cascade(ClassifierWrapper):
-    """What cascades share: a full model, `predict` by parts, and the report."""
+    """Base class of the cascades: a full model, `predict` by stages, and the report."""
 
     n_jobs: int | None
 
@@ -85,7 +85,7 @@ class Cascade(ClassifierWrapper):
 
     @consistent
     def route(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Which stage answers each row.
+        """The stage that answers each sample.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class Cascade(ClassifierWrapper):
 
     @consistent
     def report(self, X: ArrayLike) -> CascadeReport:
-        """How many rows each stage answers, and what that costs.
+        """The number of samples that each stage answers, and the cost.
 
         Parameters
         ----------

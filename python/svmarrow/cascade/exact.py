@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["ExactCascade"]
 
 #: Rows on which the stages are chosen, at most.
-SURVEYED_ROWS = 1500
+MAX_STAGE_SAMPLES = 1500
 
 
 def _stages_text(value: object) -> bool:
@@ -104,7 +104,7 @@ class ExactCascade(Cascade):
 
     See Also
     --------
-    CalibratedCascade : A bound on the rate of disagreements instead of none.
+    CalibratedCascade : Bounds the rate of disagreements instead of excluding them.
     svmarrow.compression_path : The path.
 
     Notes
@@ -254,8 +254,8 @@ class ExactCascade(Cascade):
         sizes = ladder(len(path))
         self._prepare(self._path, [(size, size) for size in sizes])
         rows = expansion.vectors if X is None else self.model_.validated(X)
-        if rows.shape[0] > SURVEYED_ROWS:
-            rows = rows[np.linspace(0, rows.shape[0] - 1, SURVEYED_ROWS).astype(np.intp)]
+        if rows.shape[0] > MAX_STAGE_SAMPLES:
+            rows = rows[np.linspace(0, rows.shape[0] - 1, MAX_STAGE_SAMPLES).astype(np.intp)]
         counts = self._ready().survey(core_rows(rows), threads(self.n_jobs))
         left = 1.0 - counts / max(1, rows.shape[0])
         self._prepare(self._path, cheapest(left, sizes, Work.of(expansion, rows)))

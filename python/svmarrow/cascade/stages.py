@@ -23,7 +23,7 @@ COEFFICIENT, OUTPUT, ROW = 17.5, 380.0, 3700.0
 #: direction of it, a multiply-add of an output, an output, a feature of the row, the stage itself.
 VALUE, SOLVE, DIRECTION, PRODUCT, BOUND, FEATURE, STAGE = 26.0, 3.3, 146.0, 3.1, 450.0, 119.0, 3100.0
 #: Stages must be expected to save so much of the full model's work, or there are none.
-WORTHWHILE = 0.1
+MIN_SAVING = 0.1
 
 
 def ladder(most: int) -> list[int]:
@@ -85,7 +85,7 @@ def cheapest(left: NDArray[np.float64], sizes: list[int], work: Work) -> list[tu
         later = [other for other in nodes if other[0] > node[0] and other[1] >= node[1]]
         value[node], following[node] = best(float(left[node]), size(node), later)
     expected, chosen = best(1.0, (0, 0), nodes)
-    if expected > (1.0 - WORTHWHILE) * work.full:
+    if expected > (1.0 - MIN_SAVING) * work.full:
         return []
     stages = []
     while chosen is not None:

@@ -1,4 +1,4 @@
-"""The currency between all parts: f_j(x) = sum_i B[i, j] k(x, z_i) + b_j."""
+"""The model that every part of svmarrow exchanges: f_j(x) = sum_i B[i, j] k(x, z_i) + b_j."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ PARAMETERS_OF = {
     "sigmoid": ("gamma", "coef0"),
     "poly": ("gamma", "coef0", "degree"),
 }
-#: Multiplications below which it takes longer to ask for the number of cores than to do without them.
+#: Multiplications below which finding the number of cores takes longer than one core.
 _SHORT_COST = 1e6
-#: Multiplications between two looks at Ctrl-C: a second or so of one core.
+#: Multiplications between two interrupt checks: about a second of one core.
 _BLOCK_COST = 1e10
 
 
@@ -204,7 +204,7 @@ class KernelExpansion(Savable):
         return self._evaluate(as_rows(X), n_jobs)
 
     def _evaluate(self, X: Any, n_jobs: int | None) -> NDArray[np.float64]:
-        """As :meth:`decision_function` for rows that are known to be in order."""
+        """`decision_function` of validated samples."""
         if callable(self.kernel):
             return evaluate(self.kernel, X, self.vectors, self.coefficients, self.intercepts)
         handle = self._handle
@@ -279,7 +279,7 @@ _FIELDS = ("vectors", "coefficients", "intercepts", "kernel", "gamma", "coef0", 
 
 
 def _is_empty(vectors: Any) -> bool:
-    """Whether there are no vectors at all: a constant, which scikit-learn's checks would refuse."""
+    """True for an expansion without vectors, a constant, which scikit-learn's checks would refuse."""
     shape = getattr(vectors, "shape", None)
     return shape is not None and len(shape) == 2 and shape[0] == 0
 

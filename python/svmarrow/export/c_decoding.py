@@ -9,12 +9,12 @@ import numpy as np
 
 from svmarrow._support.decoding import pair_matrix
 from svmarrow.export.c_kernels import number, table
-from svmarrow.export.reading import check_text
+from svmarrow.export.common import check_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from svmarrow.models.reading import Reading
+    from svmarrow.models.output_spec import OutputSpec
 
 __all__ = ["base", "labels_text", "prediction", "scores"]
 
@@ -36,35 +36,35 @@ _GAINS = {
 }
 
 
-def prediction(reading: Reading, prefix: str) -> tuple[str, bool]:
+def prediction(spec: OutputSpec, prefix: str) -> tuple[str, bool]:
     """The text from the tables of a code to ``PREFIX_predict``, and whether it calls expf."""
     big = prefix.upper()
     head = f"static inline int {prefix}_predict(const float *x) {{\n    float out[{big}_OUTPUTS];\n"
     call = f"    {prefix}_outputs(x, out);\n"
-    if reading.kind == "numbers" and reading.expansion.n_outputs == 1:
+    if spec.kind == "numbers" and spec.expansion.n_outputs == 1:
         head = head.replace("inline int", "inline float")
         return f"/* The prediction. */\n{head}{call}    return out[0];\n}}\n", False
-    if reading.kind == "inside":
+    if spec.kind == "inside":
         about = "/* 1 inside the region, -1 outside. */\n"
         return f"{about}{head}{call}    return out[0] > 0.0f ? 1 : -1;\n}}\n", False
-    if reading.kind != "classes":
+    if spec.kind != "classes":
         return "", False
     about = f"/* The number of the class, 0 to {big}_CLASSES - 1; {prefix}_label gives its label. */\n"
-    if reading.winner == "sign":
+    if spec.winner == "sign":
         return f"{about}{head}{call}    return out[0] >= 0.0f ? 1 : 0;\n}}\n", False
-    if reading.winner == "largest":
+    if spec.winner == "largest":
         return f"{about}{head}    int c, best = 0;\n{call}{_largest(big, 'out')}    return best;\n}}\n", False
-    assert reading.matrix is not None
-    if reading.winner == "dag":
-        return about + head + _knock_out(big, call, reading.matrix.shape[0]), False
-    parts = scores(reading.matrix, reading.winner, prefix)
+    assert spec.matrix is not None
+    if spec.winner == "dag":
+        return about + head + _dag(big, call, spec.matrix.shape[0]), False
+    parts = scores(spec.matrix, spec.winner, prefix)
     text = f"""{"".join(parts.values())}{about}{head}    float scores[{big}_CLASSES];
     int c, best = 0;
-{call}    {prefix}_{reading.winner}(out, scores);
+{call}    {prefix}_{spec.winner}(out, scores);
 {_largest(big, "scores")}    return best;
 }}
 """
-    return text, reading.winner.endswith("exponential")
+    return text, spec.winner.endswith("exponential")
 
 
 def _largest(big: str, values: str) -> str:
@@ -76,7 +76,7 @@ def _largest(big: str, values: str) -> str:
 """
 
 
-def _knock_out(big: str, call: str, k: int) -> str:
+def _dag(big: str, call: str, k: int) -> str:
     if k == 2:
         # The one machine is positive for the second class.
         return f"{call}    return out[0] > 0.0f ? 1 : 0;\n}}\n"
@@ -164,7 +164,7 @@ static inline void {prefix}_{decoder}(const float *out, float *scores) {{
 
 
 def base(columns: int, decoder: str) -> float:
-    """What the scores of `scores` are above those of `decision_function`: no matter for the largest."""
+    """The constant by which the scores of `scores` exceed those of `decision_function`."""
     if decoder == "hamming":
         return 0.5 * columns
     loss = decoder.removeprefix("mean_")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from svmarrow.export.reading import dense_vectors, kernel_columns, linear_weights
+from svmarrow.export.common import dense_vectors, kernel_columns, linear_weights
 from svmarrow.reduced_set.rounding import (
     ByteCoefficients,
     ByteVectors,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.models.reading import Reading
+    from svmarrow.models.output_spec import OutputSpec
 
 __all__ = ["Outputs", "outputs_in_bytes", "outputs_in_floats", "table"]
 
@@ -72,7 +72,7 @@ class Outputs(NamedTuple):
 
     @property
     def needs_math(self) -> bool:
-        """Whether the text calls expf."""
+        """True if the text calls expf."""
         return self.exponentials > 0
 
 
@@ -175,9 +175,9 @@ def _multiplications(expansion: KernelExpansion) -> int:
     return int(expansion.n_vectors * (each + extra))
 
 
-def outputs_in_floats(reading: Reading, prefix: str) -> Outputs:
+def outputs_in_floats(spec: OutputSpec, prefix: str) -> Outputs:
     """Everything in single precision."""
-    expansion, d = reading.expansion, kernel_columns(reading)
+    expansion, d = spec.expansion, kernel_columns(spec)
     big, q = prefix.upper(), expansion.n_outputs
     b = _checked("intercepts", expansion.intercepts)
     end = f"""    for (o = 0; o < {big}_OUTPUTS; ++o) {{
@@ -226,9 +226,9 @@ def outputs_in_floats(reading: Reading, prefix: str) -> Outputs:
     return Outputs(tables, body, flash, _multiplications(expansion), calls, 0, expansion.decision_function)
 
 
-def outputs_in_bytes(reading: Reading, prefix: str, rows: Any = None) -> Outputs:
+def outputs_in_bytes(spec: OutputSpec, prefix: str, rows: Any = None) -> Outputs:
     """Vectors and coefficients of one byte; `rows` tune the coefficients again."""
-    expansion, q = reading.expansion, reading.expansion.n_outputs
+    expansion, q = spec.expansion, spec.expansion.n_outputs
     big, kernel = prefix.upper(), str(expansion.kernel)
     if kernel == "precomputed" or expansion.n_vectors == 0:
         raise ValueError(
@@ -261,7 +261,7 @@ def outputs_in_bytes(reading: Reading, prefix: str, rows: Any = None) -> Outputs
             _multiplications(expansion) + Z.codes.shape[1] + 2 * expansion.n_vectors,
             0,
             2 * Z.codes.shape[1] + more * (q + 1),
-            _Whole(expansion, Z, B),
+            _IntegerOutputs(expansion, Z, B),
         )
     z = f"{number(Z.step)} * (float)({low} + (int){prefix}_vectors[i][j])"
     coefficient = f"(float)((int){prefix}_coefficients[i][o] - (int){prefix}_zeros[o])"
@@ -275,7 +275,7 @@ def outputs_in_bytes(reading: Reading, prefix: str, rows: Any = None) -> Outputs
 
 
 def _rate(expansion: KernelExpansion, Z: ByteVectors) -> tuple[int, int]:
-    """How many 2^-(16 + shift) a distance of 1 adds to u: a number of at most 32 bits, and the shift."""
+    """The multiple of 2^-(16 + shift) that a distance of 1 adds to u, at most 32 bits, and the shift."""
     square = Z.step * Z.step if expansion.kernel == "rbf" else Z.step
     exact = expansion.gamma * square / np.log(2.0)
     shift = int(np.clip(31 - 16 - np.ceil(np.log2(max(exact, 1e-12))), 0, 32))
@@ -340,8 +340,8 @@ def _whole_numbers(
     return body, 4 if total == "int32_t" else 8
 
 
-class _Whole:
-    """What the whole numbers give, by NumPy."""
+class _IntegerOutputs:
+    """The outputs of the integer arithmetic, by NumPy."""
 
     def __init__(self, expansion: KernelExpansion, Z: ByteVectors, B: ByteCoefficients) -> None:
         self.kernel, self.intercepts = expansion.kernel, expansion.intercepts.astype(np.float32)

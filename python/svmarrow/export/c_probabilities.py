@@ -8,21 +8,21 @@ import numpy as np
 
 from svmarrow.export.c_decoding import base, scores
 from svmarrow.export.c_kernels import number, table
-from svmarrow.models.calibration import LEAST
+from svmarrow.models.calibration import MIN_PROBABILITY
 
 if TYPE_CHECKING:
     from svmarrow.models.calibration import Calibration
-    from svmarrow.models.reading import Reading
+    from svmarrow.models.output_spec import OutputSpec
 
 __all__ = ["probabilities"]
 
 
-def probabilities(reading: Reading, prefix: str, known: str) -> tuple[str, int]:
+def probabilities(spec: OutputSpec, prefix: str, known: str) -> tuple[str, int]:
     """The text, and the bytes of its tables; nothing where the model has no probabilities.
 
     Parameters
     ----------
-    reading : Reading
+    spec : OutputSpec
         The model.
     prefix : str
         What all names begin with.
@@ -34,12 +34,12 @@ def probabilities(reading: Reading, prefix: str, known: str) -> tuple[str, int]:
     ValueError
         If they are of scores that need logarithms or are rounds of a knock-out.
     """
-    calibration = reading.calibration
+    calibration = spec.calibration
     if calibration is None:
         return "", 0
-    assert reading.classes is not None
-    big, k = prefix.upper(), len(reading.classes)
-    parts, score = _values(reading, calibration, prefix, k)
+    assert spec.classes is not None
+    big, k = prefix.upper(), len(spec.classes)
+    parts, score = _values(spec, calibration, prefix, k)
     size = calibration.slopes.size
     tables = table("float", f"{prefix}_slopes", (size,), calibration.slopes)
     tables += table("float", f"{prefix}_offsets", (size,), calibration.offsets)
@@ -69,17 +69,17 @@ def _sigmoid_of(text: str, prefix: str) -> str:
 
 
 def _values(
-    reading: Reading, calibration: Calibration, prefix: str, k: int
+    spec: OutputSpec, calibration: Calibration, prefix: str, k: int
 ) -> tuple[dict[str, str], tuple[str, str, str]]:
     """Definitions, and how values are declared, computed and named."""
     big = prefix.upper()
-    if reading.scores in ("flat", "outputs") or (calibration.link == "pairs" and k > 2):
+    if spec.scores in ("flat", "outputs") or (calibration.link == "pairs" and k > 2):
         return {}, ("", "", "out")
-    assert reading.matrix is not None
-    if reading.scores == "column":
-        sign = number(float(reading.matrix[1, 0]))
+    assert spec.matrix is not None
+    if spec.scores == "column":
+        sign = number(float(spec.matrix[1, 0]))
         return {}, ("", f"    out[0] *= {sign};\n", "out")
-    decoder = reading.winner if reading.scores == "difference" else reading.scores
+    decoder = spec.winner if spec.scores == "difference" else spec.scores
     if decoder == "dag":
         raise ValueError(
             "the scores of decoder='dag' are rounds of a knock-out, which an exported C header does not turn "
@@ -87,12 +87,12 @@ def _values(
         )
     declare = f"    float values[{big}_CLASSES];\n"
     call = f"    {prefix}_{decoder}(out, values);\n"
-    if reading.scores == "difference":
+    if spec.scores == "difference":
         call += "    values[0] = values[1] - values[0];\n"
-    elif base(reading.matrix.shape[1], decoder):
-        shift = number(base(reading.matrix.shape[1], decoder))
+    elif base(spec.matrix.shape[1], decoder):
+        shift = number(base(spec.matrix.shape[1], decoder))
         call += f"    for (c = 0; c < {big}_CLASSES; ++c) {{\n        values[c] -= {shift};\n    }}\n"
-    return scores(reading.matrix, decoder, prefix), (declare, call, "values")
+    return scores(spec.matrix, decoder, prefix), (declare, call, "values")
 
 
 def _joined(body: tuple[str, str], score: tuple[str, str, str], prefix: str) -> str:
@@ -106,7 +106,7 @@ def _joined(body: tuple[str, str], score: tuple[str, str, str], prefix: str) -> 
 def _of_two(calibration: Calibration) -> tuple[str, str]:
     text = "    p[1] = PREFIX_sigmoid(0, VALUES[0]);\n"
     if calibration.link == "pairs":
-        least, most = number(LEAST), number(1.0 - LEAST)
+        least, most = number(MIN_PROBABILITY), number(1.0 - MIN_PROBABILITY)
         text += f"    p[1] = p[1] < {least} ? {least} : p[1] > {most} ? {most} : p[1];\n"
     return "", text + "    p[0] = 1.0f - p[1];\n"
 
@@ -145,7 +145,7 @@ def _of_softmax(big: str) -> tuple[str, str]:
 
 
 def _of_pairs(big: str) -> tuple[str, str]:
-    least, most = number(LEAST), number(float(np.float64(1.0 - LEAST)))
+    least, most = number(MIN_PROBABILITY), number(float(np.float64(1.0 - MIN_PROBABILITY)))
     declared = f"    float system[{big}_CLASSES][{big}_CLASSES + 1], sum = 0.0f;\n    int a, b, c, o = 0;\n"
     return (
         declared,

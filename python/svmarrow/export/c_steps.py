@@ -1,4 +1,4 @@
-"""What happens to a row before the kernel sees it, in C99: ``PREFIX_prepare``."""
+"""The preparation of a sample in C99: ``PREFIX_prepare``."""
 
 from __future__ import annotations
 

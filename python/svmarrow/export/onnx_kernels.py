@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow.export.reading import dense_vectors, linear_weights
+from svmarrow.export.common import dense_vectors, linear_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -25,7 +25,7 @@ __all__ = ["is_libsvm_model", "load_libsvm_model", "model_and_base"]
 
 
 def is_libsvm_model(path: str | PathLike[str]) -> bool:
-    """Whether a model file is LIBSVM's: by its content, whatever it is called.
+    """True if the content of a model file is LIBSVM's, whatever its name is.
 
     A ValueError for a pipe, whose content could then not be read again.
     """

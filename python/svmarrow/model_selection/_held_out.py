@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from svmarrow._support.decoding import Decoding, pairs
-from svmarrow.models.decoded import LabelledOutputs, NumberOutputs, WithOutputs
+from svmarrow.models.output_mixins import ClassifierOutputMixin, OutputMixin, RegressorOutputMixin
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Answers", "LabelAnswers", "NumberAnswers", "labels_of_part"]
 
 
-class Answers(WithOutputs, BaseEstimator):
+class Answers(OutputMixin, BaseEstimator):
     """In the place of an estimator that was fitted to the rest of the rows: it knows its outputs already."""
 
     _known: NDArray[np.float64]
@@ -37,7 +37,7 @@ class Answers(WithOutputs, BaseEstimator):
         return True
 
 
-class LabelAnswers(LabelledOutputs, Answers):
+class LabelAnswers(ClassifierOutputMixin, Answers):
     """Of a classifier."""
 
     def __init__(self, outputs: Any, classes: Any, coding: Any, shape: Any, break_ties: bool) -> None:
@@ -50,7 +50,7 @@ class LabelAnswers(LabelledOutputs, Answers):
         return coding
 
 
-class NumberAnswers(NumberOutputs, Answers):
+class NumberAnswers(RegressorOutputMixin, Answers):
     """Of a regressor."""
 
     def __init__(self, outputs: Any) -> None:

@@ -1,4 +1,4 @@
-"""A kernel expansion that tells inside from outside: what compression makes of one-class machines."""
+"""A kernel expansion as an outlier detector: the result of compressing a one-class machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from svmarrow.models.base import ExpansionModel
-from svmarrow.models.decoded import InsideOutputs
+from svmarrow.models.output_mixins import OutlierOutputMixin
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["ExpansionDetector"]
 
 
-class ExpansionDetector(InsideOutputs, ExpansionModel):
+class ExpansionDetector(OutlierOutputMixin, ExpansionModel):
     """An outlier detector made of a kernel expansion with one output, positive inside.
 
     Compressing a ``OneClassSVM`` gives one, and so does loading it from a file. It is fitted from the start.
@@ -84,5 +84,5 @@ class ExpansionDetector(InsideOutputs, ExpansionModel):
         self._check_columns()
 
     def inside(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
-        """What `predict` makes of outputs (n, 1)."""
+        """`predict` of outputs (n, 1)."""
         return np.where(outputs[:, 0] > 0.0, 1, -1)

@@ -1,4 +1,4 @@
-"""A kernel expansion that predicts numbers: what compression and conversion make of regression machines."""
+"""A kernel expansion as a regressor: the result of compressing or converting a regression machine."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from svmarrow._support.parameters import Rule, boolean
 from svmarrow.models.base import ExpansionModel
-from svmarrow.models.decoded import NumberOutputs
+from svmarrow.models.output_mixins import RegressorOutputMixin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["ExpansionRegressor"]
 
 
-class ExpansionRegressor(NumberOutputs, ExpansionModel):
+class ExpansionRegressor(RegressorOutputMixin, ExpansionModel):
     """A regressor made of a kernel expansion: its outputs are its predictions.
 
     Compressing a regression machine gives one, and so does loading it from a file. It is fitted from the
@@ -68,7 +68,6 @@ class ExpansionRegressor(NumberOutputs, ExpansionModel):
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {"flat": boolean, **ExpansionModel._rules}
-    _kept: ClassVar[tuple[str, ...]] = ("flat", *ExpansionModel._kept)
 
     def __init__(
         self,
@@ -91,7 +90,7 @@ class ExpansionRegressor(NumberOutputs, ExpansionModel):
         self._check_columns()
 
     def shaped(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What `predict` makes of outputs (n, q)."""
+        """`predict` of outputs (n, q)."""
         return outputs[:, 0] if outputs.shape[1] == 1 and self.flat else outputs
 
     _shaped = shaped

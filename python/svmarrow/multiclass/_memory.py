@@ -1,4 +1,4 @@
-"""What the machines of a code take of the memory, before they are trained."""
+"""Memory that the machines of a code need, estimated before training."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def memory_of_machines(
 def refuse_machines(
     estimator: Any, X: Any, labels: NDArray[Any], code: Code, shared: bool, n_jobs: int | None
 ) -> None:
-    """A MemoryError where the machines cannot do with what there is."""
+    """Raise a MemoryError if the machines need more memory than is available."""
     try:
         least = memory_of_machines(estimator, as_rows(X), labels, code, shared, n_jobs).least
     except (TypeError, ValueError):
-        return  # What is wrong with rows and parameters is the estimator's to say.
+        return  # The estimator reports what is wrong with X and the parameters.
     remedy = f"give another {type(estimator).__name__}, whose estimate_memory is less"
     refuse_beyond_memory("CodedClassifier.fit", least, remedy)

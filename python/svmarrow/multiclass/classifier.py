@@ -31,7 +31,7 @@ from svmarrow._support.routing import RoutesFit
 from svmarrow._support.rows import sample_weights, validated
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.columns import ColumnMixer
-from svmarrow.models.decoded import LabelledOutputs
+from svmarrow.models.output_mixins import ClassifierOutputMixin
 from svmarrow.multiclass._memory import memory_of_machines, refuse_machines
 from svmarrow.multiclass.training import Machines, train
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["CodedClassifier"]
 
 
-class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOutputs, Estimator):
+class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, ClassifierOutputMixin, Estimator):
     """Several classes from binary machines: a code says what each learns, a decoder makes a class of outputs.
 
     Machines of svmarrow share what they can. Support vector machines of all columns are trained over one set
@@ -61,8 +61,8 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
         The binary machine: `svmarrow.SVC`, any other classifier of svmarrow, or any binary classifier with
         ``decision_function``. What it says about several classes (``multi_class``,
         ``decision_function_shape``, ``break_ties``) has no effect here. With ``warm_start=True`` of
-        `svmarrow.SVC` and `svmarrow.NuSVC` a further `fit` goes on from the last solution, if code and rows
-        are the same: a code that is drawn needs a seed for that.
+        `svmarrow.SVC` and `svmarrow.NuSVC` a further `fit` starts from the last solution, if code and samples
+        are the same: a random code needs a seed for that.
     code : {"ovr", "ovo", "complete", "dense", "sparse", "bch"}, Code or array-like, default="ovr"
         The code, see `make_code`; a matrix has a row for each class in the order of `classes_`.
     decoder : str, default="loss"
@@ -114,7 +114,7 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
         All machines over one pool of vectors, a column for each column of the code. Missing where the
         machines are not expansions of one built-in kernel.
     certificate_ : Certificate
-        Of support vector machines: what the solver vouches for, an entry for each column; columns that are
+        Of support vector machines: certificate of the solutions, an entry for each column; columns that are
         equal or opposite are trained once.
     support_ : ndarray of int64 of shape (n_vectors,)
         Of support vector machines: training rows that are vectors of the pool.
@@ -276,7 +276,7 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
         """The machines of another code from a fitted least-squares classifier, without training.
 
         Solutions of least squares are linear in the targets: those of one-vs-rest give those of every column
-        that leaves out no class (thesis (4.67) to (4.80)).
+        that leaves out no class (Rifkin 2002, (4.67) to (4.80)).
 
         Parameters
         ----------
@@ -405,7 +405,7 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
 
     @property
     def certificate_(self) -> Certificate:
-        """What the solver vouches for."""
+        """Certificate of the solutions."""
         found: Certificate = self._found(
             "certificate", "only support vector machines that share have a certificate"
         )

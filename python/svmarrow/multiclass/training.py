@@ -45,13 +45,13 @@ __all__ = ["Machines", "train"]
 @savable
 @dataclass(eq=False, repr=False)
 class Machines:
-    """What training gives: one expansion for all columns, or an estimator for each."""
+    """The trained machines: one expansion for all columns, or an estimator for each."""
 
     #: All outputs over one pool of vectors; None where the machines are no expansions of one kernel.
     expansion: KernelExpansion | None = None
     #: Training rows that are vectors of the expansion; None where that is not known.
     support: NDArray[np.int64] | None = None
-    #: What the solver vouches for.
+    #: Certificate of the solutions.
     certificate: Certificate | None = None
     #: Outputs at each training row of machines that were trained without it, (n, F); None where not known.
     left_out: NDArray[np.float64] | None = None

@@ -1,4 +1,4 @@
-"""Kernel ridge regression with the signature and manners of scikit-learn's."""
+"""Kernel ridge regression with the signature and behaviour of scikit-learn's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from svmarrow._support.parameters import Rule, integer, one_of, real
 from svmarrow._support.rows import as_rows, validated
 from svmarrow.least_squares.regression import RLSRegressor
 from svmarrow.models.regressor import ExpansionRegressor
-from svmarrow.patch.drop_in import DropIn, like
+from svmarrow.patch.replacement import Replacement, like
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +47,7 @@ class KernelRidgeTrainer(RLSRegressor, stored=False):
         return kernel, gamma, float(self.coef0), int(self.degree)
 
 
-class KernelRidge(DropIn, originals.KernelRidge, original=originals.KernelRidge):  # noqa: D101 - the original's
+class KernelRidge(Replacement, originals.KernelRidge, original=originals.KernelRidge):  # noqa: D101 - the original's
     kernel: Any
     dual_coef_: NDArray[np.float64]
     X_fit_: Any
@@ -56,7 +56,7 @@ class KernelRidge(DropIn, originals.KernelRidge, original=originals.KernelRidge)
     @atomic_fit
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: D102
-        return self._fit_or_hand_over(self._fit_here, X, y, sample_weight)
+        return self._fit_or_fall_back(self._fit_here, X, y, sample_weight)
 
     def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Fits with svmarrow, and keeps what scikit-learn keeps."""

@@ -53,7 +53,7 @@ MIN_AGREEMENT = 0.99
 
 
 class Goal(NamedTuple):
-    """What a compression is asked for: one of the names, and its value."""
+    """The goal of a compression: the name of the parameter, and its value."""
 
     name: str
     value: float
@@ -67,7 +67,7 @@ class Goal(NamedTuple):
         return f"{self.name}={self.value:g}"
 
 
-Scoring: TypeAlias = Literal["accuracy", "balanced_accuracy", "r2", "mse"]
+Scoring: TypeAlias = Literal["accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"]
 
 
 def compress(
@@ -129,7 +129,7 @@ def compress(
         Largest number of bytes of the model's arrays.
     validation : tuple of (X, y) or (X, y, sample_weight), default=None
         The samples held out, best some that neither training nor compression has seen; y may be None.
-    scoring : {"accuracy", "balanced_accuracy", "r2", "mse"}, default=None
+    scoring : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"}, default=None
         The measure of `max_loss` and of the choice among models of one size; needs y. None is "accuracy" for
         a classifier or detector that is known to be trained without weights, or where `sample_weight` is
         given, "balanced_accuracy" for the others, and "r2" for regression.
@@ -184,7 +184,7 @@ def compress(
     Warns
     -----
     svmarrow.exceptions.SizeWarning
-        If `n_vectors` are fewer than half of the clusters that an RBF kernel tells apart among the model's
+        If `n_vectors` are fewer than half of the clusters that an RBF kernel distinguishes among the model's
         vectors (m^2 / sum K_ij^2 over their kernel matrix, at least 40, of samples that fill at most four
         dimensions), or a model of the given size predicts one class for all samples although the full model
         does not.

@@ -14,7 +14,7 @@ from svmarrow._support.atomic import consistent
 from svmarrow._support.parameters import THREADS, Rule, boolean, integer
 from svmarrow._support.progress import progress
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.decoded import WithOutputs
+from svmarrow.models.output_mixins import OutputMixin
 from svmarrow.models.regressor import ExpansionRegressor
 from svmarrow.reduced_set.memory import bytes_of_work
 from svmarrow.reduced_set.paths import RULES, PathRequest, path_of
@@ -37,7 +37,7 @@ def _classifies(model: ReducedSet) -> bool:
     return bool(is_classifier(model))
 
 
-class ReducedSet(WithOutputs, ModelWrapper):
+class ReducedSet(OutputMixin, ModelWrapper):
     """Fit a kernel classifier or regressor, then keep only the few vectors that matter.
 
     Parameters

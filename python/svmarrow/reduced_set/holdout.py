@@ -1,4 +1,4 @@
-"""What a small model loses against the full one on samples held out.
+"""The loss of a small model against the full one on samples held out.
 
 The measured loss is the difference of both scores. On a few hundred samples its standard error is several
 tenths of a point, so the smallest of many sizes that scores well has often been lucky. A size is therefore

@@ -1,4 +1,4 @@
-"""What a compression takes of the memory, before it is begun."""
+"""Memory that a compression needs, estimated before it starts."""
 
 from __future__ import annotations
 
@@ -20,12 +20,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-__all__ = ["bytes_of_moving", "bytes_of_selection", "bytes_of_work", "estimate_memory", "refuse_selection"]
+__all__ = [
+    "bytes_of_construction",
+    "bytes_of_selection",
+    "bytes_of_work",
+    "estimate_memory",
+    "refuse_selection",
+]
 
-#: Rows of the fit of the first coefficients: so many a vector, and so many at least.
-ROWS_PER_VECTOR, LEAST_ROWS = 6, 2000
-#: Rows of a cluster that are looked at for its centre.
-ROWS_PER_CENTRE = 100
+#: Samples of the fit of the first coefficients: for each vector, and their minimum number.
+START_SAMPLES_PER_VECTOR, MIN_START_SAMPLES = 6, 2000
+#: Samples of a cluster that its centre is computed from.
+SAMPLES_PER_CENTRE = 100
 
 
 def estimate_memory(
@@ -90,12 +96,12 @@ def bytes_of_work(
     candidates: str = "vectors",
     settings: GradientSettings | SelectionSettings | None = None,
 ) -> int:
-    """Bytes of a compression of a model of so many outputs and such vectors; rows may be None."""
+    """Bytes that the compression of a model with these outputs and vectors takes; rows may be None."""
     if method == "gradient":
         chosen = GradientSettings() if settings is None else settings
         if not isinstance(chosen, GradientSettings):
             raise refuse("settings", chosen, "None or a GradientSettings")
-        return bytes_of_moving(outputs, vectors if rows is None else rows, n_vectors, chosen)
+        return bytes_of_construction(outputs, vectors if rows is None else rows, n_vectors, chosen)
     selection = selection_of(settings, method)
     pool = rows if candidates == "rows" and rows is not None else vectors
     given = as_arguments(selection, method) | {"max_vectors": int(n_vectors)}
@@ -104,7 +110,7 @@ def bytes_of_work(
 
 
 def bytes_of_selection(q: int, pool: Any, compared: Any, given: Mapping[str, Any]) -> int:
-    """Bytes of a choice from a pool for q outputs; `compared` are the rows on which predictions are."""
+    """Bytes of a selection from a pool for q outputs; `compared` are samples to compare predictions on."""
     count = int(pool.shape[0])
     needed = _core.estimate_selection_memory(count, q, dict(given))
     if compared is not None:
@@ -116,19 +122,21 @@ def bytes_of_selection(q: int, pool: Any, compared: Any, given: Mapping[str, Any
 
 
 def refuse_selection(method: str, needed: int) -> None:
-    """A MemoryError where a selection takes more than there is."""
+    """Raise a MemoryError if a selection takes more memory than is available."""
     remedy = (
-        "keep fewer vectors (n_vectors), look at few candidates a step (SelectionSettings(sample=59)), or "
-        "take the vectors in chunks (SelectionSettings(chunk=1000))"
+        "keep fewer vectors (n_vectors), compare few candidates in each step (SelectionSettings(sample=59)), "
+        "or take the vectors in chunks (SelectionSettings(chunk=1000))"
     )
     refuse_beyond_memory(f"compress(method={method!r})", needed, remedy)
 
 
-def bytes_of_moving(q: int, rows: Any, size: int, settings: GradientSettings) -> int:
-    """Bytes of the construction of so many vectors for q outputs."""
+def bytes_of_construction(q: int, rows: Any, size: int, settings: GradientSettings) -> int:
+    """Bytes of the construction of `size` vectors for q outputs."""
     n, d = int(rows.shape[0]), int(rows.shape[1])
-    of_fit = 8 * min(n, max(ROWS_PER_VECTOR * size, LEAST_ROWS)) * (2 * size + d + q) + 8 * size * (size + q)
-    of_centres = 8 * d * min(n, ROWS_PER_CENTRE * size) if isinstance(settings.start, str) else 0
+    of_fit = 8 * min(n, max(START_SAMPLES_PER_VECTOR * size, MIN_START_SAMPLES)) * (
+        2 * size + d + q
+    ) + 8 * size * (size + q)
+    of_centres = 8 * d * min(n, SAMPLES_PER_CENTRE * size) if isinstance(settings.start, str) else 0
     of_outputs = 4 * n * q * (1 + settings.places)
     of_steps = 4 * (6 * size * (d + q) + 2 * min(n, settings.batch) * (2 * size + d))
     return int(max(of_fit, of_centres) + of_outputs + of_steps)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["CompressionPath", "GradientPath"]
 
 TUNING_BYTES = 256 << 20
-"""Outputs of all rows held at once while choosing thresholds."""
+"""Maximum bytes of the outputs that are held at once while thresholds are tuned."""
 
 
 class CompressionPath(ReducedPath):
@@ -142,7 +142,7 @@ class CompressionPath(ReducedPath):
         return wrap_like(self.model, small)
 
     def nbytes(self, size: int) -> int:
-        """Bytes of the arrays of a size, without making it.
+        """Bytes of the arrays of a size, without building its model.
 
         Parameters
         ----------
@@ -174,7 +174,7 @@ class CompressionPath(ReducedPath):
         return self._numbers.outputs(self.expansion, kept, rows, sizes, threads(self.n_jobs))
 
     def _shifts_of(self, sizes: Sequence[int]) -> NDArray[np.float64]:
-        """What re-optimising the thresholds adds to the intercepts, (sizes, q); zeros without tuning rows."""
+        """Changes of the intercepts by tuned thresholds, (sizes, q); zeros without tuning samples."""
         q = self.expansion.n_outputs
         if self._tuning is not None:
             self._tune(sorted(set(sizes) - self._shifts.keys()), *self._tuning)

@@ -1,4 +1,4 @@
-"""What the coefficients and outputs of all sizes of a path are read from."""
+"""Numbers from which the coefficients and outputs of all sizes of a path follow."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ from svmarrow._support.rows import core_rows, threads
 from svmarrow.interop.convert import as_expansion, bare_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
-from svmarrow.reduced_set.construction import GradientSettings, answers_of, construct, stages
-from svmarrow.reduced_set.memory import bytes_of_moving, bytes_of_selection, refuse_selection
+from svmarrow.reduced_set.construction import GradientSettings, construct, output_targets, path_sizes
+from svmarrow.reduced_set.memory import bytes_of_construction, bytes_of_selection, refuse_selection
 from svmarrow.reduced_set.path import CompressionPath, GradientPath
 from svmarrow.reduced_set.score import (
     CLASSES,
@@ -88,11 +88,11 @@ class PathRequest(NamedTuple):
     scoring: str | None = None
     sample_weight: Any = None
 
-    def counts_alike(self, full: Any) -> bool:
-        """Whether each row may count as one where labels are learnt.
+    def has_equal_weights(self, full: Any) -> bool:
+        """True if labels may be learnt with equal weights.
 
-        Not if the model was trained with weights or a weighted loss is asked for. Where it is not known how
-        it was trained, accuracy must be asked for.
+        False if the model was trained with weights or a weighted loss is asked for. If it is not known how it
+        was trained, accuracy must be asked for.
         """
         if self.sample_weight is not None or self.scoring == "balanced_accuracy":
             return False
@@ -132,7 +132,7 @@ def _constructed(
             raise ValueError(f"{name} is given without X")
     rows: Any = None
     labels = answers = None
-    learns = request.y is None or request.counts_alike(full)
+    learns = request.y is None or request.has_equal_weights(full)
     if not learns and chosen.needs_labels:
         if request.sample_weight is not None or request.scoring is not None or full.weighted:
             raise _refuse_labels(chosen, request)
@@ -148,11 +148,13 @@ def _constructed(
                 "y is of no use for method='gradient' of a detector: vectors learn from its outputs"
             )
         elif request.y is not None and learns:
-            answers = answers_of(source, chosen, request.y, rows)
+            answers = output_targets(source, chosen, request.y, rows)
     available = int((expansion.vectors if rows is None else rows).shape[0])
     size = min(request.n_vectors, available)
 
-    needed = bytes_of_moving(expansion.n_outputs, expansion.vectors if rows is None else rows, size, chosen)
+    needed = bytes_of_construction(
+        expansion.n_outputs, expansion.vectors if rows is None else rows, size, chosen
+    )
     refuse_beyond_memory(
         "compress(method='gradient')", needed, "make fewer vectors (n_vectors) from fewer rows"
     )
@@ -164,7 +166,7 @@ def _constructed(
 
     models = construct(
         source,
-        stages(chosen, size, path=every_size),
+        path_sizes(chosen, size, path=every_size),
         select=select,
         rows=rows,
         labels=labels,
@@ -353,7 +355,7 @@ def compression_path(
     max_time: float | None = None,
     n_jobs: int | None = None,
     verbose: bool = False,
-    scoring: Literal["accuracy", "balanced_accuracy", "r2", "mse"] | None = None,
+    scoring: Literal["accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"] | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> Any:
     """Compress a fitted kernel machine to every size in one run.
@@ -406,7 +408,7 @@ def compression_path(
         Number of threads. None means all cores that this process may use.
     verbose : bool, default=False
         Show the progress on standard error.
-    scoring : {"accuracy", "balanced_accuracy", "r2", "mse"}, default=None
+    scoring : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"}, default=None
         The loss by which thresholds are set for labels y; None is "accuracy".
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the samples in that loss; None is 1 for each.

@@ -222,7 +222,7 @@ def _constructions(
 def plan_construction(expansion: Any, n_samples: int, settings: GradientSettings) -> tuple[list[int], int]:
     """Sizes to construct, decreasing, and the number of steps for each.
 
-    There are none where the model is too small, or has so many columns that the fewest steps cost too much.
+    There are none if the model is too small, or has too many columns for the minimum number of steps.
     """
     m = expansion.n_vectors
     size = min(MAX_SIZE, max(MIN_SIZE, m // 2), DEFAULT_PATH, m - 1, n_samples)

@@ -138,12 +138,12 @@ def quantize(
         )
     rows = None if X is None else rows_for(source, X)
     targets = None if y is None else np.asarray(y)
-    tuning, judged = (None if rows is None else rows[::2]), slice(None)
+    tuning, compared = (None if rows is None else rows[::2]), slice(None)
     if vectors == "uint8" and rows is not None and rows.shape[0] > 1:
-        judged = slice(1, None, 2)
+        compared = slice(1, None, 2)
     small = _rounded(full, vectors, coefficients, tuning, n_jobs)
-    rows = full.vectors if rows is None else rows[judged]
-    y = None if targets is None else targets[judged]
+    rows = full.vectors if rows is None else rows[compared]
+    y = None if targets is None else targets[compared]
     before, after = full._evaluate(rows, n_jobs), small._evaluate(rows, n_jobs)
     spread = float(np.sqrt(((before - before.mean(axis=0)) ** 2).mean())) if before.size else 0.0
     error = float(np.sqrt(((after - before) ** 2).mean())) if before.size else 0.0

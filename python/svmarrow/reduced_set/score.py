@@ -1,4 +1,4 @@
-"""What models are to a compression: an expansion taken out, put back, and scored at many sizes at once."""
+"""Expansions of models: unwrapped, wrapped again, and scored at many sizes at once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 CLASSES = one_of("accuracy", "balanced_accuracy")
-NUMBERS = one_of("r2", "mse")
+NUMBERS = one_of("r2", "neg_mean_squared_error")
 
 
 def unwrap_expansion(model: Any) -> KernelExpansion:
@@ -54,7 +54,7 @@ def with_bound(model: Any, bound: LossBound) -> Any:
 
 
 def predicts_classes(model: object) -> bool:
-    """Whether the model is a classifier or a detector of outliers, so that its score is an accuracy."""
+    """True for a classifier or outlier detector, whose score is an accuracy."""
     return isinstance(model, (ExpansionClassifier, ExpansionDetector))
 
 
@@ -72,7 +72,7 @@ def default_scoring(model: object) -> str:
 def loss_weights(
     labels: NDArray[Any], scoring: str | None, sample_weight: ArrayLike | None
 ) -> NDArray[np.float64] | None:
-    """What each row counts in a loss, 1 in the mean; None where all count alike.
+    """Weights of the samples in a loss, 1 on average; None if all are equal.
 
     For ``"balanced_accuracy"`` a row counts as its share of the weight of its class.
     """
@@ -174,10 +174,10 @@ class Score:
         return np.asarray(((self.targets - mean) ** 2).sum(axis=1) * self.weights)
 
     def result(self) -> NDArray[np.float64]:
-        """Accuracy, R^2 over all outputs together, or the mean squared error with its sign turned."""
+        """Accuracy, R^2 over all outputs together, or minus the mean squared error."""
         if predicts_classes(self.model):
             return self.sums / len(self.targets)
-        if self.scoring == "mse":
+        if self.scoring == "neg_mean_squared_error":
             return -self.sums / self.targets.size
         spread = float(self.spread().sum())
         return 1.0 - self.sums / spread if spread > 0 else np.where(self.sums == 0, 1.0, 0.0)

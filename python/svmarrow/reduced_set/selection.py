@@ -44,7 +44,7 @@ READERS = {
 @savable
 @dataclass(frozen=True)
 class SelectionSettings:
-    """How vectors are selected; every method except ``"gradient"`` takes them.
+    """Settings of every method that selects vectors, all except ``"gradient"``.
 
     A method refuses a setting that it does not read, unless it has its default.
 
@@ -85,12 +85,14 @@ class SelectionSettings:
         model's own vectors (TR-132, before equation 11). The latter takes kernels that are not positive
         semidefinite too, and costs a kernel value for every row and candidate at each step.
     sample : int, default=None
-        For the pursuits: look at so many random candidates a step instead of all (TR-132, "probabilistic
-        search"). 59 have one of the best 5 % among them with probability 0.95, because 0.95 ** 59 < 0.05.
+        For the pursuits: number of random candidates that each step compares, instead of all (TR-132,
+        "probabilistic search"). 59 have one of the best 5 % among them with probability 0.95, because 0.95 **
+        59 < 0.05.
     chunk : int, default=None
-        Choose from so many vectors at a time, at least twice the number to keep, then from what the chunks
-        have kept (TR-132, section 3.6). None takes all vectors together where `max_memory` allows it, and
-        else chunks of 4096 (``"lars"`` 2048, ``"l0"`` 1024), or twice the number to keep if that is more.
+        Number of vectors to choose from at a time, at least twice the number to keep; the last choice is
+        among what the chunks have kept (TR-132, section 3.6). None takes all vectors together where
+        `max_memory` allows it, else chunks of 4096 (``"lars"`` 2048, ``"l0"`` 1024), or twice the
+        number to keep if that is more.
     max_memory : float, default=2000
         Megabytes that a selection may take beside the model. The selections other than the pursuits hold a
         kernel matrix, 8 bytes for every pair of vectors; a pursuit 8 bytes for every candidate and vector

@@ -1,4 +1,4 @@
-"""What the paths of compressed models share: scores of every size, and the choice of a size.
+"""Base class of the paths of compressed models: scores of every size, and the choice of a size.
 
 Outputs (sizes, samples, q) are computed for a chunk of samples at a time, so that memory is bounded.
 """
@@ -127,9 +127,9 @@ class ReducedPath(SizePath):
             Labels; 1 and -1 for an outlier detector; numbers for a regressor or a bare expansion.
         sizes : sequence of int, default=None
             Which sizes, in any order; None means all.
-        scoring : {"accuracy", "balanced_accuracy", "r2", "mse"}, default=None
+        scoring : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"}, default=None
             The measure: share of right labels, the mean of these shares over the classes, coefficient of
-            determination, or the mean squared error with its sign turned (larger is better). None is
+            determination, or minus the mean squared error. None is
             "accuracy" where there are labels, else "r2".
         sample_weight : array-like of shape (n,), default=None
             What each row counts in the score; None is 1 for each.
@@ -175,7 +175,7 @@ class ReducedPath(SizePath):
             Rows.
         y : array-like of shape (n,) or (n, q)
             Labels or numbers, see `scores`.
-        scoring : {"accuracy", "balanced_accuracy", "r2", "mse"}, default=None
+        scoring : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"}, default=None
             See `scores`.
         sample_weight : array-like of shape (n,), default=None
             See `scores`.
@@ -192,7 +192,7 @@ class ReducedPath(SizePath):
         return float(score.result()[0])
 
     def agreement(self, X: ArrayLike, sizes: Sequence[int] | None = None) -> NDArray[np.float64]:
-        """How far the compressed models answer as the full one does; no labels are needed.
+        """Agreement of the compressed models with the full one; no labels are needed.
 
         Parameters
         ----------
@@ -286,7 +286,7 @@ class ReducedPath(SizePath):
             smallest R^2 against the full model's outputs.
         max_bytes : int, default=None
             Largest number of bytes of the model's arrays.
-        scoring : {"accuracy", "balanced_accuracy", "r2", "mse"}, default=None
+        scoring : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"}, default=None
             Measure of the loss, see `scores`. None is "accuracy" for a model that is known to be trained
             without weights or where `sample_weight` is given, "balanced_accuracy" for other models with
             labels, else "r2".
@@ -368,7 +368,7 @@ class ReducedPath(SizePath):
         return with_bound(best, evaluator.loss_bound(scores, confidence, n_tests=len(sizes)))
 
     def _size_within(self, max_bytes: int) -> int:
-        """The largest size whose arrays have at most so many bytes."""
+        """The largest size whose arrays have at most `max_bytes` bytes."""
         sizes = [size for size in self.sizes if self.nbytes(size) <= max_bytes]
         if not sizes:
             least = self.sizes[0]
@@ -378,7 +378,7 @@ class ReducedPath(SizePath):
     def _levels(
         self, evaluator: HoldoutEvaluator, sizes: Sequence[int], together: int = SIZES_PER_GROUP
     ) -> Iterator[tuple[int, NDArray[np.float64]]]:
-        """Decreasing sizes with their sample scores (n,), so many of them evaluated together."""
+        """Decreasing sizes with their sample scores (n,), evaluated in groups."""
         for start in range(0, len(sizes), together):
             group = sizes[start : start + together][::-1]
             scores = evaluator.scores_of_sizes(self._outputs, group, self.expansion.n_outputs)

@@ -1,5 +1,4 @@
-"""The thresholds of a compressed classifier, chosen anew on training rows (Weston & Bakir, TR-132, footnote
-4).
+"""Tune the thresholds of a compressed classifier on training samples (Weston & Bakir, TR-132, footnote 4).
 
 Compression moves the outputs a little; where a decision boundary runs along many rows, a small shift of the
 intercepts wins much of the loss back. Which shift is the best for the training error depends on the decoding:
@@ -31,7 +30,7 @@ def shifts(
     labels: NDArray[Any],
     weights: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """What to add to the intercepts for the least weight of errors on these rows.
+    """Changes of the intercepts that minimise the weight of errors on these samples.
 
     Parameters
     ----------

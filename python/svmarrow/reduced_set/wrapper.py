@@ -1,4 +1,4 @@
-"""What the meta-estimators around a kernel machine share: `ReducedSet` and the cascades."""
+"""Base class of the meta-estimators around a kernel machine: `ReducedSet` and the cascades."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from svmarrow._support.routing import RoutesFit, check_takes_weights
 from svmarrow._support.rows import sample_weights, weights_differ
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
-from svmarrow.models.decoded import Labels
+from svmarrow.models.output_mixins import LabelMixin
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -36,7 +36,7 @@ __all__ = ["ClassifierWrapper", "ModelWrapper"]
 
 
 class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
-    """Fits an estimator, and has a model of its own, ``model_``, out of it."""
+    """Fits an estimator, and makes its own model, ``model_``, of it."""
 
     estimator: Any
     estimator_: Any
@@ -70,13 +70,13 @@ class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
         Raises
         ------
         ValueError
-            If a parameter is out of its range, the kernel is none that is allowed, the estimator refuses the
+            If a parameter is out of its range, the kernel is not allowed, the estimator refuses the
             data, or weights are given that it does not take or ask for.
         TypeError
             If the estimator does not become an expansion of a kind that is allowed.
         MemoryError
-            If what the estimator cannot do without is more than this process may take, and before the
-            compression if that is, see `estimate_memory`.
+            If the estimator or the compression needs more memory than this process may take, see
+            `estimate_memory`.
         """
         check(self.get_params(deep=False), {"estimator": ESTIMATOR, **self._rules})
         with fitting(self, X, y, sample_weight):
@@ -104,13 +104,13 @@ class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
 
     @abstractmethod
     def _bytes_after(self, rows: Any, outputs: int) -> int:
-        """What the work after the fit of the full model takes, if all rows are vectors of it."""
+        """Bytes of the work after the fit of the full model, if all samples are vectors of it."""
 
     def _refuse_beyond_memory(self, X: Any, y: Any) -> None:
         try:
             least = estimate_of(self.estimator, X, y).least
         except (TypeError, ValueError):
-            return  # What is wrong with rows and labels is the estimator's to say.
+            return  # The estimator reports what is wrong with X and y.
         remedy = f"give another {type(self.estimator).__name__}, whose estimate_memory is less"
         refuse_beyond_memory(f"{type(self).__name__}.fit", least, remedy)
 
@@ -128,7 +128,7 @@ class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
             self.estimator_.fit(X, y, **metadata)
         full = self._full(self.estimator_)
         if full.weighted is None and weights_differ(sample_weights(given, _num_samples(X))):
-            # What an estimator of others does not remember.
+            # Estimators of other packages do not keep the weights of samples.
             full = full.with_weighted(True)
         return full
 
@@ -156,7 +156,7 @@ class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
         return tags
 
 
-class ClassifierWrapper(Labels, ModelWrapper):
+class ClassifierWrapper(LabelMixin, ModelWrapper):
     """A wrapper of classifiers alone."""
 
     model_: ExpansionClassifier

@@ -1,4 +1,4 @@
-"""What can be said about the error of coded machines without a test set: each bound with its terms.
+"""Bounds of the error of coded machines without a test set, each with its terms.
 
 Every function gives a `Bound`: the value, the equation, what is assumed, and the quantities that went in.
 Equations are those of R. Rifkin, "Everything Old Is New Again", MIT 2002; where its print is wrong the note

@@ -1,4 +1,4 @@
-"""What the bounds need of a fitted model, taken from it."""
+"""Quantities of a fitted model that the bounds need."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Parts(NamedTuple):
 
     @property
     def lam(self) -> float:
-        """The weight of the squared norm against the mean of the losses, the least of all machines."""
+        """Minimum weight of the squared norm in the objectives of the machines, relative to the mean loss."""
         return self.machine._norm_weight(self.fitted)
 
 
@@ -86,7 +86,7 @@ def parts_of(model: Any, X: Any, y: ArrayLike) -> Parts:
 def _solution(
     model: Any, rows: Any, code: Code, labels: NDArray[np.int64], precomputed: bool
 ) -> tuple[NDArray[np.float64], list[Certificate]]:
-    """Signed coefficient of each row in each machine (n, F), and what the solvers vouch for."""
+    """Signed coefficient of each row in each machine (n, F), and the certificates."""
     chosen, which, signs = code.distinct_columns()
     together = getattr(model, "_machines", model)
     if not getattr(together, "estimators", None):
@@ -107,7 +107,7 @@ def _solution(
 def _at_rows(
     machine: Any, rows: Any, seen: NDArray[np.intp], precomputed: bool
 ) -> tuple[NDArray[np.float64], list[Certificate]]:
-    """As `_solution`, of what was trained at once on the rows `seen`."""
+    """`_solution` of machines that were trained together on the samples `seen`."""
 
     def get(name: str) -> Any:
         return getattr(machine, name + "_", getattr(machine, name, None))

@@ -1,4 +1,4 @@
-"""How far a row can move a learner, and what that says about rows to come (thesis, chapter 5)."""
+"""Stability of a learner when a sample changes, and generalization bounds (Rifkin 2002, chapter 5)."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def admissibility(loss: str, *, lam: float, kappa: float, target: float = 1.0) -
 def stability(loss: str, *, n: int, lam: float, kappa: float, target: float = 1.0) -> Bound:
     """beta: how far the loss at any point moves when one training row is removed (5.8).
 
-    sigma^2 kappa^2 / (2 lam n), with sigma from `admissibility`. Replacing a row, as in the thesis's
-    definition 5.1.1, is removing two: twice as much.
+    sigma^2 kappa^2 / (2 lam n), with sigma from `admissibility`. Replacing a sample, as in definition
+    5.1.1 of Rifkin 2002, is removing two: twice as much.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def stability(loss: str, *, n: int, lam: float, kappa: float, target: float = 1.
 
 
 def bagging_stability(chunk_stability: float, *, chunk: int, n: int) -> Bound:
-    """How far the output of an average over machines of disjoint chunks moves when a row is replaced.
+    """Stability of an average over machines of disjoint chunks when a sample is replaced.
 
     Parameters
     ----------

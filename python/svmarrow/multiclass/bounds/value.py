@@ -25,7 +25,7 @@ class Bound:
 
     #: The number.
     value: float
-    #: Where it stands in the thesis.
+    #: Its number in Rifkin 2002, "Everything Old Is New Again".
     equation: str
     #: What must hold for it.
     assumptions: tuple[str, ...]

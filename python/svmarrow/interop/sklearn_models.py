@@ -22,7 +22,7 @@ from svmarrow.models.regressor import ExpansionRegressor
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MACHINES", "check_fitted", "columns_of", "metadata_of"]
+__all__ = ["MODELS", "check_fitted", "columns_of", "metadata_of"]
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 #: Of scikit-learn's pairwise kernels, those that an expansion has, by svmarrow's names.
@@ -67,7 +67,7 @@ def metadata_of(model: Any) -> dict[str, Any]:
 
 
 def _weighted(model: Any) -> bool | None:
-    """Whether weights that differ were given to a fit.
+    """True if the model was fitted with weights that differ; None if that is not known.
 
     scikit-learn's machines keep the weights of classes. Those of rows show where coefficients exceed C, and
     are not known otherwise.
@@ -215,7 +215,7 @@ def _expansion_from_sklearn(model: Any, coefficients: NDArray[np.float64]) -> Ke
 
 
 #: scikit-learn's classes by their names: none of their modules is imported for it.
-MACHINES = {
+MODELS = {
     "SVC": _classifier_from_sklearn,
     "NuSVC": _classifier_from_sklearn,
     "SVR": _machine_from_sklearn,
