@@ -6,9 +6,8 @@ import scipy.sparse as sp
 from scipy.optimize import isotonic_regression
 
 from svmarrow import SVC, SVR, compression_path
-from svmarrow.reduced_set import timing
-from svmarrow.reduced_set.holdout import HoldoutEvaluator
-from svmarrow.reduced_set.size_search import sizes_to_search
+from svmarrow.reduced_set import sizes as timing
+from svmarrow.reduced_set.holdout import HoldoutEvaluator, sizes_to_search
 
 
 def test_choosing_the_size(diabetes, iris):
@@ -25,7 +24,7 @@ def test_choosing_the_size(diabetes, iris):
 
     def safe_losses(y, scoring=None):
         evaluator = HoldoutEvaluator(path.model, held[0], y, scoring)
-        found = [evaluator.safe_loss(one) for _, one in path._levels(evaluator, looked)]
+        found = [evaluator.safe_loss(one) for _, one in evaluator.levels(path._outputs, looked)]
         return isotonic_regression(found).x
 
     # Losses out of order are averaged, from the largest size on until one is too large beyond doubt.
@@ -94,7 +93,7 @@ def test_the_time_of_a_row_is_the_median_of_three_measurements(monkeypatch):
 
     # The first of the three is slow.
     assert timing.microseconds_per_row(predict, np.zeros((5000, 1))) == pytest.approx(2.0)
-    assert set(calls) == {timing.MAX_ROWS}
+    assert set(calls) == {timing.MAX_TIMED_SAMPLES}
 
 
 def test_the_time_of_a_size_is_measured(iris):

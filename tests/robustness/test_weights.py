@@ -54,7 +54,7 @@ from svmarrow.least_squares import (
 from svmarrow.models import ExpansionClassifier
 from svmarrow.online import KernelPerceptron
 from svmarrow.reduced_set import GradientSettings
-from svmarrow.reduced_set.loss_bounds import paired_bound, weighted_bound
+from svmarrow.reduced_set.holdout import paired_bound, weighted_bound
 
 QUICK = GradientSettings(steps=300)
 

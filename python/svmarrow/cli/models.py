@@ -79,9 +79,7 @@ def answers_of(model: ExpansionModel, outputs: NDArray[np.float64]) -> NDArray[A
     if isinstance(model, ExpansionClassifier):
         labels: NDArray[Any] = model.classes_[model.decode(outputs)]
         return labels
-    return (
-        model.shaped(outputs) if isinstance(model, ExpansionRegressor) else np.where(outputs[:, 0] > 0, 1, -1)
-    )
+    return model._shaped(outputs) if isinstance(model, ExpansionRegressor) else model.decode(outputs)
 
 
 def scores_of(model: ExpansionModel, outputs: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -147,11 +147,11 @@ def to_c(
         raise ValueError("y is given without X")
     spec = output_spec_of(model)
     rows = None if X is None else _prepared(X, spec)
-    made = outputs_in_floats(spec, prefix) if dtype == "float32" else outputs_in_bytes(spec, prefix, rows)
-    after, more = prediction(spec, prefix)
-    chances, tables = probabilities(spec, prefix, known=after)
-    after += chances
-    steps = StepText(prefix)
+    made = outputs_in_floats(spec) if dtype == "float32" else outputs_in_bytes(spec, rows)
+    definitions, predict, more = prediction(spec)
+    others, chances, tables = probabilities(spec)
+    after = "".join((definitions | others).values()) + predict + chances
+    steps = StepText()
     before = "" if spec.preparation is None else steps.text(spec.preparation)
     made = made._replace(
         flash=made.flash + steps.flash + tables,
@@ -159,7 +159,9 @@ def to_c(
         multiplications=made.multiplications + steps.multiplications,
     )
     needs_math = made.needs_math or more or steps.needs_math or bool(chances)
-    text = _header(spec, made, prefix, dtype, before, after, needs_math=needs_math)
+    text = _header(spec, made, dtype, before, after, needs_math=needs_math)
+    # Text has $name and $NAME for every name of its own: p_name and P_NAME with the prefix p.
+    text = re.sub(r"\$(?=[A-Z])", f"{prefix.upper()}_", text).replace("$", f"{prefix}_")
     if path is not None:
         write_text(path, text)
     calls = made.exponentials + (2 * spec.expansion.n_outputs if more else 0)
@@ -209,36 +211,38 @@ def _losses(spec: OutputSpec, made: Outputs, rows: NDArray[Any], y: ArrayLike | 
     return found
 
 
-def _header(
-    spec: OutputSpec, made: Outputs, prefix: str, dtype: str, before: str, after: str, *, needs_math: bool
-) -> str:
-    expansion, big, said = spec.expansion, prefix.upper(), provenance(spec.expansion)
-    sizes = {"FEATURES": spec.n_features, "OUTPUTS": expansion.n_outputs, "VECTORS": expansion.n_vectors}
+def _header(spec: OutputSpec, made: Outputs, dtype: str, before: str, after: str, *, needs_math: bool) -> str:
+    expansion, origin = spec.expansion, provenance(spec.expansion)
+    sizes = {"FEATURES": spec.n_features, "COLUMNS": kernel_columns(spec), "OUTPUTS": expansion.n_outputs}
+    sizes["VECTORS"] = expansion.n_vectors
     label = ""
     if spec.classes is not None:
         sizes["CLASSES"] = len(spec.classes)
-        label = labels_text(np.asarray(spec.classes), prefix) + "\n"
-    declare = f"static inline void {prefix}_outputs(const float *x, float *out) {{\n{made.body}"
+        label = labels_text(np.asarray(spec.classes)) + "\n"
+    name = "kernel_outputs" if before else "outputs"
+    outputs = f"static inline void ${name}(const float *x, float *out) {{\n{made.body}\n}}\n"
     if before:
-        sizes["COLUMNS"] = kernel_columns(spec)
-        body = made.body.replace(f"{big}_FEATURES", f"{big}_COLUMNS")
-        declare = f"""static inline void {prefix}_outputs(const float *row_, float *out) {{
-    float x[{big}_COLUMNS];
-{_after_declarations(body, f"    {prefix}_prepare(row_, x);")}"""
-    macros = "\n".join(f"#define {big}_{name} {size}" for name, size in sizes.items())
+        outputs += """
+static inline void $outputs(const float *row, float *out) {
+    float x[$COLUMNS];
+    $prepare(row, x);
+    $kernel_outputs(x, out);
+}
+"""
+    macros = "\n".join(f"#define ${name} {size}" for name, size in sizes.items())
     whole = "_t " in made.tables + made.body + before + after
     includes = [*(["#include <math.h>"] if needs_math else []), *(["#include <stdint.h>"] if whole else [])]
     lines = "\n".join(includes)
-    return f"""/* A kernel machine, written by {said["producer"]}.
+    return f"""/* A kernel machine, written by {origin["producer"]}.
  *
- * Kernel: {said["kernel"]}
+ * Kernel: {origin["kernel"]}
  * Numbers: {dtype}; {made.flash} bytes of constant tables
  * A row: {made.multiplications} multiplications, {made.exponentials} calls of expf,
  *     {made.stack} bytes of local arrays
- * Model: sha256 {said["sha256"]}
+ * Model: sha256 {origin["sha256"]}
  */
-#ifndef {big}_H
-#define {big}_H
+#ifndef $H
+#define $H
 
 {lines}
 
@@ -250,11 +254,9 @@ extern "C" {{
 
 {made.tables}{before}
 /* The outputs of a row. */
-{declare}
-}}
-
+{outputs}
 {after}
-{label}{_self_test(spec, made, prefix)}
+{label}{_self_test(spec, made)}
 #ifdef __cplusplus
 }}
 #endif
@@ -263,16 +265,9 @@ extern "C" {{
 """
 
 
-def _after_declarations(body: str, statement: str) -> str:
-    """A body with a statement behind its first declarations, one a line."""
-    lines = body.split("\n")
-    first = next(i for i, line in enumerate(lines) if line.startswith("    for ("))
-    return "\n".join([*lines[:first], statement, *lines[first:]])
-
-
-def _self_test(spec: OutputSpec, made: Outputs, prefix: str) -> str:
+def _self_test(spec: OutputSpec, made: Outputs) -> str:
     """A row, its outputs, and the function that compares them."""
-    expansion, big = spec.expansion, prefix.upper()
+    expansion = spec.expansion
     row = np.zeros((1, spec.n_features), dtype=np.float32)
     if spec.preparation is not None:
         # Zeros, which a pipeline takes too; its own numbers are tested with it.
@@ -294,14 +289,14 @@ def _self_test(spec: OutputSpec, made: Outputs, prefix: str) -> str:
     rows = ", ".join(number(value) for value in outputs)
     allowed = ", ".join(number(value) for value in near)
     return f"""/* 1 where a stored row gives the stored outputs, else 0. */
-static inline int {prefix}_self_test(void) {{
-    static const float row[{big}_FEATURES] = {{{shown}}};
-    static const float wanted[{big}_OUTPUTS] = {{{rows}}};
-    static const float allowed[{big}_OUTPUTS] = {{{allowed}}};
-    float out[{big}_OUTPUTS];
+static inline int $self_test(void) {{
+    static const float row[$FEATURES] = {{{shown}}};
+    static const float wanted[$OUTPUTS] = {{{rows}}};
+    static const float allowed[$OUTPUTS] = {{{allowed}}};
+    float out[$OUTPUTS];
     int o;
-    {prefix}_outputs(row, out);
-    for (o = 0; o < {big}_OUTPUTS; ++o) {{
+    $outputs(row, out);
+    for (o = 0; o < $OUTPUTS; ++o) {{
         const float off = out[o] - wanted[o];
         if (!((off < 0.0f ? -off : off) <= allowed[o])) {{
             return 0;

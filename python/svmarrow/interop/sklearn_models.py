@@ -11,6 +11,7 @@ from sklearn.base import is_outlier_detector
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from svmarrow._support.decoding import pairs
 from svmarrow._support.rows import weights_differ
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.covariance import covariance
@@ -26,16 +27,7 @@ __all__ = ["MODELS", "check_fitted", "columns_of", "metadata_of"]
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 #: Of scikit-learn's pairwise kernels, those that an expansion has, by svmarrow's names.
-PAIRWISE = {
-    "linear": "linear",
-    "poly": "poly",
-    "polynomial": "poly",
-    "rbf": "rbf",
-    "sigmoid": "sigmoid",
-    "laplacian": "laplacian",
-    "chi2": "chi2",
-    "precomputed": "precomputed",
-}
+PAIRWISE = {name: name for name in (*KERNELS, "laplacian", "chi2")} | {"polynomial": "poly"}
 
 
 def check_fitted(model: Any) -> None:
@@ -182,9 +174,8 @@ def spread_pairs(dual: NDArray[np.float64], counts: NDArray[Any]) -> NDArray[np.
     n_classes = len(counts)
     ends = np.cumsum(counts)
     of_class = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
-    pairs = [(a, b) for a in range(n_classes) for b in range(a + 1, n_classes)]
-    spread = np.zeros((len(pairs), dual.shape[1]))
-    for row, (a, b) in zip(spread, pairs, strict=True):
+    spread = np.zeros((len(pairs(n_classes)), dual.shape[1]))
+    for row, (a, b) in zip(spread, pairs(n_classes), strict=True):
         row[of_class[a]] = dual[b - 1, of_class[a]]
         row[of_class[b]] = dual[a, of_class[b]]
     return spread

@@ -83,6 +83,6 @@ class ExpansionDetector(OutlierOutputMixin, ExpansionModel):
             raise ValueError(f"expansion has {expansion.n_outputs} outputs: a detector has one")
         self._check_columns()
 
-    def inside(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
-        """`predict` of outputs (n, 1)."""
+    def decode(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
+        """1 inside the region and -1 outside, for outputs (n, 1)."""
         return np.where(outputs[:, 0] > 0.0, 1, -1)

@@ -11,8 +11,7 @@ from svmarrow.models.output_mixins import RegressorOutputMixin
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.preparation import Step
@@ -89,15 +88,9 @@ class ExpansionRegressor(RegressorOutputMixin, ExpansionModel):
         self.n_jobs = n_jobs
         self._check_columns()
 
-    def shaped(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """`predict` of outputs (n, q)."""
-        return outputs[:, 0] if outputs.shape[1] == 1 and self.flat else outputs
-
-    _shaped = shaped
-
     @property
     def _single(self) -> bool:  # type: ignore[override]  # read-only here
-        return self.flat
+        return self.flat and self.expansion.n_outputs == 1
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

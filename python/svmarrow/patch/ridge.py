@@ -10,6 +10,7 @@ from sklearn.base import _fit_context
 from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.parameters import Rule, integer, one_of, real
 from svmarrow._support.rows import as_rows, validated
+from svmarrow.interop.sklearn_models import PAIRWISE
 from svmarrow.least_squares.regression import RLSRegressor
 from svmarrow.models.regressor import ExpansionRegressor
 from svmarrow.patch.replacement import Replacement, like
@@ -22,23 +23,19 @@ if TYPE_CHECKING:
 
 __all__ = ["KernelRidge"]
 
-#: Of scikit-learn's pairwise kernels, those that an expansion has, by svmarrow's names.
-KERNELS = {name: name for name in ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed")}
-KERNELS["polynomial"] = "poly"
-
 
 class KernelRidgeTrainer(RLSRegressor, stored=False):
     """Trains `KernelRidge`."""
 
     _rules: ClassVar[Mapping[str, Rule]] = {
-        "kernel": one_of(*KERNELS),
+        "kernel": one_of(*PAIRWISE),
         "alpha": real(least=0.0),
         "degree": integer(least=0, most=2**31 - 1),
         "coef0": real(),
     }
 
     def _kernel(self, X: Any, weights: NDArray[np.float64] | None = None) -> tuple[Any, float, float, int]:  # noqa: ARG002
-        kernel: Any = KERNELS[self.kernel]  # type: ignore[index]
+        kernel: Any = PAIRWISE[self.kernel]  # type: ignore[index]
         given: Any = self.gamma
         if kernel == "chi2" and given is None:
             raise ValueError("gamma=None is not allowed: kernel='chi2' needs a number")

@@ -7,29 +7,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+import numpy as np
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
 from svmarrow._support.parameters import Rule, check, either, integer, none, one_of
 from svmarrow._support.progress import progress as shown_progress
+from svmarrow._support.rows import sample_weights
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.loss_bound import LossBound
-from svmarrow.reduced_set.choice import Choice, best_of_size, smallest
 from svmarrow.reduced_set.effective_clusters import warn_too_few_vectors
-from svmarrow.reduced_set.holdout import HoldoutEvaluator
-from svmarrow.reduced_set.paths import PathRequest, check_scoring, refuse_number
-from svmarrow.reduced_set.proposals import propose
-from svmarrow.reduced_set.samples import Samples, split_samples
-from svmarrow.reduced_set.score import rows_for, unwrap_expansion, with_bound
-from svmarrow.reduced_set.sizes import (
+from svmarrow.reduced_set.holdout import HoldoutEvaluator, SizeSearch
+from svmarrow.reduced_set.paths import PathRequest
+from svmarrow.reduced_set.proposals import Proposal, propose
+from svmarrow.reduced_set.score import (
     CONFIDENCE,
     GOAL_RULES,
     MAX_LOSS,
+    check_scoring,
+    refuse_number,
     refuse_scoring,
     refuse_several_goals,
+    rows_for,
+    unwrap_expansion,
     warn_if_constant,
+    with_bound,
+    wrap_like,
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.models.base import KernelModel
     from svmarrow.reduced_set.construction import GradientSettings
@@ -50,6 +59,12 @@ RULES = {
 }
 MIN_AGREEMENT = 0.99
 """Default where there are no labels."""
+
+HOLDOUT_FRACTION, MAX_HOLDOUT_SAMPLES = 0.5, 20_000
+"""Fraction of the samples that are held out where no others are given, and the maximum of them."""
+
+MAX_REFINEMENTS = 2
+"""Maximum number of sizes between the smallest that is good enough and the next."""
 
 
 class Goal(NamedTuple):
@@ -298,3 +313,89 @@ def _loss_bound(choice: Choice, evaluator: HoldoutEvaluator | None, goal: Goal) 
     if evaluator is None or choice.scores is None:
         return LossBound(None, None, CONFIDENCE, 0, "accuracy")
     return evaluator.loss_bound(choice.scores, CONFIDENCE, goal.max_loss, choice.n_tests)
+
+
+class Samples(NamedTuple):
+    """Samples with what is known of them."""
+
+    X: Any
+    y: Any = None
+    weights: Any = None
+
+    def part(self, chosen: Any) -> Samples:
+        """Some of the samples."""
+        return Samples(
+            _safe_indexing(self.X, chosen),
+            None if self.y is None else _safe_indexing(np.asarray(self.y), chosen),
+            None if self.weights is None else self.weights[chosen],
+        )
+
+
+def split_samples(
+    samples: Samples, validation: tuple[Any, ...] | None, *, hold_out: bool
+) -> tuple[Samples, Samples | None]:
+    """Samples to learn from, and samples to measure the loss on where there are any.
+
+    The latter are `validation`, else half of the samples if `hold_out`. A ValueError if X and y disagree.
+    """
+    X, y, weights = samples
+    if X is None and y is not None:
+        raise ValueError("y is given without X: give X too, or validation=(X, y)")
+    if weights is not None:
+        if X is None:
+            raise ValueError("sample_weight is given without X: give X, or no weights")
+        if validation is not None and len(validation) == 2:
+            raise ValueError(
+                "sample_weight is given without weights of the samples held out: give "
+                "validation=(X, y, sample_weight)"
+            )
+        samples = Samples(X, y, sample_weights(weights, _num_samples(X)))
+    if validation is not None:
+        return samples, Samples(*validation)
+    if X is None or not hold_out:
+        return samples, None
+    n = _num_samples(X)
+    if n < 2:
+        raise ValueError(f"X has {n} samples: at least 2 are needed, to learn from and to hold out")
+    if y is not None and _num_samples(y) != n:
+        raise ValueError(f"X and y disagree: X has {n} samples, y has {_num_samples(y)}")
+    order = np.random.default_rng(0).permutation(n)
+    held = min(int(HOLDOUT_FRACTION * n), MAX_HOLDOUT_SAMPLES)
+    return samples.part(np.sort(order[held:])), samples.part(np.sort(order[:held]))
+
+
+class Choice(NamedTuple):
+    """A model, its sample scores where there are samples held out, and how many models were compared."""
+
+    model: Any
+    scores: NDArray[np.float64] | None = None
+    n_tests: int = 1
+
+
+def smallest(
+    model: Any, proposals: Sequence[Proposal], evaluator: HoldoutEvaluator, max_loss: float
+) -> Choice:
+    """The smallest proposed model whose safe loss is at most `max_loss`; the full model where none is."""
+    best = Choice(wrap_like(model, unwrap_expansion(model)), evaluator.full)
+    for proposal in proposals:
+        search = SizeSearch(max_loss)
+        seen = search.search(proposal.levels(evaluator), evaluator)
+        for _ in range(MAX_REFINEMENTS):
+            size = search.next_between if proposal.refines else None
+            if size is None:
+                break
+            seen[size] = evaluator.scores_of(proposal.model(size))
+            search.add(size, evaluator.safe_loss(seen[size]))
+        size = search.smallest
+        if size is not None and size < unwrap_expansion(best.model).n_vectors:
+            best = Choice(proposal.model(size), seen[size])
+    return best._replace(n_tests=max(1, sum(proposal.n_tests for proposal in proposals)))
+
+
+def best_of_size(proposals: Sequence[Proposal], evaluator: HoldoutEvaluator | None) -> Choice:
+    """The model that scores best of the largest that each method proposes."""
+    models = [proposal.model(proposal.sizes[0]) for proposal in proposals]
+    if evaluator is None:
+        return Choice(models[0])
+    best = min(models, key=lambda model: evaluator.loss(evaluator.scores_of(model)))
+    return Choice(best, evaluator.scores_of(best, allow_constant=True), len(models))

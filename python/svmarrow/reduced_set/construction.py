@@ -48,6 +48,11 @@ MAX_STEPS, MIN_STEPS = 60_000, 20_000
 MAX_FULL_COST = 64_000
 """Maximum number of multiplications for a sample at which all steps are taken."""
 
+#: Samples of the fit of the first coefficients: for each vector, and their minimum number.
+START_SAMPLES_PER_VECTOR, MIN_START_SAMPLES = 6, 2000
+#: Samples of a cluster that its centre is computed from.
+SAMPLES_PER_CENTRE = 100
+
 
 def _increasing(value: object) -> bool:
     if not isinstance(value, (list, tuple, range, np.ndarray)) or len(value) == 0:
@@ -363,3 +368,15 @@ def construct(
         parts = {name: one[name] for name in ("vectors", "coefficients", "intercepts")}
         models[int(size)] = wrap_like(source, full.replaced(**parts))
     return models
+
+
+def bytes_of_construction(q: int, rows: Any, size: int, settings: GradientSettings) -> int:
+    """Bytes of the construction of `size` vectors for q outputs."""
+    n, d = int(rows.shape[0]), int(rows.shape[1])
+    of_fit = 8 * min(n, max(START_SAMPLES_PER_VECTOR * size, MIN_START_SAMPLES)) * (
+        2 * size + d + q
+    ) + 8 * size * (size + q)
+    of_centres = 8 * d * min(n, SAMPLES_PER_CENTRE * size) if isinstance(settings.start, str) else 0
+    of_outputs = 4 * n * q * (1 + settings.places)
+    of_steps = 4 * (6 * size * (d + q) + 2 * min(n, settings.batch) * (2 * size + d))
+    return int(max(of_fit, of_centres) + of_outputs + of_steps)

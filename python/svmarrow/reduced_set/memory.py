@@ -4,34 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from svmarrow import _core
-from svmarrow._support.memory import MemoryEstimate, refuse_beyond_memory
+from svmarrow._support.memory import MemoryEstimate
 from svmarrow._support.parameters import refuse
 from svmarrow._support.rows import as_rows
 from svmarrow.interop.convert import as_expansion, bare_expansion
-from svmarrow.reduced_set.construction import GradientSettings
+from svmarrow.reduced_set.construction import GradientSettings, bytes_of_construction
 from svmarrow.reduced_set.score import unwrap_expansion
-from svmarrow.reduced_set.selection import SelectionSettings, as_arguments, selection_of
+from svmarrow.reduced_set.selection import SelectionSettings, as_arguments, bytes_of_selection, selection_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import ArrayLike
 
-__all__ = [
-    "bytes_of_construction",
-    "bytes_of_selection",
-    "bytes_of_work",
-    "estimate_memory",
-    "refuse_selection",
-]
-
-#: Samples of the fit of the first coefficients: for each vector, and their minimum number.
-START_SAMPLES_PER_VECTOR, MIN_START_SAMPLES = 6, 2000
-#: Samples of a cluster that its centre is computed from.
-SAMPLES_PER_CENTRE = 100
+__all__ = ["bytes_of_work", "estimate_memory"]
 
 
 def estimate_memory(
@@ -107,36 +91,3 @@ def bytes_of_work(
     given = as_arguments(selection, method) | {"max_vectors": int(n_vectors)}
     given |= {"tolerance": 0.0, "seed": 0, "max_time": None}
     return bytes_of_selection(outputs, pool, rows if selection.criterion == "predictions" else None, given)
-
-
-def bytes_of_selection(q: int, pool: Any, compared: Any, given: Mapping[str, Any]) -> int:
-    """Bytes of a selection from a pool for q outputs; `compared` are samples to compare predictions on."""
-    count = int(pool.shape[0])
-    needed = _core.estimate_selection_memory(count, q, dict(given))
-    if compared is not None:
-        room = int(given["max_memory"] * 1e6 / 2)
-        values = 8 * int(compared.shape[0]) * count
-        needed += (values if values <= room else 0) + 8 * int(compared.shape[0]) * (q + 24)
-    # Packed in double precision, and once as they are.
-    return int(needed + 2 * 8 * np.prod(pool.shape, dtype=float))
-
-
-def refuse_selection(method: str, needed: int) -> None:
-    """Raise a MemoryError if a selection takes more memory than is available."""
-    remedy = (
-        "keep fewer vectors (n_vectors), compare few candidates in each step (SelectionSettings(sample=59)), "
-        "or take the vectors in chunks (SelectionSettings(chunk=1000))"
-    )
-    refuse_beyond_memory(f"compress(method={method!r})", needed, remedy)
-
-
-def bytes_of_construction(q: int, rows: Any, size: int, settings: GradientSettings) -> int:
-    """Bytes of the construction of `size` vectors for q outputs."""
-    n, d = int(rows.shape[0]), int(rows.shape[1])
-    of_fit = 8 * min(n, max(START_SAMPLES_PER_VECTOR * size, MIN_START_SAMPLES)) * (
-        2 * size + d + q
-    ) + 8 * size * (size + q)
-    of_centres = 8 * d * min(n, SAMPLES_PER_CENTRE * size) if isinstance(settings.start, str) else 0
-    of_outputs = 4 * n * q * (1 + settings.places)
-    of_steps = 4 * (6 * size * (d + q) + 2 * min(n, settings.batch) * (2 * size + d))
-    return int(max(of_fit, of_centres) + of_outputs + of_steps)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -31,19 +30,31 @@ from svmarrow._support.rows import core_rows, threads
 from svmarrow.interop.convert import as_expansion, bare_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
-from svmarrow.reduced_set.construction import GradientSettings, construct, output_targets, path_sizes
-from svmarrow.reduced_set.memory import bytes_of_construction, bytes_of_selection, refuse_selection
+from svmarrow.reduced_set.construction import (
+    GradientSettings,
+    bytes_of_construction,
+    construct,
+    output_targets,
+    path_sizes,
+)
 from svmarrow.reduced_set.path import CompressionPath, GradientPath
 from svmarrow.reduced_set.score import (
-    CLASSES,
-    NUMBERS,
+    check_scoring,
     loss_weights,
     numbers_for,
     predicts_classes,
+    refuse_number,
     rows_for,
     unwrap_expansion,
 )
-from svmarrow.reduced_set.selection import PURSUITS, SelectionSettings, as_arguments, selection_of
+from svmarrow.reduced_set.selection import (
+    PURSUITS,
+    SelectionSettings,
+    as_arguments,
+    bytes_of_selection,
+    refuse_selection,
+    selection_of,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -250,13 +261,6 @@ def _refuse_unknown_values(expansion: KernelExpansion) -> None:
         )
 
 
-def check_scoring(full: Any, scoring: str | None, y: Any) -> None:
-    """Refuses a measure that does not fit the model, or has no labels to look at."""
-    check({"scoring": scoring}, {"scoring": either(none, CLASSES if predicts_classes(full) else NUMBERS)})
-    if scoring is not None and y is None:
-        raise ValueError(f"scoring={scoring!r} needs labels or numbers y")
-
-
 def _refuse_labels(settings: GradientSettings, request: PathRequest) -> ValueError:
     hinge = settings.loss in ("hinge", "squared_hinge")
     name, value = ("loss", settings.loss) if hinge else ("label_weight", settings.label_weight)
@@ -299,10 +303,8 @@ def _tuning(
     if not own:
         return rows, None
     outputs: NDArray[Any] = unwrap_expansion(full)._evaluate(rows, request.n_jobs)
-    if isinstance(full, ExpansionClassifier):
+    if predicts_classes(full):
         outputs = full.decode(outputs).astype(np.int64)
-    elif isinstance(full, ExpansionDetector):
-        outputs = full.inside(outputs)
     return rows, _counted(rows, outputs, loss_weights(outputs, None, request.sample_weight))
 
 
@@ -457,9 +459,3 @@ def compression_path(
     with shown_progress(verbose) as shown:
         shown.stops_in = ("pursuit", 1)
         return path_of(request, shown.callback, every_size=True)
-
-
-def refuse_number(X: Any) -> None:
-    """Refuse a number of vectors in the place of X."""
-    if isinstance(X, Integral):
-        raise TypeError(f"X={X} is not allowed: it must be samples; a number of vectors is n_vectors={X}")

@@ -21,10 +21,10 @@ from svmarrow._support.parameters import refuse
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
 from svmarrow.reduced_set.construction import GradientSettings
+from svmarrow.reduced_set.holdout import sizes_to_search
 from svmarrow.reduced_set.paths import DEFAULT_PATH, path_of
 from svmarrow.reduced_set.score import unwrap_expansion
 from svmarrow.reduced_set.selection import SelectionSettings
-from svmarrow.reduced_set.size_search import sizes_to_search
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +95,7 @@ class SelectedVectors(Proposal):
 
     def levels(self, evaluator: HoldoutEvaluator) -> Iterator[tuple[int, NDArray[np.float64]]]:
         """The sizes with their sample scores."""
-        return self.path._levels(evaluator, self.sizes)
+        return evaluator.levels(self.path._outputs, self.sizes)
 
 
 class ConstructedVectors(Proposal):

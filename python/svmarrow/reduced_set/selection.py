@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from svmarrow import _core
+from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import boolean, check, either, integer, none, one_of, real, refuse
 from svmarrow._support.saving import savable
 
-__all__ = ["SelectionSettings", "selection_of"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["SelectionSettings", "bytes_of_selection", "selection_of"]
 
 RULES = {
     "joint": boolean,
@@ -135,3 +142,24 @@ def as_arguments(settings: SelectionSettings, method: str) -> dict[str, Any]:
     """The method and its settings as the extension module takes them."""
     given = {name: value for name, value in asdict(settings).items() if name != "criterion"}
     return given | {"gamma": given.pop("max_change"), "method": CORE_METHODS.get(method, method)}
+
+
+def bytes_of_selection(q: int, pool: Any, compared: Any, given: Mapping[str, Any]) -> int:
+    """Bytes of a selection from a pool for q outputs; `compared` are samples to compare predictions on."""
+    count = int(pool.shape[0])
+    needed = _core.estimate_selection_memory(count, q, dict(given))
+    if compared is not None:
+        room = int(given["max_memory"] * 1e6 / 2)
+        values = 8 * int(compared.shape[0]) * count
+        needed += (values if values <= room else 0) + 8 * int(compared.shape[0]) * (q + 24)
+    # Packed in double precision, and once as they are.
+    return int(needed + 2 * 8 * np.prod(pool.shape, dtype=float))
+
+
+def refuse_selection(method: str, needed: int) -> None:
+    """Raise a MemoryError if a selection takes more memory than is available."""
+    remedy = (
+        "keep fewer vectors (n_vectors), compare few candidates in each step (SelectionSettings(sample=59)), "
+        "or take the vectors in chunks (SelectionSettings(chunk=1000))"
+    )
+    refuse_beyond_memory(f"compress(method={method!r})", needed, remedy)
