@@ -7,14 +7,18 @@ Data: the sets of ``SVMARROW_DATA`` (or ``../shared/data`` beside the repository
 of least squares are those of the smallest leave-one-out error; the same model is wrapped by MAPIE (CV+, five
 folds), and the Gaussian process has the same kernel with noise and signal variance by maximum likelihood.
 Quantiles are compared on the first split: `QuantileSVRCV` for each quantile, gradient boosting, and
-scikit-learn's `QuantileRegressor` on 200 Nystroem features.
+scikit-learn's `QuantileRegressor` on 200 Nystroem features; and, where ``SVMARROW_LIQUIDSVM`` names a Python
+that has it, liquidSVM, which chooses its parameters itself.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -99,6 +103,25 @@ def intervals(name: str, split: int) -> dict[str, Any]:
     return found
 
 
+def scores_of(y: np.ndarray, predicted: Any, seconds: float) -> dict[str, Any]:
+    """The mean pinball loss, the shares of samples below each quantile and the time."""
+    losses = [mean_pinball_loss(y, p, alpha=q) for q, p in zip(QUANTILES, predicted, strict=True)]
+    below = [float(np.mean(y < p)) for p in predicted]
+    return {"pinball": float(np.mean(losses)), "below": below, "seconds": seconds}
+
+
+def liquid(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> tuple[Any, float]:
+    """The quantiles of liquidSVM and its time, in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [f"{folder}/problem.npz", f"{folder}/predictions.npz"]
+        np.savez(paths[0], X=X, y=y, X_test=X_test, y_test=y_test, quantiles=QUANTILES)
+        program = str(Path(__file__).with_name("liquid.py"))
+        command = [os.environ["SVMARROW_LIQUIDSVM"], program, *paths]
+        subprocess.run(command, check=True, capture_output=True)
+        with np.load(paths[1]) as file:
+            return file["predicted"].T, float(file["seconds"])
+
+
 def quantiles(name: str) -> dict[str, Any]:
     """Pinball losses, shares below and times on the first split, means over the quantiles."""
     X, y, X_test, y_test = split_of(name, 0)
@@ -116,10 +139,9 @@ def quantiles(name: str) -> dict[str, Any]:
     for label, make in makers.items():
         start = time.perf_counter()
         predicted = [make(q).fit(X, y).predict(X_test) for q in QUANTILES]
-        seconds = time.perf_counter() - start
-        losses = [mean_pinball_loss(y_test, p, alpha=q) for q, p in zip(QUANTILES, predicted, strict=True)]
-        below = [float(np.mean(y_test < p)) for p in predicted]
-        found[label] = {"pinball": float(np.mean(losses)), "below": below, "seconds": seconds}
+        found[label] = scores_of(y_test, predicted, time.perf_counter() - start)
+    if "SVMARROW_LIQUIDSVM" in os.environ:
+        found["liquidSVM"] = scores_of(y_test, *liquid(X, y, X_test, y_test))
     start = time.perf_counter()
     QuantileSVR(QUANTILES, C=10.0).fit(X, y)
     middle = time.perf_counter()

@@ -85,6 +85,23 @@ pub(crate) fn least_squares<'py>(
     Ok(fields!(py, solution, coefficients, intercepts, diagonal, leave_one_out))
 }
 
+/// Computes the inverse of the matrix of the system, bordered by the intercept's ones; only the size of the targets counts.
+///
+/// Returns a dict: `inverse` (n, n) and `intercepts` (n,).
+#[pyfunction]
+#[pyo3(signature = (problem, alpha, progress, n_jobs))]
+pub(crate) fn least_squares_inverse<'py>(
+    py: Python<'py>,
+    problem: ProblemArg<'py>,
+    alpha: f64,
+    progress: Option<Bound<'py, PyAny>>,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let found = problem
+        .solve(py, progress.as_ref(), n_jobs, |problem, ctx| exact::bordered_inverse(problem, alpha, ctx))?;
+    Ok(fields!(py, found, inverse, intercepts))
+}
+
 /// Solves for each of `alphas` and keeps the one with the least leave-one-out error.
 ///
 /// `spectrum` is None, or (s, V) with S K S = V diag(s) V', S the square roots of the weights.
@@ -167,6 +184,13 @@ pub(crate) fn linear_least_squares_cg<'py>(
 #[pyo3(signature = (n, single, leave_one_out))]
 pub(crate) fn least_squares_bytes(n: usize, single: bool, leave_one_out: bool) -> usize {
     exact::bytes(n, single, leave_one_out)
+}
+
+/// Returns the number of bytes that [`least_squares_inverse`] takes beside the rows.
+#[pyfunction]
+#[pyo3(signature = (n))]
+pub(crate) fn least_squares_inverse_bytes(n: usize) -> usize {
+    exact::inverse_bytes(n)
 }
 
 /// Products, residual and why it ended.

@@ -37,6 +37,8 @@ __all__ = [
     "least_squares",
     "least_squares_bytes",
     "least_squares_cg",
+    "least_squares_inverse",
+    "least_squares_inverse_bytes",
     "least_squares_path",
     "leave_one_out_rows",
     "linear_least_squares_cg",
@@ -425,6 +427,14 @@ def least_squares(
     problem: _Problem, alpha: float, leave_one_out: bool, progress: ProgressCallback | None, n_jobs: int
 ) -> _LeastSquares: ...
 
+class _Inverse(TypedDict):
+    inverse: _Floats
+    intercepts: _Floats
+
+def least_squares_inverse(
+    problem: _Problem, alpha: float, progress: ProgressCallback | None, n_jobs: int
+) -> _Inverse: ...
+
 class _Sums(TypedDict):
     gram: _Floats
     products: _Floats
@@ -491,6 +501,7 @@ def least_squares_cg(
     n_jobs: int,
 ) -> _Iterative: ...
 def least_squares_bytes(n: int, single: bool, leave_one_out: bool) -> int: ...
+def least_squares_inverse_bytes(n: int) -> int: ...
 
 class _LeastSquaresPath(_LeastSquares):
     best: int

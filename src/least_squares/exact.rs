@@ -40,8 +40,10 @@ use crate::error::{Error, Result};
 use crate::linalg::columns;
 use crate::linalg::conjugate::{self, Limits};
 use crate::linalg::dense::{self, Square};
+use crate::linalg::inverse::inverse;
 use crate::memory::{self, TryCollect, try_vec};
 use crate::simd::Real;
+use ndarray::Array2;
 
 /// Rows below which a factor in double precision is cheap enough.
 const SMALL: usize = 1000;
@@ -51,6 +53,11 @@ const MIN_ROWS_PER_OUTPUT: usize = 120;
 const REFINEMENTS: u64 = 24;
 /// Why the arrays made here are slices.
 const ROW_MAJOR: &str = "made row-major";
+
+/// Returns the number of bytes that [`bordered_inverse`] takes beside the rows.
+pub fn inverse_bytes(n: usize) -> usize {
+    Square::<f64>::bytes(n).saturating_add(n.saturating_mul(n + 512).saturating_mul(size_of::<f64>()))
+}
 
 /// Bytes that [`solve`] takes beside the rows.
 pub fn bytes(n: usize, single: bool, leave_one_out: bool) -> usize {
@@ -103,6 +110,50 @@ pub(super) fn factored(
     columns::from_panels(&panels, values, n, q);
     let inverse = leave_one_out.then(|| dense::inverse_diagonal(&mut k, ctx)).transpose()?;
     Solution::new(problem, alpha, solved, diagonal, inverse)
+}
+
+/// The inverse of the matrix of the system, and what an intercept adds to it.
+pub struct BorderedInverse {
+    /// The first n rows and columns of the inverse of the bordered matrix, (n, n): G - G 1 1' G / (1' G 1) with an
+    /// intercept, G = (K + alpha W^-1)^-1 without.
+    pub inverse: Array2<f64>,
+    /// Its last row, G 1 / (1' G 1), (n,): the intercepts for unit targets. Zeros without an intercept.
+    pub intercepts: Vec<f64>,
+}
+
+/// Computes the inverse of the matrix of the system, which does not depend on the values of the targets.
+///
+/// Cost n^3 multiply-adds in all; memory 2 n^2 numbers.
+///
+/// # Errors
+/// As [`solve`].
+pub fn bordered_inverse(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Result<BorderedInverse> {
+    problem.checked()?;
+    check_alpha(alpha)?;
+    let n = problem.rows.rows();
+    let mut k = kernel_matrix::<f64>(problem.kernel, problem.rows, ctx)?;
+    k.shift(|i| problem.shift(alpha, i));
+    dense::factor(&mut k, ctx)?;
+    let mut intercepts = try_vec![0.0; n]?;
+    if problem.fit_intercept {
+        let mut panels = columns::to_panels::<f64>(&try_vec![1.0; n]?, n, 1)?;
+        columns::solve(&k, &mut panels, ctx)?;
+        columns::from_panels(&panels, &mut intercepts, n, 1);
+    }
+    let mut inverse = inverse(k, ctx)?;
+    if problem.fit_intercept {
+        let total: f64 = intercepts.iter().sum();
+        let ones = &intercepts;
+        ctx.for_each_chunk(inverse.as_slice_mut().expect(ROW_MAJOR), n, |i, line| {
+            // Symmetric to the last bit: the product first.
+            line.iter_mut().zip(ones).for_each(|(value, one)| *value -= one * ones[i] / total);
+        });
+        for one in &mut intercepts {
+            *one /= total;
+        }
+    }
+    problem.check_solution(alpha, inverse.iter().chain(&intercepts))?;
+    Ok(BorderedInverse { inverse, intercepts })
 }
 
 /// A factor in single precision, refined; `None` where that does not reach the accuracy.

@@ -379,11 +379,29 @@ pub(crate) fn subtract_gram<A: Real, T: Real>(
     Ok(())
 }
 
-/// The diagonal of (L L')^-1; M' = L^-T goes above the diagonal of `l`.
+/// Returns the diagonal of (L L')^-1, after [`invert_factor`].
 ///
 /// # Errors
-/// [`Error::Stopped`].
+/// [`Error::Memory`], [`Error::Stopped`].
 pub(crate) fn inverse_diagonal<T: Real>(l: &mut Square<T>, ctx: Context<'_>) -> Result<Vec<f64>> {
+    invert_factor(l, ctx)?;
+    let (n, stride, values) = (l.n, l.stride, l.values());
+    let mut diagonal = try_vec![0.0; n]?;
+    ctx.for_each_chunk(&mut diagonal, ROWS, |task, diagonal| {
+        for (i, out) in (task * ROWS..).zip(diagonal) {
+            let line = &values[i * stride..i * stride + n];
+            let pivot = line[i].to_f64();
+            *out = 1.0 / (pivot * pivot) + line[i + 1..].iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>();
+        }
+    });
+    Ok(diagonal)
+}
+
+/// Writes M' = L^-T without its diagonal, which is one over that of L, above the diagonal of `l`.
+///
+/// # Errors
+/// [`Error::Memory`], [`Error::Stopped`].
+pub(super) fn invert_factor<T: Real>(l: &mut Square<T>, ctx: Context<'_>) -> Result<()> {
     let (n, stride, width) = (l.n, l.stride, panel_width::<T>());
     let values = l.values.values_mut();
     let mut panels = Vec::new();
@@ -424,15 +442,7 @@ pub(crate) fn inverse_diagonal<T: Real>(l: &mut Square<T>, ctx: Context<'_>) -> 
             own[i * stride + from + i + 1..i * stride + to].copy_from_slice(line);
         }
     }
-    let mut diagonal = try_vec![0.0; n]?;
-    ctx.for_each_chunk(&mut diagonal, ROWS, |task, diagonal| {
-        for (i, out) in (task * ROWS..).zip(diagonal) {
-            let line = &values[i * stride..i * stride + n];
-            let pivot = line[i].to_f64();
-            *out = 1.0 / (pivot * pivot) + line[i + 1..].iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>();
-        }
-    });
-    Ok(diagonal)
+    Ok(())
 }
 
 /// Subtracts from the columns from `to` the product of the rows' columns `depth..depth + BLOCK` of M' and panels.

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 from sklearn.linear_model import QuantileRegressor
 from sklearn.metrics import d2_pinball_score, make_scorer, mean_pinball_loss
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -186,7 +187,10 @@ def test_the_search_scores_as_scikit_learn_does(q, search):
         ours = {(p["C"], p["gamma"]): s for p, s in _results(own)}
         for point, score in _results(peer):
             assert ours[point["C"], point["gamma"]] == pytest.approx(score, abs=1e-4)
+    np.testing.assert_allclose(own.predict(X) - own.intercept_adjustment_, peer.predict(X), atol=1e-4)
+    own.set_params(adjust_intercept=False).fit(X, Y)
     np.testing.assert_allclose(own.predict(X), peer.predict(X), atol=1e-4)
+    assert own.intercept_adjustment_ == 0.0
     assert own.score(X, Y) == pytest.approx(peer.score(X, Y), abs=1e-4)
 
 
@@ -200,6 +204,41 @@ def test_a_search_takes_weights_and_a_scorer():
     assert 0.8 < np.average(search.predict(X) >= Y, weights=weights) < 1.0
     named = QuantileSVRCV(0.9, Cs=3, gammas=2, cv=3, scoring="neg_mean_absolute_error").fit(X, Y)
     assert named.best_score_ < 0.0
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_intercept_moves_by_the_quantile_of_held_out_residuals(kernel, weighted):
+    weights = RANDOM.integers(0, 3, Y.size).astype(float) if weighted else None
+    folds = KFold(4, shuffle=True, random_state=1)
+    rows = rbf_kernel(X, gamma=0.5) if kernel == "precomputed" else X
+    search = QuantileSVRCV(0.9, Cs=[3.0], gammas=[0.5], cv=folds, kernel=kernel)
+    search.fit(rows, Y, sample_weight=weights)
+    residuals = np.empty_like(Y)
+    model = QuantileSVR(0.9, C=3.0, gamma=0.5, kernel=kernel)
+    for train, test in folds.split(X):
+        columns = train if kernel == "precomputed" else slice(None)
+        own = None if weights is None else weights[train]
+        fitted = model.fit(rows[train][:, columns], Y[train], own)
+        residuals[test] = Y[test] - fitted.predict(rows[test][:, columns])
+    expected = np.quantile(residuals, 0.9, weights=weights, method="inverted_cdf")
+    assert search.intercept_adjustment_ == pytest.approx(expected, abs=1e-6)
+    unmoved = model.fit(rows, Y, weights)
+    np.testing.assert_allclose(search.intercept_, unmoved.intercept_ + expected, atol=1e-6)
+    np.testing.assert_array_equal(search.best_estimator_.predict(rows), search.predict(rows))
+
+
+def test_shares_on_unseen_samples_follow_the_adjustment():
+    random = np.random.default_rng(0)
+    rows, targets = random.normal(size=(4400, 6)), random.normal(size=4400)
+    train, test = slice(0, 400), slice(400, None)
+    search = QuantileSVRCV(0.9, Cs=[10.0], gammas=[1.0], cv=5)
+    adjusted = np.mean(targets[test] < search.fit(rows[train], targets[train]).predict(rows[test]))
+    search.set_params(adjust_intercept=False).fit(rows[train], targets[train])
+    plain = np.mean(targets[test] < search.predict(rows[test]))
+    # Two standard errors of a quantile of 400 training and of 4,000 test samples.
+    assert abs(adjusted - 0.9) < 2.0 * (0.09 / 400 + 0.09 / 4000) ** 0.5
+    assert plain < adjusted
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ u_i the intercept for the target that is one at sample i and zero elsewhere, the
 
     f_-i(x) = f(x) - (k_x' P e_i + u_i) c_i / P_ii        (Rifkin 2002, section 3.3, for every x)
 
-The columns of P and the u_i are the solution for unit targets, so the same solver gives them, and evaluating
-that solution gives k_x' P + u for any x. Cost: a factorisation and n right-hand sides, n^2 numbers of memory,
-and n^2 multiplications for each new sample.
+The columns of P and the u_i are the solution for unit targets, and evaluating that solution gives k_x' P + u
+for any x. Cost: n^3 / 2 multiply-adds and 2 n^2 numbers of memory for P, then n^2 multiplications for each
+new sample.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from svmarrow import _core
 from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import refuse
 from svmarrow._support.rows import core_rows, select_rows, threads
-from svmarrow.least_squares.targets import REMEDY, bytes_of_system, solve
+from svmarrow.least_squares.targets import REMEDY, bordered_inverse, bytes_of_inverse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,7 +97,7 @@ class LeaveOneOutModels:
 
 
 def leave_one_out_models(model: Any, ridge: NDArray[np.float64]) -> LeaveOneOutModels:
-    """Solves for unit targets with the kernel, samples and penalties of a fitted model of least squares.
+    """Solve for unit targets with the kernel, samples and penalties of a fitted model of least squares.
 
     Raises
     ------
@@ -115,28 +115,22 @@ def leave_one_out_models(model: Any, ridge: NDArray[np.float64]) -> LeaveOneOutM
         used = np.flatnonzero(np.isfinite(ridge))
         X, ridge = select_rows(X, used, precomputed=False), ridge[used]
         of = of.replaced(vectors=X, coefficients=of.coefficients[used])
-    n = ridge.size
     refuse_beyond_memory(
-        f"the models of {type(model).__name__} without one sample",
-        bytes_of_system(X, n, leave_one_out=False),
-        REMEDY,
+        f"the models of {type(model).__name__} without one sample", bytes_of_inverse(X), REMEDY
     )
     # Only the ratio of alpha and the weights matters.
     is_plain = bool((ridge == ridge[0]).all())
-    fit = solve(
+    unit = bordered_inverse(
         X,
-        np.eye(n),
-        float(ridge[0]) if is_plain else 1.0,
         (of.kernel, of.gamma, of.coef0, of.degree),
+        float(ridge[0]) if is_plain else 1.0,
         fit_intercept=bool(model.fit_intercept),
-        leave_one_out=False,
         n_jobs=model.n_jobs,
-        verbose=False,
         weights=None if is_plain else 1.0 / ridge,
     )
-    residuals = of.coefficients / fit.coef.diagonal()[:, np.newaxis]
+    residuals = of.coefficients / unit.coefficients.diagonal()[:, np.newaxis]
     targets = of._evaluate(X, model.n_jobs) + ridge[:, np.newaxis] * of.coefficients
-    return LeaveOneOutModels(of, fit.expansion, ridge, used, targets, residuals)
+    return LeaveOneOutModels(of, unit, ridge, used, targets, residuals)
 
 
 def conformal_limits(

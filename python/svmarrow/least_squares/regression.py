@@ -149,8 +149,8 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
         X : {array-like, sparse matrix} of shape (n, n_features_in_)
             Rows; (n, n_train) kernel values for the precomputed kernel.
         return_std : bool, default=False
-            Whether to return standard deviations too. The first call after a fit solves for as many targets
-            as there are training rows, see `predict_interval`.
+            Whether to return standard deviations too. The first call after a fit inverts the matrix
+            of the system, see `predict_interval`.
 
         Returns
         -------
@@ -210,8 +210,8 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
 
         Notes
         -----
-        The first call after a fit takes as long as solving for as many targets as there are training rows,
-        about ten times as long as `fit`; later ones n_train^2 multiplications a row.
+        The first call after a fit inverts the matrix of the system, which takes a few times as long as `fit`;
+        later ones take n_train^2 multiplications a row.
         """
         check({"coverage": coverage}, {"coverage": real(above=0.0, below=1.0)})
         X = validated(self, X, reset=False, precomputed=False)

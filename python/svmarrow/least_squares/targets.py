@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = [
     "REMEDY",
     "TargetFit",
+    "bordered_inverse",
+    "bytes_of_inverse",
     "bytes_of_system",
     "fit_targets",
     "left_out",
@@ -195,6 +197,27 @@ def solve(
     return solved(X, kernel, solution)
 
 
+def bordered_inverse(
+    X: Any,
+    kernel: tuple[Any, float, float, int],
+    alpha: float,
+    *,
+    fit_intercept: bool,
+    n_jobs: int | None,
+    weights: NDArray[np.float64] | None = None,
+) -> KernelExpansion:
+    """Return the solution for unit targets: the inverse (n, n) and intercepts (n,)."""
+    n = int(X.shape[0])
+    function: Any = TrainingKernel(kernel[0], X) if callable(kernel[0]) else kernel
+    solution = _core.least_squares_inverse(
+        problem(core_rows(X), np.zeros((n, 1)), function, weights, fit_intercept=fit_intercept),
+        alpha,
+        None,
+        threads(n_jobs),
+    )
+    return KernelExpansion(X, solution["inverse"], solution["intercepts"], *kernel)
+
+
 def problem(
     rows: Any, targets: NDArray[np.float64], kernel: Any, weights: Any, *, fit_intercept: bool
 ) -> Any:
@@ -236,6 +259,11 @@ def bytes_of_system(X: Any, outputs: int, *, leave_one_out: bool, precomputed: b
     packed = 0 if precomputed else 2 * bytes_of_rows(X)
     # Right-hand sides, and panels of the factorisation.
     return int(system) + packed + 8 * n * (8 * outputs + 4) + 8 * n * 512
+
+
+def bytes_of_inverse(X: Any) -> int:
+    """Return the bytes that `bordered_inverse` takes in addition to the rows, roughly."""
+    return int(_core.least_squares_inverse_bytes(int(X.shape[0]))) + 2 * bytes_of_rows(X)
 
 
 def refuse_system(X: Any, *, leave_one_out: bool, matrices: int = 1) -> None:

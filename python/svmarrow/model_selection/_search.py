@@ -197,7 +197,7 @@ class Search(Scored, FittedExpansion):
         self._scores, self._fit_times, self._score_times = found.scores, found.fit_times, found.score_times
         self.stop_ = stop
         self._choose()
-        return self._refit(X, y, sample_weight)
+        return self._refit(X, y, sample_weight, parts)
 
     def _routed(self, sample_weight: Any, groups: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """What goes to the splitter, and to the scorer."""
@@ -348,7 +348,7 @@ class Search(Scored, FittedExpansion):
     def _kernel(self, gamma: float) -> tuple[Any, float, float, int]:
         return (self.kernel, gamma, float(self.coef0), int(self.degree))
 
-    def _refit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _refit(self, X: Any, y: Any, sample_weight: Any, parts: list[Part]) -> Self:
         if self.stop_ == "interrupted":
             raise Kept(self)
         if self.stop_ == "max_time":
@@ -359,12 +359,22 @@ class Search(Scored, FittedExpansion):
                 ConvergenceWarning,
             )
         if self.refit:
-            self.best_estimator_ = self._machine(self.best_params_["C"], self.best_params_.get("gamma"))
-            self.best_estimator_.fit(X, y, sample_weight)
-            self.expansion_ = self.best_estimator_.expansion_
-            self.certificate_ = self.best_estimator_.certificate_
-            self._weighted = self.best_estimator_._weighted
+            try:
+                self._fit_best(X, y, sample_weight, parts)
+            except KeyboardInterrupt:
+                raise Kept(self) from None
         return self
+
+    def _fit_best(self, X: Any, y: Any, sample_weight: Any, parts: list[Part]) -> None:  # noqa: ARG002
+        """Fits the best point to all samples; the folds are for searches that need them again."""
+        self.best_estimator_ = self._best_machine().fit(X, y, sample_weight)
+        self.expansion_ = self.best_estimator_.expansion_
+        self.certificate_ = self.best_estimator_.certificate_
+        self._weighted = self.best_estimator_._weighted
+
+    def _best_machine(self) -> Any:
+        """An estimator of the chosen point."""
+        return self._machine(self.best_params_["C"], self.best_params_.get("gamma"))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "expansion_")
