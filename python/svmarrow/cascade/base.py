@@ -9,7 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.atomic import consistent
-from svmarrow.reduced_set.wrapper import ClassifierWrapper
+from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.output_mixins import LabelMixin
+from svmarrow.reduced_set.wrapper import ModelWrapper
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -59,10 +61,19 @@ class CascadeReport:
         return f"{share}, {self.mean_kernel_values:,.0f} of {self.full_size:,} kernel values a row"
 
 
-class Cascade(ClassifierWrapper):
+class Cascade(LabelMixin, ModelWrapper):
     """Base class of the cascades: a full model, `predict` by stages, and the report."""
 
     n_jobs: int | None
+    model_: ExpansionClassifier
+    _kinds = (ExpansionClassifier,)
+    _kind_text = "a classifier"
+
+    @property
+    def classes_(self) -> NDArray[Any]:  # type: ignore[override]  # read-only here
+        """The labels, (n_classes,)."""
+        check_is_fitted(self, "model_")
+        return self.model_.classes_
 
     def _answers(self, rows: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Class indices (n,), -1 where the full model has to answer, and the stages (n,) that answered."""

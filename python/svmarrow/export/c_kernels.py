@@ -128,6 +128,10 @@ _ENTRY = {
                 sum += t * t / both;
             }}""",
 }
+_ZERO = """    for (o = 0; o < $OUTPUTS; ++o) {
+        out[o] = 0.0f;
+    }
+"""
 _INNER = "sum += x[j] * {z};"
 #: Multiplications of an entry.
 _COST = {"rbf": 1, "laplacian": 0, "chi2": 2}
@@ -150,10 +154,7 @@ def _value(expansion: KernelExpansion) -> str:
 def _loop(expansion: KernelExpansion, entry: str, coefficient: str) -> str:
     power = expansion.kernel == "poly" and expansion.degree > 0
     return f"""    int i, j, o{", p" if power else ""};
-    for (o = 0; o < $OUTPUTS; ++o) {{
-        out[o] = 0.0f;
-    }}
-    for (i = 0; i < $VECTORS; ++i) {{
+{_ZERO}    for (i = 0; i < $VECTORS; ++i) {{
         float sum = 0.0f, value;
         for (j = 0; j < $COLUMNS; ++j) {{
             {entry}
@@ -189,10 +190,7 @@ def outputs_in_floats(spec: OutputSpec) -> Outputs:
         W = _checked("weights", weights)
         tables += table("float", "$weights", (d, q), W.ravel())
         body = f"""    int j, o;
-    for (o = 0; o < $OUTPUTS; ++o) {{
-        out[o] = 0.0f;
-    }}
-    for (j = 0; j < $COLUMNS; ++j) {{
+{_ZERO}    for (j = 0; j < $COLUMNS; ++j) {{
         for (o = 0; o < $OUTPUTS; ++o) {{
             out[o] += x[j] * $weights[j][o];
         }}
@@ -205,10 +203,7 @@ def outputs_in_floats(spec: OutputSpec) -> Outputs:
         rows = np.asarray(expansion.vectors[:, 0]).astype(np.int32)
         tables += table("int32_t", "$rows", rows.shape, rows)
         body = f"""    int i, o;
-    for (o = 0; o < $OUTPUTS; ++o) {{
-        out[o] = 0.0f;
-    }}
-    for (i = 0; i < $VECTORS; ++i) {{
+{_ZERO}    for (i = 0; i < $VECTORS; ++i) {{
         for (o = 0; o < $OUTPUTS; ++o) {{
             out[o] += x[$rows[i]] * $coefficients[i][o];
         }}

@@ -52,7 +52,7 @@ class LossBound:
     def __str__(self) -> str:
         if self.loss is None or self.upper is None:
             return "no bound: no samples were held out"
-        measure = self.measure.replace("_", " ")
+        measure = self.measure.replace("neg_", "negative ").replace("_", " ")
         text = (
             f"loses {self.loss:.4f} of {measure} on {self.rows:,} samples, at most {self.upper:.4f} with "
             f"confidence {self.confidence:g}"

@@ -32,8 +32,7 @@ from svmarrow._support.rows import sample_weights, validated
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.columns import ColumnMixer
 from svmarrow.models.output_mixins import ClassifierOutputMixin
-from svmarrow.multiclass._memory import memory_of_machines, refuse_machines
-from svmarrow.multiclass.training import Machines, train
+from svmarrow.multiclass.training import Machines, memory_of_machines, refuse_machines, train
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

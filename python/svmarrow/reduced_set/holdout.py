@@ -243,15 +243,15 @@ class HoldoutEvaluator:
 
     def bound(self, scores: NDArray[np.float64], error: float) -> float:
         """Upper bound of the loss on other samples, wrong with this probability."""
-        lost = self.full - scores
-        return self._paired(lost, error) if self.counts else ratio_bound(lost, self._shares, error)
+        return self._upper_bound(self.full - scores, error)
 
     def lower_bound(self, scores: NDArray[np.float64], error: float) -> float:
         """Lower bound of the loss on other samples, wrong with this probability."""
-        lost = scores - self.full
-        return -(self._paired(lost, error) if self.counts else ratio_bound(lost, self._shares, error))
+        return -self._upper_bound(scores - self.full, error)
 
-    def _paired(self, lost: NDArray[np.float64], error: float) -> float:
+    def _upper_bound(self, lost: NDArray[np.float64], error: float) -> float:
+        if not self.counts:
+            return ratio_bound(lost, self._shares, error)
         if self.weights is None or not np.isfinite(lost).all():
             return paired_bound(int((lost > 0).sum()), int((lost < 0).sum()), self.n, error)
         return weighted_bound(lost, self.weights, error)

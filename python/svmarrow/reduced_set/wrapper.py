@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, clone, is_regressor
 from sklearn.utils import get_tags
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples
 
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting, subtasks
@@ -24,15 +24,14 @@ from svmarrow._support.parameters import ESTIMATOR, check
 from svmarrow._support.routing import RoutesFit, check_takes_weights
 from svmarrow._support.rows import sample_weights, weights_differ
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models.classifier import ExpansionClassifier, n_outputs
-from svmarrow.models.output_mixins import LabelMixin
+from svmarrow.models.classifier import n_outputs
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from svmarrow.models.base import ExpansionModel
 
-__all__ = ["ClassifierWrapper", "ModelWrapper"]
+__all__ = ["ModelWrapper"]
 
 
 class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
@@ -154,17 +153,3 @@ class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
         tags.regressor_tags = inner.regressor_tags
         tags.target_tags = inner.target_tags
         return tags
-
-
-class ClassifierWrapper(LabelMixin, ModelWrapper):
-    """A wrapper of classifiers alone."""
-
-    model_: ExpansionClassifier
-    _kinds = (ExpansionClassifier,)
-    _kind_text = "a classifier"
-
-    @property
-    def classes_(self) -> NDArray[Any]:  # type: ignore[override]  # read-only here
-        """The labels, (n_classes,)."""
-        check_is_fitted(self, "model_")
-        return self.model_.classes_
