@@ -26,18 +26,18 @@ class CascadeReport:
     Attributes
     ----------
     n_rows : int
-        Number of rows.
+        Number of samples.
     sizes : tuple of int
         Vectors that have been used when a stage answers, stage after stage; the last is the full model after
         all stages.
     answered : tuple of int
-        Rows that each stage answered, the full model last.
+        Samples that each stage answered, the full model last.
     full_size : int
         Vectors of the full model.
     share_small : float
-        Share of the rows that did not need the full model; 1 for no rows.
+        Fraction of the samples that did not need the full model; 1 for no samples.
     mean_kernel_values : float
-        Kernel values a row, on average; the full model alone needs `full_size`.
+        Kernel values a sample, on average; the full model alone needs `full_size`.
     """
 
     n_rows: int
@@ -47,12 +47,12 @@ class CascadeReport:
 
     @property
     def share_small(self) -> float:
-        """Share of the rows that did not need the full model."""
+        """Fraction of the samples that did not need the full model."""
         return 1.0 - self.answered[-1] / self.n_rows if self.n_rows else 1.0
 
     @property
     def mean_kernel_values(self) -> float:
-        """Kernel values a row."""
+        """Kernel values a sample."""
         total = sum(size * count for size, count in zip(self.sizes, self.answered, strict=True))
         return total / self.n_rows if self.n_rows else 0.0
 
@@ -80,7 +80,7 @@ class Cascade(LabelMixin, ModelWrapper):
         raise NotImplementedError
 
     def _sizes(self) -> list[int]:
-        """Kernel values of a row that ends at each stage, the full model last."""
+        """Kernel values of a sample that ends at each stage, the full model last."""
         raise NotImplementedError
 
     def _classes_of(self, X: Any) -> NDArray[Any]:
@@ -100,12 +100,12 @@ class Cascade(LabelMixin, ModelWrapper):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples.
 
         Returns
         -------
-        ndarray of int64 of shape (n,)
+        ndarray of int64 of shape (n_samples,)
             0 for the first stage; the number of stages for the full model.
         """
         check_is_fitted(self, "model_")
@@ -117,8 +117,8 @@ class Cascade(LabelMixin, ModelWrapper):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples.
 
         Returns
         -------

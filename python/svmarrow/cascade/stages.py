@@ -33,7 +33,7 @@ def ladder(most: int) -> list[int]:
 
 
 class Work(NamedTuple):
-    """Multiply-adds a row, from measured ratios: the time of a cascade beside the full model's."""
+    """Multiply-adds a sample, from measured ratios: the time of a cascade beside the full model's."""
 
     features: float
     outputs: int
@@ -41,7 +41,7 @@ class Work(NamedTuple):
 
     @classmethod
     def of(cls, expansion: Any, rows: Any) -> Work:
-        """Work of a model on rows like these."""
+        """Work of a model on samples like these."""
         vectors = expansion.vectors
         sparse = sp.issparse(vectors)
         features = vectors.nnz / max(1, vectors.shape[0]) if sparse else float(vectors.shape[1])
@@ -64,9 +64,9 @@ class Work(NamedTuple):
 
 
 def cheapest(left: NDArray[np.float64], sizes: list[int], work: Work) -> list[tuple[int, int]]:
-    """The chain of stages with the least expected work a row; none where the full model is about as cheap.
+    """The chain of stages with the least expected work a sample; none where the full model is about as cheap.
 
-    `left[i, j]` is the share of rows that stage (sizes[i] vectors, sizes[j] directions) leaves open.
+    `left[i, j]` is the share of samples that stage (sizes[i] vectors, sizes[j] directions) leaves open.
     Dynamic programming over all pairs, from the last to the first: the least work of what comes after a
     stage.
     """

@@ -51,7 +51,7 @@ class KernelExpansion(Savable):
     ----------
     vectors : {ndarray, CSR matrix} of shape (m, d)
         float64, float32 or uint8; kept without a copy where the memory allows. For the precomputed kernel (m,
-        1): the indices of the training rows.
+        1): the indices of the training samples.
     coefficients : array-like of shape (m, q) or (m,)
         B.
     intercepts : array-like of shape (q,) or float
@@ -185,21 +185,21 @@ class KernelExpansion(Savable):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, d)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows; float32 and uint8 are computed in single precision, float64 in double. For the precomputed
-            kernel (n, n_train): kernel values against the training rows.
+            kernel (n, n_train): kernel values against the training samples.
         n_jobs : int or None, default=None
             Threads; None is all cores within the limits of joblib and ``OMP_NUM_THREADS``.
 
         Returns
         -------
-        ndarray of shape (n, q), float64
+        ndarray of shape (n_samples, n_outputs), float64
             The outputs.
 
         Raises
         ------
         ValueError
-            For a wrong number of columns and values that are not finite or outside the kernel's domain.
+            For a wrong number of features and values that are not finite or outside the kernel's domain.
         """
         return self._evaluate(as_rows(X), n_jobs)
 

@@ -66,7 +66,7 @@ def choose_points(
 
     Parameters
     ----------
-    X : {ndarray, CSR matrix} of shape (n, d)
+    X : {ndarray, CSR matrix} of shape (n_samples, n_features)
         Rows in order, see `svmarrow.least_squares.LowRankRLSClassifier`.
     n_vectors : int
         How many; at most n.

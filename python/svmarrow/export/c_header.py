@@ -54,7 +54,7 @@ class CHeader:
     multiplications, exponentials : int
         Of a prediction; calls of ``expf``.
     disagreement : float or None
-        Share of the rows that get another label than from the model; None without X, and for numbers.
+        Fraction of the samples that get another label than from the model; None without X, and for numbers.
     score_before, score_after : float or None
         Accuracy of labels, R^2 of numbers: of the model and of the header. None without X and y.
     """
@@ -109,9 +109,9 @@ def to_c(
         "int8" keeps vectors and coefficients in one byte each. Distances of the RBF and Laplacian kernels
         are then whole numbers and exponentials come from a table of 65 entries: no ``expf``. Coefficients
         are tuned again on the rounded vectors, on the rows of X where there are some.
-    X : {array-like, sparse matrix} of shape (n, n_features), default=None
-        Rows to tune "int8" on and to compare on, the training rows for example.
-    y : array-like of shape (n,) or (n, n_outputs), default=None
+    X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
+        Samples to tune "int8" on and to compare on, the training samples for example.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
         Their labels or numbers: scores are measured too.
 
     Returns

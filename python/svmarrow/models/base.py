@@ -108,7 +108,7 @@ class ExpansionModel(OutputMixin, Documented, Savable, BaseEstimator):
 
     @property
     def n_features_in_(self) -> int:
-        """Number of columns at prediction."""
+        """Number of features at prediction."""
         if self.n_features is not None:
             return self.n_features
         if self.preparation is not None:
@@ -119,7 +119,7 @@ class ExpansionModel(OutputMixin, Documented, Savable, BaseEstimator):
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Column names at prediction, an AttributeError where they are not known."""
+        """Feature names at prediction, an AttributeError where they are not known."""
         if self.feature_names is None:
             raise AttributeError("this model was made from data without column names")
         return np.asarray(self.feature_names, dtype=object)

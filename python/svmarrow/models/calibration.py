@@ -93,7 +93,7 @@ class Calibration:
 
         Parameters
         ----------
-        values : array-like of shape (n, n_sigmoids) or (n, n_classes)
+        values : array-like of shape (n_samples, n_sigmoids) or (n_samples, n_classes)
             What the link takes: outputs of pairs, positive for the first class, or scores; for two classes
             one column, positive for the second.
         n_classes : int
@@ -101,7 +101,7 @@ class Calibration:
 
         Returns
         -------
-        ndarray of shape (n, n_classes)
+        ndarray of shape (n_samples, n_classes)
             Rows sum to 1.
         """
         z = np.asarray(values, dtype=np.float64) * self.slopes + self.offsets
@@ -133,13 +133,13 @@ class Calibration:
         ----------
         link : {"classes", "pairs"}
             What to fit.
-        values : ndarray of shape (n, n_sigmoids)
+        values : ndarray of shape (n_samples, n_sigmoids)
             Values, see `probabilities`.
-        labels : ndarray of int of shape (n,)
+        labels : ndarray of int of shape (n_samples,)
             The number of each row's class.
         n_classes : int
             Number of classes.
-        weights : ndarray of shape (n,)
+        weights : ndarray of shape (n_samples,)
             Weights of the samples.
 
         Returns

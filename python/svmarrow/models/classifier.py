@@ -83,10 +83,10 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
         For ``decoding="ovo"`` with ``decision_function_shape="ovr"`` and more than two classes: break ties of
         the votes by the sums of the outputs, as scikit-learn's SVC does.
     feature_names : array-like of str of shape (n_features,), default=None
-        Column names to expect at prediction.
+        Feature names to expect at prediction.
     n_features : int, default=None
-        Number of columns at prediction, where the vectors do not say it: for the precomputed kernel, the
-        number of training rows. None takes it from the vectors.
+        Number of features at prediction, where the vectors do not say it: for the precomputed kernel, the
+        number of training samples. None takes it from the vectors.
     preparation : Step, default=None
         What happens to a row before the kernel sees it, see `svmarrow.models.preparation`; `as_expansion`
         makes it of the steps of a pipeline. None hands rows to the kernel as they are.
@@ -112,9 +112,9 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     n_features_in_ : int
-        Number of columns at prediction.
+        Number of features at prediction.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Column names, where they are known.
+        Feature names, where they are known.
     loss_bound_ : LossBound or None
         Bound of the loss against the model that `compress` was given, where it measured one.
 
@@ -285,12 +285,12 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
             Samples that training has not seen: on its training samples a model is more certain than it should
             be.
-        y : array-like of shape (n,)
+        y : array-like of shape (n_samples,)
             Their labels, every class among them.
-        sample_weight : array-like of shape (n,), default=None
+        sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples.
 
         Returns
@@ -346,18 +346,18 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
 
         Returns
         -------
-        ndarray of shape (n, n_classes)
+        ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`. The most probable class may be another one than `predict` has.
 
         Raises
         ------
         ValueError
-            If X has NaN, infinities or another number of columns.
+            If X has NaN, infinities or another number of features.
         """
         return self.probabilities_of(self.outputs(X))
 

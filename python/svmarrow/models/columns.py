@@ -60,7 +60,7 @@ class Columns(NamedTuple):
 
 
 class RowColumns(NamedTuple):
-    """Machines without intercepts at their training rows."""
+    """Machines without intercepts at their training samples."""
 
     #: Place of each row in each machine, (n, columns): +1, -1, or 0 where the machine never saw it.
     signs: NDArray[np.int8]

@@ -35,7 +35,7 @@ class CompiledModel:
     predict : callable
         From a row (a list, a tuple, a vector of NumPy or another sequence of numbers, columns in the order of
         training) to its label as a plain int, float or str, to 1 or -1 of an outlier detector, to a float, or
-        to a tuple of floats for several targets. Raises a ValueError for another number of columns, NaN and
+        to a tuple of floats for several targets. Raises a ValueError for another number of features, NaN and
         infinities.
     decision_function : callable or None
         From a row to a float where `decision_function` of the estimator has one number a row, else to a tuple

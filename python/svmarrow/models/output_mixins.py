@@ -84,22 +84,22 @@ class LabelMixin(ClassifierMixin):
 
     @consistent
     def predict(self, X: Any) -> NDArray[Any]:
-        """Labels of the rows.
+        """Labels of the samples.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n_samples,)
             Elements of `classes_`.
 
         Raises
         ------
         ValueError
-            If X has NaN, infinities or another number of columns.
+            If X has NaN, infinities or another number of features.
         """
         classes = self._classes_of(X)
         labels: NDArray[Any] = self.classes_[classes]
@@ -141,12 +141,12 @@ class ClassifierOutputMixin(LabelMixin, OutputMixin):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
 
         Returns
         -------
-        ndarray of shape (n,), (n, n_classes) or (n, n_classes * (n_classes - 1) / 2)
+        ndarray of shape (n_samples,), (n, n_classes) or (n, n_classes * (n_classes - 1) / 2)
             Two classes: one number a row, positive for the second. Else one for each class, the larger the
             better, or with ``decision_function_shape="ovo"``, where there is such a parameter, one for each
             pair. Shapes and signs are scikit-learn's.
@@ -154,7 +154,7 @@ class ClassifierOutputMixin(LabelMixin, OutputMixin):
         Raises
         ------
         ValueError
-            If X has NaN, infinities or another number of columns.
+            If X has NaN, infinities or another number of features.
         """
         return self._scores_of(self._outputs(X))
 
@@ -180,18 +180,18 @@ class RegressorOutputMixin(RegressorMixin, OutputMixin):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
 
         Returns
         -------
-        ndarray of shape (n,) or (n, n_targets)
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
             In the shape of y in `fit`.
 
         Raises
         ------
         ValueError
-            If X has NaN, infinities or another number of columns.
+            If X has NaN, infinities or another number of features.
         """
         return self._shaped(self._outputs(X))
 
@@ -216,17 +216,17 @@ class OutlierOutputMixin(OutlierMixin, OutputMixin):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n_samples,)
 
         Raises
         ------
         ValueError
-            If X has NaN, infinities or another number of columns.
+            If X has NaN, infinities or another number of features.
         """
         return self._outputs(X)[:, 0]
 
@@ -236,12 +236,12 @@ class OutlierOutputMixin(OutlierMixin, OutputMixin):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n_samples,)
         """
         return self.decision_function(X) + self.offset_
 
@@ -251,12 +251,12 @@ class OutlierOutputMixin(OutlierMixin, OutputMixin):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n_samples,)
             1 inside, -1 outside and on the boundary.
         """
         return np.where(self.decision_function(X) > 0.0, 1, -1)

@@ -81,7 +81,7 @@ class Step(ABC):
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n, n_in)
-            Rows as the pipeline took them.
+            Samples as the pipeline took them.
 
         Returns
         -------
@@ -91,7 +91,7 @@ class Step(ABC):
         Raises
         ------
         ValueError
-            For a wrong number of columns, a category that is not known, a gap that nothing fills.
+            For a wrong number of features, a category that is not known, a gap that nothing fills.
         """
         check_kinds(X=X)
         matrix: Any = X

@@ -30,10 +30,10 @@ class ExpansionRegressor(RegressorOutputMixin, ExpansionModel):
     expansion : KernelExpansion
         One output for each target.
     feature_names : array-like of str of shape (n_features,), default=None
-        Column names to expect at prediction.
+        Feature names to expect at prediction.
     n_features : int, default=None
-        Number of columns at prediction, where the vectors do not say it: for the precomputed kernel, the
-        number of training rows. None takes it from the vectors.
+        Number of features at prediction, where the vectors do not say it: for the precomputed kernel, the
+        number of training samples. None takes it from the vectors.
     preparation : Step, default=None
         What happens to a row before the kernel sees it, see `svmarrow.models.preparation`; `as_expansion`
         makes it of the steps of a pipeline. None hands rows to the kernel as they are.
@@ -51,9 +51,9 @@ class ExpansionRegressor(RegressorOutputMixin, ExpansionModel):
     expansion_ : KernelExpansion
         The expansion.
     n_features_in_ : int
-        Number of columns at prediction.
+        Number of features at prediction.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Column names, where they are known.
+        Feature names, where they are known.
     loss_bound_ : LossBound or None
         Bound of the loss against the model that `compress` was given, where it measured one.
 

@@ -72,7 +72,7 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Classifier
           ``"logistic"``, ``"exponential"`` and ``"perceptron"`` name a loss instead;
         * ``"mean_loss"``, and ``"mean_hinge"`` to ``"mean_perceptron"``: the same loss for each machine that
           knows the class, zeros left out [3]_. Classes whose rows have fewer zeros lose their advantage: take
-          it for sparse codes. Where all rows have as many zeros it decides as the total does;
+          it for sparse codes. Where all samples have as many zeros it decides as the total does;
         * ``"hamming"``: the class whose row is nearest to the signs of the outputs, (4.42); zeros, of the
           code or of an output, count one half;
         * ``"votes"``: every machine votes for the classes of its side, an output of 0 for the negative one;
@@ -116,10 +116,10 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Classifier
         Of support vector machines: certificate of the solutions, an entry for each column; columns that are
         equal or opposite are trained once.
     support_ : ndarray of int64 of shape (n_vectors,)
-        Of support vector machines: training rows that are vectors of the pool.
-    loo_decision_ : ndarray of shape (n, n_classes) or (n,)
-        Of `svmarrow.RLSClassifier`: what `decision_function` would say of each training row had all machines
-        been trained without it, exactly.
+        Of support vector machines: training samples that are vectors of the pool.
+    loo_decision_ : ndarray of shape (n_samples, n_classes) or (n,)
+        Of `svmarrow.RLSClassifier`: what `decision_function` would say of each training sample had all
+        machines been trained without it, exactly.
     loo_error_ : float
         Of `svmarrow.RLSClassifier`: the exact leave-one-out error.
     estimators_ : list
@@ -188,12 +188,13 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Classifier
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for a precomputed kernel
-            Rows.
-        y : array-like of shape (n,)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), or (n_samples, n) for a precomputed
+        kernel
+            Samples.
+        y : array-like of shape (n_samples,)
             Labels of at least two classes.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the rows in every machine, not negative; for estimators whose ``fit`` takes them.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the samples in every machine, not negative; for estimators whose ``fit`` takes them.
         **metadata : Any
             With scikit-learn's metadata routing: whatever else the estimator asks for. Each column is then
             trained by a clone of its own.
@@ -259,7 +260,7 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Classifier
         return memory_of_machines(self.estimator, rows, labels, code, *sharing)
 
     def _take(self, trained: Machines, labels: NDArray[Any] | None) -> None:
-        """The machines, and what they know of rows left out."""
+        """The machines, and what they know of samples left out."""
         self._machines = trained
         for name in ("loo_decision_", "loo_error_"):
             self.__dict__.pop(name, None)
@@ -361,18 +362,18 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Classifier
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows; (n, n_train) kernel values for a precomputed kernel.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples; (n_samples, n_train) kernel values for a precomputed kernel.
 
         Returns
         -------
-        ndarray of shape (n, n_columns)
+        ndarray of shape (n_samples, n_columns)
             Positive for the classes of +1 in a column of `code_`.
 
         Raises
         ------
         ValueError
-            For a wrong number of columns and values that are not finite.
+            For a wrong number of features and values that are not finite.
         """
         check_is_fitted(self)
         expansion = self._machines.expansion
@@ -412,7 +413,7 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Classifier
 
     @property
     def support_(self) -> NDArray[np.int64]:
-        """Training rows that are vectors of the pool."""
+        """Training samples that are vectors of the pool."""
         found: NDArray[np.int64] = self._found("support", "only machines that share know their training rows")
         return found
 

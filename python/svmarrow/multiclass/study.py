@@ -35,7 +35,7 @@ def overlap_matrix(predictions: Sequence[ArrayLike]) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    predictions : sequence of m array-likes of shape (n,)
+    predictions : sequence of m array-likes of shape (n_samples,)
         Predicted labels of each classifier for the same rows.
 
     Returns
@@ -72,11 +72,11 @@ def binary_errors(model: CodedClassifier, X: Any, y: ArrayLike, reference: Array
     ----------
     model : CodedClassifier
         Fitted.
-    X : {array-like, sparse matrix} of shape (n, d)
-        Rows.
-    y : array-like of shape (n,)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Samples.
+    y : array-like of shape (n_samples,)
         Their labels.
-    reference : array-like of shape (n,)
+    reference : array-like of shape (n_samples,)
         Labels that the reference predicted, those of ``code="ovr"`` for example, as in Rifkin 2002.
 
     Returns
@@ -119,7 +119,7 @@ def reverse_cumulative(values: ArrayLike) -> tuple[NDArray[np.float64], NDArray[
 
     Parameters
     ----------
-    values : array-like of shape (n,)
+    values : array-like of shape (n_samples,)
         Numbers; NaN is left out.
 
     Returns

@@ -114,16 +114,16 @@ def train(
     ----------
     estimator : estimator
         The binary machine, not fitted; it is cloned.
-    X : {array-like, sparse matrix} of shape (n, d)
-        Rows.
-    labels : ndarray of int64 of shape (n,)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Samples.
+    labels : ndarray of int64 of shape (n_samples,)
         Index of each row's class.
     code : Code
         The code.
     classes : ndarray of shape (n_classes,)
         The labels of the classes, which class weights are about.
-    sample_weight : ndarray of shape (n,) or None
-        Weights of the rows.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Weights of the samples.
     metadata : dict
         What else the estimator's `fit` gets.
     class_weight : dict, "balanced" or None

@@ -216,7 +216,7 @@ class ClassifierReplacement(LibSVMReplacement):
     """Base class of `SVC` and `NuSVC`: probabilities, for as long as scikit-learn has them.
 
     They are better made than LIBSVM's in three ways: the machines that have not seen a row share kernel rows
-    and start from the solution for all rows; every class is dealt out evenly; pairs are coupled exactly.
+    and start from the solution for all samples; every class is dealt out evenly; pairs are coupled exactly.
     """
 
     #: In the version of scikit-learn that is installed.

@@ -43,9 +43,9 @@ def subsample_baseline(
         Training samples.
     y_train : array-like of shape (n_train,)
         Their labels or targets.
-    X : {array-like, sparse matrix} of shape (n, n_features)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Samples to score on.
-    y : array-like of shape (n,)
+    y : array-like of shape (n_samples,)
         Their labels or targets.
     sizes : array-like of shape (n_sizes,)
         Approximate numbers of vectors, ``np.geomspace(5, len(path), 8)`` for example: the number of samples

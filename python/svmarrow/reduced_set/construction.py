@@ -93,7 +93,8 @@ def _vectors(start: object) -> Any:
 class GradientSettings:
     """Settings of ``compress(method="gradient")``.
 
-    The defaults were chosen on held-out training rows of several data sets; more steps are what helps most.
+    The defaults were chosen on held-out training samples of several data sets; more steps are what helps
+    most.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ class GradientSettings:
         Length of the first steps of a coefficient, as a share of the root mean square of the coefficients.
     noise : float, default=0.2
         Rows are displaced at random by this share of each feature's standard deviation, so that the models
-        are compared beside the training rows too.
+        are compared beside the training samples too.
     mixing : float, default=0.0
         Displaced rows are also moved towards another row, by a random share of the way up to this one.
     places : int, default=2
@@ -269,11 +270,11 @@ def construct(
         Increasing numbers of vectors, at most the number of rows.
     select : callable
         ``select(method, size, max_time)`` returns the first vectors that another method selects.
-    rows : {ndarray, CSR matrix} of shape (n, n_features), default=None
+    rows : {ndarray, CSR matrix} of shape (n_samples, n_features), default=None
         Validated rows on which both models are compared. None takes the model's vectors.
-    labels : ndarray of int64 of shape (n,), default=None
+    labels : ndarray of int64 of shape (n_samples,), default=None
         Index of each row's class. None takes the model's decisions where classes are needed for the start.
-    answers : ndarray of float64 of shape (n, q), default=None
+    answers : ndarray of float64 of shape (n_samples, n_outputs), default=None
         What the outputs of a bare expansion should be.
     settings : GradientSettings, default=None
         None takes the defaults.

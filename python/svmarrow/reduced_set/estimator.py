@@ -51,8 +51,8 @@ class ReducedSet(OutputMixin, ModelWrapper):
     method : str, default="backfit"
         See `svmarrow.compression_path`.
     candidates : {"vectors", "rows"}, default="vectors"
-        Choose among the vectors of the fitted model, or among all training rows. ``"gradient"`` makes vectors
-        and compares the models on all training rows.
+        Choose among the vectors of the fitted model, or among all training samples. ``"gradient"`` makes
+        vectors and compares the models on all training samples.
     tune_threshold : bool, default=True
         Set the thresholds again on the training samples. Where the estimator was fitted with weights of
         samples or classes they stay as they are, see `svmarrow.compress`.
@@ -217,7 +217,7 @@ class ReducedSet(OutputMixin, ModelWrapper):
         Raises
         ------
         ValueError
-            If X has NaN, infinities or another number of columns.
+            If X has NaN, infinities or another number of features.
         """
         check_is_fitted(self, "model_")
         predicted: NDArray[Any] = self.model_.predict(X)
@@ -241,7 +241,7 @@ class ReducedSet(OutputMixin, ModelWrapper):
         Raises
         ------
         ValueError
-            If X has NaN, infinities or another number of columns.
+            If X has NaN, infinities or another number of features.
         """
         check_is_fitted(self, "model_")
         values: NDArray[np.float64] = self.model_.decision_function(X)

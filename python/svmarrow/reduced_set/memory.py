@@ -35,7 +35,7 @@ def estimate_memory(
         As for `compress`.
     n_vectors : int
         The largest size.
-    X : {array-like, sparse matrix} of shape (n, n_features), default=None
+    X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
         Rows, as for `compress`; they are not counted.
     method, candidates, settings
         As for `compress`.

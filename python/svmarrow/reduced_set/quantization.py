@@ -51,7 +51,7 @@ class Quantization:
         Root mean square of the difference of the outputs, divided by that of the outputs' deviation from
         their means.
     disagreement : float or None
-        Share of the rows that get another label; None for a bare expansion.
+        Fraction of the samples that get another label; None for a bare expansion.
     score_before, score_after : float or None
         Accuracy, or R^2 of a bare expansion; None without `y`.
     """
@@ -90,10 +90,10 @@ def quantize(
         Round each output's coefficients to at most 256 equally spaced numbers, or leave them.
     dtype : {"int8"}, default=None
         "int8" is short for ``vectors="uint8", coefficients="uint8"``, as in `svmarrow.export.to_c`.
-    X : {array-like, sparse matrix} of shape (n, n_features), default=None
-        Rows on which both are compared, best some that training has not seen. None takes the vectors. With
+    X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
+        Samples on which both are compared, best some that training has not seen. None takes the vectors. With
         ``vectors="uint8"`` coefficients are tuned on every other row, and the others compared.
-    y : array-like of shape (n,) or (n, q), default=None
+    y : array-like of shape (n_samples,) or (n_samples, q), default=None
         Their labels, or numbers for a bare expansion: scores are measured too.
     n_jobs : int, default=None
         Threads. None means all cores that this process may use.

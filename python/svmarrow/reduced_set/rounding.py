@@ -121,7 +121,7 @@ def tuned(
         The model.
     vectors : ndarray of shape (m, d)
         In the place of its own.
-    rows : {ndarray, CSR matrix} of shape (n, d), default=None
+    rows : {ndarray, CSR matrix} of shape (n_samples, n_features), default=None
         Where the outputs should agree; of many, evenly spaced ones. None: in feature space.
     n_jobs : int or None
         Threads.

@@ -79,9 +79,9 @@ class ReducedPath(SizePath):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Rows.
-        y : array-like of shape (n,) or (n, q)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,) or (n_samples, q)
             Labels; 1 and -1 for an outlier detector; numbers for a regressor or a bare expansion.
         sizes : sequence of int, default=None
             Which sizes, in any order; None means all.
@@ -89,7 +89,7 @@ class ReducedPath(SizePath):
             The measure: share of right labels, the mean of these shares over the classes, coefficient of
             determination, or minus the mean squared error. None is
             "accuracy" where there are labels, else "r2".
-        sample_weight : array-like of shape (n,), default=None
+        sample_weight : array-like of shape (n_samples,), default=None
             What each row counts in the score; None is 1 for each.
 
         Returns
@@ -129,13 +129,13 @@ class ReducedPath(SizePath):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Rows.
-        y : array-like of shape (n,) or (n, q)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,) or (n_samples, q)
             Labels or numbers, see `scores`.
         scoring : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"}, default=None
             See `scores`.
-        sample_weight : array-like of shape (n,), default=None
+        sample_weight : array-like of shape (n_samples,), default=None
             See `scores`.
 
         Returns
@@ -154,8 +154,8 @@ class ReducedPath(SizePath):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Rows.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
         sizes : sequence of int, default=None
             Which sizes, in any order; None means all.
 
@@ -187,7 +187,7 @@ class ReducedPath(SizePath):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Samples that are predicted together, at most 2000 of them; one sample gives the latency.
         size : int
             One of `sizes`.

@@ -52,11 +52,11 @@ class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Training rows.
-        y : array-like of shape (n,)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training samples.
+        y : array-like of shape (n_samples,)
             Labels or targets.
-        sample_weight : array-like of shape (n,), default=None
+        sample_weight : array-like of shape (n_samples,), default=None
             Weights, passed to the estimator's fit.
         **metadata : Any
             With scikit-learn's metadata routing: whatever else the estimator asks for.

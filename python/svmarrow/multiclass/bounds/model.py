@@ -26,7 +26,7 @@ ROUNDING = 1e-6
 
 
 class Parts(NamedTuple):
-    """A fitted model without intercepts and its training rows."""
+    """A fitted model without intercepts and its training samples."""
 
     #: The binary machine that was cloned.
     machine: BoundedMachine
@@ -55,7 +55,7 @@ def parts_of(model: Any, X: Any, y: ArrayLike) -> Parts:
     Raises
     ------
     ValueError
-        If its machines have intercepts, X are not its training rows or y not labels of its classes.
+        If its machines have intercepts, X are not its training samples or y not labels of its classes.
     TypeError
         If it is not made of ``SVC`` or ``RLSClassifier``.
     """
@@ -138,16 +138,16 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def multiclass_generalization_of(model: Any, X: Any, y: ArrayLike, *, delta: float, gamma: float) -> Bound:
-    """`multiclass_generalization` of a fitted model, its terms taken from the model and its training rows.
+    """`multiclass_generalization` of a fitted model, its terms taken from the model and its training samples.
 
     Parameters
     ----------
     model : CodedClassifier or classifier of svmarrow
         Fitted, without intercept, of a code without zeros decoded by the machines' own loss: over ``SVC(
         fit_intercept=False)`` or `RLSClassifier`.
-    X : {array-like, sparse matrix} of shape (n, d)
-        The training rows.
-    y : array-like of shape (n,)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The training samples.
+    y : array-like of shape (n_samples,)
         Their labels.
     delta : float
         Probability that the bound fails.
@@ -157,7 +157,7 @@ def multiclass_generalization_of(model: Any, X: Any, y: ArrayLike, *, delta: flo
     Returns
     -------
     Bound
-        kappa is taken from the training rows: 1 for "rbf", for unbounded kernels an assumption about all
+        kappa is taken from the training samples: 1 for "rbf", for unbounded kernels an assumption about all
         rows to come.
 
     Raises

@@ -88,7 +88,7 @@ def admissibility(loss: str, *, lam: float, kappa: float, target: float = 1.0) -
 
 
 def stability(loss: str, *, n: int, lam: float, kappa: float, target: float = 1.0) -> Bound:
-    """beta: how far the loss at any point moves when one training row is removed (5.8).
+    """beta: how far the loss at any point moves when one training sample is removed (5.8).
 
     sigma^2 kappa^2 / (2 lam n), with sigma from `admissibility`. Replacing a sample, as in definition
     5.1.1 of Rifkin 2002, is removing two: twice as much.
@@ -98,7 +98,7 @@ def stability(loss: str, *, n: int, lam: float, kappa: float, target: float = 1.
     loss : str
         See `admissibility`.
     n : int
-        Training rows.
+        Training samples.
     lam, kappa, target : float
         See `admissibility`.
 
@@ -147,11 +147,11 @@ def generalization(empirical: float, beta: float, n: int, *, delta: float, large
     Parameters
     ----------
     empirical : float
-        Average loss on the training rows.
+        Average loss on the training samples.
     beta : float
         Stability when a row is removed, see `stability`.
     n : int
-        Training rows.
+        Training samples.
     delta : float
         Probability that the bound fails, between 0 and 1.
     largest : float
@@ -190,16 +190,16 @@ def ramp_loss(scores: ArrayLike, labels: ArrayLike, *, gamma: float) -> NDArray[
 
     Parameters
     ----------
-    scores : array-like of shape (n, n_classes)
+    scores : array-like of shape (n_samples, n_classes)
         Minus the total losses of the classes, as ``decision_function`` of a `CodedClassifier` gives them.
-    labels : array-like of int of shape (n,)
+    labels : array-like of int of shape (n_samples,)
         Column of each row's class.
     gamma : float
         Width of the ramp, above 0.
 
     Returns
     -------
-    ndarray of shape (n,)
+    ndarray of shape (n_samples,)
         A loss between 0 and 1 for each row.
     """
     check({"gamma": gamma}, {"gamma": real(above=0.0)})
@@ -221,11 +221,11 @@ def multiclass_generalization(
     Parameters
     ----------
     empirical : float
-        Average `ramp_loss` on the training rows.
+        Average `ramp_loss` on the training samples.
     beta : float
         Stability of each binary machine, see `stability`.
     n : int
-        Training rows.
+        Training samples.
     delta : float
         Probability that the bound fails.
     gamma : float
