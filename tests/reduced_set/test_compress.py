@@ -297,7 +297,7 @@ def test_layouts_and_threads_do_not_change_the_path(cancer):
         ({"n_vectors": -3}, "n_vectors=-3"),
         ({"n_vectors": 2.5}, "n_vectors=2.5"),
         ({"n_vectors": True}, "n_vectors=True"),
-        ({}, "without samples the loss is not known: give X and y, or say how large"),
+        ({}, "without samples the loss is not known: give X and y, or limit the size"),
         ({"max_loss": 0.1}, r"max_loss=0.1 needs samples .* or validation=\(X, y\)"),
         ({"max_loss": 0.1, "X": np.zeros((4, 30))}, "max_loss=0.1 needs labels or targets y"),
         ({"max_bytes": 0}, "max_bytes=0"),

@@ -1,13 +1,13 @@
 """`CalibratedCascade`: the small model answers where its margin is large enough to be trusted.
 
-How large that is, held-out samples say. Let k of n samples that nothing was fitted on be answered by the
-small model with a label that is not the full model's. If the true rate of such samples were above epsilon,
-so few would be seen with probability at most delta as long as the Clopper-Pearson bound, the (1 - delta)
-quantile of Beta(k + 1, n - k), is at most epsilon. Switch-over points are tried from the safest on and the
-first that fails ends the search: with that fixed sequence delta needs no correction (Bauer, 1991; "learn
-then test", Angelopoulos et al., 2021). The points do not depend on the held-out samples: they are quantiles
-of the margins on the model's own vectors, and beyond. Where several sizes are tried, each gets an equal
-share of delta (Bonferroni).
+The required margin is estimated on held-out samples. Let k of n samples that nothing was fitted on be
+answered by the small model with a label that is not the full model's. If the true rate of such samples were
+above epsilon, so few would be seen with probability at most delta as long as the Clopper-Pearson bound, the
+(1 - delta) quantile of Beta(k + 1, n - k), is at most epsilon. Switch-over points are tried from the safest
+on and the first that fails ends the search: with that fixed sequence delta needs no correction (Bauer, 1991;
+"learn then test", Angelopoulos et al., 2021). The points do not depend on the held-out samples: they are
+quantiles of the margins on the model's own vectors, and beyond. Where several sizes are tried, each gets an
+equal share of delta (Bonferroni).
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class CalibratedCascade(Cascade):
     Notes
     -----
     `fit` fits and compresses on all samples but the held-out ones, which set the switch-over point; the
-    promise counts every sample alike, whatever its weight. With too few held-out samples for `epsilon` and
+    bound gives every sample the same weight. With too few held-out samples for `epsilon` and
     `delta` nothing is certain about the small model: then `threshold_` is infinite.
 
     References
@@ -252,7 +252,7 @@ class CalibratedCascade(Cascade):
         delta: float = 0.05,
         n_jobs: int | None = None,
     ) -> CalibratedCascade:
-        """Make a cascade of two models that are there.
+        """Make a cascade of two fitted models.
 
         Parameters
         ----------

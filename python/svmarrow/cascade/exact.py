@@ -64,7 +64,7 @@ class ExactCascade(Cascade):
     `predict` gives *the same labels* as the full model, at less cost where the bound is good: for wide
     kernels, few features and smooth boundaries. For narrow kernels nearly all vectors are needed before
     anything is certain, and ``stages="auto"`` then leaves everything to the full model; `CalibratedCascade`
-    gives up certainty for speed.
+    trades certainty for speed.
 
     Parameters
     ----------

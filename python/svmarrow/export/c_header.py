@@ -94,7 +94,7 @@ def to_c(
       where the model has some;
     * ``int p_self_test(void)``: 1 where a stored row gives the stored outputs.
 
-    It asks for no memory and changes none, and of the C library it calls ``expf`` alone. It compiles as C99
+    It allocates no memory and changes none, and of the C library it calls ``expf`` alone. It compiles as C99
     and as C++11 without a warning.
 
     Parameters

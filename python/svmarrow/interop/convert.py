@@ -66,7 +66,7 @@ def as_expansion(model: Any) -> Any:
     Returns
     -------
     ExpansionClassifier, ExpansionRegressor, ExpansionDetector or KernelExpansion
-        The latter where nothing says what the outputs mean. Predictions are those of the model; the vectors
+        The latter if the meaning of the outputs is not known. Predictions are those of the model; the vectors
         are shared where their layout allows it.
 
     Raises
@@ -155,7 +155,7 @@ def _wrap_as_model(model: Any, converted: Any) -> Any:
         ]
         if len(fitting) != 1:
             raise TypeError(
-                f"{type(model).__name__} does not say what its {converted.n_outputs} outputs mean for "
+                f"{type(model).__name__} does not define its {converted.n_outputs} outputs for "
                 f"{classes.size} classes: it needs a method as_expansion"
             )
         return ExpansionClassifier(converted, classes, fitting[0], **about)

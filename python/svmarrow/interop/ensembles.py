@@ -68,7 +68,7 @@ def _pipeline(model: Any, convert: Convert) -> ExpansionModel:
     check_fitted(model)
     last = convert(model.steps[-1][1])
     if not isinstance(last, ExpansionModel):
-        raise TypeError(f"this pipeline ends in {model.steps[-1][1]!r}, which says nothing of its outputs")
+        raise TypeError(f"this pipeline ends in {model.steps[-1][1]!r}, whose outputs have no known meaning")
     columns = columns_of(model)
     steps = [step for step in model.steps[:-1] if step[1] not in (None, "passthrough")]
     if columns["n_features"] is None and steps:
@@ -96,7 +96,7 @@ def _calibrated(model: Any, convert: Convert) -> ExpansionClassifier:
         )
     converted = convert(one.estimator)
     if not isinstance(converted, ExpansionClassifier):
-        raise TypeError(f"{one.estimator!r} says nothing of its outputs: it cannot have probabilities")
+        raise TypeError(f"{one.estimator!r} has outputs of no known meaning: it cannot have probabilities")
     if one.method == "sigmoid":
         slopes = np.array([-float(each.a_) for each in one.calibrators])
         offsets = np.array([-float(each.b_) for each in one.calibrators])

@@ -65,7 +65,7 @@ def _has_probabilities(model: ExpansionClassifier) -> bool:
 class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
     """A classifier made of a kernel expansion, its classes and the way its outputs are decoded.
 
-    Compressing a classifier gives one, and so does loading a LIBSVM model file. It is fitted from the start;
+    Compressing a classifier gives one, and so does loading a LIBSVM model file. There is nothing to fit;
     to fit a compressed model inside a pipeline or a grid search use `svmarrow.ReducedSet`.
 
     Parameters
@@ -85,7 +85,7 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
     feature_names : array-like of str of shape (n_features,), default=None
         Feature names to expect at prediction.
     n_features : int, default=None
-        Number of features at prediction, where the vectors do not say it: for the precomputed kernel, the
+        Number of features at prediction, if the vectors do not determine it: for the precomputed kernel, the
         number of training samples. None takes it from the vectors.
     preparation : Step, default=None
         What happens to a row before the kernel sees it, see `svmarrow.models.preparation`; `as_expansion`

@@ -21,7 +21,7 @@ __all__ = ["ExpansionDetector"]
 class ExpansionDetector(OutlierOutputMixin, ExpansionModel):
     """An outlier detector made of a kernel expansion with one output, positive inside.
 
-    Compressing a ``OneClassSVM`` gives one, and so does loading it from a file. It is fitted from the start.
+    Compressing a ``OneClassSVM`` gives one, and so does loading it from a file. There is nothing to fit.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class ExpansionDetector(OutlierOutputMixin, ExpansionModel):
     feature_names : array-like of str of shape (n_features,), default=None
         Feature names to expect at prediction.
     n_features : int, default=None
-        Number of features at prediction, where the vectors do not say it: for the precomputed kernel, the
+        Number of features at prediction, if the vectors do not determine it: for the precomputed kernel, the
         number of training samples. None takes it from the vectors.
     preparation : Step, default=None
         What happens to a row before the kernel sees it, see `svmarrow.models.preparation`; `as_expansion`

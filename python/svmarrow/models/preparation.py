@@ -307,7 +307,7 @@ class Parts(Step):
 
     def __post_init__(self) -> None:
         if not self.steps or len(self.steps) != len(self.columns):
-            raise ValueError("columns and steps must be as many, at least one")
+            raise ValueError("columns and steps must have the same length, at least one")
         for taken, step in zip(self.columns, self.steps, strict=True):
             check_column_numbers("columns", taken, self.n_in)
             if step is not None and step.n_in != taken.size:
@@ -369,7 +369,7 @@ class Chain(Step):
     @property
     def gaps(self) -> bool:  # type: ignore[override]
         """True if columns may have gaps."""
-        # Scaling leaves gaps where they are, for a step behind it.
+        # Scaling keeps gaps for a later step.
         return any(step.gaps for step in self.steps)
 
     @property

@@ -22,8 +22,8 @@ __all__ = ["ExpansionRegressor"]
 class ExpansionRegressor(RegressorOutputMixin, ExpansionModel):
     """A regressor made of a kernel expansion: its outputs are its predictions.
 
-    Compressing a regression machine gives one, and so does loading it from a file. It is fitted from the
-    start.
+    Compressing a regression machine gives one, and so does loading it from a file. There is nothing
+    to fit.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class ExpansionRegressor(RegressorOutputMixin, ExpansionModel):
     feature_names : array-like of str of shape (n_features,), default=None
         Feature names to expect at prediction.
     n_features : int, default=None
-        Number of features at prediction, where the vectors do not say it: for the precomputed kernel, the
+        Number of features at prediction, if the vectors do not determine it: for the precomputed kernel, the
         number of training samples. None takes it from the vectors.
     preparation : Step, default=None
         What happens to a row before the kernel sees it, see `svmarrow.models.preparation`; `as_expansion`

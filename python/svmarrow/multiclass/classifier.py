@@ -47,7 +47,7 @@ __all__ = ["CodedClassifier"]
 
 
 class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, ClassifierOutputMixin, Estimator):
-    """Several classes from binary machines: a code says what each learns, a decoder makes a class of outputs.
+    """Multiclass classifier of binary machines: a code of targets, a decoder of outputs.
 
     Machines of svmarrow share what they can. Support vector machines of all columns are trained over one set
     of kernel rows; one system of least squares serves every code without zeros; all kernel machines predict
@@ -58,7 +58,7 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Classifier
     ----------
     estimator : estimator
         The binary machine: `svmarrow.SVC`, any other classifier of svmarrow, or any binary classifier with
-        ``decision_function``. What it says about several classes (``multi_class``,
+        ``decision_function``. Its parameters for several classes (``multi_class``,
         ``decision_function_shape``, ``break_ties``) has no effect here. With ``warm_start=True`` of
         `svmarrow.SVC` and `svmarrow.NuSVC` a further `fit` starts from the last solution, if code and samples
         are the same: a random code needs a seed for that.
@@ -72,7 +72,7 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Classifier
           ``"logistic"``, ``"exponential"`` and ``"perceptron"`` name a loss instead;
         * ``"mean_loss"``, and ``"mean_hinge"`` to ``"mean_perceptron"``: the same loss for each machine that
           knows the class, zeros left out [3]_. Classes whose rows have fewer zeros lose their advantage: take
-          it for sparse codes. Where all samples have as many zeros it decides as the total does;
+          it for sparse codes. Where all rows have equally many zeros it decides as the total does;
         * ``"hamming"``: the class whose row is nearest to the signs of the outputs, (4.42); zeros, of the
           code or of an output, count one half;
         * ``"votes"``: every machine votes for the classes of its side, an output of 0 for the negative one;
@@ -84,7 +84,7 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Classifier
         of the scores. Of equals the first class wins. For two classes and one column the sign of the output
         decides.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes of y, as in scikit-learn; "balanced" counts a row as its weight says. Every
+        Weights of the classes of y, as in scikit-learn; "balanced" counts a row by its weight. Every
         machine gets them as weights of the rows, so that its estimator must take ``sample_weight``. A
         ``class_weight`` of the estimator itself is about the classes of y too where machines of svmarrow are
         trained together; else about the two sides of a column, -1 and 1.
@@ -118,12 +118,12 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Classifier
     support_ : ndarray of int64 of shape (n_vectors,)
         Of support vector machines: training samples that are vectors of the pool.
     loo_decision_ : ndarray of shape (n_samples, n_classes) or (n,)
-        Of `svmarrow.RLSClassifier`: what `decision_function` would say of each training sample had all
+        Of `svmarrow.RLSClassifier`: `decision_function` of each training sample had all
         machines been trained without it, exactly.
     loo_error_ : float
         Of `svmarrow.RLSClassifier`: the exact leave-one-out error.
     estimators_ : list
-        Where each column was fitted by itself: the fitted estimators, one for each column that is not equal
+        If each column was fitted separately: the fitted estimators, one for each column that is not equal
         or opposite to an earlier one.
     n_features_in_ : int
         Number of features seen during `fit`.
@@ -188,15 +188,14 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Classifier
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features), or (n_samples, n) for a precomputed
-        kernel
-            Samples.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Samples, or the kernel matrix for a precomputed kernel.
         y : array-like of shape (n_samples,)
             Labels of at least two classes.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights of the samples in every machine, not negative; for estimators whose ``fit`` takes them.
         **metadata : Any
-            With scikit-learn's metadata routing: whatever else the estimator asks for. Each column is then
+            With scikit-learn's metadata routing: whatever else the estimator requests. Each column is then
             trained by a clone of its own.
 
         Returns
@@ -419,7 +418,7 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Classifier
 
     @property
     def estimators_(self) -> list[Any]:
-        """The fitted estimators of the distinct columns, where each was fitted by itself."""
+        """The fitted estimators of the distinct columns, if each was fitted separately."""
         found: list[Any] = self._found("estimators", "the machines were trained together")
         return found
 

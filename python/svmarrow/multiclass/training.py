@@ -62,9 +62,9 @@ class Machines:
     certificate: Certificate | None = None
     #: Outputs at each training row of machines that were trained without it, (n, F); None where not known.
     left_out: NDArray[np.float64] | None = None
-    #: The estimator that trained them together, which can go on from where it is.
+    #: The estimator that trained them together, which can continue from its solution.
     machine: Any = None
-    #: A fitted estimator for each distinct column, where each was fitted by itself.
+    #: A fitted estimator for each distinct column, if each was fitted separately.
     estimators: list[Any] = field(default_factory=list)
     #: Place in `estimators` of each column, and its sign.
     which: NDArray[np.intp] | None = None
@@ -259,7 +259,7 @@ def _is_ours(estimator: Any) -> bool:
 def _of_one_kernel(estimator: Any, X: Any, sample_weight: NDArray[np.float64] | None) -> Any:
     """A kernel machine of svmarrow whose width follows from the rows takes it from all of them.
 
-    The width counts a row as its weight says, where the family does so, but not its class's weight.
+    The width weighs a sample by its own weight, if the family does so, but not by its class's weight.
     """
     if not _is_ours(estimator):
         return estimator

@@ -83,7 +83,7 @@ class Replacement:
     def _fit_or_fall_back(
         self, fit: Callable[[Any, Any, Any], None], X: Any, y: Any, sample_weight: Any
     ) -> Self:
-        """Fits by svmarrow; what it refuses, the original does, or refuses in its own words."""
+        """Fits by svmarrow, or by the original where svmarrow refuses."""
         try:
             fit(X, y, sample_weight)
         except (ValueError, TypeError, MemoryError) as refusal:

@@ -116,7 +116,7 @@ class LibSVMReplacement(Replacement):
         super().__init_subclass__(**options)
         if trainer is not None:
             cls._trainer = trainer
-            # What `decision_function_shape` and `break_ties` say is about predictions.
+            # `decision_function_shape` and `break_ties` affect predictions alone.
             about = set(trainer._get_param_names()) - {"kernel", "decision_function_shape", "break_ties"}
             cls._shared = tuple(name for name in cls._original._get_param_names() if name in about)
 

@@ -128,7 +128,7 @@ def compress(
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
         Their labels; targets for regression, 1 and -1 for a detector. Without them the answers of the full
         model take their place. Thresholds are set for labels where the model is known to be trained without
-        weights, or `scoring` or `sample_weight` say which loss is meant; where it is not known (LIBSVM's
+        weights, or `scoring` or `sample_weight` select a loss; where it is not known (LIBSVM's
         files; machines of scikit-learn, which do not keep the weights of samples) they are set for the
         model's own answers.
     n_vectors : int, default=None
@@ -153,7 +153,7 @@ def compress(
         thresholds; None is 1 for each. Constructed vectors then learn from the model alone.
     method : {"auto", "backfit", "prefit", "rank", "gradient"}, default="auto"
         How vectors are selected or constructed. ``"auto"`` tries ``"backfit"`` and, where there are samples
-        held out, ``"gradient"``, in a few seconds. The others, each by itself:
+        held out, ``"gradient"``, in a few seconds. The others, separately:
 
         * ``"backfit"``: selects one of the model's vectors after the other and solves for all coefficients
           after each (matching pursuit with back-fitting); milliseconds.
@@ -295,7 +295,7 @@ def _goal(goals: dict[str, float | None], samples: Samples, validation: tuple[An
     labels = samples.y if validation is None else validation[1]
     if not given and not has_samples:
         raise ValueError(
-            "without samples the loss is not known: give X and y, or say how large the model may be with "
+            "without samples the loss is not known: give X and y, or limit the size with "
             "n_vectors or max_bytes"
         )
     goal = given[0] if given else Goal("max_loss", MAX_LOSS)

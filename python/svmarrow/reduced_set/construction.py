@@ -111,8 +111,8 @@ class GradientSettings:
         begins with its first rows, a model with its vectors. Where these are too few, cluster centres
         follow. Coefficients begin with the least squares fit to the outputs.
     sizes : sequence of int, default=None
-        Sizes of a path besides its largest, each made by itself. None means the halves of the largest size,
-        down to 8. `compress`, which makes one model, refuses them.
+        Sizes of a path besides its largest, each constructed separately. None means the halves of the
+        largest size, down to 8. `compress`, which makes one model, refuses them.
     sharpness : float, default=1.0
         Factor of the outputs before they become probabilities.
     label_weight : float, default=None

@@ -1,4 +1,4 @@
-"""The sizes of a compression: the beginnings of one order, or models that were constructed each by itself.
+"""The sizes of a compression: the prefixes of one order, or models that were constructed separately.
 
 The pursuit picks vectors one after the other; after s picks the best approximation of the model by those s
 vectors has coefficients L_s^-T P_s, where L_s is the leading block of one Cholesky factor and P_s the leading
@@ -246,11 +246,12 @@ class CompressionPath(ReducedPath):
 
 
 class GradientPath(ReducedPath):
-    """Models of several sizes, each made by itself, of ``svmarrow.compression_path(method="gradient")``.
+    """Models of several sizes, each constructed separately, of
+    ``svmarrow.compression_path(method="gradient")``.
 
     ``path[s]`` is the model with s vectors for each s of ``path.sizes``, ready to predict; ``len(path)`` is
     the number of sizes. Scores, choice and picture are those of `CompressionPath`; `order` and
-    `residual_norms` are None, because the vectors are no choice of the model's own.
+    `residual_norms` are None, because the vectors are not selected from the model's own.
 
     Attributes
     ----------

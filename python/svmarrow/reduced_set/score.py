@@ -81,8 +81,8 @@ def predictions_of(model: Any, outputs: NDArray[np.float64]) -> NDArray[Any]:
 def default_scoring(model: object) -> str:
     """The measure of what a compression loses, where none is named.
 
-    Whoever weighs rows or classes gives up accuracy on purpose: a small model that gave it back would be
-    another one. Accuracy is for models that are known to be trained without weights.
+    Weights of samples or classes trade accuracy on purpose, and a small model should make the same trade.
+    Accuracy is for models that are known to be trained without weights.
     """
     if not predicts_classes(model):
         return "r2"

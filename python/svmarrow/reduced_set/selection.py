@@ -83,9 +83,9 @@ class SelectionSettings:
     penalty : float, default=None
         For ``"l1"`` and ``"lars"``: lambda of equation 4 or 5, the price of the coefficients. The path
         then has the vectors of that solution and no others, the largest first. None follows the whole path
-        over lambda; ``CompressionPath.penalties`` says where each vector enters. The path of a model with
-        one output, or of outputs by themselves, is exact; that of several outputs together is followed in
-        steps of 7 %.
+        over lambda; ``CompressionPath.penalties`` holds the lambda at which each vector enters. The path of
+        a model with one output, or of outputs by themselves, is exact; that of several outputs together is
+        followed in steps of 7 %.
     criterion : {"norm", "predictions"}, default="norm"
         What the pursuits make small: ``"norm"`` the distance to the model in feature space,
         ``"predictions"`` the mean squared difference of the outputs on the rows of `X`, or without `X` on the

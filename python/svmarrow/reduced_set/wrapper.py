@@ -59,7 +59,7 @@ class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights, passed to the estimator's fit.
         **metadata : Any
-            With scikit-learn's metadata routing: whatever else the estimator asks for.
+            With scikit-learn's metadata routing: whatever else the estimator requests.
 
         Returns
         -------

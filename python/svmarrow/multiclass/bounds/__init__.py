@@ -2,7 +2,7 @@
 
 Every function gives a `Bound`: the value, the equation, what is assumed, and the quantities that went in.
 Equations are those of R. Rifkin, "Everything Old Is New Again", MIT 2002; where its print is wrong the note
-of the function says what is built instead.
+of the function states what is implemented instead.
 
 | function | equation | bounds |
 |---|---|---|

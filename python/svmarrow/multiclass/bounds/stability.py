@@ -160,7 +160,7 @@ def generalization(empirical: float, beta: float, n: int, *, delta: float, large
     Returns
     -------
     Bound
-        It says nothing where it is above `largest`.
+        It is vacuous if it is above `largest`.
     """
     check(
         {"empirical": empirical, "beta": beta, "n": n, "delta": delta, "largest": largest},
