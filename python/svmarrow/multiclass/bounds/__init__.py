@@ -14,9 +14,10 @@ of the function states what is implemented instead.
 | `multiclass_generalization` | (5.34) | the error rate of a coded model of stable machines |
 """
 
-from svmarrow.multiclass.bounds.errors import leave_one_out, training_error
+from svmarrow.multiclass.bounds.errors import LeaveOneOutBound, leave_one_out, training_error
 from svmarrow.multiclass.bounds.model import multiclass_generalization_of
 from svmarrow.multiclass.bounds.stability import (
+    Bound,
     admissibility,
     bagging_stability,
     generalization,
@@ -24,7 +25,6 @@ from svmarrow.multiclass.bounds.stability import (
     ramp_loss,
     stability,
 )
-from svmarrow.multiclass.bounds.value import Bound, LeaveOneOutBound
 
 __all__ = [
     "Bound",

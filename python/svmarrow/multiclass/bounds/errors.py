@@ -1,7 +1,8 @@
-"""Bounds for errors on the training samples: with each row left out, and with all samples in."""
+"""Bounds for errors on the training samples: leave-one-out and training error."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +12,23 @@ from svmarrow._support.codes import LOSSES, Code
 from svmarrow._support.parameters import check, one_of
 from svmarrow._support.rows import threads
 from svmarrow.multiclass.bounds.model import parts_of
-from svmarrow.multiclass.bounds.value import TIKHONOV, Bound, LeaveOneOutBound
+from svmarrow.multiclass.bounds.stability import TIKHONOV, Bound
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["leave_one_out", "training_error"]
+__all__ = ["LeaveOneOutBound", "leave_one_out", "training_error"]
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOutBound(Bound):
+    """A bound for the leave-one-out error, row by row."""
+
+    #: Rows that could be errors when they are left out, (n,).
+    suspects: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    #: Smallest difference of the total losses that leaving the row out can give, (n,); below 0 another
+    #: class could win.
+    margins: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
 
 def leave_one_out(model: Any, X: Any, y: ArrayLike) -> LeaveOneOutBound:

@@ -11,8 +11,7 @@ from svmarrow._support.codes import Code, loss_of, make_code
 from svmarrow._support.decoding import code_scores
 from svmarrow._support.rows import as_rows
 from svmarrow.models.columns import BoundedMachine, RowColumns
-from svmarrow.multiclass.bounds.stability import multiclass_generalization, ramp_loss, stability
-from svmarrow.multiclass.bounds.value import Bound
+from svmarrow.multiclass.bounds.stability import Bound, multiclass_generalization, ramp_loss, stability
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from svmarrow._support.codes import LOSSES
 from svmarrow._support.parameters import check, integer, one_of, real
-from svmarrow.multiclass.bounds.value import TIKHONOV, Bound
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "TIKHONOV",
+    "Bound",
     "admissibility",
     "bagging_stability",
     "generalization",
@@ -25,6 +29,26 @@ __all__ = [
 
 #: Losses that the stability bounds know: those of decoders, and two of regression.
 _STABLE = (*LOSSES, "absolute", "epsilon_insensitive")
+TIKHONOV = (
+    "each machine minimises a sum of convex losses plus a multiple of the squared norm, without intercept"
+)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A bound and what it rests on."""
+
+    #: The number.
+    value: float
+    #: Its number in Rifkin 2002, "Everything Old Is New Again".
+    equation: str
+    #: What must hold for it.
+    assumptions: tuple[str, ...]
+    #: The quantities that went in, by name.
+    terms: Mapping[str, float] = field(default_factory=dict)
+
+    def __float__(self) -> float:
+        return self.value
 
 
 def admissibility(loss: str, *, lam: float, kappa: float, target: float = 1.0) -> Bound:
