@@ -23,11 +23,10 @@ from svmarrow.reduced_set.proposals import Proposal, propose
 from svmarrow.reduced_set.score import (
     CONFIDENCE,
     GOAL_RULES,
-    MAX_LOSS,
     check_scoring,
+    goal_of,
     refuse_number,
     refuse_scoring,
-    refuse_several_goals,
     rows_for,
     unwrap_expansion,
     warn_if_constant,
@@ -57,29 +56,11 @@ RULES = {
         lambda v: v is None or (isinstance(v, (tuple, list)) and len(v) in (2, 3)),
     ),
 }
-MIN_AGREEMENT = 0.99
-"""Default where there are no labels."""
-
 HOLDOUT_FRACTION, MAX_HOLDOUT_SAMPLES = 0.5, 20_000
 """Fraction of the samples that are held out where no others are given, and the maximum of them."""
 
 MAX_REFINEMENTS = 2
 """Maximum number of sizes between the smallest that is good enough and the next."""
-
-
-class Goal(NamedTuple):
-    """The goal of a compression: the name of the parameter, and its value."""
-
-    name: str
-    value: float
-
-    @property
-    def max_loss(self) -> float | None:
-        """The largest loss, None for a goal of size."""
-        return {"max_loss": self.value, "min_agreement": 1.0 - self.value}.get(self.name)
-
-    def __str__(self) -> str:
-        return f"{self.name}={self.value:g}"
 
 
 Scoring: TypeAlias = Literal["accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"]
@@ -251,7 +232,7 @@ def compress(
         "max_bytes": max_bytes,
     }
     check({**goals, "method": method, "validation": validation}, RULES)
-    goal = _goal(goals, Samples(X, y), validation)
+    goal = goal_of(goals, X, y, validation)
     full = as_expansion(model)
     if goal.name == "n_vectors":
         warn_too_few_vectors(unwrap_expansion(full), int(goal.value), stacklevel=2)
@@ -283,36 +264,11 @@ def compress(
     if goal.max_loss is None and rows is not None:
         samples = rows_for(full, rows) if evaluator is None else rows
         warn_if_constant(full, choice.model, samples, str(goal), n_jobs)
-    small: KernelModel = with_bound(choice.model, _loss_bound(choice, evaluator, goal))
+    bound = LossBound(None, None, CONFIDENCE, 0, "accuracy")
+    if evaluator is not None and choice.scores is not None:
+        bound = evaluator.loss_bound(choice.scores, CONFIDENCE, goal.max_loss, choice.n_tests)
+    small: KernelModel = with_bound(choice.model, bound)
     return small
-
-
-def _goal(goals: dict[str, float | None], samples: Samples, validation: tuple[Any, ...] | None) -> Goal:
-    """The goal that is given, or the default."""
-    refuse_several_goals(goals)
-    given = [Goal(name, value) for name, value in goals.items() if value is not None]
-    has_samples = samples.X is not None or validation is not None
-    labels = samples.y if validation is None else validation[1]
-    if not given and not has_samples:
-        raise ValueError(
-            "without samples the loss is not known: give X and y, or limit the size with "
-            "n_vectors or max_bytes"
-        )
-    goal = given[0] if given else Goal("max_loss", MAX_LOSS)
-    if not given and labels is None:
-        goal = Goal("min_agreement", MIN_AGREEMENT)
-    if goal.max_loss is not None and not has_samples:
-        raise ValueError(f"{goal} needs samples to measure the loss on: give X and y, or validation=(X, y)")
-    if goal.name == "max_loss" and labels is None:
-        raise ValueError(f"{goal} needs labels or targets y: without them ask for min_agreement")
-    return goal
-
-
-def _loss_bound(choice: Choice, evaluator: HoldoutEvaluator | None, goal: Goal) -> LossBound:
-    """The bound of the loss of the chosen model on other samples."""
-    if evaluator is None or choice.scores is None:
-        return LossBound(None, None, CONFIDENCE, 0, "accuracy")
-    return evaluator.loss_bound(choice.scores, CONFIDENCE, goal.max_loss, choice.n_tests)
 
 
 class Samples(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,7 @@ __all__ = [
     "Score",
     "check_scoring",
     "default_scoring",
+    "goal_of",
     "loss_weights",
     "numbers_for",
     "predictions_of",
@@ -206,11 +207,29 @@ class Score:
 MAX_LOSS, CONFIDENCE = 0.003, 0.95
 """Defaults of the loss that is allowed and of the confidence of its bound."""
 
+MIN_AGREEMENT = 0.99
+"""Default where there are no labels."""
+
 GOAL_RULES = {
     "max_loss": either(none, real(least=0.0)),
     "min_agreement": either(none, real(least=0.0, most=1.0)),
     "max_bytes": either(none, integer(least=1)),
 }
+
+
+class Goal(NamedTuple):
+    """The goal of a compression: the name of the parameter, and its value."""
+
+    name: str
+    value: float
+
+    @property
+    def max_loss(self) -> float | None:
+        """The largest loss, None for a goal of size."""
+        return {"max_loss": self.value, "min_agreement": 1.0 - self.value}.get(self.name)
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value:g}"
 
 
 def refuse_several_goals(goals: dict[str, Any]) -> None:
@@ -221,6 +240,27 @@ def refuse_several_goals(goals: dict[str, Any]) -> None:
             f"{' and '.join(given)} are not allowed together: a compression has one goal, leave "
             "out the others"
         )
+
+
+def goal_of(goals: dict[str, float | None], X: Any, y: Any, validation: tuple[Any, ...] | None) -> Goal:
+    """The goal that is given, or the default."""
+    refuse_several_goals(goals)
+    given = [Goal(name, value) for name, value in goals.items() if value is not None]
+    has_samples = X is not None or validation is not None
+    labels = y if validation is None else validation[1]
+    if not given and not has_samples:
+        raise ValueError(
+            "without samples the loss is not known: give X and y, or limit the size with "
+            "n_vectors or max_bytes"
+        )
+    goal = given[0] if given else Goal("max_loss", MAX_LOSS)
+    if not given and labels is None:
+        goal = Goal("min_agreement", MIN_AGREEMENT)
+    if goal.max_loss is not None and not has_samples:
+        raise ValueError(f"{goal} needs samples to measure the loss on: give X and y, or validation=(X, y)")
+    if goal.name == "max_loss" and labels is None:
+        raise ValueError(f"{goal} needs labels or targets y: without them ask for min_agreement")
+    return goal
 
 
 def refuse_scoring(scoring: str | None) -> None:
