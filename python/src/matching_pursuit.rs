@@ -88,7 +88,7 @@ impl PartArg<'_> {
         })
     }
 
-    /// What its function raised.
+    /// Takes the exception that its function raised.
     fn raised(&self) -> Option<PyErr> {
         match self {
             Self::Function(f) => f.call.raised().take(),
@@ -244,7 +244,7 @@ impl MatchingArg {
     }
 }
 
-/// What is to be learnt, as Python passes it; `validation` is targets, whether they are classes, and weights.
+/// A learning task in the form that Python passes; `validation` is targets, whether they are classes, and weights.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct TaskArg<'py> {
@@ -257,7 +257,7 @@ pub(crate) struct TaskArg<'py> {
 }
 
 impl TaskArg<'_> {
-    /// What a function or the loss raised.
+    /// Takes the exception that a function or the loss raised.
     fn raised(&self) -> Option<PyErr> {
         let by_loss = match &self.loss {
             LossArg::Function(loss) => loss.raised().take(),

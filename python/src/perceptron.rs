@@ -48,7 +48,7 @@ pub(crate) fn count_array(py: Python<'_>, values: Vec<u64>) -> PyResult<Bound<'_
     Ok(PyArray1::from_vec(py, values))
 }
 
-/// What is fixed along a stream; `eta` is that of the projections.
+/// Parameters that are fixed along a stream; `eta` is that of the projections.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct StreamArg {

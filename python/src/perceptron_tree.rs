@@ -120,7 +120,7 @@ pub(crate) fn perceptron_tree<'py>(
     dict(py, TreeState::new(rows.view()?, outputs, seed).map_err(to_python)?)
 }
 
-/// What is fixed along a stream.
+/// Parameters that are fixed along a stream.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct TreeSettings {
@@ -160,7 +160,7 @@ pub(crate) fn perceptron_tree_stream<'py>(
     Ok((dict(py, after)?, count_array(py, wrong)?))
 }
 
-/// How an expansion is converted.
+/// Parameters of the conversion of an expansion.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct ConvertSettings {

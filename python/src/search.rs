@@ -14,7 +14,7 @@ use crate::function::{FunctionArg, PythonCall, UnlessRaised};
 use crate::run::Cost;
 use crate::svm::{ClassificationArg, RegressionArg, duration};
 
-/// What is fitted at every point.
+/// The task that is fitted at every point.
 #[derive(FromPyObject)]
 pub(crate) enum TaskArg<'py> {
     /// A classifier.
@@ -37,7 +37,7 @@ pub(crate) struct GridArg<'py> {
     folds: Vec<FoldArg<'py>>,
 }
 
-/// How a search is run.
+/// Parameters of the solver and the run of a search.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct SearchSolverArg<'py> {

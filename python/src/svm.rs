@@ -17,20 +17,20 @@ use svmarrow::svm::{
 };
 
 use crate::array::{RowsArg, indices, matrix_view, vector};
-use crate::dict::{ForPython, fields, records};
+use crate::dict::{ToPython, fields, records};
 use crate::error::to_python;
 use crate::function::FunctionArg;
 use crate::multiclass::code_matrix;
 use crate::run::Cost;
 
-/// How several classes are told apart: a name, or the matrix of a code.
+/// The machines of several classes: a name, or the matrix of a code.
 #[derive(FromPyObject)]
 enum CodingArg<'py> {
     Named(String),
     Matrix(PyReadonlyArray2<'py, i8>),
 }
 
-/// What a classifier is fitted to; `coding` is "ovo", "ovr" or a code (n_classes, q), `upper` the C of each row (its
+/// A classification task; `coding` is "ovo", "ovr" or a code (n_classes, q), `upper` the C of each row (its
 /// weight for the loss "nu").
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -90,7 +90,7 @@ impl ClassificationArg<'_> {
 }
 
 impl GivenClassification<'_> {
-    /// As the core takes it, from nothing.
+    /// Returns the task in the form that the core takes, without a starting point.
     pub(crate) fn task(&self) -> Classification<'_> {
         let &Self { ref labels, classes, upper, ref coding, loss, fit_intercept } = self;
         let coding = match coding {
@@ -102,7 +102,7 @@ impl GivenClassification<'_> {
     }
 }
 
-/// What a regression is fitted to: by epsilon-SVR, by nu-SVR where `nu` is given, or by the loss of a `quantile`. `upper` is
+/// A regression task: epsilon-SVR, nu-SVR if `nu` is given, or the loss of a `quantile`. `upper` is
 /// the C of each row.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -115,7 +115,7 @@ pub(crate) struct RegressionArg<'py> {
 }
 
 impl RegressionArg<'_> {
-    /// As the core takes it, from nothing.
+    /// Returns the task in the form that the core takes, without a starting point.
     pub(crate) fn read(&self) -> PyResult<Regression<'_>> {
         let loss = match (self.nu, self.quantile) {
             (Some(nu), _) => RegressionLoss::Nu(nu),
@@ -154,7 +154,7 @@ impl TuningArg {
 type StartArg<'py> =
     (PyReadonlyArray1<'py, i64>, PyReadonlyArray2<'py, f64>, Option<PyReadonlyArray2<'py, f64>>);
 
-/// How a fit is run.
+/// Parameters of the solver and the run of a fit.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct SolverArg<'py> {
@@ -169,7 +169,7 @@ pub(crate) struct SolverArg<'py> {
     start: Option<StartArg<'py>>,
     /// The core's own sizes where there are none.
     tuning: Option<TuningArg>,
-    /// Whether Ctrl-C leaves the model as far as it is, and says so, instead of being raised.
+    /// If true, Ctrl-C ends the fit and its partial model is returned, marked as interrupted.
     keep_interrupted: bool,
 }
 
@@ -319,7 +319,7 @@ pub(crate) fn fit_one_class_svm<'py>(
     machine_model(py, model, interrupted)
 }
 
-/// Bytes that a fit of machines of so many variables takes, beside the rows: a dict of the parts.
+/// Returns the bytes that a fit takes in addition to the rows, as a dict of its parts; `machines` lists numbers of variables.
 #[pyfunction]
 #[pyo3(signature = (x, n, kernel, machines, cache_bytes, n_jobs))]
 pub(crate) fn estimate_svm_memory<'py>(
@@ -340,8 +340,8 @@ pub(crate) fn estimate_svm_memory<'py>(
 
 fn machine_model(py: Python<'_>, model: MachineModel, interrupted: bool) -> PyResult<Bound<'_, PyDict>> {
     let result = fields!(py, model, support, coefficients, rho, effort);
-    result.set_item("intercepts", vec![model.intercept].for_python(py)?)?;
-    result.set_item("certificates", vec![model.certificate].for_python(py)?)?;
+    result.set_item("intercepts", vec![model.intercept].to_object(py)?)?;
+    result.set_item("certificates", vec![model.certificate].to_object(py)?)?;
     result.set_item("interrupted", interrupted)?;
     Ok(result)
 }

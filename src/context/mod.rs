@@ -21,7 +21,7 @@ pub(crate) use work::WorkCounter;
 
 /// The threads and the monitor of a computation.
 ///
-/// The default uses the rayon pool that the caller has installed and reports to nobody.
+/// The default uses the rayon pool that the caller has installed and reports no progress.
 ///
 /// ```
 /// use std::time::Duration;

@@ -47,7 +47,7 @@ const FIRST_NODES: usize = 8;
 /// weighted by |B|.
 const TOLERANCE: f64 = 1e-11;
 
-/// What a coalition is worth.
+/// The value of a coalition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Game {
     /// The output for a sample whose absent columns come from a background sample, averaged over these.
@@ -259,7 +259,7 @@ struct Scratch {
 }
 
 impl Problem<'_> {
-    /// Computes the values of some samples with so many nodes.
+    /// Computes the values of some samples with `count` quadrature nodes.
     fn explain(&self, open: &[usize], count: usize, found: &mut Found, ctx: Context<'_>) -> Result<()> {
         let (players, q, m) = (self.params.players, self.expansion.outputs(), self.expansion.len());
         let mut nodes =

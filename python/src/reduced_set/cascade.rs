@@ -118,7 +118,7 @@ impl Cascade {
         Ok((PyArray2::from_owned_array(py, outputs), PyArray2::from_owned_array(py, bounds)))
     }
 
-    /// How many rows the outputs of stage i decide with the distances of stage j, (stages, stages).
+    /// Returns the number of rows that the outputs of stage i decide with the distances of stage j, (stages, stages).
     #[pyo3(signature = (x, n_jobs))]
     fn survey<'py>(
         &self,

@@ -82,7 +82,7 @@ impl GradientArg<'_> {
     }
 }
 
-/// What is known of the rows besides the machine.
+/// Labels or targets of the rows.
 #[derive(FromPyObject)]
 pub(crate) enum AnswersArg<'py> {
     /// Classes (n,).

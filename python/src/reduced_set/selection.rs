@@ -59,7 +59,7 @@ impl SelectionArg {
     }
 }
 
-/// About the bytes that a selection takes beside expansion and rows, for so many candidates.
+/// Estimates the bytes that a selection among `candidates` vectors takes in addition to expansion and rows.
 #[pyfunction]
 #[pyo3(signature = (candidates, outputs, settings))]
 pub(crate) fn estimate_selection_memory(

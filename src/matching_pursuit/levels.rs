@@ -1,31 +1,30 @@
-//! All functions of a kept dictionary as candidates of an orthogonal pursuit, most of them looked at every few steps only.
+//! The functions of a stored dictionary as candidates of an orthogonal pursuit; most of them are updated every few steps only.
 //!
 //! A pass over the dictionary is bound by memory, but one pass can serve the basis vectors of several steps. So a step
 //! chooses among the *active* functions of the last of three levels: all functions, brought up to date every 12 steps; the
-//! best of them, every 3; the best of those, at every step. When functions are brought up to date, it is seen at which
-//! step one of them would have been better than the function that was chosen; the steps from there on are taken back. The
-//! choices that stand are those among all functions, and as many products are computed as without levels: only the order
-//! of the work is another one.
+//! best of them, every 3; the best of those, at every step. An update finds the first step at which one of the functions
+//! would have been better than the function that was chosen; that step and all later ones are undone. So the final choices
+//! are those among all functions, and the number of products is that without levels: only the order of the work differs.
 //!
 //! Invariant: n_k and C_k are those after the steps whose products the line of function k has.
 
-use super::basis::INSIDE;
+use super::basis::SPAN_TOLERANCE;
 use super::dictionary::Dictionary;
 use super::state::State;
 use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 
-/// Steps between two looks at a level.
-const EVERY: [usize; 3] = [12, 3, 1];
-/// Fewest functions of a level that is not all.
-const LEAST: usize = 64;
-/// Shares of the best score: functions that stay below the first are far from being chosen.
-const FAR: f64 = 0.7;
-const NEAR: f64 = 0.85;
+/// Steps between two updates of each level.
+const LEVEL_INTERVALS: [usize; 3] = [12, 3, 1];
+/// Minimum number of functions of the second and third level.
+const MIN_LEVEL_SIZE: usize = 64;
+/// Shares of the best score; the next level shrinks if the scores of all functions outside it stay below them.
+const HALVE_BELOW: f64 = 0.7;
+const SHRINK_BELOW: f64 = 0.85;
 
 /// The candidates.
-pub(super) struct Field<'a> {
+pub(super) struct CandidateLevels<'a> {
     dictionary: &'a Dictionary<'a>,
     by_gain: bool,
     /// n, (M,).
@@ -44,7 +43,7 @@ pub(super) struct Field<'a> {
     closed: Vec<Option<usize>>,
     /// Functions of each level, each a part of the level before.
     levels: [Vec<usize>; 3],
-    /// How many functions the levels after the first shall have.
+    /// The intended number of functions of the levels after the first.
     wanted: [usize; 3],
     /// The number of steps at which each level was brought up to date last.
     last: [usize; 3],
@@ -52,7 +51,7 @@ pub(super) struct Field<'a> {
     scores: Vec<f64>,
 }
 
-impl<'a> Field<'a> {
+impl<'a> CandidateLevels<'a> {
     pub(super) fn new(
         dictionary: &'a Dictionary<'a>,
         state: &State<'_, '_>,
@@ -91,7 +90,7 @@ impl<'a> Field<'a> {
     #[inline]
     fn score(&self, p: usize) -> f64 {
         let (own, distance, q) = (self.dictionary.own[p], self.distances[p], self.outputs);
-        if !(distance > INSIDE * own) {
+        if !(distance > SPAN_TOLERANCE * own) {
             return f64::NEG_INFINITY;
         }
         let aligned: f64 = self.correlations[p * q..(p + 1) * q].iter().map(|c| c * c).sum();
@@ -110,14 +109,14 @@ impl<'a> Field<'a> {
 
     /// Fills the levels from one on with the best of the level before.
     fn choose_levels(&mut self, from: usize) -> Result<()> {
-        for level in from..EVERY.len() {
+        for level in from..LEVEL_INTERVALS.len() {
             let mut ranked: Vec<(f64, usize)> = self.levels[level - 1]
                 .iter()
                 .filter(|&&p| self.closed[p].is_none())
                 .map(|&p| (self.score(p), p))
                 .filter(|(score, _)| *score > 0.0)
                 .try_collect_vec()?;
-            let wanted = self.wanted[level].max(LEAST);
+            let wanted = self.wanted[level].max(MIN_LEVEL_SIZE);
             let better = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
             if ranked.len() > wanted {
                 ranked.select_nth_unstable_by(wanted - 1, better);
@@ -133,7 +132,7 @@ impl<'a> Field<'a> {
     /// The function of the last level with the best score, the first of equals; the score is noted for the next step.
     pub(super) fn best(&mut self, steps: usize) -> Option<usize> {
         let mut best = (0.0, None);
-        for &p in self.levels[EVERY.len() - 1].iter().filter(|&&p| self.closed[p].is_none()) {
+        for &p in self.levels[LEVEL_INTERVALS.len() - 1].iter().filter(|&&p| self.closed[p].is_none()) {
             let score = self.score(p);
             if score > best.0 * self.better {
                 best = (score, Some(p));
@@ -144,14 +143,14 @@ impl<'a> Field<'a> {
         best.1
     }
 
-    /// A function and others of the last level with the best scores, at most so many, without those that `unwanted` names.
-    pub(super) fn likely(
+    /// Returns a function and others of the last level with the best scores, at most `count`, without those that `unwanted` names.
+    pub(super) fn best_candidates(
         &self,
         p: usize,
         count: usize,
         unwanted: impl Fn(usize) -> bool,
     ) -> Result<Vec<usize>> {
-        let others = self.levels[EVERY.len() - 1].iter().copied();
+        let others = self.levels[LEVEL_INTERVALS.len() - 1].iter().copied();
         let mut ranked: Vec<(f64, usize)> = others
             .filter(|&k| k != p && self.closed[k].is_none() && !unwanted(k))
             .map(|k| (self.score(k), k))
@@ -162,12 +161,12 @@ impl<'a> Field<'a> {
     }
 
     /// Number of vectors of the basis that will not be taken back.
-    pub(super) fn settled(&self) -> usize {
+    pub(super) fn n_final_vectors(&self) -> usize {
         self.before + self.last[0]
     }
 
-    /// Whether a function is chosen, or inside the span, for good.
-    pub(super) fn is_settled(&self, p: usize) -> bool {
+    /// Returns true if a function is chosen, or inside the span, after a step that will not be undone.
+    pub(super) fn is_final(&self, p: usize) -> bool {
         self.closed[p].is_some_and(|at| at < self.last[0])
     }
 
@@ -181,7 +180,7 @@ impl<'a> Field<'a> {
         self.lines[p].len() - self.before
     }
 
-    /// Leaves a function out that is chosen, or inside the span, after so many steps.
+    /// Excludes a function that is chosen, or inside the span, after `steps` steps.
     pub(super) fn close(&mut self, p: usize, steps: usize) {
         self.closed[p] = Some(steps);
     }
@@ -196,11 +195,11 @@ impl<'a> Field<'a> {
         ctx: Context<'_>,
     ) -> Result<usize> {
         let steps = state.order.len();
-        let due = |level: usize| all || steps >= self.last[level] + EVERY[level];
-        let Some(level) = (0..EVERY.len()).find(|&level| due(level)) else { return Ok(steps) };
+        let due = |level: usize| all || steps >= self.last[level] + LEVEL_INTERVALS[level];
+        let Some(level) = (0..LEVEL_INTERVALS.len()).find(|&level| due(level)) else { return Ok(steps) };
         let list: Vec<usize> =
             self.levels[level].iter().copied().filter(|&p| self.closed[p].is_none()).try_collect_vec()?;
-        let (stands, closest) = self.catch_up(&list, level, state, ctx)?;
+        let (stands, closest) = self.update_level(&list, level, state, ctx)?;
         if stands < steps {
             for p in 0..self.lines.len() {
                 for step in (stands..self.done(p)).rev() {
@@ -215,20 +214,20 @@ impl<'a> Field<'a> {
                 }
             }
             while state.order.len() > stands {
-                state.give_back();
+                state.undo_step();
             }
         }
         // The next level is larger where one outside was better, smaller where all stayed far from being chosen.
-        if level + 1 < EVERY.len() {
+        if level + 1 < LEVEL_INTERVALS.len() {
             let wanted = &mut self.wanted[level + 1];
             if stands < steps || exhausted {
                 *wanted *= 2;
-            } else if closest < FAR {
+            } else if closest < HALVE_BELOW {
                 *wanted /= 2;
-            } else if closest < NEAR {
+            } else if closest < SHRINK_BELOW {
                 *wanted -= *wanted / 4;
             }
-            *wanted = (*wanted).clamp(LEAST, self.lines.len().max(LEAST));
+            *wanted = (*wanted).clamp(MIN_LEVEL_SIZE, self.lines.len().max(MIN_LEVEL_SIZE));
             self.choose_levels(level + 1)?;
         }
         for last in &mut self.last[level..] {
@@ -242,7 +241,7 @@ impl<'a> Field<'a> {
 
     /// Brings functions of a level to the current step; the first step at which one would have been better, and the
     /// largest share of the best score that one outside the next level had.
-    fn catch_up(
+    fn update_level(
         &mut self,
         list: &[usize],
         level: usize,

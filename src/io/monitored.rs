@@ -1,4 +1,4 @@
-//! Streams that ask the monitor before every block, so that Ctrl-C ends the reading and writing of large files.
+//! Streams that check the monitor before every block, so that Ctrl-C ends the reading and writing of large files.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, ErrorKind, Read, Write};
@@ -10,12 +10,12 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 
 /// Bytes between two checks of the monitor.
-const BLOCK: usize = 1 << 16;
+const BYTES_PER_CHECK: usize = 1 << 16;
 /// Time between two checks of the monitor while a pipe is awaited.
 const PIPE_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A stream that fails when the monitor says so.
-pub(super) struct Watched<'a, S> {
+/// A stream that fails if the monitor asks for a stop.
+pub(super) struct Monitored<'a, S> {
     stream: S,
     phase: &'static str,
     bytes: u64,
@@ -23,7 +23,7 @@ pub(super) struct Watched<'a, S> {
     ctx: Context<'a>,
 }
 
-impl<'a, S> Watched<'a, S> {
+impl<'a, S> Monitored<'a, S> {
     pub(super) fn new(stream: S, phase: &'static str, total: Option<u64>, ctx: Context<'a>) -> Self {
         Self { stream, phase, bytes: 0, total, ctx }
     }
@@ -42,16 +42,16 @@ impl<'a, S> Watched<'a, S> {
     }
 }
 
-impl<S: Read> Read for Watched<'_, S> {
+impl<S: Read> Read for Monitored<'_, S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let most = buffer.len().min(16 * BLOCK);
+        let most = buffer.len().min(16 * BYTES_PER_CHECK);
         self.block(|stream| stream.read(&mut buffer[..most]))
     }
 }
 
-impl<S: Write> Write for Watched<'_, S> {
+impl<S: Write> Write for Monitored<'_, S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let most = bytes.len().min(16 * BLOCK);
+        let most = bytes.len().min(16 * BYTES_PER_CHECK);
         self.block(|stream| stream.write(&bytes[..most]))
     }
 
@@ -63,7 +63,7 @@ impl<S: Write> Write for Watched<'_, S> {
 /// [`Rows::check_finite`] with checks of the monitor.
 pub(super) fn check_finite(rows: Rows<'_>, what: &'static str, ctx: Context<'_>) -> Result<()> {
     let n = rows.rows();
-    let step = (16 * BLOCK / rows.cols().max(1)).max(1);
+    let step = (16 * BYTES_PER_CHECK / rows.cols().max(1)).max(1);
     for start in (0..n).step_by(step) {
         ctx.check("check", start, n)?;
         rows.check_finite_within(what, start..n.min(start + step))?;
@@ -78,14 +78,14 @@ enum Direction {
     Write,
 }
 
-/// An open file or pipe. Waiting for the other end of a pipe asks the monitor ten times a second.
-pub(super) struct Opened<'a> {
+/// An open file or pipe. While it waits for the other end of a pipe, it checks the monitor ten times a second.
+pub(super) struct OpenFile<'a> {
     file: File,
     is_pipe: bool,
     ctx: Context<'a>,
 }
 
-impl<'a> Opened<'a> {
+impl<'a> OpenFile<'a> {
     fn new(file: File, ctx: Context<'a>) -> io::Result<Self> {
         let is_pipe = !file.metadata()?.is_file();
         Ok(Self { file, is_pipe, ctx })
@@ -96,7 +96,7 @@ impl<'a> Opened<'a> {
         loop {
             match without_blocking(OpenOptions::new().write(true)).open(path) {
                 Err(error) if is_pipe_without_reader(path, &error) => {
-                    go_on(ctx)?;
+                    check_monitor(ctx)?;
                     std::thread::sleep(PIPE_CHECK_INTERVAL);
                 }
                 file => return Self::new(file?, ctx),
@@ -117,7 +117,7 @@ impl<'a> Opened<'a> {
         loop {
             if self.is_pipe {
                 while !is_ready(&self.file, direction)? {
-                    go_on(self.ctx)?;
+                    check_monitor(self.ctx)?;
                 }
             }
             match work(&mut self.file) {
@@ -128,13 +128,13 @@ impl<'a> Opened<'a> {
     }
 }
 
-impl Read for Opened<'_> {
+impl Read for OpenFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.waiting(Direction::Read, |file| file.read(buffer))
     }
 }
 
-impl Write for Opened<'_> {
+impl Write for OpenFile<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.waiting(Direction::Write, |file| file.write(bytes))
     }
@@ -144,11 +144,11 @@ impl Write for Opened<'_> {
     }
 }
 
-fn go_on(ctx: Context<'_>) -> io::Result<()> {
+fn check_monitor(ctx: Context<'_>) -> io::Result<()> {
     ctx.check("wait", 0, 0).map_err(io::Error::other)
 }
 
-/// Opens a pipe at once, whether or not it has another end; regular files are as ever.
+/// Makes the opening of a pipe return at once, whether or not it has another end; regular files are not affected.
 #[cfg(unix)]
 fn without_blocking(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;
@@ -193,16 +193,16 @@ fn is_ready(_: &File, _: Direction) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Opens a file to be read, and tells its length; a pipe has 0.
-pub(super) fn open<'a>(path: &Path, ctx: Context<'a>) -> Result<(Watched<'a, Opened<'a>>, u64)> {
+/// Opens a file for reading, and returns its length; a pipe has 0.
+pub(super) fn open<'a>(path: &Path, ctx: Context<'a>) -> Result<(Monitored<'a, OpenFile<'a>>, u64)> {
     let failed = |source| Error::io(path, source);
     let file = without_blocking(OpenOptions::new().read(true)).open(path).map_err(failed)?;
-    let file = Opened::new(file, ctx).map_err(failed)?;
+    let file = OpenFile::new(file, ctx).map_err(failed)?;
     let length = file.file.metadata().map_err(failed)?.len();
-    Ok((Watched::new(file, "read", (length > 0).then_some(length), ctx), length))
+    Ok((Monitored::new(file, "read", (length > 0).then_some(length), ctx), length))
 }
 
-/// As [`open`], for text.
-pub(super) fn open_text<'a>(path: &Path, ctx: Context<'a>) -> Result<BufReader<Watched<'a, Opened<'a>>>> {
-    Ok(BufReader::with_capacity(BLOCK, open(path, ctx)?.0))
+/// Opens a text file for reading.
+pub(super) fn open_text<'a>(path: &Path, ctx: Context<'a>) -> Result<BufReader<Monitored<'a, OpenFile<'a>>>> {
+    Ok(BufReader::with_capacity(BYTES_PER_CHECK, open(path, ctx)?.0))
 }
