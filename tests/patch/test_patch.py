@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import svmarrow
 from svmarrow.exceptions import FallbackWarning
-from svmarrow.patch import drop_in
+from svmarrow.patch import replacement
 from svmarrow.patch.patching import REPLACED
 
 X, Y = load_iris(return_X_y=True)
@@ -35,7 +35,7 @@ NAMES = list(REPLACED)
 @pytest.fixture
 def patched():
     """Every name, patched; put back afterwards. Warnings are new to each test."""
-    drop_in._REPORTED.clear()
+    replacement._REPORTED.clear()
     svmarrow.patch_sklearn()
     yield {name: getattr(sys.modules[REPLACED[name][0]], name) for name in NAMES}
     svmarrow.unpatch_sklearn()

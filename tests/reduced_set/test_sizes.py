@@ -111,7 +111,7 @@ def test_goals_that_make_no_sense(iris):
         path.select(min_agreement=0.5)
     with pytest.raises(ValueError, match="min_agreement=2"):
         path.select(X, min_agreement=2)
-    with pytest.raises(ValueError, match="scoring='mse'"):
+    with pytest.raises(ValueError, match="scoring='neg_mean_squared_error'"):
         path.scores(X, y, scoring="neg_mean_squared_error")
     with pytest.raises(ValueError, match="max_loss needs X and y"):
         path.select()

@@ -23,7 +23,7 @@ from everything import EVERY, KIND, X, target
 from fingerprints import digest
 from svmarrow._support.blas import one_blas_thread, product
 from svmarrow.online import KernelPerceptron
-from svmarrow.patch import machines, ridge
+from svmarrow.patch import ridge, svm
 
 PROGRAM = Path(__file__).resolve().parents[1] / "concurrency.py"
 PACKAGE = str(Path(svmarrow.__file__).parent)
@@ -159,7 +159,7 @@ class Traced:
 
 
 LEARNERS = {type(estimator).__name__: estimator for estimator in EVERY} | {
-    "patched SVC": machines.SVC(probability=True, random_state=0),
+    "patched SVC": svm.SVC(probability=True, random_state=0),
     "patched KernelRidge": ridge.KernelRidge(),
     "passes": KernelPerceptron(n_epochs=3),
     "votes": KernelPerceptron(prediction="voted"),

@@ -24,7 +24,7 @@ from svmarrow._support.atomic import (
 )
 from svmarrow.least_squares import LowRankRLSClassifier
 from svmarrow.online import KernelPerceptron
-from svmarrow.patch import machines, ridge
+from svmarrow.patch import ridge, svm
 
 
 class Thing:
@@ -248,7 +248,7 @@ def test_the_names_are_those_that_a_fit_leaves():
         (SVR(max_iter=1), "max_iter"),
         (svmarrow.RLSRegressor(solver="cg", max_iter=1, tol=1e-12), "max_iter"),
         (svmarrow.SVCCV(max_iter=1, Cs=2, gammas=2), "max_iter"),
-        (machines.SVC(max_iter=1), "max_iter"),
+        (svm.SVC(max_iter=1), "max_iter"),
     ],
     ids=lambda given: type(given).__name__,
 )
