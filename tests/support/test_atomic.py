@@ -162,7 +162,7 @@ def test_what_was_kept_stays_for_its_own_estimator_alone():
 
 #: What reads parameters and data alone.
 OF_PARAMETERS = {"estimate", "estimate_memory", "get_metadata_routing", "save"}
-PLACES = (svmarrow, svmarrow.dask, machines, ridge)
+PLACES = (svmarrow, svmarrow.dask, svm, ridge)
 ESTIMATORS = {
     f"{place.__name__}.{name}": kind
     for place in PLACES
