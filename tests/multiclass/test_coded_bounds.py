@@ -110,7 +110,7 @@ def test_averages_need_rows_that_count_alike(rng):
         told = bounds.multiclass_generalization_of(of, X, y, **options).terms["lam"]
         alpha = getattr(clone(machine).fit(X, y), "alpha_", 0.5)
         np.testing.assert_allclose(told, alpha / 40, rtol=1e-3)
-        with pytest.raises(ValueError, match="count alike"):
+        with pytest.raises(ValueError, match="samples of equal weight"):
             bounds.multiclass_generalization_of(of.fit(X, y, sample_weight=weights), X, y, **options)
 
 

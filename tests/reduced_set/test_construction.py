@@ -334,7 +334,7 @@ def test_regression_is_matched_or_learns_from_numbers():
     some = make(svr, n_vectors=15, **options, y=y[:300], settings=GradientSettings(steps=0))
     same = GradientSettings(steps=0, label_weight=0.3)
     assert some.expansion_ == make(svr, n_vectors=15, **options, y=y[:300], settings=same).expansion_
-    with pytest.raises(ValueError, match="no use with label_weight=0"):
+    with pytest.raises(ValueError, match="not used with label_weight=0"):
         make(svr, n_vectors=15, **options, y=y[:300], settings=GradientSettings(label_weight=0.0))
     with pytest.raises(ValueError, match="expected one column for each of 1 outputs, and 300 rows"):
         make(svr, n_vectors=15, **options, y=y[:299], settings=GradientSettings(label_weight=0.5))

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from svmarrow import SVC, SVR, KernelExpansion, compress
 from svmarrow.exceptions import SizeWarning
 from svmarrow.reduced_set import GradientSettings
-from svmarrow.reduced_set.effective_clusters import NEAR, SAMPLE, effective_clusters
+from svmarrow.reduced_set.effective_clusters import MAX_VECTORS, MIN_NEARNESS, effective_clusters
 
 
 def checkerboard(n, fields, seed=0):
@@ -43,7 +43,7 @@ def test_rank_is_the_formula_and_ends_where_vectors_do():
 
 
 def test_sample_stands_for_all():
-    X = np.random.default_rng(1).uniform(0, 8, (4 * SAMPLE, 2))
+    X = np.random.default_rng(1).uniform(0, 8, (4 * MAX_VECTORS, 2))
     rank, _ = effective_clusters(expansion(X, 4.0))
     K2 = np.exp(-8.0 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
     assert rank == pytest.approx(len(X) ** 2 / K2.sum(), rel=0.05)
@@ -107,7 +107,7 @@ def test_no_warning_for_many_columns():
     svc = SVC(C=10, gamma=0.02).fit(X, y)
     rank, near = effective_clusters(svc.expansion_)
     assert rank > 100
-    assert near < NEAR
+    assert near < MIN_NEARNESS
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         compress(svc, n_vectors=5)

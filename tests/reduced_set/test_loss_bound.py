@@ -19,10 +19,16 @@ from svmarrow import (
 )
 from svmarrow.models import LossBound
 from svmarrow.reduced_set import GradientSettings
-from svmarrow.reduced_set.holdout import HoldoutEvaluator, cost_of_change
-from svmarrow.reduced_set.loss_bounds import paired_bound, ratio_bound
+from svmarrow.reduced_set.holdout import (
+    HoldoutEvaluator,
+    SizeSearch,
+    cost_of_change,
+    isotonic,
+    paired_bound,
+    ratio_bound,
+    sizes_to_search,
+)
 from svmarrow.reduced_set.proposals import COST_PER_VECTOR, MAX_OPERATIONS, plan_construction
-from svmarrow.reduced_set.size_search import SizeSearch, isotonic, sizes_to_search
 
 FEW = GradientSettings(steps=300)
 

@@ -25,7 +25,7 @@ from helpers.estimators import QUICK, target
 from helpers.fingerprints import digest
 from svmarrow._support.blas import one_blas_thread, product
 from svmarrow.online import KernelPerceptron
-from svmarrow.patch import machines, ridge
+from svmarrow.patch import ridge, svm
 
 TESTS = Path(__file__).resolve().parents[1]
 PACKAGE = str(Path(svmarrow.__file__).parent)
@@ -166,7 +166,7 @@ class Traced:
 
 
 LEARNERS = {type(estimator).__name__: estimator for estimator in QUICK} | {
-    "patched SVC": machines.SVC(probability=True, random_state=0),
+    "patched SVC": svm.SVC(probability=True, random_state=0),
     "patched KernelRidge": ridge.KernelRidge(),
     "passes": KernelPerceptron(n_epochs=3),
     "votes": KernelPerceptron(prediction="voted"),

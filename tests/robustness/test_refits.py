@@ -41,7 +41,7 @@ from svmarrow._support.atomic import fitted_attribute_names, snapshot
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.least_squares import LinearRLSRegressor, LowRankRLSClassifier
 from svmarrow.online import KernelPerceptron
-from svmarrow.patch import machines, ridge
+from svmarrow.patch import ridge, svm
 from svmarrow.reduced_set import GradientSettings
 from svmarrow.svm import QuantileSVR
 
@@ -245,7 +245,7 @@ SETTINGS = {
         [{}, {"epsilon": 0.4, "validation_fraction": 0.5}, {"n_vectors": [2, 6], "epsilon": 0.4}],
     ),
     "patched SVC": (
-        machines.SVC(random_state=0),
+        svm.SVC(random_state=0),
         [{}, {"probability": True}, {"kernel": linear}, {"kernel": "precomputed"}, {"C": np.float64(2)}],
     ),
     "patched KernelRidge": (ridge.KernelRidge(), [{}, {"kernel": "cosine"}, {"kernel": "rbf", "gamma": 0.3}]),

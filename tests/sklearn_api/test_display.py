@@ -15,7 +15,7 @@ from helpers.data import IRIS, KIND
 from helpers.estimators import EXAMPLES, example
 from svmarrow import SVC, CodedClassifier
 from svmarrow._support.estimator import Documented
-from svmarrow.patch.machines import SVC as PATCHED
+from svmarrow.patch.svm import SVC as PATCHED
 
 
 class Page(HTMLParser):

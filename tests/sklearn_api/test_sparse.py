@@ -10,7 +10,7 @@ from sklearn import svm as originals
 from sklearn.datasets import load_iris
 
 from svmarrow import SVC, SVR, NuSVC, OneClassSVM
-from svmarrow.patch import machines
+from svmarrow.patch import svm
 
 X, KIND = load_iris(return_X_y=True)
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-@pytest.mark.parametrize("kind", [SVC, NuSVC, SVR, OneClassSVM, machines.SVC], ids=repr)
+@pytest.mark.parametrize("kind", [SVC, NuSVC, SVR, OneClassSVM, svm.SVC], ids=repr)
 @pytest.mark.parametrize("given", [sparse.csr_matrix, sparse.csr_array])
 @pytest.mark.parametrize("interface", ["spmatrix", "sparray"])
 def test_attributes_are_of_the_kind_that_is_set(kind, given, interface):

@@ -23,7 +23,7 @@ from svmarrow._support.atomic import (
 )
 from svmarrow.least_squares import LowRankRLSClassifier
 from svmarrow.online import KernelPerceptron
-from svmarrow.patch import machines, ridge
+from svmarrow.patch import ridge, svm
 
 
 class Thing:
@@ -155,7 +155,7 @@ def test_an_interrupted_fit_changes_its_own_estimator_only():
 
 #: What reads parameters and data alone.
 OF_PARAMETERS = {"estimate", "estimate_memory", "get_metadata_routing", "save"}
-PLACES = (svmarrow, svmarrow.dask, machines, ridge)
+PLACES = (svmarrow, svmarrow.dask, svm, ridge)
 ESTIMATORS = {
     f"{place.__name__}.{name}": kind
     for place in PLACES
@@ -241,7 +241,7 @@ def test_the_names_are_those_that_a_fit_leaves():
         (SVR(max_iter=1), "max_iter"),
         (svmarrow.RLSRegressor(solver="cg", max_iter=1, tol=1e-12), "max_iter"),
         (svmarrow.SVCCV(max_iter=1, Cs=2, gammas=2), "max_iter"),
-        (machines.SVC(max_iter=1), "max_iter"),
+        (svm.SVC(max_iter=1), "max_iter"),
     ],
     ids=name_of,
 )

@@ -37,7 +37,7 @@ from svmarrow.cli.predict import predict
 from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say
 from svmarrow.cli.train import train
 from svmarrow.io.info import info as info_of
-from svmarrow.io.info import note_of_size
+from svmarrow.io.info import size_note
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.reduced_set.compression import METHODS as COMPRESS_METHODS
 from svmarrow.reduced_set.compression import compress as compress_model
@@ -316,7 +316,7 @@ def compress(
     elif errors is not None:
         say(f"error on {validation}: {percent(errors[0])} before, {percent(errors[1])} after")
     say(f"wrote {output}, {report.size(output.stat().st_size)} (before: {report.size(before_bytes)})")
-    note = note_of_size(full)
+    note = size_note(full)
     if note is not None:
         say(note)
     if curve is not None:

@@ -79,9 +79,10 @@ def answers_of(model: ExpansionModel, outputs: NDArray[np.float64]) -> NDArray[A
     if isinstance(model, ExpansionClassifier):
         labels: NDArray[Any] = model.classes_[model.decode(outputs)]
         return labels
-    return (
-        model.shaped(outputs) if isinstance(model, ExpansionRegressor) else np.where(outputs[:, 0] > 0, 1, -1)
-    )
+    if isinstance(model, ExpansionRegressor):
+        return model._shaped(outputs)
+    assert isinstance(model, ExpansionDetector)
+    return model.decode(outputs)
 
 
 def scores_of(model: ExpansionModel, outputs: NDArray[np.float64]) -> NDArray[np.float64]:

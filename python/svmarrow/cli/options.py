@@ -115,7 +115,7 @@ class Scoring(StrEnum):
     accuracy = "accuracy"
     balanced_accuracy = "balanced_accuracy"
     r2 = "r2"
-    mse = "mse"
+    neg_mean_squared_error = "neg_mean_squared_error"
 
 
 class Candidates(StrEnum):

@@ -35,7 +35,7 @@ from svmarrow.cli.options import (
 )
 from svmarrow.cli.report import fail_cleanly, on_terminal, say
 from svmarrow.interop.convert import as_expansion
-from svmarrow.io.info import note_of_size
+from svmarrow.io.info import size_note
 from svmarrow.least_squares.low_rank import LowRankRLSClassifier
 from svmarrow.model_selection.classification import SVCCV
 from svmarrow.model_selection.regression import SVRCV
@@ -244,7 +244,7 @@ def train(
             search.plot(image_axes()).figure_.savefig(tune_plot, dpi=150)
             say(f"wrote {tune_plot}")
     say(f"wrote {output}, {report.size(output.stat().st_size)}")
-    note = note_of_size(machine)
+    note = size_note(machine)
     if note is not None:
         say(note)
 

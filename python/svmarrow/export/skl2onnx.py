@@ -48,7 +48,7 @@ def _dtype(operator: Any) -> Literal["float32", "float64"]:
 
 
 def _results(graph: Any) -> list[Any]:
-    """The two results that skl2onnx asks for: of label, scores and probabilities not the scores."""
+    """The two results that skl2onnx expects: label, and probabilities or else scores."""
     results = list(graph.output)
     return [results[0], results[2]] if len(results) == 3 else results
 

@@ -7,9 +7,9 @@
 | SVM-light model text | | `load_svmlight_model` | SVM-light's kernels |
 | svmlight text | `save_svmlight` | `load_svmlight` | sparse rows and targets |
 
-`info` says what a model file holds. None of them can hold code: a file from a stranger can be wrong, and is
-then refused, but it cannot run anything. Saving is all or nothing: when it fails, an existing file is as it
-was.
+`info` reports the content of a model file. None of them can hold code: a file from a stranger can be wrong,
+and is then refused, but it cannot run anything. Saving is all or nothing: when it fails, an existing file is
+as it was.
 """
 
 from svmarrow.interop.libsvm_reader import load_libsvm_model

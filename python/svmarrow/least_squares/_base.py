@@ -21,8 +21,8 @@ from svmarrow._support.rows import (
     weights_differ,
 )
 from svmarrow.models.columns import Columns
-from svmarrow.models.decoded import NumberOutputs
 from svmarrow.models.fitted import FittedClassifier, FittedExpansion
+from svmarrow.models.output_mixins import RegressorOutputMixin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -233,7 +233,7 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
         return Columns(self.expansion_, left_out=left).mixed(mixing)
 
 
-class SquareLossRegressor(MultiOutputMixin, NumberOutputs, LeastSquares):
+class SquareLossRegressor(MultiOutputMixin, RegressorOutputMixin, LeastSquares):
     """Regression targets, one column or several."""
 
     loo_prediction_: NDArray[np.float64]

@@ -12,7 +12,7 @@ from svmarrow._support.rows import validated
 from svmarrow.least_squares._base import SquareLossClassifier, average
 from svmarrow.least_squares._exact import EXACT_RULES, ExactLeastSquares
 from svmarrow.least_squares._leave_one_out import class_margins
-from svmarrow.models.columns import LOOSE, UNALIKE
+from svmarrow.models.columns import SOLUTION_TOLERANCE, UNEQUAL_WEIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -214,8 +214,8 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         """Returns the minimum alpha over n, see `svmarrow.models.columns.BoundedMachine`."""
         missed, alphas = _penalties(fitted)
         off = np.abs(missed - alphas * fitted.coefficients).max()
-        if off > LOOSE * np.abs(missed).max():
-            raise ValueError(UNALIKE)
+        if off > SOLUTION_TOLERANCE * np.abs(missed).max():
+            raise ValueError(UNEQUAL_WEIGHTS)
         return float(alphas.min()) / len(missed)
 
     def _slack(self, fitted: RowColumns) -> NDArray[np.float64]:

@@ -31,8 +31,8 @@ from svmarrow.matching_pursuit._dictionary import (
 from svmarrow.matching_pursuit._loss import core_loss
 from svmarrow.matching_pursuit._memory import bytes_of, dictionary_bytes
 from svmarrow.matching_pursuit.path import MatchingPath
-from svmarrow.models.decoded import WithOutputs
 from svmarrow.models.fitted import KernelEstimator
+from svmarrow.models.output_mixins import OutputMixin
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,7 +74,7 @@ class Data(NamedTuple):
         return part.X, part.targets, part.weights
 
 
-class MatchingPursuit(EstimatesMemory, WithOutputs, KernelEstimator):
+class MatchingPursuit(EstimatesMemory, OutputMixin, KernelEstimator):
     """Base class of `KMPClassifier` and `KMPRegressor`."""
 
     n_vectors: int

@@ -16,7 +16,7 @@ from svmarrow._support.rows import sample_weights
 from svmarrow.matching_pursuit._base import MatchingPursuit
 from svmarrow.matching_pursuit._loss import FOR_NUMBERS, loss_rule
 from svmarrow.matching_pursuit._rules import RULES
-from svmarrow.models.decoded import NumberOutputs
+from svmarrow.models.output_mixins import RegressorOutputMixin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ def _numbers(y: Any, name: str) -> NDArray[np.float64]:
 _RULES = {**RULES, "loss": loss_rule(FOR_NUMBERS), "delta": real(above=0.0)}
 
 
-class KMPRegressor(NumberOutputs, MatchingPursuit):
+class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
     """Kernel matching pursuit: regression by few kernel functions, chosen one after the other.
 
     f(x) = b + sum_i a_i k(x, z_i). From a dictionary of functions (kernels around

@@ -8,7 +8,7 @@ import numpy as np
 
 from svmarrow._support.bases import BaseEstimator
 from svmarrow._support.decoding import Decoding, pairs
-from svmarrow.models.decoded import LabelledOutputs, NumberOutputs, WithOutputs
+from svmarrow.models.output_mixins import ClassifierOutputMixin, OutputMixin, RegressorOutputMixin
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["HeldOutClassifier", "HeldOutEstimator", "HeldOutRegressor", "outputs_of_present_classes"]
 
 
-class HeldOutEstimator(WithOutputs, BaseEstimator):
+class HeldOutEstimator(OutputMixin, BaseEstimator):
     """Stands for the estimator fitted to the training samples of a fold, whose outputs are known."""
 
     _held_outputs: NDArray[np.float64]
@@ -37,7 +37,7 @@ class HeldOutEstimator(WithOutputs, BaseEstimator):
         return True
 
 
-class HeldOutClassifier(LabelledOutputs, HeldOutEstimator):
+class HeldOutClassifier(ClassifierOutputMixin, HeldOutEstimator):
     """A classifier with known outputs."""
 
     def __init__(self, outputs: Any, classes: Any, coding: Any, shape: Any, break_ties: bool) -> None:
@@ -50,7 +50,7 @@ class HeldOutClassifier(LabelledOutputs, HeldOutEstimator):
         return coding
 
 
-class HeldOutRegressor(NumberOutputs, HeldOutEstimator):
+class HeldOutRegressor(RegressorOutputMixin, HeldOutEstimator):
     """A regressor with known outputs."""
 
     def __init__(self, outputs: Any) -> None:

@@ -10,7 +10,7 @@ from sklearn.metrics import r2_score
 from svmarrow._support.parameters import real
 from svmarrow.model_selection._held_out import HeldOutRegressor
 from svmarrow.model_selection._search import SEARCH_RULES, Search
-from svmarrow.models.decoded import NumberOutputs
+from svmarrow.models.output_mixins import RegressorOutputMixin
 from svmarrow.svm._fitted import CertifiedMachine
 from svmarrow.svm.regression import SVR
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["SVRCV", "RegressorSearch"]
 
 
-class RegressorSearch(NumberOutputs, CertifiedMachine, Search):
+class RegressorSearch(RegressorOutputMixin, CertifiedMachine, Search):
     """Base class of the searches for C and gamma of a support vector regressor."""
 
     def _target(

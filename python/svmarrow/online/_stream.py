@@ -22,8 +22,8 @@ from svmarrow._support.parameters import ROW_KERNELS, THREADS, VERBOSE, check, i
 from svmarrow._support.rows import default_gamma, rows_of, validated
 from svmarrow._support.stored import check_state
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.models.decoded import LabelledOutputs
 from svmarrow.models.fitted import KernelEstimator
+from svmarrow.models.output_mixins import ClassifierOutputMixin
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -40,7 +40,7 @@ STREAM_RULES = {
 }
 
 
-class StreamClassifier(EstimatesMemory, LabelledOutputs, KernelEstimator):
+class StreamClassifier(EstimatesMemory, ClassifierOutputMixin, KernelEstimator):
     """Base class of the classifiers that learn from a stream."""
 
     feature_names_in_: NDArray[np.object_]

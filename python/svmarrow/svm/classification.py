@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.parameters import boolean, one_of, real
-from svmarrow.models.columns import LOOSE, UNALIKE
+from svmarrow.models.columns import SOLUTION_TOLERANCE, UNEQUAL_WEIGHTS
 from svmarrow.svm._base import COST, cost
 from svmarrow.svm._classifier import CLASSIFIER_RULES, KernelClassifier
 
@@ -248,15 +248,15 @@ class SVC(KernelClassifier):
         largest = cost(self.C)
         sizes = np.abs(fitted.coefficients)
         missed = np.where(fitted.signs != 0, 1.0 - fitted.signs * fitted.outputs, 0.0)
-        near = self._slack(fitted) + LOOSE
+        near = self._slack(fitted) + SOLUTION_TOLERANCE
         if self.loss == "squared_hinge":
             alike = np.abs(sizes - 2.0 * largest * np.maximum(missed, 0.0)) <= 2.0 * largest * near
         else:
-            alike = (sizes <= largest * (1.0 + LOOSE)) & (
-                (missed <= near) | (sizes >= largest * (1.0 - LOOSE))
+            alike = (sizes <= largest * (1.0 + SOLUTION_TOLERANCE)) & (
+                (missed <= near) | (sizes >= largest * (1.0 - SOLUTION_TOLERANCE))
             )
         if not alike.all():
-            raise ValueError(UNALIKE)
+            raise ValueError(UNEQUAL_WEIGHTS)
         return 1.0 / (2.0 * largest * len(sizes))
 
     def _slack(self, fitted: RowColumns) -> NDArray[np.float64]:

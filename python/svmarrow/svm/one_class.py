@@ -8,7 +8,7 @@ from svmarrow import _core
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import Rule, real
-from svmarrow.models.decoded import InsideOutputs
+from svmarrow.models.output_mixins import OutlierOutputMixin
 from svmarrow.svm._base import SOLVER_RULES, SupportVectorMachine
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["OneClassSVM"]
 
 
-class OneClassSVM(InsideOutputs, SupportVectorMachine):
+class OneClassSVM(OutlierOutputMixin, SupportVectorMachine):
     """Novelty detection: estimates the region that contains most samples.
 
     nu is an upper bound of the share of samples outside the region and a lower bound of the share of support

@@ -10,7 +10,7 @@ from svmarrow import _core
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import real
-from svmarrow.models.decoded import NumberOutputs
+from svmarrow.models.output_mixins import RegressorOutputMixin
 from svmarrow.svm._base import COST, SOLVER_RULES, SupportVectorMachine, cost
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["SVR", "NuSVR"]
 
 
-class KernelRegressor(NumberOutputs, SupportVectorMachine):
+class KernelRegressor(RegressorOutputMixin, SupportVectorMachine):
     """Base class of the support vector regressors."""
 
     C: float

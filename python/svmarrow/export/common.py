@@ -1,4 +1,4 @@
-"""What is exported, and what a file says about its origin."""
+"""The model that is exported, and the origin that a file states."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import scipy.sparse as sp
 
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models.reading import Reading
+from svmarrow.models.output_spec import OutputSpec
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["check_text", "dense_vectors", "facts", "kernel_columns", "linear_weights", "reading_of"]
+__all__ = ["check_text", "dense_vectors", "kernel_columns", "linear_weights", "output_spec_of", "provenance"]
 
 
-def reading_of(model: Any) -> Reading:
-    """How the outputs of a model are read.
+def output_spec_of(model: Any) -> OutputSpec:
+    """The expansion of a model with the meaning of its outputs.
 
     Raises
     ------
@@ -35,11 +35,11 @@ def reading_of(model: Any) -> Reading:
             f"kernel={expansion.kernel!r} is a Python function and cannot be exported: use a built-in kernel"
         )
     if not bare:
-        reading: Reading = converted._reading()
-        return reading
+        spec: OutputSpec = converted._output_spec()
+        return spec
     precomputed = expansion.kernel == "precomputed"
     columns = int(expansion.vectors.max(initial=-1)) + 1 if precomputed else expansion.vectors.shape[1]
-    return Reading(expansion, "outputs", columns)
+    return OutputSpec(expansion, "outputs", columns)
 
 
 def check_text(labels: NDArray[Any]) -> None:
@@ -60,15 +60,15 @@ def dense_vectors(expansion: KernelExpansion) -> NDArray[np.float64]:
     return dense
 
 
-def kernel_columns(reading: Reading) -> int:
+def kernel_columns(spec: OutputSpec) -> int:
     """Columns of the rows that the kernel sees."""
-    if reading.expansion.kernel == "precomputed":
-        return reading.n_features
-    return int(reading.expansion.vectors.shape[1])
+    if spec.expansion.kernel == "precomputed":
+        return spec.n_features
+    return int(spec.expansion.vectors.shape[1])
 
 
 def linear_weights(expansion: KernelExpansion, n_features: int) -> NDArray[np.float64] | None:
-    """Weights of the columns (d, q) that say the same as the vectors in fewer numbers, or None."""
+    """Weights (d, q) of the features for a linear kernel if they are fewer numbers than the vectors."""
     m, d, q = expansion.n_vectors, n_features, expansion.n_outputs
     if m == 0:
         return np.zeros((d, q))
@@ -77,8 +77,8 @@ def linear_weights(expansion: KernelExpansion, n_features: int) -> NDArray[np.fl
     return dense_vectors(expansion).T @ expansion.coefficients
 
 
-def facts(expansion: KernelExpansion) -> dict[str, str]:
-    """What an exported file says about its origin."""
+def provenance(expansion: KernelExpansion) -> dict[str, str]:
+    """The origin of a model as an exported file states it: producer, kernel, digest."""
     digest = hashlib.sha256()
     parts = (dense_vectors(expansion), expansion.coefficients, expansion.intercepts)
     for part in parts:

@@ -1,8 +1,7 @@
-"""What outputs (n, q) become: labels, numbers, inside or outside; with the methods that users call.
+"""Mixins that make labels or predictions of outputs (n, q).
 
-A class says where its outputs come from, ``_outputs(X)``, and inherits the rest. Labels follow from outputs
-by a decoding, see `svmarrow._support.decoding`; who decodes in another way overrides ``_scores_of`` and
-``_winners_of``.
+A class defines ``_outputs(X)`` and inherits the prediction methods. Labels follow from outputs by a decoding,
+see `svmarrow._support.decoding`; a class with another decoding overrides ``_scores_of`` and ``_winners_of``.
 """
 
 from __future__ import annotations
@@ -16,30 +15,30 @@ from svmarrow._support.atomic import consistent
 from svmarrow._support.bases import ClassifierMixin, OutlierMixin, RegressorMixin
 from svmarrow._support.decoding import Decoding, check_shape, class_indices, decision_values
 from svmarrow.models.compiled import CompiledModel
-from svmarrow.models.reading import Reading
+from svmarrow.models.output_spec import OutputSpec
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["InsideOutputs", "LabelledOutputs", "Labels", "NumberOutputs", "WithOutputs"]
+__all__ = ["ClassifierOutputMixin", "LabelMixin", "OutlierOutputMixin", "OutputMixin", "RegressorOutputMixin"]
 
 
-class WithOutputs:
-    """Something with outputs."""
+class OutputMixin:
+    """Base class of the mixins: an estimator with outputs."""
 
     def _outputs(self, X: Any) -> NDArray[np.float64]:
-        """Outputs (n, q) of rows as the user gives them."""
+        """Outputs (n, q) of samples as the user gives them."""
         raise NotImplementedError
 
-    def _reading(self) -> Reading:
-        """The fitted model as one expansion whose outputs are read in a way that has a name."""
+    def _output_spec(self) -> OutputSpec:
+        """The fitted model as one expansion with the meaning of its outputs."""
         as_expansion = getattr(self, "as_expansion", None)
         if as_expansion is None:
             raise TypeError(f"a {type(self).__name__} is not one kernel expansion: it cannot be compiled")
-        reading: Reading = as_expansion()._reading()
-        return reading
+        spec: OutputSpec = as_expansion()._output_spec()
+        return spec
 
     @consistent
     def compiled(self) -> CompiledModel:
@@ -59,7 +58,7 @@ class WithOutputs:
             If it is not fitted.
         """
         check_is_fitted(self)
-        return CompiledModel(self._reading())
+        return CompiledModel(self._output_spec())
 
 
 def _one_expansion(model: Any) -> KernelExpansion:
@@ -74,8 +73,8 @@ def _columns(model: Any) -> int:
     return int(model.n_features_in_)
 
 
-class Labels(ClassifierMixin):
-    """Labels of rows, by the numbers of their classes."""
+class LabelMixin(ClassifierMixin):
+    """Labels of samples, from the indices of their classes."""
 
     classes_: NDArray[Any]
 
@@ -85,30 +84,30 @@ class Labels(ClassifierMixin):
 
     @consistent
     def predict(self, X: Any) -> NDArray[Any]:
-        """Labels of the rows.
+        """Labels of the samples.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n_samples,)
             Elements of `classes_`.
 
         Raises
         ------
         ValueError
-            If X has NaN, infinities or another number of columns.
+            If X has NaN, infinities or another number of features.
         """
         classes = self._classes_of(X)
         labels: NDArray[Any] = self.classes_[classes]
         return labels
 
 
-class LabelledOutputs(Labels, WithOutputs):
-    """Scores and labels from outputs; one output for two classes and one a class for more, unless told."""
+class ClassifierOutputMixin(LabelMixin, OutputMixin):
+    """Scores and labels from outputs; by default one output for two classes, else one for each class."""
 
     decision_function_shape: Literal["ovo", "ovr"] = "ovr"
     break_ties: bool = False
@@ -118,7 +117,7 @@ class LabelledOutputs(Labels, WithOutputs):
         return "binary" if self.classes_.size == 2 else "ovr"
 
     def _scores_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What `decision_function` makes of outputs (n, q)."""
+        """`decision_function` of outputs (n, q)."""
         check_shape(self._decoding, self.decision_function_shape, self.break_ties)
         return decision_values(outputs, self._decoding, self.classes_.size, self.decision_function_shape)
 
@@ -142,12 +141,12 @@ class LabelledOutputs(Labels, WithOutputs):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
 
         Returns
         -------
-        ndarray of shape (n,), (n, n_classes) or (n, n_classes * (n_classes - 1) / 2)
+        ndarray of shape (n_samples,), (n, n_classes) or (n, n_classes * (n_classes - 1) / 2)
             Two classes: one number a row, positive for the second. Else one for each class, the larger the
             better, or with ``decision_function_shape="ovo"``, where there is such a parameter, one for each
             pair. Shapes and signs are scikit-learn's.
@@ -155,25 +154,25 @@ class LabelledOutputs(Labels, WithOutputs):
         Raises
         ------
         ValueError
-            If X has NaN, infinities or another number of columns.
+            If X has NaN, infinities or another number of features.
         """
         return self._scores_of(self._outputs(X))
 
 
-class NumberOutputs(RegressorMixin, WithOutputs):
-    """Outputs that are predictions."""
+class RegressorOutputMixin(RegressorMixin, OutputMixin):
+    """Predictions that are the outputs themselves."""
 
     #: Whether the one target there is was a vector, not a column.
     _single: bool = True
 
     def _shaped(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What `predict` makes of outputs (..., n, q)."""
+        """`predict` of outputs (..., n, q)."""
         return outputs[..., 0] if self._single else outputs
 
-    def _reading(self) -> Reading:
+    def _output_spec(self) -> OutputSpec:
         of = _one_expansion(self)
         flat = self._single and of.n_outputs == 1
-        return Reading(of, "numbers", _columns(self), getattr(self, "preparation", None), flat=flat)
+        return OutputSpec(of, "numbers", _columns(self), getattr(self, "preparation", None), flat=flat)
 
     @consistent
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -181,34 +180,34 @@ class NumberOutputs(RegressorMixin, WithOutputs):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
 
         Returns
         -------
-        ndarray of shape (n,) or (n, n_targets)
+        ndarray of shape (n_samples,) or (n_samples, n_targets)
             In the shape of y in `fit`.
 
         Raises
         ------
         ValueError
-            If X has NaN, infinities or another number of columns.
+            If X has NaN, infinities or another number of features.
         """
         return self._shaped(self._outputs(X))
 
 
-class InsideOutputs(OutlierMixin, WithOutputs):
+class OutlierOutputMixin(OutlierMixin, OutputMixin):
     """One output, positive inside a region."""
 
     expansion_: KernelExpansion
 
-    def _reading(self) -> Reading:
+    def _output_spec(self) -> OutputSpec:
         columns, step = _columns(self), getattr(self, "preparation", None)
-        return Reading(_one_expansion(self), "inside", columns, step, scores="flat")
+        return OutputSpec(_one_expansion(self), "inside", columns, step, scores="flat")
 
     @property
     def offset_(self) -> NDArray[np.float64]:
-        """What `decision_function` takes from `score_samples`, (1,)."""
+        """`score_samples` minus `decision_function`, (1,)."""
         return -self.expansion_.intercepts
 
     @consistent
@@ -217,17 +216,17 @@ class InsideOutputs(OutlierMixin, WithOutputs):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n_samples,)
 
         Raises
         ------
         ValueError
-            If X has NaN, infinities or another number of columns.
+            If X has NaN, infinities or another number of features.
         """
         return self._outputs(X)[:, 0]
 
@@ -237,27 +236,27 @@ class InsideOutputs(OutlierMixin, WithOutputs):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n_samples,)
         """
         return self.decision_function(X) + self.offset_
 
     @consistent
     def predict(self, X: Any) -> NDArray[np.intp]:
-        """Whether rows are inside the region.
+        """Predict if samples are inside the region (1) or not (-1).
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray of shape (n_samples,)
             1 inside, -1 outside and on the boundary.
         """
         return np.where(self.decision_function(X) > 0.0, 1, -1)

@@ -11,6 +11,7 @@ from sklearn.base import is_outlier_detector
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from svmarrow._support.decoding import pairs
 from svmarrow._support.rows import weights_differ
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.covariance import covariance
@@ -22,20 +23,11 @@ from svmarrow.models.regressor import ExpansionRegressor
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MACHINES", "check_fitted", "columns_of", "metadata_of"]
+__all__ = ["MODELS", "check_fitted", "columns_of", "metadata_of"]
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 #: Of scikit-learn's pairwise kernels, those that an expansion has, by svmarrow's names.
-PAIRWISE = {
-    "linear": "linear",
-    "poly": "poly",
-    "polynomial": "poly",
-    "rbf": "rbf",
-    "sigmoid": "sigmoid",
-    "laplacian": "laplacian",
-    "chi2": "chi2",
-    "precomputed": "precomputed",
-}
+PAIRWISE = {name: name for name in (*KERNELS, "laplacian", "chi2")} | {"polynomial": "poly"}
 
 
 def check_fitted(model: Any) -> None:
@@ -67,7 +59,7 @@ def metadata_of(model: Any) -> dict[str, Any]:
 
 
 def _weighted(model: Any) -> bool | None:
-    """Whether weights that differ were given to a fit.
+    """True if the model was fitted with weights that differ; None if that is not known.
 
     scikit-learn's machines keep the weights of classes. Those of rows show where coefficients exceed C, and
     are not known otherwise.
@@ -182,9 +174,8 @@ def spread_pairs(dual: NDArray[np.float64], counts: NDArray[Any]) -> NDArray[np.
     n_classes = len(counts)
     ends = np.cumsum(counts)
     of_class = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
-    pairs = [(a, b) for a in range(n_classes) for b in range(a + 1, n_classes)]
-    spread = np.zeros((len(pairs), dual.shape[1]))
-    for row, (a, b) in zip(spread, pairs, strict=True):
+    spread = np.zeros((len(pairs(n_classes)), dual.shape[1]))
+    for row, (a, b) in zip(spread, pairs(n_classes), strict=True):
         row[of_class[a]] = dual[b - 1, of_class[a]]
         row[of_class[b]] = dual[a, of_class[b]]
     return spread
@@ -215,7 +206,7 @@ def _expansion_from_sklearn(model: Any, coefficients: NDArray[np.float64]) -> Ke
 
 
 #: scikit-learn's classes by their names: none of their modules is imported for it.
-MACHINES = {
+MODELS = {
     "SVC": _classifier_from_sklearn,
     "NuSVC": _classifier_from_sklearn,
     "SVR": _machine_from_sklearn,

@@ -1,4 +1,4 @@
-"""What the replacements share: fits by svmarrow, and by scikit-learn's own code where svmarrow refuses."""
+"""Base class of the replacements: fits by svmarrow, and by scikit-learn's own code where svmarrow refuses."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["EXTRAS", "DropIn", "like"]
+__all__ = ["ADDED_ATTRIBUTES", "Replacement", "like"]
 
-#: Attributes of a fit by svmarrow that scikit-learn's class does not have, all others are its own.
-EXTRAS = ("certificate_", "expansion_")
+#: Attributes of a fit by svmarrow that scikit-learn's class does not have.
+ADDED_ATTRIBUTES = ("certificate_", "expansion_")
 
 #: Pairs (class, reason) that a warning has reported in this process.
 _REPORTED: set[tuple[str, str]] = set()
@@ -39,11 +39,11 @@ def like(original: Any) -> Callable[[Any], Any]:
     return decorate
 
 
-class DropIn:
+class Replacement:
     """A class of scikit-learn, its original, whose fits and predictions are svmarrow's.
 
     Constructor, parameters and documentation are the original's, in the version that is installed. A fit
-    leaves every attribute that the original's leaves, private ones included, and those in `EXTRAS`. So the
+    leaves every attribute that the original's leaves, private ones included, and `ADDED_ATTRIBUTES`. So the
     original's own methods work on the same object, and do so where svmarrow's `fit` refuses: users see
     scikit-learn's errors, or its model.
     """
@@ -77,20 +77,20 @@ class DropIn:
             self.feature_names_in_ = trained.feature_names_in_
 
     def _is_ours(self) -> bool:
-        """Whether svmarrow has fitted the model; otherwise the original's methods answer."""
+        """True if svmarrow has fitted the model; otherwise the original's methods are used."""
         return "expansion_" in vars(self)
 
-    def _fit_or_hand_over(
+    def _fit_or_fall_back(
         self, fit: Callable[[Any, Any, Any], None], X: Any, y: Any, sample_weight: Any
     ) -> Self:
-        """Fits by svmarrow; what it refuses, the original does, or refuses in its own words."""
+        """Fits by svmarrow, or by the original where svmarrow refuses."""
         try:
             fit(X, y, sample_weight)
         except (ValueError, TypeError, MemoryError) as refusal:
             reason = str(refusal) or type(refusal).__name__
         else:
             return self
-        for name in EXTRAS:
+        for name in ADDED_ATTRIBUTES:
             self.__dict__.pop(name, None)
         self._original.fit(self, X, y, sample_weight=sample_weight)
         own = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""How the outputs of a fitted model are read, in words that exports and compiled models understand."""
+"""The meaning of the outputs of a fitted model, as exports and compiled models take it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from svmarrow.models.calibration import Calibration
     from svmarrow.models.preparation import Step
 
-__all__ = ["Reading"]
+__all__ = ["OutputSpec"]
 
 
-class Reading(NamedTuple):
+class OutputSpec(NamedTuple):
     """An expansion and the meaning of its outputs.
 
     Attributes

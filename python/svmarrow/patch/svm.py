@@ -1,4 +1,4 @@
-"""Support vector machines with the signatures and manners of scikit-learn's."""
+"""Support vector machines with the signatures and behaviour of scikit-learn's."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from svmarrow._support.rows import as_rows, select_rows, validated
 from svmarrow._support.warn import warn_caller
 from svmarrow.models.calibration import Calibration, sigmoid
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.patch.drop_in import DropIn, like
 from svmarrow.patch.probability import deal, out_of_fold
+from svmarrow.patch.replacement import Replacement, like
 from svmarrow.svm import classification, one_class, regression
 from svmarrow.svm._fitted import feature_weights
 
@@ -42,7 +42,7 @@ _DENSE = 0.5
 
 
 class Trainer:
-    """What svmarrow's machines do differently on behalf of a replacement."""
+    """Changes of svmarrow's estimators for a replacement."""
 
     max_iter: int
 
@@ -80,8 +80,8 @@ class OneClassSVMTrainer(Trainer, one_class.OneClassSVM, stored=False):
     """Trains `OneClassSVM`."""
 
 
-class Machine(DropIn):
-    """What the five share.
+class LibSVMReplacement(Replacement):
+    """Base class of the five replacements.
 
     A kernel that is a function is called as scikit-learn calls it, once with the rows as they were given, and
     the machine is trained on the matrix that it returns: `expansion_` has the precomputed kernel.
@@ -116,7 +116,7 @@ class Machine(DropIn):
         super().__init_subclass__(**options)
         if trainer is not None:
             cls._trainer = trainer
-            # What `decision_function_shape` and `break_ties` say is about predictions.
+            # `decision_function_shape` and `break_ties` affect predictions alone.
             about = set(trainer._get_param_names()) - {"kernel", "decision_function_shape", "break_ties"}
             cls._shared = tuple(name for name in cls._original._get_param_names() if name in about)
 
@@ -124,7 +124,7 @@ class Machine(DropIn):
     @atomic_fit
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        return self._fit_or_hand_over(self._fit_here, X, y, sample_weight)
+        return self._fit_or_fall_back(self._fit_here, X, y, sample_weight)
 
     def _new_trainer(self) -> Any:
         kernel = "precomputed" if callable(self.kernel) else self.kernel
@@ -212,11 +212,11 @@ def _gives_probabilities(classifier: Any) -> bool:
     return True
 
 
-class Classifier(Machine):
-    """What `SVC` and `NuSVC` share: probabilities, for as long as scikit-learn has them.
+class ClassifierReplacement(LibSVMReplacement):
+    """Base class of `SVC` and `NuSVC`: probabilities, for as long as scikit-learn has them.
 
     They are better made than LIBSVM's in three ways: the machines that have not seen a row share kernel rows
-    and start from the solution for all rows; every class is dealt out evenly; pairs are coupled exactly.
+    and start from the solution for all samples; every class is dealt out evenly; pairs are coupled exactly.
     """
 
     #: In the version of scikit-learn that is installed.
@@ -367,8 +367,8 @@ class Classifier(Machine):
         return needed
 
 
-class Regressor(Machine):
-    """What `SVR` and `NuSVR` share."""
+class RegressorReplacement(LibSVMReplacement):
+    """Base class of `SVR` and `NuSVR`."""
 
     @like(originals.SVR)
     @consistent
@@ -376,24 +376,24 @@ class Regressor(Machine):
         return self._outputs(X)[:, 0] if self._is_ours() else super().predict(X)  # type: ignore[misc]
 
 
-class SVC(Classifier, originals.SVC, original=originals.SVC, trainer=SVCTrainer):  # noqa: D101 - the original's
+class SVC(ClassifierReplacement, originals.SVC, original=originals.SVC, trainer=SVCTrainer):  # noqa: D101 - the original's
     pass
 
 
-class NuSVC(Classifier, originals.NuSVC, original=originals.NuSVC, trainer=NuSVCTrainer):  # noqa: D101
+class NuSVC(ClassifierReplacement, originals.NuSVC, original=originals.NuSVC, trainer=NuSVCTrainer):  # noqa: D101
     pass
 
 
-class SVR(Regressor, originals.SVR, original=originals.SVR, trainer=SVRTrainer):  # noqa: D101
+class SVR(RegressorReplacement, originals.SVR, original=originals.SVR, trainer=SVRTrainer):  # noqa: D101
     pass
 
 
-class NuSVR(Regressor, originals.NuSVR, original=originals.NuSVR, trainer=NuSVRTrainer):  # noqa: D101
+class NuSVR(RegressorReplacement, originals.NuSVR, original=originals.NuSVR, trainer=NuSVRTrainer):  # noqa: D101
     pass
 
 
 class OneClassSVM(  # noqa: D101
-    Machine, originals.OneClassSVM, original=originals.OneClassSVM, trainer=OneClassSVMTrainer
+    LibSVMReplacement, originals.OneClassSVM, original=originals.OneClassSVM, trainer=OneClassSVMTrainer
 ):
     offset_: NDArray[np.float64]
 
@@ -401,7 +401,7 @@ class OneClassSVM(  # noqa: D101
     @atomic_fit
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: D102
-        return self._fit_or_hand_over(self._fit_here, X, y, sample_weight)
+        return self._fit_or_fall_back(self._fit_here, X, y, sample_weight)
 
     def _keep(self, trained: Any) -> None:
         super()._keep(trained)
