@@ -215,9 +215,10 @@ impl<K: KernelValue> Subproblem<K> {
     /// Returns the variable with the largest violation at the minimum over the free variables, with the derivative of
     /// epsilon |b| on the side to which it moves; `None` within the tolerance.
     fn most_violating(&self, set: &FreeFactor, tolerance: f64) -> Option<(usize, f64)> {
-        let (mut up, mut low) = match self.has_equality {
-            true => ((f64::INFINITY, usize::MAX), (f64::NEG_INFINITY, usize::MAX)),
-            false => ((0.0, usize::MAX), (0.0, usize::MAX)),
+        let (mut up, mut low) = if self.has_equality {
+            ((f64::INFINITY, usize::MAX), (f64::NEG_INFINITY, usize::MAX))
+        } else {
+            ((0.0, usize::MAX), (0.0, usize::MAX))
         };
         for &i in &self.slots {
             let (up_derivative, down_derivative) =
