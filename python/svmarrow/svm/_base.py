@@ -124,8 +124,8 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
     max_time: float | None
     verbose: bool | int
 
-    #: Sizes of the solver ("block", "max_block", "nested_block", "cheap_kernel", "min_subsampled"; see `Tuning`
-    #: of the core), and whether it makes Newton steps ("newton_steps"), runs the active-set method
+    #: Sizes of the solver ("block", "max_block", "nested_block", "cheap_kernel", "min_subsampled"; see
+    #: `Tuning` of the core), and whether it makes Newton steps ("newton_steps"), runs the active-set method
     #: ("active_set") and uses the fast Gauss transform ("fast_sums"), for experiments with time: an instance
     #: may set them. The solution is the same.
     _tuning: ClassVar[Mapping[str, int] | None] = None
