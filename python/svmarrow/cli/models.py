@@ -17,7 +17,7 @@ from svmarrow.interop.convert import as_expansion
 from svmarrow.interop.libsvm_reader import is_libsvm_model, model_and_base
 from svmarrow.io import load_libsvm_model, save_libsvm_model
 from svmarrow.io.model import load, save_as
-from svmarrow.models import ExpansionClassifier, ExpansionRegressor
+from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 from svmarrow.models.base import ExpansionModel
 
 if TYPE_CHECKING:
@@ -79,10 +79,10 @@ def answers_of(model: ExpansionModel, outputs: NDArray[np.float64]) -> NDArray[A
     if isinstance(model, ExpansionClassifier):
         labels: NDArray[Any] = model.classes_[model.decode(outputs)]
         return labels
-    if isinstance(model, ExpansionRegressor):
-        return model._shaped(outputs)
-    assert isinstance(model, ExpansionDetector)
-    return model.decode(outputs)
+    if isinstance(model, ExpansionDetector):
+        return model.decode(outputs)
+    assert isinstance(model, ExpansionRegressor)
+    return model._shaped(outputs)
 
 
 def scores_of(model: ExpansionModel, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
