@@ -10,6 +10,7 @@ HOMES = (
     "svmarrow.inspection",
     "svmarrow.io",
     "svmarrow.least_squares",
+    "svmarrow.libsvm",
     "svmarrow.matching_pursuit",
     "svmarrow.model_selection",
     "svmarrow.models",

@@ -13,7 +13,7 @@ from helpers.operations import OPERATIONS, Settings
 
 ROOMS = (
     *("svm", "multiclass", "multiclass.bounds", "least_squares", "matching_pursuit", "online"),
-    *("reduced_set", "cascade", "models", "io", "export", "model_selection"),
+    *("reduced_set", "cascade", "models", "io", "export", "model_selection", "libsvm"),
 )
 #: What is public and in no operation, and why.
 EXCEPTIONS = {

@@ -16,6 +16,7 @@ from svmarrow.cli import report
 from svmarrow.cli.convert import convert
 from svmarrow.cli.data import IMAGES, DataOptions, check_writable
 from svmarrow.cli.demo import run
+from svmarrow.cli.libsvm import PASS_THROUGH, grid, svm_predict, svm_scale, svm_train
 from svmarrow.cli.models import model_format, read_model_and_data, write_model
 from svmarrow.cli.options import (
     DATA_OPTIONS,
@@ -324,6 +325,8 @@ def compress(
 
 app.command()(predict)
 app.command()(convert)
+for _program in (svm_train, svm_predict, svm_scale, grid):
+    app.command(context_settings=dict(PASS_THROUGH))(_program)
 
 
 @app.command()

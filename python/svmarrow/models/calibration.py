@@ -160,14 +160,18 @@ class Calibration:
 
 
 def sigmoid(
-    outputs: NDArray[np.float64], first: NDArray[np.bool_], weights: NDArray[np.float64]
+    outputs: NDArray[np.float64],
+    first: NDArray[np.bool_],
+    weights: NDArray[np.float64],
+    *,
+    pull: float = PULL,
 ) -> tuple[float, float]:
     """A and B of p(first class) = 1 / (1 + exp(A f + B)), by Newton's method with backtracking.
 
-    The optimum of the log loss with Platt's targets and a weak pull of B to 0.
+    The optimum of the log loss with Platt's targets and a weak pull of B to 0; ``pull=0`` is LIBSVM's fit.
     """
     ones, zeros = float(weights[first].sum()), float(weights[~first].sum())
-    pull = PULL * (ones + zeros)
+    pull *= ones + zeros
     targets = np.where(first, (ones + 1.0) / (ones + 2.0), 1.0 / (zeros + 2.0))
     A, B = 0.0, float(np.log((zeros + 1.0) / (ones + 1.0)))
 

@@ -12,7 +12,14 @@ from helpers.operations.reductions import machine
 from svmarrow import KMPClassifier, PerceptronTreeClassifier, compression_path, load, save
 from svmarrow.cli import main
 from svmarrow.export import to_c, to_onnx
-from svmarrow.io import info, load_libsvm_model, load_svmlight, save_libsvm_model, save_svmlight
+from svmarrow.io import (
+    info,
+    load_libsvm_model,
+    load_svmlight,
+    load_svmlight_model,
+    save_libsvm_model,
+    save_svmlight,
+)
 
 
 @operation("save", 50_000, 300)
@@ -73,6 +80,20 @@ def libsvm(settings: Settings) -> Run:
 def libsvm_again(settings: Settings) -> Run:
     libsvm(settings)
     return Run(lambda _: load_libsvm_model(settings.folder / "libsvm.model"))
+
+
+@operation("load_svmlight_model", 40_000, 300)
+def svmlight_model(settings: Settings) -> Run:
+    X, y = data("wide numbers", settings.n)
+    save_svmlight(X, y, settings.folder / "rows.svm")
+    names = ["kernel type", *(f"kernel parameter -{letter}" for letter in "dgsru"), "highest feature index"]
+    names += ["number of training documents", "number of support vectors plus 1", "threshold b"]
+    values = [2, 3, 1, 1, 1, "empty", X.shape[1], len(y), len(y) + 1, 0.5]
+    lines = [f"{value} # {name}" for value, name in zip(values, names, strict=True)]
+    header = "\n".join(["SVM-light Version V6.02", *lines])
+    target = settings.folder / "svmlight.model"
+    target.write_text(f"{header}\n{(settings.folder / 'rows.svm').read_text()}")
+    return Run(lambda _: load_svmlight_model(target))
 
 
 @operation("to_onnx", 10_000, 300)
