@@ -397,7 +397,7 @@ def test_an_estimate_advises_where_memory_is_short(client, lazy, monkeypatch):
     told = DaskSVC().estimate(*lazy(100, X, y), sample=200)
     assert told.driver_bytes > told.driver_free == 1024
     assert "train DaskLowRankRLSClassifier" in told.advice
-    assert f"{told.support} support vectors" in told.advice
+    assert f"{told.support} expected support vectors" in told.advice
     with pytest.raises(ValueError, match="sample=1 is not allowed"):
         DaskSVC().estimate(*lazy(100, X, y), sample=1)
     with pytest.raises(ValueError, match="kernel='precomputed'"):
