@@ -9,7 +9,7 @@
 
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::memory::{self, Arena, HEADROOM, TryCollect, try_vec};
+use crate::memory::{self, Arena, HEADROOM, TryCollect};
 use crate::simd::Real;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, forward, subtract_product, update_rows};
