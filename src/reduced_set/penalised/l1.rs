@@ -174,9 +174,9 @@ impl Penalised<'_> {
         }
         let row = |i: usize| &b[i * q..(i + 1) * q];
         let size = |i: usize| dot(row(i), row(i)) * self.quadratic[i * m + i];
-        let inside =
+        let active =
             (0..m).filter(|&i| row(i).iter().any(|&v| v != 0.0)).map(|i| (size(i), i)).try_collect_vec()?;
-        partial.add(sort_by_size(inside)?, max_vectors, 2.0 * half, row)?;
+        partial.add(sort_by_size(active)?, max_vectors, 2.0 * half, row)?;
         Ok(partial.order)
     }
 
@@ -251,8 +251,8 @@ impl Penalised<'_> {
                 }
             }
         }
-        let inside = groups.active().iter().map(|&i| (groups.size(i), i)).try_collect_vec()?;
-        partial.add(sort_by_size(inside)?, max_vectors, 2.0 * half, |i| groups.row(i))?;
+        let active = groups.active().iter().map(|&i| (groups.size(i), i)).try_collect_vec()?;
+        partial.add(sort_by_size(active)?, max_vectors, 2.0 * half, |i| groups.row(i))?;
         Ok(partial.order)
     }
 }
