@@ -1,38 +1,40 @@
 //! Least-recently-used cache of kernel rows in one arena.
 //!
-//! Invariant: a row is in at most one slot; the slots in use form one list from the most to the least recently
-//! wanted. Getting a row and evicting one are O(1); the missing rows of a request are computed in one batch, straight
-//! into their slots. The arena is reserved at once, but the system gives pages only as they are touched, so a
-//! generous budget costs nothing by itself.
+//! Invariant: a row is in at most one slot; the slots in use form one list from the most to the least recently used.
+//! Cost: reading a row and evicting one are O(1). The missing rows of a request are computed in one batch, directly in
+//! their slots. The arena is reserved at once, but the system provides pages only as they are touched, so a large
+//! budget by itself costs nothing.
 
 use crate::error::Result;
 use crate::memory::{Arena, try_vec};
 
+/// The slot of rows that are not cached, and the row of free slots.
 const NONE: u32 = u32::MAX;
+/// The end of the list, before the newest and after the oldest slot, which are counted from 1.
+const END: u32 = 0;
 
-/// Rows of one length under a budget.
+/// Cached rows of one length under a budget of bytes.
 pub(crate) struct RowCache<T> {
     len: usize,
     capacity: usize,
     arena: Arena<T>,
     slot_of: Vec<u32>,
     row_of: Vec<u32>,
+    /// The list of slots is a circle through [`END`], whose neighbours are the oldest and the newest slot.
     newer: Vec<u32>,
     older: Vec<u32>,
-    newest: u32,
-    oldest: u32,
-    /// Rows that were asked for and present.
+    /// Number of requested rows that were cached.
     pub(crate) hits: u64,
-    /// Rows that were asked for and computed.
+    /// Number of requested rows that were missing.
     pub(crate) misses: u64,
 }
 
 impl<T: bytemuck::Pod> RowCache<T> {
-    /// A cache for `rows` rows of `len` values; never fewer than two fit, whatever the budget. Where the system grants
-    /// less than the budget, the cache is as large as what it grants.
+    /// Creates a cache for rows of `len` values, of which there are `rows`. It holds at least two rows, whatever the budget, and
+    /// fewer than the budget allows if the system refuses the memory.
     ///
     /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory) where not even two rows are granted.
+    /// [`Error::Memory`](crate::Error::Memory) if the system refuses memory for two rows.
     pub(crate) fn new(rows: usize, len: usize, bytes: usize) -> Result<Self> {
         let mut capacity =
             (bytes / (size_of::<T>() * len.max(1))).clamp(2, rows.max(2)).min(NONE as usize - 1);
@@ -48,28 +50,31 @@ impl<T: bytemuck::Pod> RowCache<T> {
             capacity,
             arena,
             slot_of: try_vec![NONE; rows]?,
-            row_of: Vec::new(),
-            newer: Vec::new(),
-            older: Vec::new(),
-            newest: NONE,
-            oldest: NONE,
+            row_of: vec![NONE],
+            newer: vec![END],
+            older: vec![END],
             hits: 0,
             misses: 0,
         })
     }
 
-    /// How many rows fit.
+    /// Returns the maximum number of cached rows.
     pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Makes room for the rows and returns those that are missing, most wanted first, in the order of their slots;
-    /// each is promised to be filled through [`RowCache::slots_mut`] before it is read.
+    /// Assigns slots to the rows and returns those that are missing, in the order of their slots. The caller must fill these
+    /// through [`RowCache::slots_mut`] before they are read, or [`RowCache::forget`] them.
     ///
     /// # Panics
-    /// If more distinct rows are asked for than fit.
+    /// If there are more rows than the cache holds.
     pub(crate) fn claim(&mut self, rows: &[usize]) -> Vec<usize> {
-        assert!(rows.len() <= self.capacity, "{} rows asked of a cache for {}", rows.len(), self.capacity);
+        assert!(
+            rows.len() <= self.capacity,
+            "{} rows requested from a cache for {}",
+            rows.len(),
+            self.capacity
+        );
         let mut missing = Vec::new();
         for &row in rows {
             let slot = self.slot_of[row];
@@ -77,67 +82,67 @@ impl<T: bytemuck::Pod> RowCache<T> {
                 missing.push(row);
             } else {
                 self.unlink(slot);
-                self.link(slot);
+                self.link_after(END, slot);
             }
         }
         self.hits += (rows.len() - missing.len()) as u64;
         self.misses += missing.len() as u64;
         for &row in &missing {
-            // A forgotten slot first: its memory has been touched already.
-            let forgotten = self.oldest != NONE && self.row_of[self.oldest as usize] == NONE;
-            let slot = if !forgotten && self.row_of.len() < self.capacity {
+            // Forgotten slots are used first, since their memory was touched before.
+            let oldest = self.newer[END as usize];
+            let forgotten = oldest != END && self.row_of[oldest as usize] == NONE;
+            let slot = if !forgotten && self.row_of.len() <= self.capacity {
                 self.row_of.push(NONE);
-                self.newer.push(NONE);
-                self.older.push(NONE);
+                self.newer.push(END);
+                self.older.push(END);
                 (self.row_of.len() - 1) as u32
             } else {
-                let slot = self.oldest;
-                self.unlink(slot);
-                let evicted = self.row_of[slot as usize];
+                self.unlink(oldest);
+                let evicted = self.row_of[oldest as usize];
                 if evicted != NONE {
                     self.slot_of[evicted as usize] = NONE;
                 }
-                slot
+                oldest
             };
             self.row_of[slot as usize] = row as u32;
             self.slot_of[row] = slot;
-            self.link(slot);
+            self.link_after(END, slot);
         }
         missing.sort_unstable_by_key(|&row| self.slot_of[row]);
         missing
     }
 
-    /// The slots of rows that [`RowCache::claim`] returned, in the same order.
+    /// Returns the slots of rows that [`RowCache::claim`] returned, in the same order.
     pub(crate) fn slots_mut(&mut self, rows: &[usize]) -> Vec<&mut [T]> {
         if self.len == 0 {
             return rows.iter().map(|_| &mut [][..]).collect(); // small: a block of rows
         }
         let mut wanted = rows.iter().map(|&row| self.slot_of[row] as usize).peekable();
         let mut out = Vec::with_capacity(rows.len()); // small: a block of rows
-        for (slot, values) in self.arena.values_mut().chunks_exact_mut(self.len).enumerate() {
+        for (slot, values) in (1..).zip(self.arena.values_mut().chunks_exact_mut(self.len)) {
             if wanted.peek() == Some(&slot) {
                 wanted.next();
                 out.push(values);
             }
         }
-        assert_eq!(out.len(), rows.len(), "rows are asked for in the order of their slots");
+        assert_eq!(out.len(), rows.len(), "rows must be in the order of their slots");
         out
     }
 
-    /// A row that is present.
+    /// Returns a cached row.
     #[inline]
     pub(crate) fn row(&self, row: usize) -> &[T] {
-        let start = self.slot_of[row] as usize * self.len;
+        let start = (self.slot_of[row] as usize - 1) * self.len;
         &self.arena.values()[start..start + self.len]
     }
 
-    /// Forgets rows that nobody will want again, or whose computation was broken off; their slots are used next.
+    /// Removes rows that are no longer needed or whose computation was interrupted; their slots are used next.
     pub(crate) fn forget(&mut self, rows: impl IntoIterator<Item = usize>) {
         for row in rows {
             let slot = self.slot_of[row];
             if slot != NONE {
                 self.unlink(slot);
-                self.link_oldest(slot);
+                self.link_after(self.newer[END as usize], slot);
                 self.slot_of[row] = NONE;
                 self.row_of[slot as usize] = NONE;
             }
@@ -146,38 +151,15 @@ impl<T: bytemuck::Pod> RowCache<T> {
 
     fn unlink(&mut self, slot: u32) {
         let (newer, older) = (self.newer[slot as usize], self.older[slot as usize]);
-        if newer == NONE {
-            self.newest = older;
-        } else {
-            self.older[newer as usize] = older;
-        }
-        if older == NONE {
-            self.oldest = newer;
-        } else {
-            self.newer[older as usize] = newer;
-        }
+        self.older[newer as usize] = older;
+        self.newer[older as usize] = newer;
     }
 
-    fn link(&mut self, slot: u32) {
-        self.newer[slot as usize] = NONE;
-        self.older[slot as usize] = self.newest;
-        if self.newest == NONE {
-            self.oldest = slot;
-        } else {
-            self.newer[self.newest as usize] = slot;
-        }
-        self.newest = slot;
-    }
-
-    fn link_oldest(&mut self, slot: u32) {
-        self.older[slot as usize] = NONE;
-        self.newer[slot as usize] = self.oldest;
-        if self.oldest == NONE {
-            self.newest = slot;
-        } else {
-            self.older[self.oldest as usize] = slot;
-        }
-        self.oldest = slot;
+    /// Inserts a slot as the next older one of another slot, or as the newest one after [`END`].
+    fn link_after(&mut self, newer: u32, slot: u32) {
+        let older = std::mem::replace(&mut self.older[newer as usize], slot);
+        (self.newer[slot as usize], self.older[slot as usize]) = (newer, older);
+        self.newer[older as usize] = slot;
     }
 }
 
@@ -195,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_wanted_row_leaves() {
+    fn the_least_recently_used_row_is_evicted() {
         let mut cache = RowCache::<f32>::new(10, 3, 3 * 3 * 4).unwrap();
         assert_eq!(cache.capacity(), 3);
         fetch(&mut cache, &[1, 2, 3]);
@@ -207,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_off_rows_are_computed_again() {
+    fn interrupted_rows_are_computed_again() {
         let mut cache = RowCache::<f32>::new(10, 2, 2 * 2 * 4).unwrap();
         let missing = cache.claim(&[5, 6]);
         cache.forget(missing);
@@ -218,8 +200,8 @@ mod tests {
     #[derive(Debug, Clone)]
     enum Step {
         Fetch(Vec<usize>),
-        /// Rows are claimed, and their computation is broken off.
-        BreakOff(Vec<usize>),
+        /// Rows are claimed, and their computation is interrupted.
+        Interrupt(Vec<usize>),
         Forget(Vec<usize>),
     }
 
@@ -227,14 +209,14 @@ mod tests {
         let rows = || prop::sample::subsequence((0..20_usize).collect::<Vec<_>>(), 0..9).prop_shuffle();
         let step = prop_oneof![
             4 => rows().prop_map(Step::Fetch),
-            1 => rows().prop_map(Step::BreakOff),
+            1 => rows().prop_map(Step::Interrupt),
             1 => rows().prop_map(Step::Forget),
         ];
         prop::collection::vec(step, 1..80)
     }
 
     proptest! {
-        /// Against the plainest cache there is: a list of rows, the most recently wanted first.
+        /// The cache behaves as a list of rows, the most recently used first.
         #[test]
         fn it_is_a_list_of_rows_by_their_last_use(capacity in 2..9_usize, steps in steps()) {
             let mut cache = RowCache::<f32>::new(20, 4, capacity * 16).unwrap();
@@ -248,7 +230,7 @@ mod tests {
                         let mut missing = fetch(&mut cache, &rows);
                         hits += rows.len() - missing.len();
                         misses += missing.len();
-                        // Those that were there come forward first, then the others.
+                        // Cached rows move to the front first, then the others.
                         for &row in rows.iter().filter(|r| !expected.contains(r)).chain(&expected) {
                             present.retain(|&r| r != row);
                             present.insert(0, row);
@@ -258,7 +240,7 @@ mod tests {
                         expected.sort_unstable();
                         prop_assert_eq!(missing, expected);
                     }
-                    Step::BreakOff(mut rows) => {
+                    Step::Interrupt(mut rows) => {
                         rows.truncate(capacity);
                         let missing = cache.claim(&rows);
                         hits += rows.len() - missing.len();
@@ -268,7 +250,7 @@ mod tests {
                             present.retain(|&r| r != row);
                             present.insert(0, row);
                         }
-                        // What made room for the missing rows is gone all the same.
+                        // Rows that were evicted for the missing rows stay evicted.
                         present.truncate(capacity - missing.len());
                         cache.forget(missing);
                     }

@@ -29,7 +29,7 @@ pub enum Error {
         name: &'static str,
         /// The value given.
         value: String,
-        /// What would be accepted, as the end of the sentence "it must be ...".
+        /// The accepted values, as the end of the sentence "it must be ...".
         rule: String,
     },
     /// Two sizes that must agree do not.
@@ -92,7 +92,7 @@ pub enum Error {
         path: PathBuf,
         /// Line number counted from 1; 0 when the format has no lines.
         line: usize,
-        /// What is wrong and what was expected.
+        /// The fault found and the content expected.
         message: String,
     },
     /// The operating system refused to read or write a file.
@@ -103,14 +103,14 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// The system has no room for what is needed.
+    /// The system has too little memory.
     #[error("not enough memory for {what}, which takes {:.2} GB{}{remedy}", *bytes as f64 / 1e9, if remedy.is_empty() { "" } else { ": " })]
     Memory {
-        /// What it was for.
+        /// The purpose of the memory.
         what: &'static str,
-        /// How much was asked for.
+        /// The number of bytes requested.
         bytes: usize,
-        /// What to do about it, or nothing.
+        /// A remedy, or an empty text.
         remedy: &'static str,
     },
     /// The caller's [`Monitor`](crate::context::Monitor) stopped work whose partial result is not usable.
@@ -130,6 +130,12 @@ fn cause(pivot: f64, largest: f64) -> String {
         ", where its entries, as large as {largest:e}, are rounded: scale the rows and subtract their mean (for example \
          by StandardScaler), or raise the penalty (alpha)"
     )
+}
+
+impl From<std::convert::Infallible> for Error {
+    fn from(never: std::convert::Infallible) -> Self {
+        match never {}
+    }
 }
 
 impl Error {

@@ -95,7 +95,7 @@ impl<'a> ExpansionView<'a> {
         self.vectors.rows()
     }
 
-    /// Whether there are no vectors: the outputs are constant.
+    /// Returns true if there are no vectors, so that the outputs are constant.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

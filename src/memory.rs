@@ -1,15 +1,15 @@
-//! Allocations that may be refused.
+//! Allocations that return an error if the system refuses the memory.
 //!
-//! `vec!`, `collect` and `to_vec` end the process if the system refuses the memory. Arrays whose length grows with the
-//! number of samples, features, vectors or machines are therefore allocated by this module, and a refusal is an
-//! [`Error::Memory`]. Zeroed arrays come from the system's zeroed pages, so pages that are never touched cost nothing.
+//! `vec!`, `collect` and `to_vec` abort the process then. Arrays whose length grows with the number of samples, features,
+//! vectors or machines are therefore allocated by this module, which returns [`Error::Memory`]. Zeroed arrays come from
+//! the system's zeroed pages, so pages that are never touched cost nothing.
 //!
-//! Small allocations (an error message, a thread, a list with one item per block) are the standard library's and cannot
-//! be refused without ending the process. So an allocation succeeds only if [`HEADROOM`] more bytes are
-//! available, which each thread checks after every megabyte that it allocated.
+//! Small allocations (an error message, a thread, a list with one item per block) are the standard library's, which aborts if
+//! they fail. So an allocation of this module succeeds only if [`HEADROOM`] more bytes are available, which each thread
+//! checks after every megabyte that it allocated.
 //!
-//! `Arena`s are stretches of numbers that are used again, in huge pages where the system has them: the first touch of
-//! gigabytes of small pages was measured to cost as much as computing what is written to them.
+//! `Arena`s are reusable arrays in huge pages, if the system has them: touching gigabytes of small pages for the first time
+//! takes as long as computing the kernel values that are written to them.
 
 use std::cell::Cell;
 use std::sync::{Mutex, OnceLock};
@@ -20,13 +20,13 @@ use rayon::iter::IndexedParallelIterator;
 
 use crate::error::{Error, Result};
 
-/// Bytes of address space that a large allocation leaves for the small ones.
+/// Number of bytes of address space that a large allocation leaves for small ones.
 pub const HEADROOM: usize = 16 << 20;
-/// Bytes that a thread allocates between two checks that [`HEADROOM`] is left.
+/// Number of bytes that a thread allocates between two checks that [`HEADROOM`] is available.
 const CHECK_INTERVAL: usize = 1 << 20;
-/// Bytes that an allocation counts at least.
+/// Minimum number of bytes that an allocation counts as.
 const PAGE: usize = 4 << 10;
-/// What arrays without a description of their own are for.
+/// Context reported when the allocation of an array without a description fails.
 const ARRAY: &str = "an array of intermediate results";
 
 /// Checks that at least `bytes` more bytes of address space are available, by mapping and unmapping them.
@@ -41,13 +41,13 @@ pub fn check_available(what: &'static str, bytes: usize) -> Result<()> {
 }
 
 thread_local! {
-    /// Bytes allocated by this thread since the last check.
+    /// Number of bytes allocated by this thread since the last check.
     static UNCHECKED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Gives an allocation back if less than [`HEADROOM`] is left; small ones are checked together.
+/// Returns an allocation, or frees it if less than [`HEADROOM`] is available. Small ones are checked together.
 fn keep<T, A>(what: &'static str, len: usize, allocated: A) -> Result<A> {
-    // Where memory is short, the system's allocator takes a page for each small block.
+    // If memory is short, the system's allocator takes a page for each small block.
     let unchecked = UNCHECKED.get().saturating_add(len.saturating_mul(size_of::<T>()).max(PAGE));
     if unchecked < CHECK_INTERVAL {
         UNCHECKED.set(unchecked);
@@ -62,13 +62,13 @@ fn refused<T>(what: &'static str, len: usize) -> Error {
     Error::Memory { what, bytes: len.saturating_mul(size_of::<T>()), remedy: "" }
 }
 
-/// `len` zeros, not yet touched; `what` ends the sentence "not enough memory for ...".
+/// Allocates `len` zeros, not yet touched. `what` ends the sentence "not enough memory for ...".
 pub fn try_zeros<T: Zeroable>(what: &'static str, len: usize) -> Result<Vec<T>> {
     let values = bytemuck::try_zeroed_vec(len).map_err(|()| refused::<T>(what, len))?;
     keep::<T, _>(what, len, values)
 }
 
-/// A matrix of zeros, not yet touched.
+/// Allocates a matrix of zeros, not yet touched.
 pub fn try_zero_matrix<T: Zeroable + Clone>(
     what: &'static str,
     (rows, columns): (usize, usize),
@@ -77,7 +77,7 @@ pub fn try_zero_matrix<T: Zeroable + Clone>(
     Array2::from_shape_vec((rows, columns), values).map_err(|_| refused::<T>(what, usize::MAX))
 }
 
-/// A matrix of the values of a function of row and column.
+/// Fills a matrix with the values of a function of row and column.
 pub fn try_matrix<T>(
     (rows, columns): (usize, usize),
     mut value: impl FnMut((usize, usize)) -> T,
@@ -89,19 +89,19 @@ pub fn try_matrix<T>(
     Array2::from_shape_vec((rows, columns), values).map_err(|_| refused::<T>(ARRAY, usize::MAX))
 }
 
-/// A copy of a matrix, in row-major order.
+/// Copies a matrix to row-major order.
 pub fn try_to_matrix<T: Copy>(values: ArrayView2<'_, T>) -> Result<Array2<T>> {
     try_matrix(values.dim(), |at| values[at])
 }
 
-/// `len` copies of a value.
+/// Allocates `len` copies of a value.
 pub fn try_filled<T: Clone>(what: &'static str, len: usize, value: T) -> Result<Vec<T>> {
     let mut values = try_with_capacity(what, len)?;
     values.resize(len, value);
     Ok(values)
 }
 
-/// An empty vector with capacity for `len` items.
+/// Allocates an empty vector with capacity for `len` items.
 pub fn try_with_capacity<T>(what: &'static str, len: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();
     values.try_reserve_exact(len).map_err(|_| refused::<T>(what, len))?;
@@ -119,7 +119,7 @@ pub fn try_reserve<T>(what: &'static str, values: &mut Vec<T>, more: usize) -> R
     keep::<T, _>(what, len, ())
 }
 
-/// Lengthens a vector by copies of a value, without more capacity than it needs.
+/// Extends a vector by copies of a value, without excess capacity.
 pub fn try_resize<T: Clone>(what: &'static str, values: &mut Vec<T>, len: usize, value: T) -> Result<()> {
     if len > values.capacity() {
         values.try_reserve_exact(len - values.len()).map_err(|_| refused::<T>(what, len))?;
@@ -129,54 +129,25 @@ pub fn try_resize<T: Clone>(what: &'static str, values: &mut Vec<T>, len: usize,
     Ok(())
 }
 
-/// A copy of a slice.
+/// Copies a slice.
 pub fn try_to_vec<T: Clone>(what: &'static str, values: &[T]) -> Result<Vec<T>> {
     let mut copy = try_with_capacity(what, values.len())?;
     copy.extend_from_slice(values);
     Ok(copy)
 }
 
-/// The items of an iterator.
-pub fn try_collect<T>(what: &'static str, items: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
-    let mut values = Vec::new();
-    try_extend(what, &mut values, items)?;
-    Ok(values)
-}
-
-/// Appends the items of an iterator.
-pub fn try_extend<T>(
-    what: &'static str,
-    values: &mut Vec<T>,
-    items: impl IntoIterator<Item = T>,
-) -> Result<()> {
-    let mut items = items.into_iter();
-    let (fewest, most) = items.size_hint();
-    try_reserve(what, values, fewest)?;
-    if most == Some(fewest) {
-        values.extend(items);
-        return Ok(());
-    }
-    while let Some(item) = items.next() {
-        if values.len() == values.capacity() {
-            try_reserve(what, values, items.size_hint().0.saturating_add(1))?;
-        }
-        values.push(item);
-    }
-    Ok(())
-}
-
-/// The value of a cell, which is made first if the cell is empty.
+/// Returns the value of a cell, which `init` computes if the cell is empty.
 ///
 /// # Errors
-/// Those of `make`.
-pub(crate) fn get_or_try_init<T>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+/// The errors of `init`.
+pub(crate) fn get_or_try_init<T>(cell: &OnceLock<T>, init: impl FnOnce() -> Result<T>) -> Result<&T> {
     match cell.get() {
         Some(value) => Ok(value),
-        None => make().map(|value| cell.get_or_init(|| value)),
+        None => init().map(|value| cell.get_or_init(|| value)),
     }
 }
 
-/// `vec![value; len]` that may be refused.
+/// `vec![value; len]` that returns an error if the memory is refused.
 macro_rules! try_vec {
     (0.0; $len:expr) => {
         $crate::memory::zeros_like(0.0, $len)
@@ -193,24 +164,26 @@ macro_rules! try_vec {
 }
 pub(crate) use try_vec;
 
-/// `len` zeros of the type of `_zero`; see [`try_vec`].
+/// Allocates `len` zeros of the type of `_zero`; see [`try_vec`].
 pub(crate) fn zeros_like<T: Zeroable>(_zero: T, len: usize) -> Result<Vec<T>> {
     try_zeros(ARRAY, len)
 }
 
-/// `len` copies of a value; see [`try_vec`].
+/// Allocates `len` copies of a value; see [`try_vec`].
 pub(crate) fn copies<T: Clone>(value: T, len: usize) -> Result<Vec<T>> {
     try_filled(ARRAY, len, value)
 }
 
-/// `collect` into a vector that may be refused.
+/// `collect` into a vector, or an error if the memory is refused.
 pub trait TryCollect: Iterator + Sized {
-    /// The items as a vector.
+    /// Collects the items.
     fn try_collect_vec(self) -> Result<Vec<Self::Item>> {
-        try_collect(ARRAY, self)
+        let mut values = Vec::new();
+        values.try_extend(self)?;
+        Ok(values)
     }
 
-    /// The values of the items as a vector, or the first error.
+    /// Collects the values of the items, or returns the first error.
     fn try_collect_results<T>(self) -> Result<Vec<T>>
     where
         Self: Iterator<Item = Result<T>>,
@@ -225,29 +198,16 @@ pub trait TryCollect: Iterator + Sized {
 
 impl<I: Iterator> TryCollect for I {}
 
-/// `collect` of a parallel iterator into a vector that may be refused.
-pub trait TryCollectParallel: IndexedParallelIterator {
-    /// The items as a vector.
-    fn try_collect_vec(self) -> Result<Vec<Self::Item>> {
-        let mut values = try_with_capacity(ARRAY, self.len())?;
-        self.collect_into_vec(&mut values);
-        Ok(values)
-    }
-
-    /// The values of the items as a vector, or the first error in their order.
-    fn try_collect_results<T: Send>(self) -> Result<Vec<T>>
-    where
-        Self: IndexedParallelIterator<Item = Result<T>>,
-    {
-        TryCollectParallel::try_collect_vec(self)?.into_iter().try_collect_results()
-    }
+/// Collects the items of a parallel iterator in order.
+pub(crate) fn try_collect_parallel<I: IndexedParallelIterator>(items: I) -> Result<Vec<I::Item>> {
+    let mut values = try_with_capacity(ARRAY, items.len())?;
+    items.collect_into_vec(&mut values);
+    Ok(values)
 }
 
-impl<I: IndexedParallelIterator> TryCollectParallel for I {}
-
-/// Copies of slices that may be refused.
+/// `to_vec`, or an error if the memory is refused.
 pub trait TryToVec<T> {
-    /// A copy of the items.
+    /// Copies the items.
     fn try_to_vec(&self) -> Result<Vec<T>>;
 }
 
@@ -257,7 +217,7 @@ impl<T: Clone> TryToVec<T> for [T] {
     }
 }
 
-/// Growth of a vector that may be refused.
+/// Growth of a vector, or an error if the memory is refused.
 pub trait TryGrow<T> {
     /// Appends an item.
     fn try_push(&mut self, item: T) -> Result<()>;
@@ -265,7 +225,7 @@ pub trait TryGrow<T> {
     /// Appends the items of an iterator.
     fn try_extend(&mut self, items: impl IntoIterator<Item = T>) -> Result<()>;
 
-    /// Shortens the vector, or lengthens it by copies of a value.
+    /// Shortens the vector, or extends it by copies of a value.
     fn try_resize(&mut self, len: usize, value: T) -> Result<()>
     where
         T: Clone;
@@ -279,7 +239,20 @@ impl<T> TryGrow<T> for Vec<T> {
     }
 
     fn try_extend(&mut self, items: impl IntoIterator<Item = T>) -> Result<()> {
-        try_extend(ARRAY, self, items)
+        let mut items = items.into_iter();
+        let (min, max) = items.size_hint();
+        try_reserve(ARRAY, self, min)?;
+        if max == Some(min) {
+            self.extend(items);
+            return Ok(());
+        }
+        while let Some(item) = items.next() {
+            if self.len() == self.capacity() {
+                try_reserve(ARRAY, self, items.size_hint().0.saturating_add(1))?;
+            }
+            self.push(item);
+        }
+        Ok(())
     }
 
     fn try_resize(&mut self, len: usize, value: T) -> Result<()>
@@ -292,16 +265,16 @@ impl<T> TryGrow<T> for Vec<T> {
     }
 }
 
-/// Zeroed numbers.
+/// An array of numbers, zeros at first.
 pub(crate) enum Arena<T = f32> {
     /// An anonymous mapping.
     Mapped(memmap2::MmapMut),
-    /// Where the system refuses a mapping, and for nothing at all.
+    /// A vector, if the system refuses a mapping or for no numbers.
     Plain(Vec<T>),
 }
 
 impl<T: bytemuck::Pod> Arena<T> {
-    /// `len` zeros, not yet touched.
+    /// Allocates `len` zeros, not yet touched.
     ///
     /// # Errors
     /// [`Error::Memory`].
@@ -309,7 +282,7 @@ impl<T: bytemuck::Pod> Arena<T> {
         let Some(bytes) = len.checked_mul(size_of::<T>()) else { return Err(refused::<T>(what, len)) };
         let arena = match memmap2::MmapMut::map_anon(bytes) {
             Ok(map) => {
-                // A hint: without huge pages all is slower, not wrong.
+                // Only a hint: with small pages, the arena is slower.
                 #[cfg(all(target_os = "linux", not(miri)))]
                 let _ = map.advise(memmap2::Advice::HugePage);
                 Self::Mapped(map)
@@ -334,7 +307,7 @@ impl<T: bytemuck::Pod> Arena<T> {
     }
 }
 
-/// Arenas that were used and can be used again, holding whatever was written last.
+/// Arenas for reuse, with unspecified contents.
 pub(crate) struct Arenas<T = f32>(Mutex<Vec<Arena<T>>>);
 
 impl<T> Default for Arenas<T> {
@@ -344,7 +317,7 @@ impl<T> Default for Arenas<T> {
 }
 
 impl<T: bytemuck::Pod> Arenas<T> {
-    /// An arena of at least `len` numbers, of any values.
+    /// Takes an arena of at least `len` numbers with unspecified contents.
     ///
     /// # Errors
     /// [`Error::Memory`].
@@ -356,14 +329,14 @@ impl<T: bytemuck::Pod> Arenas<T> {
         if let Some(i) = fitting {
             Ok(free.swap_remove(i))
         } else {
-            // The smaller ones will not be wanted again by a block that grew.
+            // A block that grew does not need smaller arenas again.
             free.pop();
             drop(free);
             Arena::new(what, len)
         }
     }
 
-    /// Gives an arena back.
+    /// Returns an arena for reuse.
     pub(crate) fn put(&self, arena: Arena<T>) {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(arena);
     }
@@ -374,7 +347,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_had_is_an_error() {
+    fn refused_memory_is_an_error() {
         let most = isize::MAX as usize;
         for error in [
             try_zeros::<f64>("a", most).unwrap_err(),
@@ -392,27 +365,27 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_had_is_as_asked() {
+    fn allocations_have_their_length_and_values() {
         assert_eq!(try_zeros::<u32>("a", 3).unwrap(), [0; 3]);
         assert_eq!(try_zero_matrix::<f64>("a", (2, 0)).unwrap().dim(), (2, 0));
         assert_eq!(try_filled("a", 2, 1.5).unwrap(), [1.5; 2]);
         assert_eq!(try_to_vec("a", &[1, 2]).unwrap(), [1, 2]);
-        assert_eq!(try_collect("a", (0..4).map(|i| 2 * i)).unwrap(), [0, 2, 4, 6]);
+        assert_eq!((0..4).map(|i| 2 * i).try_collect_vec().unwrap(), [0, 2, 4, 6]);
         assert!(try_with_capacity::<u8>("a", 100).unwrap().capacity() >= 100);
     }
 
     #[test]
-    fn a_remedy_is_told_once() {
+    fn a_remedy_is_reported_once() {
         let error = try_zeros::<f64>("the kernel matrix", usize::MAX / 8).unwrap_err();
-        let told = error.with_remedy("take fewer rows").with_remedy("buy memory").to_string();
-        assert!(told.starts_with("not enough memory for the kernel matrix, which takes "), "{told}");
-        assert!(told.ends_with("GB: take fewer rows"), "{told}");
+        let message = error.with_remedy("take fewer rows").with_remedy("buy memory").to_string();
+        assert!(message.starts_with("not enough memory for the kernel matrix, which takes "), "{message}");
+        assert!(message.ends_with("GB: take fewer rows"), "{message}");
     }
 
     proptest::proptest! {
-        /// Arenas that are out at the same time never share a number, whatever was given back before.
+        /// Arenas in use at the same time never share a number, whatever was returned before.
         #[test]
-        fn arenas_are_nobody_elses(steps in proptest::collection::vec((proptest::bool::ANY, 0..200_usize), 1..60)) {
+        fn arenas_in_use_are_disjoint(steps in proptest::collection::vec((proptest::bool::ANY, 0..200_usize), 1..60)) {
             let arenas = Arenas::<f32>::default();
             let mut out: Vec<(Arena, usize, f32)> = Vec::new();
             for (number, (takes, size)) in steps.into_iter().enumerate() {

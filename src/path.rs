@@ -51,11 +51,11 @@ pub struct Path {
     pub residual_norms: Vec<f64>,
     /// (M,): for the penalised paths the lambda below which each vector enters; else empty.
     pub penalties: Vec<f64>,
-    /// Whether `residual_norms` are what they say, or upper bounds.
+    /// If true, `residual_norms` are exact; otherwise they are upper bounds.
     pub exact: bool,
-    /// Whether every size is the orthogonal projection of the target on its vectors in feature space.
+    /// If true, every size is the orthogonal projection of the target on its vectors in feature space.
     pub orthogonal: bool,
-    /// Why the run ended: converged where no candidate can lower the residual below the tolerance.
+    /// The reason for the end of the run: converged if no candidate can lower the residual below the tolerance.
     pub stop: Stop,
 }
 
@@ -68,7 +68,7 @@ impl Path {
         result.or_else(|error| Ok(Self::empty(outputs, error.into_stop_reason()?)))
     }
 
-    /// No vectors, for the reason given.
+    /// Returns the path without vectors.
     pub(crate) fn empty(outputs: usize, reason: StopReason) -> Self {
         Self {
             order: Vec::new(),
@@ -84,7 +84,7 @@ impl Path {
         }
     }
 
-    /// What the coefficients and the outputs of all sizes follow from.
+    /// Returns the numbers from which the coefficients and the outputs of all sizes are computed.
     pub fn view(&self) -> PathView<'_> {
         let form = match &self.factor {
             Some(factor) => Form::Factored(factor.view()),
@@ -102,11 +102,11 @@ const WORK_PER_CHECK: usize = 200_000_000;
 pub struct PathView<'a> {
     /// G, see [`Path::projections`].
     pub projections: ArrayView2<'a, f64>,
-    /// How G becomes coefficients.
+    /// The rule that turns G into coefficients.
     pub form: Form<'a>,
 }
 
-/// How the rows of G become coefficients.
+/// The rule that turns the rows of G into coefficients.
 #[derive(Debug, Clone, Copy)]
 pub enum Form<'a> {
     /// Through L, (M, M); a row each.
@@ -230,8 +230,8 @@ pub fn path_decisions(
     for (part, mut out) in by_row.axis_chunks_iter_mut(Axis(0), block).enumerate() {
         let first = part * block;
         ctx.check("path", first, n)?;
-        let rows = x.gather(&(first..n.min(first + block)).try_collect_vec()?)?;
-        let mut features = flat(gram(kernel, rows.view(), kept, ctx.silent())?);
+        let rows = x.slice(first..n.min(first + block));
+        let mut features = flat(gram(kernel, rows, kept, ctx.silent())?);
         reader.read(&mut features, out.as_slice_mut().expect("rows of a new array"), ctx)?;
     }
     by_size(&by_row)
@@ -240,7 +240,7 @@ pub fn path_decisions(
 /// Outputs (sizes, n, q) as [`path_decisions`], from the values (n, M) of the path's M functions at the rows.
 ///
 /// # Errors
-/// As [`path_decisions`].
+/// The errors of [`path_decisions`].
 pub fn path_outputs(
     path: &PathView<'_>,
     features: Array2<f64>,

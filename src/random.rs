@@ -1,37 +1,37 @@
-//! The only source of randomness: a small seeded generator, the same on every platform.
+//! The only source of random numbers: a small seeded generator with the same numbers on every platform.
 //!
 //! SplitMix64 (Steele, Lea and Flood, Fast splittable pseudorandom number generators, OOPSLA 2014): one 64-bit
-//! counter through a mixing function. The whole state is one number, so an algorithm that draws along a stream can
-//! be saved between two draws. Logarithm and cosine are the `libm` crate's, since those of C libraries differ in the last
-//! digit. Nothing here is fit for secrets.
+//! counter through a mixing function. The state is one number, so an online algorithm can be saved between two draws.
+//! Logarithm and cosine are the `libm` crate's, since those of C libraries differ in the last digit. The generator is not
+//! cryptographic.
 
 use crate::error::Result;
 use crate::memory::TryCollect;
 
-/// A generator of numbers.
+/// A generator of random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// A generator whose numbers follow from `seed`, or one that goes on where [`Random::state`] was read.
+    /// Starts a generator from a seed, or continues one from its [`Random::state`].
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// The stream number `index` of a seed: the same numbers whenever it is asked for.
+    /// Starts stream number `index` of a seed. Streams of different indices are independent.
     pub fn stream(seed: u64, index: u64) -> Self {
         let mut mixed = Self::new(seed);
         Self::new(mixed.bits() ^ Self::new(index).bits())
     }
 
-    /// What [`Random::new`] needs to go on from here.
+    /// Returns the state from which [`Random::new`] continues.
     pub fn state(&self) -> u64 {
         self.state
     }
 
-    /// 64 random bits.
+    /// Draws 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let z = (self.state ^ (self.state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -39,25 +39,25 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Uniform in [0, 1).
+    /// Draws a number uniformly from [0, 1).
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Uniform among 0, ..., n - 1; n must be positive.
+    /// Draws an integer uniformly from 0, ..., n - 1; n must be positive.
     pub fn below(&mut self, n: u64) -> u64 {
         // The high half of a 128-bit product (Lemire 2019); the bias is below n / 2^64.
         ((u128::from(self.bits()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Standard normal (Box and Muller).
+    /// Draws a standard normal number (Box and Muller).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * libm::log(1.0 - self.uniform())).sqrt();
         radius * libm::cos(std::f64::consts::TAU * self.uniform())
     }
 
-    /// Bell-shaped on (-3.47, 3.47), mean 0, variance 1: the sum of the four 16-bit parts of one draw. Exact arithmetic,
-    /// so the same on every platform to the last digit, and ten times faster than [`Random::normal`].
+    /// Draws an approximately normal number from (-3.47, 3.47) with mean 0 and variance 1: the sum of the four 16-bit parts of
+    /// one draw. The arithmetic is exact, and ten times as fast as [`Random::normal`].
     pub fn bell(&mut self) -> f32 {
         // Each part is uniform on 0, ..., 65535 with variance (65536^2 - 1) / 12.
         const SCALE: f32 = 2.642_854_6e-5;
@@ -66,14 +66,14 @@ impl Random {
         (sum as f32 - 131_070.0) * SCALE
     }
 
-    /// Puts a slice in random order.
+    /// Shuffles a slice.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i as u64 + 1) as usize);
         }
     }
 
-    /// `count` distinct numbers among 0, ..., n - 1, in random order; `count` must be at most n.
+    /// Draws `count` distinct integers from 0, ..., n - 1, in random order; `count` must be at most n.
     pub fn sample(&mut self, n: usize, count: usize) -> Result<Vec<usize>> {
         let mut all: Vec<usize> = (0..n).try_collect_vec()?;
         for i in 0..count {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn goes_on_from_its_state() {
+    fn a_generator_continues_from_its_state() {
         let mut one = Random::new(5);
         one.bits();
         let mut two = Random::new(one.state());

@@ -1,9 +1,10 @@
-"""Fixtures for all tests: data sets that scikit-learn brings along, and the seed."""
+"""Fixtures of all tests: data sets of scikit-learn and the seed; the choice of the quick cases."""
 
 from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -21,6 +22,18 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("fast", max_examples=30, deadline=None, derandomize=True)
 settings.register_profile("slow", max_examples=500, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Marks the cases of a test with ``quick_every(n)`` as exhaustive, all but every nth."""
+    cases = Counter()
+    for item in items:
+        if marker := item.get_closest_marker("quick_every"):
+            test = item.nodeid.partition("[")[0]
+            if cases[test] % marker.args[0]:
+                item.add_marker(pytest.mark.exhaustive)
+            cases[test] += 1
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from scipy.optimize import nnls
 #: One machine's share of the work is one thread here, as one worker's is.
 os.environ["OMP_NUM_THREADS"] = "1"
 
-from svmarrow.dask.forecast import HELD, ROUNDS, counted_work
+from svmarrow.dask.forecast import DRIVER_ROWS_PER_VECTOR, EXPECTED_ROUNDS, estimate_work
 
 #: Seconds a byte on the way between driver and workers: 10 Gbit/s.
 WIRE = 8.0 / 10e9
@@ -160,7 +160,7 @@ def of_a_pair(model, part, columns, outputs=1):
 
 def carried(model, rows, workers, support, columns, per_partition=100_000):
     """What an exact fit of so many rows takes where so many of them are support vectors, in hours."""
-    work = counted_work(rows, support, 8.0 * columns, 1)
+    work = estimate_work(rows, support, 8.0 * columns, 1)
     # Vectors are the same share of a partition as of all rows.
     begin = rows * support * (per_partition / rows) * of_a_pair(model, "begin", columns) / workers
     evaluation = work["worker_values"] * of_a_pair(model, "worker", columns) / workers
@@ -175,8 +175,8 @@ def carried(model, rows, workers, support, columns, per_partition=100_000):
         "hours_workers": evaluation / 3600,
         "hours_driver": driver / 3600,
         "hours_wire": wire / 3600,
-        "hours": (begin + evaluation + driver + wire + ROUNDS * model["idle"]) / 3600,
-        "gigabytes_of_the_driver": HELD * support * (columns * 8.0 * 3.0 + 100.0) / 1e9,
+        "hours": (begin + evaluation + driver + wire + EXPECTED_ROUNDS * model["idle"]) / 3600,
+        "gigabytes_of_the_driver": DRIVER_ROWS_PER_VECTOR * support * (columns * 8.0 * 3.0 + 100.0) / 1e9,
         "hours_low_rank": low_rank(model, rows, workers, columns),
     }
 

@@ -127,7 +127,7 @@ def quantiles(name: str) -> dict[str, Any]:
     X, y, X_test, y_test = split_of(name, 0)
     found: dict[str, Any] = {"set": name, "train": len(y), "test": len(y_test)}
     makers: dict[str, Any] = {
-        "QuantileSVRCV": lambda q: QuantileSVRCV(q, Cs=6, gammas=5, cv=3),
+        "QuantileSVRCV": QuantileSVRCV,
         "GradientBoostingRegressor": lambda q: GradientBoostingRegressor(
             loss="quantile", alpha=q, random_state=0
         ),
@@ -170,6 +170,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="JSON file to write")
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--sets", nargs="+", default=SETS)
+    parser.add_argument("--only", choices=("quantiles",), help="a part; the rest of the JSON file is kept")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     command = "python benches/inspection/intervals.py --output docs/benchmarks/intervals.json"
@@ -180,7 +181,7 @@ def main() -> None:
         "intervals": [],
         "quantiles": [],
     }
-    for name in options.sets:
+    for name in () if options.only else options.sets:
         runs = [intervals(name, split) for split in range(options.splits)]
         numbers["intervals"] += runs
         for label in ("jackknife+", "MAPIE CV+", "Gaussian process"):
@@ -197,8 +198,12 @@ def main() -> None:
         run = quantiles(name)
         numbers["quantiles"].append(run)
         print(name, {key: run[key] for key in list(run)[3:]}, flush=True)
-    numbers["5,000 samples"] = large()
-    print(numbers["5,000 samples"])
+    if options.only:
+        known = json.loads(options.output.read_text(encoding="utf-8"))
+        numbers = {**known, "quantiles": numbers["quantiles"], "place of quantiles": place()}
+    else:
+        numbers["5,000 samples"] = large()
+        print(numbers["5,000 samples"])
     if options.output is not None:
         options.output.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
 

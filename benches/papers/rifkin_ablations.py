@@ -121,7 +121,7 @@ def unbounded(report: Report, options: argparse.Namespace) -> None:
         works = []
         for block in sizes:
             machine = SVC(C=C, gamma=gamma, cache_size=1000, n_jobs=1)
-            machine._tuning = {"block": block, "largest_block": block, "nested": 512, "cheap": 0}
+            machine._tuning = {"block": block, "max_block": block, "nested_block": 512, "cheap_kernel": 0}
             works.append(lambda machine=machine, X=X, y=y: machine.fit(X, y).certificate_.machines[0])
         times, _, found = processor_times(works, 1)
         free = found[-1].support - found[-1].bounded
@@ -205,7 +205,7 @@ def shrinking(report: Report, options: argparse.Namespace) -> None:
 
 
 #: What the solver does by itself, as `SVC()._tuning` has it.
-OWN = {"block": 0, "largest_block": 2048, "nested": 512, "cheap": 64}
+OWN = {"block": 0, "max_block": 2048, "nested_block": 512, "cheap_kernel": 64}
 
 
 def long_steps(report: Report, options: argparse.Namespace) -> None:
@@ -229,8 +229,8 @@ def long_steps(report: Report, options: argparse.Namespace) -> None:
     ]
     banana = load("ratsch_banana")
     cases += [("banana", (banana.X[:400], banana.y[:400]), 1.0, C) for C in (1e2, 1e4)]
-    without = {"both": {}, "no direct steps": {"direct": False}, "no walks": {"walks": False}}
-    without["neither"] = {"direct": False, "walks": False}
+    without = {"both": {}, "no direct steps": {"newton_steps": False}, "no walks": {"active_set": False}}
+    without["neither"] = {"newton_steps": False, "active_set": False}
     lines = []
     for name, (X, y), gamma, C in cases:
         works = []
@@ -267,7 +267,7 @@ def long_steps(report: Report, options: argparse.Namespace) -> None:
         works = []
         for largest in (1024, 2048, 4096):
             machine = SVC(C=C, gamma=gamma, n_jobs=1)
-            machine._tuning = {**OWN, "largest_block": largest}
+            machine._tuning = {**OWN, "max_block": largest}
             works.append(lambda machine=machine, X=X, y=y: machine.fit(X, y).certificate_)
         _, rounds, found = processor_times(works, 1 if quick else 3)
         least = [min(of[at] for of in rounds) for at in range(3)]
@@ -300,7 +300,7 @@ def samples(report: Report, options: argparse.Namespace) -> None:
         for fast, sampled in ((False, False), (False, True), (True, False), (True, True)):
             machine = SVC(C=10, gamma=2)
             limit = (rows if quick else 80_000) if sampled else 10**9
-            machine._tuning = {**OWN, "sampled": limit, "fast_sums": fast}
+            machine._tuning = {**OWN, "min_subsampled": limit, "fast_sums": fast}
             start = time.perf_counter()
             machine.fit(X, y)
             line.append(time.perf_counter() - start)

@@ -25,7 +25,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 import svmarrow
-from svmarrow.patch import machines
+from svmarrow.patch import svm as replacements
 
 DATA = Path(os.environ.get("SVMARROW_DATA", Path(__file__).resolve().parents[3] / "shared" / "data"))
 SETS = ("pima_diabetes", "yeast", "page_blocks", "satimage", "letter")
@@ -47,7 +47,7 @@ def contestants(seed: int) -> dict[str, object]:
     """What gives probabilities, by name."""
     common = {"C": 10.0, "random_state": seed}
     return {
-        "svmarrow": machines.SVC(probability=True, **common),
+        "svmarrow": replacements.SVC(probability=True, **common),
         "scikit-learn": svm.SVC(probability=True, **common),
         "CalibratedClassifierCV": CalibratedClassifierCV(svm.SVC(**common), ensemble=False),
         "CalibratedClassifierCV, svmarrow": CalibratedClassifierCV(svmarrow.SVC(C=10.0), ensemble=False),

@@ -37,7 +37,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from reports import keep
 
 import svmarrow
-from examples import EXAMPLES, IRIS, KIND, example
+from helpers.data import IRIS, KIND
+from helpers.estimators import EXAMPLES, example
 from svmarrow.cli.data import DataOptions, read_data
 from svmarrow.exceptions import FormatError
 from svmarrow.io import load_libsvm_model, load_svmlight, save_libsvm_model, save_svmlight

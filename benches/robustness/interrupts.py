@@ -5,7 +5,7 @@
 
 An operation runs in a process of its own, at a size at which it takes seconds, again and again until the
 signal comes; moments are drawn with fixed seeds. Told are units of work between the signal and the
-exception, see tests/interruption.py: a unit is about
+exception, see tests/helpers/interruption.py: a unit is about
 a second of a processor of 2020. Faults are another exception than KeyboardInterrupt, an object or a file that
 is not as it was where that is promised, an object that does not answer, and a process that no longer
 calculates the same.
@@ -20,7 +20,7 @@ from reports import arguments, chosen, keep
 
 def main() -> None:
     given = arguments(__doc__, tries=30, longest=12.0)
-    from robustness.worker import Worker
+    from helpers.worker import Worker
 
     results = {}
     print(f"{'operation':60} {'tries':>5} {'median':>7} {'worst':>7}  faults", flush=True)

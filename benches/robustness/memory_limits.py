@@ -11,7 +11,7 @@ predict and compress something small, to the same bits (where the operation left
 there is more). Stacks of threads count too: see --jobs.
 
 With --drawn, random fits, predictions and files of 1,000 to 2 million rows instead
-(tests/robustness/limited.py): one or two threads, one or four Python threads that call at once, limits
+(tests/helpers/memory_limits.py): one or two threads, one or four Python threads that call at once, limits
 between 8 and 600 MB.
 """
 
@@ -31,7 +31,7 @@ FEW = (20, 80, 300)
 
 def drawn(given: argparse.Namespace) -> None:
     """Random runs; the report is written again after every hundred."""
-    from robustness.limited import GOOD, draw, run
+    from helpers.memory_limits import GOOD, draw, run
 
     counts, bad = Counter(), {}
     for number in range(given.first, given.first + given.drawn):
@@ -53,7 +53,7 @@ def main() -> None:
     if given.drawn:
         drawn(given)
         return
-    from robustness.worker import Worker, lacks
+    from helpers.worker import Worker, lacks
 
     results, counts, bad = {}, Counter(), 0
     with Worker() as worker:

@@ -33,7 +33,7 @@ def arguments(description: str, **numbers: float) -> argparse.Namespace:
 
 def chosen(given: argparse.Namespace) -> Iterator[Any]:
     """The operations that were asked for."""
-    from robustness.operations import OPERATIONS
+    from helpers.operations import OPERATIONS
 
     part, parts = map(int, given.part.split("/"))
     names = [name for name in OPERATIONS if not given.words or any(word in name for word in given.words)]

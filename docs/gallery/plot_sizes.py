@@ -30,7 +30,7 @@ kept, scores = subsample_baseline(svc, X_train, y_train, X_test, y_test, sizes=f
 fig, ax = plt.subplots(figsize=(8, 4.8), layout="constrained")
 ax.plot(chosen.sizes, 100 * (1 - chosen.scores(X_test, y_test)), color="#12355b", label="chosen (pursuit)")
 ax.plot(made.sizes, 100 * (1 - made.scores(X_test, y_test)), "o-", color="#c1272d", label="made (gradient)")
-ax.plot(kept, 100 * (1 - scores), "s--", color="#888888", label="trained on fewer rows")
+ax.plot(kept, 100 * (1 - scores), "s--", color="#888888", label="trained on fewer samples")
 ax.axhline(full, color="black", linewidth=0.8, linestyle=":")
 ax.annotate(
     f"all {svc.expansion_.n_vectors} vectors: {full:.1f} %", (8, full), (0, -12), textcoords="offset points"

@@ -28,6 +28,7 @@ MODULES = (
     "svmarrow.inspection",
     "svmarrow.io",
     "svmarrow.least_squares",
+    "svmarrow.libsvm",
     "svmarrow.matching_pursuit",
     "svmarrow.model_selection",
     "svmarrow.models",
@@ -141,7 +142,10 @@ SECTIONS = (
         "Models and data, written and read.",
         "files",
         _names("svmarrow", "save load")
-        + _names("svmarrow.io", "info save_libsvm_model load_libsvm_model save_svmlight load_svmlight"),
+        + _names(
+            "svmarrow.io",
+            "info save_libsvm_model load_libsvm_model load_svmlight_model save_svmlight load_svmlight",
+        ),
     ),
     Section(
         "Serving without Python",
@@ -171,6 +175,16 @@ SECTIONS = (
         "Programs keep their imports.",
         "drop-in",
         _names("svmarrow", "patch_sklearn unpatch_sklearn"),
+    ),
+    Section(
+        "LIBSVM's functions",
+        "`from libsvm.svmutil import *` becomes `from svmarrow.libsvm import *`.",
+        "libsvm",
+        _names(
+            "svmarrow.libsvm",
+            "svm_train svm_predict svm_load_model svm_save_model svm_read_problem evaluations svm_model "
+            "svm_parameter svm_problem",
+        ),
     ),
     Section(
         "Errors and warnings",

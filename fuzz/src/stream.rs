@@ -148,9 +148,9 @@ pub fn tree(bytes: &[u8]) {
     let state = TreeState {
         thresholds: draws.numbers(n),
         weights: draws.matrix(members.len(), q),
-        early: draws.matrix(members.len(), q),
+        accumulator: draws.matrix(members.len(), q),
         // Most are no more than the rows seen, as they must be.
-        lived: draws
+        age: draws
             .counts(n)
             .into_iter()
             .map(|rows| if rows < 1 << 32 { rows.min(seen) } else { rows })
@@ -190,7 +190,8 @@ pub fn tree(bytes: &[u8]) {
     }) else {
         return;
     };
-    let numbers = state.weights.iter().chain(&state.early).chain(&state.directions).chain(&state.intercepts);
+    let numbers =
+        state.weights.iter().chain(&state.accumulator).chain(&state.directions).chain(&state.intercepts);
     assert!(all_finite(numbers.chain(&state.thresholds)));
     state.rows.view().check_finite("rows").expect("what is accepted is finite");
     if piece.view().check_finite("X").is_ok() {

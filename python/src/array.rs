@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use svmarrow::Error;
 use svmarrow::data::{CsrView, IndexSlice, OwnedRows, Rows};
-use svmarrow::memory::{TryCollect, TryToVec, try_to_matrix, try_with_capacity};
+use svmarrow::memory::{TryCollect, TryToVec, try_matrix, try_to_matrix, try_with_capacity};
 
 use crate::error::to_python;
 
@@ -200,6 +200,21 @@ pub(crate) fn indices(name: &'static str, array: &PyReadonlyArray1<'_, i64>) -> 
 pub(crate) fn index_array(py: Python<'_>, values: Vec<usize>) -> PyResult<Bound<'_, PyArray1<i64>>> {
     let values = values.into_iter().map(|i| i as i64).try_collect_vec().map_err(to_python)?;
     Ok(PyArray1::from_vec(py, values))
+}
+
+/// A vector of counts for Python.
+pub(crate) fn count_array(py: Python<'_>, values: Vec<u64>) -> PyResult<Bound<'_, PyArray1<i64>>> {
+    let values = values.into_iter().map(|i| i as i64).try_collect_vec().map_err(to_python)?;
+    Ok(PyArray1::from_vec(py, values))
+}
+
+/// A matrix of counts for Python.
+pub(crate) fn integer_array<'py>(
+    py: Python<'py>,
+    values: &Array2<u64>,
+) -> PyResult<Bound<'py, PyArray2<i64>>> {
+    let values = try_matrix(values.dim(), |at| values[at] as i64).map_err(to_python)?;
+    Ok(PyArray2::from_owned_array(py, values))
 }
 
 /// A row-major matrix for Python; the memory moves.

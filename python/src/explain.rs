@@ -1,12 +1,12 @@
 //! `svmarrow::explain`: Shapley values.
 
-use numpy::{PyArray1, PyArray2, PyArray3};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::Error;
 use svmarrow::explain::{Game, ShapleyParams};
 
 use crate::array::RowsArg;
+use crate::dict::fields;
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::run::{Cost, run};
@@ -38,10 +38,5 @@ pub(crate) fn shapley_values<'py>(
     let found = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
         svmarrow::explain::shapley_values(&view, rows, background, &params, ctx)
     })?;
-    let dict = PyDict::new(py);
-    dict.set_item("values", PyArray3::from_owned_array(py, found.values))?;
-    dict.set_item("base", PyArray1::from_vec(py, found.base))?;
-    dict.set_item("additivity_error", PyArray2::from_owned_array(py, found.additivity_error))?;
-    dict.set_item("nodes", found.nodes)?;
-    Ok(dict)
+    Ok(fields!(py, found, values, base, additivity_error, nodes))
 }

@@ -68,7 +68,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for FunctionArg {
 }
 
 impl FunctionArg {
-    /// As the core takes it.
+    /// Returns the kernel in the form that the core takes.
     pub(crate) fn function(&self) -> KernelFunction<'_> {
         match self {
             Self::BuiltIn(kernel) => (*kernel).into(),
@@ -76,7 +76,7 @@ impl FunctionArg {
         }
     }
 
-    /// What a fit to these rows takes at least: every kernel value once.
+    /// Returns the minimum cost of a fit to these rows: every kernel value once.
     pub(crate) fn cost(&self, rows: &Rows<'_>) -> Cost {
         let columns = if matches!(self, Self::BuiltIn(Kernel::Precomputed)) { 1 } else { rows.cols() };
         Cost::of(rows.rows(), rows.rows(), columns)

@@ -6,16 +6,15 @@ use pyo3::types::PyDict;
 use svmarrow::context::Context;
 use svmarrow::least_squares::iterative::{self, RandomPoints};
 use svmarrow::least_squares::{
-    Ending, LeaveOneOut, Problem, Spectrum, Stopping, exact, linear, solve, solve_path,
+    IterationOutcome, LeaveOneOut, Problem, Spectrum, Stopping, exact, linear, solve, solve_path,
 };
 
 use crate::array::{RowsArg, matrix_array, matrix_view, vector};
 use crate::dict::{fields, records};
 use crate::function::FunctionArg;
-use crate::run::Cost;
-use crate::svm::duration;
+use crate::run::{Cost, duration};
 
-/// What is to be fitted: targets (n, q) at rows (n, d), squares with weights (n,) or None.
+/// A least squares problem: targets (n, q) at rows (n, d), squares with weights (n,) or None.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct ProblemArg<'py> {
@@ -194,7 +193,7 @@ pub(crate) fn least_squares_inverse_bytes(n: usize) -> usize {
 }
 
 /// Products, residual and why it ended.
-fn set_ending(dict: &Bound<'_, PyDict>, ending: Ending) -> PyResult<()> {
+fn set_ending(dict: &Bound<'_, PyDict>, ending: IterationOutcome) -> PyResult<()> {
     dict.set_item("products", ending.products)?;
     dict.set_item("residual", ending.residual)?;
     dict.set_item("stop", ending.reason.name())

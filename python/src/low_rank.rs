@@ -14,7 +14,7 @@ use crate::error::to_python;
 use crate::params::KernelArg;
 use crate::run::{Cost, run};
 
-/// What rows add up to, as Python keeps it.
+/// The sums over rows in the form that Python stores.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct SumsArg<'py> {
@@ -109,7 +109,7 @@ type Chosen<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>);
 
 /// Rows chosen by incomplete Cholesky factorisation.
 ///
-/// Greedy where `candidates` is None, else the best of so many rows drawn at each step: `(number, seed)`.
+/// `candidates` is None for the greedy choice, or `(number, seed)`: each step chooses the best of `number` random rows.
 #[pyfunction]
 #[pyo3(signature = (x, kernel, count, candidates, progress, n_jobs))]
 pub(crate) fn select_points_by_kernel<'py>(

@@ -16,12 +16,12 @@ use svmarrow::matching_pursuit::{
     RowSet, Storage, Task, Validation, Variant,
 };
 
-use crate::array::{RowsArg, index_array, matrix_view, same_length, vector};
+use crate::array::{RowsArg, matrix_view, same_length, vector};
+use crate::dict::fields;
 use crate::error::to_python;
 use crate::function::{PythonCall, UnlessRaised};
 use crate::params::KernelArg;
-use crate::run::{Cost, run};
-use crate::svm::duration;
+use crate::run::{Cost, duration, run};
 
 /// A part of a dictionary in Python's memory.
 pub(crate) enum PartArg<'py> {
@@ -88,7 +88,7 @@ impl PartArg<'_> {
         })
     }
 
-    /// What its function raised.
+    /// Takes the exception that its function raised.
     fn raised(&self) -> Option<PyErr> {
         match self {
             Self::Function(f) => f.call.raised().take(),
@@ -244,7 +244,7 @@ impl MatchingArg {
     }
 }
 
-/// What is to be learnt, as Python passes it; `validation` is targets, whether they are classes, and weights.
+/// A learning task in the form that Python passes; `validation` is targets, whether they are classes, and weights.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct TaskArg<'py> {
@@ -257,7 +257,7 @@ pub(crate) struct TaskArg<'py> {
 }
 
 impl TaskArg<'_> {
-    /// What a function or the loss raised.
+    /// Takes the exception that a function or the loss raised.
     fn raised(&self) -> Option<PyErr> {
         let by_loss = match &self.loss {
             LossArg::Function(loss) => loss.raised().take(),
@@ -312,13 +312,10 @@ pub(crate) fn matching_pursuit<'py>(
         return Err(error);
     }
     let fit = outcome?;
-    let result = PyDict::new(py);
-    result.set_item("order", index_array(py, fit.order)?)?;
-    result.set_item("sizes", index_array(py, fit.curve.sizes)?)?;
-    result.set_item("training_loss", PyArray1::from_vec(py, fit.curve.training_loss))?;
-    result.set_item("validation_loss", PyArray1::from_vec(py, fit.curve.validation_loss))?;
-    result.set_item("validation_error", PyArray1::from_vec(py, fit.curve.validation_error))?;
-    result.set_item("stop", fit.stop.reason.name())?;
+    let result = fields!(py, fit, order, stop);
+    result.update(
+        fields!(py, fit.curve, sizes, training_loss, validation_loss, validation_error).as_mapping(),
+    )?;
     match fit.coefficients {
         Coefficients::Factor { factor, projections } => {
             result.set_item("factor", PyArray2::from_owned_array(py, factor))?;

@@ -1,4 +1,4 @@
-//! How much memory this process may still take: the system's free memory within the limits of its control group and
+//! The memory that this process may still allocate: the system's free memory within the limits of its control group and
 //! of its own address space.
 
 use std::fs::read_to_string;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use pyo3::prelude::*;
 
-/// Told where the system does not say.
+/// Value returned if the system does not report its free memory.
 const UNKNOWN: u64 = 4 << 30;
 
 /// Bytes of memory that this process may still take.
@@ -17,7 +17,7 @@ pub(crate) fn available_memory() -> u64 {
     [group_limit(), address_space()].into_iter().flatten().fold(system, u64::min)
 }
 
-/// What is left of the limit that `ulimit -v` sets, if one is set.
+/// Returns the bytes left of the limit that `ulimit -v` sets, if one is set.
 fn address_space() -> Option<u64> {
     let limits = read_to_string("/proc/self/limits").ok()?;
     let limit: u64 = field(&limits, "Max address space")?;

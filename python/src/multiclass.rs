@@ -137,7 +137,7 @@ pub(crate) fn margin_loss<'py>(
 /// A number and a judgement for each row.
 type Margins<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<bool>>);
 
-/// What is known of the training rows (n) and the machines (F): `outputs` and `coefficients` (n, F), `diagonal` and
+/// The quantities of training rows (n) and machines (F): `outputs` and `coefficients` (n, F), `diagonal` and
 /// `labels` (n,), `slack` (F,).
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]

@@ -22,7 +22,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for KernelArg {
     }
 }
 
-/// What outputs mean, by its name.
+/// Returns the meaning of outputs by its name.
 pub(crate) fn coding_of(name: &str) -> Result<Coding> {
     Ok(match name {
         "values" => Coding::Values,
@@ -33,7 +33,7 @@ pub(crate) fn coding_of(name: &str) -> Result<Coding> {
     })
 }
 
-/// The tuple of a kernel; a parameter that the kernel does not have is told as its default.
+/// Returns the tuple of a kernel; a parameter that the kernel does not have takes its default.
 pub(crate) fn kernel_tuple(kernel: &Kernel) -> (&'static str, f64, f64, u32) {
     let (gamma, coef0, degree) = match *kernel {
         Kernel::Polynomial { degree, gamma, coef0 } => (gamma, coef0, degree),

@@ -20,10 +20,9 @@ pub(crate) fn path_dict(py: Python<'_>, path: Path) -> PyResult<Bound<'_, PyDict
         None
     };
     let penalties = (!path.penalties.is_empty()).then(|| PyArray1::from_vec(py, path.penalties));
-    let result = fields!(py, path, order, factor, projections, residual_norms, exact, orthogonal);
+    let result = fields!(py, path, order, factor, projections, residual_norms, exact, orthogonal, stop);
     result.set_item("steps", steps)?;
     result.set_item("penalties", penalties)?;
-    result.set_item("stop", path.stop.reason.name())?;
     Ok(result)
 }
 

@@ -8,7 +8,8 @@ use svmarrow::data::OwnedRows;
 use svmarrow::memory::TryCollect;
 use svmarrow::perceptron::{self, PerceptronParams, PerceptronState, Policy};
 
-use crate::array::{RowsArg, indices, owned_matrix, rows_object};
+use crate::array::{RowsArg, count_array, indices, owned_matrix, rows_object};
+use crate::dict::fields;
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::params::KernelArg;
@@ -42,13 +43,7 @@ pub(crate) fn counts(name: &'static str, array: &PyReadonlyArray1<'_, i64>) -> P
     indices(name, array)?.into_iter().map(|i| i as u64).try_collect_vec().map_err(to_python)
 }
 
-/// Numbers that count rows, for Python.
-pub(crate) fn count_array(py: Python<'_>, values: Vec<u64>) -> PyResult<Bound<'_, PyArray1<i64>>> {
-    let values = values.into_iter().map(|i| i as i64).try_collect_vec().map_err(to_python)?;
-    Ok(PyArray1::from_vec(py, values))
-}
-
-/// What is fixed along a stream; `eta` is that of the projections.
+/// Parameters that are fixed along a stream; `eta` is that of the projections.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct StreamArg {
@@ -108,15 +103,10 @@ pub(crate) fn perceptron_stream<'py>(
     let (state, wrong) = run(py, 1, cost, progress.as_ref(), |ctx| {
         perceptron::partial_fit(&params, state, rows, &labels, ctx)
     })?;
-    let result = PyDict::new(py);
+    let counters = (state.seen, state.mistakes);
+    let result = fields!(py, state, coefficients, born, matrix, scores, deviation, random);
     result.set_item("rows", rows_object(py, state.vectors)?)?;
-    result.set_item("coefficients", PyArray2::from_owned_array(py, state.coefficients))?;
-    result.set_item("born", count_array(py, state.born)?)?;
-    result.set_item("matrix", PyArray2::from_owned_array(py, state.matrix))?;
-    result.set_item("scores", PyArray2::from_owned_array(py, state.scores))?;
-    result.set_item("deviation", state.deviation)?;
-    result.set_item("random", state.random)?;
-    result.set_item("counters", (state.seen, state.mistakes))?;
+    result.set_item("counters", counters)?;
     Ok((result, count_array(py, wrong)?))
 }
 

@@ -11,12 +11,13 @@ use svmarrow::perceptron::tree::{
 };
 
 use crate::array::{
-    RowsArg, indices, matrix_array, matrix_view, owned_matrix, owned_vector, rows_object, same_length, vector,
+    RowsArg, count_array, indices, matrix_array, matrix_view, owned_matrix, owned_vector, same_length, vector,
 };
+use crate::dict::fields;
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::params::KernelArg;
-use crate::perceptron::{count_array, counts, owned};
+use crate::perceptron::{counts, owned};
 use crate::run::{Cost, run};
 
 fn strategy(name: &str) -> PyResult<Strategy> {
@@ -37,8 +38,8 @@ pub(crate) struct TreeArg<'py> {
     starts: PyReadonlyArray1<'py, i64>,
     members: PyReadonlyArray1<'py, i64>,
     weights: PyReadonlyArray2<'py, f64>,
-    early: PyReadonlyArray2<'py, f64>,
-    lived: PyReadonlyArray1<'py, i64>,
+    accumulator: PyReadonlyArray2<'py, f64>,
+    age: PyReadonlyArray1<'py, i64>,
     directions: PyReadonlyArray2<'py, f64>,
     intercepts: PyReadonlyArray2<'py, f64>,
     sample_starts: PyReadonlyArray1<'py, i64>,
@@ -65,8 +66,8 @@ impl TreeArg<'_> {
             starts: counts("starts", &self.starts)?,
             members: counts("members", &self.members)?,
             weights: owned_matrix(&self.weights)?,
-            early: owned_matrix(&self.early)?,
-            lived: counts("lived", &self.lived)?,
+            accumulator: owned_matrix(&self.accumulator)?,
+            age: counts("age", &self.age)?,
             directions: owned_matrix(&self.directions)?,
             intercepts: owned_matrix(&self.intercepts)?,
             sample_starts: counts("sample_starts", &self.sample_starts)?,
@@ -82,30 +83,29 @@ impl TreeArg<'_> {
 
 /// The arrays of a tree.
 fn dict(py: Python<'_>, tree: TreeState) -> PyResult<Bound<'_, PyDict>> {
-    let result = PyDict::new(py);
-    result.set_item("rows", rows_object(py, tree.rows)?)?;
-    result.set_item("kinds", PyArray1::from_vec(py, tree.kinds))?;
-    result.set_item("children", integer_array(py, &tree.children)?)?;
-    result.set_item("thresholds", PyArray1::from_vec(py, tree.thresholds))?;
-    result.set_item("starts", count_array(py, tree.starts)?)?;
-    result.set_item("members", count_array(py, tree.members)?)?;
-    result.set_item("weights", PyArray2::from_owned_array(py, tree.weights))?;
-    result.set_item("early", PyArray2::from_owned_array(py, tree.early))?;
-    result.set_item("lived", count_array(py, tree.lived)?)?;
-    result.set_item("directions", PyArray2::from_owned_array(py, tree.directions))?;
-    result.set_item("intercepts", PyArray2::from_owned_array(py, tree.intercepts))?;
-    result.set_item("sample_starts", count_array(py, tree.sample_starts)?)?;
-    result.set_item("sample", count_array(py, tree.sample)?)?;
-    result.set_item("sample_labels", count_array(py, tree.sample_labels)?)?;
-    result.set_item("leaf_seen", count_array(py, tree.leaf_seen)?)?;
-    result.set_item("random", tree.random)?;
-    result.set_item("counters", (tree.seen, tree.mistakes))?;
+    let counters = (tree.seen, tree.mistakes);
+    let result = fields!(
+        py,
+        tree,
+        rows,
+        kinds,
+        children,
+        thresholds,
+        starts,
+        members,
+        weights,
+        accumulator,
+        age,
+        directions,
+        intercepts,
+        sample_starts,
+        sample,
+        sample_labels,
+        leaf_seen,
+        random
+    );
+    result.set_item("counters", counters)?;
     Ok(result)
-}
-
-fn integer_array<'py>(py: Python<'py>, values: &Array2<u64>) -> PyResult<Bound<'py, PyArray2<i64>>> {
-    let values = try_matrix(values.dim(), |at| values[at] as i64).map_err(to_python)?;
-    Ok(PyArray2::from_owned_array(py, values))
 }
 
 /// A tree before its first row, for rows like those of `rows`.
@@ -120,7 +120,7 @@ pub(crate) fn perceptron_tree<'py>(
     dict(py, TreeState::new(rows.view()?, outputs, seed).map_err(to_python)?)
 }
 
-/// What is fixed along a stream.
+/// Parameters that are fixed along a stream.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct TreeSettings {
@@ -160,7 +160,7 @@ pub(crate) fn perceptron_tree_stream<'py>(
     Ok((dict(py, after)?, count_array(py, wrong)?))
 }
 
-/// How an expansion is converted.
+/// Parameters of the conversion of an expansion.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct ConvertSettings {

@@ -2,7 +2,7 @@
 //!
 //! Long work runs on a thread of its own, which installs a rayon pool of `n_jobs` threads, made for this call and
 //! gone after it. The calling thread waits without the interpreter lock; ten times a second it takes the lock to
-//! look for signals and to tell the progress. An exception there (Ctrl-C, or one raised by the progress callback)
+//! poll_python for signals and to tell the progress. An exception there (Ctrl-C, or one raised by the progress callback)
 //! makes the monitor ask the work to stop, and is raised once the work has let go of the caller's buffers. A
 //! callback that answers true asks for the same stop, and nothing is raised: what there is by then is the result.
 //!
@@ -21,27 +21,28 @@ use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use svmarrow::context::{Context, Monitor, Progress, StopReason};
+use svmarrow::Error;
+use svmarrow::context::{Budget, Context, Monitor, Progress, StopReason};
 use svmarrow::error::Result;
 use svmarrow::memory::{HEADROOM, check_available};
 
 use crate::error::{internal, to_python};
 
 /// Time between two looks at the interpreter.
-const HEARTBEAT: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Bytes of the stack of a thread.
-const STACK: usize = 2 << 20;
+const STACK_BYTES: usize = 2 << 20;
 /// Multiplications below which work is done on the calling thread: about a millisecond.
-const SHORT: u64 = 2_000_000;
+const MAX_CALLER_COST: u64 = 2_000_000;
 /// Multiplications of kernel values below which a fit is done on the calling thread: up to 1,100 rows of few columns, where
 /// starting and waking threads takes longer than two of them save.
-const SHORT_FIT: u64 = 10_000_000;
+const MAX_CALLER_FIT_COST: u64 = 10_000_000;
 /// Multiplications below which the lock is kept: as long as it takes to hand the lock over and back.
-const TINY: u64 = 100_000;
+const MAX_ATTACHED_COST: u64 = 100_000;
 
 type Outcome<R> = std::result::Result<Result<R>, Box<dyn Any + Send>>;
 
-/// How long work may take, in multiplications.
+/// The cost of work, in multiplications.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Cost {
     /// Estimated.
@@ -58,14 +59,14 @@ impl Cost {
 }
 
 /// Between the working thread and the waiting one.
-struct Watch<R> {
+struct WorkerMonitor<R> {
     stop: AtomicBool,
     latest: Mutex<Option<Progress>>,
     outcome: Mutex<Option<Outcome<R>>>,
     finished: Condvar,
 }
 
-impl<R: Send> Monitor for Watch<R> {
+impl<R: Send> Monitor for WorkerMonitor<R> {
     fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(*progress);
         if self.stop.load(Ordering::Relaxed) {
@@ -76,7 +77,7 @@ impl<R: Send> Monitor for Watch<R> {
     }
 }
 
-impl<R: Send> Watch<R> {
+impl<R: Send> WorkerMonitor<R> {
     fn new() -> Self {
         Self {
             stop: AtomicBool::new(false),
@@ -96,7 +97,7 @@ impl<R: Send> Watch<R> {
         let outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
         let (outcome, _) = self
             .finished
-            .wait_timeout_while(outcome, HEARTBEAT, |outcome| outcome.is_none())
+            .wait_timeout_while(outcome, POLL_INTERVAL, |outcome| outcome.is_none())
             .unwrap_or_else(PoisonError::into_inner);
         outcome.is_some()
     }
@@ -107,37 +108,41 @@ impl<R: Send> Watch<R> {
     }
 }
 
-/// Raises what signals raise, and tells the progress; whether the callback asks for an end.
-fn look(py: Python<'_>, callback: Option<&Bound<'_, PyAny>>, latest: Option<Progress>) -> PyResult<bool> {
+/// Checks signals and reports the progress. Returns true if the callback asks for a stop.
+fn poll_python(
+    py: Python<'_>,
+    callback: Option<&Bound<'_, PyAny>>,
+    latest: Option<Progress>,
+) -> PyResult<bool> {
     py.check_signals()?;
     let (Some(callback), Some(p)) = (callback, latest) else { return Ok(false) };
     callback.call1((p.phase, p.done, p.total, p.gap, p.steps))?.is_truthy()
 }
 
 /// The monitor of work on the calling thread.
-struct OnCaller {
+struct CallerMonitor {
     callback: Option<Py<PyAny>>,
     state: Mutex<CallerState>,
 }
 
 struct CallerState {
-    next_look: Instant,
+    next_poll: Instant,
     stop: bool,
     raised: Option<PyErr>,
 }
 
-impl Monitor for OnCaller {
+impl Monitor for CallerMonitor {
     fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if !state.stop && Instant::now() >= state.next_look {
+        if !state.stop && Instant::now() >= state.next_poll {
             let answer = Python::attach(|py| {
-                look(py, self.callback.as_ref().map(|callback| callback.bind(py)), Some(*progress))
+                poll_python(py, self.callback.as_ref().map(|callback| callback.bind(py)), Some(*progress))
             });
             state.stop = answer.unwrap_or_else(|error| {
                 state.raised = Some(error);
                 true
             });
-            state.next_look = Instant::now() + HEARTBEAT;
+            state.next_poll = Instant::now() + POLL_INTERVAL;
         }
         if state.stop { ControlFlow::Break(StopReason::Interrupted) } else { ControlFlow::Continue(()) }
     }
@@ -152,19 +157,43 @@ pub(crate) fn run<R: Send>(
     work: impl FnOnce(Context<'_>) -> Result<R> + Send,
 ) -> PyResult<R> {
     match cost {
-        Cost::About(cost) if cost < TINY => {
+        Cost::About(cost) if cost < MAX_ATTACHED_COST => {
             check_headroom()?;
-            result_of(alone(work))
+            result_of(run_sequential(work))
         }
-        Cost::About(cost) if cost < SHORT => {
+        Cost::About(cost) if cost < MAX_CALLER_COST => {
             check_headroom()?;
-            result_of(detached(py, || alone(work)))
+            result_of(detached(py, || run_sequential(work)))
         }
         _ => match run_and_keep(py, n_jobs, Cost::Unknown, progress, work)? {
             (result, None) => Ok(result),
             (_, Some(raised)) => Err(raised),
         },
     }
+}
+
+/// Runs work of unknown cost with a limit of its time in seconds, as [`run`] does.
+pub(crate) fn run_within<R: Send>(
+    py: Python<'_>,
+    n_jobs: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+    max_time: Option<f64>,
+    work: impl FnOnce(Context<'_>) -> Result<R> + Send,
+) -> PyResult<R> {
+    let max_time = duration(max_time)?;
+    run(py, n_jobs, Cost::Unknown, progress, |ctx| {
+        let budget = Budget::new(ctx.monitor(), None, max_time);
+        work(ctx.with_monitor(&budget))
+    })
+}
+
+/// Converts a time limit in seconds.
+pub(crate) fn duration(seconds: Option<f64>) -> PyResult<Option<Duration>> {
+    let convert = |seconds: f64| {
+        Duration::try_from_secs_f64(seconds)
+            .map_err(|_| to_python(Error::param("max_time", seconds, "a number of seconds, not negative")))
+    };
+    seconds.map(convert).transpose()
 }
 
 /// Runs work that may be long as [`run`] does, and gives what there is of its result beside the exception that ended it
@@ -178,8 +207,8 @@ pub(crate) fn run_and_keep<R: Send>(
 ) -> PyResult<(R, Option<PyErr>)> {
     check_headroom()?;
     let (outcome, raised) = match cost {
-        Cost::About(cost) if cost < SHORT_FIT => on_caller(py, progress, work),
-        _ => watched(py, n_jobs, progress, work)?,
+        Cost::About(cost) if cost < MAX_CALLER_FIT_COST => run_on_caller(py, progress, work),
+        _ => run_on_thread(py, n_jobs, progress, work)?,
     };
     match (result_of(outcome), raised) {
         (Ok(result), raised) => Ok((result, raised)),
@@ -195,53 +224,57 @@ fn result_of<R>(outcome: Outcome<R>) -> PyResult<R> {
     }
 }
 
-fn alone<R>(work: impl FnOnce(Context<'_>) -> Result<R>) -> Outcome<R> {
+fn run_sequential<R>(work: impl FnOnce(Context<'_>) -> Result<R>) -> Outcome<R> {
     catch_unwind(AssertUnwindSafe(|| work(Context::SEQUENTIAL)))
 }
 
-/// Does work on the calling thread, outside the interpreter, which the monitor enters to look.
-fn on_caller<R: Send>(
+/// Does work on the calling thread, outside the interpreter, which the monitor enters to poll_python.
+fn run_on_caller<R: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(Context<'_>) -> Result<R> + Send,
 ) -> (Outcome<R>, Option<PyErr>) {
-    let state = CallerState { next_look: Instant::now() + HEARTBEAT, stop: false, raised: None };
-    let monitor =
-        OnCaller { callback: progress.map(|callback| callback.clone().unbind()), state: Mutex::new(state) };
+    let state = CallerState { next_poll: Instant::now() + POLL_INTERVAL, stop: false, raised: None };
+    let monitor = CallerMonitor {
+        callback: progress.map(|callback| callback.clone().unbind()),
+        state: Mutex::new(state),
+    };
     let outcome =
         detached(py, || catch_unwind(AssertUnwindSafe(|| work(Context::SEQUENTIAL.with_monitor(&monitor)))));
     let state = monitor.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     (outcome, state.raised)
 }
 
-fn watched<R: Send>(
+fn run_on_thread<R: Send>(
     py: Python<'_>,
     n_jobs: usize,
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(Context<'_>) -> Result<R> + Send,
 ) -> PyResult<(Outcome<R>, Option<PyErr>)> {
-    let watch = Watch::new();
+    let monitor = WorkerMonitor::new();
     let mut raised = None;
     std::thread::scope(|scope| -> PyResult<()> {
-        let started =
-            std::thread::Builder::new().name("svmarrow".into()).stack_size(STACK).spawn_scoped(scope, || {
-                watch.finish(catch_unwind(AssertUnwindSafe(|| {
-                    in_pool(n_jobs, |ctx| work(ctx.with_monitor(&watch)))
+        let started = std::thread::Builder::new()
+            .name("svmarrow".into())
+            .stack_size(STACK_BYTES)
+            .spawn_scoped(scope, || {
+                monitor.finish(catch_unwind(AssertUnwindSafe(|| {
+                    in_pool(n_jobs, |ctx| work(ctx.with_monitor(&monitor)))
                 })));
             });
         started.map_err(|e| PyMemoryError::new_err(format!("no thread could be started: {e}")))?;
-        while !detached(py, || watch.wait()) {
+        while !detached(py, || monitor.wait()) {
             if raised.is_none() {
-                let asked = look(py, progress, watch.latest()).unwrap_or_else(|error| {
+                let asked = poll_python(py, progress, monitor.latest()).unwrap_or_else(|error| {
                     raised = Some(error);
                     true
                 });
-                watch.stop.fetch_or(asked, Ordering::Relaxed);
+                monitor.stop.fetch_or(asked, Ordering::Relaxed);
             }
         }
         Ok(())
     })?;
-    match watch.outcome.into_inner().unwrap_or_else(PoisonError::into_inner) {
+    match monitor.outcome.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(outcome) => Ok((outcome, raised)),
         None => Err(internal(&"the working thread ended without a result")),
     }
@@ -263,8 +296,8 @@ fn in_pool<R: Send>(n_jobs: usize, work: impl FnOnce(Context<'static>) -> Result
 
 /// A pool whose threads have started; none where their stacks would leave less than [`HEADROOM`].
 fn started_pool(threads: usize) -> Option<rayon::ThreadPool> {
-    check_available("threads", HEADROOM.saturating_add(threads.saturating_mul(STACK))).ok()?;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK);
+    check_available("threads", HEADROOM.saturating_add(threads.saturating_mul(STACK_BYTES))).ok()?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK_BYTES);
     let pool = pool.thread_name(|i| format!("svmarrow-{i}")).build().ok()?;
     pool.broadcast(|_| ());
     Some(pool)
@@ -272,7 +305,7 @@ fn started_pool(threads: usize) -> Option<rayon::ThreadPool> {
 
 /// Checks that small allocations and the thread of the work have memory.
 fn check_headroom() -> PyResult<()> {
-    check_available("a call of svmarrow", HEADROOM + STACK).map_err(to_python)
+    check_available("a call of svmarrow", HEADROOM + STACK_BYTES).map_err(to_python)
 }
 
 fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {

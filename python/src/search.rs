@@ -11,10 +11,10 @@ use svmarrow::svm::{Fold, Grid, Point, ResultCallback, SearchTask, SvmParams, se
 use crate::array::{RowsArg, indices, matrix_view, vector};
 use crate::error::to_python;
 use crate::function::{FunctionArg, PythonCall, UnlessRaised};
-use crate::run::Cost;
-use crate::svm::{ClassificationArg, RegressionArg, duration};
+use crate::run::{Cost, duration};
+use crate::svm::{ClassificationArg, RegressionArg};
 
-/// What is fitted at every point.
+/// The task that is fitted at every point.
 #[derive(FromPyObject)]
 pub(crate) enum TaskArg<'py> {
     /// A classifier.
@@ -37,7 +37,7 @@ pub(crate) struct GridArg<'py> {
     folds: Vec<FoldArg<'py>>,
 }
 
-/// How a search is run.
+/// Parameters of the solver and the run of a search.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct SearchSolverArg<'py> {

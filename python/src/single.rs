@@ -68,9 +68,9 @@ impl MapArg<'_> {
     }
 }
 
-/// What outputs become.
-enum Reading {
-    /// As they are.
+/// The conversion of outputs to predictions.
+enum OutputSpec {
+    /// All outputs, unchanged.
     Outputs,
     /// The only one, times a sign.
     First(f64),
@@ -80,13 +80,13 @@ enum Reading {
     Largest,
     /// 1 above 0, else -1.
     Inside,
-    /// By a decoder.
+    /// The winner of a decoder.
     Decoded(Decoder),
     /// The second score of a decoder less the first.
     Difference(Decoder),
 }
 
-impl Reading {
+impl OutputSpec {
     fn new(name: &str, code: Option<&CodeMatrix>) -> PyResult<Self> {
         Ok(match (name.split_once(' '), code) {
             (None, _) if name == "outputs" => Self::Outputs,
@@ -110,8 +110,8 @@ pub(crate) struct Single {
     evaluator: Evaluator,
     columns: usize,
     map: Option<Map>,
-    answer: Reading,
-    scores: Reading,
+    answer: OutputSpec,
+    scores: OutputSpec,
     code: Option<CodeMatrix>,
     labels: Vec<Py<PyAny>>,
 }
@@ -131,7 +131,8 @@ impl Single {
     ) -> PyResult<Self> {
         let evaluator = Evaluator::new(&expansion.view()?).map_err(to_python)?;
         let code = code.as_ref().map(code_matrix).transpose()?;
-        let (answer, scores) = (Reading::new(answer, code.as_ref())?, Reading::new(scores, code.as_ref())?);
+        let (answer, scores) =
+            (OutputSpec::new(answer, code.as_ref())?, OutputSpec::new(scores, code.as_ref())?);
         let map = before.as_ref().map(MapArg::map).transpose()?;
         Ok(Self { evaluator, columns, map, answer, scores, code, labels })
     }
@@ -150,36 +151,35 @@ impl Single {
 impl Single {
     fn read<'py>(
         &self,
-        reading: &Reading,
+        reading: &OutputSpec,
         row: &Bound<'py, PyAny>,
         is_label: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = row.py();
         let outputs = self.outputs(row)?;
         let class = |class: usize| Ok(self.labels[class].bind(py).clone());
-        let decoded = |decoder: Decoder| {
-            let code = self.code.as_ref().expect("a reading by a decoder has its code");
+        let decoded_scores = |decoder: Decoder| {
+            let code = self.code.as_ref().expect("a specification with a decoder has a code");
             let view = ArrayView2::from_shape((1, outputs.len()), &outputs).expect("one row");
-            (view, code, decoder)
+            let scores =
+                run(py, 1, Cost::About(0), None, |ctx| multiclass::scores(view, code, decoder, ctx))?;
+            PyResult::Ok(scores.into_raw_vec_and_offset().0)
         };
         match *reading {
-            Reading::Outputs => Ok(PyTuple::new(py, &outputs)?.into_any()),
-            Reading::First(sign) => Ok(PyFloat::new(py, sign * outputs[0]).into_any()),
-            Reading::Sign => class(usize::from(outputs[0] >= 0.0)),
-            Reading::Largest => class(largest(&outputs)),
-            Reading::Inside => Ok((if outputs[0] > 0.0 { 1_i64 } else { -1 }).into_pyobject(py)?.into_any()),
-            Reading::Decoded(decoder) => {
-                let (view, code, decoder) = decoded(decoder);
-                let scores =
-                    run(py, 1, Cost::About(0), None, |ctx| multiclass::scores(view, code, decoder, ctx))?;
-                let scores = scores.into_raw_vec_and_offset().0;
+            OutputSpec::Outputs => Ok(PyTuple::new(py, &outputs)?.into_any()),
+            OutputSpec::First(sign) => Ok(PyFloat::new(py, sign * outputs[0]).into_any()),
+            OutputSpec::Sign => class(usize::from(outputs[0] >= 0.0)),
+            OutputSpec::Largest => class(largest(&outputs)),
+            OutputSpec::Inside => {
+                Ok((if outputs[0] > 0.0 { 1_i64 } else { -1 }).into_pyobject(py)?.into_any())
+            }
+            OutputSpec::Decoded(decoder) => {
+                let scores = decoded_scores(decoder)?;
                 if is_label { class(largest(&scores)) } else { Ok(PyTuple::new(py, &scores)?.into_any()) }
             }
-            Reading::Difference(decoder) => {
-                let (view, code, decoder) = decoded(decoder);
-                let scores =
-                    run(py, 1, Cost::About(0), None, |ctx| multiclass::scores(view, code, decoder, ctx))?;
-                let difference = scores[(0, 1)] - scores[(0, 0)];
+            OutputSpec::Difference(decoder) => {
+                let scores = decoded_scores(decoder)?;
+                let difference = scores[1] - scores[0];
                 if difference.is_finite() {
                     return Ok(PyFloat::new(py, difference).into_any());
                 }

@@ -1,7 +1,5 @@
 //! `svmarrow::svm`: the support vector machines.
 
-use std::time::Duration;
-
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -17,20 +15,20 @@ use svmarrow::svm::{
 };
 
 use crate::array::{RowsArg, indices, matrix_view, vector};
-use crate::dict::{ForPython, fields, records};
+use crate::dict::{ToPython, fields, records};
 use crate::error::to_python;
 use crate::function::FunctionArg;
 use crate::multiclass::code_matrix;
-use crate::run::Cost;
+use crate::run::{Cost, duration};
 
-/// How several classes are told apart: a name, or the matrix of a code.
+/// The machines of several classes: a name, or the matrix of a code.
 #[derive(FromPyObject)]
 enum CodingArg<'py> {
     Named(String),
     Matrix(PyReadonlyArray2<'py, i8>),
 }
 
-/// What a classifier is fitted to; `coding` is "ovo", "ovr" or a code (n_classes, q), `upper` the C of each row (its
+/// A classification task; `coding` is "ovo", "ovr" or a code (n_classes, q), `upper` the C of each row (its
 /// weight for the loss "nu").
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -49,7 +47,7 @@ pub(crate) struct ClassificationArg<'py> {
 pub(crate) struct GivenClassification<'a> {
     labels: Vec<usize>,
     classes: usize,
-    upper: &'a [f64],
+    sample_c: &'a [f64],
     /// The matrix of a code, or whether there is a machine for each pair.
     coding: Result<CodeMatrix, bool>,
     loss: ClassifierLoss,
@@ -81,7 +79,7 @@ impl ClassificationArg<'_> {
         Ok(GivenClassification {
             labels: indices("labels", &self.labels)?,
             classes: self.n_classes,
-            upper: vector(&self.upper)?,
+            sample_c: vector(&self.upper)?,
             coding,
             loss,
             fit_intercept: self.fit_intercept,
@@ -90,19 +88,19 @@ impl ClassificationArg<'_> {
 }
 
 impl GivenClassification<'_> {
-    /// As the core takes it, from nothing.
+    /// Returns the task in the form that the core takes, without a starting point.
     pub(crate) fn task(&self) -> Classification<'_> {
-        let &Self { ref labels, classes, upper, ref coding, loss, fit_intercept } = self;
+        let &Self { ref labels, classes, sample_c, ref coding, loss, fit_intercept } = self;
         let coding = match coding {
             Ok(code) => Coding::Code(code),
             Err(true) => Coding::OneVsOne,
             Err(false) => Coding::OneVsRest,
         };
-        Classification { labels, classes, upper, coding, loss, fit_intercept, start: None }
+        Classification { labels, classes, sample_c, coding, loss, fit_intercept, start: None }
     }
 }
 
-/// What a regression is fitted to: by epsilon-SVR, by nu-SVR where `nu` is given, or by the loss of a `quantile`. `upper` is
+/// A regression task: epsilon-SVR, nu-SVR if `nu` is given, or the loss of a `quantile`. `upper` is
 /// the C of each row.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -115,14 +113,14 @@ pub(crate) struct RegressionArg<'py> {
 }
 
 impl RegressionArg<'_> {
-    /// As the core takes it, from nothing.
+    /// Returns the task in the form that the core takes, without a starting point.
     pub(crate) fn read(&self) -> PyResult<Regression<'_>> {
         let loss = match (self.nu, self.quantile) {
             (Some(nu), _) => RegressionLoss::Nu(nu),
             (None, Some(q)) => RegressionLoss::Quantile(q),
             (None, None) => RegressionLoss::Epsilon(self.epsilon),
         };
-        Ok(Regression { targets: vector(&self.targets)?, upper: vector(&self.upper)?, loss, start: None })
+        Ok(Regression { targets: vector(&self.targets)?, sample_c: vector(&self.upper)?, loss, start: None })
     }
 }
 
@@ -131,30 +129,32 @@ impl RegressionArg<'_> {
 #[pyo3(from_item_all)]
 struct TuningArg {
     block: usize,
-    largest_block: usize,
-    nested: usize,
-    cheap: usize,
+    max_block: usize,
+    nested_block: usize,
+    cheap_kernel: usize,
     #[pyo3(default = true)]
-    direct: bool,
+    newton_steps: bool,
     #[pyo3(default = true)]
-    walks: bool,
+    active_set: bool,
     #[pyo3(default = true)]
     fast_sums: bool,
-    #[pyo3(default = Tuning::default().sampled)]
-    sampled: usize,
+    #[pyo3(default = Tuning::default().min_subsampled)]
+    min_subsampled: usize,
 }
 
 impl TuningArg {
     fn read(&self) -> Tuning {
-        let &Self { block, largest_block, nested, cheap, direct, walks, fast_sums, sampled } = self;
-        Tuning { block, largest_block, nested, cheap, direct, walks, fast_sums, sampled, ..Tuning::default() }
+        let &Self { block, max_block, nested_block, cheap_kernel, .. } = self;
+        let &Self { newton_steps, active_set, fast_sums, min_subsampled, .. } = self;
+        let sizes = Tuning { block, max_block, nested_block, cheap_kernel, ..Tuning::default() };
+        Tuning { newton_steps, active_set, fast_sums, min_subsampled, ..sizes }
     }
 }
 
 type StartArg<'py> =
     (PyReadonlyArray1<'py, i64>, PyReadonlyArray2<'py, f64>, Option<PyReadonlyArray2<'py, f64>>);
 
-/// How a fit is run.
+/// Parameters of the solver and the run of a fit.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct SolverArg<'py> {
@@ -169,7 +169,7 @@ pub(crate) struct SolverArg<'py> {
     start: Option<StartArg<'py>>,
     /// The core's own sizes where there are none.
     tuning: Option<TuningArg>,
-    /// Whether Ctrl-C leaves the model as far as it is, and says so, instead of being raised.
+    /// If true, Ctrl-C ends the fit and its partial model is returned, marked as interrupted.
     keep_interrupted: bool,
 }
 
@@ -285,11 +285,11 @@ pub(crate) fn fit_quantile_svr<'py>(
     quantiles: Vec<f64>,
     solver: SolverArg<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (rows, targets, upper) = (x.view()?, vector(&targets)?, vector(&upper)?);
+    let (rows, targets, sample_c) = (x.view()?, vector(&targets)?, vector(&upper)?);
     let cost = kernel.cost(&rows);
     let (model, interrupted) = solver.fit(py, &kernel, cost, |kernel, start, params, ctx| {
         let start = start.map(Start::reborrow);
-        let task = QuantileRegression { targets, upper, quantiles: &quantiles, start };
+        let task = QuantileRegression { targets, sample_c, quantiles: &quantiles, start };
         fit_quantiles(kernel, rows, &task, params, ctx)
     })?;
     let result = fields!(py, model, support, coefficients, intercepts, certificates, effort);
@@ -319,7 +319,7 @@ pub(crate) fn fit_one_class_svm<'py>(
     machine_model(py, model, interrupted)
 }
 
-/// Bytes that a fit of machines of so many variables takes, beside the rows: a dict of the parts.
+/// Returns the bytes that a fit takes in addition to the rows, as a dict of its parts; `machines` lists numbers of variables.
 #[pyfunction]
 #[pyo3(signature = (x, n, kernel, machines, cache_bytes, n_jobs))]
 pub(crate) fn estimate_svm_memory<'py>(
@@ -340,8 +340,8 @@ pub(crate) fn estimate_svm_memory<'py>(
 
 fn machine_model(py: Python<'_>, model: MachineModel, interrupted: bool) -> PyResult<Bound<'_, PyDict>> {
     let result = fields!(py, model, support, coefficients, rho, effort);
-    result.set_item("intercepts", vec![model.intercept].for_python(py)?)?;
-    result.set_item("certificates", vec![model.certificate].for_python(py)?)?;
+    result.set_item("intercepts", vec![model.intercept].to_object(py)?)?;
+    result.set_item("certificates", vec![model.certificate].to_object(py)?)?;
     result.set_item("interrupted", interrupted)?;
     Ok(result)
 }
@@ -350,13 +350,4 @@ records! {
     Certificate: dual, primal, gap, violation, iterations, rounds, support, bounded, intercept_range, rounding, stop;
     LeaveOneOut: positive, negative, bound, missed, false_alarms, stable;
     Effort: kernel_values, cache_hits, cache_misses, seconds;
-}
-
-/// A time budget in seconds.
-pub(crate) fn duration(seconds: Option<f64>) -> PyResult<Option<Duration>> {
-    let convert = |seconds: f64| {
-        Duration::try_from_secs_f64(seconds)
-            .map_err(|_| to_python(Error::param("max_time", seconds, "a number of seconds, not negative")))
-    };
-    seconds.map(convert).transpose()
 }

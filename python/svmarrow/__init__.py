@@ -2,8 +2,8 @@
 left.
 
 The names here are those of a first week. Everything else has its home in a submodule: `cascade`, `dask`,
-`exceptions`, `export`, `inspection`, `io`, `least_squares`, `matching_pursuit`, `model_selection`, `models`,
-`multiclass`, `online`, `reduced_set`, `svm`.
+`exceptions`, `export`, `inspection`, `io`, `least_squares`, `libsvm`, `matching_pursuit`, `model_selection`,
+`models`, `multiclass`, `online`, `reduced_set`, `svm`.
 
 >>> from sklearn.datasets import load_iris
 >>> from svmarrow import SVC

@@ -188,11 +188,11 @@ def shapley_values(
 
 class _Tuning(TypedDict):
     block: int
-    largest_block: int
-    nested: int
-    cheap: int
-    direct: NotRequired[bool]
-    walks: NotRequired[bool]
+    max_block: int
+    nested_block: int
+    cheap_kernel: int
+    newton_steps: NotRequired[bool]
+    active_set: NotRequired[bool]
 
 class _Solver(TypedDict):
     tol: float

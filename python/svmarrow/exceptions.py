@@ -1,8 +1,8 @@
-"""What svmarrow raises and warns of.
+"""Exceptions and warnings of svmarrow.
 
-Wrong parameters and wrong data are plain ``ValueError`` or ``TypeError``, files that cannot be opened or
-written are ``OSError``, matrices that are not positive definite are ``numpy.linalg.LinAlgError``. The rest is
-here.
+Invalid parameters and data raise ``ValueError`` or ``TypeError``, files that cannot be read or written
+``OSError``, matrices that are not positive definite ``numpy.linalg.LinAlgError``. Other exceptions are
+defined here.
 """
 
 from sklearn.exceptions import ConvergenceWarning, NotFittedError

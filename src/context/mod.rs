@@ -12,7 +12,7 @@ mod monitor;
 mod work;
 
 use crate::error::{Error, Result};
-use crate::memory::{TryCollect, TryCollectParallel};
+use crate::memory::{TryCollect, try_collect_parallel};
 use std::ops::ControlFlow;
 
 pub(crate) use monitor::GracePeriod;
@@ -21,7 +21,7 @@ pub(crate) use work::WorkCounter;
 
 /// The threads and the monitor of a computation.
 ///
-/// The default uses the rayon pool that the caller has installed and reports to nobody.
+/// The default uses the rayon pool that the caller has installed and reports no progress.
 ///
 /// ```
 /// use std::time::Duration;
@@ -163,7 +163,7 @@ impl<'a> Context<'a> {
     pub fn map<R: Send>(self, n: usize, work: impl Fn(usize) -> R + Sync + Send) -> Result<Vec<R>> {
         use rayon::prelude::*;
         if self.is_parallel && n > 1 {
-            TryCollectParallel::try_collect_vec((0..n).into_par_iter().with_max_len(1).map(work))
+            try_collect_parallel((0..n).into_par_iter().with_max_len(1).map(work))
         } else {
             (0..n).map(work).try_collect_vec()
         }

@@ -38,7 +38,7 @@ impl<'a> WorkCounter<'a> {
     /// Charges a row of about `work` multiplications, before it is computed.
     ///
     /// # Errors
-    /// As [`charge`](Self::charge).
+    /// The errors of [`charge`](Self::charge).
     pub(crate) fn charge_row(&mut self, work: usize) -> Result<()> {
         self.advance(1);
         self.charge((work as u64).max(MIN_WORK_PER_ROW))
@@ -61,7 +61,7 @@ impl<'a> WorkCounter<'a> {
     /// each batch.
     ///
     /// # Errors
-    /// Those of [`charge`](Self::charge) and of `compute`.
+    /// The errors of [`charge`](Self::charge) and of `compute`.
     pub(crate) fn for_each_batch(
         &mut self,
         count: usize,

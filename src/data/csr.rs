@@ -1,13 +1,15 @@
 //! A compressed sparse row view with checked structure and either index width.
 //!
-//! The constructor proves once what every later access relies on: row pointers start at 0, never fall and end at
-//! the number of stored values; column indices are in range, below 2^32, and strictly increasing within a row.
+//! The constructor checks once what every later access relies on: row pointers start at 0, never fall and end at
+//! the number of stored values; column indices are in range, below 2^32, and strictly increasing within a row. A range of
+//! rows has a part of the row pointers, and all indices and values.
 
 use super::element::Element;
 use crate::error::{Error, Result};
 use crate::memory::try_with_capacity;
+use std::ops::Range;
 
-/// Indices of either width, as SciPy stores them.
+/// Indices of 32 or 64 bits, as SciPy stores them.
 #[derive(Debug, Clone, Copy)]
 pub enum IndexSlice<'a> {
     /// 32-bit indices.
@@ -17,7 +19,14 @@ pub enum IndexSlice<'a> {
 }
 
 impl IndexSlice<'_> {
-    /// Number of indices.
+    fn slice(self, range: Range<usize>) -> Self {
+        match self {
+            Self::I32(s) => Self::I32(&s[range]),
+            Self::I64(s) => Self::I64(&s[range]),
+        }
+    }
+
+    /// Returns the number of indices.
     pub fn len(&self) -> usize {
         match self {
             Self::I32(s) => s.len(),
@@ -25,12 +34,12 @@ impl IndexSlice<'_> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no indices.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// One index; negative values wrap to sizes that no check accepts.
+    /// Returns one index; negative values wrap to numbers that no check accepts.
     #[inline]
     pub fn get(&self, i: usize) -> usize {
         match self {
@@ -40,7 +49,7 @@ impl IndexSlice<'_> {
     }
 }
 
-/// Sparse rows in someone else's memory.
+/// Borrowed sparse rows.
 #[derive(Debug, Clone, Copy)]
 pub struct CsrView<'a, T> {
     indptr: IndexSlice<'a>,
@@ -97,11 +106,11 @@ impl<'a, T: Element> CsrView<'a, T> {
         Ok(Self { indptr, indices, values, cols })
     }
 
-    /// A structure that was checked where it was made.
+    /// Takes a structure that was checked before.
     ///
     /// # Panics
-    /// If the lengths contradict each other; entries that do are met where they are read.
-    pub(super) fn checked_before(
+    /// If the lengths contradict each other. Wrong entries panic when they are read.
+    pub(super) fn from_checked(
         indptr: IndexSlice<'a>,
         indices: IndexSlice<'a>,
         values: &'a [T],
@@ -112,17 +121,22 @@ impl<'a, T: Element> CsrView<'a, T> {
         Self { indptr, indices, values, cols }
     }
 
-    /// Number of rows.
+    /// Returns a range of the rows, without a copy.
+    pub(super) fn slice(self, rows: Range<usize>) -> Self {
+        Self { indptr: self.indptr.slice(rows.start..rows.end + 1), ..self }
+    }
+
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.indptr.len() - 1
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn cols(&self) -> usize {
         self.cols
     }
 
-    /// Number of stored values in one row.
+    /// Returns the number of stored values in one row.
     pub fn row_len(&self, row: usize) -> usize {
         self.indptr.get(row + 1) - self.indptr.get(row)
     }
@@ -146,6 +160,7 @@ impl<'a, T: Element> CsrView<'a, T> {
         }
     }
 
+    /// Copies the listed rows to row pointers, indices and values.
     pub(super) fn gather(&self, rows: &[usize]) -> Result<(Vec<i64>, Vec<i64>, Vec<T>)> {
         let stored = rows.iter().map(|&r| self.row_len(r)).sum();
         let (mut indptr, mut indices, mut values) = (
@@ -187,8 +202,10 @@ mod tests {
     }
 
     #[test]
-    fn gather_keeps_rows() {
+    fn gather_and_slice_keep_rows() {
         let rows = view(&[0, 2, 3], &[0, 3, 1], &[1.0, 2.0, 3.0]).unwrap();
+        assert_eq!(rows.slice(1..2).gather(&[0]).unwrap(), rows.gather(&[1]).unwrap());
+        assert_eq!((rows.slice(1..2).rows(), rows.slice(2..2).rows()), (1, 0));
         let (indptr, indices, values) = rows.gather(&[1, 0]).unwrap();
         assert_eq!((indptr, indices, values), (vec![0, 1, 3], vec![1, 0, 3], vec![3.0, 1.0, 2.0]));
     }

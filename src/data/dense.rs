@@ -1,11 +1,11 @@
-//! Dense matrices as slices: a row, all rows one after the other, and back.
+//! Dense matrices from slices, and their rows as slices.
 
 use ndarray::{Array2, ArrayView2, Axis};
 
 use crate::error::{Error, Result};
 use crate::memory::try_with_capacity;
 
-/// Elements that lie row after row as a matrix of `shape` (rows, columns).
+/// Views row-major elements as a matrix of `shape` (rows, columns).
 pub(crate) fn matrix<T>(shape: (usize, usize), data: &[T]) -> Result<ArrayView2<'_, T>> {
     match ArrayView2::from_shape(shape, data) {
         Ok(view) if view.len() == data.len() => Ok(view),
@@ -17,13 +17,13 @@ pub(crate) fn matrix<T>(shape: (usize, usize), data: &[T]) -> Result<ArrayView2<
     }
 }
 
-/// The elements of a row-major array, row after row; the memory moves.
+/// Turns a row-major array into the vector of its elements, without a copy.
 pub(crate) fn flat<T>(array: Array2<T>) -> Vec<T> {
     debug_assert!(array.is_standard_layout());
     array.into_raw_vec_and_offset().0
 }
 
-/// One row of a view inside a [`Rows`].
+/// Returns one row of a view inside a [`Rows`](super::Rows).
 #[inline]
 pub(crate) fn row<'a, T>(view: &ArrayView2<'a, T>, row: usize) -> &'a [T] {
     view.index_axis_move(Axis(0), row).to_slice().expect("the layout was checked when the rows were made")

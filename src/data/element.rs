@@ -1,8 +1,8 @@
-//! What a matrix of rows may hold: `u8`, `f32` or `f64`.
+//! Element types of rows: `u8`, `f32` or `f64`.
 
 /// An element of rows.
 pub trait Element: Copy + Into<f64> + Send + Sync + sealed::Sealed + 'static {
-    /// The exact value in double precision.
+    /// Returns the exact value in double precision.
     #[inline]
     fn to_f64(self) -> f64 {
         self.into()

@@ -1,9 +1,9 @@
-//! Rows of numbers in the caller's memory: ndarray's matrices and compressed sparse rows, and an owned form.
+//! Matrices of samples: borrowed views of ndarray's matrices and of compressed sparse rows, and an owned form.
 //!
-//! Nothing here copies. Algorithms ask for blocks of rows through [`Rows`], and the kernels pack those blocks in
-//! the layout and precision they compute in, so that bytes, single and double precision all cost one read.
+//! Views do not copy. Algorithms read blocks of rows through [`Rows`], and the kernels pack these in the layout and precision
+//! of the computation, so that bytes, single and double precision are each read once.
 //!
-//! Rows of any layout are the same type:
+//! All layouts are the same type:
 //!
 //! ```
 //! use ndarray::arr2;
@@ -28,3 +28,17 @@ pub use csr::{CsrView, IndexSlice};
 pub(crate) use dense::{flat, matrix, row};
 pub use element::Element;
 pub use rows::{DenseElement, IntoRows, OwnedRows, Rows};
+
+/// Returns the numbers of rows that are not zero as sparse rows of `cols` columns, moved to other columns.
+#[cfg(test)]
+pub(crate) fn to_csr(rows: Rows<'_>, cols: usize, column: impl Fn(usize) -> usize) -> OwnedRows {
+    let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
+    for i in 0..rows.rows() {
+        rows.for_each_entry(i, |k, v| {
+            indices.push(column(k) as i64);
+            values.push(v);
+        });
+        indptr.push(values.len() as i64);
+    }
+    OwnedRows::CsrF64 { indptr, indices, values, cols }
+}

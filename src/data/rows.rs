@@ -1,23 +1,22 @@
 //! A matrix of rows in any layout and precision, borrowed and owned.
 //!
 //! Dense matrices are ndarray's: any view whose rows are contiguous and do not overlap. Kernels and packing read rows as
-//! slices, so the elements of a row must lie side by side; the rows themselves may be any distance apart, as those of
-//! `x.slice(s![.., ..4])` are. The layout is checked once, where a [`Rows`] is made.
+//! slices, so the elements of a row must be contiguous; the rows may have any stride, as those of `x.slice(s![.., ..4])`. The
+//! layout is checked once, when a [`Rows`] is created.
 
 use std::ops::Range;
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView2, s};
 
 use super::csr::{CsrView, IndexSlice};
 use super::dense::{gather, matrix, row as row_of};
 use super::element::Element;
 use crate::error::{Error, Result};
 
-/// Numbers of a dense row that are compared with zero together.
-const CHUNK: usize = 8;
+/// Number of elements of a dense row that are compared with zero together.
+const ZERO_CHECK_LENGTH: usize = 8;
 
-/// A matrix of rows in any supported layout and precision, made by `try_into` from an [`ArrayView2`] and by `into` from
-/// a [`CsrView`].
+/// A matrix of rows in any supported layout and precision: an [`ArrayView2`] by `try_into`, or a [`CsrView`] by `into`.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Rows<'a> {
@@ -36,7 +35,7 @@ pub enum Rows<'a> {
     CsrF64(CsrView<'a, f64>),
 }
 
-/// Runs the same expression on whichever view is inside; dense and sparse branches differ.
+/// Evaluates one expression for a view of any dense element type, and one for a view of sparse rows.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! with_rows {
@@ -52,8 +51,16 @@ macro_rules! with_rows {
 }
 
 impl<'a> Rows<'a> {
-    /// The same rows for a shorter time. ndarray's views do not shorten their lifetimes by themselves (they are
-    /// invariant), so this is said where rows meet other borrows in one struct.
+    /// Views row-major `data` as rows of `shape` (rows, columns).
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if `data` has another number of elements.
+    pub fn from_shape<T: DenseElement>(shape: (usize, usize), data: &'a [T]) -> Result<Self> {
+        matrix(shape, data)?.try_into()
+    }
+
+    /// Returns the same rows for a shorter time. ndarray's views are invariant in their lifetime, so structs that hold rows and
+    /// shorter borrows need it.
     pub fn reborrow<'b>(self) -> Rows<'b>
     where
         'a: 'b,
@@ -67,22 +74,22 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         with_rows!(self, dense(d) => d.nrows(), csr(s) => s.rows())
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn cols(&self) -> usize {
         with_rows!(self, dense(d) => d.ncols(), csr(s) => s.cols())
     }
 
-    /// Whether the rows are stored sparse.
+    /// Returns whether the rows are stored sparse.
     pub fn is_sparse(&self) -> bool {
         matches!(self, Self::CsrF32(_) | Self::CsrF64(_))
     }
 
-    /// Whether the elements are double precision.
+    /// Returns whether the elements are double precision.
     pub fn is_f64(&self) -> bool {
         matches!(self, Self::DenseF64(_) | Self::CsrF64(_))
     }
@@ -99,10 +106,10 @@ impl<'a> Rows<'a> {
     pub(crate) fn for_each_entry(&self, row: usize, mut visit: impl FnMut(usize, f64)) {
         with_rows!(self,
             dense(d) => {
-                // Zeros are passed by several at a time.
-                for (place, chunk) in row_of(d, row).chunks(CHUNK).enumerate() {
+                // Several zeros are skipped at a time.
+                for (place, chunk) in row_of(d, row).chunks(ZERO_CHECK_LENGTH).enumerate() {
                     if chunk.iter().fold(false, |any, v| any | (v.to_f64() != 0.0)) {
-                        for (j, v) in (place * CHUNK..).zip(chunk) {
+                        for (j, v) in (place * ZERO_CHECK_LENGTH..).zip(chunk) {
                             let v = v.to_f64();
                             if v != 0.0 {
                                 visit(j, v);
@@ -114,19 +121,22 @@ impl<'a> Rows<'a> {
             csr(s) => s.for_each_in_row(row, |j, v| visit(j, v.to_f64())));
     }
 
-    /// How often [`Rows::for_each_entry`] visits.
+    /// Returns the number of visits of [`Rows::for_each_entry`].
     pub(crate) fn entries(&self, row: usize) -> usize {
         with_rows!(self,
             dense(d) => row_of(d, row).iter().map(|v| usize::from(v.to_f64() != 0.0)).sum(),
             csr(s) => s.row_len(row))
     }
 
-    /// The first row that holds a value which is not finite, as an error naming `what`.
+    /// Checks that all values are finite.
+    ///
+    /// # Errors
+    /// [`Error::NotFinite`] with `what` and the first row that has another value.
     pub fn check_finite(&self, what: &'static str) -> Result<()> {
         self.check_finite_within(what, 0..self.rows())
     }
 
-    /// As [`Rows::check_finite`], for some of the rows.
+    /// Checks that all values of a range of rows are finite, as [`Rows::check_finite`].
     pub(crate) fn check_finite_within(&self, what: &'static str, rows: Range<usize>) -> Result<()> {
         for row in rows {
             let mut finite = true;
@@ -138,12 +148,27 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// Number of stored entries of a row.
+    /// Returns the number of stored entries of a row.
     pub(crate) fn stored(&self, row: usize) -> usize {
         with_rows!(self, dense(d) => d.ncols(), csr(s) => s.row_len(row))
     }
 
-    /// Copies the given rows, keeping layout and precision.
+    /// Returns a range of the rows, without a copy.
+    ///
+    /// # Panics
+    /// If the range is not within the rows.
+    #[must_use]
+    pub fn slice(self, rows: Range<usize>) -> Self {
+        match self {
+            Self::DenseU8(d) => Self::DenseU8(d.slice_move(s![rows, ..])),
+            Self::DenseF32(d) => Self::DenseF32(d.slice_move(s![rows, ..])),
+            Self::DenseF64(d) => Self::DenseF64(d.slice_move(s![rows, ..])),
+            Self::CsrF32(s) => Self::CsrF32(s.slice(rows)),
+            Self::CsrF64(s) => Self::CsrF64(s.slice(rows)),
+        }
+    }
+
+    /// Copies the listed rows, keeping layout and precision.
     pub fn gather(&self, rows: &[usize]) -> Result<OwnedRows> {
         match self {
             Self::DenseU8(d) => Ok(OwnedRows::DenseU8(gather(d, rows)?)),
@@ -170,49 +195,23 @@ pub trait IntoRows<'a> {
     fn into_rows(self) -> Result<Rows<'a>>;
 }
 
-impl<'a> IntoRows<'a> for Rows<'a> {
+impl<'a, T> IntoRows<'a> for T
+where
+    T: TryInto<Rows<'a>>,
+    Error: From<T::Error>,
+{
     fn into_rows(self) -> Result<Rows<'a>> {
-        Ok(self)
+        Ok(self.try_into()?)
     }
 }
 
-impl<'a> IntoRows<'a> for &'a OwnedRows {
-    fn into_rows(self) -> Result<Rows<'a>> {
-        Ok(self.view())
-    }
-}
-
-impl<'a, T: DenseElement> IntoRows<'a> for &'a Array2<T> {
-    fn into_rows(self) -> Result<Rows<'a>> {
-        self.view().try_into()
-    }
-}
-
-impl<'a, T: DenseElement> IntoRows<'a> for ArrayView2<'a, T> {
-    fn into_rows(self) -> Result<Rows<'a>> {
-        self.try_into()
-    }
-}
-
-impl<'a> IntoRows<'a> for CsrView<'a, f32> {
-    fn into_rows(self) -> Result<Rows<'a>> {
-        Ok(self.into())
-    }
-}
-
-impl<'a> IntoRows<'a> for CsrView<'a, f64> {
-    fn into_rows(self) -> Result<Rows<'a>> {
-        Ok(self.into())
-    }
-}
-
-/// An element of dense rows, which knows their variant.
+/// An element type of dense rows, with its variants of [`Rows`] and [`OwnedRows`].
 pub trait DenseElement: Element {
-    /// Rows of a view whose layout was checked.
+    /// Wraps a view whose layout was checked.
     #[doc(hidden)]
     fn rows(view: ArrayView2<'_, Self>) -> Rows<'_>;
 
-    /// Rows of a row-major array.
+    /// Wraps a row-major array.
     #[doc(hidden)]
     fn owned(array: Array2<Self>) -> OwnedRows;
 }
@@ -243,7 +242,7 @@ impl<'a, T: DenseElement> TryFrom<ArrayView2<'a, T>> for Rows<'a> {
     /// Takes the view as it is.
     ///
     /// # Errors
-    /// [`Error::Layout`] where the elements of a row are not side by side, or rows overlap or run backwards.
+    /// [`Error::Layout`] if the elements of a row are not contiguous, or rows overlap or run backwards.
     fn try_from(view: ArrayView2<'a, T>) -> Result<Self> {
         let (rows, cols) = view.dim();
         let &[between, within] = view.strides() else { unreachable!("a matrix has two strides") };
@@ -263,16 +262,6 @@ impl<'a, T: DenseElement> TryFrom<&'a Array2<T>> for Rows<'a> {
     }
 }
 
-impl<'a> Rows<'a> {
-    /// Rows of `shape` (rows, columns) that follow each other in `data`.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] where `data` has not exactly as many elements.
-    pub fn from_shape<T: DenseElement>(shape: (usize, usize), data: &'a [T]) -> Result<Self> {
-        matrix(shape, data)?.try_into()
-    }
-}
-
 impl<'a> From<CsrView<'a, f32>> for Rows<'a> {
     fn from(view: CsrView<'a, f32>) -> Self {
         Self::CsrF32(view)
@@ -285,7 +274,8 @@ impl<'a> From<CsrView<'a, f64>> for Rows<'a> {
     }
 }
 
-/// Rows that own their memory, for models read from files and for vectors taken out of a training set; a dense one is made from an [`Array2`] by `into`.
+/// Rows that own their memory: models read from files, vectors of a training set. Dense rows are made from an [`Array2`] by
+/// `into`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 #[allow(missing_docs)] // the fields are those of the views
@@ -301,8 +291,8 @@ impl OwnedRows {
     /// Borrows the rows.
     ///
     /// # Panics
-    /// If a dense array is not row-major or the fields of sparse rows contradict each other; every constructor in this
-    /// crate checks them.
+    /// If a dense array is not row-major, or if the fields of sparse rows contradict each other, which all constructors in
+    /// this crate check.
     pub fn view(&self) -> Rows<'_> {
         const CHECKED: &str = "owned rows are consistent";
         match self {
@@ -310,19 +300,23 @@ impl OwnedRows {
             Self::DenseF32(array) => array.try_into().expect(CHECKED),
             Self::DenseF64(array) => array.try_into().expect(CHECKED),
             Self::CsrF32 { indptr, indices, values, cols } => {
-                CsrView::checked_before(IndexSlice::I64(indptr), IndexSlice::I64(indices), values, *cols)
-                    .into()
+                CsrView::from_checked(IndexSlice::I64(indptr), IndexSlice::I64(indices), values, *cols).into()
             }
             Self::CsrF64 { indptr, indices, values, cols } => {
-                CsrView::checked_before(IndexSlice::I64(indptr), IndexSlice::I64(indices), values, *cols)
-                    .into()
+                CsrView::from_checked(IndexSlice::I64(indptr), IndexSlice::I64(indices), values, *cols).into()
             }
         }
     }
 }
 
+impl<'a> From<&'a OwnedRows> for Rows<'a> {
+    fn from(rows: &'a OwnedRows) -> Self {
+        rows.view()
+    }
+}
+
 impl<T: DenseElement> From<Array2<T>> for OwnedRows {
-    /// Takes the array; it is copied only where it is not row-major.
+    /// Takes the array, which is copied only if it is not row-major.
     fn from(array: Array2<T>) -> Self {
         let row_major = array.is_standard_layout();
         T::owned(if row_major { array } else { array.as_standard_layout().into_owned() }) // small: the core's arrays are row-major

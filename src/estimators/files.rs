@@ -118,7 +118,7 @@ impl Regressor {
     /// Loads a regressor with one output that [`Regressor::save`] or `svmarrow.save` in Python has written.
     ///
     /// # Errors
-    /// As [`Classifier::load`].
+    /// The errors of [`Classifier::load`].
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         Self::new(load(path.as_ref(), "ExpansionRegressor")?.0, None)
     }
@@ -136,7 +136,7 @@ impl Detector {
     /// Loads a detector that [`Detector::save`] or `svmarrow.save` in Python has written.
     ///
     /// # Errors
-    /// As [`Classifier::load`].
+    /// The errors of [`Classifier::load`].
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         Self::new(load(path.as_ref(), "ExpansionDetector")?.0, None)
     }

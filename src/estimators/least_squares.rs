@@ -1,15 +1,14 @@
 //! Regularized least squares: [`LeastSquares`].
 
-use super::finite_rows;
 use super::kernel_choice::{KernelChoice, kernel_setters};
-use super::model::{Classifier, Regressor, Strategy, encode, targets_of};
+use super::model::fit_functions;
 use crate::context::Context;
-use crate::data::{IntoRows, Rows};
+use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::KernelExpansion;
 use crate::least_squares::{Problem, solve};
 use crate::memory::TryCollect;
-use ndarray::{ArrayView2, aview1};
+use ndarray::ArrayView2;
 
 /// Regularized least squares in the feature space of a kernel, solved exactly in O(n_samples^3) operations.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,60 +28,9 @@ impl LeastSquares {
         LeastSquaresBuilder(Self { kernel: KernelChoice::default(), alpha: 1.0, fit_intercept: false })
     }
 
-    /// Fits a function to targets.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] if there is not one target for each sample, [`Error::NotFinite`], [`Error::Layout`],
-    /// [`Error::NotPositiveDefinite`] if the system cannot be solved with this alpha, [`Error::Memory`].
-    pub fn fit<'a, X>(&self, x: X, targets: &[f64]) -> Result<Regressor>
-    where
-        X: IntoRows<'a>,
-    {
-        self.fit_in(x, targets, Context::default())
-    }
-
-    /// As [`LeastSquares::fit`], in a context.
-    ///
-    /// # Errors
-    /// As [`LeastSquares::fit`], and [`Error::Stopped`].
-    pub fn fit_in<'a, X>(&self, x: X, targets: &[f64], context: Context<'_>) -> Result<Regressor>
-    where
-        X: IntoRows<'a>,
-    {
-        let targets = aview1(targets).insert_axis(ndarray::Axis(1));
-        Regressor::new(self.expansion(finite_rows(x)?, targets, context)?, None)
-    }
-
-    /// Fits a classifier: an output for each class with the targets 1 and -1, or a single output for two classes.
-    ///
-    /// # Errors
-    /// As [`LeastSquares::fit`], and [`Error::Param`] for fewer than two classes.
-    pub fn fit_classifier<'a, X, L>(&self, x: X, labels: &[L]) -> Result<Classifier<L>>
-    where
-        X: IntoRows<'a>,
-        L: Ord + Clone,
-    {
-        self.fit_classifier_in(x, labels, Context::default())
-    }
-
-    /// As [`LeastSquares::fit_classifier`], in a context.
-    ///
-    /// # Errors
-    /// As [`LeastSquares::fit_classifier`], and [`Error::Stopped`].
-    pub fn fit_classifier_in<'a, X, L>(
-        &self,
-        x: X,
-        labels: &[L],
-        context: Context<'_>,
-    ) -> Result<Classifier<L>>
-    where
-        X: IntoRows<'a>,
-        L: Ord + Clone,
-    {
-        let (classes, indices) = encode(labels)?;
-        let targets = targets_of(&indices, classes.len())?;
-        let expansion = self.expansion(finite_rows(x)?, targets.view(), context)?;
-        Classifier::new(expansion, classes, Strategy::OneVsRest, Vec::new())
+    fit_functions! {
+        "[`Error::NotPositiveDefinite`] if the system cannot be solved with this alpha.",
+        "A stop is an error."
     }
 
     fn expansion(

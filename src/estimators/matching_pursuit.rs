@@ -1,10 +1,9 @@
 //! Kernel matching pursuit: [`MatchingPursuit`].
 
-use super::finite_rows;
 use super::kernel_choice::{KernelChoice, kernel_setters};
-use super::model::{Classifier, Regressor, Strategy, encode, targets_of};
+use super::model::fit_functions;
 use crate::context::Context;
-use crate::data::{IntoRows, Rows};
+use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::KernelExpansion;
 use crate::kernel::Kernel;
@@ -13,7 +12,7 @@ use crate::matching_pursuit::{
 };
 use crate::memory::{TryToVec, try_to_matrix};
 use crate::path::{Form, PathView, path_coefficients};
-use ndarray::{ArrayView2, aview1, s};
+use ndarray::{ArrayView2, s};
 
 /// Bytes for the values of the kernel functions on the training samples.
 const DICTIONARY_BYTES: usize = 2_000_000_000;
@@ -39,61 +38,9 @@ impl MatchingPursuit {
         MatchingPursuitBuilder(Self { kernel, n_vectors, tolerance: 0.0, fit_intercept: true })
     }
 
-    /// Fits a function to targets.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] if there is not one target for each sample, [`Error::NotFinite`], [`Error::Layout`],
-    /// [`Error::Memory`].
-    pub fn fit<'a, X>(&self, x: X, targets: &[f64]) -> Result<Regressor>
-    where
-        X: IntoRows<'a>,
-    {
-        self.fit_in(x, targets, Context::default())
-    }
-
-    /// As [`MatchingPursuit::fit`], in a context. If the monitor asks for a stop, the functions chosen until then are returned.
-    ///
-    /// # Errors
-    /// As [`MatchingPursuit::fit`].
-    pub fn fit_in<'a, X>(&self, x: X, targets: &[f64], context: Context<'_>) -> Result<Regressor>
-    where
-        X: IntoRows<'a>,
-    {
-        let targets = aview1(targets).insert_axis(ndarray::Axis(1));
-        Regressor::new(self.expansion(finite_rows(x)?, targets, context)?, None)
-    }
-
-    /// Fits a classifier: an output for each class with the targets 1 and -1, or a single output for two classes. All outputs
-    /// share the functions.
-    ///
-    /// # Errors
-    /// As [`MatchingPursuit::fit`], and [`Error::Param`] for fewer than two classes.
-    pub fn fit_classifier<'a, X, L>(&self, x: X, labels: &[L]) -> Result<Classifier<L>>
-    where
-        X: IntoRows<'a>,
-        L: Ord + Clone,
-    {
-        self.fit_classifier_in(x, labels, Context::default())
-    }
-
-    /// As [`MatchingPursuit::fit_classifier`], in a context; a stop is handled as in [`MatchingPursuit::fit_in`].
-    ///
-    /// # Errors
-    /// As [`MatchingPursuit::fit_classifier`].
-    pub fn fit_classifier_in<'a, X, L>(
-        &self,
-        x: X,
-        labels: &[L],
-        context: Context<'_>,
-    ) -> Result<Classifier<L>>
-    where
-        X: IntoRows<'a>,
-        L: Ord + Clone,
-    {
-        let (classes, indices) = encode(labels)?;
-        let targets = targets_of(&indices, classes.len())?;
-        let expansion = self.expansion(finite_rows(x)?, targets.view(), context)?;
-        Classifier::new(expansion, classes, Strategy::OneVsRest, Vec::new())
+    fit_functions! {
+        "[`Error::Param`] for the precomputed kernel.",
+        "If the monitor asks for a stop, the functions chosen until then are returned. All outputs share the functions."
     }
 
     fn expansion(

@@ -54,18 +54,12 @@ impl Prepared {
     }
 
     /// Returns the outputs (n_samples, n_outputs).
-    fn outputs<'a, X>(&self, x: X, context: Context<'_>) -> Result<Array2<f64>>
-    where
-        X: IntoRows<'a>,
-    {
+    fn outputs<'a>(&self, x: impl IntoRows<'a>, context: Context<'_>) -> Result<Array2<f64>> {
         self.evaluator.evaluate(finite_rows(x)?, context)
     }
 
     /// Returns the first output of each sample.
-    fn first_output<'a, X>(&self, x: X, context: Context<'_>) -> Result<Vec<f64>>
-    where
-        X: IntoRows<'a>,
-    {
+    fn first_output<'a>(&self, x: impl IntoRows<'a>, context: Context<'_>) -> Result<Vec<f64>> {
         self.outputs(x, context)?.column(0).iter().copied().try_collect_vec()
     }
 }
@@ -130,43 +124,35 @@ impl<L: Clone> Classifier<L> {
     /// # Errors
     /// [`Error::Shape`] if the samples have another number of columns than the vectors, [`Error::NotFinite`],
     /// [`Error::Memory`].
-    pub fn decision_function<'a, X>(&self, x: X) -> Result<Array2<f64>>
-    where
-        X: IntoRows<'a>,
-    {
+    pub fn decision_function<'a>(&self, x: impl IntoRows<'a>) -> Result<Array2<f64>> {
         self.decision_function_in(x, Context::default())
     }
 
-    /// As [`Classifier::decision_function`], in a context.
+    /// Runs [`Classifier::decision_function`] in a context.
     ///
     /// # Errors
-    /// As [`Classifier::decision_function`], and [`Error::Stopped`].
-    pub fn decision_function_in<'a, X>(&self, x: X, context: Context<'_>) -> Result<Array2<f64>>
-    where
-        X: IntoRows<'a>,
-    {
+    /// The errors of [`Classifier::decision_function`], and [`Error::Stopped`].
+    pub fn decision_function_in<'a>(
+        &self,
+        x: impl IntoRows<'a>,
+        context: Context<'_>,
+    ) -> Result<Array2<f64>> {
         self.prepared.outputs(x, context)
     }
 
     /// Returns the class of each sample.
     ///
     /// # Errors
-    /// As [`Classifier::decision_function`].
-    pub fn predict<'a, X>(&self, x: X) -> Result<Vec<L>>
-    where
-        X: IntoRows<'a>,
-    {
+    /// The errors of [`Classifier::decision_function`].
+    pub fn predict<'a>(&self, x: impl IntoRows<'a>) -> Result<Vec<L>> {
         self.predict_in(x, Context::default())
     }
 
-    /// As [`Classifier::predict`], in a context.
+    /// Runs [`Classifier::predict`] in a context.
     ///
     /// # Errors
-    /// As [`Classifier::decision_function_in`].
-    pub fn predict_in<'a, X>(&self, x: X, context: Context<'_>) -> Result<Vec<L>>
-    where
-        X: IntoRows<'a>,
-    {
+    /// The errors of [`Classifier::decision_function_in`].
+    pub fn predict_in<'a>(&self, x: impl IntoRows<'a>, context: Context<'_>) -> Result<Vec<L>> {
         let (outputs, n) = (self.prepared.outputs(x, context)?, self.classes.len());
         let class = |index: usize| self.classes[index].clone();
         if n == 2 {
@@ -202,117 +188,92 @@ impl<L: Clone> Model for Classifier<L> {
     }
 }
 
-/// A fitted regressor with one output.
-#[derive(Debug)]
-pub struct Regressor {
-    prepared: Prepared,
-    certificate: Option<Certificate>,
+/// Defines a model with one output and the certificate of its machine.
+macro_rules! single_output_model {
+    ($(#[$doc:meta])* $name:ident, $estimator:ident) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name {
+            prepared: Prepared,
+            certificate: Option<Certificate>,
+        }
+
+        impl $name {
+            pub(super) fn new(expansion: KernelExpansion, certificate: Option<Certificate>) -> Result<Self> {
+                Error::check_len("outputs of the expansion", 1, expansion.intercepts.len())?;
+                Ok(Self { prepared: Prepared::new(expansion)?, certificate })
+            }
+
+            #[doc = concat!("Returns the bounds on the optimum, if [`", stringify!($estimator), "`](super::", stringify!($estimator), ") has fitted the model.")]
+            pub fn certificate(&self) -> Option<&Certificate> {
+                self.certificate.as_ref()
+            }
+        }
+
+        impl Model for $name {
+            fn expansion(&self) -> &KernelExpansion {
+                &self.prepared.expansion
+            }
+
+            fn with_expansion(&self, expansion: KernelExpansion) -> Result<Self> {
+                Ok(Self { prepared: self.prepared.replaced(expansion)?, certificate: None })
+            }
+        }
+    };
+}
+
+single_output_model! {
+    /// A fitted regressor with one output.
+    Regressor, Svr
+}
+
+single_output_model! {
+    /// A fitted novelty detector.
+    Detector, OneClassSvm
 }
 
 impl Regressor {
-    pub(super) fn new(expansion: KernelExpansion, certificate: Option<Certificate>) -> Result<Self> {
-        Error::check_len("outputs of the expansion", 1, expansion.intercepts.len())?;
-        Ok(Self { prepared: Prepared::new(expansion)?, certificate })
-    }
-
-    /// Returns the bounds on the optimum, if [`Svr`](super::Svr) has fitted the model.
-    pub fn certificate(&self) -> Option<&Certificate> {
-        self.certificate.as_ref()
-    }
-
     /// Returns the value for each sample.
     ///
     /// # Errors
     /// [`Error::Shape`] if the samples have another number of columns than the vectors, [`Error::NotFinite`],
     /// [`Error::Memory`].
-    pub fn predict<'a, X>(&self, x: X) -> Result<Vec<f64>>
-    where
-        X: IntoRows<'a>,
-    {
+    pub fn predict<'a>(&self, x: impl IntoRows<'a>) -> Result<Vec<f64>> {
         self.predict_in(x, Context::default())
     }
 
-    /// As [`Regressor::predict`], in a context.
+    /// Runs [`Regressor::predict`] in a context.
     ///
     /// # Errors
-    /// As [`Regressor::predict`], and [`Error::Stopped`].
-    pub fn predict_in<'a, X>(&self, x: X, context: Context<'_>) -> Result<Vec<f64>>
-    where
-        X: IntoRows<'a>,
-    {
+    /// The errors of [`Regressor::predict`], and [`Error::Stopped`].
+    pub fn predict_in<'a>(&self, x: impl IntoRows<'a>, context: Context<'_>) -> Result<Vec<f64>> {
         self.prepared.first_output(x, context)
     }
 }
 
-impl Model for Regressor {
-    fn expansion(&self) -> &KernelExpansion {
-        &self.prepared.expansion
-    }
-
-    fn with_expansion(&self, expansion: KernelExpansion) -> Result<Self> {
-        Ok(Self { prepared: self.prepared.replaced(expansion)?, certificate: None })
-    }
-}
-
-/// A fitted novelty detector.
-#[derive(Debug)]
-pub struct Detector {
-    prepared: Prepared,
-    certificate: Option<Certificate>,
-}
-
 impl Detector {
-    pub(super) fn new(expansion: KernelExpansion, certificate: Option<Certificate>) -> Result<Self> {
-        Error::check_len("outputs of the expansion", 1, expansion.intercepts.len())?;
-        Ok(Self { prepared: Prepared::new(expansion)?, certificate })
-    }
-
-    /// Returns the bounds on the optimum, if [`OneClassSvm`](super::OneClassSvm) has fitted the model.
-    pub fn certificate(&self) -> Option<&Certificate> {
-        self.certificate.as_ref()
-    }
-
     /// Returns the output of each sample, which is negative for outliers.
     ///
     /// # Errors
-    /// As [`Regressor::predict`].
-    pub fn decision_function<'a, X>(&self, x: X) -> Result<Vec<f64>>
-    where
-        X: IntoRows<'a>,
-    {
+    /// The errors of [`Regressor::predict`].
+    pub fn decision_function<'a>(&self, x: impl IntoRows<'a>) -> Result<Vec<f64>> {
         self.decision_function_in(x, Context::default())
     }
 
-    /// As [`Detector::decision_function`], in a context.
+    /// Runs [`Detector::decision_function`] in a context.
     ///
     /// # Errors
-    /// As [`Regressor::predict_in`].
-    pub fn decision_function_in<'a, X>(&self, x: X, context: Context<'_>) -> Result<Vec<f64>>
-    where
-        X: IntoRows<'a>,
-    {
+    /// The errors of [`Regressor::predict_in`].
+    pub fn decision_function_in<'a>(&self, x: impl IntoRows<'a>, context: Context<'_>) -> Result<Vec<f64>> {
         self.prepared.first_output(x, context)
     }
 
     /// Returns whether each sample is an inlier.
     ///
     /// # Errors
-    /// As [`Regressor::predict`].
-    pub fn predict<'a, X>(&self, x: X) -> Result<Vec<bool>>
-    where
-        X: IntoRows<'a>,
-    {
+    /// The errors of [`Regressor::predict`].
+    pub fn predict<'a>(&self, x: impl IntoRows<'a>) -> Result<Vec<bool>> {
         self.decision_function(x)?.into_iter().map(|f| f >= 0.0).try_collect_vec()
-    }
-}
-
-impl Model for Detector {
-    fn expansion(&self) -> &KernelExpansion {
-        &self.prepared.expansion
-    }
-
-    fn with_expansion(&self, expansion: KernelExpansion) -> Result<Self> {
-        Ok(Self { prepared: self.prepared.replaced(expansion)?, certificate: None })
     }
 }
 
@@ -335,10 +296,83 @@ pub(super) fn encode<L: Ord + Clone>(labels: &[L]) -> Result<(Vec<L>, Vec<usize>
     Ok((classes, indices))
 }
 
-/// Returns targets (n, q) of 1 for the class of an output and -1 for the others; two classes share one output.
-pub(super) fn targets_of(indices: &[usize], n_classes: usize) -> Result<Array2<f64>> {
-    let outputs = if n_classes == 2 { 1 } else { n_classes };
-    crate::memory::try_matrix((indices.len(), outputs), |(i, j)| {
+/// Returns the classes of labels, and targets (n, q): 1 for the class of an output and -1 for the others. Two classes share one
+/// output.
+///
+/// # Errors
+/// The errors of [`encode`].
+pub(super) fn class_targets<L: Ord + Clone>(labels: &[L]) -> Result<(Vec<L>, Array2<f64>)> {
+    let (classes, indices) = encode(labels)?;
+    let outputs = if classes.len() == 2 { 1 } else { classes.len() };
+    let targets = crate::memory::try_matrix((indices.len(), outputs), |(i, j)| {
         if indices[i] == if outputs == 1 { 1 } else { j } { 1.0 } else { -1.0 }
-    })
+    })?;
+    Ok((classes, targets))
 }
+
+/// The functions that fit an estimator with a function `expansion(rows, targets, context)` to targets or to labels. The
+/// arguments complete their documentation: the errors of a fit, and the effect of a stop.
+macro_rules! fit_functions {
+    ($errors:literal, $stop:literal) => {
+        /// Fits a function to targets.
+        ///
+        /// # Errors
+        /// [`Error::Shape`] if there is not one target for each sample, [`Error::NotFinite`], [`Error::Layout`],
+        /// [`Error::Memory`].
+        #[doc = $errors]
+        pub fn fit<'a>(
+            &self,
+            x: impl $crate::data::IntoRows<'a>,
+            targets: &[f64],
+        ) -> Result<$crate::estimators::Regressor> {
+            self.fit_in(x, targets, Context::default())
+        }
+
+        /// Fits a function to targets in a context.
+        #[doc = $stop]
+        ///
+        /// # Errors
+        /// The errors of `fit`, and [`Error::Stopped`].
+        pub fn fit_in<'a>(
+            &self,
+            x: impl $crate::data::IntoRows<'a>,
+            targets: &[f64],
+            context: Context<'_>,
+        ) -> Result<$crate::estimators::Regressor> {
+            let targets = ndarray::aview1(targets).insert_axis(ndarray::Axis(1));
+            let rows = $crate::estimators::finite_rows(x)?;
+            $crate::estimators::Regressor::new(self.expansion(rows, targets, context)?, None)
+        }
+
+        /// Fits a classifier: an output for each class with the targets 1 and -1, or a single output for two classes.
+        ///
+        /// # Errors
+        /// The errors of `fit`, and [`Error::Param`] for fewer than two classes.
+        pub fn fit_classifier<'a, L: Ord + Clone>(
+            &self,
+            x: impl $crate::data::IntoRows<'a>,
+            labels: &[L],
+        ) -> Result<$crate::estimators::Classifier<L>> {
+            self.fit_classifier_in(x, labels, Context::default())
+        }
+
+        /// Fits a classifier in a context.
+        #[doc = $stop]
+        ///
+        /// # Errors
+        /// The errors of `fit_classifier`, and [`Error::Stopped`].
+        pub fn fit_classifier_in<'a, L: Ord + Clone>(
+            &self,
+            x: impl $crate::data::IntoRows<'a>,
+            labels: &[L],
+            context: Context<'_>,
+        ) -> Result<$crate::estimators::Classifier<L>> {
+            let (classes, targets) = $crate::estimators::model::class_targets(labels)?;
+            let rows = $crate::estimators::finite_rows(x)?;
+            let (expansion, strategy) =
+                (self.expansion(rows, targets.view(), context)?, $crate::estimators::Strategy::OneVsRest);
+            $crate::estimators::Classifier::new(expansion, classes, strategy, Vec::new())
+        }
+    };
+}
+pub(super) use fit_functions;

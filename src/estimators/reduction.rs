@@ -35,10 +35,10 @@ impl Reduction {
         self.apply_in(model, Context::default())
     }
 
-    /// As [`Reduction::apply`], in a context. If the monitor asks for a stop, the vectors chosen until then are kept.
+    /// Runs [`Reduction::apply`] in a context. If the monitor asks for a stop, the vectors chosen until then are kept.
     ///
     /// # Errors
-    /// As [`Reduction::apply`].
+    /// The errors of [`Reduction::apply`].
     pub fn apply_in<M: Model>(&self, model: &M, context: Context<'_>) -> Result<M> {
         let full = model.expansion().view();
         if full.is_empty() {

@@ -71,24 +71,21 @@ impl Svc {
     /// # Errors
     /// [`Error::Shape`] if there is not one label for each sample, [`Error::Param`] for fewer than two classes,
     /// [`Error::NotFinite`], [`Error::Layout`], [`Error::Memory`].
-    pub fn fit<'a, X, L>(&self, x: X, labels: &[L]) -> Result<Classifier<L>>
-    where
-        X: IntoRows<'a>,
-        L: Ord + Clone,
-    {
+    pub fn fit<'a, L: Ord + Clone>(&self, x: impl IntoRows<'a>, labels: &[L]) -> Result<Classifier<L>> {
         self.fit_in(x, labels, Context::default())
     }
 
-    /// As [`Svc::fit`], in a context. If the monitor asks for a stop, the machines as they are then are returned, and their
+    /// Runs [`Svc::fit`] in a context. If the monitor asks for a stop, the machines as they are then are returned, and their
     /// certificates state the reason and the gap.
     ///
     /// # Errors
-    /// As [`Svc::fit`], and [`Error::Stopped`] for a stop before there is a machine.
-    pub fn fit_in<'a, X, L>(&self, x: X, labels: &[L], context: Context<'_>) -> Result<Classifier<L>>
-    where
-        X: IntoRows<'a>,
-        L: Ord + Clone,
-    {
+    /// The errors of [`Svc::fit`], and [`Error::Stopped`] for a stop before there is a machine.
+    pub fn fit_in<'a, L: Ord + Clone>(
+        &self,
+        x: impl IntoRows<'a>,
+        labels: &[L],
+        context: Context<'_>,
+    ) -> Result<Classifier<L>> {
         let rows = finite_rows(x)?;
         Error::check_len("labels (one for each sample)", rows.rows(), labels.len())?;
         let kernel = self.kernel.resolve(rows)?;
@@ -160,26 +157,25 @@ impl Svr {
     /// # Errors
     /// [`Error::Shape`] if there is not one target for each sample, [`Error::NotFinite`], [`Error::Layout`],
     /// [`Error::Memory`].
-    pub fn fit<'a, X>(&self, x: X, targets: &[f64]) -> Result<Regressor>
-    where
-        X: IntoRows<'a>,
-    {
+    pub fn fit<'a>(&self, x: impl IntoRows<'a>, targets: &[f64]) -> Result<Regressor> {
         self.fit_in(x, targets, Context::default())
     }
 
-    /// As [`Svr::fit`], in a context; a stop is handled as in [`Svc::fit_in`].
+    /// Runs [`Svr::fit`] in a context; a stop is handled as in [`Svc::fit_in`].
     ///
     /// # Errors
-    /// As [`Svr::fit`], and [`Error::Stopped`].
-    pub fn fit_in<'a, X>(&self, x: X, targets: &[f64], context: Context<'_>) -> Result<Regressor>
-    where
-        X: IntoRows<'a>,
-    {
+    /// The errors of [`Svr::fit`], and [`Error::Stopped`].
+    pub fn fit_in<'a>(
+        &self,
+        x: impl IntoRows<'a>,
+        targets: &[f64],
+        context: Context<'_>,
+    ) -> Result<Regressor> {
         let rows = finite_rows(x)?;
         let kernel = self.kernel.resolve(rows)?;
         let sample_c = try_filled("C of the samples", rows.rows(), self.c)?;
         let loss = RegressionLoss::Epsilon(self.epsilon);
-        let task = Regression { targets, upper: &sample_c, loss, start: None };
+        let task = Regression { targets, sample_c: &sample_c, loss, start: None };
         let (expansion, certificate) =
             expansion_of(kernel, rows, fit_regression(kernel, rows, &task, &self.params, context)?)?;
         Regressor::new(expansion, Some(certificate))
@@ -239,21 +235,15 @@ impl OneClassSvm {
     ///
     /// # Errors
     /// [`Error::NotFinite`], [`Error::Layout`], [`Error::Memory`].
-    pub fn fit<'a, X>(&self, x: X) -> Result<Detector>
-    where
-        X: IntoRows<'a>,
-    {
+    pub fn fit<'a>(&self, x: impl IntoRows<'a>) -> Result<Detector> {
         self.fit_in(x, Context::default())
     }
 
-    /// As [`OneClassSvm::fit`], in a context; a stop is handled as in [`Svc::fit_in`].
+    /// Runs [`OneClassSvm::fit`] in a context; a stop is handled as in [`Svc::fit_in`].
     ///
     /// # Errors
-    /// As [`OneClassSvm::fit`], and [`Error::Stopped`].
-    pub fn fit_in<'a, X>(&self, x: X, context: Context<'_>) -> Result<Detector>
-    where
-        X: IntoRows<'a>,
-    {
+    /// The errors of [`OneClassSvm::fit`], and [`Error::Stopped`].
+    pub fn fit_in<'a>(&self, x: impl IntoRows<'a>, context: Context<'_>) -> Result<Detector> {
         let rows = finite_rows(x)?;
         let kernel = self.kernel.resolve(rows)?;
         let weights = try_filled("weights of the samples", rows.rows(), 1.0)?;

@@ -28,7 +28,7 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernel::Kernel;
-use crate::memory;
+use crate::memory::{self, TryCollect};
 use crate::simd::shapley::{Distance, Integrals, LANE_MULTIPLE, NODES_TOGETHER, factors, integrals};
 
 /// Samples of a task: they share the factors of the background.
@@ -47,7 +47,7 @@ const FIRST_NODES: usize = 8;
 /// weighted by |B|.
 const TOLERANCE: f64 = 1e-11;
 
-/// What a coalition is worth.
+/// The value of a coalition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Game {
     /// The output for a sample whose absent columns come from a background sample, averaged over these.
@@ -172,7 +172,7 @@ pub fn shapley_values(
     };
     let exact = params.players.div_ceil(2).max(1);
     let mut nodes = exact.min(FIRST_NODES);
-    let mut open: Vec<usize> = memory::try_collect("the samples to explain", 0..n)?;
+    let mut open: Vec<usize> = (0..n).try_collect_vec()?;
     let mut error = memory::try_zero_matrix("the errors of additivity", (n, q))?;
     loop {
         problem.explain(&open, nodes, &mut found, ctx)?;
@@ -259,7 +259,7 @@ struct Scratch {
 }
 
 impl Problem<'_> {
-    /// Computes the values of some samples with so many nodes.
+    /// Computes the values of some samples with `count` quadrature nodes.
     fn explain(&self, open: &[usize], count: usize, found: &mut Found, ctx: Context<'_>) -> Result<()> {
         let (players, q, m) = (self.params.players, self.expansion.outputs(), self.expansion.len());
         let mut nodes =

@@ -5,7 +5,7 @@ use crate::data::Rows;
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::memory;
-use crate::simd::chebyshev::AXES;
+use crate::simd::chebyshev::MAX_AXES;
 
 /// The smallest axis-aligned box that contains the samples, in units of 1 / sqrt(gamma).
 pub(super) struct BoundingBox {
@@ -42,7 +42,7 @@ impl BoundingBox {
     pub(super) fn points(&self, rows: Rows<'_>, list: &[usize]) -> Result<Vec<f64>> {
         let d = self.lower.len();
         let mut points = memory::try_zeros(SUM, list.len() * d)?;
-        let mut buffer = [0.0; AXES];
+        let mut buffer = [0.0; MAX_AXES];
         for (point, &row) in points.chunks_exact_mut(d).zip(list) {
             buffer.fill(0.0);
             rows.for_each_in_row(row, |k, v| buffer[k] = v);

@@ -9,27 +9,27 @@ use crate::simd::chebyshev::{Boxes, MARGIN, collect};
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, s};
 
-/// Polynomials per axis, the side of a box in units of 1 / sqrt(gamma), and the error of a sum relative to the weights.
+/// Number of polynomials per axis, the side of a box in units of 1 / sqrt(gamma), and the error of a sum relative to the weights.
 pub(super) const KINDS: [(usize, f64, f64); 4] =
-    [(8, 0.25, 4.1e-11), (12, 0.75, 1.3e-11), (16, 1.5, 2.1e-11), (16, 0.75, EXACT)];
-/// The relative error at which sums are as good as any in double precision.
-const EXACT: f64 = 4e-16;
-/// The error of a sum that is negligible compared with that of kernel values in single precision.
-const SMALL: f64 = 1e-6;
-/// Distance, in units of 1 / sqrt(gamma), beyond which a Gaussian is less than 1e-16.
-const REACH: f64 = 6.1;
+    [(8, 0.25, 4.1e-11), (12, 0.75, 1.3e-11), (16, 1.5, 2.1e-11), (16, 0.75, DOUBLE_PRECISION_ERROR)];
+/// The relative error of sums in double precision.
+const DOUBLE_PRECISION_ERROR: f64 = 4e-16;
+/// Maximum error of a sum that is negligible compared with that of kernel values in single precision.
+const NEGLIGIBLE_ERROR: f64 = 1e-6;
+/// Maximum distance, in units of 1 / sqrt(gamma), at which a Gaussian is not negligible: beyond, it is less than 1e-16.
+const MAX_DISTANCE: f64 = 6.1;
 /// Cost of a sum, in units of a kernel value.
-const START: f64 = 3e5;
+const COST_OF_SUM: f64 = 3e5;
 /// Cost of a point, in units of a kernel value.
-const POINT: f64 = 30.0;
+const COST_OF_POINT: f64 = 30.0;
 /// Cost of eight coefficients at a point, in units of a kernel value.
-const POLYNOMIAL: f64 = 4.0;
+const COST_OF_COEFFICIENTS: f64 = 4.0;
 /// Cost of a multiply-add of the matrices, in units of a kernel value.
-const MATRIX: f64 = 0.3;
+const COST_OF_MULTIPLY_ADD: f64 = 0.3;
 /// Maximum number of coefficients of a sum.
 pub(super) const MAX_COEFFICIENTS: f64 = 4e6;
-/// Lines of coefficients of a task.
-const LINES: usize = 32;
+/// Number of lines of coefficients of a task.
+const TASK_LINES: usize = 32;
 
 /// A division of a bounding box into boxes of equal size.
 pub(super) struct Plan {
@@ -43,11 +43,13 @@ impl BoundingBox {
     /// than twice as much. `exactly` asks for double precision.
     pub(super) fn plan(&self, weights: &[f64], n: usize, exactly: bool) -> Option<Plan> {
         let values = weights.len() as f64 * n as f64;
-        if values < 2.0 * START {
+        if values < 2.0 * COST_OF_SUM {
             return None;
         }
         let total: f64 = weights.iter().map(|w| w.abs()).sum();
-        let good = KINDS.iter().filter(|kind| kind.2 <= EXACT || !exactly && kind.2 * total <= SMALL);
+        let good = KINDS.iter().filter(|kind| {
+            kind.2 <= DOUBLE_PRECISION_ERROR || !exactly && kind.2 * total <= NEGLIGIBLE_ERROR
+        });
         let plans = good.map(|&(order, side, _)| self.boxes(order, side, weights.len() + n));
         let (cost, plan) = plans.min_by(|a, b| a.0.total_cmp(&b.0))?;
         (2.0 * cost < values).then(plan)
@@ -58,10 +60,11 @@ impl BoundingBox {
         // small: at most three columns
         let counts: Vec<f64> = self.lengths.iter().map(|l| (l / side).floor() + 1.0).collect();
         let size: f64 = counts.iter().map(|count| count * order as f64).product();
-        let band = |count: f64| count.min(2.0 * reach(side) as f64 + 1.0) * order as f64;
+        let band = |count: f64| count.min(2.0 * n_neighbours(side) as f64 + 1.0) * order as f64;
         let matrices: f64 = counts.iter().map(|&count| band(count)).sum();
         let lines = (order.pow(self.lengths.len() as u32 - 1) * order.div_ceil(8)) as f64;
-        let cost = START + points as f64 * (POINT + POLYNOMIAL * lines) + MATRIX * size * matrices;
+        let per_point = COST_OF_POINT + COST_OF_COEFFICIENTS * lines;
+        let cost = COST_OF_SUM + points as f64 * per_point + COST_OF_MULTIPLY_ADD * size * matrices;
         let cost = if size <= MAX_COEFFICIENTS { cost } else { f64::INFINITY };
         (cost, move || Plan {
             // small: at most three columns
@@ -72,12 +75,12 @@ impl BoundingBox {
 }
 
 /// Returns the number of neighbouring boxes on either side in which a Gaussian of a box is not negligible.
-fn reach(side: f64) -> usize {
-    (REACH / side).ceil() as usize
+fn n_neighbours(side: f64) -> usize {
+    (MAX_DISTANCE / side).ceil() as usize
 }
 
 impl Plan {
-    /// The polynomials of sums over `y`.
+    /// Computes the polynomials of sums over `y`.
     pub(super) fn coefficients(&self, (y, weights): (&[f64], &[f64]), ctx: Context<'_>) -> Result<Vec<f64>> {
         let size = self.boxes.size();
         let mut values = memory::try_zeros(SUM, size + MARGIN)?;
@@ -91,19 +94,21 @@ impl Plan {
         Ok(values)
     }
 
-    /// From moments to coefficients along an axis, the first one of `from`, which becomes the last one of `to`.
+    /// Turns moments into coefficients along an axis, the first of `from`, which becomes the last of `to`.
     fn pass(&self, axis: usize, stencil: &Array2<f64>, from: &[f64], to: &mut [f64], ctx: Context<'_>) {
         let (order, count, len) = (self.boxes.order, self.boxes.counts[axis], self.boxes.len(axis));
-        let (rest, reach) = (from.len() / len, reach(1.0 / self.scale));
+        let (rest, neighbours) = (from.len() / len, n_neighbours(1.0 / self.scale));
         let from = ArrayView2::from_shape((len, rest), from).expect("all coefficients");
-        ctx.for_each_chunk(to, LINES * len, |chunk, to| {
+        ctx.for_each_chunk(to, TASK_LINES * len, |chunk, to| {
             let lines = to.len() / len;
             let mut to = ArrayViewMut2::from_shape((lines, len), to).expect("whole lines");
-            let from = from.slice(s![.., chunk * LINES..chunk * LINES + lines]);
+            let from = from.slice(s![.., chunk * TASK_LINES..chunk * TASK_LINES + lines]);
             for i in 0..count {
-                let near = i.saturating_sub(reach)..count.min(i + reach + 1);
-                let matrix =
-                    stencil.slice(s![(near.start + reach - i) * order..(near.end + reach - i) * order, ..]);
+                let near = i.saturating_sub(neighbours)..count.min(i + neighbours + 1);
+                let matrix = stencil.slice(s![
+                    (near.start + neighbours - i) * order..(near.end + neighbours - i) * order,
+                    ..
+                ]);
                 let some = from.slice(s![near.start * order..near.end * order, ..]);
                 let mut to = to.slice_mut(s![.., i * order..(i + 1) * order]);
                 general_mat_mul(1.0, &some.t(), &matrix, 0.0, &mut to);
@@ -111,11 +116,11 @@ impl Plan {
         });
     }
 
-    /// ((2 reach + 1) P, P): line (k + reach) P + b holds the coefficients, in a box, of the Gaussians that are summed with
-    /// T_b in the box k places after it.
+    /// Returns the matrix ((2 n + 1) P, P) from moments to coefficients for n neighbours on either side: line (k + n) P + b
+    /// holds the coefficients, in a box, of the Gaussians that are summed with T_b in the box k places after it.
     fn stencil(&self) -> Array2<f64> {
         let (order, side) = (self.boxes.order, 1.0 / self.scale);
-        let reach = reach(side);
+        let neighbours = n_neighbours(side);
         let angle = |q: usize| std::f64::consts::PI * (q as f64 + 0.5) / order as f64;
         // small: the order of a polynomial
         let to_coefficients = Array2::from_shape_fn((order, order), |(a, q)| {
@@ -123,9 +128,9 @@ impl Plan {
             half / order as f64 * (a as f64 * angle(q)).cos()
         });
         // small: the order of a polynomial
-        let mut stencil = Array2::zeros(((2 * reach + 1) * order, order));
-        for k in 0..2 * reach + 1 {
-            let apart = k as f64 - reach as f64;
+        let mut stencil = Array2::zeros(((2 * neighbours + 1) * order, order));
+        for k in 0..2 * neighbours + 1 {
+            let apart = k as f64 - neighbours as f64;
             // small: the order of a polynomial
             let values = Array2::from_shape_fn((order, order), |(b, a)| {
                 let distance = side * (apart + 0.5 * (angle(b).cos() - angle(a).cos()));

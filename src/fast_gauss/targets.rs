@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::simd::chebyshev::evaluate;
 
-/// Points of a task.
-const POINTS: usize = 2048;
+/// Number of points of a task.
+const TASK_POINTS: usize = 2048;
 
 /// The samples at which a solver needs sums f(x) = sum_j weight_j k(x, y_j); the y_j are rows of the same data.
 #[derive(Clone)]
@@ -60,18 +60,18 @@ pub(crate) struct GaussSum<'a> {
 }
 
 impl<'a> GaussSum<'a> {
-    /// Sums over the points `y` for those of `x`.
+    /// Prepares the sum over the points `y` at the points `x`.
     fn new(plan: Plan, y: (&[f64], &[f64]), x: &'a [f64], ctx: Context<'_>) -> Result<Self> {
         let polynomials = plan.coefficients(y, ctx)?;
         Ok(Self { plan, polynomials, x })
     }
 
-    /// `out += f` for points from one on.
+    /// Adds the sums at the points from `first` on to `out`.
     pub(crate) fn add(&self, first: usize, out: &mut [f64], ctx: Context<'_>) {
         let Plan { boxes, scale } = &self.plan;
         let d = boxes.counts.len();
-        ctx.for_each_chunk(out, POINTS, |chunk, out| {
-            let from = (first + chunk * POINTS) * d;
+        ctx.for_each_chunk(out, TASK_POINTS, |chunk, out| {
+            let from = (first + chunk * TASK_POINTS) * d;
             evaluate(boxes, *scale, &self.polynomials, &self.x[from..from + out.len() * d], out);
         });
     }

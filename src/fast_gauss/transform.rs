@@ -15,17 +15,17 @@ const MAX_COST: f64 = 0.125;
 /// correct.
 const MIN_OUTPUT: f64 = 1e-11;
 
-/// The outputs of a model of many vectors in few columns: a sum over the same points for rows that come and go.
+/// The outputs of a model of many vectors in few columns: sums over the same points for blocks of rows.
 pub(crate) struct FastGaussTransform {
     bounds: BoundingBox,
     plan: Plan,
-    /// Those of each output that is not zero everywhere, with the least sum that is computed well enough.
+    /// The polynomials of each output that is not zero everywhere, and the smallest sum whose digits are correct.
     outputs: Vec<Option<(Vec<f64>, f64)>>,
 }
 
 impl FastGaussTransform {
-    /// Polynomials for coefficients (m, q); `None` where they are not worth it, which depends on the model alone, so that an
-    /// output is the same whatever rows it is computed with.
+    /// Computes polynomials for coefficients (m, q); `None` if they are not worth their cost. The decision depends on the model
+    /// alone, so an output does not depend on the other rows.
     pub(crate) fn new(
         kernel: &Kernel,
         vectors: Rows<'_>,
@@ -57,13 +57,13 @@ impl FastGaussTransform {
         Ok(Some(Self { bounds, plan, outputs }))
     }
 
-    /// Multiply-adds of a row.
+    /// Returns the number of multiply-adds of a row.
     pub(crate) fn work(&self) -> usize {
         self.outputs.len() * self.plan.boxes.order.pow(self.bounds.lengths.len() as u32)
     }
 
-    /// Adds the sums of some rows to their outputs; not a number for rows that are not among the vectors, or so far from
-    /// all of them that little is left of any Gaussian.
+    /// Adds the sums of the listed rows to their outputs. Outputs become NaN for rows outside the box of the vectors, and if
+    /// all Gaussians are so small that no digit of the sum may be correct.
     pub(crate) fn add(&self, x: Rows<'_>, list: &[usize], out: &mut [f64]) -> Result<()> {
         let (q, d) = (self.outputs.len(), self.bounds.lengths.len());
         let points = self.bounds.points(x, list)?;
@@ -93,8 +93,8 @@ mod tests {
     use crate::kernels::{Evaluator, pair};
     use crate::random::Random;
 
-    /// Outputs of a model of many vectors in two heaps: exact in double precision and beyond single, whatever rows come
-    /// together; rows between the heaps and outside are those of all pairs, however small they are.
+    /// Outputs of a model of many vectors in two clusters have the accuracy of either precision, whatever rows are evaluated
+    /// together; those of rows between the clusters and outside are computed from all pairs, however small they are.
     #[test]
     fn outputs_of_many_vectors_are_sums() {
         let (m, q, gamma) = (12_000, 3, 3.0);
@@ -132,7 +132,7 @@ mod tests {
                     let sum: f64 = (0..m).map(of).sum();
                     let off = (f[[i, j]] - intercepts[j] - sum).abs();
                     assert!(off <= digits * total, "{i} {j}: {sum} {off:e}");
-                    // No sign is noise.
+                    // Every sign is correct.
                     assert!(
                         off <= 1e-2 * sum.abs() + 1e3 * f64::from(f32::MIN_POSITIVE) * total,
                         "{i} {j}: {sum} {off:e}"

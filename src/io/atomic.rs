@@ -8,7 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::watched::{Opened, Watched};
+use super::monitored::{Monitored, OpenFile};
 use crate::context::Context;
 use crate::error::{Error, Result};
 
@@ -46,7 +46,7 @@ fn replace(
     ctx: Context<'_>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    let existing = match Opened::to_write(path, ctx) {
+    let existing = match OpenFile::to_write(path, ctx) {
         // Opening without truncation asks the system whether the old file may be written at all; the rename
         // below would not.
         Ok(file) => Some(file),
@@ -89,7 +89,7 @@ fn finish<S: Write>(
     ctx: Context<'_>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<S> {
-    let mut out = BufWriter::with_capacity(1 << 16, Watched::new(file, "write", None, ctx));
+    let mut out = BufWriter::with_capacity(1 << 16, Monitored::new(file, "write", None, ctx));
     let written = write(&mut out).and_then(|()| out.flush());
     // After a failure the rest of the buffer must not be tried again when it is dropped.
     let (file, _) = out.into_parts();

@@ -49,7 +49,7 @@ impl Columns {
         Ok(())
     }
 
-    /// Whether columns count from 0, as far as lines were read.
+    /// Returns true if columns count from 0 in the lines read so far.
     pub(super) fn are_zero_based(&self) -> bool {
         match self.base {
             IndexBase::One => false,

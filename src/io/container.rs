@@ -14,19 +14,19 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 use serde_json::{Value, from_str, json};
 
-use super::trouble::Trouble;
+use super::content_error::ContentError;
 use crate::context::Context;
 use crate::error::Error;
 use crate::memory::try_with_capacity;
 
 /// Bytes in the largest header; the limit of the format's own library.
-const LARGEST_HEADER: u64 = 100_000_000;
+const MAX_HEADER_BYTES: u64 = 100_000_000;
 /// Sizes of an array: as many as NumPy has.
-const MOST_SIZES: usize = 64;
+const MAX_DIMENSIONS: usize = 64;
 /// Largest size of an array without elements, which takes no room in the file.
-const LARGEST_SIZE: usize = u32::MAX as usize;
+const MAX_EMPTY_DIMENSION: usize = u32::MAX as usize;
 /// Elements between two checks of the monitor.
-const BLOCK: usize = 1 << 20;
+const ELEMENTS_PER_CHECK: usize = 1 << 20;
 
 /// Element types of arrays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Dtype {
         Self::ALL.into_iter().find(|(_, own, _)| *own == name).map(|(dtype, ..)| dtype)
     }
 
-    /// What the format calls it.
+    /// Returns the name in the format.
     pub fn name(self) -> &'static str {
         Self::ALL[self as usize].1
     }
@@ -111,7 +111,7 @@ impl Tensor<'_> {
     fn decode<T, const N: usize>(&self, from: fn([u8; N]) -> T, ctx: Context<'_>) -> Result<Vec<T>, Error> {
         let elements = self.data.as_chunks().0;
         let mut decoded = try_with_capacity("the arrays of a model file", elements.len())?;
-        for block in elements.chunks(BLOCK) {
+        for block in elements.chunks(ELEMENTS_PER_CHECK) {
             ctx.check("read", decoded.len(), elements.len())?;
             decoded.extend(block.iter().map(|bytes| from(*bytes)));
         }
@@ -125,7 +125,7 @@ pub(super) struct Metadata<'a>(pub(super) BTreeMap<String, &'a RawValue>);
 
 impl Metadata<'_> {
     /// The text of a key.
-    pub(super) fn text(&self, key: &str) -> Result<String, Trouble> {
+    pub(super) fn text(&self, key: &str) -> Result<String, ContentError> {
         let raw = self.0.get(key).ok_or_else(|| format!("__metadata__ has no {key:?}"))?;
         from_str(raw.get()).map_err(|_| format!("__metadata__ {key:?} is not a string").into())
     }
@@ -146,7 +146,7 @@ pub(super) fn header_length(start: &[u8], file_length: u64) -> Result<usize, Str
         return Err(format!("not a safetensors file: it has {file_length} bytes, too few for a header"));
     };
     let length = u64::from_le_bytes(*length);
-    if length > LARGEST_HEADER {
+    if length > MAX_HEADER_BYTES {
         return Err(format!("not a safetensors file: its header would have {length} bytes"));
     }
     if json.first().is_some_and(|&byte| byte != b'{') {
@@ -218,7 +218,9 @@ fn tensor<'a>(value: &RawValue, data: &'a [u8]) -> Result<(Tensor<'a>, (usize, u
     if part.len() != bytes {
         return Err(format!("{} of shape {shape:?} needs {bytes} bytes, found {}", dtype.name(), part.len()));
     }
-    if shape.len() > MOST_SIZES || shape.iter().any(|&size| size > LARGEST_SIZE && elements == Some(0)) {
+    if shape.len() > MAX_DIMENSIONS
+        || shape.iter().any(|&size| size > MAX_EMPTY_DIMENSION && elements == Some(0))
+    {
         return Err(format!("it has {} sizes, or one of an empty array is too large", shape.len()));
     }
     if dtype == Dtype::Bool && part.iter().any(|&byte| byte > 1) {

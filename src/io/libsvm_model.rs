@@ -54,13 +54,13 @@ impl SvmType {
         }
     }
 
-    /// Whether the model votes among labels.
+    /// Returns true if the model votes among labels.
     pub fn is_classifier(self) -> bool {
         matches!(self, Self::CSvc | Self::NuSvc)
     }
 }
 
-/// What a LIBSVM model file holds.
+/// The contents of a LIBSVM model file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LibsvmModel {
     /// The problem it solved.
@@ -70,7 +70,7 @@ pub struct LibsvmModel {
     pub expansion: KernelExpansion,
     /// (k,), the label of each class; empty if the model is no classifier.
     pub labels: Vec<i32>,
-    /// (k,), how many vectors each class lists, class after class; empty if the model is no classifier.
+    /// (k,), the number of vectors that each class lists; empty if the model is no classifier.
     pub class_counts: Vec<usize>,
     /// Columns count from 0 in the file, since the index 0 occurs; never for the precomputed kernel.
     pub zero_based: bool,

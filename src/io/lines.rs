@@ -8,21 +8,21 @@ use std::io::{self, BufRead};
 use std::path::Path;
 use std::str::FromStr;
 
-use super::trouble::Trouble;
+use super::content_error::ContentError;
 use crate::data::{Element, Rows};
 use crate::error::{Error, Result};
 use crate::memory::TryCollect;
 
 /// Bytes in the longest line that is read.
-const LONGEST_LINE: usize = 1 << 30;
+const MAX_LINE_BYTES: usize = 1 << 30;
 
-/// Most columns of sparse rows in a file: indices of 32 bits with a sign count them, as LIBSVM's and SciPy's do.
-pub(super) const MOST_COLUMNS: usize = i32::MAX as usize;
+/// Maximum number of columns of sparse rows in a file: LIBSVM and SciPy index them by signed integers of 32 bits.
+pub(super) const MAX_COLUMNS: usize = i32::MAX as usize;
 
 /// Refuses rows that a file could not have.
 pub(super) fn check_columns(rows: Rows<'_>) -> Result<()> {
-    let rule = format!("at most {MOST_COLUMNS} in a file");
-    Error::check_param(rows.cols() <= MOST_COLUMNS, "columns", rows.cols(), rule)
+    let rule = format!("at most {MAX_COLUMNS} in a file");
+    Error::check_param(rows.cols() <= MAX_COLUMNS, "columns", rows.cols(), rule)
 }
 
 /// Characters of an offending token that an error repeats.
@@ -63,9 +63,9 @@ impl<'p, R: BufRead> Lines<'p, R> {
             if end.is_some() {
                 break;
             }
-            if self.buffer.len() >= LONGEST_LINE {
+            if self.buffer.len() >= MAX_LINE_BYTES {
                 self.number += 1;
-                return Err(self.error(format!("the line is longer than {LONGEST_LINE} bytes")));
+                return Err(self.error(format!("the line is longer than {MAX_LINE_BYTES} bytes")));
             }
         }
         self.number += usize::from(!self.buffer.is_empty());
@@ -77,7 +77,7 @@ impl<'p, R: BufRead> Lines<'p, R> {
         self.number
     }
 
-    /// Whether the current line ends with a line feed.
+    /// Returns true if the current line ends with a line feed.
     pub(crate) fn is_complete(&self) -> bool {
         self.buffer.last() == Some(&b'\n')
     }
@@ -101,13 +101,13 @@ impl<'p, R: BufRead> Lines<'p, R> {
     }
 
     /// An error at the current line.
-    pub(crate) fn error(&self, trouble: impl Into<Trouble>) -> Error {
-        self.error_at(self.number, trouble)
+    pub(crate) fn error(&self, content_error: impl Into<ContentError>) -> Error {
+        self.error_at(self.number, content_error)
     }
 
     /// An error at another line.
-    pub(crate) fn error_at(&self, line: usize, trouble: impl Into<Trouble>) -> Error {
-        trouble.into().at(self.path, line)
+    pub(crate) fn error_at(&self, line: usize, content_error: impl Into<ContentError>) -> Error {
+        content_error.into().at(self.path, line)
     }
 }
 
@@ -192,11 +192,11 @@ impl<T: Element + FromStr> SparseBuilder<T> {
 
     /// Appends one row of `index:value` tokens, sorted, and returns its smallest and largest index.
     ///
-    /// Indices are not negative, distinct, and at most `MOST_COLUMNS`. Blanks may follow a colon.
+    /// Indices are not negative, distinct, and at most `MAX_COLUMNS`. Blanks may follow a colon.
     pub(crate) fn push_row<'t>(
         &mut self,
         tokens: impl Iterator<Item = &'t str>,
-    ) -> Result<Option<(i64, i64)>, Trouble> {
+    ) -> Result<Option<(i64, i64)>, ContentError> {
         let start = self.indices.len();
         let (mut previous, mut is_sorted) = (-1, true);
         let mut tokens = tokens.peekable();
@@ -206,10 +206,10 @@ impl<T: Element + FromStr> SparseBuilder<T> {
                 return Err(format!("{token} has no colon: features are written index:value").into());
             };
             let index = match left.parse::<i64>() {
-                Ok(index) if (0..=MOST_COLUMNS as i64).contains(&index) => index,
+                Ok(index) if (0..=MAX_COLUMNS as i64).contains(&index) => index,
                 _ => {
                     let (left, token) = (excerpt(left), excerpt(token));
-                    let rule = format!("it must be a whole number from 0 to {MOST_COLUMNS}");
+                    let rule = format!("it must be a whole number from 0 to {MAX_COLUMNS}");
                     return Err(format!("{left} is not an index, in {token}: {rule}").into());
                 }
             };
@@ -230,7 +230,7 @@ impl<T: Element + FromStr> SparseBuilder<T> {
     }
 
     /// Sorts the entries of the last row, which begin at `start`, by their indices.
-    fn sort_row(&mut self, start: usize) -> Result<(), Trouble> {
+    fn sort_row(&mut self, start: usize) -> Result<(), ContentError> {
         let mut order: Vec<usize> = (start..self.indices.len()).try_collect_vec()?;
         order.sort_unstable_by_key(|&entry| self.indices[entry]);
         let indices: Vec<i64> = order.iter().map(|&entry| self.indices[entry]).try_collect_vec()?;

@@ -10,8 +10,8 @@
 //! | `libsvm_model` | LIBSVM's model text, both ways |
 //! | `lines` | numbered lines and the `index:value` grammar shared by the two texts |
 //! | `svmlight` | rows and targets as svmlight text, both ways |
-//! | `trouble` | what can go wrong inside a file, before it is known where |
-//! | `watched` | streams that ask the monitor |
+//! | `content_error` | errors in the contents of a file, before their line is known |
+//! | `monitored` | streams that check the monitor |
 //!
 //! A reader holds at most 16 times the bytes of its file, asks the system for memory before it takes it, and believes no
 //! number before it has compared it with the bytes that are there. (The coefficients of a LIBSVM model with many classes
@@ -20,10 +20,10 @@
 pub mod atomic;
 mod columns;
 mod container;
+mod content_error;
 mod grid;
 pub mod libsvm_model;
 pub(crate) mod lines;
+mod monitored;
 pub mod safetensors;
 pub mod svmlight;
-mod trouble;
-mod watched;

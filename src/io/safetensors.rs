@@ -36,7 +36,7 @@ pub use super::container::Dtype;
 use super::grid::{Grid, Number, Steps};
 use super::libsvm_model::training_rows;
 use super::lines::check_columns;
-use super::watched::check_finite;
+use super::monitored::check_finite;
 use crate::context::Context;
 use crate::data::{CsrView, Element, Rows, row as dense_row};
 use crate::error::{Error, Result};
@@ -61,7 +61,7 @@ pub struct Array<'a> {
     pub bytes: Cow<'a, [u8]>,
 }
 
-/// What is to be written, by the names of its parts.
+/// The contents of a model file to be written, by the names of the parts.
 #[derive(Debug, Clone, Default)]
 pub struct Contents<'a> {
     /// Expansions; that of a model that is one has an empty name.
@@ -80,7 +80,7 @@ impl<'a> Contents<'a> {
     }
 }
 
-/// What a model file holds, as [`Contents`].
+/// The contents of a model file that was read; see [`Contents`].
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs)]
 pub struct ModelFile {
@@ -89,7 +89,7 @@ pub struct ModelFile {
     pub extra: String,
 }
 
-/// How the elements of a tensor get into the file.
+/// A function that writes the elements of a tensor.
 type Elements<'a> = Box<dyn Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a>;
 
 /// Tensors to be written.
@@ -132,9 +132,9 @@ fn part(expansion: &str, part: &str) -> String {
 /// Writes a model file, all or nothing, in memory independent of its size.
 ///
 /// # Errors
-/// What [`ExpansionView::new`] refuses; [`Error::NotFinite`] for vectors with NaN or infinities; [`Error::Param`] for
+/// The errors of [`ExpansionView::new`]; [`Error::NotFinite`] for vectors with NaN or infinities; [`Error::Param`] for
 /// arrays that are not as large as their shapes and for names that occur twice; [`Error::Io`]; [`Error::Memory`];
-/// [`Error::Stopped`] where the monitor says so.
+/// [`Error::Stopped`].
 ///
 /// ```
 /// use ndarray::arr2;
@@ -152,16 +152,16 @@ fn part(expansion: &str, part: &str) -> String {
 /// # Ok::<(), svmarrow::Error>(())
 /// ```
 pub fn write(path: &Path, contents: &Contents<'_>, ctx: Context<'_>) -> Result<()> {
-    atomic::save(path, ctx, prepared(contents, ctx)?)
+    atomic::save(path, ctx, checked_writer(contents, ctx)?)
 }
 
 /// The bytes of a model file.
 ///
 /// # Errors
-/// As [`write()`], but for the system's.
+/// The errors of [`write()`], but for the system's.
 pub fn to_bytes(contents: &Contents<'_>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    prepared(contents, Context::default())?(&mut bytes)
+    checked_writer(contents, Context::default())?(&mut bytes)
         .map_err(|source| Error::io("memory".as_ref(), source))?;
     Ok(bytes)
 }
@@ -169,15 +169,15 @@ pub fn to_bytes(contents: &Contents<'_>) -> Result<Vec<u8>> {
 /// Bytes of the numbers of an expansion in a model file, its header left out.
 ///
 /// # Errors
-/// As [`write()`], but for the system's.
+/// The errors of [`write()`], but for the system's.
 pub fn stored_bytes(expansion: &ExpansionView<'_>, ctx: Context<'_>) -> Result<usize> {
     let (mut metadata, mut tensors) = (BTreeMap::new(), Tensors::default());
     add_expansion(&mut metadata, &mut tensors, "", *expansion, ctx)?;
     Ok(bytes_of(&tensors, ""))
 }
 
-/// Checks what is to be written, and gives what writes it.
-fn prepared<'t>(
+/// Checks the contents, and returns the function that writes them.
+fn checked_writer<'t>(
     contents: &'t Contents<'_>,
     ctx: Context<'_>,
 ) -> Result<impl FnOnce(&mut dyn Write) -> io::Result<()> + 't> {
@@ -256,7 +256,7 @@ fn add_expansion<'t, 'a: 't>(
     add_coefficients(tensors, name, expansion.flat(), vectors, q, ctx)
 }
 
-/// The codes of vectors on a grid, after what tells the grid is added.
+/// Adds the grid of vectors, and returns their codes.
 fn byte_rows<T: Number>(
     metadata: &mut BTreeMap<String, String>,
     tensors: &mut Tensors<'_>,
@@ -326,8 +326,8 @@ fn add_coefficients<'t>(
     Ok(())
 }
 
-/// Whether so many coefficients and their vectors take too much memory for the bytes that a file has for them: no reader
-/// takes more than 16 times its file, and it has the file and the codes beside them.
+/// Returns true if `coefficients` numbers and their vectors take too much memory for the `bytes` that a file has for them: no
+/// reader takes more than 16 times the size of its file, which includes the file and the codes.
 fn too_many(coefficients: usize, vectors: Rows<'_>, bytes: usize) -> bool {
     let each = match vectors {
         Rows::DenseU8(_) => 1,
@@ -390,7 +390,7 @@ fn each_stored<T: Element>(
     written
 }
 
-/// What holds for the vectors of any model in a file: finite and in the kernel's domain.
+/// Checks that the vectors of a model are finite and in the kernel's domain.
 fn check_vectors(kernel: Kernel, vectors: Rows<'_>, ctx: Context<'_>) -> Result<()> {
     check_finite(vectors, "vectors", ctx)?;
     if kernel == Kernel::Precomputed {

@@ -15,12 +15,12 @@ use super::atomic;
 use super::columns::Columns;
 pub use super::columns::IndexBase;
 use super::lines::{Lines, Number, SparseBuilder, check_columns, excerpt, finite, push};
-use super::watched;
+use super::monitored;
 use crate::context::Context;
 use crate::data::{Element, OwnedRows, Rows};
 use crate::error::{Error, Result};
 
-/// How to read a file.
+/// Options for reading a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ReadOptions {
@@ -48,7 +48,7 @@ pub struct SvmlightData {
 /// a list of targets (multilabel data), a number that is not finite, and an index beyond `n_features` or 32 bits;
 /// [`Error::Memory`]; [`Error::Stopped`] where the monitor, asked before every block, says so.
 pub fn read(path: &Path, options: &ReadOptions, ctx: Context<'_>) -> Result<SvmlightData> {
-    read_from(watched::open_text(path, ctx)?, path, options)
+    read_from(monitored::open_text(path, ctx)?, path, options)
 }
 
 /// Reads a stream; `path` is what its errors call it.
@@ -84,7 +84,9 @@ fn parse<T: Element + FromStr>(
         let Some(first) = tokens.next() else { continue };
         push(&mut targets, target(first).map_err(|message| lines.error(message))?)?;
         tokens.next_if(|token| token.starts_with("qid:"));
-        if let Some((low, high)) = rows.push_row(tokens).map_err(|trouble| lines.error(trouble))? {
+        if let Some((low, high)) =
+            rows.push_row(tokens).map_err(|content_error| lines.error(content_error))?
+        {
             columns.add(low, high, lines.number()).map_err(|message| lines.error(message))?;
         }
     }
@@ -114,16 +116,16 @@ fn target(token: &str) -> Result<f64, String> {
 /// [`Error::Shape`] when the targets are not as many as the rows, [`Error::NotFinite`] for NaN and infinities,
 /// [`Error::Io`] from the system, [`Error::Stopped`].
 pub fn write(path: &Path, rows: Rows<'_>, targets: &[f64], ctx: Context<'_>) -> Result<()> {
-    atomic::save(path, ctx, prepared(rows.reborrow(), targets)?)
+    atomic::save(path, ctx, checked_writer(rows.reborrow(), targets)?)
 }
 
 /// Writes the text of [`write()`] to a stream; `path` is what its errors call it.
 pub fn write_to(out: &mut dyn Write, path: &Path, rows: Rows<'_>, targets: &[f64]) -> Result<()> {
-    prepared(rows.reborrow(), targets)?(out).map_err(|source| Error::io(path, source))
+    checked_writer(rows.reborrow(), targets)?(out).map_err(|source| Error::io(path, source))
 }
 
 /// Checks what is to be written, and gives what writes it.
-fn prepared<'a>(
+fn checked_writer<'a>(
     rows: Rows<'a>,
     targets: &'a [f64],
 ) -> Result<impl FnOnce(&mut dyn Write) -> io::Result<()> + 'a> {

@@ -1,62 +1,69 @@
-//! Rows of pixels, counts and switches: every number is a whole multiple, 0 to 255 times, of one unit. Their inner
+//! Rows of pixels, counts or switches as bytes: every number is a whole multiple, 0 to 255 times, of one unit. Their inner
 //! products and distances are exact in integers, and several times as fast as in single precision (`simd/bytes`).
 //!
-//! The unit is found, not asked for: images come as bytes, or as bytes divided by 255 in either precision. A number counts
-//! as a multiple where it differs from one by no more than rounding to single precision does.
+//! The unit is detected: images come as bytes, or as bytes divided by 255 in either precision. A number counts as a multiple
+//! if it differs from one by no more than rounding to single precision.
 //!
-//! Cost: a look at all numbers of the rows; other data betray themselves in the first of them.
+//! Cost: one pass over all numbers of rows that have a unit; other rows are recognised by the first of them.
 
+use super::standardization::{is_mostly_zeros, scaled};
 use crate::context::Context;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::memory::{self, TryCollect, try_with_capacity};
 use crate::simd::Real;
-use crate::simd::bytes::{ByteMeasure, BytePanel, ByteRows, GROUP, MAX_FEATURES, OFFSET, are_fast};
+use crate::simd::bytes::{ByteMeasure, BytePanel, ByteRows, GROUP_SIZE, MAX_FEATURES, OFFSET, are_fast};
 use crate::with_rows;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the memory of this file is for.
+/// Context reported when the allocation of packed rows fails.
 const PACKED: &str = "packed rows";
-/// Features from which on the products take most of the time.
+/// Minimum number of features at which the products take most of the time.
 const MIN_FEATURES: usize = 64;
-/// Largest distance of a number to a multiple, relative to the number.
-const ROUNDING: f64 = 1.5e-7;
-/// Rows that are looked at for a unit.
-const SAMPLE: usize = 64;
-/// Added to a number below 2^51, it leaves the nearest integer in the last bits of the sum.
+/// Maximum number of columns for each number that is not zero, less [`MAX_COLUMNS_OVERHEAD`]; beyond, sparse rows are faster.
+const MAX_COLUMNS_PER_ENTRY: usize = 12;
+const MAX_COLUMNS_OVERHEAD: usize = 64;
+/// Maximum distance of a number from a multiple of the unit, relative to the number.
+const MAX_RELATIVE_DISTANCE: f64 = 1.5e-7;
+/// Number of rows in which units are sought, and of rows that are checked together.
+const SAMPLE_ROWS: usize = 64;
+/// A number below 2^51 plus this one has the nearest integer in its last bits.
 const LAST_BITS: f64 = 6_755_399_441_055_744.0;
 
-/// What all numbers of the rows are multiples of.
+/// A number of which all numbers of the rows are multiples.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unit {
     size: f64,
     inverse: f64,
-    /// What rows are multiplied by.
+    /// The scale of standardised rows.
     scale: f64,
 }
 
 impl Unit {
-    /// The unit of the rows, where bytes are possible for a kernel of rows times `scale`, worth it, and all numbers are
-    /// multiples.
-    pub(super) fn of(kernel: &Kernel, scale: f64, rows: Rows<'_>, ctx: Context<'_>) -> Option<Self> {
+    /// Returns the unit of the rows; `None` if they have none, or if bytes are impossible or not worth it for the kernel.
+    pub(super) fn find(kernel: &Kernel, rows: Rows<'_>, ctx: Context<'_>) -> Option<Self> {
         let features = rows.cols();
         let fits = matches!(kernel, Kernel::Rbf { .. } | Kernel::Polynomial { .. } | Kernel::Sigmoid { .. });
-        if !(fits && are_fast() && !rows.is_sparse() && (MIN_FEATURES..=MAX_FEATURES).contains(&features)) {
+        if !(fits && are_fast() && !rows.is_sparse() && (MIN_FEATURES..=MAX_FEATURES).contains(&features))
+            || is_mostly_zeros(rows, MAX_COLUMNS_PER_ENTRY, MAX_COLUMNS_OVERHEAD)
+        {
             return None;
         }
-        let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
-        for i in 0..rows.rows().min(SAMPLE) {
-            rows.for_each_in_row(i * rows.rows() / rows.rows().min(SAMPLE), |_, v| {
-                (least, most) = (if v > 0.0 { least.min(v) } else { least }, most.max(v));
+        let (_, scale) = scaled(*kernel);
+        let sample = rows.rows().min(SAMPLE_ROWS);
+        let (mut smallest, mut largest) = (f64::INFINITY, 0.0_f64);
+        for i in 0..sample {
+            rows.for_each_in_row(i * rows.rows() / sample, |_, v| {
+                (smallest, largest) = (if v > 0.0 { smallest.min(v) } else { smallest }, largest.max(v));
             });
         }
-        let candidates = [1.0, 1.0 / 255.0, 1.0 / 256.0, most / 255.0, least];
+        let candidates = [1.0, 1.0 / 255.0, 1.0 / 256.0, largest / 255.0, smallest];
         candidates.into_iter().map(|size| Self::new(size, scale)).find(|unit| {
             let factor = unit.factor() * 65_025.0 * features as f64;
             let all = AtomicBool::new(unit.size > 0.0 && factor > 1e-30 && factor < 1e30);
-            ctx.for_each(rows.rows().div_ceil(SAMPLE), |chunk| {
-                for row in chunk * SAMPLE..rows.rows().min((chunk + 1) * SAMPLE) {
+            ctx.for_each(rows.rows().div_ceil(SAMPLE_ROWS), |chunk| {
+                for row in chunk * SAMPLE_ROWS..rows.rows().min((chunk + 1) * SAMPLE_ROWS) {
                     if !(all.load(Ordering::Relaxed) && unit.divides(rows, row)) {
                         all.store(false, Ordering::Relaxed);
                     }
@@ -76,15 +83,15 @@ impl Unit {
             csr(_s) => false)
     }
 
-    /// How many times the unit goes into a number, and whether it does; if not, the first means nothing.
+    /// Returns the number as a multiple of the unit, and whether it is one; if not, the multiple is unspecified.
     #[inline]
     fn byte(&self, v: f64) -> (u8, bool) {
         let byte = ((v * self.inverse + LAST_BITS).to_bits() & 0xff) as u8;
-        // The nearest integer of 256 or more leaves other last bits; only of infinity is the difference no less than allowed.
-        (byte, v.is_finite() && (f64::from(byte) * self.size - v).abs() <= ROUNDING * v)
+        // A nearest integer of 256 or more has other last bits, so the difference is too large; infinity is excluded.
+        (byte, v.is_finite() && (f64::from(byte) * self.size - v).abs() <= MAX_RELATIVE_DISTANCE * v)
     }
 
-    /// Calls `put(column, byte)` for the columns of a row; whether the unit divides all of its numbers.
+    /// Calls `put(column, byte)` for the columns of a row, and returns whether the unit divides all of its numbers.
     fn read(&self, rows: Rows<'_>, row: usize, mut put: impl FnMut(usize, u8)) -> bool {
         let mut divided = true;
         let mut take = |k: usize, v: f64| {
@@ -98,16 +105,16 @@ impl Unit {
         divided
     }
 
-    /// What an inner product of bytes is multiplied by for that of the rows in the frame.
+    /// Returns the factor from inner products of bytes to those of standardised rows.
     fn factor(&self) -> f64 {
         (self.size * self.scale).powi(2)
     }
 
-    /// What becomes of inner products of bytes before the epilogue, which is then told that all lengths are zero.
+    /// Returns what is computed from inner products of bytes before the epilogue, which takes all lengths as zero.
     pub(super) fn measure(&self, kernel: &Kernel) -> ByteMeasure {
         let factor = self.factor();
         match kernel {
-            Kernel::Rbf { .. } => ByteMeasure::Distance((-0.5 * factor) as f32),
+            Kernel::Rbf { .. } => ByteMeasure::SquaredDistance((-0.5 * factor) as f32),
             _ => ByteMeasure::Inner(factor as f32),
         }
     }
@@ -132,7 +139,7 @@ impl BytePanels {
         width: usize,
         ctx: Context<'_>,
     ) -> Result<Self> {
-        let (stride, count) = (rows.cols().next_multiple_of(GROUP), order.len().div_ceil(width));
+        let (stride, count) = (rows.cols().next_multiple_of(GROUP_SIZE), order.len().div_ceil(width));
         let size = stride * width;
         let mut values = memory::try_zeros(PACKED, count.saturating_mul(size))?;
         let mut sums = memory::try_zeros(PACKED, count * width)?;
@@ -140,13 +147,15 @@ impl BytePanels {
         let panel_rows = |p: usize| &order[p * width..order.len().min((p + 1) * width)];
         ctx.for_each_chunk(&mut values, size, |p, panel| {
             for (j, &row) in panel_rows(p).iter().enumerate() {
-                unit.read(rows, row, |k, byte| panel[(k / GROUP * width + j) * GROUP + k % GROUP] = byte);
+                unit.read(rows, row, |k, byte| {
+                    panel[(k / GROUP_SIZE * width + j) * GROUP_SIZE + k % GROUP_SIZE] = byte;
+                });
             }
         });
         for (p, panel) in values.chunks_exact(size).enumerate() {
-            for line in panel.chunks_exact(width * GROUP) {
+            for line in panel.chunks_exact(width * GROUP_SIZE) {
                 let numbers = sums[p * width..].iter_mut().zip(&mut squares[p * width..]);
-                for ((sum, square), column) in numbers.zip(line.chunks_exact(GROUP)) {
+                for ((sum, square), column) in numbers.zip(line.chunks_exact(GROUP_SIZE)) {
                     for &v in column {
                         *sum += OFFSET * i32::from(v);
                         *square += i32::from(v) * i32::from(v);
@@ -166,22 +175,22 @@ impl BytePanels {
         }
     }
 
-    /// Squared lengths of the columns in the frame.
+    /// Returns the squared lengths of the columns after standardization.
     pub(super) fn norms<T: Real>(&self) -> Result<Vec<T>> {
         let factor = self.unit.factor();
         self.squares.iter().map(|&square| T::from_f64(factor * f64::from(square))).try_collect_vec()
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.sums.len() * Self::bytes_a_row(self.stride)
+        self.sums.len() * Self::bytes_per_row(self.stride)
     }
 
-    /// Bytes of a row of so many features; single-precision norms are kept elsewhere.
-    pub(super) fn bytes_a_row(features: usize) -> usize {
-        features.next_multiple_of(GROUP) + 2 * size_of::<i32>()
+    /// Returns the number of bytes of a packed row, without its norm.
+    pub(super) fn bytes_per_row(features: usize) -> usize {
+        features.next_multiple_of(GROUP_SIZE) + 2 * size_of::<i32>()
     }
 
-    /// Rows for the other side of a tile.
+    /// Packs rows for the other side of a tile.
     pub(super) fn block(&self, rows: Rows<'_>, list: &[usize]) -> Result<ByteBlock> {
         let mut values = memory::try_zeros(PACKED, list.len().saturating_mul(self.stride))?;
         let (mut squares, mut whole) = (
@@ -207,7 +216,7 @@ pub(super) struct ByteBlock {
     values: Vec<i8>,
     stride: usize,
     squares: Vec<i32>,
-    /// Whether the unit divides the row; else its values mean nothing.
+    /// True if the unit divides the row; if not, its values are unspecified.
     pub(super) whole: Vec<bool>,
 }
 

@@ -1,9 +1,9 @@
-//! Whether kernel values tell rows apart in double precision.
+//! Conditioning of kernel values: whether distances between rows survive rounding in double precision.
 //!
-//! What a machine learns from are the squared distances k(x, x) + k(z, z) - 2 k(x, z) of the feature space. Kernels that
-//! no translation leaves as they are (polynomials; the linear one where coefficients do not sum to zero) have values that
-//! grow with the rows' distance from the origin while these do not, and once their rounding is as large,
-//! a solver fits nothing but rounding, or goes in circles.
+//! A machine learns from the squared distances k(x, x) + k(z, z) - 2 k(x, z) of the feature space. Values of kernels that a
+//! translation changes (polynomials; the linear kernel unless coefficients sum to zero) grow with the distance of the rows
+//! from the origin, while these distances do not. If the rounding of the values is as large as the distances, a solver
+//! fits rounding errors, or does not terminate.
 //!
 //! Cost: the kernel values of [`MAX_PAIRS`] pairs of rows.
 
@@ -13,12 +13,12 @@ use super::{CoefficientSum, Kernel};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 
-/// Pairs of rows that are looked at, spread evenly.
+/// Maximum number of pairs of rows, spread evenly.
 const MAX_PAIRS: usize = 64;
-/// Largest rounding of the median distance, relative to it.
+/// Maximum rounding error of the median squared distance, relative to it.
 const MAX_RELATIVE_ROUNDING: f64 = 0.1;
 
-/// Checks that rounding leaves something of the distances between rows.
+/// Checks that distances between rows are larger than their rounding errors.
 ///
 /// # Errors
 /// [`Error::Param`] that names `what`.
@@ -26,19 +26,19 @@ pub(crate) fn check_conditioning(
     what: &'static str,
     kernel: KernelFunction<'_>,
     rows: Rows<'_>,
-    sums: CoefficientSum,
+    sum: CoefficientSum,
 ) -> Result<()> {
     let KernelFunction::BuiltIn(kernel) = kernel else { return Ok(()) };
-    let moved = match kernel {
-        Kernel::Linear => sums == CoefficientSum::Zero,
-        Kernel::Polynomial { .. } => false,
-        _ => true,
+    let is_affected = match kernel {
+        Kernel::Linear => sum == CoefficientSum::Any,
+        Kernel::Polynomial { .. } => true,
+        _ => false,
     };
     let n = rows.rows();
-    if moved || n < 2 {
+    if !is_affected || n < 2 {
         return Ok(());
     }
-    let mut shares = Vec::new();
+    let mut roundings = Vec::new();
     let mut largest = 0.0_f64;
     for k in 0..MAX_PAIRS.min(n) {
         let i = k * n / MAX_PAIRS.min(n);
@@ -46,25 +46,24 @@ pub(crate) fn check_conditioning(
         let value = |i: usize, j: usize| pair(&kernel, rows, i, rows, j);
         let (a, b) = (value(i, i), value(j, j));
         let distance = a + b - 2.0 * value(i, j);
-        // Equal rows have no distance to lose.
+        // Equal rows have no distance.
         if i != j && distance != 0.0 {
             largest = largest.max(a.abs().max(b.abs()));
             let rounding = 0.5 * f64::EPSILON * (a.abs() + b.abs());
-            shares.push(rounding / distance.max(f64::MIN_POSITIVE));
+            roundings.push(rounding / distance.max(f64::MIN_POSITIVE));
         }
     }
-    let middle = shares.len() / 2;
-    let Some((_, &mut share, _)) =
-        (middle < shares.len()).then(|| shares.select_nth_unstable_by(middle, f64::total_cmp))
-    else {
+    if roundings.is_empty() {
         return Ok(());
-    };
+    }
+    let middle = roundings.len() / 2;
+    let (_, &mut median, _) = roundings.select_nth_unstable_by(middle, f64::total_cmp);
     Error::check_param(
-        share <= MAX_RELATIVE_ROUNDING,
+        median <= MAX_RELATIVE_ROUNDING,
         what,
         format!("rows far from the origin, or hardly different, for the {} kernel", kernel.name()),
         format!(
-            "scaled (for example by StandardScaler): kernel values are as large as {largest:e}, and their rounding is {share:.1e} \
+            "scaled (for example by StandardScaler): kernel values are as large as {largest:e}, and their rounding is {median:.1e} \
              of the squared distances between these rows"
         ),
     )
@@ -74,23 +73,23 @@ pub(crate) fn check_conditioning(
 mod tests {
     use super::*;
 
-    fn verdict(kernel: Kernel, offset: f64, sums: CoefficientSum) -> bool {
+    fn passes(kernel: Kernel, offset: f64, sum: CoefficientSum) -> bool {
         let x: Vec<f64> = (0..120).map(|i| offset + f64::from((i * i) % 17)).collect();
-        check_conditioning("X", kernel.into(), Rows::from_shape((30, 4), &x).unwrap(), sums).is_ok()
+        check_conditioning("X", kernel.into(), Rows::from_shape((30, 4), &x).unwrap(), sum).is_ok()
     }
 
     #[test]
     fn distances_below_rounding_are_refused() {
         for kernel in [Kernel::Linear, Kernel::Polynomial { degree: 2, gamma: 0.1, coef0: 1.0 }] {
-            assert!(verdict(kernel, 0.0, CoefficientSum::Any) && verdict(kernel, 1e5, CoefficientSum::Any));
-            assert!(!verdict(kernel, 1e10, CoefficientSum::Any));
+            assert!(passes(kernel, 0.0, CoefficientSum::Any) && passes(kernel, 1e5, CoefficientSum::Any));
+            assert!(!passes(kernel, 1e10, CoefficientSum::Any));
         }
-        assert!(verdict(Kernel::Linear, 1e10, CoefficientSum::Zero));
-        assert!(verdict(Kernel::Rbf { gamma: 1.0 }, 1e5, CoefficientSum::Any));
+        assert!(passes(Kernel::Linear, 1e10, CoefficientSum::Zero));
+        assert!(passes(Kernel::Rbf { gamma: 1.0 }, 1e5, CoefficientSum::Any));
     }
 
     #[test]
-    fn equal_rows_and_single_rows_have_nothing_to_lose() {
+    fn equal_rows_and_single_rows_pass() {
         let x = [1e9; 40];
         for n in [1, 2, 10] {
             let rows = Rows::from_shape((n, 4), &x[..4 * n]).unwrap();

@@ -19,11 +19,12 @@
 //!
 //! Invariant: an output depends on its row alone, not on the other rows nor on the number of threads.
 
-use super::standardization::Standardization;
-
+use super::bytes::Unit;
 use super::gram::indices;
+use super::overflow_check::Magnitudes;
 use super::pack::Panels;
 use super::product::{MAX_BLOCK_ROWS, PackedCoefficients, units};
+use super::standardization::Standardization;
 use super::weights::Weights;
 use super::{Kernel, Precision};
 use crate::context::Context;
@@ -34,7 +35,7 @@ use crate::fast_gauss::FastGaussTransform;
 use crate::memory::{self, TryCollect, TryToVec, get_or_try_init, try_vec};
 use crate::simd::Real;
 use ndarray::{Array2, ArrayView2};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Maximum rounding error of an output, from kernel values in single precision, up to which these are used.
 const MAX_SINGLE_ROUNDING: f64 = 1e-2;
@@ -65,6 +66,7 @@ enum Pass {
 /// Vectors packed for the passes that read kernel values.
 #[derive(Default)]
 struct PackedVectors {
+    standardization: OnceLock<Arc<Standardization>>,
     /// `None` if the vectors are not multiples of one unit.
     bytes: OnceLock<Option<Panels<f32>>>,
     single: OnceLock<Panels<f32>>,
@@ -76,7 +78,7 @@ struct Coefficients {
     /// (m, q), row-major.
     values: Vec<f64>,
     intercepts: Vec<f64>,
-    /// Whether rounding of kernel values in single precision is too large.
+    /// True if rounding of kernel values in single precision is too large.
     needs_double: bool,
     /// For the linear kernel; with the units of the outputs.
     weights: OnceLock<Option<(Weights, Vec<f64>)>>,
@@ -116,7 +118,7 @@ impl Coefficients {
     }
 }
 
-/// An expansion made ready for prediction. Reusable and shareable.
+/// An expansion prepared for prediction. Reusable and shareable.
 pub struct Evaluator {
     kernel: Kernel,
     vectors: OwnedRows,
@@ -128,7 +130,7 @@ impl Evaluator {
     /// Copies the expansion. Vectors are packed when the first rows are evaluated, whose precision they follow.
     ///
     /// # Errors
-    /// As [`ExpansionView::new`].
+    /// See [`ExpansionView::new`].
     pub fn new(expansion: &ExpansionView<'_>) -> Result<Self> {
         let ExpansionView { kernel, vectors, coefficients, intercepts } = *expansion;
         let expansion = ExpansionView::new(kernel, vectors, coefficients, intercepts)?;
@@ -145,7 +147,7 @@ impl Evaluator {
     /// Replaces coefficients (m, q) and intercepts (q,), and keeps the packed vectors.
     ///
     /// # Errors
-    /// As [`ExpansionView::new`]; the expansion is unchanged then.
+    /// See [`ExpansionView::new`]; the expansion is unchanged after an error.
     pub fn set_coefficients(&mut self, coefficients: ArrayView2<'_, f64>, intercepts: &[f64]) -> Result<()> {
         let view = ExpansionView::new(self.kernel, self.vectors.view(), coefficients, intercepts)?;
         self.coefficients = Coefficients::new(&view)?;
@@ -181,7 +183,7 @@ impl Evaluator {
     /// Computes F in double precision whatever the rows hold.
     ///
     /// # Errors
-    /// As [`Evaluator::evaluate`].
+    /// See [`Evaluator::evaluate`].
     pub fn evaluate_double(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
         self.evaluate_in(x, Precision::Double, ctx)
     }
@@ -232,7 +234,6 @@ impl Evaluator {
         ctx: Context<'_>,
     ) -> Result<bool> {
         let (vectors, coefficients, packed) = (self.vectors.view(), &self.coefficients, &self.packed);
-        let work = self.len().saturating_mul(x.cols().max(8));
         match pass {
             Pass::Precomputed => self.add_columns(x, out)?,
             Pass::Weights => {
@@ -247,31 +248,22 @@ impl Evaluator {
             }
             Pass::Bytes => {
                 let make = || {
-                    let standardization = self.standardization()?.with_bytes(vectors, ctx);
-                    standardization.unit().map(|_| self.pack(standardization, ctx)).transpose()
+                    let unit = Unit::find(&self.kernel, vectors, ctx);
+                    unit.map(|unit| self.pack(Some(unit), ctx)).transpose()
                 };
                 let Some(panels) = get_or_try_init(&packed.bytes, make)? else { return Ok(false) };
-                let products = self.packed_coefficients(&coefficients.single)?;
-                self.for_rows(x.rows(), rows, work, out, ctx, |list, out| {
-                    products.add_product(panels, x, list, out)
-                })?;
+                self.add_products(panels, &coefficients.single, x, rows, out, ctx)?;
             }
             Pass::Single => {
-                let panels = get_or_try_init(&packed.single, || self.pack(self.standardization()?, ctx))?;
+                let panels = get_or_try_init(&packed.single, || self.pack(None, ctx))?;
                 if !panels.is_single() {
                     return Ok(false);
                 }
-                let products = self.packed_coefficients(&coefficients.single)?;
-                self.for_rows(x.rows(), rows, work, out, ctx, |list, out| {
-                    products.add_product(panels, x, list, out)
-                })?;
+                self.add_products(panels, &coefficients.single, x, rows, out, ctx)?;
             }
             Pass::Double => {
-                let panels = get_or_try_init(&packed.double, || self.pack(self.standardization()?, ctx))?;
-                let products = self.packed_coefficients(&coefficients.double)?;
-                self.for_rows(x.rows(), rows, work, out, ctx, |list, out| {
-                    products.add_product(panels, x, list, out)
-                })?;
+                let panels = get_or_try_init(&packed.double, || self.pack(None, ctx))?;
+                self.add_products(panels, &coefficients.double, x, rows, out, ctx)?;
             }
         }
         Ok(true)
@@ -286,20 +278,33 @@ impl Evaluator {
         Ok(get_or_try_init(&self.coefficients.weights, make)?.as_ref())
     }
 
-    fn packed_coefficients<'a, T: Real>(
+    /// Adds products of kernel values and coefficients to the outputs of some rows, or of all.
+    fn add_products<T: Real>(
         &self,
-        packed: &'a OnceLock<PackedCoefficients<T>>,
-    ) -> Result<&'a PackedCoefficients<T>> {
-        get_or_try_init(packed, || PackedCoefficients::new(&self.coefficients.values, self.outputs()))
+        panels: &Panels<T>,
+        coefficients: &OnceLock<PackedCoefficients<T>>,
+        x: Rows<'_>,
+        rows: Option<&[usize]>,
+        out: &mut [f64],
+        ctx: Context<'_>,
+    ) -> Result<()> {
+        let pack = || PackedCoefficients::new(&self.coefficients.values, self.outputs());
+        let coefficients = get_or_try_init(coefficients, pack)?;
+        let work = self.len().saturating_mul(x.cols().max(8));
+        self.for_rows(x.rows(), rows, work, out, ctx, |list, out| {
+            coefficients.add_product(panels, x, list, out)
+        })
     }
 
-    fn standardization(&self) -> Result<Standardization> {
-        Standardization::of(&self.kernel, self.vectors.view())
+    fn standardization(&self) -> Result<&Arc<Standardization>> {
+        let make = || Standardization::new(&self.kernel, self.vectors.view()).map(Arc::new);
+        get_or_try_init(&self.packed.standardization, make)
     }
 
-    fn pack<T: Real>(&self, standardization: Standardization, ctx: Context<'_>) -> Result<Panels<T>> {
+    /// Packs all vectors, as bytes if a unit is given.
+    fn pack<T: Real>(&self, unit: Option<Unit>, ctx: Context<'_>) -> Result<Panels<T>> {
         let all: Vec<usize> = (0..self.len()).try_collect_vec()?;
-        Panels::pack(self.vectors.view(), &all, &standardization.into(), ctx)
+        Panels::pack(self.vectors.view(), &all, self.standardization()?, unit, ctx)
     }
 
     /// Adds the columns of precomputed rows times the coefficients.
@@ -348,10 +353,11 @@ impl Evaluator {
     /// Returns the error of a row whose outputs leave double precision.
     fn non_finite(&self, x: Rows<'_>, row: usize) -> Error {
         let rule = "such that kernel values times coefficients stay within double precision: scale the rows";
-        let reach = self
-            .standardization()
-            .and_then(|standardization| standardization.reach(x).check("X", Precision::Double));
-        reach.err().unwrap_or_else(|| Error::param("X", format!("row {row}"), rule))
+        let overflow = self.standardization().and_then(|standardization| {
+            let magnitudes = Magnitudes::of_standardized(self.kernel.into(), standardization, x);
+            magnitudes.check_overflow("X", Precision::Double)
+        });
+        overflow.err().unwrap_or_else(|| Error::param("X", format!("row {row}"), rule))
     }
 }
 

@@ -1,23 +1,23 @@
-//! What a solver may be given as a kernel: one of the crate's, or a function that the caller computes.
+//! The kernel of a fit: one of the crate's, or a user-defined function.
 //!
-//! A function is asked for blocks of values, never for a pair: a call costs far more than a value, above all where it
-//! crosses into another language (Rifkin 2002, 2.4.3). A block holds at most [`BLOCK`] values unless a single row
-//! does, so K is never there in one piece.
+//! A user-defined function computes blocks of values, never a pair: a call costs far more than a value, above all if it
+//! crosses into another language (Rifkin 2002, 2.4.3). A block holds at most [`MAX_BLOCK_VALUES`] values unless a single
+//! row has more, so K is never in memory as a whole.
 
 use super::Kernel;
 
-/// Most kernel values that a function is asked for at once: tens of megabytes with its own temporaries.
-pub(super) const BLOCK: usize = 1 << 22;
-/// Rows of the square blocks whose diagonals give k(x, x): wasted values against calls.
-pub(super) const DIAGONAL: usize = 64;
+/// Maximum number of kernel values of a block: tens of megabytes with the temporaries of the function.
+pub(super) const MAX_BLOCK_VALUES: usize = 1 << 22;
+/// Rows of the square blocks whose diagonals are k(x, x): a compromise between unused values and calls.
+pub(super) const DIAGONAL_BLOCK_ROWS: usize = 64;
 
-/// Kernel values of training rows, computed by the caller.
+/// A user-defined kernel function of training rows.
 pub trait KernelBlocks: Sync {
     /// Writes k(x_i, x_t) for i in `rows` and t in `columns`, indices of training rows, to `out`, one line of
-    /// `columns.len()` values a row.
+    /// `columns.len()` values per row.
     ///
-    /// A failure is the implementor's to remember: it writes zeros, and has the fit's
-    /// [`Monitor`](crate::context::Monitor) answer `Break`.
+    /// An implementation that fails stores its error, writes zeros, and makes the
+    /// [`Monitor`](crate::context::Monitor) of the fit return `Break`.
     fn fill(&self, rows: &[usize], columns: &[usize], out: &mut [f64]);
 }
 
@@ -26,12 +26,12 @@ pub trait KernelBlocks: Sync {
 pub enum KernelFunction<'a> {
     /// A kernel of the crate.
     BuiltIn(Kernel),
-    /// A function of blocks of rows.
+    /// A user-defined function.
     Blocks(&'a dyn KernelBlocks),
 }
 
 impl KernelFunction<'_> {
-    /// The kernel of the crate; for a function `Precomputed`, whose values come from outside too.
+    /// Returns the kernel of the crate; `Precomputed` for a user-defined function, whose values are given too.
     pub(crate) fn built_in(&self) -> Kernel {
         match *self {
             Self::BuiltIn(kernel) => kernel,

@@ -1,7 +1,7 @@
-//! F = K(X, Z) B + 1 b' with its slopes in Z and B, for a batch of rows: what moving vectors needs (compressed SVM,
-//! eq. 10).
+//! F = K(X, Z) B + 1 b' and the gradient of a loss of F in Z, B and b for a batch of rows, by which vectors are constructed
+//! (compressed SVM, eq. 10).
 //!
-//! With G = dL/dF (n, q) and the kernel's derivative in its own argument, s = x'z or what the kernel is made of,
+//! With G = dL/dF (n, q) and k' the kernel's derivative in its argument s:
 //!
 //! ```text
 //! dL/dB = K' G        dL/db = G' 1        D = G B'
@@ -11,10 +11,10 @@
 //! chi-squared         dL/dz_jf = sum_i W_ij (x - z) (3 x + z) / (x + z)^2
 //! ```
 //!
-//! Z lies in column panels, feature after feature, so K, D, K'G and W'X are all the same register tile with other
-//! operands, and a slope comes out in the layout of what it moves. Rows are taken in blocks of 48 in the first pass (K,
-//! F, G, W), panels in the second (the sums over all rows of the batch): every sum has one fixed order, so results do
-//! not depend on the number of threads. Everything is single precision: the rows of a batch are a sample anyway.
+//! Z is in column panels, feature after feature, so K, D, K'G and W'X are computed by the same register tile with other
+//! operands, and a gradient has the layout of its variables. The first pass (K, F, G, W) takes rows in blocks, the second
+//! (sums over all rows of the batch) takes panels. Every sum has one fixed order, so results do not depend on the number of
+//! threads. All numbers are in single precision, which is exact compared with the sampling error of a batch.
 //!
 //! Cost of a batch of n rows: 2 n m d + 3 n m q multiply-adds and n m kernel values; memory 2 n m numbers.
 
@@ -27,14 +27,14 @@ use crate::simd::epilogue::Epilogue;
 use crate::simd::lanes;
 use crate::simd::micro::{ApplyCoefficients, Block, Measure, PanelView, panel_tile, panel_width};
 
-/// Rows of a task: a multiple of every register tile's height.
-const BLOCK: usize = 48;
-/// Multiplications between two checks of the monitor.
+/// Number of rows of a task: a multiple of the height of every register tile.
+const BLOCK_ROWS: usize = 48;
+/// Number of multiplications between two checks of the monitor.
 const WORK_PER_CHECK: usize = 1 << 28;
 /// A tile of plain products.
 const PRODUCT: (Measure, Epilogue<f32>) = (Measure::Inner, Epilogue::Identity);
 
-/// The vectors of one panel and what belongs to them, all as lines of one panel's width.
+/// The vectors of one panel and their coefficients, in lines of the panel's width.
 #[derive(Debug, Clone)]
 pub(crate) struct TrainablePanel {
     /// Feature after feature, (d, width).
@@ -47,14 +47,14 @@ pub(crate) struct TrainablePanel {
     used: usize,
 }
 
-/// Slopes in the layout of a [`TrainablePanel`].
+/// A gradient in the layout of a [`TrainablePanel`].
 #[derive(Debug, Clone)]
 pub(crate) struct PanelGradient {
     pub(crate) vectors: Vec<f32>,
     pub(crate) coefficients: Vec<f32>,
 }
 
-/// An expansion in single precision whose vectors and coefficients can be moved.
+/// An expansion in single precision whose vectors and coefficients are variables.
 #[derive(Debug, Clone)]
 pub(crate) struct TrainableExpansion {
     kernel: Kernel,
@@ -75,7 +75,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Takes n rows of d numbers.
+    /// Copies n rows of d numbers.
     pub(crate) fn fill(&mut self, by_row: &[f32], features: usize) -> Result<()> {
         self.rows = by_row.len() / features.max(1);
         self.by_row.clear();
@@ -87,7 +87,7 @@ impl Batch {
     }
 }
 
-/// (rows, columns) to (columns, rows), a square at a time so that both sides stay in the cache.
+/// Transposes (rows, columns) to (columns, rows), one square at a time so that both sides stay in the cache.
 fn transpose(source: &[f32], rows: usize, columns: usize, out: &mut Vec<f32>) -> Result<()> {
     const SQUARE: usize = 16;
     out.try_resize(rows * columns, 0.0)?;
@@ -103,18 +103,19 @@ fn transpose(source: &[f32], rows: usize, columns: usize, out: &mut Vec<f32>) ->
     Ok(())
 }
 
-/// Memory of a pass, kept from batch to batch.
+/// Memory of a pass, reused for all batches, and the gradient.
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
     blocks: Vec<BlockWork>,
-    slopes_by_output: Vec<f32>,
-    /// One for each panel.
-    pub(crate) slopes: Vec<PanelGradient>,
-    /// (q,)
+    /// dL/dF, output after output.
+    output_gradient: Vec<f32>,
+    /// The gradient in vectors and coefficients, one for each panel.
+    pub(crate) panels: Vec<PanelGradient>,
+    /// The gradient in the intercepts, (q,).
     pub(crate) intercepts: Vec<f32>,
 }
 
-/// What the first pass leaves of a block of rows: K and W panel after panel, G row after row.
+/// Results of the first pass for a block of rows: K and W panel after panel, G row after row.
 #[derive(Debug, Default, Clone)]
 struct BlockWork {
     first: usize,
@@ -167,7 +168,7 @@ impl TrainableExpansion {
         Ok(expansion)
     }
 
-    /// Z (m, d) and B (m, q), row-major.
+    /// Returns Z (m, d) and B (m, q), row-major.
     pub(crate) fn unpack(&self) -> Result<(Vec<f32>, Vec<f32>)> {
         let (width, q) = (panel_width::<f32>(), self.intercepts.len());
         let (mut z, mut b) = (try_vec![0.0; self.vectors * self.features]?, try_vec![0.0; self.vectors * q]?);
@@ -185,11 +186,11 @@ impl TrainableExpansion {
         Ok((z, b))
     }
 
-    /// The loss summed over a batch, and its slopes in `work`.
+    /// Returns the loss summed over a batch, and writes its gradient to `work`.
     ///
-    /// `loss(row, outputs)` returns the row's loss and replaces its outputs by their slopes. After an
-    /// error the contents of `work` are unspecified.
-    pub(crate) fn slopes(
+    /// `loss(row, outputs)` returns the loss of a row and replaces its outputs by the gradient. After an error the contents of
+    /// `work` are unspecified.
+    pub(crate) fn gradient(
         &self,
         batch: &Batch,
         work: &mut Workspace,
@@ -197,44 +198,44 @@ impl TrainableExpansion {
         ctx: Context<'_>,
     ) -> Result<f64> {
         let (n, q, width) = (batch.rows, self.intercepts.len(), panel_width::<f32>());
-        work.blocks.resize_with(n.div_ceil(BLOCK), BlockWork::default);
+        work.blocks.resize_with(n.div_ceil(BLOCK_ROWS), BlockWork::default);
         for (b, block) in work.blocks.iter_mut().enumerate() {
-            (block.first, block.rows) = (b * BLOCK, BLOCK.min(n - b * BLOCK));
+            (block.first, block.rows) = (b * BLOCK_ROWS, BLOCK_ROWS.min(n - b * BLOCK_ROWS));
         }
-        let of_block = BLOCK * self.panels.len() * width * (self.features + q);
+        let of_block = BLOCK_ROWS * self.panels.len() * width * (self.features + q);
         let at_once = WORK_PER_CHECK.div_ceil(of_block).max(ctx.threads());
         for (group, blocks) in work.blocks.chunks_mut(at_once).enumerate() {
             if group > 0 {
-                ctx.check("slopes", group * at_once * BLOCK, n)?;
+                ctx.check("gradient", group * at_once * BLOCK_ROWS, n)?;
             }
             ctx.try_for_each_chunk(blocks, 1, |_, block| self.first_pass(batch, &mut block[0], &loss))?;
         }
 
-        work.slopes_by_output.try_resize(q * n, 0.0)?;
+        work.output_gradient.try_resize(q * n, 0.0)?;
         work.intercepts.clear();
         work.intercepts.resize(q, 0.0);
         for block in &work.blocks {
             for (i, row) in block.outputs.chunks_exact(q).enumerate() {
                 for (k, &g) in row.iter().enumerate() {
-                    work.slopes_by_output[k * n + block.first + i] = g;
+                    work.output_gradient[k * n + block.first + i] = g;
                     work.intercepts[k] += g;
                 }
             }
         }
-        while work.slopes.len() < self.panels.len() {
-            work.slopes.try_push(PanelGradient {
+        while work.panels.len() < self.panels.len() {
+            work.panels.try_push(PanelGradient {
                 vectors: try_vec![0.0; self.features * width]?,
                 coefficients: try_vec![0.0; q * width]?,
             })?;
         }
-        let (blocks, by_output) = (&work.blocks, &work.slopes_by_output);
+        let (blocks, by_output) = (&work.blocks, &work.output_gradient);
         let at_once = WORK_PER_CHECK.div_ceil(n * width * (self.features + q)).max(ctx.threads());
-        for (group, slopes) in work.slopes.chunks_mut(at_once).enumerate() {
+        for (group, gradient) in work.panels.chunks_mut(at_once).enumerate() {
             if group > 0 {
-                ctx.check("slopes", group * at_once, self.panels.len())?;
+                ctx.check("gradient", group * at_once, self.panels.len())?;
             }
-            ctx.try_for_each_chunk(slopes, 1, |p, slopes| {
-                self.second_pass(batch, blocks, by_output, group * at_once + p, &mut slopes[0])
+            ctx.try_for_each_chunk(gradient, 1, |p, gradient| {
+                self.second_pass(batch, blocks, by_output, group * at_once + p, &mut gradient[0])
             })?;
         }
         Ok(work.blocks.iter().map(|block| block.loss).sum())
@@ -269,12 +270,12 @@ impl TrainableExpansion {
         for (i, outputs) in work.outputs.chunks_exact_mut(q).enumerate() {
             work.loss += f64::from(loss(work.first + i, outputs));
         }
-        let slopes = (Block::Dense { data: &work.outputs, stride: q, depth: q }, &batch.norms[..rows]);
+        let gradient = (Block::Dense { data: &work.outputs, stride: q, depth: q }, &batch.norms[..rows]);
         let mut derivative =
             vec![0.0; if matches!(self.kernel, Kernel::Polynomial { .. }) { tile } else { 0 }]; // small: a tile
         let parts = work.kernel.chunks_exact(tile).zip(work.weights.chunks_exact_mut(tile));
         for (panel, (kernel, weights)) in self.panels.iter().zip(parts) {
-            panel_tile(PRODUCT, slopes, 0, panel.view(&panel.coefficients), weights);
+            panel_tile(PRODUCT, gradient, 0, panel.view(&panel.coefficients), weights);
             let values = weights.iter_mut().zip(kernel);
             match self.kernel {
                 Kernel::Linear | Kernel::Precomputed => {}
@@ -302,14 +303,14 @@ impl TrainableExpansion {
         &self,
         batch: &Batch,
         blocks: &[BlockWork],
-        slopes_by_output: &[f32],
+        output_gradient: &[f32],
         p: usize,
-        slopes: &mut PanelGradient,
+        gradient: &mut PanelGradient,
     ) -> Result<()> {
         let (n, q, width) = (batch.rows, self.intercepts.len(), panel_width::<f32>());
         let panel = &self.panels[p];
         let gather = |part: fn(&BlockWork) -> &[f32]| {
-            let mut all = try_with_capacity("slopes of a batch", n * width)?;
+            let mut all = try_with_capacity("the gradient of a batch", n * width)?;
             for block in blocks {
                 all.extend_from_slice(&part(block)[p * block.rows * width..(p + 1) * block.rows * width]);
             }
@@ -322,9 +323,9 @@ impl TrainableExpansion {
                 panel_tile(PRODUCT, block, 0, panel.view(weights), out);
             }
         };
-        sum_over_rows(slopes_by_output, &gather(|block| &block.kernel)?, &mut slopes.coefficients);
-        // Behind the last vector there are zero vectors, whose coefficients must stay zero.
-        for line in slopes.coefficients.chunks_exact_mut(width) {
+        sum_over_rows(output_gradient, &gather(|block| &block.kernel)?, &mut gradient.coefficients);
+        // The zero vectors behind the last vector must keep zero coefficients.
+        for line in gradient.coefficients.chunks_exact_mut(width) {
             line[panel.used..].fill(0.0);
         }
         let weights = gather(|block| &block.weights)?;
@@ -335,17 +336,17 @@ impl TrainableExpansion {
                     .by_feature
                     .chunks_exact(n)
                     .zip(panel.vectors.chunks_exact(width))
-                    .zip(slopes.vectors.chunks_exact_mut(width))
+                    .zip(gradient.vectors.chunks_exact_mut(width))
                 {
                     out.fill(0.0);
                     for (&x, weights) in x.iter().zip(weights.chunks_exact(width)) {
                         for ((out, &z), &w) in out.iter_mut().zip(z).zip(weights) {
-                            *out += w * if laplacian { sign(x - z) } else { chi_squared_slope(x, z) };
+                            *out += w * if laplacian { sign(x - z) } else { chi_squared_derivative(x, z) };
                         }
                     }
                 }
             }
-            _ => sum_over_rows(&batch.by_feature, &weights, &mut slopes.vectors),
+            _ => sum_over_rows(&batch.by_feature, &weights, &mut gradient.vectors),
         }
         if matches!(self.kernel, Kernel::Rbf { .. }) {
             let mut totals = vec![0.0_f32; width]; // small: one number per vector of a panel
@@ -354,7 +355,7 @@ impl TrainableExpansion {
                     *total += w;
                 }
             }
-            for (out, z) in slopes.vectors.chunks_exact_mut(width).zip(panel.vectors.chunks_exact(width)) {
+            for (out, z) in gradient.vectors.chunks_exact_mut(width).zip(panel.vectors.chunks_exact(width)) {
                 for ((out, &z), &total) in out.iter_mut().zip(z).zip(&totals) {
                     *out -= total * z;
                 }
@@ -363,7 +364,7 @@ impl TrainableExpansion {
         Ok(())
     }
 
-    /// The kernel.
+    /// Returns the kernel.
     pub(crate) fn kernel(&self) -> Kernel {
         self.kernel
     }
@@ -375,7 +376,7 @@ fn scale(weights: &mut [f32], factors: &[f32], constant: f32) {
     }
 }
 
-/// The Laplacian's corner at 0 counts as flat.
+/// Returns the sign of a number. The gradient of |x| at 0 is taken as 0.
 fn sign(x: f32) -> f32 {
     if x > 0.0 {
         1.0
@@ -386,20 +387,20 @@ fn sign(x: f32) -> f32 {
     }
 }
 
-/// -d/dz (x - z)^2 / (x + z) = (x - z) (3 x + z) / (x + z)^2, read as 0 at 0.
-fn chi_squared_slope(x: f32, z: f32) -> f32 {
+/// Returns -d/dz (x - z)^2 / (x + z) = (x - z) (3 x + z) / (x + z)^2, or 0 if both are 0.
+fn chi_squared_derivative(x: f32, z: f32) -> f32 {
     let total = x + z;
     if total > 0.0 { (x - z) * (3.0 * x + z) / (total * total) } else { 0.0 }
 }
 
 impl TrainablePanel {
-    /// Lines of the panel, its own or others, as the micro-kernel reads them.
+    /// Returns lines of the panel's width as the micro-kernel reads them.
     fn view<'a>(&'a self, values: &'a [f32]) -> PanelView<'a, f32> {
         PanelView { values, norms: &self.norms, baseline: None }
     }
 
-    /// Brings what follows from vectors and coefficients up to date after they were moved; vectors that left the
-    /// kernel's domain are put back on its border.
+    /// Updates norms and packed coefficients after vectors and coefficients have changed. Vectors outside the kernel's domain
+    /// are moved to its boundary.
     pub(crate) fn refresh(&mut self, kernel: Kernel) {
         let (width, lanes) = (self.norms.len(), lanes::<f32>());
         if matches!(kernel, Kernel::ChiSquared { .. }) {
@@ -430,9 +431,9 @@ mod tests {
     use crate::data::Rows;
     use crate::kernels::pair;
 
-    /// Slopes against differences of the loss sum_i c_i' F_i computed in double precision.
+    /// Gradients are compared with differences of the loss sum_i c_i' F_i in double precision.
     #[test]
-    fn slopes_equal_differences_for_every_kernel() {
+    fn gradients_equal_differences_for_every_kernel() {
         for kernel in [
             Kernel::Linear,
             Kernel::Polynomial { degree: 3, gamma: 0.3, coef0: 0.5 },
@@ -476,7 +477,7 @@ mod tests {
                 };
                 let wide = |v: &[f32]| -> Vec<f64> { v.iter().map(|&v| f64::from(v)).collect() };
                 let (z64, b64) = (wide(&z), wide(&b));
-                let loss = expansion.slopes(&batch, &mut work, linear, Context::default()).unwrap();
+                let loss = expansion.gradient(&batch, &mut work, linear, Context::default()).unwrap();
                 let expected = value(&z64, &b64);
                 assert!(
                     (loss - expected).abs() < 2e-3 * (1.0 + expected.abs()),
@@ -497,16 +498,16 @@ mod tests {
                     values
                 };
                 for at in [0, d + 1, m * d - 1] {
-                    let found = work.slopes[at / d / width].vectors[at % d * width + at / d % width];
+                    let found = work.panels[at / d / width].vectors[at % d * width + at / d % width];
                     check("z", at, found, &|by| value(&moved(&z64, at, by), &b64));
                 }
                 for at in [0, m * q - 1] {
-                    let found = work.slopes[at / q / width].coefficients[at % q * width + at / q % width];
+                    let found = work.panels[at / q / width].coefficients[at % q * width + at / q % width];
                     check("b", at, found, &|by| value(&z64, &moved(&b64, at, by)));
                 }
-                let alone = work.slopes[0].clone();
-                expansion.slopes(&batch, &mut work, linear, Context::SEQUENTIAL).unwrap();
-                assert!(alone.vectors == work.slopes[0].vectors, "threads must not change the sums");
+                let alone = work.panels[0].clone();
+                expansion.gradient(&batch, &mut work, linear, Context::SEQUENTIAL).unwrap();
+                assert!(alone.vectors == work.panels[0].vectors, "threads must not change the sums");
             }
         }
     }

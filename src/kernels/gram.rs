@@ -1,9 +1,10 @@
-//! K(X, Z) written out, in double precision.
+//! Kernel matrices: K(X, Z) as a whole in double precision, and values of packed vectors Z for rows X that come in blocks.
 
 use ndarray::Array2;
 
 use crate::memory::{self, TryCollect, try_vec};
 
+use super::overflow_check::Magnitudes;
 use super::pack::Panels;
 use super::pair::pair_with_itself;
 use super::standardization::Standardization;
@@ -15,19 +16,19 @@ use crate::error::{Error, Result};
 use crate::simd::Real;
 use std::ops::Range;
 
-/// What the memory of this file is for.
+/// Context reported when the allocation of a kernel matrix fails.
 const MATRIX: &str = "a kernel matrix";
-/// Rows of a task.
-const BLOCK: usize = 96;
-/// Kernel values times features of a row's block between two checks of the monitor.
+/// Number of rows of a task.
+const BLOCK_ROWS: usize = 96;
+/// Kernel values times features of a block of rows between two checks of the monitor.
 const WORK_PER_CHECK: usize = 10_000_000;
-/// Vectors of a task that has a single row.
-const SHARED: usize = 1024;
+/// Number of vectors of a task that has a single row.
+const SINGLE_ROW_VECTORS: usize = 1024;
 
-/// K(X, Z), (n, m), computed in double precision whatever the rows hold.
+/// Returns K(X, Z), (n, m), computed in double precision whatever the rows hold.
 ///
 /// # Errors
-/// [`Error::Shape`] where the columns disagree, [`Error::Param`] where rows are outside the kernel's domain,
+/// [`Error::Shape`] if the columns disagree, [`Error::Param`] if rows are outside the kernel's domain,
 /// [`Error::Stopped`].
 pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
     kernel.check()?;
@@ -52,7 +53,7 @@ pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, ctx: Context<'_>) -> Resu
     let values = out.as_slice_mut().expect("a new array is row-major");
     let all: Vec<usize> = (0..n).try_collect_vec()?;
     let at_once =
-        (WORK_PER_CHECK / (m * x.cols().max(8)).max(1)).max(1).saturating_mul(BLOCK * ctx.threads());
+        (WORK_PER_CHECK / (m * x.cols().max(8)).max(1)).max(1).saturating_mul(BLOCK_ROWS * ctx.threads());
     for (turn, (list, values)) in
         all.chunks(at_once).zip(values.chunks_mut(at_once.saturating_mul(m))).enumerate()
     {
@@ -62,10 +63,10 @@ pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, ctx: Context<'_>) -> Resu
     Ok(out)
 }
 
-/// The columns of precomputed X that vectors stand for.
+/// Returns the columns of precomputed X whose indices the vectors hold.
 ///
 /// # Errors
-/// [`Error::Shape`] and [`Error::Param`] where a vector is not the index of a column.
+/// [`Error::Shape`] and [`Error::Param`] if a vector is not the index of a column.
 pub(super) fn indices(vectors: Rows<'_>, columns: usize) -> Result<Vec<usize>> {
     Error::check_len("columns of precomputed vectors, an index each", 1, vectors.cols())?;
     let mut list = try_vec![0; vectors.rows()]?;
@@ -81,7 +82,7 @@ pub(super) fn indices(vectors: Rows<'_>, columns: usize) -> Result<Vec<usize>> {
     Ok(list)
 }
 
-/// Vectors Z packed once, so that K(x, Z) of any rows is there when it is asked for.
+/// Vectors Z, packed once for kernel values K(x, Z) of any rows.
 pub(crate) struct PackedVectors<T> {
     kernel: Kernel,
     panels: Panels<T>,
@@ -96,7 +97,7 @@ impl<T: Real> PackedVectors<T> {
     /// Packs the rows of Z.
     ///
     /// # Errors
-    /// [`Error::Param`] where Z is outside the kernel's domain, or the kernel is precomputed.
+    /// [`Error::Param`] if Z is outside the kernel's domain, or the kernel is precomputed.
     pub(crate) fn new(kernel: Kernel, z: Rows<'_>, ctx: Context<'_>) -> Result<Self> {
         kernel.check()?;
         if kernel == Kernel::Precomputed {
@@ -104,37 +105,37 @@ impl<T: Real> PackedVectors<T> {
         }
         kernel.check_rows("Z", z)?;
         let packed = Self::packed(kernel, z, ctx)?;
-        packed.panels.standardization().reach(z).check("Z", Self::PRECISION)?;
+        packed.check_magnitudes("Z", z)?;
         Ok(packed)
     }
 
-    /// Packs the rows of Z, which are in the kernel's domain and within the reach of the precision.
+    /// Packs the rows of Z without a check of their domain and magnitudes.
     ///
     /// # Errors
     /// [`Error::Memory`].
     pub(crate) fn packed(kernel: Kernel, z: Rows<'_>, ctx: Context<'_>) -> Result<Self> {
-        let panels = Panels::pack(
-            z,
-            &(0..z.rows()).try_collect_vec()?,
-            &Standardization::of(&kernel, z)?.into(),
-            ctx,
-        )?;
+        let panels = pack_all(&kernel, z, ctx)?;
         Ok(Self { kernel, panels, len: z.rows(), features: z.cols() })
     }
 
-    /// Whether these rows can be evaluated.
+    /// Checks that rows can be evaluated.
     pub(crate) fn check(&self, x: Rows<'_>) -> Result<()> {
         self.check_width(x)?;
         self.kernel.check_rows("X", x)?;
-        self.panels.standardization().reach(x).check("X", Self::PRECISION)
+        self.check_magnitudes("X", x)
     }
 
-    /// Whether these rows have as many columns as Z, whatever they hold.
+    fn check_magnitudes(&self, what: &'static str, rows: Rows<'_>) -> Result<()> {
+        let magnitudes = Magnitudes::of_standardized(self.kernel.into(), self.panels.standardization(), rows);
+        magnitudes.check_overflow(what, Self::PRECISION)
+    }
+
+    /// Checks that rows have as many columns as Z.
     fn check_width(&self, x: Rows<'_>) -> Result<()> {
         Error::check_len("columns of the rows", self.features, x.cols())
     }
 
-    /// Length of a line as the factorisations read it: the vectors, up to a whole panel.
+    /// Returns the length of a line as factorisations read it: the number of vectors, rounded up to whole panels.
     pub(crate) fn stride(&self) -> usize {
         self.len.next_multiple_of(self.panels.width())
     }
@@ -144,8 +145,8 @@ impl<T: Real> PackedVectors<T> {
     pub(crate) fn fill(&self, x: Rows<'_>, first: usize, out: &mut [T], ctx: Context<'_>) -> Result<()> {
         self.check_width(x)?;
         let stride = self.stride();
-        ctx.try_for_each_chunk(out, (BLOCK / 2 * stride).max(1), |task, out| {
-            let from = first + task * (BLOCK / 2);
+        ctx.try_for_each_chunk(out, (BLOCK_ROWS / 2 * stride).max(1), |task, out| {
+            let from = first + task * (BLOCK_ROWS / 2);
             let rows: Vec<usize> = (from..from + out.len() / stride).try_collect_vec()?;
             self.values(x, &rows, out, stride)?;
             for line in out.chunks_exact_mut(stride) {
@@ -155,7 +156,7 @@ impl<T: Real> PackedVectors<T> {
         })
     }
 
-    /// The kernel values of the listed rows of X: those of the i-th go to `out[i * stride..]`.
+    /// Writes the kernel values of the listed rows of X, those of the i-th to `out[i * stride..]`.
     ///
     /// # Errors
     /// [`Error::Memory`].
@@ -163,7 +164,7 @@ impl<T: Real> PackedVectors<T> {
         self.values_in(x, list, 0..self.panels.count(), out, stride)
     }
 
-    /// The values of the listed rows of X at all vectors; several threads share the rows, or the vectors of a single row.
+    /// Writes the kernel values of the listed rows of X. Several threads share the rows, or the vectors of a single row.
     ///
     /// # Errors
     /// [`Error::Memory`].
@@ -176,19 +177,19 @@ impl<T: Real> PackedVectors<T> {
     ) -> Result<()> {
         let m = self.len;
         if let &[_] = list {
-            let group = SHARED.div_ceil(self.panels.width());
+            let group = SINGLE_ROW_VECTORS.div_ceil(self.panels.width());
             ctx.try_for_each_chunk(out, group * self.panels.width(), |task, out| {
                 let range = task * group..self.panels.count().min((task + 1) * group);
                 self.values_in(x, list, range, out, m)
             })
         } else {
-            ctx.try_for_each_chunk(out, (BLOCK * m).max(1), |task, out| {
-                self.values(x, &list[task * BLOCK..][..out.len() / m], out, m)
+            ctx.try_for_each_chunk(out, (BLOCK_ROWS * m).max(1), |task, out| {
+                self.values(x, &list[task * BLOCK_ROWS..][..out.len() / m], out, m)
             })
         }
     }
 
-    /// As [`PackedVectors::values`], for the vectors of some panels.
+    /// Writes kernel values as [`PackedVectors::values`], with the vectors of some panels.
     fn values_in(
         &self,
         x: Rows<'_>,
@@ -200,7 +201,7 @@ impl<T: Real> PackedVectors<T> {
         let panels = &self.panels;
         let (start, end) = (range.start * panels.width(), self.len.min(range.end * panels.width()));
         let block = panels.block(x, list)?;
-        for_each_tile(&block, panels, range, BLOCK, |first, count, p, tile| {
+        for_each_tile(&block, panels, range, BLOCK_ROWS, |first, count, p, tile| {
             let from = p * panels.width() - start;
             let to = (end - start).min(from + panels.width());
             for (i, line) in tile.chunks_exact(panels.width()).take(count).enumerate() {
@@ -211,10 +212,16 @@ impl<T: Real> PackedVectors<T> {
     }
 }
 
-/// K(Z, Z) with an exact diagonal and exact symmetry, (m, m).
+/// Packs all rows for a kernel.
+fn pack_all<T: Real>(kernel: &Kernel, rows: Rows<'_>, ctx: Context<'_>) -> Result<Panels<T>> {
+    let standardization = Standardization::new(kernel, rows)?.into();
+    Panels::pack(rows, &(0..rows.rows()).try_collect_vec()?, &standardization, None, ctx)
+}
+
+/// Returns K(Z, Z) with an exact diagonal and exact symmetry, (m, m).
 ///
 /// # Errors
-/// As [`gram`].
+/// See [`gram`].
 pub fn gram_symmetric(kernel: &Kernel, z: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
     let mut out = gram(kernel, z, z, ctx)?;
     for (i, value) in diagonal(kernel, z)?.into_iter().enumerate() {
@@ -228,10 +235,10 @@ pub fn gram_symmetric(kernel: &Kernel, z: Rows<'_>, ctx: Context<'_>) -> Result<
 
 /// Writes the lower triangle of K(X, X) in lines of `stride`, computed and written in `T`, the diagonal exactly.
 ///
-/// The values are those of [`gram`] at a quarter to a half of its cost and without a second matrix.
+/// The values are those of [`gram`] at a quarter to a half of its cost, without a second matrix.
 ///
 /// # Errors
-/// As [`gram`].
+/// See [`gram`].
 pub(crate) fn gram_lower<T: Real>(
     kernel: KernelFunction<'_>,
     x: Rows<'_>,
@@ -241,16 +248,17 @@ pub(crate) fn gram_lower<T: Real>(
 ) -> Result<()> {
     let n = x.rows();
     let tick = |done: usize| ctx.check("kernel", done, n);
-    let step = BLOCK * (4 * ctx.threads()).max((1 << 28) / (n * BLOCK * x.cols().max(1)).max(1)).max(1);
+    let step =
+        BLOCK_ROWS * (4 * ctx.threads()).max((1 << 28) / (n * BLOCK_ROWS * x.cols().max(1)).max(1)).max(1);
     let kernel = match kernel {
         KernelFunction::BuiltIn(kernel) if kernel != Kernel::Precomputed => kernel,
         source => {
             let rows = KernelRows::new(source, x, &(0..n).try_collect_vec()?, Precision::Double, ctx)?;
-            for (group, lines) in out.chunks_mut(BLOCK * stride).enumerate() {
-                tick(group * BLOCK)?;
+            for (group, lines) in out.chunks_mut(BLOCK_ROWS * stride).enumerate() {
+                tick(group * BLOCK_ROWS)?;
                 let mut values: Vec<f64> = memory::try_zeros(MATRIX, lines.len() / stride * n)?;
                 let list: Vec<usize> =
-                    (group * BLOCK..group * BLOCK + lines.len() / stride).try_collect_vec()?;
+                    (group * BLOCK_ROWS..group * BLOCK_ROWS + lines.len() / stride).try_collect_vec()?;
                 let mut parts: Vec<&mut [f64]> = values.chunks_exact_mut(n).try_collect_vec()?;
                 rows.compute(&list, &mut parts, ctx)?;
                 for ((i, line), values) in
@@ -261,23 +269,22 @@ pub(crate) fn gram_lower<T: Real>(
                     }
                 }
             }
-            // What a stopped function leaves behind are zeros.
+            // A function that was stopped leaves zeros.
             return tick(n);
         }
     };
     kernel.check()?;
     kernel.check_rows("X", x)?;
-    let panels =
-        Panels::<T>::pack(x, &(0..n).try_collect_vec()?, &Standardization::of(&kernel, x)?.into(), ctx)?;
+    let panels = pack_all::<T>(&kernel, x, ctx)?;
     let width = panels.width();
     for (group, lines) in out.chunks_mut(step * stride).enumerate() {
         tick(group * step)?;
-        ctx.try_for_each_chunk(lines, BLOCK * stride, |task, lines| {
-            let first = group * step + task * BLOCK;
+        ctx.try_for_each_chunk(lines, BLOCK_ROWS * stride, |task, lines| {
+            let first = group * step + task * BLOCK_ROWS;
             let rows: Vec<usize> = (first..first + lines.len() / stride).try_collect_vec()?;
             let block = panels.block(x, &rows)?;
             let range = 0..(first + rows.len()).div_ceil(width);
-            for_each_tile(&block, &panels, range, BLOCK, |row, count, p, tile| {
+            for_each_tile(&block, &panels, range, BLOCK_ROWS, |row, count, p, tile| {
                 let (from, to) = (p * width, stride.min((p + 1) * width));
                 for (i, line) in tile.chunks_exact(width).take(count).enumerate() {
                     lines[(row + i) * stride + from..(row + i) * stride + to]
@@ -302,7 +309,7 @@ pub fn diagonal(kernel: &Kernel, z: Rows<'_>) -> Result<Vec<f64>> {
 mod tests {
     use super::super::pair;
     use super::*;
-    use crate::data::{CsrView, IndexSlice};
+    use crate::data::to_csr;
 
     fn kernels() -> Vec<Kernel> {
         vec![
@@ -313,10 +320,6 @@ mod tests {
             Kernel::Laplacian { gamma: 0.3 },
             Kernel::ChiSquared { gamma: 0.5 },
         ]
-    }
-
-    fn csr(s: &(Vec<i32>, Vec<i32>, Vec<f64>), d: usize) -> Rows<'_> {
-        CsrView::new(IndexSlice::I32(&s.0), IndexSlice::I32(&s.1), &s.2, d).unwrap().into()
     }
 
     #[test]
@@ -330,21 +333,8 @@ mod tests {
             let z: Vec<f64> = (0..m * d).map(|i| value(i, 5)).collect();
             let (x, z): (Rows<'_>, Rows<'_>) =
                 (Rows::from_shape((n, d), &x).unwrap(), Rows::from_shape((m, d), &z).unwrap());
-            let sparse = |rows: Rows<'_>| {
-                let (mut indptr, mut indices, mut values) = (vec![0_i32], Vec::new(), Vec::new());
-                for i in 0..rows.rows() {
-                    rows.for_each_in_row(i, |k, v| {
-                        if v != 0.0 {
-                            indices.push(k as i32);
-                            values.push(v);
-                        }
-                    });
-                    indptr.push(values.len() as i32);
-                }
-                (indptr, indices, values)
-            };
-            let (xs, zs) = (sparse(x), sparse(z));
-            let (xs, zs) = (csr(&xs, d), csr(&zs, d));
+            let (xs, zs) = (to_csr(x, d, |k| k), to_csr(z, d, |k| k));
+            let (xs, zs) = (xs.view(), zs.view());
             for kernel in kernels() {
                 for (x, z) in [(x, z), (xs, zs), (x, zs), (xs, z)] {
                     for ctx in [Context::SEQUENTIAL, Context::default()] {

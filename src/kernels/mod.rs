@@ -1,21 +1,24 @@
-//! Kernel functions, their values in tiles, and the two products everything is built on.
+//! Kernel functions, tiles of their values, and the products that learners and predictions are built on.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `pair` | k(x, z) for one pair, in double precision: the oracle |
-//! | `pack` | rows of any layout repacked into column panels of one precision |
-//! | `bytes` | rows of multiples of one unit, pixels and counts, as bytes |
-//! | `standardization` | where rows are moved before they are packed, and how large their numbers get |
-//! | `function` | a kernel of the crate, or one that the caller computes in blocks |
-//! | `tile` | K(A, B) for blocks of rows: the micro-kernel over panels with the kernel's epilogue |
-//! | `gram` | K(X, Z) written out; for fixed vectors Z, packed once, and blocks of rows X that come and go |
-//! | `row` | one row as it was given and in the frame |
-//! | `pool` | K(x, Z) for one row at a time and vectors Z that come and go |
-//! | `product` | K(X, Z) B without ever storing K |
-//! | `conditioning_check` | whether kernel values tell rows apart in single precision |
-//! | `rounding` | how far a computed kernel value may be from the exact one |
+//! | `pair` | k(x, z) for one pair in double precision: the oracle of the tests |
+//! | `function` | the kernel of a fit: one of the crate's, or a user-defined function of blocks |
+//! | `standardization` | the translation and scale of rows before they are packed |
+//! | `overflow_check` | magnitudes of rows and kernel values, and whether a precision suffices for them |
+//! | `conditioning_check` | whether distances between rows survive rounding |
+//! | `rounding` | bounds for the rounding errors of kernel values |
+//! | `prepared` | training rows checked, standardised and measured once |
+//! | `pack` | rows of any layout in column panels and row blocks of one precision |
+//! | `bytes` | rows of multiples of one unit (pixels, counts) as bytes |
+//! | `tile` | K(A, B) for blocks of rows against panels; rows of kernel values for solvers |
+//! | `gram` | kernel matrices, and values of packed vectors Z for blocks of rows X |
+//! | `product` | K(X, Z) B without the matrix K |
 //! | `weights` | expansions of the linear kernel as weights of the columns |
-//! | `gradient` | K(X, Z) B with its slopes in Z and B |
+//! | `evaluator` | predictions: the passes that compute the outputs of an expansion |
+//! | `row` | one row as given and standardised |
+//! | `pool` | K(x, Z) for one row at a time and vectors Z that are added and replaced |
+//! | `gradient` | K(X, Z) B with its gradient in Z and B |
 //!
 //! K(X, Z) B without and with the matrix K:
 //!
@@ -41,9 +44,11 @@ mod evaluator;
 mod function;
 mod gradient;
 mod gram;
+mod overflow_check;
 mod pack;
 mod pair;
 mod pool;
+mod prepared;
 mod product;
 mod rounding;
 mod row;
@@ -58,13 +63,15 @@ pub use function::{KernelBlocks, KernelFunction};
 pub(crate) use gradient::{Batch, TrainableExpansion, Workspace};
 pub(crate) use gram::{PackedVectors, gram_lower};
 pub use gram::{diagonal, gram, gram_symmetric};
+pub(crate) use overflow_check::Magnitudes;
+pub use overflow_check::Precision;
 pub(crate) use pack::packed_bytes;
 pub use pair::pair;
 pub(crate) use pair::self_value;
 pub(crate) use pool::{Formula, PoolWorkspace, VectorPool};
-pub(crate) use rounding::{RelativeRounding, rounding};
+pub(crate) use prepared::PreparedRows;
+pub(crate) use rounding::{RelativeRounding, relative_error_bound, rounding};
 pub(crate) use row::{RowBuffer, RowWriter};
-pub use standardization::Precision;
-pub(crate) use standardization::{CoefficientSum, Magnitudes, is_packed_sparse, relative_error_bound};
+pub(crate) use standardization::{CoefficientSum, is_packed_sparse};
 pub use tile::{KernelRows, Value};
 pub use weights::linear_weights;

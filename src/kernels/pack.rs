@@ -1,11 +1,12 @@
-//! Rows of any layout and precision, repacked for the micro-kernel: column panels for one side of a tile, row blocks
-//! for the other. Packing is the only place where data change precision, and where they move to their [`Standardization`].
+//! Rows of any layout and precision, repacked for the micro-kernel: column panels for one side of a tile, row blocks for
+//! the other. Only packing changes the precision of numbers and standardises rows.
 //!
-//! Nothing here is as long as sparse rows have columns: where those are many more than the entries, the columns that
-//! any panel has are numbered, and the features of panels and blocks are these numbers.
+//! Memory does not grow with the number of columns of sparse rows: if the columns are many more than the entries, the
+//! columns that any panel has are numbered, and panels and blocks name features by these numbers.
 
-use super::bytes::{ByteBlock, BytePanels};
-use super::standardization::{Precision, Standardization, is_single};
+use super::bytes::{ByteBlock, BytePanels, Unit};
+use super::overflow_check::{Precision, is_single};
+use super::standardization::{Standardization, is_packed_sparse};
 use crate::context::Context;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::Result;
@@ -18,7 +19,14 @@ use crate::simd::{Real, epilogue::Epilogue};
 use crate::with_rows;
 use std::sync::Arc;
 
-/// How the micro-kernel computes a kernel; `None` for precomputed values.
+/// Context reported when the allocation of packed rows fails.
+const PACKED: &str = "packed rows";
+/// Maximum number of rows in which an estimate of memory looks for a unit.
+const MAX_ESTIMATE_ROWS: usize = 512;
+/// Minimum number of columns of sparse rows for each entry of the panels at which columns are numbered.
+const MIN_COLUMNS_PER_ENTRY: usize = 2;
+
+/// Returns how the micro-kernel computes a kernel; `None` for precomputed values.
 pub(super) fn method<T: Real>(kernel: &Kernel) -> Option<(Measure, Epilogue<T>)> {
     let t = T::from_f64;
     Some(match *kernel {
@@ -36,8 +44,8 @@ pub(super) fn method<T: Real>(kernel: &Kernel) -> Option<(Measure, Epilogue<T>)>
     })
 }
 
-/// Bytes of `n` rows like these when they are packed in a precision, each once. Whether bytes will do is decided by some of
-/// the rows.
+/// Returns the number of bytes of `n` rows like these when each is packed once in a precision. Some of the rows decide whether
+/// bytes suffice.
 pub(crate) fn packed_bytes(
     kernel: KernelFunction<'_>,
     rows: Rows<'_>,
@@ -55,40 +63,28 @@ pub(crate) fn packed_bytes(
         Precision::Double => (size_of::<f64>(), panel_width::<f64>()),
     };
     let (given, lines) = (rows.rows(), n.div_ceil(width) * width);
-    let looked_at: Vec<usize> =
-        (0..given.min(LOOKED_AT)).map(|i| i * given / given.min(LOOKED_AT)).try_collect_vec()?;
-    let some = rows.gather(&looked_at)?;
-    let standardization = Standardization::of(&kernel, rows)?;
-    if precision == Precision::Single
-        && standardization.clone().with_bytes(some.view(), Context::SEQUENTIAL).unit().is_some()
-    {
-        return Ok(lines * (BytePanels::bytes_a_row(rows.cols()) + number));
+    let sample = given.min(MAX_ESTIMATE_ROWS);
+    let some = rows.gather(&(0..sample).map(|i| i * given / sample).try_collect_vec()?)?;
+    if precision == Precision::Single && Unit::find(&kernel, some.view(), Context::SEQUENTIAL).is_some() {
+        return Ok(lines * (BytePanels::bytes_per_row(rows.cols()) + number));
     }
-    if !standardization.is_sparse() {
+    if !is_packed_sparse(rows) {
         return Ok(points + number * lines * (rows.cols() + 1));
     }
-    let (mut features, mut of_panel) = (0, Vec::new());
+    let (mut features, mut panel_features) = (0, Vec::new());
     let count = given.div_ceil(width);
     for panel in 0..count {
-        of_panel.clear();
+        panel_features.clear();
         for row in panel * width..given.min((panel + 1) * width) {
-            rows.for_each_entry(row, |k, _| of_panel.push(k as u32));
+            rows.for_each_entry(row, |k, _| panel_features.push(k as u32));
         }
-        of_panel.sort_unstable();
-        of_panel.dedup();
-        features += of_panel.len();
+        panel_features.sort_unstable();
+        panel_features.dedup();
+        features += panel_features.len();
     }
     let bytes = features * (number * width + size_of::<u32>()) + 2 * number * count * width;
     Ok((bytes as f64 * n as f64 / given.max(1) as f64) as usize)
 }
-
-/// What the memory of this file is for.
-const PACKED: &str = "packed rows";
-/// Rows that an estimate looks at for bytes.
-const LOOKED_AT: usize = 512;
-
-/// Sparse rows with so many columns for each entry have them numbered.
-const WIDE: usize = 2;
 
 /// One side of a tile: rows packed as columns of panels.
 pub(super) struct Panels<T> {
@@ -96,128 +92,126 @@ pub(super) struct Panels<T> {
     features: usize,
     width: usize,
     data: Data<T>,
-    /// `width` squared norms a panel, zero behind the last row.
+    /// Squared norms, `width` for each panel; zero behind the last row.
     norms: Vec<T>,
 }
 
-/// The values of the panels, in each one line of `width` values for each of its features.
+/// The values of the panels: each has one line of `width` values for each of its features.
 enum Data<T> {
     /// Dense rows: panels of equal size, one after the other.
     Dense(Vec<T>),
     /// Dense rows of multiples of a unit, in single precision.
     Bytes(BytePanels),
-    /// Sparse rows: each panel has its own features, numbers of the columns where these are given, rising.
+    /// Sparse rows: each panel has its own features; with a list of columns, rising, features are indices of this list.
     Sparse(Vec<SparsePanel<T>>, Option<Vec<u32>>),
 }
 
 impl<T: Real> Panels<T> {
-    /// Packs the listed rows in their order. Cost: one read of them.
+    /// Packs the listed rows in their order, as bytes if a unit is given. Cost: one pass over the rows.
     pub(super) fn pack(
         rows: Rows<'_>,
         order: &[usize],
         standardization: &Arc<Standardization>,
+        unit: Option<Unit>,
         ctx: Context<'_>,
     ) -> Result<Self> {
-        let width = panel_width::<T>();
+        let (width, standardization) = (panel_width::<T>(), Arc::clone(standardization));
         let count = order.len().div_ceil(width);
-        let mut norms = try_vec![T::ZERO; count * width]?;
         let panel_rows = |p: usize| &order[p * width..order.len().min((p + 1) * width)];
-        let standardization = Arc::clone(standardization);
-        let unit = standardization.unit().filter(|_| size_of::<T>() == size_of::<f32>());
-        if standardization.is_sparse() && unit.is_none() {
-            let mut panels =
-                ctx.try_map(count, |p| SparsePanel::pack(&standardization, rows, panel_rows(p), width))?;
+        if let Some(unit) = unit {
+            let panels = BytePanels::pack(unit, rows, order, width, ctx)?;
+            let norms = panels.norms()?;
+            return Ok(Self {
+                standardization,
+                features: rows.cols(),
+                width,
+                data: Data::Bytes(panels),
+                norms,
+            });
+        }
+        let mut norms = try_vec![T::ZERO; count * width]?;
+        if standardization.is_sparse() {
+            let pack = |p| SparsePanel::pack(&standardization, rows, panel_rows(p), width);
+            let mut panels = ctx.try_map(count, pack)?;
             for (norms, panel) in norms.chunks_exact_mut(width).zip(&panels) {
                 norms.copy_from_slice(&panel.norms);
             }
-            let stored: usize = panels.iter().map(|panel| panel.features.len()).sum();
-            let columns =
-                (rows.cols() > WIDE * stored + (1 << 16)).then(|| numbered(&mut panels, ctx)).transpose()?;
+            let entries: usize = panels.iter().map(|panel| panel.features.len()).sum();
+            let are_many = rows.cols() > MIN_COLUMNS_PER_ENTRY * entries + (1 << 16);
+            let columns = are_many.then(|| number_columns(&mut panels, ctx)).transpose()?;
             let features = columns.as_ref().map_or(rows.cols(), |columns| columns.len() + 1);
-            Ok(Self { standardization, features, width, data: Data::Sparse(panels, columns), norms })
-        } else if let Some(unit) = unit {
-            let panels = BytePanels::pack(unit, rows, order, width, ctx)?;
-            let norms = panels.norms()?;
-            Ok(Self { standardization, features: rows.cols(), width, data: Data::Bytes(panels), norms })
-        } else {
-            let size = rows.cols() * width;
-            let mut data = memory::try_zeros(PACKED, count.saturating_mul(size))?;
-            if size > 0 {
-                let (centre, scale) = standardization.dense();
-                ctx.try_for_each_chunk(&mut data, size, |p, panel| {
-                    let list = panel_rows(p);
-                    let mut lines = try_vec![T::ZERO; list.len() * rows.cols()]?;
-                    with_rows!(&rows,
-                        dense(view) => {
-                            let rows: Vec<_> = list.iter().map(|&row| dense_row(view, row)).try_collect_vec()?;
-                            standardize(&rows, centre, scale, &mut lines, centre.len());
-                        },
-                        csr(_s) => unreachable!("sparse rows are packed above"));
-                    for (j, line) in lines.chunks_exact(rows.cols()).enumerate() {
-                        for (out, &v) in panel[j..].iter_mut().step_by(width).zip(line) {
-                            *out = v;
-                        }
-                    }
-                    Ok(())
-                })?;
-                ctx.for_each_chunk(&mut norms, width, |p, norms| {
-                    let panel = &data[p * size..(p + 1) * size];
-                    let mut sums = vec![0.0; width]; // small: one number per row of a panel
-                    for line in panel.chunks_exact(width) {
-                        for (sum, v) in sums.iter_mut().zip(line) {
-                            *sum += v.to_f64() * v.to_f64();
-                        }
-                    }
-                    for (norm, sum) in norms.iter_mut().zip(sums) {
-                        *norm = T::from_f64(sum);
-                    }
-                });
-            }
-            Ok(Self { standardization, features: rows.cols(), width, data: Data::Dense(data), norms })
+            return Ok(Self { standardization, features, width, data: Data::Sparse(panels, columns), norms });
         }
+        let (features, size) = (rows.cols(), rows.cols() * width);
+        let mut data = memory::try_zeros(PACKED, count.saturating_mul(size))?;
+        if size > 0 {
+            ctx.try_for_each_chunk(&mut data, size, |p, panel| {
+                let list = panel_rows(p);
+                let mut lines = try_vec![T::ZERO; list.len() * features]?;
+                standardize_rows(&standardization, rows, list, &mut lines, features)?;
+                for (j, line) in lines.chunks_exact(features).enumerate() {
+                    for (out, &v) in panel[j..].iter_mut().step_by(width).zip(line) {
+                        *out = v;
+                    }
+                }
+                Ok(())
+            })?;
+            ctx.for_each_chunk(&mut norms, width, |p, norms| {
+                let mut sums = vec![0.0; width]; // small: one number per row of a panel
+                for line in data[p * size..(p + 1) * size].chunks_exact(width) {
+                    for (sum, v) in sums.iter_mut().zip(line) {
+                        *sum += v.to_f64() * v.to_f64();
+                    }
+                }
+                for (norm, sum) in norms.iter_mut().zip(sums) {
+                    *norm = T::from_f64(sum);
+                }
+            });
+        }
+        Ok(Self { standardization, features, width, data: Data::Dense(data), norms })
     }
 
-    /// Where the rows were moved to.
+    /// Returns the standardization of the rows.
     pub(super) fn standardization(&self) -> &Standardization {
         &self.standardization
     }
 
-    /// Whether values of the rows packed can be computed in their precision, single precision that is.
+    /// Returns whether single precision suffices for values of the packed rows.
     pub(super) fn is_single(&self) -> bool {
-        self.bytes_of().is_some()
+        self.byte_panels().is_some()
             || self.norms.iter().all(|norm| is_single(self.standardization.kernel(), norm.to_f64()))
     }
 
-    /// Whether the values of a row of the block can be computed in the precision of the panels.
-    pub(super) fn is_near(&self, block: &RowBlock<T>, row: usize) -> bool {
+    /// Returns whether the precision of the panels suffices for the values of a row of the block.
+    pub(super) fn suffices(&self, block: &RowBlock<T>, row: usize) -> bool {
         if let Form::Bytes(bytes) = &block.form {
             return bytes.whole[row];
         }
         let norm = block.norms[row].to_f64();
         match self.standardization.kernel() {
             kernel if size_of::<T>() == size_of::<f32>() => is_single(kernel, norm),
-            // Others show in the values.
+            // Values of other kernels are not finite then.
             Kernel::Rbf { .. } => norm.is_finite(),
             _ => true,
         }
     }
 
-    /// A map for the features of sparse panels.
+    /// Returns a map for the features of sparse panels.
     pub(super) fn slots(&self) -> Result<SlotMap> {
         SlotMap::new(if matches!(self.data, Data::Sparse(..)) { self.features } else { 0 })
     }
 
-    /// Number of panels.
+    /// Returns the number of panels.
     pub(super) fn count(&self) -> usize {
         self.norms.len() / self.width
     }
 
-    /// Columns of a panel.
+    /// Returns the number of columns of a panel.
     pub(super) fn width(&self) -> usize {
         self.width
     }
 
-    /// Bytes held.
+    /// Returns the number of bytes held.
     pub(super) fn bytes(&self) -> usize {
         let values = match &self.data {
             Data::Dense(values) => size_of_val(values.as_slice()),
@@ -227,12 +221,12 @@ impl<T: Real> Panels<T> {
         values + size_of_val(self.norms.as_slice())
     }
 
-    /// The panels, where they are of bytes.
-    pub(super) fn bytes_of(&self) -> Option<&BytePanels> {
+    /// Returns the panels if they are of bytes.
+    pub(super) fn byte_panels(&self) -> Option<&BytePanels> {
         if let Data::Bytes(panels) = &self.data { Some(panels) } else { None }
     }
 
-    /// One panel that is not of bytes, as the micro-kernel reads it.
+    /// Returns one panel that is not of bytes, as the micro-kernel reads it.
     pub(super) fn panel(&self, p: usize) -> PanelView<'_, T> {
         let (values, baseline) = match &self.data {
             Data::Dense(values) => {
@@ -245,20 +239,17 @@ impl<T: Real> Panels<T> {
         PanelView { values, norms: &self.norms[p * self.width..(p + 1) * self.width], baseline }
     }
 
-    /// The features of a sparse panel.
-    pub(super) fn present(&self, p: usize) -> Option<&[u32]> {
-        match &self.data {
-            Data::Dense(_) | Data::Bytes(_) => None,
-            Data::Sparse(panels, _) => Some(&panels[p].features),
-        }
+    /// Returns the features of a sparse panel; none for others, which have all.
+    pub(super) fn features(&self, p: usize) -> &[u32] {
+        if let Data::Sparse(panels, _) = &self.data { &panels[p].features } else { &[] }
     }
 
-    /// Rows in the form that the micro-kernel pairs with these panels.
+    /// Packs rows in the form that the micro-kernel pairs with these panels.
     pub(super) fn block(&self, rows: Rows<'_>, list: &[usize]) -> Result<RowBlock<T>> {
         let features = self.features;
         if let Data::Sparse(_, columns) = &self.data {
             let number = |k: usize| match columns {
-                // One that no panel has is behind them all.
+                // Columns that no panel has share the number behind all others.
                 Some(columns) => columns.binary_search(&(k as u32)).unwrap_or(columns.len()),
                 None => k,
             };
@@ -279,35 +270,46 @@ impl<T: Real> Panels<T> {
             }
             return Ok(RowBlock { norms, form: Form::Sparse(entries) });
         }
+        let mut norms = try_vec![T::ZERO; list.len()]?;
         if let Data::Bytes(panels) = &self.data {
-            let block = panels.block(rows, list)?;
-            return Ok(RowBlock { norms: try_vec![T::ZERO; list.len()]?, form: Form::Bytes(block) });
+            return Ok(RowBlock { norms, form: Form::Bytes(panels.block(rows, list)?) });
         }
         // Rows a power of two apart would fall into the same few lines of the first cache.
         let stride = if features.is_multiple_of(64) && features > 0 { features + 16 } else { features };
         let mut data: Vec<T> = memory::try_zeros(PACKED, list.len().saturating_mul(stride))?;
-        let mut norms = try_vec![T::ZERO; list.len()]?;
-        let (centre, scale) = self.standardization.dense();
-        with_rows!(&rows,
-        dense(view) => {
-            let lines: Vec<_> = list.iter().map(|&row| dense_row(view, row)).try_collect_vec()?;
-            standardize(&lines, centre, scale, &mut data, stride);
-        },
-        csr(view) => if stride > 0 {
-            for (out, &row) in data.chunks_exact_mut(stride).zip(list) {
-                for (out, &c) in out.iter_mut().zip(centre) {
-                    *out = T::from_f64(-c * scale);
-                }
-                view.for_each_in_row(row, |k, v| out[k] = T::from_f64((Element::to_f64(v) - centre[k]) * scale));
-            }
-        });
+        standardize_rows(&self.standardization, rows, list, &mut data, stride)?;
         squared_lengths(&data, stride, features, &mut norms);
         Ok(RowBlock { norms, form: Form::Dense { data, stride, depth: features } })
     }
 }
 
-/// The columns that any of the panels has, rising; their features become numbers of these.
-fn numbered<T: Real>(panels: &mut [SparsePanel<T>], ctx: Context<'_>) -> Result<Vec<u32>> {
+/// Writes the listed rows, standardised, to lines `stride` apart.
+fn standardize_rows<T: Real>(
+    standardization: &Standardization,
+    rows: Rows<'_>,
+    list: &[usize],
+    out: &mut [T],
+    stride: usize,
+) -> Result<()> {
+    let (centre, scale) = standardization.dense();
+    with_rows!(&rows,
+    dense(view) => {
+        let rows: Vec<_> = list.iter().map(|&row| dense_row(view, row)).try_collect_vec()?;
+        standardize(&rows, centre, scale, out, stride);
+    },
+    csr(view) => if stride > 0 {
+        for (out, &row) in out.chunks_exact_mut(stride).zip(list) {
+            for (out, &c) in out.iter_mut().zip(centre) {
+                *out = T::from_f64(-c * scale);
+            }
+            view.for_each_in_row(row, |k, v| out[k] = T::from_f64((Element::to_f64(v) - centre[k]) * scale));
+        }
+    });
+    Ok(())
+}
+
+/// Returns the columns that any of the panels has, rising, and replaces the features of the panels by indices of these.
+fn number_columns<T: Real>(panels: &mut [SparsePanel<T>], ctx: Context<'_>) -> Result<Vec<u32>> {
     let mut columns: Vec<u32> =
         memory::try_with_capacity(PACKED, panels.iter().map(|panel| panel.features.len()).sum())?;
     columns.extend(panels.iter().flat_map(|panel| panel.features.iter()));
@@ -323,7 +325,7 @@ fn numbered<T: Real>(panels: &mut [SparsePanel<T>], ctx: Context<'_>) -> Result<
 
 struct SparsePanel<T> {
     features: Vec<u32>,
-    /// A line of zeros, to which absent features are directed, then a line for each feature.
+    /// A line of zeros for absent features, then a line for each feature.
     values: Vec<T>,
     norms: Vec<T>,
     baseline: Vec<T>,
@@ -331,9 +333,9 @@ struct SparsePanel<T> {
 
 impl<T: Real> SparsePanel<T> {
     fn pack(standardization: &Standardization, rows: Rows<'_>, list: &[usize], width: usize) -> Result<Self> {
-        // More than enough for dense rows: what is not touched costs less than to count.
+        // More than enough for dense rows: untouched memory costs less than counting.
         let stored = list.iter().map(|&row| rows.stored(row)).sum();
-        // Sorted are keys of feature and place, which are small; the places are already in the order of the columns.
+        // Keys of feature and place are sorted, since they are small; the places are in the order of the columns already.
         let (mut keys, mut entries) =
             (memory::try_with_capacity(PACKED, stored)?, memory::try_with_capacity(PACKED, stored)?);
         for (j, &row) in list.iter().enumerate() {
@@ -344,7 +346,7 @@ impl<T: Real> SparsePanel<T> {
         }
         keys.sort_unstable();
         let count = 1 + keys.windows(2).filter(|pair: &&[u64]| pair[0] >> 32 != pair[1] >> 32).count();
-        // There are many panels: even what is small is asked for, and can be refused.
+        // There are many panels, so even small allocations may fail.
         let mut features = memory::try_with_capacity(PACKED, count)?;
         let mut values = memory::try_with_capacity(PACKED, (count + 1) * width)?;
         values.resize(width, T::ZERO);
@@ -362,7 +364,7 @@ impl<T: Real> SparsePanel<T> {
             norms[j] += value.to_f64() * value.to_f64();
             baseline[j] += value.to_f64().abs();
         }
-        let rounded = |sums: Vec<f64>| memory::try_collect(PACKED, sums.into_iter().map(T::from_f64));
+        let rounded = |sums: Vec<f64>| sums.into_iter().map(T::from_f64).try_collect_vec();
         Ok(Self { features, values, norms: rounded(norms)?, baseline: rounded(baseline)? })
     }
 
@@ -387,12 +389,12 @@ pub(super) struct RowBlock<T> {
 }
 
 impl<T: Real> RowBlock<T> {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub(super) fn len(&self) -> usize {
         self.norms.len()
     }
 
-    /// Bytes of one row, roughly.
+    /// Returns the approximate number of bytes of a row.
     pub(super) fn row_bytes(&self) -> usize {
         match &self.form {
             Form::Dense { stride, .. } => stride * size_of::<T>(),
@@ -401,12 +403,12 @@ impl<T: Real> RowBlock<T> {
         }
     }
 
-    /// The rows, where they are of bytes.
+    /// Returns the rows if they are of bytes.
     pub(super) fn bytes(&self) -> Option<&ByteBlock> {
         if let Form::Bytes(bytes) = &self.form { Some(bytes) } else { None }
     }
 
-    /// Rows that are not of bytes as the micro-kernel reads them, against the panel that `slots` has entered.
+    /// Returns rows that are not of bytes as the micro-kernel reads them, for the panel that `slots` has entered.
     pub(super) fn view<'a>(&'a self, slots: &'a SlotMap) -> Block<'a, T> {
         match &self.form {
             Form::Dense { data, stride, depth } => Block::Dense { data, stride: *stride, depth: *depth },

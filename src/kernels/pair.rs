@@ -1,9 +1,9 @@
-//! k(x, z) for one pair of rows in double precision, straight from the formula: the oracle of the tiles.
+//! k(x, z) for one pair of rows in double precision, directly from the formula. Tests compare tiles with it.
 
 use super::Kernel;
 use crate::data::Rows;
 
-/// k(x_i, z_j). Cost O(d), for sparse rows O(stored values).
+/// Computes k(x_i, z_j). Cost: O(d), for sparse rows O(stored values).
 pub fn pair(kernel: &Kernel, x: Rows<'_>, i: usize, z: Rows<'_>, j: usize) -> f64 {
     if matches!(kernel, Kernel::Precomputed) {
         let (mut index, mut value) = (0.0, 0.0);
@@ -17,7 +17,7 @@ pub fn pair(kernel: &Kernel, x: Rows<'_>, i: usize, z: Rows<'_>, j: usize) -> f6
         list
     };
     let (a, b) = (entries(x, i), entries(z, j));
-    // Over the columns that either row has, in their order.
+    // Sums over the columns that either row has, in their order.
     let sum = |f: fn(f64, f64) -> f64| -> f64 {
         let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
         let mut sum = 0.0;
@@ -40,11 +40,11 @@ pub fn pair(kernel: &Kernel, x: Rows<'_>, i: usize, z: Rows<'_>, j: usize) -> f6
         Kernel::ChiSquared { gamma } => {
             (-gamma * sum(|a, b| if a + b > 0.0 { (a - b) * (a - b) / (a + b) } else { 0.0 })).exp()
         }
-        Kernel::Precomputed => unreachable!("answered above"),
+        Kernel::Precomputed => unreachable!("returned above"),
     }
 }
 
-/// k(x_i, x_i), without memory.
+/// Computes k(x_i, x_i) without an allocation.
 pub(super) fn pair_with_itself(kernel: &Kernel, x: Rows<'_>, i: usize) -> f64 {
     if matches!(kernel, Kernel::Precomputed) {
         let mut value = 0.0;
@@ -58,7 +58,7 @@ pub(super) fn pair_with_itself(kernel: &Kernel, x: Rows<'_>, i: usize) -> f64 {
     })
 }
 
-/// k(x, x) from ||x||^2.
+/// Computes k(x, x) from ||x||^2.
 pub(crate) fn self_value(kernel: &Kernel, squared_norm: f64) -> f64 {
     match *kernel {
         Kernel::Polynomial { degree, gamma, coef0 } => (gamma * squared_norm + coef0).powi(degree as i32),

@@ -1,16 +1,15 @@
-//! k(x, z_1), ..., k(x, z_m) for one row x at a time and vectors z that come and go: what an online learner needs.
+//! k(x, z_1), ..., k(x, z_m) for one row x at a time and vectors z that are added and replaced, as online learners need them.
 //!
-//! The vectors are columns of the micro-kernel's panels. A new vector goes into the next free column, or takes the
-//! place of another one, so adding and removing cost O(d) and a row of kernel values one pass over the panels, O(m d),
-//! without an allocation. Sparse rows have panels that hold only features which some of their columns have, and a table
-//! that finds them; lines that nobody uses any more are given back, so that a panel takes a few times the entries of its
-//! columns, however many columns the rows have.
+//! The vectors are columns of the micro-kernel's panels. A new vector takes the next free column, or that of another vector.
+//! The panels of sparse rows hold only the features of their columns, and a table that finds these. Lines that are no longer
+//! used are removed, so the memory of a panel is a few times the entries of its columns, however many columns the rows have.
 //!
-//! Rows are packed in a frame as everywhere (`standardization`), but for its centre. The power of two that brings gamma near 1
-//! depends on the kernel alone. A centre would be the mean of rows that are still to come, or a row that every later piece
-//! of the stream must know; and nothing is won by it: dense squared distances are summed as (a - b)^2, which keeps what
-//! digits the rows have at any offset. Sparse ones are ||x||^2 + ||z||^2 - 2 x'z; rows far from zero in columns that all
-//! of them have are not sparse.
+//! Rows are scaled as everywhere (`standardization`): the power of two that brings gamma near 1 depends on the kernel alone.
+//! They have no centre, which would be the mean of future rows, or a row that every later part of the stream must know, and
+//! which is not needed: dense squared distances are summed as (a - b)^2, which is accurate at any offset. Sparse ones are
+//! ||x||^2 + ||z||^2 - 2 x'z, but rows far from zero in columns that all of them have are not sparse.
+//!
+//! Cost: O(d) for adding and replacing a vector, O(m d) for a row of kernel values, without an allocation.
 //!
 //! Invariant: a value depends on x and z alone, not on the column, the panel or the order in which vectors came.
 
@@ -24,15 +23,15 @@ use crate::simd::Real;
 use crate::simd::epilogue::Epilogue;
 use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_tile, panel_width};
 
-/// Panels of rows with at most so many features find them by a list of all.
-const NARROW: usize = 1 << 15;
-/// Lines of a panel without a number, for each that has some, that are worth a new panel.
-const SPARE: usize = 2;
+/// Maximum number of features for which a panel has a list of all features instead of a table.
+const MAX_LISTED_FEATURES: usize = 1 << 15;
+/// Maximum number of lines of a sparse panel for each entry before unused lines are removed.
+const MAX_LINES_PER_ENTRY: usize = 2;
 
-/// How a pool's values are computed.
+/// A kernel as the values of a pool are computed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Formula<T> {
-    /// The kernel in the frame.
+    /// The kernel of scaled rows.
     kernel: Kernel,
     scale: f64,
     sparse: bool,
@@ -41,7 +40,7 @@ pub(crate) struct Formula<T> {
 }
 
 impl<T: Real> Formula<T> {
-    /// For a kernel that is computed from rows.
+    /// Prepares a kernel that is computed from rows.
     pub(crate) fn of(kernel: &Kernel, sparse: bool) -> Result<Self> {
         let (kernel, scale) = scaled(*kernel);
         let (measure, epilogue) = match kernel {
@@ -55,7 +54,7 @@ impl<T: Real> Formula<T> {
         Ok(Self { kernel, scale, sparse, measure, epilogue })
     }
 
-    /// ||x - z||^2 in the frame.
+    /// Returns the formula of ||x - z||^2 of scaled rows.
     pub(crate) fn squared_distance(&self) -> Self {
         let (measure, epilogue) = if self.sparse {
             (Measure::Inner, Epilogue::Distance)
@@ -65,36 +64,35 @@ impl<T: Real> Formula<T> {
         Self { measure, epilogue, ..*self }
     }
 
-    /// k(x, x)
+    /// Computes k(x, x).
     pub(crate) fn self_value(&self, row: &RowBuffer<T>) -> f64 {
         self_value(&self.kernel, row.squared_norm())
     }
 
-    /// A buffer for rows of `features` features.
+    /// Creates a buffer for rows of `features` features.
     pub(crate) fn row(&self, features: usize) -> Result<RowBuffer<T>> {
         RowBuffer::new(features, self.sparse, self.scale)
     }
 }
 
-/// Which line of a sparse panel holds a feature; line 0 is zeros and holds those that the panel lacks.
-enum Places {
+/// The lines of the features of a sparse panel. Line 0 is zeros, for features that the panel lacks.
+enum FeatureLines {
     /// A line for each feature.
     All(Vec<u32>),
-    /// Feature and line, where a hash of the feature finds them or beyond; a power of two of places, at most half of them
-    /// taken.
-    Some(Vec<(u32, u32)>),
+    /// A hash table of features and lines with linear probing; its size is a power of two, and at most half of it is used.
+    Table(Vec<(u32, u32)>),
 }
 
-impl Places {
+impl FeatureLines {
     fn new(features: usize) -> Result<Self> {
-        if features <= NARROW {
+        if features <= MAX_LISTED_FEATURES {
             Ok(Self::All(try_vec![0; features]?))
         } else {
-            Ok(Self::Some(try_vec![(0, 0); 64]?))
+            Ok(Self::Table(try_vec![(0, 0); 64]?))
         }
     }
 
-    /// The place of a feature in a table of so many, or the free one where it belongs.
+    /// Returns the place of a feature in a table, or the free place for it.
     fn find(table: &[(u32, u32)], feature: u32) -> usize {
         let last = table.len() - 1;
         let mut at = (feature.wrapping_mul(0x9E37_79B1) >> (32 - table.len().trailing_zeros())) as usize;
@@ -107,15 +105,15 @@ impl Places {
     fn line(&self, feature: u32) -> usize {
         match self {
             Self::All(lines) => lines[feature as usize] as usize,
-            Self::Some(table) => table[Self::find(table, feature)].1 as usize,
+            Self::Table(table) => table[Self::find(table, feature)].1 as usize,
         }
     }
 
-    /// A feature that has no line takes one; `line` are taken with it.
+    /// Enters a new feature with the last of `line` lines.
     fn enter(&mut self, feature: u32, line: usize) -> Result<()> {
         match self {
             Self::All(lines) => lines[feature as usize] = line as u32,
-            Self::Some(table) => {
+            Self::Table(table) => {
                 if 2 * line > table.len() {
                     let mut larger = try_vec![(0, 0); 2 * table.len()]?;
                     for &(feature, line) in table.iter().filter(|(_, line)| *line != 0) {
@@ -132,52 +130,52 @@ impl Places {
     }
 }
 
-/// Room for the values of one row, used again for the next one.
+/// Memory for the values of one row, reused for the next one.
 pub(crate) struct PoolWorkspace<T> {
     out: Vec<T>,
-    /// The entries of a sparse row, named by the lines of a panel.
+    /// The entries of a sparse row, with the lines of a panel as features.
     entries: SparseBlock<T>,
     map: SlotMap,
 }
 
 impl<T> PoolWorkspace<T> {
-    /// Empty.
+    /// Creates an empty workspace.
     pub(crate) fn new() -> Self {
         Self { out: Vec::new(), entries: SparseBlock::new(0), map: SlotMap::of(Vec::new()) }
     }
 }
 
-/// `panel_width` vectors.
+/// A panel of `panel_width` vectors.
 struct Panel<T> {
     data: Vec<T>,
     norms: Vec<T>,
     baseline: Vec<T>,
-    /// For sparse rows: where a feature is, which feature a line behind the zeros holds, and how many entries there are.
-    places: Places,
+    /// The lines of features, the features of the lines after the first, and the number of entries; for sparse rows.
+    lines: FeatureLines,
     features: Vec<u32>,
     entries: usize,
 }
 
 impl<T: Real> Panel<T> {
     fn new(features: usize, sparse: bool, width: usize) -> Result<Self> {
-        let (lines, listed) = if sparse { (1, features) } else { (features, 0) };
+        let (count, listed) = if sparse { (1, features) } else { (features, 0) };
         Ok(Self {
-            data: try_vec![T::ZERO; lines * width]?,
+            data: try_vec![T::ZERO; count * width]?,
             norms: try_vec![T::ZERO; width]?,
             baseline: try_vec![T::ZERO; width]?,
-            places: Places::new(listed)?,
+            lines: FeatureLines::new(listed)?,
             features: Vec::new(),
             entries: 0,
         })
     }
 
-    /// Empties a column; lines that nobody uses any more go once they are many.
+    /// Clears a column, and removes unused lines if they are many.
     fn clear(&mut self, column: usize, features: usize, width: usize) -> Result<()> {
         for line in self.data.chunks_exact_mut(width) {
             self.entries -= usize::from(line[column] != T::ZERO);
             line[column] = T::ZERO;
         }
-        if self.features.len() <= width + SPARE * self.entries {
+        if self.features.len() <= width + MAX_LINES_PER_ENTRY * self.entries {
             return Ok(());
         }
         let mut kept = Self::new(features, true, width)?;
@@ -185,15 +183,15 @@ impl<T: Real> Panel<T> {
             if line.iter().any(|v| *v != T::ZERO) {
                 kept.features.try_push(feature)?;
                 kept.data.try_extend(line.iter().copied())?;
-                kept.places.enter(feature, kept.features.len())?;
+                kept.lines.enter(feature, kept.features.len())?;
             }
         }
-        (self.data, self.features, self.places) = (kept.data, kept.features, kept.places);
+        (self.data, self.features, self.lines) = (kept.data, kept.features, kept.lines);
         Ok(())
     }
 }
 
-/// Vectors that come and go.
+/// Vectors that are added and replaced.
 pub(crate) struct VectorPool<T> {
     features: usize,
     sparse: bool,
@@ -203,17 +201,17 @@ pub(crate) struct VectorPool<T> {
 }
 
 impl<T: Real> VectorPool<T> {
-    /// No vectors yet, of `features` features.
+    /// Creates a pool without vectors, of `features` features.
     pub(crate) fn new(features: usize, sparse: bool) -> Self {
         Self { features, sparse, width: panel_width::<T>(), len: 0, panels: Vec::new() }
     }
 
-    /// Number of vectors.
+    /// Returns the number of vectors.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Adds a vector behind the last one.
+    /// Appends a vector.
     pub(crate) fn push(&mut self, row: &RowBuffer<T>) -> Result<()> {
         if self.len == self.panels.len() * self.width {
             self.panels.try_push(Panel::new(self.features, self.sparse, self.width)?)?;
@@ -223,7 +221,7 @@ impl<T: Real> VectorPool<T> {
         Ok(())
     }
 
-    /// Puts a vector in the place of another.
+    /// Replaces a vector.
     pub(crate) fn replace(&mut self, at: usize, row: &RowBuffer<T>) -> Result<()> {
         if self.sparse {
             self.panels[at / self.width].clear(at % self.width, self.features, self.width)?;
@@ -240,12 +238,12 @@ impl<T: Real> VectorPool<T> {
         if self.sparse {
             let (features, values) = row.entries();
             for (&k, &v) in features.iter().zip(values) {
-                let mut line = panel.places.line(k);
+                let mut line = panel.lines.line(k);
                 if line == 0 {
                     panel.features.try_push(k)?;
                     panel.data.try_resize(panel.data.len() + width, T::ZERO)?;
                     line = panel.features.len();
-                    panel.places.enter(k, line)?;
+                    panel.lines.enter(k, line)?;
                 }
                 panel.data[line * width + column] = v;
                 panel.entries += usize::from(v != T::ZERO);
@@ -259,7 +257,7 @@ impl<T: Real> VectorPool<T> {
         Ok(())
     }
 
-    /// The values of one row against all vectors, in their order.
+    /// Computes the values of one row with all vectors, in their order.
     pub(crate) fn values<'a>(
         &self,
         formula: &Formula<T>,
@@ -276,10 +274,10 @@ impl<T: Real> VectorPool<T> {
                 entries.restart(count);
                 let (features, values) = row.entries();
                 for (&k, &v) in features.iter().zip(values) {
-                    entries.push(panel.places.line(k), v);
+                    entries.push(panel.lines.line(k), v);
                 }
                 entries.end_row();
-                map.name_lines(count);
+                map.map_rows(count);
                 Block::Sparse { entries, slots: map }
             } else {
                 Block::Dense { data: &row.values, stride: self.features, depth: self.features }
@@ -295,7 +293,7 @@ impl<T: Real> VectorPool<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{CsrView, IndexSlice, Rows};
+    use crate::data::{CsrView, IndexSlice, Rows, to_csr};
     use crate::kernels::pair;
     use crate::random::Random;
 
@@ -348,20 +346,11 @@ mod tests {
         let (n, d) = (90, 11);
         let data: Vec<f64> =
             (0..n * d).map(|_| if random.uniform() < 0.5 { 0.0 } else { random.uniform() }).collect();
-        check(Rows::from_shape((n, d), &data).unwrap(), false);
-        let (mut indptr, mut indices, mut values) = (vec![0_i32], Vec::new(), Vec::new());
-        for row in data.chunks(d) {
-            for (k, &v) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
-                indices.push(k as i32);
-                values.push(v);
-            }
-            indptr.push(indices.len() as i32);
-        }
-        let csr = |indices, d| CsrView::new(IndexSlice::I32(&indptr), IndexSlice::I32(indices), &values, d);
-        check(csr(&indices, d).unwrap().into(), true);
-        // Features far apart, which a table finds.
-        let wide: Vec<i32> = indices.iter().map(|k| k * 7_000_001).collect();
-        check(csr(&wide, 7_000_001 * d).unwrap().into(), true);
+        let rows = Rows::from_shape((n, d), &data).unwrap();
+        check(rows, false);
+        check(to_csr(rows, d, |k| k).view(), true);
+        // The features are far apart, so panels have tables.
+        check(to_csr(rows, 7_000_001 * d, |k| k * 7_000_001).view(), true);
     }
 
     #[test]
@@ -383,7 +372,7 @@ mod tests {
             .panels
             .iter()
             .map(|panel| {
-                let Places::Some(table) = &panel.places else { panic!("a table of features") };
+                let FeatureLines::Table(table) = &panel.lines else { panic!("a table of features") };
                 4 * panel.data.capacity() + 8 * table.len() + 4 * panel.features.capacity()
             })
             .sum();

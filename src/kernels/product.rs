@@ -1,5 +1,5 @@
 //! The fused product K(X, Z) B: a tile of kernel values is multiplied by its coefficients while it is in the first cache,
-//! so K is never stored. Every output shares every kernel value.
+//! so K is never stored. All outputs share the kernel values.
 //!
 //! Coefficients are packed panel by panel with their zero columns left out: in a one-vs-one model a vector serves
 //! only the machines of its own class. Consecutive panels with the same live outputs form a group; sums are kept in
@@ -12,7 +12,7 @@ use super::tile::for_each_tile;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::memory::{self, TryCollect};
-use crate::simd::micro::{ApplyCoefficients, ApplyCoefficientsFew, panel_width};
+use crate::simd::micro::{ApplyCoefficients, apply_few_coefficients, panel_width};
 use crate::simd::{Real, lanes};
 
 /// Context reported when the allocation of packed coefficients fails.
@@ -88,7 +88,7 @@ impl<T: Real> PackedCoefficients<T> {
     ) -> Result<()> {
         let (q, width, lanes) = (self.units.len(), panels.width(), lanes::<T>());
         let block = panels.block(x, list)?;
-        if (0..list.len()).all(|i| !panels.is_near(&block, i)) {
+        if (0..list.len()).all(|i| !panels.suffices(&block, i)) {
             out.fill(f64::NAN);
             return Ok(());
         }
@@ -112,7 +112,7 @@ impl<T: Real> PackedCoefficients<T> {
                 let coefficients = &self.values[start..start + per_panel];
                 let out = &mut sums[row * stride..(row + rows) * stride];
                 if few {
-                    ApplyCoefficientsFew { tile, rows, coefficients, outputs: live, out }.compute();
+                    apply_few_coefficients(tile, rows, coefficients, live, out);
                 } else {
                     ApplyCoefficients { tile, rows, coefficients, groups: stride / lanes, out }.compute();
                 }
@@ -129,7 +129,7 @@ impl<T: Real> PackedCoefficients<T> {
             }
         }
         for (i, out) in out.chunks_exact_mut(q).enumerate() {
-            if !panels.is_near(&block, i) {
+            if !panels.suffices(&block, i) {
                 out.fill(f64::NAN);
             }
         }
@@ -149,7 +149,7 @@ pub(super) fn units(coefficients: &[f64], q: usize) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use crate::context::Context;
-    use crate::data::{OwnedRows, Rows, matrix};
+    use crate::data::{Rows, matrix, to_csr};
     use crate::expansion::ExpansionView;
     use crate::kernels::{Evaluator, Kernel, KernelRows, Precision, gram};
 
@@ -285,17 +285,7 @@ mod tests {
             };
             (0..rows * d).map(|at| number(at / d, at % d)).collect()
         };
-        let sparse = |dense: &[f64]| {
-            let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-            for row in dense.chunks_exact(d) {
-                for (j, &v) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
-                    indices.push(j as i64);
-                    values.push(v);
-                }
-                indptr.push(indices.len() as i64);
-            }
-            OwnedRows::CsrF64 { indptr, indices, values, cols: d }
-        };
+        let sparse = |dense: &[f64]| to_csr(Rows::from_shape((dense.len() / d, d), dense).unwrap(), d, |k| k);
         let z = dense(m, 11);
         let (z_rows, z_sparse) = (Rows::from_shape((m, d), &z).unwrap(), sparse(&z));
         let b: Vec<f64> = (0..m * 2).map(|i| (i as f64 * 0.13).sin()).collect();

@@ -1,31 +1,37 @@
-//! How far computed kernel values and sums of them may be from the exact ones (Higham, Accuracy and Stability of
+//! Bounds for the rounding errors of kernel values and of sums over them (Higham, Accuracy and Stability of
 //! Numerical Algorithms, 2002, ch. 3).
 //!
 //! For a kernel with a feature space, |k(x, z)| <= sqrt(k(x, x) k(z, z)), and the error of a value is at most delta of
-//! that for *every* row x: rows far from the vectors have larger errors in their distance, but the exponential makes
-//! them small again.
+//! that for *every* row x: distances of rows far from the vectors have larger errors, but the exponential makes them small.
 //!
-//! Double precision gets the worst case, n u for n roundings. In single precision the worst case says nothing about
+//! Bounds in double precision are those of the worst case, n u for n roundings. In single precision the worst case is far from
 //! real sums, so the roundings are taken as independent: 10 sqrt(n) u, which a sum exceeds with a chance below 1e-20
 //! (Higham and Mary, A new approach to probabilistic rounding error analysis, 2019).
 
 use super::Kernel;
-use super::standardization::{FINISH, Standardization, relative_error_bound};
+use super::standardization::Standardization;
 use crate::data::Rows;
 use crate::error::Result;
 
-/// delta of |computed k(x, z) - k(x, z)| <= delta sqrt(k(x, x) k(z, z)) for any x and the given vectors z; `None` for
+/// Number of roundings of the exponential and the last operations of a kernel.
+pub(super) const FINAL_ROUNDINGS: f64 = 6.0;
+
+/// Returns a bound for the relative error of a result of n roundings.
+pub(crate) fn relative_error_bound(n: usize, single: bool) -> f64 {
+    let n = n as f64 + 4.0;
+    if single { 10.0 * n.sqrt() * f64::from(f32::EPSILON) / 2.0 } else { 1.01 * n * f64::EPSILON / 2.0 }
+}
+
+/// Returns delta of |computed k(x, z) - k(x, z)| <= delta sqrt(k(x, x) k(z, z)) for any x and the given vectors z; `None` for
 /// kernels without a feature space.
 pub(crate) fn rounding(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Result<Option<f64>> {
-    let of_sum = relative_error_bound(vectors.cols() + 4, single);
-    let unit = relative_error_bound(0, single);
-    let of_distance = match *kernel {
-        Kernel::Linear => return Ok(Some(of_sum + FINISH * unit)),
+    let sum = relative_error_bound(vectors.cols() + 4, single);
+    let last = FINAL_ROUNDINGS * relative_error_bound(0, single);
+    let distance = match *kernel {
+        Kernel::Linear => return Ok(Some(sum + last)),
         Kernel::Polynomial { coef0, .. } if coef0 < 0.0 => return Ok(None),
-        Kernel::Polynomial { degree, .. } => {
-            return Ok(Some(1.1 * f64::from(degree.max(1)) * (of_sum + FINISH * unit)));
-        }
-        // The error of ||x||^2 + ||z||^2 - 2 x'z is of_sum (||x|| + ||z||)^2, norms about the centre.
+        Kernel::Polynomial { degree, .. } => return Ok(Some(1.1 * f64::from(degree.max(1)) * (sum + last))),
+        // The error of ||x||^2 + ||z||^2 - 2 x'z is that of a sum times (||x|| + ||z||)^2, norms about the centre.
         Kernel::Rbf { .. } => 4.0 + 9.0 * Lengths::new(kernel, vectors, true)?.largest.powi(2),
         // Sparse rows are summed as differences from ||z||_1.
         Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => {
@@ -33,23 +39,23 @@ pub(crate) fn rounding(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Resu
         }
         Kernel::Sigmoid { .. } | Kernel::Precomputed => return Ok(None),
     };
-    Ok(Some(of_sum * of_distance + FINISH * unit))
+    Ok(Some(sum * distance + last))
 }
 
-/// How long rows are for kernels that are the exponential of a distance: gamma ||x||^2 or gamma ||x||_1 is at most the
-/// square of the Euclidean length, or the l1 length.
+/// Lengths of rows for kernels that are the exponential of a distance: the Euclidean length times sqrt(gamma), or the l1
+/// length times gamma.
 struct Lengths {
     standardization: Standardization,
-    /// What is left of gamma in the frame.
+    /// The gamma of standardised rows.
     gamma: f64,
     squared: bool,
-    /// That of the longest vector.
+    /// The length of the longest vector.
     largest: f64,
 }
 
 impl Lengths {
     fn new(kernel: &Kernel, vectors: Rows<'_>, squared: bool) -> Result<Self> {
-        let standardization = Standardization::of(kernel, vectors)?;
+        let standardization = Standardization::new(kernel, vectors)?;
         let gamma = standardization.kernel().gamma().unwrap_or(1.0);
         let mut new = Self { standardization, gamma, squared, largest: 0.0 };
         new.largest = (0..vectors.rows()).map(|i| new.of(vectors, i)).fold(0.0, f64::max);
@@ -57,42 +63,38 @@ impl Lengths {
     }
 
     fn of(&self, rows: Rows<'_>, i: usize) -> f64 {
-        if self.squared {
-            return (self.gamma * self.standardization.squared_norm(rows, i)).sqrt();
-        }
-        let mut sum = 0.0;
-        self.standardization.for_each(rows, i, |_, v| sum += v.abs());
-        self.gamma * sum
+        let length = self.gamma * self.standardization.length(rows, i, self.squared);
+        if self.squared { length.sqrt() } else { length }
     }
 }
 
-/// For kernels that are the exponential of a distance: errors relative to the value itself, which for rows near the
-/// vectors is much smaller than relative to sqrt(k(x, x) k(z, z)) where most values are small.
+/// Rounding errors relative to the kernel value, for kernels that are the exponential of a distance. For rows near the
+/// vectors they are much smaller than relative to sqrt(k(x, x) k(z, z)) if most values are small.
 pub(crate) struct RelativeRounding {
     lengths: Lengths,
-    of_sum: f64,
-    finish: f64,
+    sum: f64,
+    last: f64,
 }
 
 impl RelativeRounding {
-    /// `None` for other kernels.
+    /// Measures the vectors; `None` for other kernels.
     pub(crate) fn new(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Result<Option<Self>> {
         let squared = match *kernel {
             Kernel::Rbf { .. } => true,
             Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => false,
             _ => return Ok(None),
         };
-        let of_sum = relative_error_bound(vectors.cols() + 4, single);
-        let finish = FINISH * relative_error_bound(0, single);
-        Ok(Some(Self { lengths: Lengths::new(kernel, vectors, squared)?, of_sum, finish }))
+        let sum = relative_error_bound(vectors.cols() + 4, single);
+        let last = FINAL_ROUNDINGS * relative_error_bound(0, single);
+        Ok(Some(Self { lengths: Lengths::new(kernel, vectors, squared)?, sum, last }))
     }
 
-    /// epsilon of |computed k(x, z) - k(x, z)| <= epsilon k(x, z) for row i and any of the vectors; infinite where it
-    /// would be no small number.
+    /// Returns epsilon of |computed k(x, z) - k(x, z)| <= epsilon k(x, z) for row i and any of the vectors; infinity if it is
+    /// not small.
     pub(crate) fn of(&self, rows: Rows<'_>, i: usize) -> f64 {
         let both = self.lengths.of(rows, i) + self.lengths.largest;
-        let exponent = self.of_sum * if self.lengths.squared { both * both } else { both };
-        if exponent < 0.1 { 1.1 * exponent + self.finish } else { f64::INFINITY }
+        let exponent = self.sum * if self.lengths.squared { both * both } else { both };
+        if exponent < 0.1 { 1.1 * exponent + self.last } else { f64::INFINITY }
     }
 }
 

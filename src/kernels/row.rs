@@ -1,5 +1,5 @@
-//! One row at a time: taken from rows of any layout into the precision and the frame of a computation, and collected
-//! again as it was given.
+//! One row at a time: loaded from any layout into the precision of a computation, scaled for its kernel, and collected again as
+//! it was given.
 
 use ndarray::Array2;
 
@@ -10,31 +10,29 @@ use crate::simd::Real;
 use crate::simd::blas::dot;
 use crate::simd::micro::SparseBlock;
 
-/// What the memory of written rows is for.
+/// Context reported when the allocation of collected rows fails.
 const VECTORS: &str = "the vectors";
 
-/// Dense squared lengths outside of this range are summed in double precision.
-const LEAST_SINGLE: f64 = 1e-30;
-const MOST_SINGLE: f64 = 1e30;
+/// Range of squared lengths of dense rows that are summed in single precision.
+const SINGLE_SQUARED_NORMS: std::ops::Range<f64> = 1e-30..1e30;
 
-/// One row in the precision of the computation, as it was given and in the frame; its memory is used again for the next
-/// one.
+/// One row in the precision of the computation, as given and scaled. Its memory is reused for the next row.
 pub(crate) struct RowBuffer<T> {
     features: usize,
     sparse: bool,
     scale: f64,
-    /// The values that were given: all of a dense row, the entries of a sparse one.
+    /// The given values: all of a dense row, the entries of a sparse one.
     given: Vec<T>,
-    /// In the frame, of a dense row.
+    /// The scaled values of a dense row.
     pub(super) values: Vec<T>,
-    /// In the frame, of a sparse row.
+    /// The scaled entries of a sparse row.
     pub(super) entries: SparseBlock<T>,
     pub(super) norm: [T; 1],
     squared_norm: f64,
 }
 
 impl<T: Real> RowBuffer<T> {
-    /// For rows of `features` features; `scale` brings them into the frame.
+    /// Creates a buffer for rows of `features` features, which are multiplied by `scale`.
     pub(super) fn new(features: usize, sparse: bool, scale: f64) -> Result<Self> {
         let width = if sparse { 0 } else { features };
         Ok(Self {
@@ -49,12 +47,12 @@ impl<T: Real> RowBuffer<T> {
         })
     }
 
-    /// Another buffer for such rows.
+    /// Creates another buffer for such rows.
     pub(crate) fn another(&self) -> Result<Self> {
         Self::new(self.features, self.sparse, self.scale)
     }
 
-    /// Takes a row of any layout. Cost O(d), for sparse rows in a sparse buffer O(stored values).
+    /// Loads a row of any layout. Cost: O(d), for sparse rows in a sparse buffer O(stored values).
     pub(crate) fn load(&mut self, rows: &Rows<'_>, row: usize) {
         if self.sparse {
             self.load_entries(|push| rows.for_each_in_row(row, |k, v| push(k, T::from_f64(v))));
@@ -68,13 +66,13 @@ impl<T: Real> RowBuffer<T> {
         self.finish_dense();
     }
 
-    /// Takes values; only for dense buffers.
+    /// Loads the values of a row into a dense buffer.
     pub(crate) fn load_dense(&mut self, values: &[T]) {
         self.given.copy_from_slice(values);
         self.finish_dense();
     }
 
-    /// Takes the entries that `give` pushes in column order; only for sparse buffers.
+    /// Loads the entries that `give` pushes in column order into a sparse buffer.
     pub(crate) fn load_entries(&mut self, give: impl FnOnce(&mut dyn FnMut(usize, T))) {
         self.entries.restart(self.features);
         self.given.clear();
@@ -96,53 +94,53 @@ impl<T: Real> RowBuffer<T> {
             *to = T::from_f64(from.to_f64() * self.scale);
         }
         self.squared_norm = dot(&self.values, &self.values).to_f64();
-        if size_of::<T>() < size_of::<f64>() && !(LEAST_SINGLE..MOST_SINGLE).contains(&self.squared_norm) {
+        if size_of::<T>() < size_of::<f64>() && !SINGLE_SQUARED_NORMS.contains(&self.squared_norm) {
             self.squared_norm = self.values.iter().map(|v| v.to_f64() * v.to_f64()).sum();
         }
         self.norm = [T::from_f64(self.squared_norm)];
     }
 
-    /// Number of features.
+    /// Returns the number of features.
     pub(crate) fn features(&self) -> usize {
         self.features
     }
 
-    /// Whether it holds stored entries only.
+    /// Returns whether the buffer holds stored entries only.
     pub(crate) fn is_sparse(&self) -> bool {
         self.sparse
     }
 
-    /// ||x||^2 in the frame.
+    /// Returns ||x||^2 of the scaled row.
     pub(crate) fn squared_norm(&self) -> f64 {
         self.squared_norm
     }
 
-    /// The values of a dense row in the frame; empty for a sparse one.
+    /// Returns the scaled values of a dense row; none of a sparse one.
     pub(crate) fn values(&self) -> &[T] {
         &self.values
     }
 
-    /// The features and entries of a sparse row in the frame; empty for a dense one.
+    /// Returns the features and scaled entries of a sparse row; none of a dense one.
     pub(crate) fn entries(&self) -> (&[u32], &[T]) {
         self.entries.entries()
     }
 
-    /// The values as they were given: all of a dense row, the entries of a sparse one.
+    /// Returns the given values: all of a dense row, the entries of a sparse one.
     pub(crate) fn given(&self) -> &[T] {
         &self.given
     }
 
-    /// Calls `visit(column, value)` for what the row holds in the frame, in column order.
+    /// Calls `visit(column, value)` for the scaled values or entries, in column order.
     pub(crate) fn for_each(&self, visit: impl FnMut(usize, T)) {
-        self.each_of(if self.sparse { self.entries().1 } else { &self.values }, visit);
+        self.for_each_of(if self.sparse { self.entries().1 } else { &self.values }, visit);
     }
 
-    /// Calls `visit(column, value)` for what the row holds as it was given, in column order.
+    /// Calls `visit(column, value)` for the given values or entries, in column order.
     pub(crate) fn for_each_given(&self, visit: impl FnMut(usize, T)) {
-        self.each_of(&self.given, visit);
+        self.for_each_of(&self.given, visit);
     }
 
-    fn each_of(&self, values: &[T], mut visit: impl FnMut(usize, T)) {
+    fn for_each_of(&self, values: &[T], mut visit: impl FnMut(usize, T)) {
         if self.sparse {
             for (&k, &v) in self.entries().0.iter().zip(values) {
                 visit(k as usize, v);
@@ -160,7 +158,7 @@ pub(crate) struct RowWriter {
     features: usize,
     rows: usize,
     values: Values,
-    /// Row starts and columns, of sparse rows only.
+    /// Row pointers and column indices of sparse rows.
     structure: Option<(Vec<i64>, Vec<i64>)>,
 }
 
@@ -170,13 +168,13 @@ enum Values {
 }
 
 impl RowWriter {
-    /// No rows yet.
+    /// Creates a writer without rows.
     pub(crate) fn new(features: usize, sparse: bool, double: bool) -> Self {
         let values = if double { Values::Double(Vec::new()) } else { Values::Single(Vec::new()) };
         Self { features, rows: 0, values, structure: sparse.then(|| (vec![0], Vec::new())) }
     }
 
-    /// Adds a row.
+    /// Appends a row.
     pub(crate) fn push<T: Real>(&mut self, row: &RowBuffer<T>) -> Result<()> {
         let stored = row.given().len();
         match &mut self.values {
@@ -198,9 +196,9 @@ impl RowWriter {
         Ok(())
     }
 
-    /// The rows.
+    /// Returns the collected rows.
     pub(crate) fn finish(self) -> OwnedRows {
-        const WHOLE: &str = "whole rows were pushed";
+        const WHOLE: &str = "only whole rows are pushed";
         let (shape, cols) = ((self.rows, self.features), self.features);
         match (self.values, self.structure) {
             (Values::Single(values), None) => Array2::from_shape_vec(shape, values).expect(WHOLE).into(),

@@ -1,13 +1,15 @@
 //! Expansions of the linear kernel as weights of the columns: f_j(x) = w_j'x + b_j with w_j = sum_i B[i, j] z_i.
 //!
-//! Where rows lie far from the origin, terms of w are much larger than w, and so are those of w'x and b, which nearly
-//! cancel: sums over the vectors are therefore compensated (Ogita, Rump, Oishi, Accurate sum and dot product, 2005), as if
-//! computed in twice the precision and then rounded, and rows are met in double precision whatever they hold. What is left is
-//! the rounding of w and b themselves, which an evaluation about a centre would not escape: b would still be the number
-//! that it is. So none is used, and the error of a row is at most (d + 2) u ||w|| ||x||, the promise of `rounding`.
+//! If rows lie far from the origin, the terms of w are much larger than w, and w'x and b nearly cancel. Sums over the vectors
+//! are therefore compensated (Ogita, Rump, Oishi, Accurate sum and dot product, 2005), as if computed in twice the
+//! precision and then rounded, and multiplied by rows in double precision. What remains is the rounding of w and b
+//! themselves. An evaluation about a centre would have it too, since b would be the same number, so no centre is used. The
+//! error of a row is at most (d + 2) u ||w|| ||x||, the bound of `rounding`.
 //!
-//! Invariant: an output depends on its row alone. Cost: for w once m d multiply-adds for each coefficient, then d for each
-//! output of a row; memory q numbers for every column that a vector has, in each of two layouts.
+//! Invariant: an output depends on its row alone.
+//!
+//! Cost: m d multiply-adds for each output once, then d for each output of a row. Memory: q numbers for every column that a
+//! vector has, in each of two layouts.
 
 use crate::context::Context;
 use crate::data::{Element, Rows, row as dense_row};
@@ -19,28 +21,28 @@ use crate::with_rows;
 use ndarray::{Array2, ArrayView2};
 use std::sync::OnceLock;
 
-/// What the memory of this file is for.
+/// Context reported when the allocation of weights fails.
 const WEIGHTS: &str = "weights of the columns";
-/// Multiply-adds of a thread between two checks of the monitor.
+/// Number of multiply-adds of a thread between two checks of the monitor.
 const WORK_PER_CHECK: usize = 100_000_000;
 
-/// Weights of sparse vectors may be so many times the numbers of these where there are so many vectors for each output:
-/// an entry of a row meets q weights instead of m vectors.
-const MANY: usize = 16;
+/// Maximum number of weights for each number of the sparse vectors, if there are at least as many vectors for each output:
+/// an entry of a row is multiplied by q weights instead of m vectors.
+const MAX_SPARSE_RATIO: usize = 16;
 
 /// The weights of all outputs.
 pub(crate) struct Weights {
     outputs: usize,
     features: usize,
-    /// The columns that any vector has, rising, where these are not all.
+    /// The columns that any vector has, rising; `None` for all columns.
     columns: Option<Vec<u32>>,
     by_output: OnceLock<Vec<f64>>,
     by_column: OnceLock<Vec<f64>>,
 }
 
 impl Weights {
-    /// The weights of vectors with coefficients (m, q), row after row; `None` where they are more numbers than the vectors,
-    /// many more for sparse ones, or not finite.
+    /// Computes the weights of vectors with row-major coefficients (m, q); `None` if the weights are more numbers than the
+    /// vectors hold (for sparse vectors, many more), or not finite.
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory), [`Error::Stopped`](crate::Error::Stopped).
@@ -62,7 +64,7 @@ impl Weights {
             list.sort_unstable();
             list.dedup();
             let numbers = list.len().saturating_mul(q);
-            if numbers > stored && (numbers > MANY * stored || q > m / MANY) {
+            if numbers > stored && (numbers > MAX_SPARSE_RATIO * stored || q > m / MAX_SPARSE_RATIO) {
                 return Ok(None);
             }
             columns = Some(list);
@@ -70,9 +72,9 @@ impl Weights {
         let mut new =
             Self { outputs: q, features: d, columns, by_output: OnceLock::new(), by_column: OnceLock::new() };
         let values = if vectors.is_sparse() {
-            new.of_sparse(vectors, coefficients, ctx)?
+            new.sum_sparse(vectors, coefficients, ctx)?
         } else {
-            of_dense(vectors, coefficients, q, ctx)?
+            sum_dense(vectors, coefficients, q, ctx)?
         };
         if !values.iter().all(|v| v.is_finite()) {
             return Ok(None);
@@ -82,12 +84,12 @@ impl Weights {
         Ok(Some(new))
     }
 
-    /// Columns that have a weight.
+    /// Returns the number of columns that have a weight.
     fn len(&self) -> usize {
         self.columns.as_ref().map_or(self.features, Vec::len)
     }
 
-    /// The place of a column among those that have a weight.
+    /// Returns the index of a column among those that have a weight.
     fn place(&self, column: usize) -> Option<usize> {
         match &self.columns {
             None => Some(column),
@@ -95,7 +97,7 @@ impl Weights {
         }
     }
 
-    fn of_sparse(&self, vectors: Rows<'_>, coefficients: &[f64], ctx: Context<'_>) -> Result<Vec<f64>> {
+    fn sum_sparse(&self, vectors: Rows<'_>, coefficients: &[f64], ctx: Context<'_>) -> Result<Vec<f64>> {
         let (m, q) = (vectors.rows(), self.outputs);
         let mut sums: Vec<f64> = memory::try_zeros(WEIGHTS, self.len() * q)?;
         let mut rests: Vec<f64> = memory::try_zeros(WEIGHTS, self.len() * q)?;
@@ -150,7 +152,7 @@ impl Weights {
                                 values.extend(columns.iter().map(|&k| Element::to_f64(row[k as usize])));
                             }
                         },
-                        csr(_s) => unreachable!("sparse rows are met above"));
+                        csr(_s) => unreachable!("sparse rows are handled above"));
                 }
                 let rows: Vec<&[f64]> = values.chunks_exact(length.max(1)).try_collect_vec()?;
                 row_products(&rows, weights, length, &mut sums);
@@ -165,11 +167,10 @@ impl Weights {
     }
 }
 
-/// w_j = sum_i B[i, j] z_i, (q, d): numbers for all columns, whatever the vectors hold.
+/// Computes w_j = sum_i B[i, j] z_i, (q, d), with a number for every column.
 ///
 /// # Errors
-/// [`Error::Shape`] where there is not a line of coefficients for each vector, [`Error::Layout`] where they are not
-/// row-major, [`Error::Memory`], [`Error::Stopped`].
+/// [`Error::Shape`] if there is not a row of coefficients for each vector, [`Error::Layout`] if they are not row-major, [`Error::Memory`], [`Error::Stopped`].
 pub fn linear_weights(
     vectors: Rows<'_>,
     coefficients: ArrayView2<'_, f64>,
@@ -188,15 +189,15 @@ pub fn linear_weights(
             by_output: OnceLock::new(),
             by_column: OnceLock::new(),
         };
-        transposed(Some(&all.of_sparse(vectors, flat, ctx)?), d, q)
+        transposed(Some(&all.sum_sparse(vectors, flat, ctx)?), d, q)
     } else {
-        of_dense(vectors, flat, q, ctx)
+        sum_dense(vectors, flat, q, ctx)
     }?;
     Ok(Array2::from_shape_vec((q, d), weights).expect("a weight for each column of an output"))
 }
 
-/// (q, d), the outputs shared among threads.
-fn of_dense(vectors: Rows<'_>, coefficients: &[f64], q: usize, ctx: Context<'_>) -> Result<Vec<f64>> {
+/// Computes the weights (q, d) of dense vectors; threads share the outputs.
+fn sum_dense(vectors: Rows<'_>, coefficients: &[f64], q: usize, ctx: Context<'_>) -> Result<Vec<f64>> {
     let (m, d) = (vectors.rows(), vectors.cols());
     let mut sums: Vec<f64> = memory::try_zeros(WEIGHTS, q * d)?;
     let mut rests: Vec<f64> = memory::try_zeros(WEIGHTS, q * d)?;
@@ -233,21 +234,21 @@ fn rounded(mut sums: Vec<f64>, rests: &[f64]) -> Vec<f64> {
     sums
 }
 
-/// (columns, rows) of (rows, columns).
+/// Transposes (rows, columns) to (columns, rows).
 fn transposed(values: Option<&Vec<f64>>, rows: usize, columns: usize) -> Result<Vec<f64>> {
-    let values = values.expect("one of the layouts was made first");
+    let values = values.expect("one of the layouts is always present");
     (0..rows * columns).map(|at| values[at % rows * columns + at / rows]).try_collect_vec()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{CsrView, IndexSlice, OwnedRows};
+    use crate::data::{CsrView, IndexSlice, OwnedRows, to_csr};
     use crate::expansion::ExpansionView;
     use crate::kernels::{Evaluator, Kernel};
     use proptest::prelude::*;
 
-    /// f of rows of integers and coefficients in 256ths, exactly.
+    /// Computes the output of rows of integers and coefficients in 256ths exactly.
     fn exact(z: &[i64], b: &[i64], x: &[i64], q: usize, j: usize) -> f64 {
         let d = x.len();
         let sum: i128 = (0..z.len() / d)
@@ -260,15 +261,8 @@ mod tests {
     }
 
     fn csr(x: &[f64], d: usize, cols: usize) -> OwnedRows {
-        let (mut indptr, mut indices, mut values) = (vec![0], Vec::new(), Vec::new());
-        for row in x.chunks(d) {
-            for (k, &v) in row.iter().enumerate().filter(|(_, v)| **v != 0.0) {
-                indices.push(if k == d - 1 && cols > d { cols as i64 - 1 } else { k as i64 });
-                values.push(v);
-            }
-            indptr.push(values.len() as i64);
-        }
-        OwnedRows::CsrF64 { indptr, indices, values, cols }
+        let rows = Rows::from_shape((x.len() / d, d), x).unwrap();
+        to_csr(rows, cols, |k| if k == d - 1 { cols - 1 } else { k })
     }
 
     proptest! {
@@ -281,7 +275,7 @@ mod tests {
             let offset = 1_i64 << power;
             let z: Vec<i64> = (0..m * d).map(|i| offset + noise(i, 1)).collect();
             let x: Vec<i64> = (0..n * d).map(|i| offset + noise(i, 2)).collect();
-            // Sums of zero, as machines with an intercept have them.
+            // The sums are zero, as those of machines with an intercept.
             let mut b: Vec<i64> = (0..m * q).map(|i| noise(i, 3) - 8).collect();
             for j in 0..q {
                 let sum: i64 = (1..m).map(|i| b[i * q + j]).sum();
@@ -291,13 +285,13 @@ mod tests {
             let (zf, xf) = (float(&z), float(&x));
             let coefficients =
                 Array2::from_shape_vec((m, q), b.iter().map(|&b| b as f64 / 256.0).collect()).unwrap();
-            // As a machine has it: outputs are small though both of their terms are not.
+            // As in a machine, outputs are small although both of their terms are large.
             let intercepts: Vec<f64> = (0..q).map(|j| -exact(&z, &b, &x[..d], q, j)).collect();
             let single: Vec<f32> = xf.iter().map(|&v| v as f32).collect();
             let (zs, xs) = (csr(&zf, d, d), csr(&xf, d, d));
             let (zw, xw) = (csr(&zf, d, 1 << 31), csr(&xf, d, 1 << 31));
             let (zd, xd) = (Rows::from_shape((m, d), &zf).unwrap(), Rows::from_shape((n, d), &xf).unwrap());
-            // Where single precision holds them exactly.
+            // Single precision represents these rows exactly.
             let far = if power < 23 { Rows::from_shape((n, d), &single).unwrap() } else { xd };
             for (z_rows, x_rows) in
                 [(zd, xd), (zd, far), (zs.view(), xs.view()), (zs.view(), xd), (zd, xs.view()), (zw.view(), xw.view())]

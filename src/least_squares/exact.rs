@@ -2,7 +2,7 @@
 //!
 //! W holds the weights of the rows, I without them. An intercept borders the system (see `intercept`).
 //!
-//! Where no leave-one-out values are wanted, the factor is computed in single precision, at half the cost, and serves as
+//! Without leave-one-out values the factor is computed in single precision, at half the cost, and serves as
 //! preconditioner of a few conjugate gradient steps with K, which end at the accuracy of a factor in double precision. A
 //! system too close to singular for that is factored in double precision after all, so a pivot that is refused is
 //! refused in double precision. K is computed in the precision of the rows, for leave-one-out values in double.
@@ -40,42 +40,43 @@ use crate::error::{Error, Result};
 use crate::linalg::columns;
 use crate::linalg::conjugate::{self, Limits};
 use crate::linalg::dense::{self, Square};
-use crate::linalg::inverse::inverse;
+use crate::linalg::inverse::{inverse, inverse_diagonal};
 use crate::memory::{self, TryCollect, try_vec};
 use crate::simd::Real;
 use ndarray::Array2;
 
-/// Rows below which a factor in double precision is cheap enough.
-const SMALL: usize = 1000;
+/// Minimum number of rows for which a factor in single precision is refined.
+const MIN_REFINED_ROWS: usize = 1000;
 /// Minimum number of rows per output for which refining costs less than a factor in double precision.
 const MIN_ROWS_PER_OUTPUT: usize = 120;
-/// Most products with K before a factor in double precision is the better way.
-const REFINEMENTS: u64 = 24;
-/// Why the arrays made here are slices.
+/// Maximum number of products with K; beyond it, a factor in double precision is cheaper.
+const MAX_REFINEMENT_PRODUCTS: u64 = 24;
+/// Reason for which the arrays of this file are slices.
 const ROW_MAJOR: &str = "made row-major";
 
-/// Returns the number of bytes that [`bordered_inverse`] takes beside the rows.
+/// Returns the number of bytes that [`bordered_inverse`] takes in addition to the rows.
 pub fn inverse_bytes(n: usize) -> usize {
     Square::<f64>::bytes(n).saturating_add(n.saturating_mul(n + 512).saturating_mul(size_of::<f64>()))
 }
 
-/// Bytes that [`solve`] takes beside the rows.
+/// Returns the bytes that [`solve`] takes in addition to the rows.
 pub fn bytes(n: usize, single: bool, leave_one_out: bool) -> usize {
-    match (leave_one_out || n < SMALL, single) {
+    match (leave_one_out || n < MIN_REFINED_ROWS, single) {
         (true, _) => Square::<f64>::bytes(n),
         (false, true) => 2 * Square::<f32>::bytes(n),
         (false, false) => Square::<f32>::bytes(n) + Square::<f64>::bytes(n),
     }
 }
 
-/// Solves the problem for one alpha, with leave-one-out values where they are wanted.
+/// Solves the problem for one alpha, with leave-one-out values if `leave_one_out` is true.
 ///
 /// # Errors
 /// [`Error::NotPositiveDefinite`] where K + alpha I has a pivot that is not positive, [`Error::Stopped`].
 pub fn solve(problem: &Problem<'_>, alpha: f64, leave_one_out: bool, ctx: Context<'_>) -> Result<Solution> {
     let reach = problem.checked()?;
     check_alpha(alpha)?;
-    let is_refinable = problem.rows.rows() >= SMALL.max(MIN_ROWS_PER_OUTPUT * problem.targets.ncols());
+    let is_refinable =
+        problem.rows.rows() >= MIN_REFINED_ROWS.max(MIN_ROWS_PER_OUTPUT * problem.targets.ncols());
     if !leave_one_out && is_refinable {
         let refined = if problem.rows.is_f64() || !reach.is_single() {
             refined::<f64>(problem, alpha, ctx)?
@@ -92,7 +93,7 @@ pub fn solve(problem: &Problem<'_>, alpha: f64, leave_one_out: bool, ctx: Contex
     factored(problem, alpha, k, diagonal, leave_one_out, ctx)
 }
 
-/// The solution with A = K + alpha I, which is lost.
+/// Returns the solution with A = K + alpha I, whose values are lost.
 pub(super) fn factored(
     problem: &Problem<'_>,
     alpha: f64,
@@ -108,7 +109,7 @@ pub(super) fn factored(
     let mut panels = columns::to_panels::<f64>(values, n, q)?;
     columns::solve(&k, &mut panels, ctx)?;
     columns::from_panels(&panels, values, n, q);
-    let inverse = leave_one_out.then(|| dense::inverse_diagonal(&mut k, ctx)).transpose()?;
+    let inverse = leave_one_out.then(|| inverse_diagonal(&mut k, ctx)).transpose()?;
     Solution::new(problem, alpha, solved, diagonal, inverse)
 }
 
@@ -126,7 +127,7 @@ pub struct BorderedInverse {
 /// Cost n^3 multiply-adds in all; memory 2 n^2 numbers.
 ///
 /// # Errors
-/// As [`solve`].
+/// The errors of [`solve`].
 pub fn bordered_inverse(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Result<BorderedInverse> {
     problem.checked()?;
     check_alpha(alpha)?;
@@ -156,7 +157,7 @@ pub fn bordered_inverse(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> 
     Ok(BorderedInverse { inverse, intercepts })
 }
 
-/// A factor in single precision, refined; `None` where that does not reach the accuracy.
+/// Refines the solution of a factor in single precision; returns `None` if that does not reach the accuracy.
 fn refined<T: Real>(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Result<Option<Solution>> {
     let k = kernel_matrix::<T>(problem.kernel, problem.rows, ctx)?;
     let mut l = k.shifted::<f32>(|i| problem.shift(alpha, i), ctx)?;
@@ -181,7 +182,7 @@ fn refined<T: Real>(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Resu
             size.iter_mut().zip(line).for_each(|(size, r)| *size = size.max(r.abs()));
         }
         let scaled = r.iter().enumerate().map(|(i, r)| if size[i % q] > 0.0 { r / size[i % q] } else { 0.0 });
-        let mut panels = columns::to_panels::<f32>(&memory::try_collect("the solution", scaled)?, n, q)?;
+        let mut panels = columns::to_panels::<f32>(&scaled.try_collect_vec()?, n, q)?;
         columns::solve(&l, &mut panels, ctx)?;
         columns::from_panels(&panels, out, n, q);
         out.iter_mut().enumerate().for_each(|(i, v)| *v *= size[i % q]);
@@ -190,7 +191,7 @@ fn refined<T: Real>(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Resu
     // The rounding of a sum of n products: a residual computed in double precision is hardly smaller, and a few times
     // that is what a factor in double precision leaves.
     let rounding = 2.0 * f64::EPSILON * (n as f64).sqrt();
-    let limits = Limits { relative: 8.0 * rounding, backward: rounding, products: REFINEMENTS };
+    let limits = Limits { relative: 8.0 * rounding, backward: rounding, products: MAX_REFINEMENT_PRODUCTS };
     let (right, values) = (right.as_slice().expect(ROW_MAJOR), solved.as_slice_mut().expect(ROW_MAJOR));
     let outcome = conjugate::solve(right, values, q, limits, apply, precondition, ctx)?;
     match outcome.reason {

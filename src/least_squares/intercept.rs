@@ -1,4 +1,4 @@
-//! How an intercept enters the system.
+//! The intercept as a border of the system.
 //!
 //! A constant b that is not penalised borders the system with a row and a column of ones:
 //!

@@ -1,4 +1,4 @@
-//! What the iterative solvers share: conjugate gradients on the system with its intercept, when they stop, how they ended.
+//! Conjugate gradients on the system with its intercept, shared by the iterative solvers, and their stopping criteria.
 //!
 //! Rows may have weights: with S the square roots of the weights and c = S u,
 //!
@@ -18,15 +18,15 @@ use ndarray::Array2;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// When to stop.
+/// Stopping criteria of an iteration.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Stopping {
     /// ||y - (K + alpha I) c|| / ||y|| of every output, rows counted by their weights.
     pub tolerance: f64,
-    /// Most products with the system's matrix.
+    /// Maximum number of products with the system's matrix.
     pub max_products: u64,
-    /// Time after which the work ends, amid a product if need be.
+    /// Time limit, which may end the work within a product.
     pub max_time: Option<Duration>,
 }
 
@@ -37,29 +37,29 @@ impl Stopping {
     }
 }
 
-/// How an iteration ended.
+/// The outcome of an iteration.
 #[derive(Debug, Clone, Copy)]
-pub struct Ending {
-    /// Products with the system's matrix.
+pub struct IterationOutcome {
+    /// Number of products with the system's matrix.
     pub products: u64,
-    /// The largest relative residual of the systems solved, computed from the solution; after a stop, what the iteration
-    /// took it for.
+    /// The largest relative residual of the systems solved, computed from the solution; after a stop, the estimate of the
+    /// iteration.
     pub residual: f64,
-    /// Why it ended.
+    /// The reason for the end.
     pub reason: StopReason,
 }
 
-/// Coefficients (n, q) and intercepts (q,). `apply(p, out, columns)` writes the product of the system's matrix, with
+/// Returns coefficients (n, q) and intercepts (q,). `apply(p, out, columns)` writes the product of the system's matrix, with
 /// weights that of S K S + alpha I, and p, `precondition(r, out, columns)` an approximation of what its inverse makes of r.
 pub(super) fn conjugate_gradients(
     problem: &Problem<'_>,
     alpha: f64,
-    roots: &Roots,
+    roots: &WeightRoots,
     stopping: Stopping,
     mut apply: impl FnMut(&[f64], &mut [f64], usize) -> Result<()>,
     precondition: impl Fn(&[f64], &mut [f64], usize) -> Result<()>,
     ctx: Context<'_>,
-) -> Result<(Array2<f64>, Vec<f64>, Ending)> {
+) -> Result<(Array2<f64>, Vec<f64>, IterationOutcome)> {
     const ROW_MAJOR: &str = "made row-major";
     let mut right = right_hand_sides(problem)?;
     let mut solved = memory::try_zero_matrix("the solution", right.dim())?;
@@ -78,13 +78,17 @@ pub(super) fn conjugate_gradients(
     let (coefficients, intercepts, _) = coefficients_and_intercepts(problem, solved)?;
     problem.check_solution(alpha, coefficients.iter().chain(&intercepts).chain(&outcome.residuals))?;
     let residual = outcome.residuals.iter().copied().fold(0.0, f64::max);
-    Ok((coefficients, intercepts, Ending { products: outcome.products, residual, reason: outcome.reason }))
+    Ok((
+        coefficients,
+        intercepts,
+        IterationOutcome { products: outcome.products, residual, reason: outcome.reason },
+    ))
 }
 
 /// The square roots of the weights; nothing is multiplied where there are none.
-pub(super) struct Roots(Option<Vec<f64>>);
+pub(super) struct WeightRoots(Option<Vec<f64>>);
 
-impl Roots {
+impl WeightRoots {
     pub(super) fn new(problem: &Problem<'_>) -> Result<Self> {
         let roots = |weights: &[f64]| weights.iter().map(|w| w.sqrt()).try_collect_vec();
         Ok(Self(problem.weights.map(roots).transpose()?))

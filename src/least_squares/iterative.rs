@@ -7,7 +7,7 @@
 //! P^-1 r = (r - F (F'F + alpha I)^-1 F' r) / alpha
 //! ```
 //!
-//! It takes the largest eigenvalues of K out of the way, on which the number of iterations depends. Cost n^2 d an
+//! It removes the largest eigenvalues of K, on which the number of iterations depends. Cost n^2 d an
 //! iteration; memory n m numbers for the preconditioner. Where rows have weights, K is S K S and F is S F: see
 //! `iteration`.
 //!
@@ -36,7 +36,7 @@
 //! # Ok::<(), svmarrow::Error>(())
 //! ```
 
-use super::iteration::{Ending, Roots, Stopping, conjugate_gradients};
+use super::iteration::{IterationOutcome, Stopping, WeightRoots, conjugate_gradients};
 use super::problem::{Problem, kernel_matrix, rows_at_once};
 use crate::context::{Budget, Context, StopReason};
 use crate::data::{Rows, flat, matrix};
@@ -45,7 +45,7 @@ use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, KernelFunction, PackedVectors, diagonal};
 use crate::linalg::columns;
 use crate::linalg::dense::{self, RowSolver, Square, subtract_gram};
-use crate::memory::{self, TryCollect, try_vec};
+use crate::memory::{self, try_vec};
 use crate::random::Random;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, subtract_product};
@@ -57,13 +57,13 @@ const WORK_PER_CHECK: usize = 1_000_000_000;
 /// The points of the preconditioner.
 #[derive(Debug, Clone, Copy)]
 pub struct RandomPoints {
-    /// How many; 0 for no preconditioner.
+    /// The number of points; 0 for no preconditioner.
     pub count: usize,
     /// Seed of the draw.
     pub seed: u64,
 }
 
-/// Coefficients, and how far they are from solving the system.
+/// Coefficients and their residual.
 #[derive(Debug, Clone)]
 pub struct IterativeSolution {
     /// c, (n, q).
@@ -72,8 +72,8 @@ pub struct IterativeSolution {
     pub intercepts: Vec<f64>,
     /// k(x_i, x_i), (n,).
     pub diagonal: Vec<f64>,
-    /// How the iteration ended.
-    pub ending: Ending,
+    /// The outcome of the iteration.
+    pub ending: IterationOutcome,
 }
 
 /// Solves the problem for one alpha above zero.
@@ -94,11 +94,11 @@ pub fn solve(
     if matches!(kernel, Kernel::Precomputed) {
         return Err(Error::param("kernel", "precomputed", "computed from rows for conjugate gradients"));
     }
-    let (rows, roots) = (problem.rows, Roots::new(problem)?);
+    let (rows, roots) = (problem.rows, WeightRoots::new(problem)?);
     let budget = Budget::new(ctx.monitor(), None, stopping.max_time);
     let ctx = ctx.with_monitor(&budget);
     let preconditioner = match Preconditioner::new(kernel, (rows, &roots), alpha, points, ctx) {
-        // The iteration ends at its first check.
+        // The iteration will end at its first check.
         Err(Error::Stopped(StopReason::MaxTime)) => Preconditioner::none(alpha),
         other => other?,
     };
@@ -115,11 +115,11 @@ pub fn solve(
     Ok(IterativeSolution { coefficients, intercepts, diagonal: diagonal(&kernel, rows)?, ending })
 }
 
-/// (S K S + alpha I) P in the precision of the rows, a block of rows after the other.
+/// Computes (S K S + alpha I) P in the precision of the rows, one block of rows at a time.
 struct Product<'a> {
     kernel: Kernel,
     rows: Rows<'a>,
-    roots: &'a Roots,
+    roots: &'a WeightRoots,
     alpha: f64,
     ctx: Context<'a>,
     /// The rows, packed at the first product.
@@ -148,8 +148,7 @@ impl Product<'_> {
         for from in (0..n).step_by(block) {
             let to = n.min(from + block);
             self.ctx.check("product", from, n)?;
-            let rows = self.rows.gather(&(from..to).try_collect_vec()?)?;
-            let mut values = flat(evaluator.evaluate(rows.view(), self.ctx.silent())?);
+            let mut values = flat(evaluator.evaluate(self.rows.slice(from..to), self.ctx.silent())?);
             self.roots.scale(from, &mut values, q);
             for ((out, v), p) in out[from * q..to * q].iter_mut().zip(values).zip(&p[from * q..to * q]) {
                 *out = v + self.alpha * p;
@@ -168,14 +167,14 @@ struct Preconditioner {
 }
 
 impl Preconditioner {
-    /// That leaves residuals as they are.
+    /// Returns the preconditioner that leaves residuals unchanged.
     fn none(alpha: f64) -> Self {
         Self { alpha, features: Vec::new(), stride: 0, factor: None }
     }
 
     fn new(
         kernel: Kernel,
-        (rows, roots): (Rows<'_>, &Roots),
+        (rows, roots): (Rows<'_>, &WeightRoots),
         alpha: f64,
         drawn: RandomPoints,
         ctx: Context<'_>,
@@ -188,11 +187,11 @@ impl Preconditioner {
         chosen.sort_unstable();
         let points = rows.gather(&chosen)?;
         let own = kernel_matrix::<f64>(kernel.into(), points.view(), ctx)?;
-        // Points that depend on each other: what is lost is lost for the preconditioner alone.
+        // The shift makes dependent points harmless; it changes the preconditioner alone.
         let trace: f64 = own.diagonal().sum();
         let mut shifted = own.shifted::<f64>(|_| 1e-10 * trace, ctx)?;
         match dense::factor(&mut shifted, ctx) {
-            // A kernel that is not positive definite gets none.
+            // A kernel that is not positive definite has no preconditioner.
             Err(Error::NotPositiveDefinite { .. }) => return Ok(Self::none(alpha)),
             other => other?,
         }

@@ -32,7 +32,7 @@
 //! # Ok::<(), svmarrow::Error>(())
 //! ```
 
-use super::iteration::{Ending, Roots, Stopping, conjugate_gradients};
+use super::iteration::{IterationOutcome, Stopping, WeightRoots, conjugate_gradients};
 use super::problem::Problem;
 use crate::context::{Budget, Context};
 use crate::data::Rows;
@@ -42,22 +42,22 @@ use crate::memory;
 use crate::simd::blas::axpy;
 use ndarray::Array2;
 
-/// What the second copy of the entries is for.
+/// Context reported when the allocation of the second copy fails.
 const BY_COLUMN: &str = "the entries by their columns";
 /// Rows or columns of a task.
-const ROWS: usize = 256;
+const LINES_PER_TASK: usize = 256;
 /// Multiply-adds between two checks of the monitor: a few tenths of a second.
 const WORK_PER_CHECK: usize = 100_000_000;
 
-/// The weights of the features, and how the iteration ended.
+/// The weights of the features, and the outcome of the iteration.
 #[derive(Debug, Clone)]
 pub struct LinearSolution {
     /// w, (d, q).
     pub weights: Array2<f64>,
     /// b, (q,).
     pub intercepts: Vec<f64>,
-    /// How the iteration ended.
-    pub ending: Ending,
+    /// The outcome of the iteration.
+    pub ending: IterationOutcome,
 }
 
 /// Solves the problem, whose kernel is the linear one.
@@ -74,12 +74,13 @@ pub fn solve(
     if !matches!(problem.kernel, KernelFunction::BuiltIn(Kernel::Linear)) {
         return Err(Error::param("kernel", problem.kernel.built_in().name(), "linear"));
     }
-    let (rows, roots, columns) = (problem.rows, Roots::new(problem)?, Columns::new(problem.rows)?);
+    let (rows, roots, columns) =
+        (problem.rows, WeightRoots::new(problem)?, EntriesByColumn::new(problem.rows)?);
     let budget = Budget::new(ctx.monitor(), None, stopping.max_time);
     let timed = ctx.with_monitor(&budget);
     let rows_product = |first: usize, p: &[f64], inner: &[f64], out: &mut [f64], q: usize| {
-        ctx.for_each_chunk(out, ROWS * q, |task, out| {
-            let first = first + task * ROWS;
+        ctx.for_each_chunk(out, LINES_PER_TASK * q, |task, out| {
+            let first = first + task * LINES_PER_TASK;
             for (i, out) in (first..).zip(out.chunks_exact_mut(q)) {
                 let alpha = alpha / roots.root(i);
                 for (out, p) in out.iter_mut().zip(&p[i * q..(i + 1) * q]) {
@@ -111,14 +112,14 @@ pub fn solve(
     Ok(LinearSolution { weights, intercepts, ending })
 }
 
-/// The stored entries column after column, so that X'p is a sum for each column alone.
-struct Columns {
+/// The stored entries by column, so that X'p is one sum for each column.
+struct EntriesByColumn {
     starts: Vec<usize>,
     rows: Vec<u32>,
     values: Vec<f64>,
 }
 
-impl Columns {
+impl EntriesByColumn {
     fn new(x: Rows<'_>) -> Result<Self> {
         let (n, d) = (x.rows(), x.cols());
         let mut starts: Vec<usize> = memory::try_zeros(BY_COLUMN, d.saturating_add(1))?;
@@ -146,7 +147,7 @@ impl Columns {
     /// Rows or columns, `count` in all, whose entries are visited between two checks of the monitor.
     fn lines_at_once(&self, count: usize, q: usize) -> usize {
         let work = (self.values.len() * q).max(1).div_ceil(count.max(1));
-        (WORK_PER_CHECK / work / ROWS).max(1) * ROWS
+        (WORK_PER_CHECK / work / LINES_PER_TASK).max(1) * LINES_PER_TASK
     }
 
     /// X'P, (d, q).
@@ -163,8 +164,8 @@ impl Columns {
 
     /// X'P of some columns from `first` on.
     fn add_columns(&self, first: usize, p: &[f64], sums: &mut [f64], q: usize, ctx: Context<'_>) {
-        ctx.for_each_chunk(sums, ROWS * q, |task, sums| {
-            for (k, sums) in (first + task * ROWS..).zip(sums.chunks_exact_mut(q)) {
+        ctx.for_each_chunk(sums, LINES_PER_TASK * q, |task, sums| {
+            for (k, sums) in (first + task * LINES_PER_TASK..).zip(sums.chunks_exact_mut(q)) {
                 for entry in self.starts[k]..self.starts[k + 1] {
                     let i = self.rows[entry] as usize;
                     axpy(self.values[entry], &p[i * q..(i + 1) * q], sums);

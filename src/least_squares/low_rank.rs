@@ -1,4 +1,4 @@
-//! Least squares with coefficients at m points only, the loss over all rows (Rifkin 2002, section 3.7.2, *rectangle*):
+//! Least squares with coefficients at m points only, the loss over all rows (Rifkin 2002, section 3.7.2, subset of regressors):
 //!
 //! ```text
 //! (K_ml K_lm + alpha K_mm) c = K_ml y                                  (3.86)
@@ -7,7 +7,7 @@
 //! The system needs sums over rows alone, so rows may come in pieces, in any order, from several processes; see [`Sums`].
 //! The *nystrom* solution of (K_lm K_mm^-1 K_ml + alpha I) u = y is u = (y - K_lm c) / alpha: both share a dual.
 //!
-//! Where rows have weights W, K_ml W and K_ml W y are in the place of K_ml and K_ml y, and u = W (y - K_lm c) / alpha.
+//! If rows have weights W, K_ml W and K_ml W y take the place of K_ml and K_ml y, and u = W (y - K_lm c) / alpha.
 //!
 //! With H = K_lm (K_ml K_lm + alpha K_mm)^-1 K_ml, the points held fixed, a row that is left out is given
 //! y_i - (y_i - f(x_i)) / (1 - H_ii).
@@ -44,12 +44,12 @@ use crate::memory::{self, TryCollect, try_matrix, try_vec, try_with_capacity};
 use crate::simd::Real;
 use ndarray::{Array2, ArrayView2};
 
-/// What the memory of this file is for.
-const SUMS: &str = "sums over rows";
-/// Rows taken together.
-const BLOCK: usize = 1024;
+/// Context reported when an allocation fails.
+const SUMS_OVER_ROWS: &str = "sums over rows";
+/// Maximum number of rows of a block.
+const MAX_BLOCK_ROWS: usize = 1024;
 
-/// What all rows so far add up to.
+/// The sums over all rows so far.
 #[derive(Debug, Clone)]
 pub struct Sums {
     /// K_ml W K_lm, (m, m), the lower triangle.
@@ -66,26 +66,26 @@ pub struct Sums {
     pub weight: f64,
 }
 
-/// Rows that come together.
+/// Rows that are added together.
 #[derive(Clone, Copy)]
 pub struct Piece<'a> {
     /// The n rows.
     pub rows: Rows<'a>,
     /// Their targets, (n, q).
     pub targets: ArrayView2<'a, f64>,
-    /// Positive weights of their squares, (n,); none is one for each.
+    /// Positive weights of their squares, (n,); `None` is 1 for each.
     pub weights: Option<&'a [f64]>,
 }
 
 impl Sums {
-    /// Of no rows.
+    /// Returns the sums over no rows.
     ///
     /// # Errors
     /// [`Error::Memory`].
     pub fn new(vectors: usize, outputs: usize) -> Result<Self> {
         Ok(Self {
-            gram: memory::try_zero_matrix(SUMS, (vectors, vectors))?,
-            products: memory::try_zero_matrix(SUMS, (vectors, outputs))?,
+            gram: memory::try_zero_matrix(SUMS_OVER_ROWS, (vectors, vectors))?,
+            products: memory::try_zero_matrix(SUMS_OVER_ROWS, (vectors, outputs))?,
             columns: try_vec![0.0; vectors]?,
             targets: try_vec![0.0; outputs]?,
             rows: 0,
@@ -108,7 +108,7 @@ impl Sums {
         Ok(())
     }
 
-    /// Adds rows with their targets; nothing is added where the work ends early.
+    /// Adds rows with their targets; nothing is added if the work is stopped.
     ///
     /// # Errors
     /// [`Error::Shape`], [`Error::Param`] for rows outside the kernel's domain, [`Error::Stopped`].
@@ -147,9 +147,9 @@ impl Sums {
     ) -> Result<()> {
         cross.check(x)?;
         let (n, m, q) = (x.rows(), self.columns.len(), self.targets.len());
-        let at_once = rows_at_once(m, BLOCK);
+        let at_once = rows_at_once(m, MAX_BLOCK_ROWS);
         // W (Y, 1).
-        let mut y = memory::try_with_capacity(SUMS, n.saturating_mul(q + 1))?;
+        let mut y = memory::try_with_capacity(SUMS_OVER_ROWS, n.saturating_mul(q + 1))?;
         for (i, line) in targets.rows().into_iter().enumerate() {
             let w = weights.map_or(1.0, |weights| weights[i]);
             y.extend(line.iter().map(|y| w * y));
@@ -158,8 +158,8 @@ impl Sums {
         let stride = cross.stride();
         let mut gram = Square::<f64>::new(m)?;
         let lines = gram.stride();
-        let mut sums: Vec<f64> = memory::try_zeros(SUMS, m * (q + 1))?;
-        let mut values: Vec<T> = memory::try_zeros(SUMS, at_once.min(n) * stride)?;
+        let mut sums: Vec<f64> = memory::try_zeros(SUMS_OVER_ROWS, m * (q + 1))?;
+        let mut values: Vec<T> = memory::try_zeros(SUMS_OVER_ROWS, at_once.min(n) * stride)?;
         for from in (0..n).step_by(at_once) {
             ctx.check("sums", from, n)?;
             let count = (n - from).min(at_once);
@@ -203,10 +203,10 @@ impl Sums {
     }
 }
 
-/// The factored system: solutions, and the hat matrix's diagonal.
+/// The factored system, which gives solutions and the diagonal of the hat matrix.
 pub struct System {
     factor: Square<f64>,
-    /// What was added to the diagonal so that the factor exists: 0 unless rounding had made the system indefinite.
+    /// The number added to the diagonal so that the factor exists: 0 unless rounding made the system indefinite.
     pub jitter: f64,
     /// With an intercept: the means of the kernel columns, and the weight of all rows.
     centred: Option<(Vec<f64>, f64)>,
@@ -258,7 +258,7 @@ impl System {
         }
     }
 
-    /// Coefficients (m, q) and intercepts (q,).
+    /// Solves for coefficients (m, q) and intercepts (q,).
     ///
     /// # Errors
     /// [`Error::Param`] where they are not numbers.
@@ -287,10 +287,10 @@ impl System {
         Err(Error::param("X", format!("{} rows", sums.rows), rule))
     }
 
-    /// H_ii / w_i of some rows: how much each decides its own value, for each unit of its weight.
+    /// Returns H_ii / w_i of some rows: the leverage of each row for each unit of its weight.
     ///
     /// # Errors
-    /// As [`Sums::add`].
+    /// The errors of [`Sums::add`].
     pub fn hat_diagonal(
         &self,
         kernel: Kernel,
@@ -304,10 +304,10 @@ impl System {
         let solver = RowSolver::new(&self.factor, ctx)?;
         let (stride, m) = (cross.stride(), vectors.rows());
         let mut hat = try_with_capacity("leverages of the samples", n)?;
-        let mut values: Vec<f64> = memory::try_zeros(SUMS, BLOCK.min(n) * stride)?;
-        for from in (0..n).step_by(BLOCK) {
+        let mut values: Vec<f64> = memory::try_zeros(SUMS_OVER_ROWS, MAX_BLOCK_ROWS.min(n) * stride)?;
+        for from in (0..n).step_by(MAX_BLOCK_ROWS) {
             ctx.check("leave one out", from, n)?;
-            let values = &mut values[..(n - from).min(BLOCK) * stride];
+            let values = &mut values[..(n - from).min(MAX_BLOCK_ROWS) * stride];
             cross.fill(x, from, values, ctx)?;
             ctx.for_each_chunk(values, 96 * stride, |_, rows| {
                 if let Some((mean, _)) = &self.centred {

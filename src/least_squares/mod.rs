@@ -58,7 +58,7 @@ mod solution;
 mod spectral;
 
 pub use exact::solve;
-pub use iteration::{Ending, Stopping};
+pub use iteration::{IterationOutcome, Stopping};
 pub use path::{PathPoint, solve_path};
 pub use problem::Problem;
 pub use solution::{LeaveOneOut, Solution};

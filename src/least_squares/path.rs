@@ -29,7 +29,7 @@ pub struct PathPoint {
 /// alpha wins a tie. An alpha whose system is not positive definite has errors that are not numbers.
 ///
 /// # Errors
-/// As [`solve`](super::solve), [`Error::NotPositiveDefinite`] where no alpha has a solution.
+/// The errors of [`solve`](super::solve), [`Error::NotPositiveDefinite`] where no alpha has a solution.
 pub fn solve_path(
     problem: &Problem<'_>,
     alphas: &[f64],

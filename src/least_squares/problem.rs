@@ -1,4 +1,4 @@
-//! What every solver of this folder is given.
+//! The problem that every solver of this folder is given.
 
 use crate::context::Context;
 use crate::data::Rows;
@@ -8,7 +8,7 @@ use crate::linalg::dense::Square;
 use crate::simd::Real;
 use ndarray::ArrayView2;
 
-/// What is to be fitted.
+/// A regularized least squares problem.
 #[derive(Clone, Copy)]
 pub struct Problem<'a> {
     /// The kernel.
@@ -17,9 +17,9 @@ pub struct Problem<'a> {
     pub rows: Rows<'a>,
     /// Targets, (n, q).
     pub targets: ArrayView2<'a, f64>,
-    /// Whether a constant that is not penalised is fitted too.
+    /// If true, a constant that is not penalised is fitted too.
     pub fit_intercept: bool,
-    /// Positive weights of the squares, (n,); none is one for each.
+    /// Positive weights of the squares, (n,); `None` is 1 for each.
     pub weights: Option<&'a [f64]>,
 }
 
@@ -45,15 +45,15 @@ impl Problem<'_> {
         kernel.check_rows("X", self.rows)
     }
 
-    /// As [`Problem::check`], and how large the kernel's values get.
+    /// Checks sizes and numbers, and returns the magnitudes of the kernel's values.
     pub(super) fn checked(&self) -> Result<Magnitudes> {
         self.check()?;
         let reach = Magnitudes::new(self.kernel, self.rows)?;
-        reach.check("X", Precision::Double)?;
+        reach.check_overflow("X", Precision::Double)?;
         Ok(reach)
     }
 
-    /// The error where a solution is not made of numbers.
+    /// Checks that the numbers of a solution are finite.
     pub(super) fn check_solution<'v>(
         &self,
         alpha: f64,
@@ -68,7 +68,7 @@ impl Problem<'_> {
         Err(Error::param("alpha", format!("{alpha:e} for targets up to {largest:e}"), rule))
     }
 
-    /// As [`Problem::check`] for conjugate gradients, which take no weights and no alpha of 0.
+    /// Checks the problem for conjugate gradients, which need an alpha above 0.
     pub(super) fn check_iterative(&self, alpha: f64) -> Result<Magnitudes> {
         let reach = self.checked()?;
         check_alpha(alpha)?;
@@ -76,23 +76,23 @@ impl Problem<'_> {
         Ok(reach)
     }
 
-    /// Number of outputs q.
+    /// Returns the number of outputs q.
     pub fn outputs(&self) -> usize {
         self.targets.ncols()
     }
 
-    /// What is added to the i-th diagonal entry of K.
+    /// Returns the number that is added to the i-th diagonal entry of K.
     pub(super) fn shift(&self, alpha: f64, i: usize) -> f64 {
         self.weights.map_or(alpha, |weights| alpha / weights[i])
     }
 
-    /// The weight of the i-th square.
+    /// Returns the weight of the i-th square.
     pub(super) fn weight(&self, i: usize) -> f64 {
         self.weights.map_or(1.0, |weights| weights[i])
     }
 }
 
-/// The lower triangle of K.
+/// Computes the lower triangle of K.
 pub(super) fn kernel_matrix<T: Real>(
     kernel: KernelFunction<'_>,
     rows: Rows<'_>,
@@ -104,13 +104,13 @@ pub(super) fn kernel_matrix<T: Real>(
     Ok(k)
 }
 
-/// Rows whose products with each other are summed between two checks of the monitor, `m` numbers a row: some tenths of a
-/// second, `most` where there are few numbers.
-pub(super) fn rows_at_once(m: usize, most: usize) -> usize {
-    (4_000_000_000 / (m * m).max(1) / 96 * 96).clamp(96, most)
+/// Returns the number of rows of `m` numbers whose products with each other are summed between two checks of the monitor, a
+/// few tenths of a second; at most `max_rows`.
+pub(super) fn rows_at_once(m: usize, max_rows: usize) -> usize {
+    (4_000_000_000 / (m * m).max(1) / 96 * 96).clamp(96, max_rows)
 }
 
-/// Where there is no room for a kernel matrix.
+/// The remedy if a kernel matrix does not fit in memory.
 const REMEDY: &str =
     "use solver='cg' with leave_one_out=False, or LowRankRLSClassifier or LowRankRLSRegressor";
 

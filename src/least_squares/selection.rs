@@ -1,12 +1,11 @@
 //! Points for a low rank approximation, chosen by the kernel matrix (Rifkin 2002, section 3.7.1).
 //!
-//! Incomplete Cholesky factorisation with pivots: K ~ L L' grows by a column a step. *ic* (Fine and Scheinberg 2001)
-//! takes the row with the largest diagonal of the remainder R = K - L L', the one worst represented. *trace* (Smola and
-//! Schoelkopf 2000) takes, among some rows drawn anew each step, the one that lowers the trace most, by
-//! sum_j R_ij^2 / R_ii.
+//! Incomplete Cholesky factorisation with pivots: K ~ L L' gains a column at each step. The pivoted Cholesky rule (Fine and
+//! Scheinberg 2001) chooses the row with the largest diagonal of the remainder R = K - L L'. The greedy trace rule (Smola and
+//! Schoelkopf 2000) draws random rows at each step and chooses the one that lowers the trace most, by sum_j R_ij^2 / R_ii.
 //!
 //! Invariant: the diagonal of the remainder is never negative, and its sum falls. Cost n m^2 / 2 multiply-adds and n m
-//! kernel values, times the number of candidates for *trace*; memory n m numbers.
+//! kernel values, times the number of candidates for the greedy trace rule; memory n m numbers.
 //!
 //! ```
 //! use ndarray::Array2;
@@ -26,15 +25,15 @@ use crate::argmax::argmax;
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::{Kernel, KernelRows, Magnitudes, Precision};
+use crate::kernels::{CoefficientSum, Kernel, Precision, PreparedRows};
 use crate::memory::{self, TryCollect, TryToVec, try_vec, try_with_capacity};
 use crate::random::Random;
 use crate::simd::blas::dot;
 
 /// Rows of a task.
-const ROWS: usize = 512;
+const ROWS_PER_TASK: usize = 512;
 
-/// The rows chosen, in order, and what is left of the trace after each; the first entry is the trace of K.
+/// The rows chosen, in order, and the trace of the remainder after each; the first entry is the trace of K.
 #[derive(Debug, Clone)]
 pub struct Points {
     /// Indices of rows.
@@ -43,18 +42,18 @@ pub struct Points {
     pub remaining: Vec<f64>,
 }
 
-/// Rows drawn anew each step, of which the best is taken.
+/// Random rows of each step, of which the best is chosen.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidates {
-    /// How many.
+    /// The number of rows.
     pub count: usize,
     /// Seed of the draws.
     pub seed: u64,
 }
 
-/// Chooses up to `count` rows: greedily where `candidates` is `None`, else the best of the rows drawn each step.
+/// Chooses up to `count` rows: the largest diagonal if `candidates` is `None`, else the best of the rows drawn at each step.
 ///
-/// Ends early where nothing is left to represent.
+/// Ends early if the remainder is zero to rounding.
 ///
 /// # Errors
 /// [`Error::Param`](crate::Error::Param) for a kernel that is not computed from rows,
@@ -66,12 +65,11 @@ pub fn select_points(
     candidates: Option<Candidates>,
     ctx: Context<'_>,
 ) -> Result<Points> {
-    kernel.check()?;
-    kernel.check_rows("X", x)?;
-    Magnitudes::new(kernel.into(), x)?.check("X", Precision::Double)?;
+    let rows = PreparedRows::new(kernel, x, CoefficientSum::Any)?;
+    rows.magnitudes().check_overflow("X", Precision::Double)?;
     let n = x.rows();
     let all: Vec<usize> = (0..n).try_collect_vec()?;
-    let source = KernelRows::new(kernel, x, &all, Precision::Double, ctx)?;
+    let source = rows.kernel_rows(&all, Precision::Double, ctx)?;
     let mut left = source.diagonal(&all)?;
     let total: f64 = left.iter().sum();
     let most = count.min(n);
@@ -99,7 +97,7 @@ pub fn select_points(
         let open: Vec<usize> = open.into_iter().filter(|&i| left[i] > enough).try_collect_vec()?;
         if open.is_empty() {
             if done == 0 && most > 0 {
-                // A kernel that is zero everywhere: one point, since there must be some.
+                // A kernel that is zero everywhere has one point, since callers need at least one.
                 points.rows.push(0);
                 points.remaining.push(total);
             }
@@ -112,8 +110,8 @@ pub fn select_points(
             open.iter().map(|&i| factor[i * most..i * most + done].try_to_vec()).try_collect_results()?;
         let (factor_view, mut gains) = (&factor, try_vec![0.0; open.len()]?);
         for (column, chosen) in columns.chunks_exact_mut(n).zip(&chosen) {
-            ctx.for_each_chunk(column, ROWS, |task, column| {
-                for (i, v) in (task * ROWS..).zip(column) {
+            ctx.for_each_chunk(column, ROWS_PER_TASK, |task, column| {
+                for (i, v) in (task * ROWS_PER_TASK..).zip(column) {
                     *v -= dot(&factor_view[i * most..i * most + done], chosen);
                 }
             });
@@ -125,7 +123,7 @@ pub fn select_points(
         let (row, column) = (open[best], &columns[best * n..(best + 1) * n]);
         let pivot = left[row].sqrt();
         for i in 0..n {
-            // Rows already chosen are in the span: what is left of them is rounding.
+            // The remainder of a row already chosen is rounding.
             let value = if left[i] == 0.0 { 0.0 } else { column[i] / pivot };
             factor[i * most + done] = value;
             left[i] = (left[i] - value * value).max(0.0);

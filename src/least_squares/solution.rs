@@ -1,4 +1,4 @@
-//! What the direct solvers find: coefficients, and what each row would be given if it were left out, without refitting (Rifkin 2002, section 3.3).
+//! The solution of the direct solvers: coefficients, and exact leave-one-out values without refitting (Rifkin 2002, section 3.3).
 //!
 //! With G = (K + alpha W^-1)^-1, W the weights of the rows, alpha held fixed when a row leaves,
 //!
@@ -16,24 +16,24 @@ use crate::error::Result;
 use crate::memory::{try_matrix, try_vec};
 use ndarray::{Array2, ArrayView1};
 
-/// Coefficients, and what is known about them.
+/// Coefficients and leave-one-out values.
 #[derive(Debug, Clone)]
 pub struct Solution {
     /// c, (n, q).
     pub coefficients: Array2<f64>,
     /// b, (q,).
     pub intercepts: Vec<f64>,
-    /// Where asked for.
+    /// Leave-one-out values, if they were requested.
     pub leave_one_out: Option<LeaveOneOut>,
     /// k(x_i, x_i), (n,).
     pub diagonal: Vec<f64>,
 }
 
 impl Solution {
-    /// From G (Y, 1), with leave-one-out values where the diagonal of G is given.
+    /// Converts G (Y, 1) to a solution, with leave-one-out values if the diagonal of G is given.
     ///
     /// # Errors
-    /// [`Error::Param`](crate::Error::Param) where they are not numbers.
+    /// [`Error::Param`](crate::Error::Param) if they are not finite.
     pub(super) fn new(
         problem: &Problem<'_>,
         alpha: f64,
@@ -71,7 +71,7 @@ pub struct LeaveOneOut {
 }
 
 impl LeaveOneOut {
-    /// From coefficients (n, q) and the diagonal of the inverse (n,).
+    /// Computes the values from coefficients (n, q) and the diagonal of the inverse (n,).
     pub(super) fn new(
         problem: &Problem<'_>,
         coefficients: &Array2<f64>,
@@ -82,7 +82,7 @@ impl LeaveOneOut {
         let values = try_matrix(coefficients.dim(), |(i, j)| {
             let (c, g) = (coefficients[[i, j]], inverse_diagonal[i]);
             gcv[j] += c * c / problem.weight(i);
-            // A row that alone decides its own value (n = 1 with an intercept) has none when it is gone.
+            // A row that alone determines its own value (n = 1 with an intercept) has no leave-one-out value.
             if g > 0.0 { problem.targets[[i, j]] - c / g } else { f64::NAN }
         })?;
         // Residuals are alpha c / w, and 1 - tr(H) / n is alpha tr(G / w) / n: alpha cancels.
@@ -93,7 +93,7 @@ impl LeaveOneOut {
         Ok(Self { values, inverse_diagonal, gcv })
     }
 
-    /// Mean squared error over all outputs, and the share of rows that are decoded to another class than their targets.
+    /// Returns the mean squared error over all outputs, and the share of rows that are decoded to another class than their targets.
     pub(super) fn errors(&self, problem: &Problem<'_>) -> (f64, f64) {
         let q = problem.outputs();
         let decode = |line: ArrayView1<'_, f64>| {

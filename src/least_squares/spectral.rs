@@ -22,7 +22,7 @@ use crate::memory::{TryCollect, TryToVec, try_to_matrix, try_vec, try_with_capac
 use ndarray::{Array2, ArrayView2, s};
 
 /// Rows of a task.
-const ROWS: usize = 64;
+const ROWS_PER_TASK: usize = 64;
 
 /// The eigenvalues and eigenvectors of S K S.
 #[derive(Debug, Clone, Copy)]
@@ -82,8 +82,8 @@ impl<'a> Spectral<'a> {
         }
         // G (Y, 1), and the diagonal of G in the last place of each line.
         let mut lines = try_vec![0.0; n * (columns + 1)]?;
-        ctx.for_each_chunk(&mut lines, ROWS * (columns + 1), |task, lines| {
-            for (i, line) in (task * ROWS..).zip(lines.chunks_exact_mut(columns + 1)) {
+        ctx.for_each_chunk(&mut lines, ROWS_PER_TASK * (columns + 1), |task, lines| {
+            for (i, line) in (task * ROWS_PER_TASK..).zip(lines.chunks_exact_mut(columns + 1)) {
                 let (sums, own) = line.split_at_mut(columns);
                 let weight = problem.weight(i);
                 let vectors = self.spectrum.vectors.row(i);

@@ -1,24 +1,29 @@
-//! A = L L' for a symmetric positive definite A (n, n), row by row with inner products, and A X = B by two
-//! triangular solves.
+//! Serial Cholesky factorisation A = L L' of a symmetric positive definite A (n, n), solution of A X = B, and inverse.
 //!
-//! Cost n^3 / 6 multiply-adds to factor, n^2 q to solve for q right-hand sides.
+//! These functions are for matrices of up to a few hundred rows and for callers that are themselves parallel: they need no
+//! copy, no packing and no threads. `dense` factors matrices that fill the memory, over threads and in any precision, with
+//! another order of summation.
+//!
+//! Invariant: the upper triangle is neither read nor written, except by [`invert`]. Cost: n^3 / 6 multiply-adds to factor,
+//! n^2 q to solve for q right-hand sides.
 
+use crate::context::WorkCounter;
 use crate::error::{Error, Result};
 use crate::simd::blas::{axpy, dot};
 use std::ops::Range;
 
-/// Replaces the lower triangle of `a` by L; the upper one is neither read nor written.
+/// Replaces the lower triangle of `a` by L.
 ///
 /// # Errors
-/// [`Error::NotPositiveDefinite`] at the first pivot that is not above zero.
+/// [`Error::NotPositiveDefinite`] at the first pivot that is not positive.
 pub(crate) fn factor(a: &mut [f64], n: usize) -> Result<()> {
     factor_lines(a, n, 0..n)
 }
 
-/// Some lines of L, after those above: for callers who look at a monitor in between.
+/// Computes some lines of L, given those above, for callers that check the monitor in between.
 ///
 /// # Errors
-/// As [`factor`].
+/// See [`factor`].
 pub(crate) fn factor_lines(a: &mut [f64], n: usize, lines: Range<usize>) -> Result<()> {
     for i in lines {
         let (above, line) = a.split_at_mut(i * n);
@@ -62,7 +67,7 @@ pub(crate) fn solve(l: &[f64], n: usize, b: &mut [f64], q: usize) {
     }
 }
 
-/// One right-hand side (n,), the lines of L `stride` apart: along the rows of L in both directions.
+/// Solves for one right-hand side (n,), with the lines of L `stride` apart.
 pub(crate) fn solve_one(l: &[f64], stride: usize, b: &mut [f64]) {
     for i in 0..b.len() {
         let row = &l[i * stride..=i * stride + i];
@@ -76,12 +81,62 @@ pub(crate) fn solve_one(l: &[f64], stride: usize, b: &mut [f64]) {
     }
 }
 
+/// Replaces a symmetric positive definite A (n, n) by A^-1; returns false if A is not positive definite.
+///
+/// `row` is a buffer. Cost n^3 / 2 multiply-adds.
+///
+/// # Errors
+/// [`Error::Stopped`].
+pub(crate) fn invert(
+    a: &mut [f64],
+    n: usize,
+    row: &mut Vec<f64>,
+    counter: &mut WorkCounter<'_>,
+) -> Result<bool> {
+    for i in 0..n {
+        counter.charge((i * i) as u64)?;
+        if factor_lines(a, n, i..i + 1).is_err() {
+            return Ok(false);
+        }
+    }
+    // M = L^-1 in place of L, row by row.
+    for i in 0..n {
+        counter.charge((i * i) as u64)?;
+        let (above, line) = a.split_at_mut(i * n);
+        row.clear();
+        row.resize(i, 0.0);
+        for (k, &l) in line[..i].iter().enumerate() {
+            axpy(-l, &above[k * n..=k * n + k], &mut row[..=k]);
+        }
+        let own = 1.0 / line[i];
+        line[..i].iter_mut().zip(&*row).for_each(|(out, v)| *out = own * v);
+        line[i] = own;
+    }
+    // M'M in place of M: row i takes the rows of M from i on.
+    for i in 0..n {
+        counter.charge((i * (n - i)) as u64)?;
+        row.clear();
+        row.resize(i + 1, 0.0);
+        for line in a.chunks_exact(n).skip(i) {
+            axpy(line[i], &line[..=i], row);
+        }
+        a[i * n..=i * n + i].copy_from_slice(row);
+    }
+    for i in 0..n {
+        for k in 0..i {
+            a[k * n + i] = a[i * n + k];
+        }
+    }
+    Ok(a.iter().all(|v| v.is_finite()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::Context;
 
     #[test]
-    fn solves_and_refuses() {
+    fn the_solution_and_the_inverse_are_exact_and_indefinite_matrices_are_refused() {
         let (n, q) = (40, 3);
         let noise = |i: usize| (i as f64 * 0.7 + (i * i) as f64 * 0.01).sin();
         let mut a = vec![0.0; n * n];
@@ -102,6 +157,16 @@ mod tests {
         factor(&mut l, n).unwrap();
         solve(&l, n, &mut b, q);
         assert!(b.iter().zip(&x).all(|(b, x)| (b - x).abs() < 1e-9));
+        let (mut inverse, mut counter) = (a.clone(), Context::default().counter("", 0));
+        assert!(invert(&mut inverse, n, &mut Vec::new(), &mut counter).unwrap());
+        for i in 0..n {
+            for j in 0..n {
+                let entry = dot(&a[i * n..(i + 1) * n], &inverse[j * n..(j + 1) * n]);
+                assert!((entry - if i == j { 1.0 } else { 0.0 }).abs() < 1e-9, "{i} {j}: {entry}");
+            }
+        }
+        assert!(invert(&mut [], 0, &mut Vec::new(), &mut counter).unwrap());
+        assert!(!invert(&mut [1.0, 2.0, 2.0, 1.0], 2, &mut Vec::new(), &mut counter).unwrap());
         a[5 * n + 5] = -1.0;
         assert!(matches!(factor(&mut a, n), Err(Error::NotPositiveDefinite { index: 5, .. })));
     }

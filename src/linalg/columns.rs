@@ -1,12 +1,13 @@
-//! Columns of right-hand sides for large symmetric systems: solved with a factor, multiplied by the matrix.
+//! Many right-hand sides of large symmetric systems: solutions with a factor, products with the matrix.
 //!
-//! Columns are packed in panels, so that an entry of the matrix serves a register tile of them. A solution takes the
-//! factor block by block: triangles of [`SMALL`] inside blocks of [`BLOCK`], the rest by products over threads.
+//! Columns are packed in panels, so that an entry of the matrix serves a register tile of them. A solution uses the
+//! factor block by block: triangles of [`SMALL_COLUMNS`] inside blocks of [`BLOCK_COLUMNS`], the rest by products over
+//! threads.
 //!
-//! Every entry is summed in an order that depends on the sizes alone, so threads cannot change a result. Cost n^2
-//! multiply-adds a column, and the lower triangle read once a panel.
+//! Invariant: every entry is summed in an order that depends on the sizes alone, so the results do not depend on the number
+//! of threads. Cost: n^2 multiply-adds for a column; the lower triangle is read once for each panel.
 
-use super::dense::{BLOCK, ROWS, SMALL, Square};
+use super::dense::{BLOCK_COLUMNS, ROWS_PER_TASK, SMALL_COLUMNS, Square};
 use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{self, TryCollect, try_vec};
@@ -14,14 +15,14 @@ use crate::simd::Real;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, backward, forward, subtract_product};
 
-/// What the memory of this file is for.
+/// Purpose of the memory, for error messages.
 const COLUMNS: &str = "right-hand sides";
 /// Phase reported to the monitor.
 const PHASE: &str = "solution";
-/// Groups of rows of a symmetric product.
-const GROUPS: usize = 16;
+/// Number of groups of rows of a symmetric product.
+const ROW_GROUPS: usize = 16;
 
-/// Right-hand sides as panels: (n, q) row-major in lines of [`panel_width`] columns, panel after panel.
+/// Packs right-hand sides into panels: (n, q) row-major in lines of [`panel_width`] columns, panel after panel.
 ///
 /// # Errors
 /// [`Error::Memory`](crate::Error::Memory).
@@ -36,7 +37,7 @@ pub(crate) fn to_panels<T: Real>(b: &[f64], n: usize, q: usize) -> Result<Vec<T>
     Ok(panels)
 }
 
-/// The way back from [`to_panels`].
+/// Unpacks panels of [`to_panels`].
 pub(crate) fn from_panels<T: Real>(panels: &[T], b: &mut [f64], n: usize, q: usize) {
     let width = panel_width::<T>();
     for (i, line) in b.chunks_exact_mut(q).enumerate() {
@@ -59,19 +60,20 @@ pub(crate) fn solve<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], ctx: Cont
     let count = panels.len() / (n * width);
     for (panel, x) in panels.chunks_exact_mut(n * width).enumerate() {
         ctx.check(PHASE, panel, count)?;
-        for from in (0..n).step_by(BLOCK) {
-            let to = n.min(from + BLOCK);
+        for from in (0..n).step_by(BLOCK_COLUMNS) {
+            let to = n.min(from + BLOCK_COLUMNS);
             let (above, below) = x.split_at_mut(to * width);
-            for first in (from..to).step_by(SMALL) {
-                let end = to.min(first + SMALL);
+            for first in (from..to).step_by(SMALL_COLUMNS) {
+                let end = to.min(first + SMALL_COLUMNS);
                 let (mine, rest) = above[first * width..].split_at_mut((end - first) * width);
                 forward(&values[first * stride + first..], stride, end - first, mine);
                 let at = Layout { start: end * stride + first, row: stride, step: 1 };
                 subtract_product(values, at, (to - end, end - first), mine, rest, width);
             }
             let mine = &above[from * width..];
-            ctx.for_each_chunk(below, 2 * ROWS * width, |task, out| {
-                let at = Layout { start: (to + 2 * task * ROWS) * stride + from, row: stride, step: 1 };
+            ctx.for_each_chunk(below, 2 * ROWS_PER_TASK * width, |task, out| {
+                let at =
+                    Layout { start: (to + 2 * task * ROWS_PER_TASK) * stride + from, row: stride, step: 1 };
                 subtract_product(values, at, (out.len() / width, to - from), mine, out, width);
             });
         }
@@ -79,10 +81,10 @@ pub(crate) fn solve<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], ctx: Cont
     solve_transposed(l, panels, ctx)
 }
 
-/// Solves L' X = B in place, as [`solve`].
+/// Solves L' X = B in place.
 ///
 /// # Errors
-/// As [`solve`].
+/// See [`solve`].
 pub(crate) fn solve_transposed<A: Real, T: Real>(
     l: &Square<A>,
     panels: &mut [T],
@@ -96,11 +98,11 @@ pub(crate) fn solve_transposed<A: Real, T: Real>(
     let count = panels.len() / (n * width);
     for (panel, x) in panels.chunks_exact_mut(n * width).enumerate() {
         ctx.check(PHASE, panel, count)?;
-        for from in (0..n).step_by(BLOCK).rev() {
-            let to = n.min(from + BLOCK);
+        for from in (0..n).step_by(BLOCK_COLUMNS).rev() {
+            let to = n.min(from + BLOCK_COLUMNS);
             let (above, rest) = x.split_at_mut(from * width);
-            for first in (from..to).step_by(SMALL).rev() {
-                let end = to.min(first + SMALL);
+            for first in (from..to).step_by(SMALL_COLUMNS).rev() {
+                let end = to.min(first + SMALL_COLUMNS);
                 let (left, mine) = rest.split_at_mut((first - from) * width);
                 let mine = &mut mine[..(end - first) * width];
                 backward(&values[first * stride + first..], stride, end - first, mine);
@@ -108,8 +110,8 @@ pub(crate) fn solve_transposed<A: Real, T: Real>(
                 subtract_product(values, at, (first - from, end - first), mine, left, width);
             }
             let mine = &rest[..(to - from) * width];
-            ctx.for_each_chunk(above, 2 * ROWS * width, |task, out| {
-                let at = Layout { start: from * stride + 2 * task * ROWS, row: 1, step: stride };
+            ctx.for_each_chunk(above, 2 * ROWS_PER_TASK * width, |task, out| {
+                let at = Layout { start: from * stride + 2 * task * ROWS_PER_TASK, row: 1, step: stride };
                 subtract_product(values, at, (out.len() / width, to - from), mine, out, width);
             });
         }
@@ -117,10 +119,10 @@ pub(crate) fn solve_transposed<A: Real, T: Real>(
     Ok(())
 }
 
-/// out = (A + D) X for the symmetric matrix whose lower triangle is given and a diagonal, X and out panels.
+/// Computes out = (A + D) X for the symmetric matrix whose lower triangle is given and a diagonal, X and out panels.
 ///
-/// Every entry of A is read from memory once and used for both of its places. Groups of rows add to sums of their own,
-/// which are joined in order.
+/// Every entry of A is read from memory once and used for both of its places. Each group of rows adds to its own sums,
+/// which are added in order.
 pub(crate) fn multiply<A: Real, T: Real>(
     a: &Square<A>,
     diagonal: impl Fn(usize) -> f64 + Sync,
@@ -136,10 +138,10 @@ pub(crate) fn multiply<A: Real, T: Real>(
     let panels = x.len() / (n * width);
     // Groups of equal area: each ends at a multiple of the rows of a block.
     let end = |group: usize| {
-        let share = ((group as f64 + 1.0) / GROUPS as f64).sqrt() * n as f64;
-        if group + 1 == GROUPS { n } else { (share as usize).next_multiple_of(ROWS).min(n) }
+        let share = ((group as f64 + 1.0) / ROW_GROUPS as f64).sqrt() * n as f64;
+        if group + 1 == ROW_GROUPS { n } else { (share as usize).next_multiple_of(ROWS_PER_TASK).min(n) }
     };
-    let mut sums: Vec<Vec<T>> = (0..GROUPS).map(|_| Vec::new()).try_collect_vec()?;
+    let mut sums: Vec<Vec<T>> = (0..ROW_GROUPS).map(|_| Vec::new()).try_collect_vec()?;
     ctx.try_for_each_chunk(&mut sums, 1, |group, sums| {
         let (from, to) = (if group == 0 { 0 } else { end(group - 1) }, end(group));
         if from == to {
@@ -147,11 +149,11 @@ pub(crate) fn multiply<A: Real, T: Real>(
         }
         let sums = &mut sums[0];
         memory::try_resize(COLUMNS, sums, panels * to * width, T::ZERO)?;
-        let mut own = try_vec![A::ZERO; ROWS * ROWS]?;
-        for first in (from..to).step_by(ROWS) {
-            let count = ROWS.min(to - first);
-            for left in (0..first).step_by(BLOCK) {
-                let depth = BLOCK.min(first - left);
+        let mut own = try_vec![A::ZERO; ROWS_PER_TASK * ROWS_PER_TASK]?;
+        for first in (from..to).step_by(ROWS_PER_TASK) {
+            let count = ROWS_PER_TASK.min(to - first);
+            for left in (0..first).step_by(BLOCK_COLUMNS) {
+                let depth = BLOCK_COLUMNS.min(first - left);
                 let start = first * stride + left;
                 for (x, sums) in x.chunks_exact(n * width).zip(sums.chunks_exact_mut(to * width)) {
                     let rows = Layout { start, row: stride, step: 1 };
@@ -164,11 +166,11 @@ pub(crate) fn multiply<A: Real, T: Real>(
             for i in 0..count {
                 for j in 0..=i {
                     let value = values[(first + i) * stride + first + j];
-                    own[i * ROWS + j] = value;
-                    own[j * ROWS + i] = value;
+                    own[i * ROWS_PER_TASK + j] = value;
+                    own[j * ROWS_PER_TASK + i] = value;
                 }
             }
-            let at = Layout { start: 0, row: ROWS, step: 1 };
+            let at = Layout { start: 0, row: ROWS_PER_TASK, step: 1 };
             for (x, sums) in x.chunks_exact(n * width).zip(sums.chunks_exact_mut(to * width)) {
                 let (x, sums) = (&x[first * width..], &mut sums[first * width..]);
                 subtract_product(&own, at, (count, count), x, sums, width);
@@ -177,8 +179,8 @@ pub(crate) fn multiply<A: Real, T: Real>(
         Ok(())
     })?;
     for (p, (x, out)) in x.chunks_exact(n * width).zip(out.chunks_exact_mut(n * width)).enumerate() {
-        ctx.for_each_chunk(out, ROWS * width, |task, out| {
-            let first = task * ROWS;
+        ctx.for_each_chunk(out, ROWS_PER_TASK * width, |task, out| {
+            let first = task * ROWS_PER_TASK;
             for (i, (out, x)) in
                 (first..).zip(out.chunks_exact_mut(width).zip(x[first * width..].chunks_exact(width)))
             {

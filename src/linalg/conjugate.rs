@@ -1,52 +1,52 @@
-//! Conjugate gradients with a preconditioner for several right-hand sides at once: A X = B, A symmetric positive
-//! definite and known by its products alone (Rifkin 2002, appendix C; Hestenes and Stiefel, 1952).
+//! Preconditioned conjugate gradients for several right-hand sides at once: A X = B with A symmetric positive definite and
+//! given by its products (Rifkin 2002, appendix C; Hestenes and Stiefel, 1952).
 //!
-//! Each column has its own steps and its own end; all share every product with A. Where the recursion says that all
-//! have converged, the true residual is computed, and the iteration starts again from it if it is larger: what is
-//! reported is the true residual. A stop that the monitor asks for, between products or amid one, leaves x as it is after
-//! the last whole product, and takes the recursion's word for the residual.
+//! Each column has its own step lengths and its own end; all columns share the products with A. When the recursion reports
+//! that all columns have converged, the true residual is computed, and the iteration restarts from it if it is larger.
 //!
-//! Cost a product with A and one with the preconditioner an iteration.
+//! Invariant: the residuals returned are true residuals, except after a stop by the monitor, between products or during one:
+//! then x is that of the last complete product, and the residual is the recursion's.
 //!
-//! All allocations are small: one number per right-hand side, beside what is asked for.
+//! Cost: one product with A and one with the preconditioner for an iteration. All allocations are small: a few numbers for
+//! each right-hand side, and four matrices of the size of B.
 
 use crate::context::{Context, Progress, StopReason};
 use crate::error::Result;
 use crate::memory;
 
-/// When the iteration ends: where every column has ||r|| <= relative ||b|| + backward ||A|| ||x||, with the largest
-/// Rayleigh quotient seen for ||A||, or all products are spent.
+/// The end of the iteration: when every column has ||r|| <= relative ||b|| + backward ||A|| ||x||, with the largest
+/// Rayleigh quotient seen for ||A||, or after the maximum number of products.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) relative: f64,
     pub(crate) backward: f64,
-    /// Most products with A.
+    /// Maximum number of products with A.
     pub(crate) products: u64,
 }
 
-/// How the iteration ended.
+/// The result of an iteration.
 #[derive(Debug, Clone)]
 pub(crate) struct Outcome {
-    /// Products with A.
+    /// Number of products with A.
     pub(crate) products: u64,
-    /// ||b - A x|| / ||b|| of each column, computed from x but after a stop; 0 where b is.
+    /// ||b - A x|| / ||b|| of each column, 0 if b = 0.
     pub(crate) residuals: Vec<f64>,
-    /// Why it ended.
+    /// Reason of the end.
     pub(crate) reason: StopReason,
 }
 
-/// Times the iteration starts again from the true residual.
-const RESTARTS: usize = 4;
+/// Maximum number of restarts from the true residual.
+const MAX_RESTARTS: usize = 4;
 
-/// Products after which a residual that has not become smaller by a hundredth will not any more.
-const PATIENCE: u64 = 2000;
+/// Number of products without a decrease of the residual by 1 % after which the iteration stalls.
+const MAX_STALLED_PRODUCTS: u64 = 2000;
 
-/// The largest number; NaN where there is one.
+/// Returns the largest number, or NaN if there is one.
 fn worst_of(numbers: &[f64]) -> f64 {
     numbers.iter().fold(0.0, |worst: f64, &v| if v > worst || v.is_nan() { v } else { worst })
 }
 
-/// Inner products of the columns of two (n, q) matrices.
+/// Returns the inner products of the columns of two (n, q) matrices.
 fn dots(a: &[f64], b: &[f64], q: usize) -> Vec<f64> {
     let mut sums = vec![0.0; q];
     for (a, b) in a.chunks_exact(q).zip(b.chunks_exact(q)) {
@@ -57,7 +57,7 @@ fn dots(a: &[f64], b: &[f64], q: usize) -> Vec<f64> {
     sums
 }
 
-/// y += x diag(weights)
+/// Computes y += x diag(weights).
 fn add(weights: &[f64], x: &[f64], y: &mut [f64]) {
     let q = weights.len();
     for (x, y) in x.chunks_exact(q).zip(y.chunks_exact_mut(q)) {
@@ -72,7 +72,7 @@ fn add(weights: &[f64], x: &[f64], y: &mut [f64]) {
 /// `apply(p, out)` writes A p, `precondition(r, out)` an approximation of A^-1 r, both (n, q) row-major.
 ///
 /// # Errors
-/// Those of `apply` and `precondition`, but for [`Error::Stopped`](crate::Error::Stopped) from `apply`, which ends the
+/// The errors of `apply` and `precondition`, except [`Error::Stopped`](crate::Error::Stopped) from `apply`, which ends the
 /// iteration.
 pub(crate) fn solve(
     b: &[f64],
@@ -95,7 +95,7 @@ pub(crate) fn solve(
     let mut before = f64::INFINITY;
     r.copy_from_slice(b);
     let mut residuals = relative(&r);
-    'restarts: for restart in 0..=RESTARTS {
+    'restarts: for restart in 0..=MAX_RESTARTS {
         if x.iter().any(|&x| x != 0.0) {
             if let Some(why) = StopReason::from_result(apply(x, &mut ap))? {
                 (reason, residuals) = (why, relative(&r));
@@ -120,8 +120,8 @@ pub(crate) fn solve(
         if done.iter().all(|&done| done) || reason != StopReason::Converged {
             break;
         }
-        // The arithmetic of the products leaves no more to gain.
-        if restart == RESTARTS || !(worst <= 0.5 * before) {
+        // The residual has reached the rounding errors of the products.
+        if restart == MAX_RESTARTS || !(worst <= 0.5 * before) {
             reason = StopReason::Stalled;
             break;
         }
@@ -145,7 +145,7 @@ pub(crate) fn solve(
                 reason = StopReason::MaxIterations;
                 break;
             }
-            if products > improved + PATIENCE {
+            if products > improved + MAX_STALLED_PRODUCTS {
                 reason = StopReason::Stalled;
                 break;
             }
@@ -161,13 +161,13 @@ pub(crate) fn solve(
                     step[j] = rz[j] / curve[j];
                     norm = norm.max(curve[j] / length[j]);
                 } else if !done[j] {
-                    // Not positive definite along p, or nothing left of it: rounding has won.
+                    // A is not positive definite along p, or p is zero: only rounding errors are left.
                     done[j] = true;
                 }
             }
             add(&step, &p, x);
-            let back: Vec<f64> = step.iter().map(|s| -s).collect();
-            add(&back, &ap, &mut r);
+            let negative: Vec<f64> = step.iter().map(|s| -s).collect();
+            add(&negative, &ap, &mut r);
             for (done, small) in done.iter_mut().zip(small(&r, x, norm)) {
                 *done |= small;
             }
@@ -176,11 +176,11 @@ pub(crate) fn solve(
             }
             precondition(&r, &mut z)?;
             let next = dots(&r, &z, q);
-            let turn: Vec<f64> =
+            let ratio: Vec<f64> =
                 next.iter().zip(&rz).map(|(a, b)| if *b > 0.0 { a / b } else { 0.0 }).collect();
             for (z, p) in z.chunks_exact(q).zip(p.chunks_exact_mut(q)) {
-                for ((p, z), turn) in p.iter_mut().zip(z).zip(&turn) {
-                    *p = z + turn * *p;
+                for ((p, z), ratio) in p.iter_mut().zip(z).zip(&ratio) {
+                    *p = z + ratio * *p;
                 }
             }
             rz = next;

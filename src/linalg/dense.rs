@@ -1,29 +1,29 @@
-//! Large symmetric positive definite systems: blocked Cholesky factorisation, solution, diagonal of the inverse.
+//! Large symmetric positive definite systems: blocked Cholesky factorisation.
 //!
-//! The matrix is one [`Square`] of lines; only its lower triangle counts. A = L L' is found block column by block column
-//! (right-looking): the block on the diagonal, the rows below it by substitution, then the rest by the register tiles of
-//! [`product`]. The inverse M = L^-1 is kept as M' in the upper triangle, so that all products run along rows.
+//! The matrix is a [`Square`] of lines of which only the lower triangle is used. A = L L' is computed block column by block
+//! column (right-looking): the block on the diagonal, the rows below it by substitution, then the rest by the register tiles
+//! of `simd::panel`. `columns` solves with the factor, and `inverse` inverts it.
 //!
-//! Every entry is summed in an order that depends on the sizes alone, so threads cannot change a result. Cost n^3 / 6
-//! multiply-adds for the factor, as many for the inverse, n^2 for each right-hand side.
+//! Invariant: every entry is summed in an order that depends on the sizes alone, so the results do not depend on the number
+//! of threads. Cost: n^3 / 6 multiply-adds.
 
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::memory::{self, Arena, HEADROOM, TryCollect, try_vec};
+use crate::memory::{self, Arena, HEADROOM, TryCollect};
 use crate::simd::Real;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, forward, subtract_product, update_rows};
 
-/// What the memory of this file is for.
+/// Purpose of the memory, for error messages.
 const MATRIX: &str = "a system of equations";
-/// Columns of a block: a panel of such a depth fits the first cache.
-pub(super) const BLOCK: usize = 256;
-/// Columns that are substituted without a register tile.
-pub(super) const SMALL: usize = 64;
-/// Rows of a task.
-pub(super) const ROWS: usize = 96;
-/// Multiply-adds between two checks of the monitor.
-const WORK_PER_CHECK: usize = 2_000_000_000;
+/// Number of columns of a block: a panel of this depth fits the first cache.
+pub(super) const BLOCK_COLUMNS: usize = 256;
+/// Number of columns that are substituted without a register tile.
+pub(super) const SMALL_COLUMNS: usize = 64;
+/// Number of rows of a task.
+pub(super) const ROWS_PER_TASK: usize = 96;
+/// Number of multiply-adds between two checks of the monitor.
+pub(super) const WORK_PER_CHECK: usize = 2_000_000_000;
 
 /// An (n, n) matrix in lines that are a whole number of panels long.
 pub(crate) struct Square<T> {
@@ -33,7 +33,7 @@ pub(crate) struct Square<T> {
 }
 
 impl<T: Real> Square<T> {
-    /// Zeros.
+    /// Returns a matrix of zeros.
     ///
     /// # Errors
     /// [`Error::Memory`].
@@ -47,37 +47,37 @@ impl<T: Real> Square<T> {
         Ok(Self { values: Arena::new(MATRIX, n.saturating_mul(stride))?, n, stride })
     }
 
-    /// Bytes of such a matrix.
+    /// Returns the number of bytes of a matrix of n rows.
     pub(crate) fn bytes(n: usize) -> usize {
         n.saturating_mul(n + 2 * panel_width::<T>()).saturating_mul(size_of::<T>())
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.n
     }
 
-    /// From one line to the next.
+    /// Returns the distance between two lines.
     pub(crate) fn stride(&self) -> usize {
         self.stride
     }
 
-    /// All lines.
+    /// Returns all lines.
     pub(crate) fn values(&self) -> &[T] {
         self.values.values()
     }
 
-    /// All lines.
+    /// Returns all lines.
     pub(crate) fn values_mut(&mut self) -> &mut [T] {
         self.values.values_mut()
     }
 
-    /// The entries on the diagonal.
+    /// Returns the entries on the diagonal.
     pub(crate) fn diagonal(&self) -> impl ExactSizeIterator<Item = f64> {
         self.values().iter().step_by(self.stride + 1).take(self.n).map(|v| v.to_f64())
     }
 
-    /// Adds to the entries on the diagonal.
+    /// Adds `shift(i)` to entry i of the diagonal.
     pub(crate) fn shift(&mut self, shift: impl Fn(usize) -> f64) {
         let (n, step) = (self.n, self.stride + 1);
         for (i, v) in self.values_mut().iter_mut().step_by(step).take(n).enumerate() {
@@ -85,7 +85,7 @@ impl<T: Real> Square<T> {
         }
     }
 
-    /// The lower triangle rounded to another precision, `shift` of the row added to the diagonal.
+    /// Returns the lower triangle rounded to another precision, with `shift(i)` added to entry i of the diagonal.
     ///
     /// # Errors
     /// [`Error::Memory`].
@@ -96,8 +96,8 @@ impl<T: Real> Square<T> {
     ) -> Result<Square<U>> {
         let mut out = Square::<U>::new(self.n)?;
         let (stride, from, values) = (out.stride, self.stride, self.values());
-        ctx.for_each_chunk(out.values_mut(), ROWS * stride, |task, lines| {
-            for (i, line) in (task * ROWS..).zip(lines.chunks_exact_mut(stride)) {
+        ctx.for_each_chunk(out.values_mut(), ROWS_PER_TASK * stride, |task, lines| {
+            for (i, line) in (task * ROWS_PER_TASK..).zip(lines.chunks_exact_mut(stride)) {
                 for (out, value) in line.iter_mut().zip(&values[i * from..=i * from + i]) {
                     *out = U::from_f64(value.to_f64());
                 }
@@ -108,19 +108,19 @@ impl<T: Real> Square<T> {
     }
 }
 
-/// Replaces the lower triangle by L. What is above it is lost.
+/// Replaces the lower triangle by L and overwrites the upper one.
 ///
 /// # Errors
-/// [`Error::NotPositiveDefinite`] at the first pivot that is not above zero, [`Error::Stopped`].
+/// [`Error::NotPositiveDefinite`] at the first pivot that is not positive, [`Error::Stopped`].
 pub(crate) fn factor<T: Real>(a: &mut Square<T>, ctx: Context<'_>) -> Result<()> {
     let (n, stride) = (a.n, a.stride);
     let largest =
         a.diagonal().fold(f64::NEG_INFINITY, |most, v| if v > most || v.is_nan() { v } else { most });
     let values = a.values.values_mut();
     let mut panels = Vec::new();
-    for from in (0..n).step_by(BLOCK) {
+    for from in (0..n).step_by(BLOCK_COLUMNS) {
         ctx.check("factor", from, n)?;
-        let to = n.min(from + BLOCK);
+        let to = n.min(from + BLOCK_COLUMNS);
         let (done, below) = values.split_at_mut(to * stride);
         factor_block(&mut done[from * stride..], stride, from, to - from)
             .map_err(|(index, pivot)| Error::NotPositiveDefinite { index, pivot, largest })?;
@@ -128,15 +128,17 @@ pub(crate) fn factor<T: Real>(a: &mut Square<T>, ctx: Context<'_>) -> Result<()>
             break;
         }
         let block = BlockFactor::new(&done[from * stride..], stride, from, to - from);
-        ctx.for_each_chunk(below, ROWS * stride, |_, rows| block.substitute(rows, stride, from));
+        ctx.for_each_chunk(below, ROWS_PER_TASK * stride, |_, rows| block.substitute(rows, stride, from));
         pack(below, stride, n - to, from, to - from, &mut panels, ctx)?;
         let (width, depth) = (panel_width::<T>(), to - from);
-        let at_once = (WORK_PER_CHECK / (depth * (n - to))).next_multiple_of(ROWS).max(ROWS * ctx.threads());
+        let at_once = (WORK_PER_CHECK / (depth * (n - to)))
+            .next_multiple_of(ROWS_PER_TASK)
+            .max(ROWS_PER_TASK * ctx.threads());
         for (group, below) in below.chunks_mut(at_once * stride).enumerate() {
             ctx.check("factor", from, n)?;
-            ctx.for_each_chunk(below, ROWS * stride, |task, rows| {
+            ctx.for_each_chunk(below, ROWS_PER_TASK * stride, |task, rows| {
                 let count = rows.len() / stride;
-                let last = group * at_once + task * ROWS + count;
+                let last = group * at_once + task * ROWS_PER_TASK + count;
                 for (p, panel) in panels.chunks_exact(depth * width).enumerate().take(last.div_ceil(width)) {
                     update_rows(rows, stride, 0..count, from, depth, panel, to + p * width);
                 }
@@ -146,8 +148,8 @@ pub(crate) fn factor<T: Real>(a: &mut Square<T>, ctx: Context<'_>) -> Result<()>
     Ok(())
 }
 
-/// Rows as the columns of panels: line k of panel p holds column `from + k` of `width` rows, zeros behind the last.
-fn pack<T: Real>(
+/// Packs rows as the columns of panels: line k of panel p holds column `from + k` of `width` rows, followed by zeros.
+pub(super) fn pack<T: Real>(
     rows: &[T],
     stride: usize,
     count: usize,
@@ -164,7 +166,7 @@ fn pack<T: Real>(
     Ok(())
 }
 
-/// As [`pack`] for at most a block of rows and columns, which there is always room for.
+/// Packs as [`pack`], for at most a block of rows and columns, whose memory is always available.
 fn pack_block<T: Real>(
     rows: &[T],
     stride: usize,
@@ -178,7 +180,7 @@ fn pack_block<T: Real>(
     pack_into(rows, stride, count, from, depth, panels, Context::SEQUENTIAL);
 }
 
-/// As [`pack`] into zeros.
+/// Packs as [`pack`], into zeros.
 fn pack_into<T: Real>(
     rows: &[T],
     stride: usize,
@@ -202,8 +204,7 @@ fn pack_into<T: Real>(
     }
 }
 
-/// Factors the block of columns `first..first + size` of the rows given, which are its own. The error is the first pivot
-/// that is not above zero.
+/// Factors the block of columns `first..first + size` of its own rows. The error is the first pivot that is not positive.
 fn factor_block<T: Real>(
     rows: &mut [T],
     stride: usize,
@@ -212,8 +213,8 @@ fn factor_block<T: Real>(
 ) -> Result<(), (usize, f64)> {
     let width = panel_width::<T>();
     let mut panels = Vec::new();
-    for s in (0..size).step_by(SMALL) {
-        let (end, at) = (size.min(s + SMALL), first + s);
+    for s in (0..size).step_by(SMALL_COLUMNS) {
+        let (end, at) = (size.min(s + SMALL_COLUMNS), first + s);
         for i in s..end {
             let (above, line) = rows.split_at_mut(i * stride);
             for j in s..i {
@@ -248,35 +249,35 @@ fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
 }
 
 /// A factored block on the diagonal, ready to substitute rows: X L' = B.
-struct BlockFactor<T> {
+pub(super) struct BlockFactor<T> {
     size: usize,
-    /// For each small part: its rows left of it as panels, and its triangle in lines of `SMALL`.
+    /// For each small part: its rows left of it as panels, and its triangle in lines of `SMALL_COLUMNS`.
     parts: Vec<(Vec<T>, Vec<T>)>,
 }
 
 impl<T: Real> BlockFactor<T> {
-    /// Of the columns `first..first + size` of the rows given.
-    fn new(rows: &[T], stride: usize, first: usize, size: usize) -> Self {
-        let parts = (0..size).step_by(SMALL).map(|s| {
-            let (count, mut panels) = ((size - s).min(SMALL), Vec::new());
+    /// Packs the columns `first..first + size` of the rows.
+    pub(super) fn new(rows: &[T], stride: usize, first: usize, size: usize) -> Self {
+        let parts = (0..size).step_by(SMALL_COLUMNS).map(|s| {
+            let (count, mut panels) = ((size - s).min(SMALL_COLUMNS), Vec::new());
             pack_block(&rows[s * stride..], stride, count, first, s, &mut panels);
-            let mut triangle = vec![T::ZERO; SMALL * SMALL]; // small: a block
+            let mut triangle = vec![T::ZERO; SMALL_COLUMNS * SMALL_COLUMNS]; // small: a block
             for i in 0..count {
                 let line = &rows[(s + i) * stride + first + s..][..=i];
-                triangle[i * SMALL..=i * SMALL + i].copy_from_slice(line);
+                triangle[i * SMALL_COLUMNS..=i * SMALL_COLUMNS + i].copy_from_slice(line);
             }
             (panels, triangle)
         });
         Self { size, parts: parts.collect() } // small: a block
     }
 
-    /// Replaces the columns `first..first + size` of all rows given by X.
-    fn substitute(&self, rows: &mut [T], stride: usize, first: usize) {
+    /// Replaces the columns `first..first + size` of all rows by X.
+    pub(super) fn substitute(&self, rows: &mut [T], stride: usize, first: usize) {
         let width = panel_width::<T>();
         let count = rows.len() / stride;
-        let mut panel = vec![T::ZERO; SMALL * width]; // small: a block
-        for (s, (panels, triangle)) in (0..self.size).step_by(SMALL).zip(&self.parts) {
-            let n = (self.size - s).min(SMALL);
+        let mut panel = vec![T::ZERO; SMALL_COLUMNS * width]; // small: a block
+        for (s, (panels, triangle)) in (0..self.size).step_by(SMALL_COLUMNS).zip(&self.parts) {
+            let n = (self.size - s).min(SMALL_COLUMNS);
             if s > 0 {
                 for (p, panel) in panels.chunks_exact(s * width).enumerate() {
                     update_rows(rows, stride, 0..count, first, s, panel, first + s + p * width);
@@ -290,7 +291,7 @@ impl<T: Real> BlockFactor<T> {
                         out[j] = v;
                     }
                 }
-                forward(triangle, SMALL, n, &mut panel);
+                forward(triangle, SMALL_COLUMNS, n, &mut panel);
                 for j in 0..here {
                     let line = &mut rows[(group + j) * stride + first + s..][..n];
                     for (v, out) in line.iter_mut().zip(panel.chunks_exact(width)) {
@@ -302,27 +303,27 @@ impl<T: Real> BlockFactor<T> {
     }
 }
 
-/// A factor made ready to solve X L' = B for rows B, many blocks of them.
+/// A packed factor that solves X L' = B for many blocks of rows B.
 pub(crate) struct RowSolver<T> {
     n: usize,
-    /// For each block of columns: where it starts, its rows left of it as panels of at most `BLOCK` columns depth each,
-    /// and its own factor.
+    /// For each block of columns: its first column, its rows left of it as panels of depth at most `BLOCK_COLUMNS`, and its own
+    /// factor.
     blocks: Vec<(usize, Vec<Vec<T>>, BlockFactor<T>)>,
 }
 
 impl<T: Real> RowSolver<T> {
-    /// Holds a copy of the lower triangle.
+    /// Copies the lower triangle.
     ///
     /// # Errors
     /// [`Error::Memory`].
     pub(crate) fn new(l: &Square<T>, ctx: Context<'_>) -> Result<Self> {
         let (n, stride, values) = (l.n, l.stride, l.values());
-        let blocks = (0..n).step_by(BLOCK).map(|from| {
-            let size = (n - from).min(BLOCK);
+        let blocks = (0..n).step_by(BLOCK_COLUMNS).map(|from| {
+            let size = (n - from).min(BLOCK_COLUMNS);
             let own = &values[from * stride..];
-            let left = (0..from).step_by(BLOCK).map(|depth| {
+            let left = (0..from).step_by(BLOCK_COLUMNS).map(|depth| {
                 let mut panels = Vec::new();
-                pack(own, stride, size, depth, BLOCK, &mut panels, ctx)?;
+                pack(own, stride, size, depth, BLOCK_COLUMNS, &mut panels, ctx)?;
                 Ok(panels)
             });
             memory::check_available(MATRIX, HEADROOM)?;
@@ -331,14 +332,14 @@ impl<T: Real> RowSolver<T> {
         Ok(Self { n, blocks: blocks.try_collect_results()? })
     }
 
-    /// Replaces every line of `stride` numbers by X; a line has room for whole panels.
+    /// Replaces every line of `stride` numbers by X; a line must be as long as whole panels.
     pub(crate) fn substitute(&self, rows: &mut [T], stride: usize) {
         let (width, count) = (panel_width::<T>(), rows.len() / stride);
         assert!(stride >= self.n.next_multiple_of(width));
         for (from, left, block) in &self.blocks {
-            for (depth, panels) in (0..*from).step_by(BLOCK).zip(left) {
-                for (p, panel) in panels.chunks_exact(BLOCK * width).enumerate() {
-                    update_rows(rows, stride, 0..count, depth, BLOCK, panel, from + p * width);
+            for (depth, panels) in (0..*from).step_by(BLOCK_COLUMNS).zip(left) {
+                for (p, panel) in panels.chunks_exact(BLOCK_COLUMNS * width).enumerate() {
+                    update_rows(rows, stride, 0..count, depth, BLOCK_COLUMNS, panel, from + p * width);
                 }
             }
             block.substitute(rows, stride, *from);
@@ -346,7 +347,7 @@ impl<T: Real> RowSolver<T> {
     }
 }
 
-/// A -= K'K for the lower triangle of A (m, m), K in lines of `stride` numbers.
+/// Subtracts K'K from A, for the lower triangle of A (m, m), K in lines of `stride` numbers.
 ///
 /// # Errors
 /// [`Error::Memory`].
@@ -357,7 +358,7 @@ pub(crate) fn subtract_gram<A: Real, T: Real>(
     ctx: Context<'_>,
 ) -> Result<()> {
     let (m, lines, width) = (a.n, a.stride, panel_width::<T>());
-    for k in k.chunks(BLOCK * stride) {
+    for k in k.chunks(BLOCK_COLUMNS * stride) {
         let depth = k.len() / stride;
         let size = depth * width;
         let mut panels: Vec<T> = memory::try_zeros(MATRIX, m.div_ceil(width) * size)?;
@@ -368,8 +369,8 @@ pub(crate) fn subtract_gram<A: Real, T: Real>(
                 }
             }
         });
-        ctx.for_each_chunk(a.values_mut(), ROWS / 2 * lines, |task, rows| {
-            let (first, count) = (task * ROWS / 2, rows.len() / lines);
+        ctx.for_each_chunk(a.values_mut(), ROWS_PER_TASK / 2 * lines, |task, rows| {
+            let (first, count) = (task * ROWS_PER_TASK / 2, rows.len() / lines);
             for (p, panel) in panels.chunks_exact(size).enumerate().take((first + count).div_ceil(width)) {
                 let at = Layout { start: first, row: 1, step: stride };
                 subtract_product(k, at, (count, depth), panel, &mut rows[p * width..], lines);
@@ -379,110 +380,10 @@ pub(crate) fn subtract_gram<A: Real, T: Real>(
     Ok(())
 }
 
-/// Returns the diagonal of (L L')^-1, after [`invert_factor`].
-///
-/// # Errors
-/// [`Error::Memory`], [`Error::Stopped`].
-pub(crate) fn inverse_diagonal<T: Real>(l: &mut Square<T>, ctx: Context<'_>) -> Result<Vec<f64>> {
-    invert_factor(l, ctx)?;
-    let (n, stride, values) = (l.n, l.stride, l.values());
-    let mut diagonal = try_vec![0.0; n]?;
-    ctx.for_each_chunk(&mut diagonal, ROWS, |task, diagonal| {
-        for (i, out) in (task * ROWS..).zip(diagonal) {
-            let line = &values[i * stride..i * stride + n];
-            let pivot = line[i].to_f64();
-            *out = 1.0 / (pivot * pivot) + line[i + 1..].iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>();
-        }
-    });
-    Ok(diagonal)
-}
-
-/// Writes M' = L^-T without its diagonal, which is one over that of L, above the diagonal of `l`.
-///
-/// # Errors
-/// [`Error::Memory`], [`Error::Stopped`].
-pub(super) fn invert_factor<T: Real>(l: &mut Square<T>, ctx: Context<'_>) -> Result<()> {
-    let (n, stride, width) = (l.n, l.stride, panel_width::<T>());
-    let values = l.values.values_mut();
-    let mut panels = Vec::new();
-    for from in (0..n).step_by(BLOCK) {
-        let (to, size) = (n.min(from + BLOCK), n.min(from + BLOCK) - from);
-        let (above, own) = values.split_at_mut(from * stride);
-        let own = &mut own[..size * stride];
-        let block = BlockFactor::new(own, stride, from, size);
-        // Depth in parts, so that rows and panels stay in the caches.
-        let depths: Vec<usize> = (0..from).step_by(BLOCK).collect(); // small: one number per block
-        panels.resize(depths.len(), Vec::new());
-        for (&depth, panels) in depths.iter().zip(&mut panels) {
-            pack(own, stride, size, depth, BLOCK, panels, ctx)?;
-        }
-        let at_once =
-            (WORK_PER_CHECK / (size * from.max(1))).next_multiple_of(ROWS).max(ROWS * ctx.threads());
-        for (group, above) in above.chunks_mut(at_once * stride).enumerate() {
-            ctx.check("inverse", from, n)?;
-            ctx.for_each_chunk(above, ROWS * stride, |task, rows| {
-                let (first, count) = (group * at_once + task * ROWS, rows.len() / stride);
-                for line in rows.chunks_exact_mut(stride) {
-                    line[from..to.next_multiple_of(width).min(stride)].fill(T::ZERO);
-                }
-                for (&depth, panels) in depths.iter().zip(&panels) {
-                    subtract_inverse(rows, stride, first, depth, panels, from);
-                }
-                debug_assert!(count <= ROWS);
-                block.substitute(rows, stride, from);
-            });
-        }
-        // The block's own inverse.
-        let mut identity = Square::<T>::new(size)?;
-        let lines = identity.stride;
-        identity.shift(|_| 1.0);
-        block.substitute(identity.values_mut(), lines, 0);
-        for i in 0..size {
-            let line = &identity.values()[i * lines + i + 1..i * lines + size];
-            own[i * stride + from + i + 1..i * stride + to].copy_from_slice(line);
-        }
-    }
-    Ok(())
-}
-
-/// Subtracts from the columns from `to` the product of the rows' columns `depth..depth + BLOCK` of M' and panels.
-///
-/// Left of the diagonal the rows hold L, where M' is zero; on it M' is one over L.
-fn subtract_inverse<T: Real>(
-    rows: &mut [T],
-    stride: usize,
-    first: usize,
-    depth: usize,
-    panels: &[T],
-    to: usize,
-) {
-    let (count, width) = (rows.len() / stride, panel_width::<T>());
-    if depth + BLOCK <= first {
-        return;
-    }
-    if depth >= first + count {
-        for (p, panel) in panels.chunks_exact(BLOCK * width).enumerate() {
-            update_rows(rows, stride, 0..count, depth, BLOCK, panel, to + p * width);
-        }
-        return;
-    }
-    let mut part = vec![T::ZERO; count * BLOCK]; // small: a block
-    for i in 0..count {
-        for k in depth.max(first + i)..depth + BLOCK {
-            let value = rows[i * stride + k];
-            part[i * BLOCK + k - depth] =
-                if k == first + i { T::from_f64(1.0 / value.to_f64()) } else { value };
-        }
-    }
-    for (p, panel) in panels.chunks_exact(BLOCK * width).enumerate() {
-        let at = Layout { start: 0, row: BLOCK, step: 1 };
-        subtract_product(&part, at, (count, BLOCK), panel, &mut rows[to + p * width..], stride);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::columns::{from_panels, multiply, solve, to_panels};
+    use super::super::inverse::inverse_diagonal;
     use super::*;
 
     /// exp(-|i - j| / 20) + noise on the diagonal: positive definite, far from diagonal.

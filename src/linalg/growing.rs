@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::memory::try_with_capacity;
 use crate::simd::blas::{axpy, dot};
 
-/// What the memory of this file is for.
+/// Purpose of the memory, for error messages.
 const FACTOR: &str = "a Cholesky factor";
 
 /// The lower triangle L of A = L L'.
@@ -81,11 +81,7 @@ impl GrowingCholesky {
         self.substitute_forward(b);
         self.substitute_backward(b);
     }
-}
 
-/// Rows that are computed, stored or read elsewhere.
-#[cfg_attr(not(test), expect(dead_code, reason = "for the projections of the perceptron"))]
-impl GrowingCholesky {
     /// Returns the factor with the given rows, row k of k + 1 entries.
     pub(crate) fn from_rows(rows: Vec<Vec<f64>>) -> Self {
         debug_assert!(rows.iter().enumerate().all(|(k, row)| row.len() == k + 1));

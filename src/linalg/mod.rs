@@ -1,14 +1,14 @@
 //! Dense systems.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `cholesky` | small matrices: A = L L' and the solution of A X = B |
+//! | `cholesky` | serial factor, solution and inverse, for small matrices |
 //! | `columns` | right-hand sides of the systems of `dense`: solutions, products with the matrix |
 //! | `conjugate` | conjugate gradients for several right-hand sides |
-//! | `dense` | the same blocked and in any precision, for matrices that fill the memory; diagonal of the inverse |
-//! | `growing` | A = L L' of a matrix that gains and loses rows |
-//! | `inverse` | the inverse of such a matrix from its factor |
-//! | `pivoted` | A = L L' with as many columns as A has rank |
+//! | `dense` | blocked factor over threads in any precision, for large matrices |
+//! | `growing` | factor of a matrix that gains and loses rows |
+//! | `inverse` | inverse of a large matrix and its diagonal, from the factor |
+//! | `pivoted` | factor of low rank |
 
 pub(crate) mod cholesky;
 pub(crate) mod columns;

@@ -1,8 +1,8 @@
-//! Pivoted Cholesky factorisation of a positive semidefinite A (m, m): A ~ L L' with L (m, r), the row with the largest
-//! remaining diagonal next (Higham, 1990), until that is at most `tolerance` times the largest diagonal of A.
+//! Pivoted Cholesky factorisation of a positive semidefinite A (m, m): A ~ L L' with L (m, r) (Higham,
+//! 1990): the row with the largest remaining diagonal entry is next, until that is at most `tolerance` times the largest of A.
 //!
-//! The rows chosen are a basis: what remains of the diagonal is the squared distance of every row from their span.
-//! Cost m r^2.
+//! Invariant: the remaining diagonal is the squared distance of every row from the span of the chosen rows, which are a
+//! basis. Cost m r^2.
 
 use crate::argmax::argmax;
 use crate::context::{StopReason, WorkCounter};
@@ -10,33 +10,37 @@ use crate::error::Result;
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
 use crate::simd::blas::dot;
 
-/// The rows chosen, in order, L row-major with as many columns, and why they are fewer where the monitor has said so.
+/// Returns the chosen rows in order, L row-major with one column for each, and the reason of the monitor if it stopped the
+/// work.
+///
+/// # Errors
+/// [`Error::Memory`](crate::Error::Memory).
 pub(crate) fn pivoted(
     a: &[f64],
     m: usize,
-    most: usize,
+    max_rank: usize,
     tolerance: f64,
     counter: &mut WorkCounter<'_>,
 ) -> Result<(Vec<usize>, Vec<f64>, Option<StopReason>)> {
     let mut distance: Vec<f64> = (0..m).map(|i| a[i * m + i]).try_collect_vec()?;
-    let enough = tolerance * distance.iter().copied().fold(0.0, f64::max);
+    let min_distance = tolerance * distance.iter().copied().fold(0.0, f64::max);
     let mut lines: Vec<Vec<f64>> = try_vec![Vec::new(); m]?;
     let mut order = Vec::new();
     let mut stopped = None;
-    while order.len() < most.min(m) {
+    while order.len() < max_rank.min(m) {
         stopped = StopReason::from_result(counter.charge((m * (order.len() + 8)) as u64))?;
         if stopped.is_some() {
             break;
         }
         let best = argmax(distance.iter().copied());
-        if !(distance[best] > enough) {
+        if !(distance[best] > min_distance) {
             break;
         }
         let pivot = distance[best].sqrt();
         let line = lines[best].try_to_vec()?;
         for i in 0..m {
             let value = if i == best { pivot } else { (a[best * m + i] - dot(&lines[i], &line)) / pivot };
-            // Rows already chosen are in the span: what the formula gives for them is rounding.
+            // Chosen rows are in the span; the formula gives rounding errors for them.
             let value = if distance[i] == 0.0 && i != best { 0.0 } else { value };
             lines[i].try_push(value)?;
             distance[i] = if i == best { 0.0 } else { (distance[i] - value * value).max(0.0) };
@@ -56,7 +60,7 @@ mod tests {
     use crate::context::Context;
 
     #[test]
-    fn rank_is_found_and_the_product_is_the_matrix() {
+    fn the_rank_is_exact_and_the_product_is_the_matrix() {
         let (m, d) = (30, 4);
         let x: Vec<f64> = (0..m * d).map(|i| (i as f64 * 0.77 + (i * i) as f64 * 0.013).sin()).collect();
         let a: Vec<f64> =

@@ -4,7 +4,7 @@
 //! In the orthonormal basis f = Q b / sqrt(w) the Hessian is Q' diag(L'') Q, as well conditioned as the second derivatives
 //! are alike, whatever the dictionary. Newton steps by conjugate gradients, damped as Levenberg and Marquardt do: a step
 //! that does not lower the loss is tried again shorter, and where L'' is negative 0 is taken. Ends when the slope is
-//! [`SLOPE`] of the slope at f = 0, or no step lowers the loss.
+//! [`GRADIENT_TOLERANCE`] of the slope at f = 0, or no step lowers the loss.
 //!
 //! Cost 2 n l multiply-adds and one pass over Q for each step of the conjugate gradients.
 
@@ -16,11 +16,11 @@ use crate::memory::{TryCollect, TryToVec, try_vec};
 use crate::simd::blas::{axpy, dot};
 
 /// A slope that is this share of the first one is none.
-const SLOPE: f64 = 1e-7;
+const GRADIENT_TOLERANCE: f64 = 1e-7;
 /// Newton steps, steps of the conjugate gradients in each, and dampings that are tried for one.
-const NEWTON: usize = 60;
-const CONJUGATE: usize = 60;
-const DAMPINGS: usize = 25;
+const MAX_NEWTON_STEPS: usize = 60;
+const MAX_CONJUGATE_STEPS: usize = 60;
+const MAX_DAMPINGS: usize = 25;
 
 /// v / s
 pub(super) fn unscale(scale: Option<&[f64]>, v: &mut [f64]) {
@@ -63,10 +63,10 @@ impl Backfit<'_> {
     ) -> Result<()> {
         let l = f.len();
         let start = self.slope(objective, &try_vec![0.0; l]?)?;
-        let enough = SLOPE * dot(&start, &start).sqrt();
+        let enough = GRADIENT_TOLERANCE * dot(&start, &start).sqrt();
         let mut value = objective.value(f);
         let mut damping = 0.0;
-        for _ in 0..NEWTON {
+        for _ in 0..MAX_NEWTON_STEPS {
             let slope = self.slope(objective, f)?;
             let size = dot(&slope, &slope).sqrt();
             if !(size > enough) {
@@ -80,9 +80,9 @@ impl Backfit<'_> {
             let mean = second.iter().sum::<f64>() / l as f64;
             let least = if mean > 0.0 { 1e-6 * mean } else { 1.0 };
             let mut lowered = false;
-            for _ in 0..DAMPINGS {
+            for _ in 0..MAX_DAMPINGS {
                 let used = f64::max(damping, least);
-                let forcing = (size / enough * SLOPE).sqrt().clamp(1e-4, 0.1);
+                let forcing = (size / enough * GRADIENT_TOLERANCE).sqrt().clamp(1e-4, 0.1);
                 let step = self.conjugate_gradients(&second, used, &slope, forcing)?;
                 let mut trial = b.try_to_vec()?;
                 axpy(1.0, &step, &mut trial);
@@ -112,13 +112,13 @@ impl Backfit<'_> {
         let mut direction = residual.try_to_vec()?;
         let mut size = dot(&residual, &residual);
         let enough = forcing * forcing * size;
-        for _ in 0..CONJUGATE {
+        for _ in 0..MAX_CONJUGATE_STEPS {
             self.ctx.tick(&self.progress)?;
             let mut rows = try_vec![0.0; h.len()]?;
             let weigh = |from: usize, rows: &mut [f64]| {
                 rows.iter_mut().zip(&h[from..]).for_each(|(v, h)| *v *= h);
             };
-            let mut image = self.basis.there_and_back(&direction, &mut rows, weigh, self.ctx)?;
+            let mut image = self.basis.add_and_project(&direction, &mut rows, weigh, self.ctx)?;
             axpy(damping, &direction, &mut image);
             let curvature = dot(&direction, &image);
             if !(curvature > 0.0) {

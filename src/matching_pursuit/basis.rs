@@ -16,16 +16,16 @@ use crate::simd::inner::row_products;
 use ndarray::Array2;
 
 /// A function whose squared distance from the span is below this share of its squared norm counts as inside it.
-pub(super) const INSIDE: f64 = 1e-10;
+pub(super) const SPAN_TOLERANCE: f64 = 1e-10;
 /// Numbers of Q that stay in a core's cache: 512 kB.
-const CACHED: usize = 1 << 16;
+const CACHE_NUMBERS: usize = 1 << 16;
 /// Fewest and most numbers of a vector in a stretch.
-const STRETCH: (usize, usize) = (128, 4096);
+const STRETCH_LENGTHS: (usize, usize) = (128, 4096);
 
 /// Share of the squared norm of a rest that may lie in the span.
-const AGAIN: f64 = 1e-28;
+const REORTHOGONALIZE_ABOVE: f64 = 1e-28;
 /// Share of its squared norm that newer vectors may leave of a rest before rounding against the older ones counts.
-const SHRUNK: f64 = 1e-2;
+const REPROJECT_BELOW: f64 = 1e-2;
 
 /// Q as n vectors of l numbers, L as lines, and the basis functions on the validation rows.
 pub(super) struct Basis {
@@ -36,8 +36,8 @@ pub(super) struct Basis {
     lines: Vec<Vec<f64>>,
 }
 
-/// What the first vectors of the basis leave of a column, and its products with them.
-pub(super) struct Rest {
+/// The residual of a column after projection on the first vectors of the basis, and its products with them.
+pub(super) struct ColumnResidual {
     column: Vec<f64>,
     line: Vec<f64>,
     /// Squared norm of the column.
@@ -46,7 +46,7 @@ pub(super) struct Rest {
     squared: f64,
 }
 
-impl Rest {
+impl ColumnResidual {
     /// The column itself.
     pub(super) fn of(column: Vec<f64>) -> Self {
         let own = dot(&column, &column);
@@ -66,7 +66,7 @@ impl Rest {
 }
 
 /// A column outside the span: `direction` is its normalised rest.
-pub(super) struct Outside {
+pub(super) struct NewDirection {
     pub(super) line: Vec<f64>,
     pub(super) pivot: f64,
     pub(super) direction: Vec<f64>,
@@ -88,8 +88,8 @@ impl Basis {
     }
 
     fn stretch(&self) -> usize {
-        let (least, most) = STRETCH;
-        (CACHED / self.len().max(1)).next_multiple_of(64).clamp(least, most)
+        let (least, most) = STRETCH_LENGTHS;
+        (CACHE_NUMBERS / self.len().max(1)).next_multiple_of(64).clamp(least, most)
     }
 
     /// Q'v.
@@ -161,7 +161,7 @@ impl Basis {
     }
 
     /// out += Q c, what `then` makes of it, and Q'out, in one pass over Q. `then` gets the number of a stretch's first row.
-    pub(super) fn there_and_back(
+    pub(super) fn add_and_project(
         &self,
         c: &[f64],
         out: &mut [f64],
@@ -173,7 +173,7 @@ impl Basis {
 
     /// Takes some vectors from one on away from columns, one after the other, whose products with these are `lines`, which
     /// may be inexact and are corrected.
-    fn take_away(
+    fn subtract_projection(
         &self,
         first: usize,
         columns: &mut [f64],
@@ -189,7 +189,7 @@ impl Basis {
         let again = left
             .chunks_exact(n)
             .zip(columns.chunks_exact(l))
-            .any(|(left, rest)| dot(left, left) > AGAIN * dot(rest, rest));
+            .any(|(left, rest)| dot(left, left) > REORTHOGONALIZE_ABOVE * dot(rest, rest));
         if again {
             self.add_from(first, &minus(&left)?, columns, ctx)?;
             axpy(1.0, &left, lines);
@@ -199,20 +199,25 @@ impl Basis {
 
     /// Takes vectors away from rests that have seen the same of them; `newer` has a line each, its products with the next
     /// ones, which may be inexact.
-    pub(super) fn bring_up(&self, rests: &mut [Rest], newer: &mut [f64], ctx: Context<'_>) -> Result<()> {
-        let (first, l) = (rests.first().map_or(0, Rest::seen), self.rows);
+    pub(super) fn orthogonalize(
+        &self,
+        rests: &mut [ColumnResidual],
+        newer: &mut [f64],
+        ctx: Context<'_>,
+    ) -> Result<()> {
+        let (first, l) = (rests.first().map_or(0, ColumnResidual::seen), self.rows);
         let n = newer.len() / rests.len().max(1);
         let mut columns = try_with_capacity("columns of the dictionary", rests.len() * l)?;
         for rest in rests.iter() {
             columns.extend_from_slice(&rest.column);
         }
-        self.take_away(first, &mut columns, newer, ctx)?;
+        self.subtract_projection(first, &mut columns, newer, ctx)?;
         for (k, (rest, column)) in rests.iter_mut().zip(columns.chunks_exact_mut(l)).enumerate() {
             rest.line.try_extend(newer[k * n..(k + 1) * n].iter().copied())?;
             let mut squared = dot(column, column);
-            if first > 0 && squared < SHRUNK * rest.squared {
+            if first > 0 && squared < REPROJECT_BELOW * rest.squared {
                 let mut again = try_vec![0.0; first + n]?;
-                self.take_away(0, column, &mut again, ctx)?;
+                self.subtract_projection(0, column, &mut again, ctx)?;
                 axpy(1.0, &again, &mut rest.line);
                 squared = dot(column, column);
             }
@@ -226,13 +231,13 @@ impl Basis {
     /// not seen, which may be inexact. `None` where its squared distance from the span is at most `inside` of its squared norm.
     pub(super) fn split(
         &self,
-        mut rest: Rest,
+        mut rest: ColumnResidual,
         mut newer: Vec<f64>,
         inside: f64,
         ctx: Context<'_>,
-    ) -> Result<Option<Outside>> {
-        self.bring_up(std::slice::from_mut(&mut rest), &mut newer, ctx)?;
-        let Rest { mut column, line, own, squared } = rest;
+    ) -> Result<Option<NewDirection>> {
+        self.orthogonalize(std::slice::from_mut(&mut rest), &mut newer, ctx)?;
+        let ColumnResidual { mut column, line, own, squared } = rest;
         if !(squared > inside * own) {
             return Ok(None);
         }
@@ -240,12 +245,12 @@ impl Basis {
         for v in &mut column {
             *v /= pivot;
         }
-        Ok(Some(Outside { line, pivot, direction: column }))
+        Ok(Some(NewDirection { line, pivot, direction: column }))
     }
 
     /// Takes a split column; `validation` holds its function on the validation rows.
-    pub(super) fn push(&mut self, outside: Outside, mut validation: Vec<f64>) -> Result<()> {
-        let Outside { mut line, pivot, direction } = outside;
+    pub(super) fn push(&mut self, outside: NewDirection, mut validation: Vec<f64>) -> Result<()> {
+        let NewDirection { mut line, pivot, direction } = outside;
         let n = self.validation_rows;
         for (j, &c) in line.iter().enumerate() {
             axpy(-c, &self.validation[j * n..(j + 1) * n], &mut validation);
@@ -309,7 +314,7 @@ mod tests {
         for column in &columns {
             let line = basis.products(column, Context::SEQUENTIAL).unwrap();
             if let Some(outside) =
-                basis.split(Rest::of(column.clone()), line, 1e-20, Context::SEQUENTIAL).unwrap()
+                basis.split(ColumnResidual::of(column.clone()), line, 1e-20, Context::SEQUENTIAL).unwrap()
             {
                 basis.push(outside, column[..3].to_vec()).unwrap();
                 taken.push(column.clone());
@@ -331,13 +336,13 @@ mod tests {
             assert!(again.iter().zip(column).all(|(a, b)| (a - b).abs() < 1e-13));
         }
         // Several columns together, of which the first vectors were taken away before, are split as each by itself.
-        let mut rests: Vec<Rest> = columns[..5].iter().cloned().map(Rest::of).collect();
+        let mut rests: Vec<ColumnResidual> = columns[..5].iter().cloned().map(ColumnResidual::of).collect();
         let lines = |from: usize, to: usize| -> Vec<f64> {
             let vectors = |c: &Vec<f64>| basis.products(c, Context::SEQUENTIAL).unwrap()[from..to].to_vec();
             columns[..5].iter().flat_map(vectors).collect()
         };
         for (from, to) in [(0, 0), (0, 2), (2, 6)] {
-            basis.bring_up(&mut rests, &mut lines(from, to), Context::default()).unwrap();
+            basis.orthogonalize(&mut rests, &mut lines(from, to), Context::default()).unwrap();
         }
         for (rest, column) in rests.iter().zip(&columns) {
             let mut again = rest.column.clone();
@@ -353,6 +358,11 @@ mod tests {
             .iter()
             .map(|v| v * (1.0 + 1e-6))
             .collect();
-        assert!(basis.split(Rest::of(taken[0].clone()), line, 1e-10, Context::SEQUENTIAL).unwrap().is_none());
+        assert!(
+            basis
+                .split(ColumnResidual::of(taken[0].clone()), line, 1e-10, Context::SEQUENTIAL)
+                .unwrap()
+                .is_none()
+        );
     }
 }

@@ -24,14 +24,14 @@ pub struct Curve {
 /// Coefficients of every size.
 #[derive(Debug, Clone)]
 pub enum Coefficients {
-    /// Those of the first t functions of the basis solve L_t' A = G_t; see [`path_coefficients`](crate::path::path_coefficients).
+    /// The coefficients of the first t functions of the basis solve L_t' A = G_t; see [`path_coefficients`](crate::path::path_coefficients).
     Factor {
         /// L, (m, m), lower triangular.
         factor: Array2<f64>,
         /// G, (m, q).
         projections: Array2<f64>,
     },
-    /// Those after every step from none on, one after the other: (1 or 0 for the constant + size, q) each.
+    /// The coefficients after 0, 1, ... steps, one after the other: (1 or 0 for the constant + size, q) each.
     Steps(Array2<f64>),
 }
 

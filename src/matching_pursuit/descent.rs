@@ -1,12 +1,12 @@
 //! Any loss (Vincent and Bengio, 3.1 and fig. 4): the next function is the one most collinear with the direction of
-//! steepest descent, -dL/df; its coefficient comes from a line search, and every p steps all coefficients are set anew.
+//! steepest descent, -dL/df; its coefficient comes from a line search, and every p steps all coefficients are fitted again.
 //! Without the latter it is basic matching pursuit, with squared error that of fig. 1: a function may be chosen again, and
 //! then only its coefficient changes.
 //!
-//! Cost of a step: one pass over the dictionary, the line search O(l) an evaluation, and what `backfit` says.
+//! Cost of a step: one pass over the dictionary, O(l) for each evaluation of the line search, and the cost of `backfit`.
 
 use super::backfit::{Backfit, unscale};
-use super::basis::{Basis, INSIDE, Rest};
+use super::basis::{Basis, ColumnResidual, SPAN_TOLERANCE};
 use super::curve::{Coefficients, Fit, Stopping};
 use super::dictionary::{Dictionary, inner_products};
 use super::loss::{Derivative, Objective};
@@ -21,7 +21,7 @@ use crate::simd::blas::{axpy, dot};
 use ndarray::Array2;
 
 /// Slopes below this share of the first are rounding.
-const NOTHING: f64 = 1e-12;
+const MIN_RELATIVE_RESIDUAL: f64 = 1e-12;
 
 struct State<'a> {
     objectives: Vec<Objective<'a>>,
@@ -156,7 +156,9 @@ pub(super) fn fit(
     if task.constant {
         let mut ones = try_vec![1.0; l]?;
         dictionary.scale(&mut ones);
-        if let Some(outside) = state.basis.split(Rest::of(ones.try_to_vec()?), Vec::new(), 0.0, ctx)? {
+        if let Some(outside) =
+            state.basis.split(ColumnResidual::of(ones.try_to_vec()?), Vec::new(), 0.0, ctx)?
+        {
             state.basis.push(outside, Vec::new())?;
         }
         state.coefficients.try_resize(q, 0.0)?;
@@ -180,7 +182,7 @@ pub(super) fn fit(
         let squared = dot(&descent, &descent);
         gap = if at_first > 0.0 { (squared / at_first).sqrt() } else { 0.0 };
         let full = state.order.len() == most;
-        if gap <= params.tolerance.max(NOTHING)
+        if gap <= params.tolerance.max(MIN_RELATIVE_RESIDUAL)
             || !go_on
             || steps >= params.steps.unwrap_or(usize::MAX)
             || full && (every.is_some() || most == 0)
@@ -218,7 +220,8 @@ pub(super) fn fit(
         } else {
             if every.is_some() {
                 let line = state.basis.products(&column, ctx)?;
-                let Some(outside) = state.basis.split(Rest::of(column.try_to_vec()?), line, INSIDE, ctx)?
+                let Some(outside) =
+                    state.basis.split(ColumnResidual::of(column.try_to_vec()?), line, SPAN_TOLERANCE, ctx)?
                 else {
                     open[p] = false;
                     continue;

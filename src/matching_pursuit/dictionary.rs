@@ -16,13 +16,13 @@ use crate::simd::inner::row_products;
 use ndarray::ArrayViewMut2;
 
 /// Candidates drawn at a step of a dictionary that is too large to be kept.
-const DRAWN: usize = 59;
+const DEFAULT_SAMPLE_SIZE: usize = 59;
 /// Values computed together while the dictionary is filled: 32 MB.
-const FILL: usize = 1 << 22;
-/// What a refusal of memory is told of.
-const KEPT: &str = "the values of the dictionary (take a smaller cache_size, or a sample_size)";
+const NUMBERS_PER_FILL: usize = 1 << 22;
+/// Context reported when an allocation fails.
+const DICTIONARY_VALUES: &str = "the values of the dictionary (take a smaller cache_size, or a sample_size)";
 /// Functions a task multiplies.
-const CHUNK: usize = 48;
+const FUNCTIONS_PER_TASK: usize = 48;
 
 /// Writes values of functions in a precision.
 type Fill<T> = fn(&dyn Functions, &[usize], RowSet, ArrayViewMut2<'_, T>, Context<'_>) -> Result<()>;
@@ -33,7 +33,7 @@ const SINGLE: Fill<f32> = |part, which, set, out, ctx| part.fill_single(which, s
 enum Values {
     Double(Arena<f64>),
     Single(Arena<f32>),
-    /// Candidates are drawn, so many at a step.
+    /// Candidates are drawn, this many at each step.
     Drawn(usize),
 }
 
@@ -70,18 +70,18 @@ impl<'a> Dictionary<'a> {
             rows,
             validation_rows: task.validation_rows(),
             scale: task.weights.map(|w| w.iter().map(|w| w.sqrt()).try_collect_vec()).transpose()?,
-            values: Values::Drawn(params.sample.unwrap_or(DRAWN)),
+            values: Values::Drawn(params.sample.unwrap_or(DEFAULT_SAMPLE_SIZE)),
             own: Vec::new(),
         };
         if params.sample.is_some() || !fits {
             return Ok(dictionary);
         }
         let mut values = if storage.single {
-            Values::Single(Arena::new(KEPT, count * rows)?)
+            Values::Single(Arena::new(DICTIONARY_VALUES, count * rows)?)
         } else {
-            Values::Double(Arena::new(KEPT, count * rows)?)
+            Values::Double(Arena::new(DICTIONARY_VALUES, count * rows)?)
         };
-        let step = (FILL / rows.max(1)).max(1);
+        let step = (NUMBERS_PER_FILL / rows.max(1)).max(1);
         for from in (0..count).step_by(step) {
             ctx.check("dictionary", from, count)?;
             let list: Vec<usize> = (from..count.min(from + step)).try_collect_vec()?;
@@ -107,7 +107,7 @@ impl<'a> Dictionary<'a> {
         self.starts[self.parts.len()]
     }
 
-    /// How many candidates are drawn at a step, `None` where all are looked at.
+    /// Returns the number of candidates that are drawn at a step, `None` if all functions are candidates.
     pub(super) fn drawn(&self) -> Option<usize> {
         match self.values {
             Values::Drawn(count) => Some(count),
@@ -115,7 +115,7 @@ impl<'a> Dictionary<'a> {
         }
     }
 
-    /// What rounding may do to a score, as a share of it.
+    /// Returns the relative rounding error of a score.
     pub(super) fn rounding(&self) -> f64 {
         if matches!(self.values, Values::Single(_)) { 1e-6 } else { 1e-12 }
     }
@@ -218,12 +218,12 @@ impl<'a> Dictionary<'a> {
             Values::Double(d) => {
                 let d = d.values();
                 let rows: Vec<&[f64]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).try_collect_vec()?;
-                products(&rows, v, l, CHUNK, ctx)
+                products(&rows, v, l, FUNCTIONS_PER_TASK, ctx)
             }
             Values::Single(d) => {
                 let d = d.values();
                 let rows: Vec<&[f32]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).try_collect_vec()?;
-                products(&rows, &v.iter().map(|&v| v as f32).try_collect_vec()?, l, CHUNK, ctx)
+                products(&rows, &v.iter().map(|&v| v as f32).try_collect_vec()?, l, FUNCTIONS_PER_TASK, ctx)
             }
             Values::Drawn(_) => Ok(Vec::new()),
         }
@@ -243,7 +243,7 @@ pub(super) fn inner_products(a: &[f64], b: &[f64], l: usize, ctx: Context<'_>) -
     products(&a.chunks_exact(l).try_collect_vec()?, b, l, 4, ctx)
 }
 
-/// Products of rows with the vectors of l numbers in `v`, so many rows a task.
+/// Computes products of rows with the vectors of l numbers in `v`, `chunk` rows in each task.
 fn products<T: Real>(rows: &[&[T]], v: &[T], l: usize, chunk: usize, ctx: Context<'_>) -> Result<Vec<f64>> {
     let count = v.len() / l;
     let mut out = try_vec![0.0; rows.len() * count]?;

@@ -54,16 +54,16 @@ pub enum BuiltIn {
     SoftMargin,
     /// Quadratic up to `delta`, then linear.
     Huber {
-        /// Where it becomes linear, positive.
+        /// The residual from which it is linear, positive.
         delta: f64,
     },
 }
 
-/// Where the soft margin's parabola ends, below m = 1: (1 - m)^2 / (2 CORNER), then 1 - m - CORNER / 2.
-const CORNER: f64 = 0.1;
+/// Width of the soft margin's parabola below m = 1: (1 - m)^2 / (2 CORNER_WIDTH), then 1 - m - CORNER_WIDTH / 2.
+const CORNER_WIDTH: f64 = 0.1;
 
 /// Target of tanh: where its second derivative is about largest (Vincent and Bengio, note 4).
-const TARGET: f64 = 0.65;
+const TANH_TARGET: f64 = 0.65;
 
 impl BuiltIn {
     fn at(self, what: Derivative, y: f64, f: f64) -> f64 {
@@ -72,7 +72,7 @@ impl BuiltIn {
             Self::Squared => [0.5 * (f - y) * (f - y), f - y, 1.0],
             Self::SquaredTanh => {
                 let t = f.tanh();
-                let (rest, slope) = (t - TARGET * y, 1.0 - t * t);
+                let (rest, slope) = (t - TANH_TARGET * y, 1.0 - t * t);
                 [rest * rest, 2.0 * rest * slope, 2.0 * slope * (slope - 2.0 * rest * t)]
             }
             Self::Logistic => {
@@ -99,11 +99,15 @@ impl BuiltIn {
             }
             Self::SoftMargin => {
                 let rest = (1.0 - m).max(0.0);
-                if rest <= CORNER {
+                if rest <= CORNER_WIDTH {
                     let inside = f64::from(u8::from(rest > 0.0));
-                    [0.5 * rest * rest / CORNER, -y * rest / CORNER, y * y * inside / CORNER]
+                    [
+                        0.5 * rest * rest / CORNER_WIDTH,
+                        -y * rest / CORNER_WIDTH,
+                        y * y * inside / CORNER_WIDTH,
+                    ]
                 } else {
-                    [rest - 0.5 * CORNER, -y, 0.0]
+                    [rest - 0.5 * CORNER_WIDTH, -y, 0.0]
                 }
             }
             Self::Huber { delta } => {
@@ -127,12 +131,12 @@ impl Loss for BuiltIn {
     }
 }
 
-/// A slope along a line that is this share of the first one is none.
-const SLOPE: f64 = 1e-10;
-/// Doublings of the first step, halvings between two slopes, and starts that are tried.
-const DOUBLINGS: usize = 40;
-const INNER: usize = 100;
-const RETRIES: usize = 12;
+/// Share of the first derivative along a line at which the search ends.
+const GRADIENT_TOLERANCE: f64 = 1e-10;
+/// Maximum numbers of doublings of the first step, of steps between two slopes, and of first steps.
+const MAX_DOUBLINGS: usize = 40;
+const MAX_SECANT_STEPS: usize = 100;
+const MAX_FIRST_STEPS: usize = 12;
 
 /// One output's loss sum_i w_i L(y_i, f_i) with memory for its derivatives.
 pub(super) struct Objective<'a> {
@@ -185,13 +189,13 @@ impl<'a> Objective<'a> {
         let mut unit =
             if curvature > 1e-6 * squares { first.abs() / curvature } else { first.abs() / squares };
         let sign = -first.signum();
-        let enough = SLOPE * first.abs();
-        for _ in 0..RETRIES {
+        let enough = GRADIENT_TOLERANCE * first.abs();
+        for _ in 0..MAX_FIRST_STEPS {
             let (mut low, mut at_low) = (0.0, first.abs());
             let (mut high, mut at_high) = (unit, -sign * slope(self, sign * unit));
             // Positive while the loss falls.
             let mut doublings = 0;
-            while at_high > enough && doublings < DOUBLINGS {
+            while at_high > enough && doublings < MAX_DOUBLINGS {
                 (low, at_low) = (high, at_high);
                 high *= 2.0;
                 at_high = -sign * slope(self, sign * high);
@@ -199,7 +203,7 @@ impl<'a> Objective<'a> {
             }
             let mut best = high;
             let mut side = 0;
-            for _ in 0..INNER {
+            for _ in 0..MAX_SECANT_STEPS {
                 if at_high.abs() <= enough || at_high > 0.0 || high - low <= 1e-14 * high {
                     best = high;
                     break;
@@ -232,7 +236,7 @@ impl<'a> Objective<'a> {
             if self.value(&shifted) <= before {
                 return Ok(sign * best);
             }
-            // A valley beyond a hill: look nearer.
+            // The loss rose before it fell: try a shorter first step.
             unit *= 0.1;
         }
         Ok(0.0)

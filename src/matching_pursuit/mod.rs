@@ -5,16 +5,16 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `task` | what is to be learnt, and how |
-//! | `source` | where the functions' values come from: kernels around points, given columns, the caller |
-//! | `dictionary` | the values on the training rows, kept or drawn anew at each step |
+//! | `task` | the learning task and its parameters |
+//! | `source` | sources of the functions' values: kernels around points, given columns, the caller |
+//! | `dictionary` | the values on the training rows, stored or drawn at each step |
 //! | `basis` | an orthonormal basis of the chosen functions |
 //! | `orthogonal` | squared loss with back-fitting or pre-fitting (fig. 3) |
-//! | `state` | what such a pursuit has fitted so far |
-//! | `field` | all functions as candidates, looked at together every few steps |
-//! | `prepared` | columns of likely functions, made together |
+//! | `state` | the fitted part of such a pursuit |
+//! | `levels` | all functions as candidates, in levels that are updated every few steps |
+//! | `column_cache` | columns of best_candidates functions, computed together |
 //! | `descent` | any loss: basic pursuit (fig. 1) and back-fitting every few steps (fig. 4) |
-//! | `backfit` | all coefficients at their best for any loss |
+//! | `backfit` | the best coefficients for any loss |
 //! | `loss` | losses, and the search along one function |
 //! | `curve` | a finished pursuit: losses along the path, early stopping |
 //!
@@ -36,13 +36,13 @@
 
 mod backfit;
 mod basis;
+mod column_cache;
 mod curve;
 mod descent;
 mod dictionary;
-mod field;
+mod levels;
 mod loss;
 mod orthogonal;
-mod prepared;
 mod source;
 mod state;
 mod task;

@@ -9,15 +9,15 @@
 //! l_k = <d_k, q>,   n_k -= l_k^2,   C_k -= l_k g,   score ||C_k||^2 / n_k (pre-fitting) or / ||d_k||^2 (back-fitting)
 //! ```
 //!
-//! That is one pass over the dictionary a step, bound by memory. `field` makes it a part of a pass. Only the chosen
+//! One pass over the dictionary would be needed at each step, bound by memory; `levels` needs a part of a pass. Only the chosen
 //! functions are orthogonalised in row coordinates, twice, so that rounding in n and C can mislead the choice among equals
 //! but never the fit.
 
-use super::basis::{INSIDE, Rest};
+use super::basis::{ColumnResidual, SPAN_TOLERANCE};
+use super::column_cache::ColumnCache;
 use super::curve::{Coefficients, Fit, Stopping};
 use super::dictionary::{Dictionary, inner_products};
-use super::field::Field;
-use super::prepared::Prepared;
+use super::levels::CandidateLevels;
 use super::state::State;
 use super::task::{MatchingParams, Task, Variant};
 use crate::context::{Context, Progress, Stop, StopReason};
@@ -27,17 +27,17 @@ use crate::random::Random;
 use crate::simd::blas::dot;
 use ndarray::Array2;
 
-/// Residuals below this share of the targets are rounding.
-const NOTHING: f64 = 1e-13;
+/// Share of the targets below which residuals are rounding.
+const MIN_RELATIVE_RESIDUAL: f64 = 1e-13;
 
-/// Where the next function comes from.
-enum Rivals<'a> {
-    All(Box<Field<'a>>, Prepared),
+/// The source of the next function.
+enum Candidates<'a> {
+    All(Box<CandidateLevels<'a>>, ColumnCache),
     Drawn { open: Vec<bool>, random: Random },
 }
 
 /// A candidate, its column as far as it is orthogonal to the basis, and the products of that with the rest of the basis.
-type Candidate = (usize, Rest, Vec<f64>);
+type Candidate = (usize, ColumnResidual, Vec<f64>);
 
 /// Runs the pursuit.
 pub(super) fn fit(
@@ -54,18 +54,21 @@ pub(super) fn fit(
     if task.constant {
         let mut ones = try_vec![1.0; task.rows()]?;
         dictionary.scale(&mut ones);
-        if let Some(outside) = state.basis.split(Rest::of(ones), Vec::new(), 0.0, ctx)? {
+        if let Some(outside) = state.basis.split(ColumnResidual::of(ones), Vec::new(), 0.0, ctx)? {
             state.take(outside, try_vec![1.0; task.validation_rows()]?)?;
         }
     }
-    let mut rivals = if dictionary.drawn().is_some() {
-        Rivals::Drawn { open: try_vec![true; dictionary.count()]?, random: Random::new(params.seed) }
+    let mut candidates = if dictionary.drawn().is_some() {
+        Candidates::Drawn { open: try_vec![true; dictionary.count()]?, random: Random::new(params.seed) }
     } else {
-        Rivals::All(Box::new(Field::new(dictionary, &state, by_gain, ctx)?), Prepared::default())
+        Candidates::All(
+            Box::new(CandidateLevels::new(dictionary, &state, by_gain, ctx)?),
+            ColumnCache::default(),
+        )
     };
 
-    let enough = params.tolerance.max(NOTHING).powi(2) * norm;
-    let mut go_on = state.note(&mut stopping);
+    let enough = params.tolerance.max(MIN_RELATIVE_RESIDUAL).powi(2) * norm;
+    let mut may_continue = state.note(&mut stopping);
     let mut exhausted = false;
     let mut gap;
     let reason = loop {
@@ -76,14 +79,14 @@ pub(super) fn fit(
             steps: state.order.len() as u64,
             ..Progress::new("pursuit", state.order.len(), most)
         };
-        let mut reason =
-            (residual <= enough || state.order.len() == most || !go_on).then_some(StopReason::Converged);
+        let mut reason = (residual <= enough || state.order.len() == most || !may_continue)
+            .then_some(StopReason::Converged);
         reason = StopReason::from_result(ctx.tick(&progress))?.or(reason);
-        if let Rivals::All(field, _) = &mut rivals {
-            // At the end all functions have their say: an earlier one may have been missed.
-            let kept = field.refresh(&mut state, reason.is_some(), false, ctx)?;
+        if let Candidates::All(levels, _) = &mut candidates {
+            // At the end all functions are updated: a better one may have been missed at an earlier step.
+            let kept = levels.refresh(&mut state, reason.is_some(), false, ctx)?;
             if kept + 1 < stopping.curve.sizes.len() {
-                go_on = stopping.truncate(kept + 1);
+                may_continue = stopping.truncate(kept + 1);
                 if reason.is_none_or(|r| r == StopReason::Converged) {
                     continue;
                 }
@@ -92,24 +95,24 @@ pub(super) fn fit(
         if let Some(reason) = reason {
             break reason;
         }
-        let chosen = match &mut rivals {
-            Rivals::All(field, prepared) => match field.best(state.order.len()) {
+        let chosen = match &mut candidates {
+            Candidates::All(levels, cache) => match levels.best(state.order.len()) {
                 Some(p) => {
-                    let rest = prepared.take(p, field, dictionary, &state.basis, ctx)?;
-                    let newer = field.line(p)[rest.seen()..].try_to_vec()?;
+                    let rest = cache.take(p, levels, dictionary, &state.basis, ctx)?;
+                    let newer = levels.line(p)[rest.seen()..].try_to_vec()?;
                     Some((p, rest, newer))
                 }
                 None if std::mem::replace(&mut exhausted, true) => None,
                 None => {
-                    let kept = field.refresh(&mut state, true, true, ctx)?;
-                    go_on = stopping.truncate(kept + 1);
+                    let kept = levels.refresh(&mut state, true, true, ctx)?;
+                    may_continue = stopping.truncate(kept + 1);
                     continue;
                 }
             },
-            Rivals::Drawn { open, random } => {
+            Candidates::Drawn { open, random } => {
                 let list = dictionary.draw(open, random)?;
                 let chosen = best_drawn(dictionary, &state, &list, by_gain, open, ctx)?;
-                // A sample that was inside the span, and is closed now, leaves others to look at.
+                // Functions inside the span are excluded now; others may be left to draw.
                 if chosen.is_none() && list.iter().any(|&p| !open[p]) {
                     continue;
                 }
@@ -118,15 +121,15 @@ pub(super) fn fit(
         };
         let Some((p, rest, newer)) = chosen else { break StopReason::Converged };
         exhausted = false;
-        let outside = state.basis.split(rest, newer, INSIDE, ctx)?;
-        match &mut rivals {
-            Rivals::All(field, _) => field.close(p, state.order.len()),
-            Rivals::Drawn { open, .. } => open[p] = false,
+        let outside = state.basis.split(rest, newer, SPAN_TOLERANCE, ctx)?;
+        match &mut candidates {
+            Candidates::All(levels, _) => levels.close(p, state.order.len()),
+            Candidates::Drawn { open, .. } => open[p] = false,
         }
         let Some(outside) = outside else { continue };
         state.take(outside, dictionary.validation_column(p, ctx)?)?;
         state.order.push(p);
-        go_on = state.note(&mut stopping);
+        may_continue = state.note(&mut stopping);
     };
     let shape = (state.basis.len(), task.outputs());
     let projections = Array2::from_shape_vec(shape, state.projections).expect("a line of shares a function");
@@ -157,7 +160,7 @@ fn best_drawn(
         let column = &columns[i * l..(i + 1) * l];
         let own = dot(column, column);
         let distance = own - inside[i * n..(i + 1) * n].iter().map(|v| v * v).sum::<f64>();
-        if !(distance > INSIDE * own) {
+        if !(distance > SPAN_TOLERANCE * own) {
             open[p] = false;
             continue;
         }
@@ -169,7 +172,7 @@ fn best_drawn(
     }
     let part = |values: &[f64], i: usize, width: usize| values[i * width..(i + 1) * width].try_to_vec();
     match best {
-        Some((i, _)) => Ok(Some((list[i], Rest::of(part(&columns, i, l)?), part(&inside, i, n)?))),
+        Some((i, _)) => Ok(Some((list[i], ColumnResidual::of(part(&columns, i, l)?), part(&inside, i, n)?))),
         None => Ok(None),
     }
 }

@@ -1,6 +1,6 @@
-//! Functions of a dictionary (Vincent and Bengio, 4.1): k(., z) around points z, columns of given values, or whatever the
-//! caller computes. A function is known by its values on the training rows and, where there are some, on the validation
-//! rows; values are asked for in blocks of functions.
+//! Functions of a dictionary (Vincent and Bengio, 4.1): k(., z) around points z, columns of given values, or functions that
+//! the caller computes. A function is known by its values on the training rows and, if there are any, on the validation
+//! rows; values are requested in blocks of functions.
 
 use crate::context::Context;
 use crate::data::{Element, Rows};
@@ -13,16 +13,16 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 use std::sync::OnceLock;
 
 /// Columns of a precomputed kernel that a task reads: two cache lines of a row.
-const GROUP: usize = 16;
+const COLUMNS_PER_TASK: usize = 16;
 
-const LINES: &str = "values are written to row-major lines";
+const ROW_MAJOR: &str = "values are written to row-major lines";
 
-/// Which rows.
+/// A set of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowSet {
-    /// Those that the loss is about.
+    /// The rows of the loss.
     Training,
-    /// Those on which the losses are looked at.
+    /// The rows of early stopping.
     Validation,
 }
 
@@ -37,14 +37,14 @@ pub trait Functions: Sync {
     /// Writes the values of some functions on all rows of a set, a row-major line a function.
     ///
     /// # Errors
-    /// Whatever keeps the values from being known.
+    /// Any error of the source.
     fn fill(&self, which: &[usize], set: RowSet, out: ArrayViewMut2<'_, f64>, ctx: Context<'_>)
     -> Result<()>;
 
-    /// As [`Functions::fill`], in single precision.
+    /// Writes the values in single precision.
     ///
     /// # Errors
-    /// As [`Functions::fill`].
+    /// The errors of [`Functions::fill`].
     fn fill_single(
         &self,
         which: &[usize],
@@ -126,7 +126,7 @@ impl<'a> KernelFunctions<'a> {
         }
         let columns =
             get_or_try_init(&packed[set as usize], || PackedVectors::packed(self.kernel, rows, ctx))?;
-        columns.values_by(self.points, which, out.as_slice_mut().expect(LINES), ctx)
+        columns.values_by(self.points, which, out.as_slice_mut().expect(ROW_MAJOR), ctx)
     }
 
     /// Values of the precomputed kernel: columns of the rows.
@@ -138,29 +138,33 @@ impl<'a> KernelFunctions<'a> {
         ctx: Context<'_>,
     ) -> Result<()> {
         let (n, columns) = (rows.rows(), indices(self.points.gather(which)?.view())?);
-        ctx.try_for_each_chunk(out.as_slice_mut().expect(LINES), GROUP * n.max(1), |task, out| {
-            let columns = &columns[task * GROUP..][..out.len() / n];
-            with_rows!(
-                rows,
-                dense(d) => for i in 0..n {
-                    let row = crate::data::row(&d, i);
-                    for (c, &column) in columns.iter().enumerate() {
-                        out[c * n + i] = T::from_f64(Element::to_f64(row[column]));
-                    }
-                },
-                csr(s) => {
-                    let mut values = try_vec![0.0; s.cols()]?;
-                    for i in 0..n {
-                        s.for_each_in_row(i, |j, v| values[j] = Element::to_f64(v));
+        ctx.try_for_each_chunk(
+            out.as_slice_mut().expect(ROW_MAJOR),
+            COLUMNS_PER_TASK * n.max(1),
+            |task, out| {
+                let columns = &columns[task * COLUMNS_PER_TASK..][..out.len() / n];
+                with_rows!(
+                    rows,
+                    dense(d) => for i in 0..n {
+                        let row = crate::data::row(&d, i);
                         for (c, &column) in columns.iter().enumerate() {
-                            out[c * n + i] = T::from_f64(values[column]);
+                            out[c * n + i] = T::from_f64(Element::to_f64(row[column]));
                         }
-                        s.for_each_in_row(i, |j, _| values[j] = 0.0);
+                    },
+                    csr(s) => {
+                        let mut values = try_vec![0.0; s.cols()]?;
+                        for i in 0..n {
+                            s.for_each_in_row(i, |j, v| values[j] = Element::to_f64(v));
+                            for (c, &column) in columns.iter().enumerate() {
+                                out[c * n + i] = T::from_f64(values[column]);
+                            }
+                            s.for_each_in_row(i, |j, _| values[j] = 0.0);
+                        }
                     }
-                }
-            );
-            Ok(())
-        })
+                );
+                Ok(())
+            },
+        )
     }
 }
 

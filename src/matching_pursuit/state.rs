@@ -1,9 +1,9 @@
-//! What an orthogonal pursuit has fitted so far: the basis of the chosen functions, the residuals, the outputs of the
+//! The fitted part of an orthogonal pursuit: the basis of the chosen functions, the residuals, the outputs of the
 //! validation rows.
 //!
 //! Invariant: R = Y - Q G with Q orthonormal, G = Q'Y.
 
-use super::basis::{Basis, Outside};
+use super::basis::{Basis, NewDirection};
 use super::curve::Stopping;
 use super::dictionary::Dictionary;
 use super::task::Task;
@@ -66,7 +66,7 @@ impl<'t, 'a> State<'t, 'a> {
 
     /// Takes a split column into the basis, with its function on the validation rows, and its share out of the
     /// residuals.
-    pub(super) fn take(&mut self, outside: Outside, validation: Vec<f64>) -> Result<()> {
+    pub(super) fn take(&mut self, outside: NewDirection, validation: Vec<f64>) -> Result<()> {
         self.basis.push(outside, validation)?;
         let (direction, _) = self.basis.last();
         let shares: Vec<f64> =
@@ -76,7 +76,7 @@ impl<'t, 'a> State<'t, 'a> {
     }
 
     /// Gives the last function back.
-    pub(super) fn give_back(&mut self) {
+    pub(super) fn undo_step(&mut self) {
         let shares = self.projections.split_off(self.projections.len() - self.task.outputs());
         self.shift(&shares, -1.0);
         self.basis.pop();

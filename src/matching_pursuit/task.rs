@@ -1,23 +1,23 @@
-//! What is to be learnt, and how: variants, sizes, stopping, storage.
+//! The learning task, and the parameters of a pursuit: variants, sizes, stopping, storage.
 
 use super::loss::Loss;
 use super::source::{Functions, RowSet};
 use crate::error::{Error, Result};
 use ndarray::ArrayView2;
 
-/// Rows beside the training rows, on which the losses are looked at.
+/// The validation rows, which decide on early stopping.
 #[derive(Debug, Clone, Copy)]
 pub struct Validation<'a> {
     /// (n, q).
     pub targets: ArrayView2<'a, f64>,
-    /// Whether targets are classes: the sign of one output, the largest of several.
+    /// If true, targets are classes: the sign of one output, the largest of several.
     pub classes: bool,
-    /// What each row counts, (n,), not negative and not all zero.
+    /// Weights of the rows, (n,), not negative and not all zero.
     pub weights: Option<&'a [f64]>,
 }
 
 impl Validation<'_> {
-    /// What a row counts.
+    /// Returns the weight of a row.
     pub(super) fn weight(&self, row: usize) -> f64 {
         self.weights.map_or(1.0, |w| w[row])
     }
@@ -28,7 +28,7 @@ impl Validation<'_> {
     }
 }
 
-/// What is to be learnt.
+/// A learning task.
 pub struct Task<'a> {
     /// The dictionary, part by part; candidates are numbered through all parts.
     pub functions: &'a [&'a dyn Functions],
@@ -36,13 +36,13 @@ pub struct Task<'a> {
     pub targets: ArrayView2<'a, f64>,
     /// (l,), positive.
     pub weights: Option<&'a [f64]>,
-    /// Whether the constant function is in the basis from the start.
+    /// If true, the constant function is in the basis from the start.
     pub constant: bool,
     /// The loss.
     pub loss: &'a dyn Loss,
-    /// Whether the loss is squared error, so that the best coefficients are known.
+    /// If true, the loss is squared error, whose best coefficients are known.
     pub squared: bool,
-    /// Rows on which the losses are looked at.
+    /// The rows of early stopping.
     pub validation: Option<Validation<'a>>,
 }
 
@@ -100,7 +100,7 @@ impl Task<'_> {
     }
 }
 
-/// How functions are chosen and coefficients kept up to date.
+/// The rule that chooses functions and updates coefficients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variant {
     /// Only the newest coefficient changes.
@@ -117,27 +117,27 @@ pub enum Variant {
 pub struct MatchingParams {
     /// The variant.
     pub variant: Variant,
-    /// Most functions.
+    /// Maximum number of functions.
     pub functions: usize,
-    /// Most steps; a step may choose a function again unless all coefficients are the best ones.
+    /// Maximum number of steps; a step may choose a function again unless all coefficients are the best ones.
     pub steps: Option<usize>,
     /// Steps between two full back-fittings of a loss that is not squared error, at least 1.
     pub every: usize,
-    /// End when the norm of the residual is at most this share of the targets' norm.
+    /// Ends the pursuit when the norm of the residual is at most this share of the targets' norm.
     pub tolerance: f64,
-    /// End after so many steps without a better validation measure.
+    /// Ends the pursuit after this number of steps without a better validation measure.
     pub patience: Option<usize>,
-    /// The measure that patience is about.
+    /// The measure that `patience` refers to.
     pub measure: Measure,
-    /// How the dictionary is kept.
+    /// The storage of the dictionary.
     pub storage: Storage,
-    /// Draw so many candidates at each step instead of looking at all.
+    /// The number of candidates drawn at each step; `None` for all functions.
     pub sample: Option<usize>,
     /// Seed of the draws.
     pub seed: u64,
 }
 
-/// How values are kept.
+/// The precision and the memory of stored values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Storage {
     /// Single instead of double precision: half the memory. Chosen columns are computed again in double.
@@ -146,12 +146,12 @@ pub struct Storage {
     pub budget: usize,
 }
 
-/// What early stopping looks at.
+/// The measure of early stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// The mean loss of the validation rows, as they weigh.
+    /// The weighted mean loss of the validation rows.
     Loss,
-    /// The share of wrong classes among them, as they weigh.
+    /// The weighted share of wrong classes of the validation rows.
     Error,
 }
 

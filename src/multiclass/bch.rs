@@ -16,13 +16,13 @@ use crate::error::{Error, Result};
 use crate::memory::TryCollect;
 use crate::random::Random;
 
-const LENGTH: usize = 63;
+const WORD_LENGTH: usize = 63;
 /// x^6 + x + 1, primitive.
-const FIELD: u8 = 0b100_0011;
+const FIELD_POLYNOMIAL: u8 = 0b100_0011;
 /// The word of ones, which every code here has: with a word and its opposite no column loses a sign.
-const ALL: u64 = (1 << LENGTH) - 1;
-/// Classes below which random words would hardly ever keep both signs in all columns.
-const FEW: usize = 6;
+const ONES: u64 = (1 << WORD_LENGTH) - 1;
+/// Minimum number of classes for random words, which would rarely keep both signs in all columns of fewer.
+const MIN_RANDOM_CLASSES: usize = 6;
 
 /// A code of 63 columns for any number of classes; for two classes the one column that there is.
 ///
@@ -40,12 +40,12 @@ pub fn bch(classes: usize, draws: Draws, ctx: Context<'_>) -> Result<CodeMatrix>
     let of_draw = |number: u64| {
         let messages = sample(words(generator), classes, &mut Random::stream(draws.seed, number))?;
         let mut chosen: Vec<u64> = messages.into_iter().map(|m| word(generator, m)).try_collect_vec()?;
-        if classes < FEW {
-            chosen[1] = !chosen[0] & ALL;
+        if classes < MIN_RANDOM_CLASSES {
+            chosen[1] = !chosen[0] & ONES;
         }
         CodeMatrix::from_fn(
             classes,
-            LENGTH,
+            WORD_LENGTH,
             |(class, bit)| if chosen[class] >> bit & 1 == 1 { 1 } else { -1 },
         )
     };
@@ -56,7 +56,7 @@ pub fn bch(classes: usize, draws: Draws, ctx: Context<'_>) -> Result<CodeMatrix>
     };
     // Where every word is a class, all draws are the same code.
     let count = if words(generator) == classes as u64 { 1 } else { draws.count };
-    let Some(number) = (Draws { count, ..draws }).best(quality, 32 * LENGTH * classes, ctx)? else {
+    let Some(number) = (Draws { count, ..draws }).best(quality, 32 * WORD_LENGTH * classes, ctx)? else {
         let rule = format!("more: no draw of {classes} words kept both signs in every column");
         return Err(Error::param("n_draws", draws.count, rule));
     };
@@ -65,20 +65,20 @@ pub fn bch(classes: usize, draws: Draws, ctx: Context<'_>) -> Result<CodeMatrix>
 
 /// The generator polynomial that corrects t errors, bit i for x^i.
 fn generator(t: usize) -> u64 {
-    let mut power = [1_u8; LENGTH];
-    for i in 1..LENGTH {
+    let mut power = [1_u8; WORD_LENGTH];
+    for i in 1..WORD_LENGTH {
         let next = power[i - 1] << 1;
-        power[i] = if next & 0b100_0000 == 0 { next } else { next ^ FIELD };
+        power[i] = if next & 0b100_0000 == 0 { next } else { next ^ FIELD_POLYNOMIAL };
     }
     let log = |value: u8| power.iter().position(|&p| p == value).unwrap_or(0);
-    let times = |a: u8, b: u8| if a == 0 || b == 0 { 0 } else { power[(log(a) + log(b)) % LENGTH] };
+    let times = |a: u8, b: u8| if a == 0 || b == 0 { 0 } else { power[(log(a) + log(b)) % WORD_LENGTH] };
     let mut roots: Vec<usize> = Vec::new();
     for exponent in 1..=2 * t {
         // The conjugates of alpha^exponent.
-        let mut conjugate = exponent % LENGTH;
+        let mut conjugate = exponent % WORD_LENGTH;
         while !roots.contains(&conjugate) {
             roots.push(conjugate);
-            conjugate = 2 * conjugate % LENGTH;
+            conjugate = 2 * conjugate % WORD_LENGTH;
         }
     }
     // The product of (x - root), whose coefficients fall back into GF(2).
@@ -97,12 +97,12 @@ fn generator(t: usize) -> u64 {
 /// Number of words of a generator's code.
 fn words(generator: u64) -> u64 {
     let degree = generator.ilog2() as usize;
-    1 << (LENGTH - degree)
+    1 << (WORD_LENGTH - degree)
 }
 
 /// The word of a message: the product of both polynomials.
 fn word(generator: u64, message: u64) -> u64 {
-    (0..LENGTH).filter(|bit| message >> bit & 1 == 1).fold(0, |sum, bit| sum ^ (generator << bit))
+    (0..WORD_LENGTH).filter(|bit| message >> bit & 1 == 1).fold(0, |sum, bit| sum ^ (generator << bit))
 }
 
 /// `count` distinct numbers below `n`, in random order.
@@ -134,7 +134,7 @@ mod tests {
             (10, 13),
             (7, 15),
         ] {
-            assert_eq!(LENGTH - generator(t).ilog2() as usize, k, "{t}");
+            assert_eq!(WORD_LENGTH - generator(t).ilog2() as usize, k, "{t}");
         }
     }
 

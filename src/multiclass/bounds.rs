@@ -1,4 +1,4 @@
-//! Whether leaving a row out could turn its class (Rifkin 2002, 4.4.1).
+//! Bounds that show whether a row keeps its class when it is left out (Rifkin 2002, 4.4.1).
 //!
 //! For machines without intercept of any convex loss, with signed coefficient c of row j in machine i, the output at
 //! x_j of the machine trained without row j lies between f_i(x_j) and f_i(x_j) - c_ij K(x_j, x_j) (4.56); where the
@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::memory::{TryCollect, try_with_capacity};
 use ndarray::ArrayView2;
 
-/// What is known of the training rows.
+/// The quantities of the training rows.
 #[derive(Debug, Clone, Copy)]
 pub struct LeaveOneOutRows<'a> {
     /// f (n, F), outputs at the training rows.
@@ -34,11 +34,11 @@ pub struct LeaveOneOutRows<'a> {
     pub diagonal: &'a [f64],
     /// Classes.
     pub labels: &'a [usize],
-    /// How far each machine's outputs may be off, (F,).
+    /// Bound on the error of each machine's outputs, (F,).
     pub slack: &'a [f64],
 }
 
-/// For each row the smallest D_r, and whether the row could be an error when it is left out.
+/// Returns the smallest D_r of each row, and whether the row could be an error when it is left out.
 ///
 /// # Errors
 /// [`Error::Shape`] where sizes disagree, [`Error::Param`] for labels beyond the code, for the dag, whose decisions

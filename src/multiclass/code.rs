@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 use crate::memory::{TryCollect, try_matrix, try_to_matrix, try_vec, try_zero_matrix};
 use ndarray::{Array2, ArrayView2};
 
-/// Most classes of a complete code: 16,383 columns.
-const MOST_COMPLETE: usize = 15;
-/// Multiplications that the inner product of two words takes as long as.
-const WORK_OF_A_WORD: usize = 8;
+/// Maximum number of classes of a complete code: 16,383 columns.
+const MAX_COMPLETE_CLASSES: usize = 15;
+/// Multiplications that take as long as the inner product of two words.
+const WORD_PRODUCT_COST: usize = 8;
 
 /// A code over some classes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl CodeMatrix {
         }
         for (column, sign) in (0..columns).flat_map(|column| [(column, -1), (column, 1)]) {
             if (0..classes).all(|class| code.entry(class, column) != sign) {
-                let rule = "of columns with both signs, or nothing is told apart";
+                let rule = "of columns with both signs, or the column separates nothing";
                 return refused(format!("column {column} without {sign:+}"), rule);
             }
         }
@@ -102,9 +102,9 @@ impl CodeMatrix {
         if classes <= 2 {
             return Self::one_vs_rest(classes);
         }
-        if classes > MOST_COMPLETE {
+        if classes > MAX_COMPLETE_CLASSES {
             let rule = format!(
-                "another than complete for more than {MOST_COMPLETE} classes (2^(classes - 1) - 1 columns)"
+                "another than complete for more than {MAX_COMPLETE_CLASSES} classes (2^(classes - 1) - 1 columns)"
             );
             return Err(Error::param("code", format!("complete for {classes} classes"), rule));
         }
@@ -167,7 +167,7 @@ impl CodeMatrix {
             (0..i).map(|j| self.classes() - columns.inner(i, j).unsigned_abs()).min().unwrap_or(usize::MAX)
         };
         let mut nearest = None;
-        let work = (WORK_OF_A_WORD * self.columns() * columns.words) as u64;
+        let work = (WORD_PRODUCT_COST * self.columns() * columns.words) as u64;
         ctx.counter("code", self.columns()).for_each_batch(self.columns(), work, |part, _| {
             let found = ctx.map(part.len(), |i| of_column(part.start + i))?;
             nearest = found.into_iter().chain(nearest).min();
@@ -224,7 +224,7 @@ impl Signs {
     ) -> Result<usize> {
         let mut nearest = usize::MAX;
         for i in 1..self.rows {
-            counter.charge((WORK_OF_A_WORD * i * self.words) as u64)?;
+            counter.charge((WORD_PRODUCT_COST * i * self.words) as u64)?;
             for j in 0..i {
                 nearest = nearest.min(distance(self.inner(i, j)));
             }

@@ -24,11 +24,11 @@ use crate::memory::{TryCollect, try_vec, try_zero_matrix};
 use ndarray::{Array2, ArrayView2};
 use std::borrow::Cow;
 
-/// Rows side by side in a table.
+/// Number of rows that are summed together.
 const LANES: usize = 8;
-/// Rows of a task, and tasks between two checks of the monitor.
-const BLOCK: usize = 1024;
-const TASKS: usize = 64;
+/// Number of rows of a task, and of tasks between two checks of the monitor.
+const ROWS_PER_TASK: usize = 1024;
+const TASKS_PER_CHECK: usize = 64;
 
 /// A loss of the margin z = y f.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl MarginLoss {
     }
 }
 
-/// How scores are made of outputs.
+/// The rule that turns outputs into scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decoder {
     /// The class of least total loss.
@@ -120,7 +120,7 @@ impl Decoder {
         })
     }
 
-    /// What an output f adds to the score of classes on the machine's positive and on its negative side.
+    /// Returns what an output f adds to the score of classes on the machine's positive and on its negative side.
     pub(super) fn gains(self, f: f64) -> (f64, f64) {
         match self {
             // Less L(0), so that zeros add nothing.
@@ -144,7 +144,7 @@ impl Decoder {
         }
     }
 
-    /// What all machines together take from the score of every class.
+    /// Returns the number that is subtracted from the score of every class.
     fn offset(self, columns: usize) -> f64 {
         match self {
             Self::Loss(loss) => columns as f64 * loss.at(0.0),
@@ -155,11 +155,11 @@ impl Decoder {
     }
 }
 
-/// What scores must be.
-const FINITE: &str = "such that sums of the machines' outputs and losses stay within double precision: scale the rows, or \
+/// The rule that scores must fulfil.
+const FINITE_SCORES: &str = "such that sums of the machines' outputs and losses stay within double precision: scale the rows, or \
                       train with a smaller C or a larger alpha";
 /// The largest sum of outputs whose triple is finite.
-const LARGEST_SUM: f64 = 1e300;
+const MAX_SUM: f64 = 1e300;
 
 /// Scores (n, N) of outputs (n, F).
 ///
@@ -178,7 +178,7 @@ pub fn scores(
     let values = all.as_slice_mut().expect("made row-major");
     decoding.in_blocks(values, classes, ctx, |outputs, scores| decoding.table.fill(outputs, scores))?;
     match values.iter().position(|score| !score.is_finite()) {
-        Some(at) => Err(Error::param("X", format!("row {}", at / classes), FINITE)),
+        Some(at) => Err(Error::param("X", format!("row {}", at / classes), FINITE_SCORES)),
         None => Ok(all),
     }
 }
@@ -186,7 +186,7 @@ pub fn scores(
 /// The class of each row of outputs (n, F).
 ///
 /// # Errors
-/// As [`scores`].
+/// The errors of [`scores`].
 pub fn winners(
     outputs: ArrayView2<'_, f64>,
     code: &CodeMatrix,
@@ -208,7 +208,7 @@ pub fn winners(
         }
     })?;
     match all.iter().position(|&winner| winner == usize::MAX) {
-        Some(row) => Err(Error::param("X", format!("row {row}"), FINITE)),
+        Some(row) => Err(Error::param("X", format!("row {row}"), FINITE_SCORES)),
         None => Ok(all),
     }
 }
@@ -243,11 +243,11 @@ impl<'a> Decoding<'a> {
         work: impl Fn(&[f64], &mut [T]) + Sync + Send,
     ) -> Result<()> {
         let (columns, all_rows) = (self.table.code.columns(), all.len() / width);
-        for (batch, part) in all.chunks_mut(TASKS * BLOCK * width).enumerate() {
-            let done = batch * TASKS * BLOCK;
+        for (batch, part) in all.chunks_mut(TASKS_PER_CHECK * ROWS_PER_TASK * width).enumerate() {
+            let done = batch * TASKS_PER_CHECK * ROWS_PER_TASK;
             ctx.check("decode", done, all_rows)?;
-            ctx.for_each_chunk(part, BLOCK * width, |task, part| {
-                let first = (done + task * BLOCK) * columns;
+            ctx.for_each_chunk(part, ROWS_PER_TASK * width, |task, part| {
+                let first = (done + task * ROWS_PER_TASK) * columns;
                 work(&self.outputs[first..first + part.len() / width * columns], part);
             });
         }
@@ -261,7 +261,7 @@ struct Table<'a> {
     decoder: Decoder,
     /// Entries of all classes, one class after the other: the machine for +1, F more for -1.
     entries: Vec<usize>,
-    /// Where each class begins, and the end.
+    /// The start of each class, and the end of the last.
     starts: Vec<usize>,
 }
 
@@ -276,7 +276,7 @@ impl<'a> Table<'a> {
         Self { code, decoder, entries, starts }
     }
 
-    /// What a sum over the machines of a class counts.
+    /// Returns the factor of the sum over the machines of a class.
     fn scale(&self, class: usize) -> f64 {
         match self.decoder {
             Decoder::MeanLoss(_) => 1.0 / (self.starts[class + 1] - self.starts[class]) as f64,
@@ -304,7 +304,7 @@ impl<'a> Table<'a> {
                 let itself = |f: f64| (f, -f);
                 self.sums(outputs, &mut table, itself, |lane, class, sum| {
                     scores[lane * classes + class] += match sum.abs() {
-                        size if size <= LARGEST_SUM => sum / (3.0 * (size + 1.0)),
+                        size if size <= MAX_SUM => sum / (3.0 * (size + 1.0)),
                         f64::INFINITY => f64::NAN,
                         _ => sum.signum() / 3.0,
                     };

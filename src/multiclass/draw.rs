@@ -8,11 +8,11 @@
 //!
 //! A column without both signs is drawn again at once. A dense column equal to an earlier one or its opposite is drawn
 //! again too; where fewer distinct columns exist than are asked for, the dense code is the complete code. A sparse
-//! draw in which a class takes part in less than a share of the machines is thrown away. The thesis asks for one
-//! machine, a share of 0; but a class that few machines know is decoded badly.
+//! draw in which a class takes part in less than a share of the machines is discarded. Rifkin (2002) requires one
+//! machine, a share of 0; but the class of few machines is decoded badly.
 //!
-//! Of draws with equal distance the one is kept whose least used class takes part in the most machines, then the first;
-//! with a share of 0 the first, as uses then don't count.
+//! Among draws with equal distance, the one whose least used class takes part in the most machines is kept, then the first;
+//! with a share of 0 it is the first.
 //! Cost: draws times pairs of rows times words of 64 columns; a draw is left as soon as two of its rows are nearer than
 //! those of the best so far.
 
@@ -90,7 +90,7 @@ pub fn draw(kind: Drawn, classes: usize, draws: Draws, ctx: Context<'_>) -> Resu
     CodeMatrix::from_fn(classes, columns, |(class, column)| drawn[column * classes + class])
 }
 
-/// What the draws of a code have in common.
+/// The parameters of all draws of a code.
 struct RandomCode {
     kind: Drawn,
     classes: usize,

@@ -9,7 +9,7 @@ const BATCH: usize = 64;
 /// Approximate work of the draws between two checks.
 const WORK_PER_CHECK: usize = 1 << 26;
 
-/// How many draws, and the seed of their streams of random numbers.
+/// The number of draws, and the seed of their streams of random numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct Draws {
     /// At least 1.
@@ -24,9 +24,9 @@ impl Draws {
         if self.count == 0 { Err(Error::param("n_draws", self.count, "at least 1")) } else { Ok(()) }
     }
 
-    /// The number of the draw with the largest `quality(number, best so far)`, which costs about `work`
-    /// multiplications; none where no draw is better than the default. A draw that is no better than the best so far may
-    /// be told so in any number, so that the choice does not depend on how many are looked at together.
+    /// Returns the number of the draw with the largest `quality(number, best so far)`, which costs about `work`
+    /// multiplications; none if no draw is better than the default. For a draw that is no better than the best so far,
+    /// `quality` may return any value that is no better, so the choice does not depend on the size of a batch.
     pub(super) fn best<Q: Copy + Default + PartialOrd + Send + Sync>(
         self,
         quality: impl Fn(u64, Q) -> Result<Q> + Sync + Send,

@@ -1,15 +1,16 @@
-//! Budgets: what makes room when a mistake finds the pool full.
+//! Budgets: replacing a vector of a full pool at a mistake.
 //!
-//! | policy | who leaves | source |
+//! | policy | vector replaced | source |
 //! |---|---|---|
-//! | oldest | the vector that came first | Dekel, Shalev-Shwartz and Singer, SIAM J. Comput. 37, 2008, without shrinking |
+//! | oldest | the one that came first | Dekel, Shalev-Shwartz and Singer, SIAM J. Comput. 37, 2008, without shrinking |
 //! | Forgetron | the same, after all coefficients shrank by phi | ibid., self-tuned Forgetron, figure 3 |
 //! | margin | argmax of the margin of z_i without z_i | Crammer, Kandola and Singer, NIPS 16, 2004 |
-//! | random | anyone | Cavallanti, Cesa-Bianchi and Gentile, Machine Learning 69, 2007 |
+//! | random | a random one | Cavallanti, Cesa-Bianchi and Gentile, Machine Learning 69, 2007 |
 //! | tighter | argmin of the pool's errors without z_i, then the largest margin | Weston, Bordes and Bottou, AISTATS 2005 |
 //!
-//! The new row takes the column of the one that leaves, so removal moves nothing. A vector's own class is the output
-//! with its positive coefficient, its rival the one with the negative: shrinking keeps signs.
+//! The new row takes the place of the one replaced, so no other vector moves. A vector's class is the output with its
+//! positive coefficient and its rival the one with the negative coefficient: shrinking keeps signs.
+//! Cost: that of the policy in [`partial_fit`](super::partial_fit).
 //!
 //! Forgetron: with sigma the coefficient of the oldest vector r and mu its margin after the update, removal after
 //! shrinking by phi costs Psi = phi^2 (sigma^2 ||phi_r||^2 - 2 sigma mu) + 2 phi sigma, and phi is the largest number in
@@ -25,89 +26,86 @@ use crate::simd::Real;
 use crate::simd::blas::{axpy, dot};
 use ndarray::ArrayView1;
 
-/// The outputs at the vectors of the pool, output by output, and for the tighter budget the Gram matrix, row by row.
+/// The outputs at the vectors of the pool and, for the tighter budget, the Gram matrix.
 ///
-/// Invariant: both are those of the current pool and coefficients.
-pub(super) struct Bookkeeping {
-    scores: Option<Vec<Vec<f64>>>,
-    gram: Option<Vec<Vec<f64>>>,
+/// Invariant: both belong to the current pool and coefficients, or are empty if the policy does not keep them.
+pub(super) struct PoolScores {
+    /// One column per output.
+    pub(super) scores: Vec<Vec<f64>>,
+    /// Row by row.
+    pub(super) gram: Vec<Vec<f64>>,
+    /// Kernel values of the vector that is replaced.
     removed: Vec<f64>,
 }
 
-impl Bookkeeping {
+impl PoolScores {
+    /// Copies the arrays that the policy keeps from a state.
     pub(super) fn new(state: &PerceptronState, policy: Policy) -> Result<Self> {
         let copy = |line: ArrayView1<'_, f64>| line.iter().copied().try_collect_vec();
-        let by_output = || state.scores.columns().into_iter().map(copy).try_collect_results();
-        let by_row = || state.matrix.rows().into_iter().map(copy).try_collect_results();
+        let columns = state.scores.columns().into_iter().filter(|_| policy.keeps_scores());
+        let rows = state.matrix.rows().into_iter().filter(|_| matches!(policy, Policy::Tightest));
         Ok(Self {
-            scores: policy.keeps_scores().then(by_output).transpose()?,
-            gram: matches!(policy, Policy::Tightest).then(by_row).transpose()?,
+            scores: columns.map(copy).try_collect_results()?,
+            gram: rows.map(copy).try_collect_results()?,
             removed: Vec::new(),
         })
     }
 
-    /// Scores output by output and the Gram matrix row by row; empty where they are not kept.
-    pub(super) fn into_parts(self) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
-        (self.scores.unwrap_or_default(), self.gram.unwrap_or_default())
-    }
-
-    /// The current row, with these outputs before it is learnt, joins as the last one.
-    pub(super) fn added<T: Real>(
+    /// Appends the current row, which has these outputs before it is learnt.
+    pub(super) fn append<T: Real>(
         &mut self,
         learner: &Learner<'_, T>,
         scores: &[f64],
         update: Update,
     ) -> Result<()> {
         let (values, own, m) = (&learner.values, learner.self_value(), learner.values.len());
-        if let Some(columns) = &mut self.scores {
-            for (column, &score) in columns.iter_mut().zip(scores) {
+        if !self.scores.is_empty() {
+            for (column, &score) in self.scores.iter_mut().zip(scores) {
                 column.try_push(score)?;
             }
             for (output, sign) in update.coefficients() {
-                axpy(sign, values, &mut columns[output][..m]);
-                columns[output][m] += sign * own;
+                axpy(sign, values, &mut self.scores[output][..m]);
+                self.scores[output][m] += sign * own;
             }
         }
-        if let Some(gram) = &mut self.gram {
-            for (line, &value) in gram.iter_mut().zip(values) {
+        if matches!(learner.params.policy, Policy::Tightest) {
+            for (line, &value) in self.gram.iter_mut().zip(values) {
                 line.try_push(value)?;
             }
-            gram.push(values.iter().copied().chain(std::iter::once(own)).try_collect_vec()?);
+            self.gram.push(values.iter().copied().chain(std::iter::once(own)).try_collect_vec()?);
         }
         Ok(())
     }
 
-    /// The current row takes the place of vector `at`, whose kernel values are in `removed`.
-    fn replaced<T: Real>(&mut self, at: usize, learner: &Learner<'_, T>, scores: &[f64], update: Update) {
+    /// Replaces vector `at`, whose kernel values are in `removed`, by the current row.
+    fn replace<T: Real>(&mut self, at: usize, learner: &Learner<'_, T>, scores: &[f64], update: Update) {
         let (values, own) = (&learner.values, learner.self_value());
-        if let Some(columns) = &mut self.scores {
-            for (column, (of_output, &score)) in
-                columns.iter_mut().zip(learner.coefficients.iter().zip(scores))
-            {
-                let coefficient = of_output[at];
-                if coefficient != 0.0 {
-                    axpy(-coefficient, &self.removed, column);
-                }
-                column[at] = score - coefficient * values[at];
+        for (column, (coefficients, &score)) in
+            self.scores.iter_mut().zip(learner.coefficients.iter().zip(scores))
+        {
+            let coefficient = coefficients[at];
+            if coefficient != 0.0 {
+                axpy(-coefficient, &self.removed, column);
             }
-            for (output, sign) in update.coefficients() {
-                let score = columns[output][at] + sign * own;
-                axpy(sign, values, &mut columns[output]);
-                columns[output][at] = score;
-            }
+            column[at] = score - coefficient * values[at];
         }
-        if let Some(gram) = &mut self.gram {
-            for (line, &value) in gram.iter_mut().zip(values) {
+        for (output, sign) in update.coefficients() {
+            let score = self.scores[output][at] + sign * own;
+            axpy(sign, values, &mut self.scores[output]);
+            self.scores[output][at] = score;
+        }
+        if !self.gram.is_empty() {
+            for (line, &value) in self.gram.iter_mut().zip(values) {
                 line[at] = value;
             }
-            gram[at].copy_from_slice(values);
-            gram[at][at] = own;
+            self.gram[at].copy_from_slice(values);
+            self.gram[at][at] = own;
         }
     }
 }
 
-/// What a vector of the pool added, from the signs of its coefficients.
-fn added_by<T: Real>(learner: &Learner<'_, T>, at: usize) -> Update {
+/// Returns the update that added a vector of the pool, from the signs of its coefficients.
+fn update_of<T: Real>(learner: &Learner<'_, T>, at: usize) -> Update {
     let columns = &learner.coefficients;
     if columns.len() == 1 {
         return Update { class: usize::from(columns[0][at] > 0.0), rival: None };
@@ -116,10 +114,10 @@ fn added_by<T: Real>(learner: &Learner<'_, T>, at: usize) -> Update {
     Update { class: find(1.0).unwrap_or(0), rival: find(-1.0) }
 }
 
-/// A full pool learns from a mistake; `scores` are the outputs of the current row.
-pub(super) fn make_room<T: Real>(
+/// Learns from a mistake with a full pool; `scores` are the outputs of the current row.
+pub(super) fn replace_vector<T: Real>(
     learner: &mut Learner<'_, T>,
-    books: &mut Bookkeeping,
+    pool: &mut PoolScores,
     scores: &[f64],
     update: Update,
 ) -> Result<()> {
@@ -131,28 +129,27 @@ pub(super) fn make_room<T: Real>(
         Policy::Random => learner.random.below(m as u64) as usize,
         Policy::Forgetron => {
             let at = oldest(learner);
-            scale = forget(learner, books, at, update)?;
+            scale = shrink(learner, &mut pool.removed, at, update)?;
             at
         }
-        Policy::Margin => best(m, |i| Ok((0, margin_without(learner, books, i)?)))?,
+        Policy::Margin => best(m, |i| Ok((0, margin_without(learner, pool, i)?)))?,
         Policy::Tightest => {
-            best(m, |i| Ok((errors_without(learner, books, i)?, margin_without(learner, books, i)?)))?
+            best(m, |i| Ok((errors_without(learner, pool, i)?, margin_without(learner, pool, i)?)))?
         }
     };
-    if books.scores.is_some() {
-        learner.values_of(at, &mut books.removed)?;
-        books.replaced(at, learner, scores, update);
+    if !pool.scores.is_empty() {
+        learner.kernel_row(at, &mut pool.removed)?;
+        pool.replace(at, learner, scores, update);
     }
-    learner.replace(at, update, scale)?;
-    Ok(())
+    learner.replace(at, update, scale)
 }
 
-/// The vector that came first: m comparisons beside the m d multiplications that the row has cost.
+/// Returns the vector that came first. Its m comparisons are cheap compared with the m d multiplications of the row.
 fn oldest<T>(learner: &Learner<'_, T>) -> usize {
     learner.born.iter().enumerate().min_by_key(|&(_, born)| born).map_or(0, |(at, _)| at)
 }
 
-/// The vector with the fewest errors, among them the one with the largest margin, among them the first.
+/// Returns the vector with the fewest errors; ties are broken by the largest margin, then by the first place.
 fn best(m: usize, rank: impl Fn(usize) -> Result<(usize, f64)>) -> Result<usize> {
     let mut winner = (0, rank(0)?);
     for i in 1..m {
@@ -164,64 +161,61 @@ fn best(m: usize, rank: impl Fn(usize) -> Result<(usize, f64)>) -> Result<usize>
     Ok(winner.0)
 }
 
-/// The margin of vector `at` without itself.
-fn margin_without<T: Real>(learner: &Learner<'_, T>, books: &Bookkeeping, at: usize) -> Result<f64> {
-    let Some(columns) = &books.scores else { return Ok(0.0) };
-    let own = learner.own[at];
-    let class = added_by(learner, at).class;
-    if columns.len() == 1 {
-        let score = columns[0][at] - learner.coefficients[0][at] * own;
-        return Ok(Update::of(&[score], class).1);
+/// Returns the margin of vector `at` without itself.
+fn margin_without<T: Real>(learner: &Learner<'_, T>, pool: &PoolScores, at: usize) -> Result<f64> {
+    let (own, class) = (learner.self_values[at], update_of(learner, at).class);
+    if let [scores] = pool.scores.as_slice() {
+        return Ok(Update::new(&[scores[at] - learner.coefficients[0][at] * own], class).1);
     }
-    let scores: Vec<f64> = columns
+    let scores: Vec<f64> = pool
+        .scores
         .iter()
         .zip(&learner.coefficients)
         .map(|(scores, coefficients)| scores[at] - coefficients[at] * own)
         .try_collect_vec()?;
-    Ok(Update::of(&scores, class).1)
+    Ok(Update::new(&scores, class).1)
 }
 
-/// How many vectors of the pool are misclassified without vector `at`.
-fn errors_without<T: Real>(learner: &Learner<'_, T>, books: &Bookkeeping, at: usize) -> Result<usize> {
-    let (Some(columns), Some(gram)) = (&books.scores, &books.gram) else { return Ok(0) };
-    let gone = &gram[at];
+/// Returns the number of vectors of the pool that are misclassified without vector `at`.
+fn errors_without<T: Real>(learner: &Learner<'_, T>, pool: &PoolScores, at: usize) -> Result<usize> {
+    let (columns, removed) = (&pool.scores, &pool.gram[at]);
     if let [column] = columns.as_slice() {
         let coefficient = learner.coefficients[0][at];
         return Ok(learner.coefficients[0]
             .iter()
             .zip(column)
-            .zip(gone)
+            .zip(removed)
             .filter(|((own, score), value)| !(**own * (**score - coefficient * **value) > 0.0))
             .count());
     }
     let mut scores = try_vec![0.0; columns.len()]?;
-    Ok((0..gone.len())
+    Ok((0..removed.len())
         .filter(|&i| {
             for (score, (column, coefficients)) in
                 scores.iter_mut().zip(columns.iter().zip(&learner.coefficients))
             {
-                *score = column[i] - coefficients[at] * gone[i];
+                *score = column[i] - coefficients[at] * removed[i];
             }
-            !(Update::of(&scores, added_by(learner, i).class).1 > 0.0)
+            !(Update::new(&scores, update_of(learner, i).class).1 > 0.0)
         })
         .count())
 }
 
-/// Shrinks all coefficients so that the oldest vector may leave; the new row counts already. Returns phi.
-fn forget<T: Real>(
+/// Shrinks all coefficients before the oldest vector is removed, the new row included in the margin. Returns phi.
+fn shrink<T: Real>(
     learner: &mut Learner<'_, T>,
-    books: &mut Bookkeeping,
+    removed: &mut Vec<f64>,
     at: usize,
     update: Update,
 ) -> Result<f64> {
-    learner.values_of(at, &mut books.removed)?;
+    learner.kernel_row(at, removed)?;
     let mut scores: Vec<f64> =
-        learner.coefficients.iter().map(|column| dot(column, &books.removed)).try_collect_vec()?;
+        learner.coefficients.iter().map(|column| dot(column, removed)).try_collect_vec()?;
     for (output, sign) in update.coefficients() {
         scores[output] += sign * learner.values[at];
     }
-    let Update { class, rival } = added_by(learner, at);
-    // The margin against the rival that the vector was added against: the direction that leaves.
+    let Update { class, rival } = update_of(learner, at);
+    // The margin against the rival that the vector was added against: the direction that is removed.
     let (sigma, mu, norm) = match rival {
         None => {
             let coefficient = learner.coefficients[0][at];
@@ -229,10 +223,10 @@ fn forget<T: Real>(
         }
         Some(rival) => (learner.coefficients[class][at], scores[class] - scores[rival], 2.0),
     };
-    let norm = norm * learner.own[at];
-    let room = 15.0 / 32.0 * learner.mistakes as f64 - learner.deviation;
+    let norm = norm * learner.self_values[at];
+    let bound = 15.0 / 32.0 * learner.mistakes as f64 - learner.deviation;
     let (square, linear) = (sigma * sigma * norm - 2.0 * sigma * mu, 2.0 * sigma);
-    let phi = largest_shrink(square, linear, room);
+    let phi = largest_shrink(square, linear, bound);
     learner.deviation += square * phi * phi + linear * phi;
     for column in &mut learner.coefficients {
         for c in column {
@@ -242,14 +236,14 @@ fn forget<T: Real>(
     Ok(phi)
 }
 
-/// The largest phi in (0, 1] with square phi^2 + linear phi <= room, for room > 0.
-fn largest_shrink(square: f64, linear: f64, room: f64) -> f64 {
-    if square + linear <= room {
+/// Returns the largest phi in (0, 1] with square phi^2 + linear phi <= bound, for bound > 0.
+fn largest_shrink(square: f64, linear: f64, bound: f64) -> f64 {
+    if square + linear <= bound {
         return 1.0;
     }
-    // The parabola rises through 0 at phi = 0 and is above `room` at 1: its first crossing, without cancellation.
-    let root = (linear * linear + 4.0 * square * room).max(0.0).sqrt();
-    (2.0 * room / (linear + root)).clamp(0.0, 1.0)
+    // The parabola rises through 0 at phi = 0 and is above `bound` at 1: its first crossing, without cancellation.
+    let root = (linear * linear + 4.0 * square * bound).max(0.0).sqrt();
+    (2.0 * bound / (linear + root)).clamp(0.0, 1.0)
 }
 
 #[cfg(test)]
@@ -258,7 +252,7 @@ mod tests {
 
     #[test]
     fn shrinking_is_the_largest_allowed() {
-        for (square, linear, room) in [
+        for (square, linear, bound) in [
             (0.5, 2.0, 1.0),
             (-0.9, 2.0, 0.4),
             (-3.0, 2.0, 0.2),
@@ -266,11 +260,11 @@ mod tests {
             (-1.5, 2.0, 5.0),
             (3.0, 2.0, 0.1),
         ] {
-            let phi = largest_shrink(square, linear, room);
+            let phi = largest_shrink(square, linear, bound);
             let cost = |phi: f64| square * phi * phi + linear * phi;
-            assert!(phi > 0.0 && phi <= 1.0 && cost(phi) <= room + 1e-12);
+            assert!(phi > 0.0 && phi <= 1.0 && cost(phi) <= bound + 1e-12);
             // With a negative square a larger phi can be allowed again only at 1, which was tried first.
-            assert!(phi == 1.0 || (cost(phi) - room).abs() < 1e-12);
+            assert!(phi == 1.0 || (cost(phi) - bound).abs() < 1e-12);
         }
     }
 }

@@ -1,41 +1,44 @@
-//! The pool of a perceptron and its numbers: as they are saved between two pieces of a stream, and as the loop over
-//! the rows and the policies work on them.
+//! The pool of a perceptron: as it is saved between two pieces of a stream ([`PerceptronState`]), and as the loop over the
+//! rows and the policies change it ([`Learner`]).
+//!
+//! Invariant: vector i of the pool is row `origin[i]` of the earlier vectors followed by the rows of this piece, to the
+//! last digit. Cost: O(d) to add or replace a vector, O(m d) for its kernel values.
 
 use super::params::{PerceptronParams, Policy, check_counts};
 use super::update::{Update, outputs};
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
-use crate::kernels::{Formula, PoolWorkspace, RowBuffer, VectorPool};
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_zero_matrix};
+use crate::kernels::{Formula, PoolWorkspace, RowBuffer, RowWriter, VectorPool};
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_matrix, try_zero_matrix};
 use crate::random::Random;
 use crate::simd::Real;
 use ndarray::Array2;
 
-/// Everything that the rest of the stream depends on. Before the first row it has no vectors, and the seed.
+/// The state of a stream: everything that later rows depend on. Before the first row it has no vectors, and the seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PerceptronState {
     /// The pool, m vectors.
     pub vectors: OwnedRows,
     /// B, (m, q).
     pub coefficients: Array2<f64>,
-    /// Rows seen before each vector came, (m,).
+    /// Number of rows seen before each vector came, (m,).
     pub born: Vec<u64>,
-    /// What the policy keeps for pairs of vectors, (m, m), else (0, 0): Gram matrix or its Cholesky factor.
+    /// The policy's values for pairs of vectors, (m, m) or (0, 0): the Gram matrix or its Cholesky factor.
     pub matrix: Array2<f64>,
-    /// What the policy keeps for each vector, (m, q), else (0, q): outputs at the vectors.
+    /// The policy's values for each vector, (m, q) or (0, q): the outputs at the vectors.
     pub scores: Array2<f64>,
     /// The Forgetron's sum of deviations.
     pub deviation: f64,
-    /// State of the random generator; the seed at the beginning.
+    /// State of the random generator; initially the seed.
     pub random: u64,
-    /// Rows seen.
+    /// Number of rows seen.
     pub seen: u64,
-    /// Mistakes made.
+    /// Number of mistakes.
     pub mistakes: u64,
 }
 
 impl PerceptronState {
-    /// Returns an empty pool for a stream of rows laid out like those of `like`, from which nothing is learnt.
+    /// Returns an empty pool for a stream of rows laid out like those of `like`, whose values are not used.
     ///
     /// # Errors
     /// [`Error::Memory`].
@@ -54,11 +57,12 @@ impl PerceptronState {
         })
     }
 
+    /// Checks the arrays against each other and the parameters.
     pub(super) fn check(&self, params: &PerceptronParams) -> Result<()> {
         let (m, q) = (self.vectors.view().rows(), outputs(params.classes));
         Error::check_len("born of the state (one for each vector)", m, self.born.len())?;
         let rule = format!("at least {m}, the number of vectors that the model has already");
-        Error::check_param(params.has_room_for(m), "budget", params.budget, rule)?;
+        Error::check_param(params.allows(m), "budget", params.budget, rule)?;
         let pairs = if params.policy.keeps_pairs() { m } else { 0 };
         let scored = if params.policy.keeps_scores() { m } else { 0 };
         for (what, expected, found) in [
@@ -86,11 +90,13 @@ impl PerceptronState {
 /// A perceptron that learns from a piece of a stream.
 pub(super) struct Learner<'a, T> {
     pub(super) params: PerceptronParams,
-    /// Vectors of earlier pieces, then the rows of this one: what the pool's vectors were, to the last digit.
-    known: Rows<'a>,
+    /// The vectors of earlier pieces.
+    earlier: Rows<'a>,
+    /// The rows of this piece.
     piece: Rows<'a>,
-    /// Which of these each vector of the pool is, and the current row.
+    /// Index of each vector of the pool among the rows of `earlier` followed by those of `piece`.
     origin: Vec<usize>,
+    /// The same of the current row.
     current: usize,
     pub(super) formula: Formula<T>,
     pub(super) pool: VectorPool<T>,
@@ -104,14 +110,15 @@ pub(super) struct Learner<'a, T> {
     /// Kernel values of the current row against the pool.
     pub(super) values: Vec<f64>,
     pub(super) row: RowBuffer<T>,
-    /// A vector of the pool, where a policy needs its kernel values.
-    pub(super) other: RowBuffer<T>,
+    /// Buffer for a vector of the pool.
+    other: RowBuffer<T>,
     /// k(z, z) of each vector.
-    pub(super) own: Vec<f64>,
-    lines: PoolWorkspace<T>,
+    pub(super) self_values: Vec<f64>,
+    workspace: PoolWorkspace<T>,
 }
 
 impl<'a, T: Real> Learner<'a, T> {
+    /// Returns the learner of a state for a piece of rows.
     pub(super) fn new(
         params: &PerceptronParams,
         state: &'a PerceptronState,
@@ -141,31 +148,26 @@ impl<'a, T: Real> Learner<'a, T> {
             row: formula.row(features)?,
             other: formula.row(features)?,
             formula,
-            own: Vec::new(),
-            lines: PoolWorkspace::new(),
-            known: vectors,
+            self_values: Vec::new(),
+            workspace: PoolWorkspace::new(),
+            earlier: vectors,
         };
         for i in 0..learner.origin.len() {
-            learner.row.load(&learner.known, i);
+            learner.row.load(&learner.earlier, i);
             learner.pool.push(&learner.row)?;
-            learner.own.try_push(learner.self_value())?;
+            learner.self_values.try_push(learner.self_value())?;
         }
         Ok(learner)
     }
 
-    /// The next row of the piece becomes the current one.
+    /// Makes a row of the piece the current one.
     pub(super) fn load(&mut self, row: usize) {
-        self.current = self.known.rows() + row;
+        self.current = self.earlier.rows() + row;
         self.row.load(&self.piece, row);
     }
 
-    /// A vector of the pool.
-    pub(super) fn read(&self, at: usize, row: &mut RowBuffer<T>) {
-        load(&self.known, &self.piece, self.origin[at], row);
-    }
-
-    /// Multiplications of the policy at a mistake, beside kernel values.
-    pub(super) fn cost_of_a_mistake(&self) -> u64 {
+    /// Returns the approximate number of multiplications of the policy for a mistake, kernel values excluded.
+    pub(super) fn mistake_cost(&self) -> u64 {
         let m = self.pool.len() as u64;
         match self.params.policy {
             Policy::Tightest => m * m * self.coefficients.len() as u64,
@@ -174,33 +176,33 @@ impl<'a, T: Real> Learner<'a, T> {
         }
     }
 
-    /// k(x, x) of the current row.
+    /// Returns k(x, x) of the current row.
     pub(super) fn self_value(&self) -> f64 {
         self.formula.self_value(&self.row)
     }
 
-    /// Kernel values of the current row against the pool.
+    /// Computes the kernel values of the current row against the pool.
     pub(super) fn fill_values(&mut self) -> Result<()> {
-        let values = self.pool.values(&self.formula, &self.row, &mut self.lines)?;
+        let values = self.pool.values(&self.formula, &self.row, &mut self.workspace)?;
         self.values.clear();
         self.values.try_extend(values.iter().map(|v| v.to_f64()))?;
         Ok(())
     }
 
-    /// Kernel values of one vector of the pool against all.
-    pub(super) fn values_of(&mut self, at: usize, out: &mut Vec<f64>) -> Result<()> {
-        load(&self.known, &self.piece, self.origin[at], &mut self.other);
-        let values = self.pool.values(&self.formula, &self.other, &mut self.lines)?;
+    /// Computes the kernel values of a vector of the pool against all.
+    pub(super) fn kernel_row(&mut self, at: usize, out: &mut Vec<f64>) -> Result<()> {
+        self.load_vector(at);
+        let values = self.pool.values(&self.formula, &self.other, &mut self.workspace)?;
         out.clear();
         out.try_extend(values.iter().map(|v| v.to_f64()))?;
         Ok(())
     }
 
-    /// The current row joins the pool.
+    /// Adds the current row to the pool.
     pub(super) fn push(&mut self, update: Update) -> Result<()> {
         self.pool.push(&self.row)?;
         self.origin.try_push(self.current)?;
-        self.own.try_push(self.self_value())?;
+        self.self_values.try_push(self.self_value())?;
         self.born.try_push(self.seen)?;
         self.coefficients.iter_mut().try_for_each(|column| column.try_push(0.0))?;
         for (output, value) in update.coefficients() {
@@ -209,11 +211,11 @@ impl<'a, T: Real> Learner<'a, T> {
         Ok(())
     }
 
-    /// The current row takes the place of vector `at`, its coefficients times `scale`.
+    /// Replaces vector `at` by the current row, its coefficients times `scale`.
     pub(super) fn replace(&mut self, at: usize, update: Update, scale: f64) -> Result<()> {
         self.pool.replace(at, &self.row)?;
         self.origin[at] = self.current;
-        self.own[at] = self.self_value();
+        self.self_values[at] = self.self_value();
         self.born[at] = self.seen;
         self.coefficients.iter_mut().for_each(|column| column[at] = 0.0);
         for (output, value) in update.coefficients() {
@@ -221,12 +223,46 @@ impl<'a, T: Real> Learner<'a, T> {
         }
         Ok(())
     }
-}
 
-/// Row `at` of two stretches of rows, one behind the other.
-fn load<T: Real>(known: &Rows<'_>, piece: &Rows<'_>, at: usize, row: &mut RowBuffer<T>) {
-    match at.checked_sub(known.rows()) {
-        None => row.load(known, at),
-        Some(place) => row.load(piece, place),
+    /// Loads a vector of the pool into the buffer.
+    fn load_vector(&mut self, at: usize) {
+        match self.origin[at].checked_sub(self.earlier.rows()) {
+            None => self.other.load(&self.earlier, self.origin[at]),
+            Some(row) => self.other.load(&self.piece, row),
+        }
+    }
+
+    /// Returns the state after the piece, given the policy's values for pairs of vectors and the outputs at the vectors.
+    ///
+    /// Rows of `pairs` may end at the diagonal. `scores` has one column per output, or none if they are not kept.
+    pub(super) fn into_state(
+        mut self,
+        pairs: &[Vec<f64>],
+        scores: &[Vec<f64>],
+        is_double: bool,
+    ) -> Result<PerceptronState> {
+        let (m, q) = (self.pool.len(), self.coefficients.len());
+        let mut writer = RowWriter::new(self.row.features(), self.row.is_sparse(), is_double);
+        for at in 0..m {
+            self.load_vector(at);
+            writer.push(&self.other)?;
+        }
+        let scored = scores.first().map_or(0, Vec::len);
+        let mut matrix =
+            try_zero_matrix("the policy's values for pairs of vectors", (pairs.len(), pairs.len()))?;
+        for (mut to, from) in matrix.rows_mut().into_iter().zip(pairs) {
+            to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+        }
+        Ok(PerceptronState {
+            vectors: writer.finish(),
+            coefficients: try_matrix((m, q), |(i, j)| self.coefficients[j][i])?,
+            born: self.born,
+            matrix,
+            scores: try_matrix((scored, q), |(i, j)| scores[j][i])?,
+            deviation: self.deviation,
+            random: self.random.state(),
+            seen: self.seen,
+            mistakes: self.mistakes,
+        })
     }
 }

@@ -1,22 +1,21 @@
 //! Online learners: perceptrons in kernel space, with and without a budget, and trees of them.
 //!
-//! A row is answered, then learnt from if the answer was wrong: order matters and is the caller's. All classes share
-//! one pool of vectors (Crammer and Singer, Ultraconservative online algorithms, JMLR 3, 2003).
+//! The learner answers each row and then learns from it if the answer was wrong, so the order of the rows matters. All
+//! classes share one pool of vectors (Crammer and Singer, Ultraconservative online algorithms, JMLR 3, 2003).
 //!
 //! | file | holds |
 //! |---|---|
-//! | `params` | what is fixed along a stream, and what its pieces must keep to |
-//! | `update` | answers, and what a mistake adds |
-//! | `learner` | the pool and its numbers, kept between two pieces |
+//! | `params` | parameters of a stream, and the checks of its pieces |
+//! | `update` | answers, and the update of a mistake |
+//! | `learner` | the pool, and the state between two pieces |
 //! | `stream` | the kernel perceptron: the loop over a piece |
-//! | `budget` | what leaves when the budget is spent: oldest, Forgetron, margin, random, tighter budget |
+//! | `budget` | replacement in a full pool: oldest, Forgetron, margin, random, tighter budget |
 //! | `projection` | Projectron and Projectron++ |
-//! | `factor` | projections onto the span of a few vectors |
 //! | `voted` | the votes of all hypotheses of a pass |
 //! | `tree` | perceptron trees |
 //!
-//! Invariant: a stream in pieces, saved and loaded between them, gives the model of one pass bit for bit. So a state
-//! holds every number that a later row depends on, and nothing is estimated from the rows of a call.
+//! Invariant: a stream in pieces, saved and loaded between them, gives the model of one pass bit for bit. A state
+//! therefore holds every number that a later row depends on, and no number depends on where a piece ends.
 //!
 //! A stream in two pieces:
 //!
@@ -40,7 +39,6 @@
 //! ```
 
 mod budget;
-mod factor;
 mod learner;
 mod params;
 mod projection;

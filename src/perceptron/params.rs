@@ -1,48 +1,50 @@
-//! What is fixed along a stream, and the rules that all online learners share.
+//! Parameters of a stream, and the checks that all online learners share.
+//!
+//! Cost: a check reads each value once.
 
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 
-/// What happens when a mistake finds the budget spent.
+/// The rule for a mistake when the pool is full.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Policy {
-    /// There is no budget.
+    /// The pool has no budget.
     Unlimited,
-    /// Nothing is learnt any more (Stoptron).
+    /// Stoptron: the learner stops learning.
     Stop,
-    /// The oldest vector leaves.
+    /// The oldest vector is removed.
     Oldest,
-    /// The Forgetron: coefficients shrink, then the oldest leaves.
+    /// The Forgetron: coefficients shrink, then the oldest vector is removed.
     Forgetron,
-    /// The vector with the largest margin without itself leaves (Crammer, Kandola and Singer 2004).
+    /// The vector with the largest margin without itself is removed (Crammer, Kandola and Singer 2004).
     Margin,
-    /// A random vector leaves (Cavallanti, Cesa-Bianchi and Gentile 2007).
+    /// A random vector is removed (Cavallanti, Cesa-Bianchi and Gentile 2007).
     Random,
-    /// The vector without which fewest of the pool are misclassified leaves (Weston, Bordes and Bottou 2005).
+    /// The vector without which the fewest vectors of the pool are misclassified is removed (Weston, Bordes and Bottou 2005).
     Tightest,
-    /// No budget: rows within `eta` of the span of the pool are projected onto it (Orabona et al. 2009).
+    /// The pool has no budget, and rows within `eta` of its span are projected onto the span (Orabona et al. 2009).
     Projectron {
         /// Largest distance of a row from the span, in kernel space, at which it is projected.
         eta: f64,
-        /// Whether rows that are right with a margin below 1 are learnt from too (Projectron++).
+        /// Learns from correct answers with a margin below 1, too (Projectron++).
         margin: bool,
     },
 }
 
 impl Policy {
-    /// Whether it keeps a number for each pair of vectors.
+    /// Returns whether the policy keeps a number for each pair of vectors.
     pub(super) fn keeps_pairs(self) -> bool {
         matches!(self, Self::Tightest | Self::Projectron { .. })
     }
 
-    /// Whether it keeps the outputs at the vectors.
+    /// Returns whether the policy keeps the outputs at the vectors.
     pub(super) fn keeps_scores(self) -> bool {
         matches!(self, Self::Margin | Self::Tightest)
     }
 }
 
-/// What is fixed along a stream.
+/// Parameters of a stream.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct PerceptronParams {
@@ -50,9 +52,9 @@ pub struct PerceptronParams {
     pub kernel: Kernel,
     /// Number of classes, at least 2.
     pub classes: usize,
-    /// Most vectors, for the policies that have a budget.
+    /// Maximum number of vectors, for the policies that have a budget.
     pub budget: usize,
-    /// What happens when the budget is spent.
+    /// The rule for a mistake when the pool is full.
     pub policy: Policy,
 }
 
@@ -73,41 +75,41 @@ impl PerceptronParams {
         Ok(())
     }
 
-    /// Whether the pool may have m vectors.
-    pub(super) fn has_room_for(&self, m: usize) -> bool {
+    /// Returns whether the pool may have m vectors.
+    pub(super) fn allows(&self, m: usize) -> bool {
         matches!(self.policy, Policy::Unlimited | Policy::Projectron { .. }) || m <= self.budget
     }
 }
 
-/// Most rows of a stream, so that counts of them can be added without a thought.
-const MOST_ROWS: u64 = 1 << 62;
+/// Maximum number of rows of a stream, so that sums of two counts do not overflow.
+const MAX_STREAM_ROWS: u64 = 1 << 62;
 
 /// Checks the counts of a stored stream.
 pub(super) fn check_counts(seen: u64, mistakes: u64) -> Result<()> {
-    Error::check_param(seen <= MOST_ROWS, "seen", seen, format!("at most {MOST_ROWS} rows"))?;
+    Error::check_param(seen <= MAX_STREAM_ROWS, "seen", seen, format!("at most {MAX_STREAM_ROWS} rows"))?;
     Error::check_param(mistakes <= seen, "mistakes", mistakes, format!("at most {seen}, the rows seen"))
 }
 
-/// Checks what is fixed along a stream.
+/// Checks the kernel and the number of classes of a stream.
 pub(super) fn check_stream(kernel: &Kernel, classes: usize) -> Result<()> {
     let rule = "computed from rows: a stream has no fixed rows to which kernel values could refer";
     Error::check_param(*kernel != Kernel::Precomputed, "kernel", "precomputed", rule)?;
     Error::check_param(classes > 1, "classes", classes, "at least 2")
 }
 
-/// Checks numbers that a row gave: kernel values, or outputs that are sums of them.
+/// Checks the kernel values of a row, or its outputs, which are sums of them.
 pub(super) fn check_values(
     kernel: &Kernel,
     row: usize,
     values: impl IntoIterator<Item = f64>,
-    double: bool,
+    is_double: bool,
 ) -> Result<()> {
-    // Rows in single precision are answered in single precision later, whatever the values are kept in.
-    let (largest, precision) = if double { (f64::MAX, "double") } else { (f64::from(f32::MAX), "single") };
+    // Predictions for rows in single precision are computed in single precision, whatever precision the values have here.
+    let (largest, precision) = if is_double { (f64::MAX, "double") } else { (f64::from(f32::MAX), "single") };
     if values.into_iter().all(|value| value.abs() <= largest) {
         return Ok(());
     }
-    let wider = if double { "" } else { ", or give the rows in double precision" };
+    let wider = if is_double { "" } else { ", or give the rows in double precision" };
     Err(Error::param(
         "X",
         format!("(row {row})"),

@@ -1,45 +1,52 @@
 //! Projectron and Projectron++ (Orabona, Keshet and Caputo, Bounded kernel-based online learning, JMLR 10, 2009).
 //!
-//! At a mistake with kernel values k against the pool: d = K^-1 k are the coefficients of the projection onto the span,
-//! delta^2 = k(x, x) - k'd its squared distance. delta <= eta: the coefficients grow by the projection (16); else the
-//! row joins the pool.
-//! Projectron++ (figure 4) also learns at a right answer with margin below 1, if loss >= delta / eta: by the step
+//! At a mistake with kernel values k against the pool, d = K^-1 k are the coefficients of the projection onto the span of
+//! the pool and delta^2 = k(x, x) - k'd is its squared distance. If delta <= eta, the coefficients grow by the projection
+//! (16); otherwise the row joins the pool.
+//! Projectron++ (figure 4) also learns from a correct answer with a margin below 1 if loss >= delta / eta: by the step
 //! tau = min(1, loss / ||P||^2, 2 (loss - delta / eta) / ||P||^2) along the projection, ||P||^2 = k'd.
-//! With more than two classes the projection is added to the class and taken from the rival, and ||P||^2 counts twice.
+//! With more than two classes the projection is added to the class and subtracted from the rival, and ||P||^2 counts
+//! twice.
 //!
-//! The paper keeps K^-1, which grows by [d; -1][d; -1]' / delta^2 (19). Its entries are of the size of the inverse of the
-//! smallest delta^2, and so are its errors, which every later step adds to. Here the Cholesky factor of K is kept
-//! (`factor`).
+//! The paper keeps K^-1, which grows by [d; -1][d; -1]' / delta^2 (19). Its entries are as large as the inverse of the
+//! smallest delta^2, and their errors accumulate. This file keeps the Cholesky factor L of K instead: l = L^-1 k gives
+//! delta^2 = k(x, x) - l'l and d = L'^-1 l, no entry of L exceeds the square root of the largest k(x, x), and (l, delta) is
+//! the next row of L if the row joins the pool.
 //!
 //! Invariant: L L' = K to the accuracy of double precision: a row closer to the span than 1e-6 of its length is
-//! projected whatever eta is. What a state brings is compared with k(z, z), and made anew from the vectors where it does
-//! not agree, as it does not where an earlier version has kept K^-1. Cost: O(m^2) at a mistake, m^2 / 2 numbers.
+//! projected for every eta. A state's factor is compared with k(z, z) and computed again from the vectors if it disagrees,
+//! as it does if an earlier version stored K^-1. Cost: O(m^2) for a mistake, m^2 / 2 numbers.
 
-use super::factor::{Factor, SPAN, check_projected};
 use super::learner::{Learner, PerceptronState};
 use super::params::Policy;
 use super::update::Update;
 use crate::context::Context;
-use crate::error::Result;
-use crate::memory::TryCollect;
+use crate::error::{Error, Result};
+use crate::linalg::growing::GrowingCholesky;
+use crate::memory::{TryCollect, TryGrow};
 use crate::simd::Real;
-use crate::simd::blas::axpy;
+use crate::simd::blas::{axpy, dot};
 
-/// Relative error of a squared row of L that says that it is none.
-const AGREES: f64 = 1e-6;
+/// Squared distance from the span, as a share of k(x, x), below which the distance is rounding error.
+const MIN_RELATIVE_PIVOT: f64 = 1e-12;
+/// Relative error of the squared length of a stored row of L above which the stored matrix is not a Cholesky factor.
+const MAX_FACTOR_ERROR: f64 = 1e-6;
 
-/// L of the pool.
+/// Projections onto the span of the pool.
 pub(super) struct Projection {
-    factor: Factor,
+    factor: GrowingCholesky,
+    /// l = L^-1 k of the current row.
+    coordinates: Vec<f64>,
 }
 
 impl Projection {
+    /// Returns the factor of the state's pool; empty for policies that do not project.
     pub(super) fn new<T: Real>(
         learner: &mut Learner<'_, T>,
         state: &PerceptronState,
         ctx: Context<'_>,
     ) -> Result<Self> {
-        let mut new = Self { factor: Factor::default() };
+        let mut new = Self { factor: GrowingCholesky::default(), coordinates: Vec::new() };
         if !matches!(learner.params.policy, Policy::Projectron { .. }) {
             return Ok(new);
         }
@@ -49,26 +56,42 @@ impl Projection {
             let square: f64 = line.iter().take(i + 1).map(|v| v * v).sum();
             line[i] > 0.0
                 && line.iter().skip(i + 1).all(|v| *v == 0.0)
-                && (square - own).abs() <= AGREES * own
+                && (square - own).abs() <= MAX_FACTOR_ERROR * own
         };
-        let whole = learner.own.iter().enumerate().all(|(i, &own)| agrees(i, own));
-        let mut counter = ctx.counter("factor", learner.own.len());
+        if learner.self_values.iter().enumerate().all(|(i, &own)| agrees(i, own)) {
+            let row = |i: usize| matrix.row(i).iter().take(i + 1).copied().try_collect_vec();
+            let rows = (0..learner.self_values.len()).map(row).try_collect_results()?;
+            new.factor = GrowingCholesky::from_rows(rows);
+            return Ok(new);
+        }
+        let mut counter = ctx.counter("factor", learner.self_values.len());
         let mut values = Vec::new();
-        for i in 0..learner.own.len() {
-            if whole {
-                new.factor.rows.push(matrix.row(i).iter().take(i + 1).copied().try_collect_vec()?);
-                continue;
-            }
+        for i in 0..learner.self_values.len() {
             counter.charge((i * (i + learner.row.features().max(8))) as u64)?;
-            learner.values_of(i, &mut values)?;
-            new.factor.push(learner.own[i], &values[..i])?;
+            learner.kernel_row(i, &mut values)?;
+            let own = learner.self_values[i];
+            let projected = new.project(&values[..i])?;
+            let rule = "pools of vectors with a finite k(x, x) above 0 and of a positive semidefinite kernel";
+            let is_valid = own > 0.0 && (own + projected).is_finite();
+            Error::check_param(is_valid, "vectors", format!("k(x, x)={own}"), rule)?;
+            // Another kernel may have distinguished the vector from the span of those before it.
+            let pivot = (own - projected).max(MIN_RELATIVE_PIVOT * own);
+            new.factor.append_substituted(&new.coordinates, pivot)?;
         }
         Ok(new)
     }
 
-    /// L, row by row; empty where it is not kept.
+    /// Returns the rows of L; empty for policies that do not project.
     pub(super) fn into_factor(self) -> Vec<Vec<f64>> {
-        self.factor.rows
+        self.factor.into_rows()
+    }
+
+    /// Computes l of a row with the given kernel values against the pool; returns its squared length l'l.
+    fn project(&mut self, values: &[f64]) -> Result<f64> {
+        self.coordinates.clear();
+        self.coordinates.try_extend(values.iter().copied())?;
+        self.factor.substitute_forward(&mut self.coordinates);
+        Ok(dot(&self.coordinates, &self.coordinates))
     }
 
     /// Learns from the current row.
@@ -80,26 +103,27 @@ impl Projection {
         eta: f64,
     ) -> Result<()> {
         let own = learner.self_value();
-        let projected = self.factor.forward(&learner.values);
-        let squared = (own - projected).max(0.0);
+        let projected = self.project(&learner.values)?;
+        let squared_distance = (own - projected).max(0.0);
         let mut step = 1.0;
         if margin > 0.0 {
             let directions = if update.rival.is_some() { 2.0 } else { 1.0 };
             let (loss, length) = (1.0 - margin, directions * projected);
-            let reach = if squared > 0.0 { squared.sqrt() / eta } else { 0.0 };
-            if !(loss >= reach && length > 0.0) {
+            let min_loss = if squared_distance > 0.0 { squared_distance.sqrt() / eta } else { 0.0 };
+            if !(loss >= min_loss && length > 0.0) {
                 return Ok(());
             }
-            step = (loss / length).min(2.0 * (loss - reach) / length).min(1.0);
-        } else if squared > (eta * eta).max(SPAN * own) {
-            self.factor.grow(squared)?;
-            learner.push(update)?;
-            return Ok(());
+            step = (loss / length).min(2.0 * (loss - min_loss) / length).min(1.0);
+        } else if squared_distance > (eta * eta).max(MIN_RELATIVE_PIVOT * own) {
+            self.factor.append_substituted(&self.coordinates, squared_distance)?;
+            return learner.push(update);
         }
-        let coefficients = self.factor.backward();
+        self.factor.substitute_backward(&mut self.coordinates);
         for (output, sign) in update.coefficients() {
-            axpy(sign * step, coefficients, &mut learner.coefficients[output]);
+            axpy(sign * step, &self.coordinates, &mut learner.coefficients[output]);
         }
-        check_projected(update.coefficients().flat_map(|(output, _)| &learner.coefficients[output]))
+        let mut changed = update.coefficients().flat_map(|(output, _)| &learner.coefficients[output]);
+        let rule = "large enough for the coefficients of a projection to stay finite; scale the rows";
+        Error::check_param(changed.all(|value| value.is_finite()), "X", "(rows)", rule)
     }
 }

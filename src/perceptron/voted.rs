@@ -1,8 +1,8 @@
 //! The voted perceptron (Freund and Schapire, Large margin classification using the perceptron algorithm, Machine
-//! Learning 37, 1999): every hypothesis of the pass votes, with as many votes as it saw rows.
+//! Learning 37, 1999): every hypothesis of the pass votes, and its number of votes is the number of rows it was tested on.
 //!
 //! Hypothesis i is the sum over the first i vectors, so the votes of all of them follow from one row of kernel values by
-//! prefix sums: O(m (d + q)) a row.
+//! prefix sums. Cost: O(m (d + q)) for a row.
 
 use super::update::outputs;
 use crate::argmax::argmax;
@@ -11,19 +11,19 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::gram;
-use crate::memory::{TryCollect, try_zero_matrix};
+use crate::memory::try_zero_matrix;
 use ndarray::Array2;
 
-/// Rows whose kernel values are held together.
-const BLOCK: usize = 256;
+/// Number of rows whose kernel values are computed together.
+const ROWS_PER_BLOCK: usize = 256;
 
-/// The share of votes of each class, (n, classes).
+/// Returns the share of votes of each class, (n, classes).
 ///
-/// `expansion` is the last hypothesis, its vectors in the order of their mistakes; `born[i]` rows had been seen when
-/// vector i came, and `seen` in all.
+/// `expansion` is the last hypothesis, its vectors in the order of their mistakes; vector i came after `born[i]` of the
+/// `seen` rows.
 ///
 /// # Errors
-/// [`Error::Shape`] and [`Error::Param`] where the parts do not fit each other, [`Error::Stopped`].
+/// [`Error::Shape`] and [`Error::Param`] if the arguments disagree, [`Error::Stopped`].
 pub fn voted(
     expansion: &ExpansionView<'_>,
     born: &[u64],
@@ -37,17 +37,17 @@ pub fn voted(
     Error::check_len("outputs of the expansion", outputs(classes), q)?;
     let rises = born.is_sorted() && born.last().is_none_or(|&last| last < seen.max(1));
     Error::check_param(rises, "born", "(...)", "rising and below the number of rows seen")?;
-    let all: Vec<usize> = (0..rows.rows()).try_collect_vec()?;
     let mut votes = try_zero_matrix("the votes of the rows", (rows.rows(), classes))?;
     if m == 0 {
         return Ok(votes);
     }
-    let until = |i: usize| born.get(i + 1).copied().unwrap_or(seen);
+    let end = |i: usize| born.get(i + 1).copied().unwrap_or(seen);
     let flat = votes.as_slice_mut().expect("a new array is row-major");
-    for (list, votes) in all.chunks(BLOCK).zip(flat.chunks_mut(BLOCK * classes)) {
-        ctx.check("votes", list[0], rows.rows())?;
-        let block = rows.gather(list)?;
-        let values = gram(&expansion.kernel, block.view(), expansion.vectors, ctx.silent())?;
+    for (block, votes) in flat.chunks_mut(ROWS_PER_BLOCK * classes).enumerate() {
+        let first = block * ROWS_PER_BLOCK;
+        ctx.check("votes", first, rows.rows())?;
+        let block = rows.slice(first..first + votes.len() / classes);
+        let values = gram(&expansion.kernel, block, expansion.vectors, ctx.silent())?;
         ctx.for_each_chunk(votes, classes, |r, votes| {
             let mut scores = expansion.intercepts.to_vec(); // small: one number per output
             for (i, &value) in values.row(r).iter().enumerate() {
@@ -56,7 +56,7 @@ pub fn voted(
                 }
                 let winner =
                     if q == 1 { usize::from(scores[0] >= 0.0) } else { argmax(scores.iter().copied()) };
-                votes[winner] += (until(i) - born[i]) as f64 / seen as f64;
+                votes[winner] += (end(i) - born[i]) as f64 / seen as f64;
             }
         });
     }

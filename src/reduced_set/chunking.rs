@@ -1,21 +1,23 @@
-//! Any selection of an expansion that is too long for it, a part at a time (Weston and Bakir, TR-132, section 3.6).
+//! Selection from an expansion that is too long for the method, a chunk at a time (Weston and Bakir, TR-132, section 3.6).
 //!
 //! ```text
 //! w = sum_j w_j       w_j the part of chunk j; each w_j is replaced by its best approximation on few of its vectors
 //! ```
 //!
-//! What the chunks keep, between a quarter and a half of their vectors or as many as are wanted in all, is one
-//! expansion again; chunks are taken from that until one holds the rest. Neighbours share a chunk, since vectors that
-//! a learner has sorted by class can stand for each other. The last selection has the rest as candidates and the
-//! *whole* expansion as target, so that coefficients and residual norms are those of the full model.
+//! The vectors that the chunks keep, between a quarter and a half of theirs or the final number, are one expansion again,
+//! which is divided into chunks until one is enough. Neighbours share a chunk, since vectors that a learner has sorted by
+//! class can represent each other. The last selection has the remaining vectors as candidates and the *whole* expansion as
+//! target.
+//!
+//! Invariant: coefficients and residual norms are those of the full model.
 //!
 //! Memory: that of a selection from one chunk, and the vectors. Cost: m / chunk selections, and for the last one the
-//! kernel values between m and a chunk. The norm of the target costs m^2 kernel values; where that is too many, an
-//! upper bound stands for it, and the residual norms are upper bounds too: with e_j what each replacement has lost,
+//! kernel values between m and a chunk. The norm of the target costs m^2 kernel values; if these are too many, an
+//! upper bound replaces it, and the residual norms are upper bounds, too: with e_j the error of each replacement,
 //! ||w|| <= ||sum_j w^_j|| + sum_j ||e_j||.
 
-use super::penalised::{Along, Method, select};
-use super::pursuit::{Known, PursuitParams, for_blocks, pursuit};
+use super::penalised::{Method, OrderedPaths, select};
+use super::pursuit::{PursuitParams, TargetProducts, for_blocks, pursuit};
 use crate::context::{Context, GracePeriod, StopReason};
 use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
@@ -25,33 +27,34 @@ use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 use crate::path::{Path, path_coefficients};
 use crate::simd::blas::dot;
 
-/// Which vectors are chosen, and how.
+/// The method of selection and its parameters.
 #[derive(Debug, Clone)]
 pub enum Reducer<'a> {
-    /// By a pursuit.
+    /// A pursuit.
     Pursuit(PursuitParams<'a>),
-    /// By a method that looks at the whole kernel matrix.
+    /// A method that needs the whole kernel matrix.
     Matrix {
-        /// Which.
+        /// The method.
         method: Method,
-        /// Most vectors to choose.
+        /// Maximum number of vectors.
         max_vectors: usize,
         /// Stop when the residual norm is at most this share of the target's norm.
         tolerance: f64,
     },
 }
 
-/// How much is looked at together.
+/// Limits of a selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Vectors of a chunk, at least twice as many as are to be chosen. `None` takes all together where the memory
-    /// allows it, and else chunks that the method can do in seconds.
+    /// Number of vectors of a chunk, at least twice the number to choose. `None` takes one chunk if the memory allows it, and
+    /// otherwise chunks that take seconds.
     pub chunk: Option<usize>,
-    /// Bytes that a selection may take beside the expansion.
+    /// Maximum number of bytes of a selection, without the expansion.
     pub memory: u64,
 }
 
 impl Reducer<'_> {
+    /// Returns the maximum number of vectors.
     fn max_vectors(&self) -> usize {
         match self {
             Self::Pursuit(params) => params.max_vectors,
@@ -59,17 +62,17 @@ impl Reducer<'_> {
         }
     }
 
-    /// About the bytes of a selection among m vectors for q outputs.
+    /// Returns the approximate number of bytes of a selection among m vectors for q outputs.
     fn bytes(&self, m: usize, q: usize) -> u64 {
         let (m, q, most) = (m as u64, q as u64, self.max_vectors().min(m) as u64);
         let numbers = match self {
             Self::Pursuit(params) if params.sample.is_some() && params.joint => m * (q + 8) + most * most / 2,
-            // Rows of L, and columns of the matrix that are kept in store.
+            // Rows of L, and columns of the matrix computed ahead.
             Self::Pursuit(params) if params.joint => m * (most + 2 * q + 200),
             Self::Pursuit(_) => m * (2 * most + 40 * q + 200),
             Self::Matrix { method: Method::Rank { .. }, .. } => m * (m + 2 * most),
             Self::Matrix { method: Method::ZeroNorm { .. }, .. } => 4 * m * m,
-            // The matrix, the triangles of the vectors inside, and where they are kept the coefficients of every size.
+            // The matrix, the factors of the active vectors, and the coefficients of every size if they are kept.
             Self::Matrix { method: Method::L1 { refit, .. }, .. } => {
                 m * (m + 3 * q) + most * most / 2 * if *refit { 1 } else { q + 2 }
             }
@@ -80,8 +83,8 @@ impl Reducer<'_> {
         8 * numbers
     }
 
-    /// Vectors that are quickly chosen from: a chunk where the memory asks for one.
-    fn usual_chunk(&self) -> usize {
+    /// Returns the default size of a chunk, from which the method selects in seconds.
+    fn default_chunk(&self) -> usize {
         match self {
             Self::Matrix { method: Method::ZeroNorm { .. }, .. } => 1024,
             Self::Matrix { method: Method::Lars { .. }, .. } => 2048,
@@ -89,7 +92,7 @@ impl Reducer<'_> {
         }
     }
 
-    /// Of a part, at most so many.
+    /// Selects at most `most` vectors.
     fn run(&self, target: &ExpansionView<'_>, most: usize, ctx: Context<'_>) -> Result<Path> {
         match self {
             Self::Pursuit(params) => {
@@ -102,26 +105,25 @@ impl Reducer<'_> {
 }
 
 impl Limits {
-    /// Vectors that are looked at together: all, or those of a chunk.
-    fn together(self, reducer: &Reducer<'_>, all: usize, outputs: usize) -> usize {
+    /// Returns the number of vectors of a selection: all, or those of a chunk.
+    fn chunk_size(self, reducer: &Reducer<'_>, all: usize, outputs: usize) -> usize {
         match self.chunk {
             Some(chunk) => chunk.min(all),
             None if reducer.bytes(all, outputs) <= self.memory => all,
-            None => reducer.usual_chunk().max(2 * reducer.max_vectors()).min(all),
+            None => reducer.default_chunk().max(2 * reducer.max_vectors()).min(all),
         }
     }
 
-    /// About the bytes that a reduction takes beside the expansion, for so many candidates.
+    /// Returns the approximate number of bytes of a reduction for a number of candidates, without the expansion.
     pub fn bytes(self, reducer: &Reducer<'_>, candidates: usize, outputs: usize) -> u64 {
-        reducer.bytes(self.together(reducer, candidates, outputs), outputs)
+        reducer.bytes(self.chunk_size(reducer, candidates, outputs), outputs)
     }
 }
 
-/// Reduces `target` to few of its own vectors, or of other candidates where a pursuit chooses.
+/// Reduces `target` to a few of its own vectors, or of the candidates of a pursuit.
 ///
 /// # Errors
-/// As [`pursuit`] and [`select`]; [`Error::Param`] where a chunk is too small, or where not even a chunk fits in the
-/// memory allowed.
+/// See [`pursuit`] and [`select`]; [`Error::Param`] if a chunk is too small, or needs more memory than allowed.
 pub fn reduce(
     target: &ExpansionView<'_>,
     candidates: Option<Rows<'_>>,
@@ -147,7 +149,7 @@ pub fn reduce(
             let rule = format!("at least {}, twice the number of vectors to choose", (2 * most).max(4));
             return Err(Error::param("chunk", chunk, rule));
         }
-        _ => limits.together(reducer, whole, q),
+        _ => limits.chunk_size(reducer, whole, q),
     };
     if !fits(chunk.min(whole)) {
         return Err(too_much(chunk.min(whole)));
@@ -161,48 +163,52 @@ pub fn reduce(
         return reducer.run(target, most, ctx);
     }
     if let Reducer::Matrix { method: Method::L1 { refit, .. } | Method::Lars { refit, .. }, .. } = reducer {
-        // What a chunk's penalty does to its coefficients has nothing to say about the whole model's.
+        // The penalised coefficients of a chunk are not those of the whole model.
         let rule = format!("true where the {m} vectors are taken in chunks of {chunk}");
         Error::check_param(*refit, "refit", refit, rule)?;
     }
-    let path = rest_of(target, reducer, chunk, ctx).and_then(|rest| last_choice(target, reducer, &rest, ctx));
+    let path = reduce_chunks(target, reducer, chunk, ctx)
+        .and_then(|remaining| final_selection(target, reducer, &remaining, ctx));
     Path::or_empty(path, q)
 }
 
-/// Vectors of a target up to which its norm is found out.
-const NORM: usize = 1 << 16;
+/// Maximum number of vectors of a target whose norm is computed.
+const MAX_NORM_VECTORS: usize = 1 << 16;
 
-/// What is left of an expansion: vectors by their index, and their coefficients.
-struct Rest {
+/// The remaining vectors of an expansion, by index, and their coefficients.
+struct Remaining {
     indices: Vec<usize>,
     coefficients: Vec<f64>,
-    /// What the replacements have lost, at most.
-    lost: f64,
+    /// Upper bound on the error of the replacements.
+    error_bound: f64,
 }
 
-/// Passes over the chunks until one chunk holds what is left.
-fn rest_of(
+/// Reduces the chunks until one chunk is left.
+fn reduce_chunks(
     target: &ExpansionView<'_>,
     reducer: &Reducer<'_>,
     chunk: usize,
     ctx: Context<'_>,
-) -> Result<Rest> {
+) -> Result<Remaining> {
     let (q, most) = (target.outputs(), reducer.max_vectors());
-    // Which vectors go is decided finely only among the last ones.
+    // The first passes need fewer levels of gamma than the last.
     let mut quick = reducer.clone();
     if let Reducer::Matrix { method: Method::ZeroNorm { levels, .. }, .. } = &mut quick {
         *levels = (*levels / 4).max(1);
     }
-    let mut rest = Rest {
+    let mut remaining = Remaining {
         indices: (0..target.len()).try_collect_vec()?,
         coefficients: target.flat().try_to_vec()?,
-        lost: 0.0,
+        error_bound: 0.0,
     };
-    while rest.indices.len() > chunk {
-        let parts = rest.indices.len().div_ceil(chunk);
-        let size = rest.indices.len().div_ceil(parts);
-        let mut next = Rest { indices: Vec::new(), coefficients: Vec::new(), lost: rest.lost };
-        for (indices, coefficients) in rest.indices.chunks(size).zip(rest.coefficients.chunks(size * q)) {
+    while remaining.indices.len() > chunk {
+        let parts = remaining.indices.len().div_ceil(chunk);
+        let size = remaining.indices.len().div_ceil(parts);
+        let mut next =
+            Remaining { indices: Vec::new(), coefficients: Vec::new(), error_bound: remaining.error_bound };
+        for (indices, coefficients) in
+            remaining.indices.chunks(size).zip(remaining.coefficients.chunks(size * q))
+        {
             if coefficients.iter().all(|&v| v == 0.0) {
                 continue;
             }
@@ -214,9 +220,9 @@ fn rest_of(
             if let reason @ (StopReason::Interrupted | StopReason::MaxTime) = path.stop.reason {
                 return Err(Error::Stopped(reason));
             }
-            next.lost += path.residual_norms.last().copied().unwrap_or(0.0);
+            next.error_bound += path.residual_norms.last().copied().unwrap_or(0.0);
             let kept = path_coefficients(&path.view(), path.order.len())?;
-            // Back in their own order, so that neighbours stay neighbours.
+            // Sorted, so that neighbours stay neighbours.
             let mut places: Vec<usize> = (0..path.order.len()).try_collect_vec()?;
             places.sort_unstable_by_key(|&t| path.order[t]);
             for t in places {
@@ -224,50 +230,57 @@ fn rest_of(
                 next.coefficients.extend(kept.row(t));
             }
         }
-        rest = next;
+        remaining = next;
     }
-    Ok(rest)
+    Ok(remaining)
 }
 
-/// The selection among what is left, towards the whole target.
-fn last_choice(
+/// Selects among the remaining vectors, with the whole target.
+fn final_selection(
     target: &ExpansionView<'_>,
     reducer: &Reducer<'_>,
-    rest: &Rest,
+    remaining: &Remaining,
     ctx: Context<'_>,
 ) -> Result<Path> {
-    if rest.indices.is_empty() {
+    if remaining.indices.is_empty() {
         return Ok(Path::empty(target.outputs(), StopReason::Converged));
     }
-    let vectors = target.vectors.gather(&rest.indices)?;
-    let coefficients = matrix((rest.indices.len(), target.outputs()), &rest.coefficients)?;
+    let vectors = target.vectors.gather(&remaining.indices)?;
+    let coefficients = matrix((remaining.indices.len(), target.outputs()), &remaining.coefficients)?;
     let small = ExpansionView { vectors: vectors.view(), coefficients, ..target.reborrow() };
-    let norm_bound = if target.len() > NORM {
+    let norm_bound = if target.len() > MAX_NORM_VECTORS {
         let zero = try_vec![0.0; target.outputs()]?;
         let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, ..small.reborrow() })?;
         let work = small.len() * small.vectors.cols().max(1);
         let values = for_blocks(small.vectors, work, ctx, |block| {
             evaluator.evaluate_double(block, ctx.silent()).map(flat)
         })?;
-        Some((dot(&values, &rest.coefficients).max(0.0).sqrt() + rest.lost).powi(2))
+        Some((dot(&values, &remaining.coefficients).max(0.0).sqrt() + remaining.error_bound).powi(2))
     } else {
         None
     };
     let mut path = match reducer {
         Reducer::Pursuit(params) => {
-            let max_vectors = params.max_vectors.min(rest.indices.len());
+            let max_vectors = params.max_vectors.min(remaining.indices.len());
             let params = PursuitParams { max_vectors, norm_bound, ..params.clone() };
             pursuit(target, Some(vectors.view()), &params, ctx)?
         }
         Reducer::Matrix { max_vectors, tolerance, .. } => {
-            // What the coefficients will need, before the time can be over.
+            // Computed first, because the coefficients need it even if the time ends during the selection.
             let pool = vectors.view();
-            let known = Known::new(target, Some(pool), norm_bound, ctx)?;
-            let chosen = reducer.run(&small, (*max_vectors).min(rest.indices.len()), ctx)?;
+            let products = TargetProducts::new(target, Some(pool), norm_bound, ctx)?;
+            let chosen = reducer.run(&small, (*max_vectors).min(remaining.indices.len()), ctx)?;
             let (kernel, outputs) = (target.kernel, target.outputs());
-            let along = Along { kernel, outputs, pool, known: &known, tolerance: *tolerance, norm_bound };
+            let ordered = OrderedPaths {
+                kernel,
+                outputs,
+                pool,
+                products: &products,
+                tolerance: *tolerance,
+                norm_bound,
+            };
             let grace = GracePeriod::new(ctx.monitor());
-            let mut path = along.path(&chosen.order, ctx.with_monitor(&grace))?;
+            let mut path = ordered.path(&chosen.order, ctx.with_monitor(&grace))?;
             if chosen.stop.reason != StopReason::Converged {
                 path.stop.reason = chosen.stop.reason;
             }
@@ -280,7 +293,7 @@ fn last_choice(
         }
     };
     for p in &mut path.order {
-        *p = rest.indices[*p];
+        *p = remaining.indices[*p];
     }
     Ok(path)
 }

@@ -1,6 +1,8 @@
-//! What the outputs of a machine mean.
+//! The coding of classes by the outputs of a machine.
+//!
+//! Cost: O(1).
 
-/// What the outputs mean.
+/// The meaning of the outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coding {
     /// Numbers: no labels.
@@ -14,7 +16,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// Number of classes that q outputs can tell apart, `None` for values.
+    /// Returns the number of classes that q outputs distinguish, `None` for values.
     pub fn classes(self, q: usize) -> Option<usize> {
         match self {
             Self::Values => None,

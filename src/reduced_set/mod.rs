@@ -1,18 +1,18 @@
-//! Turning an expansion into a shorter one (Weston and Bakir, TR-132, 2004).
+//! Reduction of an expansion to a shorter one (Weston and Bakir, TR-132, 2004).
 //!
-//! | room | holds |
+//! | module | contents |
 //! |---|---|
-//! | `pursuit` | vectors chosen one after the other, each the one most aligned with what is missing |
-//! | `penalised` | vectors chosen by the whole kernel matrix: rank, zero norm, l1, LARS-SVM |
-//! | `construction` | new vectors, moved together with their coefficients (compressed SVM, eq. 10) |
-//! | `certified` | how far a projection's outputs can be from the machine's, and a cascade that answers where it is certain |
-//! | `chunking` | any choice from more vectors than it can hold, a part at a time |
-//! | `coding` | what outputs mean |
-//! | `threshold` | the intercept re-optimised on training error |
+//! | `pursuit` | vectors selected one after the other, each the one most aligned with the residual |
+//! | `penalised` | vectors selected by means of the whole kernel matrix: rank, zero norm, l1, LARS-SVM |
+//! | `construction` | constructed vectors, optimised together with their coefficients (compressed SVM, eq. 10) |
+//! | `certified` | bounds on the distance of a projection's outputs from the machine's, and an exact cascade |
+//! | `chunking` | selection from more vectors than fit in memory, a chunk at a time |
+//! | `coding` | the meaning of outputs |
+//! | `threshold` | the intercept optimised on the training error |
 //!
-//! A choice gives a [`crate::path::Path`], from which the coefficients of every size are read.
+//! A selection returns a [`crate::path::Path`], which has the coefficients of every size.
 //!
-//! [`Reduction`](crate::Reduction) is the short way. Every size of a pursuit:
+//! [`Reduction`](crate::Reduction) is the simple interface. Every size of a pursuit:
 //!
 //! ```
 //! use ndarray::{Array2, arr2};

@@ -1,7 +1,9 @@
 //! The intercept of a reduced machine, re-optimised on training error (TR-132, footnote 4).
 //!
-//! A reduced normal vector is a little short and a little turned; the intercept of the full machine is then no longer
-//! the best one. Training error as a function of the intercept is a step function: sort and sweep.
+//! A reduced normal vector differs from the full one, so the intercept of the full machine is not the best one. The training
+//! error as a function of the intercept is a step function, which is minimised by sorting and a sweep.
+//!
+//! Invariant: a shift never increases the training error. Cost: O(n log n) for two classes, O(q n) for a sweep over q.
 //!
 //! ```
 //! use svmarrow::reduced_set::threshold;
@@ -18,8 +20,8 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{TryCollect, TryGrow, try_vec};
 
-/// The shift to add to binary scores (positive means positive) that minimises the weighted training error; the
-/// smallest in size among equals, 0 where nothing is gained. Cost O(n log n).
+/// Returns the shift of binary scores, positive for the positive class, that minimises the weighted training error: the
+/// smallest absolute one among equals, 0 if none is better. Cost O(n log n).
 pub fn binary(scores: &[f64], positive: &[bool], weights: Option<&[f64]>) -> Result<f64> {
     let rows: Vec<(f64, f64)> = scores
         .iter()
@@ -33,7 +35,7 @@ pub fn binary(scores: &[f64], positive: &[bool], weights: Option<&[f64]>) -> Res
     best_shift(rows)
 }
 
-/// `rows`: the shift above which the row counts as accepted, and what acceptance gains (negative: costs).
+/// Returns the best shift for rows, each with the shift above which it is accepted and the gain of accepting it.
 fn best_shift(mut rows: Vec<(f64, f64)>) -> Result<f64> {
     rows.retain(|row| row.0.is_finite());
     let (lowest, highest) = rows
@@ -42,7 +44,7 @@ fn best_shift(mut rows: Vec<(f64, f64)>) -> Result<f64> {
     best_among(rows, 0.0, lowest, highest)
 }
 
-/// The same where only rows that matter are left, with the gains of those below them and the ends of all.
+/// Returns the same from the relevant rows, the sum of the gains of those below, and the range of all.
 fn best_among(mut rows: Vec<(f64, f64)>, below: f64, lowest: f64, highest: f64) -> Result<f64> {
     if rows.is_empty() {
         return Ok(0.0);
@@ -52,7 +54,7 @@ fn best_among(mut rows: Vec<(f64, f64)>, below: f64, lowest: f64, highest: f64) 
     rows.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let (mut best, mut best_shift) = (unchanged, 0.0_f64);
     let mut consider = |gain: f64, shift: f64| {
-        // A hair's gain from rounding in the weights is none.
+        // A tiny gain is a rounding error of the weights.
         let clear = 1e-12 * (1.0 + best.abs());
         if gain > best + clear
             || (gain > best - clear && gain > unchanged + clear && shift.abs() < best_shift.abs())
@@ -76,15 +78,14 @@ fn best_among(mut rows: Vec<(f64, f64)>, below: f64, lowest: f64, highest: f64) 
     Ok(best_shift)
 }
 
-/// Leaves the rows that the best shift may lie among; returns the sum of the gains of those below them.
+/// Keeps the rows near the best shift; returns the sum of the gains of those below them.
 ///
-/// Going up from 0, only rows that gain can pay for the rows that cost. Of these no more can be paid for than the
-/// gains sum to, so the search ends at the row that costs too much, and at the last row that gains; one row more is
-/// kept so that the middle between neighbours stays what it is. The same going down, with the signs changed. Errors
-/// are few, so few rows are left to sort.
+/// Upwards from 0, rows with a gain must compensate those with a cost. The search ends where the costs exceed the sum of all
+/// gains, and at the last row with a gain; one more row is kept so that midpoints between neighbours do not change. The
+/// same holds downwards with the signs changed. Errors are few, so few rows remain to sort.
 fn keep_near(rows: &mut Vec<(f64, f64)>) -> Result<f64> {
-    let highest = limit(rows.iter().filter(|row| row.0 >= 0.0).map(|row| (row.0, row.1)))?;
-    let lowest = -limit(rows.iter().filter(|row| row.0 < 0.0).map(|row| (-row.0, -row.1)))?;
+    let highest = max_distance(rows.iter().filter(|row| row.0 >= 0.0).map(|row| (row.0, row.1)))?;
+    let lowest = -max_distance(rows.iter().filter(|row| row.0 < 0.0).map(|row| (-row.0, -row.1)))?;
     let mut below = 0.0;
     rows.retain(|row| {
         if row.0 < lowest {
@@ -95,21 +96,21 @@ fn keep_near(rows: &mut Vec<(f64, f64)>) -> Result<f64> {
     Ok(below)
 }
 
-/// How far to look among rows at a distance from 0, each with its gain.
-fn limit(rows: impl Iterator<Item = (f64, f64)> + Clone) -> Result<f64> {
+/// Returns the maximum distance to search among rows at a distance from 0, each with its gain.
+fn max_distance(rows: impl Iterator<Item = (f64, f64)> + Clone) -> Result<f64> {
     let (mut last, mut total, mut count) = (0.0_f64, 0.0, 0_usize);
     for (at, gain) in rows.clone().filter(|row| row.1 > 0.0) {
         last = last.max(at);
         total += gain;
         count += 1;
     }
-    // The row after the last that gains, whatever it costs; nothing to gain still leaves the rows next to 0.
+    // The row after the last one with a gain; without gains, the rows next to 0.
     let after = rows.clone().filter(|row| row.0 > last).fold(f64::INFINITY, |next, row| next.min(row.0));
     let mut costs: Vec<(f64, f64)> = rows.filter(|row| row.1 < 0.0 && row.0 <= after).try_collect_vec()?;
     if count == 0 || costs.is_empty() {
         return if after.is_finite() { Ok(after) } else { Ok(last) };
     }
-    // The nearest rows that cost, twice as many again until they cost too much.
+    // The nearest rows with a cost, doubled in number until their costs exceed the gains.
     let mut take = (count + 2).min(costs.len());
     loop {
         if take < costs.len() {
@@ -130,12 +131,12 @@ fn limit(rows: impl Iterator<Item = (f64, f64)> + Clone) -> Result<f64> {
     }
 }
 
-/// Shifts (q,) to add to scores (n, q) that lower the weighted training error of the largest score: coordinate
-/// descent, each coordinate solved exactly, until none gains. Zeros where nothing is gained.
+/// Returns shifts (q,) of scores (n, q) that reduce the weighted training error of the largest score: coordinate descent with
+/// exact minimisation over each coordinate, until none improves; zeros if none does.
 ///
-/// Every row remembers its two largest scores, so that the rival of output j is known without a look at the others;
-/// rows are in the order of their labels and scores column by column, so that a coordinate is one pass over two arrays.
-/// Cost O(q n) a sweep, one subtraction and comparison each.
+/// The two largest scores of every row are stored, so that the rival of output j is known without the others; rows are in the
+/// order of their labels and scores column by column, so that a coordinate is one pass over two arrays. Cost O(q n) for a
+/// sweep, one subtraction and comparison for each score.
 ///
 /// # Errors
 /// [`Error::Stopped`](crate::Error::Stopped).
@@ -148,7 +149,7 @@ pub fn joint(
     weights: Option<&[f64]>,
     ctx: Context<'_>,
 ) -> Result<Vec<f64>> {
-    const SWEEPS: usize = 10;
+    const MAX_SWEEPS: usize = 10;
     let q = scores.ncols();
     assert!(scores.nrows() == labels.len() && labels.iter().all(|&l| l < q));
     assert!(weights.is_none_or(|weights| weights.len() == labels.len() && weights.iter().all(|&w| w > 0.0)));
@@ -156,15 +157,15 @@ pub fn joint(
         return try_vec![0.0; q];
     }
     let scores = scores.to_slice().expect("the scores must be row-major");
-    let mut contest = Contest::new(scores, labels, weights, q)?;
-    let mut counter = ctx.counter("thresholds", SWEEPS);
-    for _ in 0..SWEEPS {
+    let mut descent = CoordinateDescent::new(scores, labels, weights, q)?;
+    let mut counter = ctx.counter("thresholds", MAX_SWEEPS);
+    for _ in 0..MAX_SWEEPS {
         let mut moved = false;
         for j in 0..q {
             counter.charge(16 * labels.len() as u64)?;
-            let shift = contest.best_shift(j)?;
+            let shift = descent.best_shift(j)?;
             if shift != 0.0 {
-                contest.shift(j, shift)?;
+                descent.shift(j, shift)?;
                 moved = true;
             }
         }
@@ -172,30 +173,31 @@ pub fn joint(
             break;
         }
     }
-    Ok(contest.shifts)
+    Ok(descent.shifts)
 }
 
-/// Rows in the order of their labels, and which output wins each.
-struct Contest<'a> {
-    /// Rows (n, q) as given.
+/// State of the coordinate descent.
+struct CoordinateDescent<'a> {
+    /// Scores (n, q) in the given order of rows.
     scores: &'a [f64],
-    /// Place in `scores` of each row.
+    /// Index in `scores` of each row, in the order of the labels.
     rows: Vec<usize>,
     /// Rows of class j are starts[j]..starts[j + 1].
     starts: Vec<usize>,
-    /// What each row counts, more than 0.
+    /// Weight of each row, positive.
     weights: Vec<f64>,
-    /// (q, n)
+    /// Scores (q, n) in the order of the labels.
     columns: Vec<f64>,
     shifts: Vec<f64>,
-    leaders: Vec<[usize; 2]>,
-    /// The largest shifted score of rows that are right, infinity for the others.
-    guard: Vec<f64>,
-    /// The others, with their labels.
+    top_two: Vec<[usize; 2]>,
+    /// The shifted score of the label for correct rows, infinity for the others.
+    correct_score: Vec<f64>,
+    /// The misclassified rows, with their labels.
     wrong: Vec<(usize, usize)>,
 }
 
-impl<'a> Contest<'a> {
+impl<'a> CoordinateDescent<'a> {
+    /// Sorts the rows by label.
     fn new(scores: &'a [f64], labels: &[usize], weights: Option<&[f64]>, q: usize) -> Result<Self> {
         let mut rows: Vec<usize> = (0..labels.len()).try_collect_vec()?;
         rows.sort_unstable_by_key(|&i| (labels[i], i));
@@ -203,27 +205,38 @@ impl<'a> Contest<'a> {
         let weights = rows.iter().map(|&i| weights.map_or(1.0, |weights| weights[i])).try_collect_vec()?;
         let columns = (0..q).flat_map(|j| rows.iter().map(move |&i| scores[i * q + j])).try_collect_vec()?;
         let shifts = try_vec![0.0; q]?;
-        let leaders =
+        let top_two =
             rows.iter().map(|&i| two_largest(&scores[i * q..(i + 1) * q], &shifts)).try_collect_vec()?;
-        let guard = try_vec![0.0; rows.len()]?;
-        let mut contest =
-            Self { scores, rows, starts, weights, columns, shifts, leaders, guard, wrong: Vec::new() };
-        contest.set_guard()?;
-        Ok(contest)
+        let correct_score = try_vec![0.0; rows.len()]?;
+        let mut descent = Self {
+            scores,
+            rows,
+            starts,
+            weights,
+            columns,
+            shifts,
+            top_two,
+            correct_score,
+            wrong: Vec::new(),
+        };
+        descent.update_correct_scores()?;
+        Ok(descent)
     }
 
+    /// Returns a shifted score.
     fn value(&self, row: usize, output: usize) -> f64 {
         self.columns[output * self.rows.len() + row] + self.shifts[output]
     }
 
-    fn set_guard(&mut self) -> Result<()> {
+    /// Finds the correct and the misclassified rows.
+    fn update_correct_scores(&mut self) -> Result<()> {
         self.wrong.clear();
         for label in 0..self.shifts.len() {
             for row in self.starts[label]..self.starts[label + 1] {
-                if self.leaders[row][0] == label {
-                    self.guard[row] = self.value(row, label);
+                if self.top_two[row][0] == label {
+                    self.correct_score[row] = self.value(row, label);
                 } else {
-                    self.guard[row] = f64::INFINITY;
+                    self.correct_score[row] = f64::INFINITY;
                     self.wrong.try_push((row, label))?;
                 }
             }
@@ -231,38 +244,39 @@ impl<'a> Contest<'a> {
         Ok(())
     }
 
+    /// Adds to the shift of an output.
     fn shift(&mut self, j: usize, shift: f64) -> Result<()> {
         let q = self.shifts.len();
         self.shifts[j] += shift;
         for row in 0..self.rows.len() {
-            // A row that j neither led nor leads now keeps its two.
-            let leaders = self.leaders[row];
-            if leaders.contains(&j) || self.value(row, j) >= self.value(row, leaders[1]) {
+            // The two largest outputs of a row change only if j was or is one of them.
+            let top_two = self.top_two[row];
+            if top_two.contains(&j) || self.value(row, j) >= self.value(row, top_two[1]) {
                 let at = self.rows[row];
-                self.leaders[row] = two_largest(&self.scores[at * q..(at + 1) * q], &self.shifts);
+                self.top_two[row] = two_largest(&self.scores[at * q..(at + 1) * q], &self.shifts);
             }
         }
-        self.set_guard()?;
+        self.update_correct_scores()?;
         Ok(())
     }
 
-    /// The shift of output j with the fewest errors. Above `needed` a row is given to j; that matters where the row is
-    /// j's, or right without j.
+    /// Returns the shift of output j with the fewest errors. Above `needed` a row is assigned to j, which matters if j is its
+    /// label or if it is correct without j.
     fn best_shift(&self, j: usize) -> Result<f64> {
         let n = self.rows.len();
         let (column, own) = (&self.columns[j * n..(j + 1) * n], self.starts[j]..self.starts[j + 1]);
         let needed = |row: usize, rival: usize| self.value(row, rival) - column[row] - self.shifts[j];
-        // Rows that are wrong now and may become right; at a tie a row is not given to j.
+        // Misclassified rows that may become correct; at a tie a row is not assigned to j.
         let mut near = Vec::new();
         for row in own.clone() {
-            let [first, second] = self.leaders[row];
+            let [first, second] = self.top_two[row];
             let at = needed(row, if first == j { second } else { first });
             if at >= 0.0 {
                 near.try_push((at, self.weights[row]))?;
             }
         }
         for &(row, label) in &self.wrong {
-            if self.leaders[row] == [j, label] {
+            if self.top_two[row] == [j, label] {
                 near.try_push((needed(row, label), -self.weights[row]))?;
             }
         }
@@ -272,10 +286,11 @@ impl<'a> Contest<'a> {
         let (low, high) =
             near.iter().fold((0.0_f64, 0.0_f64), |(low, high), row| (low.min(row.0), high.max(row.0)));
         let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
-        // Rows that are right now: those between the wrong ones, and the next one on either side.
+        // Correct rows: those between the misclassified ones, and the next one on either side.
         let (mut above, mut below) = ((f64::INFINITY, 0.0), (f64::NEG_INFINITY, 0.0));
         for part in [0..own.start, own.end..n] {
-            let rows = self.guard[part.clone()].iter().zip(&column[part.clone()]).zip(&self.weights[part]);
+            let rows =
+                self.correct_score[part.clone()].iter().zip(&column[part.clone()]).zip(&self.weights[part]);
             for ((&top, &score), &weight) in rows {
                 let at = top - score - self.shifts[j];
                 if at <= high {
@@ -292,7 +307,7 @@ impl<'a> Contest<'a> {
         }
         let mut under = 0.0;
         for row in own {
-            let [first, second] = self.leaders[row];
+            let [first, second] = self.top_two[row];
             let at = needed(row, if first == j { second } else { first });
             if at < 0.0 {
                 lowest = lowest.min(at);
@@ -319,7 +334,7 @@ impl<'a> Contest<'a> {
     }
 }
 
-/// The outputs with the largest and the second largest shifted score, the later among equals.
+/// Returns the outputs with the largest and the second largest shifted score, the later among equals.
 fn two_largest(line: &[f64], shifts: &[f64]) -> [usize; 2] {
     let value = |k: usize| line[k] + shifts[k];
     let (mut first, mut second) = if value(1) >= value(0) { (1, 0) } else { (0, 1) };
@@ -343,7 +358,7 @@ mod tests {
         scores.iter().zip(positive).filter(|&(&s, &p)| (s + shift > 0.0) != p).count()
     }
 
-    /// Every row sorted.
+    /// Sorts every row.
     fn plain_shift(mut rows: Vec<(f64, f64)>) -> f64 {
         rows.retain(|row| row.0.is_finite());
         if rows.is_empty() {
@@ -353,7 +368,7 @@ mod tests {
         let unchanged: f64 = rows.iter().filter(|row| row.0 < 0.0).map(|row| row.1).sum();
         let (mut best, mut best_shift) = (unchanged, 0.0_f64);
         let mut consider = |gain: f64, shift: f64| {
-            // A hair's gain from rounding in the weights is none.
+            // A tiny gain is a rounding error of the weights.
             let clear = 1e-12 * (1.0 + best.abs());
             if gain > best + clear
                 || (gain > best - clear && gain > unchanged + clear && shift.abs() < best_shift.abs())
@@ -375,12 +390,12 @@ mod tests {
         best_shift
     }
 
-    /// Every rival looked for.
+    /// Searches every rival.
     fn plain_joint(scores: &[f64], labels: &[usize], weights: &[f64], q: usize) -> Vec<f64> {
-        const SWEEPS: usize = 10;
+        const MAX_SWEEPS: usize = 10;
         assert!(scores.len() == labels.len() * q && labels.iter().all(|&l| l < q));
         let mut shifts = vec![0.0; q];
-        for _ in 0..SWEEPS {
+        for _ in 0..MAX_SWEEPS {
             let mut moved = false;
             for j in 0..q {
                 let rows = scores

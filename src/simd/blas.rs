@@ -1,22 +1,22 @@
-//! Dense products of the solvers: sums in double precision from rows in double or in single.
+//! Dense products of the solvers: sums in double precision from rows in single or double precision.
 
-use super::{Isa, Operation, Real, Vector, run};
+use super::{Isa, Operation, Real, Vector, run, vectorized};
 
-/// A number that rows may hold.
+/// An element type of stored rows.
 pub(crate) trait Stored: Copy + Send + Sync + 'static {
-    /// As many numbers as the vector has lanes, in its precision.
+    /// Loads a vector of numbers in its precision.
     ///
     /// # Safety
-    /// As [`Vector::load`].
+    /// See [`Vector::load`].
     unsafe fn load<V: Vector>(from: *const Self) -> V;
-    /// Widened.
+    /// Converts to double precision.
     fn wide(self) -> f64;
 }
 
 impl Stored for f32 {
     #[inline(always)]
     unsafe fn load<V: Vector>(from: *const Self) -> V {
-        // SAFETY: the caller's promise is this function's.
+        // SAFETY: the contract is the caller's.
         unsafe { V::load_f32(from) }
     }
     #[inline(always)]
@@ -28,7 +28,7 @@ impl Stored for f32 {
 impl Stored for f64 {
     #[inline(always)]
     unsafe fn load<V: Vector>(from: *const Self) -> V {
-        // SAFETY: the caller's promise is this function's.
+        // SAFETY: the contract is the caller's.
         unsafe { V::load_f64(from) }
     }
     #[inline(always)]
@@ -37,156 +37,102 @@ impl Stored for f64 {
     }
 }
 
-struct Dot<'a, T>(&'a [T], &'a [T]);
-
-impl<T: Real> Operation for Dot<'_, T> {
-    type Output = T;
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) -> T {
-        let lanes = <T::Of<I> as Vector>::LANES;
-        let n = self.0.len();
-        let (a, b) = (self.0.as_ptr(), self.1.as_ptr());
-        // SAFETY: `dot` has checked that the lengths agree; every access ends at or before n.
+/// Computes a'b.
+pub(crate) fn dot<T: Real>(a: &[T], b: &[T]) -> T {
+    assert_eq!(a.len(), b.len());
+    vectorized!([T: Real] (a: &[T], b: &[T]) -> T {
+        let (n, lanes) = (a.len(), <T::Of<I> as Vector>::LANES);
+        // SAFETY: the lengths agree; every access ends at or before n.
         unsafe {
             let mut sums = [T::Of::<I>::zero(); 4];
             let mut i = 0;
             while i + 4 * lanes <= n {
                 for (k, sum) in sums.iter_mut().enumerate() {
                     let at = i + k * lanes;
-                    *sum = T::Of::<I>::load(a.add(at)).mul_add(T::Of::<I>::load(b.add(at)), *sum);
+                    *sum = T::Of::<I>::load(a.as_ptr().add(at)).mul_add(T::Of::<I>::load(b.as_ptr().add(at)), *sum);
                 }
                 i += 4 * lanes;
             }
             while i + lanes <= n {
-                sums[0] = T::Of::<I>::load(a.add(i)).mul_add(T::Of::<I>::load(b.add(i)), sums[0]);
+                sums[0] = T::Of::<I>::load(a.as_ptr().add(i)).mul_add(T::Of::<I>::load(b.as_ptr().add(i)), sums[0]);
                 i += lanes;
             }
             let mut sum = sums[0].add(sums[1]).add(sums[2].add(sums[3])).sum();
             while i < n {
-                sum += self.0[i] * self.1[i];
+                sum += a[i] * b[i];
                 i += 1;
             }
             sum
         }
-    }
+    })
 }
 
-/// a'b
-pub(crate) fn dot<T: Real>(a: &[T], b: &[T]) -> T {
-    assert_eq!(a.len(), b.len());
-    // SAFETY: the lengths agree.
-    unsafe { run(Dot(a, b)) }
-}
-
-struct Squares<'a, T>(&'a [T]);
-
-impl<T: Stored> Operation for Squares<'_, T> {
-    type Output = f64;
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) -> f64 {
-        let (n, lanes) = (self.0.len(), I::F64::LANES);
-        let a = self.0.as_ptr();
+/// Computes a'a with the sum in double precision.
+pub(crate) fn squares<T: Stored>(a: &[T]) -> f64 {
+    vectorized!([T: Stored] (a: &[T]) -> f64 {
+        let (n, lanes) = (a.len(), I::F64::LANES);
         // SAFETY: every access ends at or before n.
         unsafe {
             let mut sums = [I::F64::zero(); 4];
             let mut i = 0;
             while i + 4 * lanes <= n {
                 for (k, sum) in sums.iter_mut().enumerate() {
-                    let x = T::load::<I::F64>(a.add(i + k * lanes));
+                    let x = T::load::<I::F64>(a.as_ptr().add(i + k * lanes));
                     *sum = x.mul_add(x, *sum);
                 }
                 i += 4 * lanes;
             }
             let mut sum = sums[0].add(sums[1]).add(sums[2].add(sums[3])).sum();
-            for x in &self.0[i..] {
+            for x in &a[i..] {
                 sum += x.wide() * x.wide();
             }
             sum
         }
-    }
+    })
 }
 
-/// a'a, the sum in double precision.
-pub(crate) fn squares<T: Stored>(a: &[T]) -> f64 {
-    // SAFETY: reads `a` alone.
-    unsafe { run(Squares(a)) }
-}
-
-struct Axpy<'a>(f64, &'a [f64], &'a mut [f64]);
-
-impl Operation for Axpy<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) {
-        let Axpy(alpha, x, y) = self;
+/// Adds alpha x to y.
+pub(crate) fn axpy(alpha: f64, x: &[f64], y: &mut [f64]) {
+    assert_eq!(x.len(), y.len());
+    vectorized!([] (alpha: f64, x: &[f64], y: &mut [f64]) {
         for (y, &x) in y.iter_mut().zip(x) {
             *y += alpha * x;
         }
-    }
+    });
 }
 
-/// y += alpha x
-pub(crate) fn axpy(alpha: f64, x: &[f64], y: &mut [f64]) {
-    assert_eq!(x.len(), y.len());
-    // SAFETY: the lengths agree.
-    unsafe { run(Axpy(alpha, x, y)) };
-}
-
-/// y + rest += alpha x with the rounding errors of products and sums kept in `rest`.
-struct AxpyCompensated<'a>(f64, &'a [f64], &'a mut [f64], &'a mut [f64]);
-
-impl Operation for AxpyCompensated<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) {
-        let AxpyCompensated(alpha, x, y, rests) = self;
-        for ((y, rest), &x) in y.iter_mut().zip(rests).zip(x) {
-            let product = alpha * x;
-            let of_product = alpha.mul_add(x, -product);
-            let sum = *y + product;
-            let back = sum - *y;
-            let of_sum = (*y - (sum - back)) + (product - back);
-            *y = sum;
-            *rest += of_product + of_sum;
-        }
-    }
-}
-
-/// y += alpha x; what rounding takes away is added to `rest`, so that y + rest is as if summed in twice the precision.
+/// Adds alpha x to y, and the rounding errors to `rest`, so that y + rest is as if summed in twice the precision.
 pub(crate) fn axpy_compensated(alpha: f64, x: &[f64], y: &mut [f64], rest: &mut [f64]) {
     assert!(x.len() == y.len() && y.len() == rest.len());
-    // SAFETY: the lengths agree.
-    unsafe { run(AxpyCompensated(alpha, x, y, rest)) };
-}
-
-struct DotCompensated<'a>(&'a [f64], &'a [f64]);
-
-impl Operation for DotCompensated<'_> {
-    type Output = (f64, f64);
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) -> (f64, f64) {
-        let (mut total, mut rest) = (0.0_f64, 0.0);
-        for (&a, &b) in self.0.iter().zip(self.1) {
-            let product = a * b;
-            let sum = total + product;
-            let back = sum - total;
-            rest += a.mul_add(b, -product) + ((total - (sum - back)) + (product - back));
-            total = sum;
+    vectorized!([] (alpha: f64, x: &[f64], y: &mut [f64], rest: &mut [f64]) {
+        for ((y, rest), &x) in y.iter_mut().zip(rest).zip(x) {
+            let (sum, error) = add_product(*y, alpha, x);
+            *y = sum;
+            *rest += error;
         }
-        (total, rest)
-    }
+    });
 }
 
-/// a'b as a sum of two numbers, as if summed in twice the precision.
+/// Computes a'b as a sum of two numbers, as if summed in twice the precision.
 pub(crate) fn dot_compensated(a: &[f64], b: &[f64]) -> (f64, f64) {
     assert_eq!(a.len(), b.len());
-    // SAFETY: the lengths agree.
-    unsafe { run(DotCompensated(a, b)) }
+    vectorized!([] (a: &[f64], b: &[f64]) -> (f64, f64) {
+        let (mut total, mut rest) = (0.0, 0.0);
+        for (&a, &b) in a.iter().zip(b) {
+            let (sum, error) = add_product(total, a, b);
+            (total, rest) = (sum, rest + error);
+        }
+        (total, rest)
+    })
+}
+
+/// Returns sum + a b, rounded, and the rounding error of the product and the sum.
+#[inline(always)]
+fn add_product(sum: f64, a: f64, b: f64) -> (f64, f64) {
+    let product = a * b;
+    let total = sum + product;
+    let back = total - sum;
+    (total, a.mul_add(b, -product) + ((sum - (total - back)) + (product - back)))
 }
 
 /// ys[c][j] += sum_k weights[c][k] rows[k][from + j]: up to eight rows in one pass over a y, or four over four.
@@ -251,10 +197,10 @@ impl<T: Stored> Operation for AddRows<'_, T> {
         let (count, rows) = (self.ys.len() / self.width, self.rows.len());
         let mut y = 0;
         while y < count {
-            let (most, together) = if I::F64::LANES >= 8 && count - y >= 4 { (4, 4) } else { (8, 1) };
+            let (max_rows, together) = if I::F64::LANES >= 8 && count - y >= 4 { (4, 4) } else { (8, 1) };
             let mut first = 0;
             while first < rows {
-                let all = rows - first >= most;
+                let all = rows - first >= max_rows;
                 // SAFETY: as `pass`.
                 unsafe {
                     match (together, all) {
@@ -264,15 +210,15 @@ impl<T: Stored> Operation for AddRows<'_, T> {
                         (_, false) => self.pass::<I::F64, 1, 1>(first, y),
                     }
                 }
-                first += if all { most } else { 1 };
+                first += if all { max_rows } else { 1 };
             }
             y += together;
         }
     }
 }
 
-/// ys[c] += sum_k weights[c][k] rows[k][from..from + width], the sums in double precision, for one y or several, one after
-/// the other; the bits of each are those that it has alone.
+/// Adds sum_k weights[c][k] rows[k][from..from + width] to ys[c], in double precision, for one or more ys, one after the other.
+/// The bits of each y do not depend on the others.
 pub(crate) fn add_rows<T: Stored>(weights: &[f64], rows: &[&[T]], from: usize, ys: &mut [f64]) {
     if rows.is_empty() || ys.is_empty() {
         return;
@@ -285,7 +231,7 @@ pub(crate) fn add_rows<T: Stored>(weights: &[f64], rows: &[&[T]], from: usize, y
     unsafe { run(AddRows { weights, rows, from, ys, width }) };
 }
 
-/// A row vector (n,) times a row-major matrix (n, q).
+/// Multiplies a row vector (n,) by a row-major matrix (n, q).
 pub(crate) fn row_times(line: &[f64], a: &[f64], q: usize) -> Vec<f64> {
     let mut out = vec![0.0; q]; // small: one number per output
     for (&l, row) in line.iter().zip(a.chunks_exact(q)) {
@@ -310,7 +256,7 @@ mod tests {
                 (0..11).map(|k| (0..n + 5).map(|i| ((k * i) as f32 * 0.1).sin()).collect()).collect();
             let views: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
             let weights: Vec<f64> = (0..11).map(|k| f64::from(k) - 4.5).collect();
-            // Terms of 1e16 that leave small ones standing.
+            // Terms of 1e16 cancel and leave small ones.
             let (mut y, mut rest) = (b.clone(), vec![0.0; n]);
             for (alpha, x) in [(1e16 / 3.0, &a), (0.5, &b), (-1e16 / 3.0, &a)] {
                 axpy_compensated(alpha, x, &mut y, &mut rest);

@@ -1,24 +1,24 @@
 //! Register tiles of inner products between bytes, exact in integers: pixels, counts, one-hot columns.
 //!
-//! One instruction (AVX-512 VNNI) multiplies 64 pairs of bytes where a fused multiply-add in single precision takes 16,
-//! so panels have four features side by side: group after group, in each the four bytes of one column, then of the next.
-//! The instruction wants one factor with a sign: rows of the block hold a - 128, and 128 times the sum of a column is
-//! added at the end.
+//! One instruction (AVX-512 VNNI) multiplies 64 pairs of bytes, a fused multiply-add in single precision 16. Panels
+//! therefore hold features in groups of four: in each group the four bytes of one column, then of the next. One
+//! factor of the instruction is signed: rows of the block hold a - 128, and 128 times the sum of a column is added at the
+//! end.
 //!
-//! Sums are exact, so the portable loop gives the same bits; it is slower than single precision, and there for machines
-//! without the instruction and for tests.
+//! Sums are exact, so the portable loop gives the same bits. It is slower than single precision, and used by tests and on
+//! machines without the instruction.
 
 use super::micro::panel_width;
 use super::{Level, level};
 
-/// Features beyond which a squared distance might not fit 32 bits.
+/// Maximum number of features at which squared distances are below 2^31.
 pub(crate) const MAX_FEATURES: usize = 16_384;
-/// What the bytes of a row are stored less by.
+/// The number that is subtracted from the bytes of a row.
 pub(crate) const OFFSET: i32 = 128;
-/// Features that stand side by side.
-pub(crate) const GROUP: usize = 4;
+/// Number of features of a group.
+pub(crate) const GROUP_SIZE: usize = 4;
 
-/// Whether the machine has the instruction that makes bytes worth it.
+/// Returns whether the machine has the instruction that makes bytes faster than single precision.
 pub(crate) fn are_fast() -> bool {
     #[cfg(target_arch = "x86_64")]
     return level() == Level::Avx512 && is_x86_feature_detected!("avx512vnni");
@@ -26,12 +26,12 @@ pub(crate) fn are_fast() -> bool {
     return false;
 }
 
-/// Rows of bytes less [`OFFSET`], `stride` apart, a multiple of [`GROUP`]; zeros behind the features.
+/// Rows of bytes minus [`OFFSET`], `stride` apart, a multiple of [`GROUP_SIZE`]; zeros behind the features.
 #[derive(Clone, Copy)]
 pub(crate) struct ByteRows<'a> {
     pub(crate) values: &'a [i8],
     pub(crate) stride: usize,
-    /// Sum of the squared bytes of each row.
+    /// Sums of the squared bytes of the rows.
     pub(crate) squares: &'a [i32],
 }
 
@@ -40,23 +40,23 @@ pub(crate) struct ByteRows<'a> {
 pub(crate) struct BytePanel<'a> {
     /// `stride` x the panel's width.
     pub(crate) values: &'a [u8],
-    /// [`OFFSET`] times the sum of each column.
+    /// [`OFFSET`] times the sums of the columns.
     pub(crate) sums: &'a [i32],
-    /// Sum of the squared bytes of each column.
+    /// Sums of the squared bytes of the columns.
     pub(crate) squares: &'a [i32],
 }
 
-/// What becomes of an inner product.
+/// The number that is computed from an inner product.
 #[derive(Clone, Copy)]
 pub(crate) enum ByteMeasure {
-    /// So many times the inner product.
+    /// The factor times the inner product.
     Inner(f32),
-    /// So many times the squared distance.
-    Distance(f32),
+    /// The factor times the squared distance.
+    SquaredDistance(f32),
 }
 
-/// Writes what comes of the rows from `first` of a block against one panel: as many lines of the panel's width as `out`
-/// holds.
+/// Writes the measure of the rows from `first` of a block and the columns of one panel to the lines of `out`, which have the
+/// panel's width.
 pub(crate) fn byte_tile(
     rows: ByteRows<'_>,
     first: usize,
@@ -66,7 +66,7 @@ pub(crate) fn byte_tile(
 ) {
     let width = panel_width::<f32>();
     let count = out.len() / width;
-    assert!(rows.stride.is_multiple_of(GROUP) && panel.values.len() >= rows.stride * width);
+    assert!(rows.stride.is_multiple_of(GROUP_SIZE) && panel.values.len() >= rows.stride * width);
     assert!(rows.values.len() >= (first + count) * rows.stride && rows.squares.len() >= first + count);
     assert!(panel.sums.len() == width && panel.squares.len() == width);
     let tile = ByteTile { rows, first, panel, measure, width };
@@ -93,14 +93,14 @@ impl ByteTile<'_> {
             let values = &values[row * stride..(row + 1) * stride];
             for (j, out) in line.iter_mut().enumerate() {
                 let mut inner = panel.sums[j];
-                for (group, values) in values.chunks_exact(GROUP).enumerate() {
-                    let column = &panel.values[(group * width + j) * GROUP..][..GROUP];
+                for (group, values) in values.chunks_exact(GROUP_SIZE).enumerate() {
+                    let column = &panel.values[(group * width + j) * GROUP_SIZE..][..GROUP_SIZE];
                     inner +=
                         values.iter().zip(column).map(|(&a, &b)| i32::from(a) * i32::from(b)).sum::<i32>();
                 }
                 *out = match self.measure {
                     ByteMeasure::Inner(factor) => factor * inner as f32,
-                    ByteMeasure::Distance(factor) => {
+                    ByteMeasure::SquaredDistance(factor) => {
                         factor * (squares[row] + panel.squares[j] - 2 * inner) as f32
                     }
                 };
@@ -112,7 +112,7 @@ impl ByteTile<'_> {
 #[cfg(target_arch = "x86_64")]
 mod vnni {
     use super::{ByteMeasure, BytePanel, ByteRows, ByteTile};
-    // A list would say every intrinsic once more.
+    // A list would repeat every intrinsic.
     #[allow(clippy::wildcard_imports)]
     use std::arch::x86_64::*;
 
@@ -135,10 +135,10 @@ mod vnni {
         }
     }
 
-    /// R rows at once; returns R.
+    /// Computes R rows at once, and returns R.
     ///
     /// # Safety
-    /// As [`run`].
+    /// See [`run`].
     #[target_feature(enable = "avx512f,avx512vnni")]
     unsafe fn rows<const R: usize>(tile: &ByteTile<'_>, done: usize, out: *mut f32) -> usize {
         let ByteTile { rows: ByteRows { values, stride, squares }, panel, .. } = *tile;
@@ -153,7 +153,7 @@ mod vnni {
             let mut sums = [load(offsets); R];
             let a = values.as_ptr().add(first * stride);
             let mut b = columns.as_ptr();
-            for k in (0..stride).step_by(super::GROUP) {
+            for k in (0..stride).step_by(super::GROUP_SIZE) {
                 let columns = [_mm512_loadu_si512(b.cast()), _mm512_loadu_si512(b.add(64).cast())];
                 b = b.add(128);
                 for (i, sum) in sums.iter_mut().enumerate() {
@@ -167,7 +167,7 @@ mod vnni {
                 for (half, inner) in sum.into_iter().enumerate() {
                     let (whole, factor) = match tile.measure {
                         ByteMeasure::Inner(factor) => (inner, factor),
-                        ByteMeasure::Distance(factor) => {
+                        ByteMeasure::SquaredDistance(factor) => {
                             let square = _mm512_set1_epi32(*squares.get_unchecked(first + i));
                             let both = _mm512_add_epi32(square, column_squares[half]);
                             (_mm512_sub_epi32(both, _mm512_add_epi32(inner, inner)), factor)
@@ -188,13 +188,13 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Both loops give the products and distances of plain integers, to the last bit.
+        /// Both loops give exactly the products and distances of integers.
         #[test]
         fn integers_stay_integers(
             (rows, features, seed) in (1_usize..30, 1_usize..90, 0_u64..1000)
         ) {
             let width = panel_width::<f32>();
-            let stride = features.next_multiple_of(GROUP);
+            let stride = features.next_multiple_of(GROUP_SIZE);
             let mut random = crate::random::Random::new(seed);
             let mut byte = || (random.below(256)) as u8;
             let a: Vec<Vec<u8>> = (0..rows).map(|_| (0..features).map(|_| byte()).collect()).collect();
@@ -208,7 +208,7 @@ mod tests {
             let mut panel = vec![0_u8; stride * width];
             for (j, b) in b.iter().enumerate() {
                 for (k, &v) in b.iter().enumerate() {
-                    panel[(k / GROUP * width + j) * GROUP + k % GROUP] = v;
+                    panel[(k / GROUP_SIZE * width + j) * GROUP_SIZE + k % GROUP_SIZE] = v;
                 }
             }
             let square = |v: &Vec<u8>| v.iter().map(|&v| i32::from(v) * i32::from(v)).sum::<i32>();
@@ -218,7 +218,7 @@ mod tests {
             let rows_of = ByteRows { values: &values, stride, squares: &squares };
             let panel = BytePanel { values: &panel, sums: &sums, squares: &of_columns };
             for first in [0, rows / 2] {
-                for measure in [ByteMeasure::Inner(0.5), ByteMeasure::Distance(-0.25)] {
+                for measure in [ByteMeasure::Inner(0.5), ByteMeasure::SquaredDistance(-0.25)] {
                     let mut out = vec![0.0_f32; (rows - first) * width];
                     let mut portable = out.clone();
                     byte_tile(rows_of, first, panel, measure, &mut out);
@@ -229,7 +229,7 @@ mod tests {
                             let pairs = || a[first + i].iter().zip(&b[j]).map(|(&a, &b)| (i32::from(a), i32::from(b)));
                             let exact = match measure {
                                 ByteMeasure::Inner(f) => f * pairs().map(|(a, b)| a * b).sum::<i32>() as f32,
-                                ByteMeasure::Distance(f) => f * pairs().map(|(a, b)| (a - b) * (a - b)).sum::<i32>() as f32,
+                                ByteMeasure::SquaredDistance(f) => f * pairs().map(|(a, b)| (a - b) * (a - b)).sum::<i32>() as f32,
                             };
                             prop_assert_eq!(value, exact);
                         }

@@ -1,49 +1,49 @@
 //! Piecewise polynomials in one to three variables: their values at points, and the moments of points.
 //!
-//! Space is cut into boxes; in each, a polynomial is a sum of products of Chebyshev polynomials T_0 .. T_(P-1), one a
-//! variable. All coefficients are one row-major array with P entries a box along each axis, so a *line* of P coefficients,
+//! Space is divided into boxes. In each, a polynomial is a sum of products of Chebyshev polynomials T_0 .. T_(P-1), one per
+//! variable. All coefficients are one row-major array with P entries per box along each axis, so a *line* of P coefficients,
 //! those of the last variable's polynomials, is contiguous. Points times `scale` are in units of a box.
 
 use super::{Isa, Operation, Vector, run};
 
-/// Largest number of polynomials an axis.
-pub(crate) const MOST: usize = 16;
-/// Most axes.
-pub(crate) const AXES: usize = 3;
-/// Numbers behind the last coefficient that may be read and written (with what was there).
-pub(crate) const MARGIN: usize = MOST;
+/// Maximum number of polynomials per axis.
+pub(crate) const MAX_ORDER: usize = 16;
+/// Maximum number of axes.
+pub(crate) const MAX_AXES: usize = 3;
+/// Number of elements behind the last coefficient that may be read, and written with their own values.
+pub(crate) const MARGIN: usize = MAX_ORDER;
 
-/// How boxes lie in the array of coefficients.
+/// The layout of boxes in the array of coefficients.
 #[derive(Debug, Clone)]
 pub(crate) struct Boxes {
-    /// Polynomials an axis: 8, 12 or 16.
+    /// Number of polynomials per axis: 8, 12 or 16.
     pub(crate) order: usize,
-    /// Boxes along each axis.
+    /// Number of boxes along each axis.
     pub(crate) counts: Vec<usize>,
 }
 
 impl Boxes {
-    /// Coefficients along an axis.
+    /// Returns the number of coefficients along an axis.
     pub(crate) fn len(&self, axis: usize) -> usize {
         self.counts[axis] * self.order
     }
 
-    /// Coefficients in all.
+    /// Returns the number of coefficients.
     pub(crate) fn size(&self) -> usize {
         (0..self.counts.len()).map(|axis| self.len(axis)).product()
     }
 
-    /// Numbers from one coefficient along each axis to the next.
-    fn strides(&self) -> [usize; AXES] {
+    /// Returns the distance between neighbouring coefficients along each axis.
+    fn strides(&self) -> [usize; MAX_AXES] {
         let d = self.counts.len();
-        let mut strides = [0; AXES];
+        let mut strides = [0; MAX_AXES];
         for axis in 0..d {
             strides[axis] = (axis + 1..d).map(|axis| self.len(axis)).product();
         }
         strides
     }
 
-    /// Starts of the lines of a box, from its first coefficient.
+    /// Returns the starts of the lines of a box, relative to its first coefficient.
     fn lines(&self) -> Vec<usize> {
         let strides = self.strides();
         let mut lines = vec![0];
@@ -57,57 +57,57 @@ impl Boxes {
     }
 }
 
-struct Place<'a> {
+struct BoxLocator<'a> {
     boxes: &'a Boxes,
-    strides: [usize; AXES],
+    strides: [usize; MAX_AXES],
     lines: Vec<usize>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> BoxLocator<'a> {
     fn new(boxes: &'a Boxes) -> Self {
         Self { boxes, strides: boxes.strides(), lines: boxes.lines() }
     }
 
-    /// The boxes of up to [`GROUP`] points, and T_0 .. T_(P-1) of their coordinates.
+    /// Finds the boxes of up to [`GROUP_POINTS`] points, and evaluates T_0 .. T_(P-1) at their coordinates.
     #[inline(always)]
-    fn find<const P: usize>(&self, scale: f64, points: &[f64], found: &mut Found) {
+    fn find<const P: usize>(&self, scale: f64, points: &[f64], located: &mut LocatedPoints) {
         let d = self.boxes.counts.len();
-        found.starts = [0; GROUP];
+        located.starts = [0; GROUP_POINTS];
         for axis in 0..d {
             let last_box = self.boxes.counts[axis] as f64 - 1.0;
-            let mut t = [0.0; GROUP];
+            let mut t = [0.0; GROUP_POINTS];
             for (k, point) in points.chunks_exact(d).enumerate() {
                 let u = scale * point[axis];
                 let of_box = u.floor().max(0.0).min(last_box);
-                found.starts[k] += of_box as usize * P * self.strides[axis];
+                located.starts[k] += of_box as usize * P * self.strides[axis];
                 t[k] = 2.0 * (u - of_box) - 1.0;
             }
-            let mut values = [[0.0; GROUP]; MOST];
-            (values[0], values[1]) = ([1.0; GROUP], t);
+            let mut values = [[0.0; GROUP_POINTS]; MAX_ORDER];
+            (values[0], values[1]) = ([1.0; GROUP_POINTS], t);
             // T_(2k) = 2 T_k^2 - 1, T_(2k+1) = 2 T_k T_(k+1) - t: short chains.
             for k in 1..P / 2 {
-                for i in 0..GROUP {
+                for i in 0..GROUP_POINTS {
                     values[2 * k][i] = 2.0 * values[k][i] * values[k][i] - 1.0;
                     values[2 * k + 1][i] = 2.0 * values[k][i] * values[k + 1][i] - t[i];
                 }
             }
-            for i in 0..GROUP {
+            for i in 0..GROUP_POINTS {
                 for k in 0..P {
-                    found.polynomials[axis][i][k] = values[k][i];
+                    located.polynomials[axis][i][k] = values[k][i];
                 }
             }
         }
     }
 
-    /// Products of the polynomials of all variables of a point but the last, one a line; and those of the last.
+    /// Returns the products of the polynomials of all variables of a point except the last, one per line, and those of the last.
     #[inline(always)]
     fn weights<'w, const P: usize>(
         &self,
-        found: &'w Found,
+        located: &'w LocatedPoints,
         i: usize,
-        space: &'w mut [f64; MOST * MOST],
-    ) -> (&'w [f64], &'w [f64; MOST]) {
-        let polynomials = |axis: usize| &found.polynomials[axis][i];
+        space: &'w mut [f64; MAX_ORDER * MAX_ORDER],
+    ) -> (&'w [f64], &'w [f64; MAX_ORDER]) {
+        let polynomials = |axis: usize| &located.polynomials[axis][i];
         match self.boxes.counts.len() {
             1 => (&[1.0], polynomials(0)),
             2 => (&polynomials(0)[..P], polynomials(1)),
@@ -121,23 +121,23 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Points that are looked at together.
-const GROUP: usize = 8;
+/// Number of points whose polynomials are evaluated together.
+const GROUP_POINTS: usize = 8;
 
-struct Found {
-    starts: [usize; GROUP],
-    /// By axis and point; zeros beyond the last polynomial.
-    polynomials: [[[f64; MOST]; GROUP]; AXES],
+struct LocatedPoints {
+    starts: [usize; GROUP_POINTS],
+    /// The polynomials by axis and point; zeros beyond the last polynomial.
+    polynomials: [[[f64; MAX_ORDER]; GROUP_POINTS]; MAX_AXES],
 }
 
-impl Found {
+impl LocatedPoints {
     fn new() -> Self {
-        Self { starts: [0; GROUP], polynomials: [[[0.0; MOST]; GROUP]; AXES] }
+        Self { starts: [0; GROUP_POINTS], polynomials: [[[0.0; MAX_ORDER]; GROUP_POINTS]; MAX_AXES] }
     }
 }
 
 struct Evaluate<'a, const P: usize> {
-    place: Place<'a>,
+    locator: BoxLocator<'a>,
     scale: f64,
     coefficients: &'a [f64],
     points: &'a [f64],
@@ -151,20 +151,20 @@ impl<const P: usize> Operation for Evaluate<'_, P> {
     unsafe fn run<I: Isa>(self) {
         type V<I> = <I as Isa>::F64;
         let lanes = <V<I> as Vector>::LANES;
-        let d = self.place.boxes.counts.len();
-        let (mut found, mut space) = (Found::new(), [0.0; MOST * MOST]);
+        let d = self.locator.boxes.counts.len();
+        let (mut located, mut space) = (LocatedPoints::new(), [0.0; MAX_ORDER * MAX_ORDER]);
         for (at, out) in self.out.iter_mut().enumerate() {
-            if at % GROUP == 0 {
-                let points = &self.points[at * d..self.points.len().min((at + GROUP) * d)];
-                self.place.find::<P>(self.scale, points, &mut found);
+            if at % GROUP_POINTS == 0 {
+                let points = &self.points[at * d..self.points.len().min((at + GROUP_POINTS) * d)];
+                self.locator.find::<P>(self.scale, points, &mut located);
             }
-            let start = found.starts[at % GROUP];
-            let (weights, last) = self.place.weights::<P>(&found, at % GROUP, &mut space);
-            // SAFETY: boxes and lines are within the coefficients, which have a margin of MOST; so have `last` and the sums.
+            let start = located.starts[at % GROUP_POINTS];
+            let (weights, last) = self.locator.weights::<P>(&located, at % GROUP_POINTS, &mut space);
+            // SAFETY: boxes and lines are within the coefficients, which have a margin of MAX_ORDER; so have `last` and the sums.
             unsafe {
                 let from = self.coefficients.as_ptr().add(start);
-                let mut sums = [V::<I>::zero(); MOST];
-                for (&line, &weight) in self.place.lines.iter().zip(weights) {
+                let mut sums = [V::<I>::zero(); MAX_ORDER];
+                for (&line, &weight) in self.locator.lines.iter().zip(weights) {
                     let (from, weight) = (from.add(line), V::<I>::splat(weight));
                     for v in 0..P.div_ceil(lanes) {
                         sums[v] = weight.mul_add(V::<I>::load(from.add(v * lanes)), sums[v]);
@@ -181,7 +181,7 @@ impl<const P: usize> Operation for Evaluate<'_, P> {
 }
 
 struct Collect<'a, const P: usize> {
-    place: Place<'a>,
+    locator: BoxLocator<'a>,
     scale: f64,
     points: &'a [f64],
     weights: &'a [f64],
@@ -195,19 +195,19 @@ impl<const P: usize> Operation for Collect<'_, P> {
     unsafe fn run<I: Isa>(self) {
         type V<I> = <I as Isa>::F64;
         let lanes = <V<I> as Vector>::LANES;
-        let d = self.place.boxes.counts.len();
-        let (mut found, mut space) = (Found::new(), [0.0; MOST * MOST]);
+        let d = self.locator.boxes.counts.len();
+        let (mut located, mut space) = (LocatedPoints::new(), [0.0; MAX_ORDER * MAX_ORDER]);
         for (at, &of_point) in self.weights.iter().enumerate() {
-            if at % GROUP == 0 {
-                let points = &self.points[at * d..self.points.len().min((at + GROUP) * d)];
-                self.place.find::<P>(self.scale, points, &mut found);
+            if at % GROUP_POINTS == 0 {
+                let points = &self.points[at * d..self.points.len().min((at + GROUP_POINTS) * d)];
+                self.locator.find::<P>(self.scale, points, &mut located);
             }
-            let start = found.starts[at % GROUP];
-            let (weights, last) = self.place.weights::<P>(&found, at % GROUP, &mut space);
+            let start = located.starts[at % GROUP_POINTS];
+            let (weights, last) = self.locator.weights::<P>(&located, at % GROUP_POINTS, &mut space);
             // SAFETY: as in `Evaluate`.
             unsafe {
                 let to = self.moments.as_mut_ptr().add(start);
-                for (&line, &weight) in self.place.lines.iter().zip(weights) {
+                for (&line, &weight) in self.locator.lines.iter().zip(weights) {
                     let (to, weight) = (to.add(line), V::<I>::splat(of_point * weight));
                     for v in 0..P.div_ceil(lanes) {
                         let to = to.add(v * lanes);
@@ -221,31 +221,31 @@ impl<const P: usize> Operation for Collect<'_, P> {
     }
 }
 
-/// out += the polynomial of each point's box at the point. `coefficients` has [`MARGIN`] numbers more than the boxes.
+/// Adds the value of the polynomial of each point's box to `out`. `coefficients` has [`MARGIN`] elements more than the boxes.
 pub(crate) fn evaluate(boxes: &Boxes, scale: f64, coefficients: &[f64], points: &[f64], out: &mut [f64]) {
     assert!(coefficients.len() == boxes.size() + MARGIN && points.len() == out.len() * boxes.counts.len());
-    let place = Place::new(boxes);
+    let locator = BoxLocator::new(boxes);
     // SAFETY: the array has all boxes and the margin; a point outside is taken to be in the box next to it.
     unsafe {
         match boxes.order {
-            8 => run(Evaluate::<8> { place, scale, coefficients, points, out }),
-            12 => run(Evaluate::<12> { place, scale, coefficients, points, out }),
-            16 => run(Evaluate::<16> { place, scale, coefficients, points, out }),
+            8 => run(Evaluate::<8> { locator, scale, coefficients, points, out }),
+            12 => run(Evaluate::<12> { locator, scale, coefficients, points, out }),
+            16 => run(Evaluate::<16> { locator, scale, coefficients, points, out }),
             order => unreachable!("{order} polynomials"),
         }
     }
 }
 
-/// moments += weight times the products of Chebyshev polynomials of each point, at the place of its box.
+/// Adds the weighted products of Chebyshev polynomials of each point to the moments of its box.
 pub(crate) fn collect(boxes: &Boxes, scale: f64, points: &[f64], weights: &[f64], moments: &mut [f64]) {
     assert!(moments.len() == boxes.size() + MARGIN && points.len() == weights.len() * boxes.counts.len());
-    let place = Place::new(boxes);
+    let locator = BoxLocator::new(boxes);
     // SAFETY: as in `evaluate`.
     unsafe {
         match boxes.order {
-            8 => run(Collect::<8> { place, scale, points, weights, moments }),
-            12 => run(Collect::<12> { place, scale, points, weights, moments }),
-            16 => run(Collect::<16> { place, scale, points, weights, moments }),
+            8 => run(Collect::<8> { locator, scale, points, weights, moments }),
+            12 => run(Collect::<12> { locator, scale, points, weights, moments }),
+            16 => run(Collect::<16> { locator, scale, points, weights, moments }),
             order => unreachable!("{order} polynomials"),
         }
     }

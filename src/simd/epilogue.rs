@@ -1,9 +1,9 @@
-//! From pairwise sums to kernel values, in place on a register tile that was just stored.
+//! Kernel values from pairwise sums, in place on a register tile that was just stored.
 
 use super::exp::{exp, exp2_of_negative};
-use super::{Isa, Operation, Real, Vector, lanes, run};
+use super::{Real, Vector, lanes, vectorized};
 
-/// What is done to the pairwise sums s between a row with squared norm n and a column with squared norm m.
+/// The function of the pairwise sum s of a row with squared norm n and a column with squared norm m.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Epilogue<T> {
     /// s
@@ -16,12 +16,12 @@ pub(crate) enum Epilogue<T> {
     Distance,
     /// tanh(gamma s + coef0)
     Tanh { gamma: T, coef0: T },
-    /// exp(-gamma max(0, s)); sums over sparse rows take back what they began with, and may round below zero.
+    /// exp(-gamma max(0, s)); sums over sparse rows subtract from a baseline, and may round below zero.
     Decay { gamma: T },
 }
 
-/// Replaces every vector s of a tile. A macro because a closure is not compiled for the instruction set of the function
-/// that it stands in.
+/// Replaces every vector s of a tile. It is a macro since closures are not compiled for the instruction set of the function
+/// that contains them.
 macro_rules! for_each_vector {
     ($tile:ident, $stride:ident, $rows:expr, |$i:ident, $half:ident, $s:ident| $value:expr) => {
         for $i in 0..$rows {
@@ -37,7 +37,7 @@ macro_rules! for_each_vector {
 /// Applies the epilogue to a tile with one row per entry of `row_norms`, two vectors wide.
 ///
 /// # Safety
-/// As [`Vector`]; `tile` must have the rows, `stride` apart, and `column_norms` two vectors.
+/// See [`Vector`]; `tile` must have the rows, `stride` apart, and `column_norms` two vectors.
 #[inline(always)]
 pub(super) unsafe fn apply<V: Vector>(
     epilogue: &Epilogue<V::Elem>,
@@ -46,7 +46,7 @@ pub(super) unsafe fn apply<V: Vector>(
     row_norms: &[V::Elem],
     column_norms: &[V::Elem],
 ) {
-    // SAFETY: the caller's promise is this function's.
+    // SAFETY: the contract is the caller's.
     unsafe {
         match *epilogue {
             Epilogue::Identity => {}
@@ -92,7 +92,7 @@ pub(super) unsafe fn apply<V: Vector>(
     }
 }
 
-/// Kernel values in the place of pairwise sums: lines of two vectors, one for each of the rows' squared norms.
+/// Replaces pairwise sums by kernel values in lines of two vectors, one for each of the rows' squared norms.
 pub(crate) fn finish_tile<T: Real>(
     epilogue: Epilogue<T>,
     row_norms: &[T],
@@ -101,41 +101,17 @@ pub(crate) fn finish_tile<T: Real>(
 ) {
     let width = 2 * lanes::<T>();
     assert!(column_norms.len() == width && tile.len() == row_norms.len() * width);
-    // SAFETY: the assertion above is what the loop relies on.
-    unsafe { run(FinishTile { epilogue, row_norms, column_norms, tile }) };
-}
-
-/// Invariant: the sizes are as [`finish_tile`] has checked them.
-struct FinishTile<'a, T> {
-    epilogue: Epilogue<T>,
-    row_norms: &'a [T],
-    column_norms: &'a [T],
-    tile: &'a mut [T],
-}
-
-impl<T: Real> Operation for FinishTile<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) {
+    vectorized!([T: Real] (epilogue: Epilogue<T>, row_norms: &[T], column_norms: &[T], tile: &mut [T]) {
         let width = 2 * <T::Of<I> as Vector>::LANES;
-        // SAFETY: `finish_tile` has checked every size.
-        unsafe {
-            apply::<T::Of<I>>(
-                &self.epilogue,
-                self.tile.as_mut_ptr(),
-                width,
-                self.row_norms,
-                self.column_norms,
-            );
-        }
-    }
+        // SAFETY: the assertion above covers all sizes.
+        unsafe { apply::<T::Of<I>>(&epilogue, tile.as_mut_ptr(), width, row_norms, column_norms) };
+    });
 }
 
-/// x^n by repeated squaring.
+/// Computes x^n by repeated squaring.
 #[inline(always)]
 unsafe fn power<V: Vector>(x: V, mut n: u32) -> V {
-    // SAFETY: the caller's promise is this function's.
+    // SAFETY: the contract is the caller's.
     unsafe {
         let (mut base, mut result) = (x, V::splat(V::Elem::ONE));
         while n > 0 {
@@ -149,14 +125,14 @@ unsafe fn power<V: Vector>(x: V, mut n: u32) -> V {
     }
 }
 
-/// 1 - 2 / (e^(2x) + 1)
+/// Computes tanh x = 1 - 2 / (e^(2x) + 1).
 #[inline(always)]
 unsafe fn tanh<V: Vector>(x: V) -> V {
-    // SAFETY: the caller's promise is this function's.
+    // SAFETY: the contract is the caller's.
     unsafe {
         let one = V::splat(V::Elem::ONE);
         let two = one.add(one);
-        // Where e^(2x) would overflow or vanish the result is +-1 to the last digit already.
+        // The result is +-1 to the last digit before e^(2x) overflows or vanishes.
         let limit = V::splat(V::Elem::from_f64(20.0));
         let x = x.min(limit).max(V::zero().sub(limit));
         one.sub(two.div(exp(two.mul(x)).add(one)))

@@ -1,4 +1,4 @@
-//! e^x for vectors, to about one unit in the last place on [-87, 88] (f32) and [-708, 709] (f64).
+//! The exponential e^x of vectors, to about one unit in the last place on [-87, 88] (f32) and [-708, 709] (f64).
 //!
 //! x = n ln 2 + r with |r| <= ln 2 / 2, ln 2 in two parts (Cody and Waite), e^r = 1 + r + r^2 p(r) with p a
 //! polynomial through Chebyshev nodes (relative error 1.0e-8 and 2.3e-19 before rounding), then times 2^n.
@@ -6,13 +6,13 @@
 
 use super::{Real, Vector};
 
-/// e^x.
+/// Computes e^x.
 ///
 /// # Safety
-/// As [`Vector`].
+/// See [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn exp<V: Vector>(x: V) -> V {
-    // SAFETY: the caller's promise is this function's.
+    // SAFETY: the contract is the caller's.
     unsafe {
         let x = x.max(V::splat(V::Elem::EXP_MIN)).min(V::splat(V::Elem::EXP_MAX));
         let n = x.mul(V::splat(V::Elem::LOG2_E)).round();
@@ -25,14 +25,14 @@ pub(super) unsafe fn exp<V: Vector>(x: V) -> V {
     }
 }
 
-/// 2^t for t <= 0, with p a polynomial for (2^r - 1) / r (relative error 5.1e-9 and 1.1e-19): half the work of [`exp`],
-/// for arguments that come out of a multiplication anyway, so that the change of base costs nothing.
+/// Computes 2^t for t <= 0, with p a polynomial for (2^r - 1) / r (relative error 5.1e-9 and 1.1e-19), in half the operations
+/// of [`exp`]. Arguments that are products anyway include the factor of the change of base.
 ///
 /// # Safety
-/// As [`Vector`].
+/// See [`Vector`].
 #[inline(always)]
 pub(super) unsafe fn exp2_of_negative<V: Vector>(t: V) -> V {
-    // SAFETY: the caller's promise is this function's.
+    // SAFETY: the contract is the caller's.
     unsafe {
         let t = t.max(V::splat(V::Elem::EXP2_MIN));
         let n = t.round();
@@ -42,10 +42,10 @@ pub(super) unsafe fn exp2_of_negative<V: Vector>(t: V) -> V {
     }
 }
 
-/// By Horner's rule; coefficients lowest power first.
+/// Evaluates a polynomial by Horner's rule; coefficients are given from the lowest power.
 #[inline(always)]
 unsafe fn polynomial<V: Vector>(coefficients: &[V::Elem], r: V) -> V {
-    // SAFETY: the caller's promise is this function's.
+    // SAFETY: the contract is the caller's.
     unsafe {
         let mut p = V::splat(coefficients[coefficients.len() - 1]);
         for &c in coefficients[..coefficients.len() - 1].iter().rev() {
@@ -67,7 +67,7 @@ mod tests {
         #[inline(always)]
         unsafe fn run<I: Isa>(self) {
             for chunk in self.0.chunks_exact_mut(<T::Of<I> as Vector>::LANES) {
-                // SAFETY: the chunk has LANES elements; the set is the caller's promise.
+                // SAFETY: the chunk has LANES elements; the caller guarantees the set.
                 unsafe {
                     let x = T::Of::<I>::load(chunk.as_ptr());
                     let y = if BASE_TWO { exp2_of_negative(x) } else { exp(x) };

@@ -1,15 +1,15 @@
-//! Inner products of many long rows with a few vectors, A V', in single or double precision; the sums of stretches are added
-//! in double.
+//! Inner products of many long rows with a few vectors, A V', in single or double precision; the sums of segments are added in
+//! double precision.
 //!
-//! A tile of some rows and four vectors shares its loads; a stretch of the vectors stays in the cache while the rows pass.
-//! Nothing is packed, since a row is read once.
+//! A tile of some rows and four vectors shares its loads, and a segment of the vectors stays in the cache while it is
+//! multiplied by all rows. Nothing is packed, since a row is read once.
 
 use super::{Isa, Operation, Real, Vector, run};
 
-/// Numbers of a row that a tile sums up in its own precision.
-const STRETCH: usize = 1024;
-/// Bytes of the vectors that stay in a core's cache while the rows pass.
-const CACHED: usize = 1 << 19;
+/// Maximum number of elements that a tile sums in its own precision.
+const SEGMENT_LENGTH: usize = 1024;
+/// Number of bytes of the vectors that stay in a core's cache.
+const CACHED_BYTES: usize = 1 << 19;
 
 struct Products<'a, T> {
     rows: &'a [&'a [T]],
@@ -62,8 +62,8 @@ impl<T: Real> Products<'_, T> {
     #[inline(always)]
     unsafe fn columns<V: Vector<Elem = T>, const R: usize>(&mut self, row: usize, block: (usize, usize)) {
         let count = self.vectors.len() / self.length;
-        for from in (block.0..block.1).step_by(STRETCH) {
-            let part = (from, block.1.min(from + STRETCH));
+        for from in (block.0..block.1).step_by(SEGMENT_LENGTH) {
+            let part = (from, block.1.min(from + SEGMENT_LENGTH));
             let mut column = 0;
             // SAFETY: as `tile`; the loops keep column + C within the vectors.
             unsafe {
@@ -86,7 +86,7 @@ impl<T: Real> Operation for Products<'_, T> {
     #[inline(always)]
     unsafe fn run<I: Isa>(mut self) {
         let (rows, count) = (self.rows.len(), (self.vectors.len() / self.length).max(1));
-        let block = (CACHED / (count * size_of::<T>())).next_multiple_of(STRETCH);
+        let block = (CACHED_BYTES / (count * size_of::<T>())).next_multiple_of(SEGMENT_LENGTH);
         for from in (0..self.length).step_by(block) {
             let part = (from, self.length.min(from + block));
             let mut row = 0;

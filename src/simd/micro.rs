@@ -3,28 +3,27 @@
 //!
 //! A panel holds the vectors of [`panel_width`] columns, feature after feature, so that one feature of all of them
 //! is two vector loads. A dense block is row-major; each of its elements is broadcast against the panel:
-//! c[i, j] = sum_k measure(a[i, k], b[k, j]). A sparse block visits its stored entries only; a feature that the
-//! panel lacks is directed to a row of zeros, so there is no branch, and what the zeros of the block would have
-//! contributed is the panel's baseline (sum |b| for l1 and chi-squared, sum b^2 for squared distances, nothing for the
-//! inner product).
+//! c[i, j] = sum_k measure(a[i, k], b[k, j]). A sparse block visits its stored entries only. A feature that
+//! the panel lacks has a row of zeros, so no branch is needed. The contribution of the zeros of the block is the panel's
+//! baseline (sum |b| for l1 and chi-squared, sum b^2 for squared distances, nothing for the inner product).
 //!
-//! Every entry is summed feature by feature in one accumulator whatever the shape of the tile, so its value depends
-//! neither on its place nor on the number of threads.
+//! Every entry is summed feature by feature in one accumulator for all shapes of tiles, so its value depends neither on its
+//! position nor on the number of threads.
 
 use super::epilogue::{self, Epilogue};
-use super::{Isa, Operation, Real, Vector, lanes, run};
+use super::{Isa, Operation, Real, Vector, lanes, run, vectorized};
 use crate::error::Result;
 use crate::memory;
 
-/// What sparse rows are kept in.
+/// Context reported when the allocation of sparse rows fails.
 const ENTRIES: &str = "the entries of sparse rows";
 
-/// Columns of a panel at the instruction set in use.
+/// Returns the number of columns of a panel at the instruction set in use.
 pub(crate) fn panel_width<T: Real>() -> usize {
     2 * lanes::<T>()
 }
 
-/// How two rows are compared, feature by feature.
+/// A sum over the features of two rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Measure {
     /// sum a b
@@ -51,12 +50,12 @@ macro_rules! step {
         impl Step for $name {
             #[inline(always)]
             unsafe fn step<V: Vector>($sum: V, $a: V, $b: V) -> V {
-                // SAFETY: the caller's promise is this function's.
+                // SAFETY: the contract is the caller's.
                 unsafe { $step }
             }
             #[inline(always)]
             unsafe fn replace<V: Vector>($sum: V, $a: V, $b: V) -> V {
-                // SAFETY: the caller's promise is this function's.
+                // SAFETY: the contract is the caller's.
                 unsafe { $replace }
             }
         }
@@ -81,7 +80,7 @@ step!(SquaredL2Step, |sum, a, b|
     replace: Self::step(sum, a, b).sub(b.mul(b))
 );
 
-/// Where a panel keeps each feature: 0 is a row of zeros, for the features that it lacks.
+/// The row of a panel that holds each feature. Row 0 is zeros, for features that the panel lacks.
 ///
 /// Invariant: every slot is below `panel_rows`.
 pub(crate) struct SlotMap {
@@ -90,20 +89,20 @@ pub(crate) struct SlotMap {
 }
 
 impl SlotMap {
-    /// A map for rows of `features` features, all absent.
+    /// Creates a map for rows of `features` features, all absent.
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory).
     pub(crate) fn new(features: usize) -> Result<Self> {
-        Ok(Self::of(memory::try_zeros("the places of the features", features)?))
+        Ok(Self::of(memory::try_zeros("the rows of features", features)?))
     }
 
-    /// The same in memory that is given, of zeros.
+    /// Creates a map in a vector of zeros.
     pub(crate) fn of(slots: Vec<u32>) -> Self {
         Self { slots, panel_rows: 1 }
     }
 
-    /// Feature `present[i]` is in row i + 1 of the panel.
+    /// Assigns row i + 1 of the panel to feature `present[i]`.
     pub(crate) fn enter(&mut self, present: &[u32]) {
         self.panel_rows = present.len() + 1;
         for (slot, &feature) in (1..).zip(present) {
@@ -111,14 +110,14 @@ impl SlotMap {
         }
     }
 
-    /// For entries that name rows of the panel, of which there are so many.
-    pub(crate) fn name_lines(&mut self, panel_rows: usize) {
+    /// Maps features that are rows of the panel to themselves.
+    pub(crate) fn map_rows(&mut self, panel_rows: usize) {
         self.panel_rows = panel_rows;
         self.slots.truncate(panel_rows);
         self.slots.extend(self.slots.len() as u32..panel_rows as u32);
     }
 
-    /// Forgets the features of the panel last entered.
+    /// Removes the features of the panel that was entered last.
     pub(crate) fn leave(&mut self, present: &[u32]) {
         for &feature in present {
             self.slots[feature as usize] = 0;
@@ -138,25 +137,25 @@ pub(crate) struct SparseBlock<T> {
 }
 
 impl<T> SparseBlock<T> {
-    /// No rows yet, of `width` features.
+    /// Creates a block without rows, of `width` features.
     pub(crate) fn new(width: usize) -> Self {
         Self { starts: vec![0], features: Vec::new(), values: Vec::new(), width }
     }
 
-    /// Room for so many further entries.
+    /// Reserves memory for `entries` more entries.
     pub(crate) fn reserve(&mut self, entries: usize) -> Result<()> {
         memory::try_reserve(ENTRIES, &mut self.features, entries)?;
         memory::try_reserve(ENTRIES, &mut self.values, entries)
     }
 
-    /// An entry of the row being written.
+    /// Appends an entry to the row being written.
     pub(crate) fn push(&mut self, feature: usize, value: T) {
         assert!(feature < self.width);
         self.features.push(feature as u32);
         self.values.push(value);
     }
 
-    /// Forgets all rows and keeps the memory, for rows of `width` features.
+    /// Removes all rows and keeps the memory, for rows of `width` features.
     pub(crate) fn restart(&mut self, width: usize) {
         self.width = width;
         self.starts.truncate(1);
@@ -164,7 +163,7 @@ impl<T> SparseBlock<T> {
         self.values.clear();
     }
 
-    /// The entries of all rows, one after the other.
+    /// Returns the features and values of all rows, one after the other.
     pub(crate) fn entries(&self) -> (&[u32], &[T]) {
         (&self.features, &self.values)
     }
@@ -180,23 +179,23 @@ impl<T> SparseBlock<T> {
 pub(crate) enum Block<'a, T> {
     /// Row-major, rows `stride` apart, `depth` features each.
     Dense { data: &'a [T], stride: usize, depth: usize },
-    /// Stored entries, and where the panel keeps their features.
+    /// Stored entries, and the rows of the panel that hold their features.
     Sparse { entries: &'a SparseBlock<T>, slots: &'a SlotMap },
 }
 
-/// Some vectors as columns, and what is known of them.
+/// Vectors as columns, with their norms.
 #[derive(Clone, Copy)]
 pub(crate) struct PanelView<'a, T> {
-    /// Features times the panel's width; for a sparse panel slot 0 is zeros.
+    /// Features times the panel's width; row 0 of a sparse panel is zeros.
     pub(crate) values: &'a [T],
     /// Squared norms of the columns.
     pub(crate) norms: &'a [T],
-    /// What an all-zero row would sum to, for a sparse panel.
+    /// The sums of a row of zeros, for a sparse panel.
     pub(crate) baseline: Option<&'a [T]>,
 }
 
-/// Writes the kernel values of the rows from `first` of a block, whose squared norms are given, against one panel: as many
-/// lines of the panel's width as `out` holds.
+/// Writes the kernel values of the rows from `first` of a block, whose squared norms are given, and the columns of one panel to
+/// the lines of `out`, which have the panel's width.
 pub(crate) fn panel_tile<T: Real>(
     (measure, epilogue): (Measure, Epilogue<T>),
     (block, block_norms): (Block<'_, T>, &[T]),
@@ -288,7 +287,7 @@ impl<T: Real> PanelTile<'_, T> {
         }
     }
 
-    /// R rows at once; returns R.
+    /// Computes R rows at once, and returns R.
     #[inline(always)]
     unsafe fn dense<V: Vector<Elem = T>, S: Step, const R: usize>(&mut self, done: usize) -> usize {
         let Block::Dense { data, stride, depth } = self.block else { return R };
@@ -347,7 +346,7 @@ impl<T: Real> PanelTile<'_, T> {
     }
 }
 
-/// out[i, j] += sum_c tile[i, c] coefficients[c, j]: the second half of a fused product.
+/// Adds sum_c tile[i, c] coefficients[c, j] to out[i, j], the second half of a fused product.
 ///
 /// `coefficients` is packed for the panel in groups of one vector of outputs, `width` rows each, and `out` has one
 /// padded row per row of the tile.
@@ -414,48 +413,35 @@ impl<T: Real> Operation for ApplyCoefficients<'_, T> {
     }
 }
 
-/// out[i, j] += sum_c tile[i, c] coefficients[j, c], for few outputs: one dot product of a panel's width each.
+/// Adds sum_c tile[i, c] coefficients[j, c] to out[i, j] for few outputs: one dot product of a panel's width each.
 ///
-/// The sums stay in vectors: `out` holds one vector per (row, output), to be summed at the end.
-pub(crate) struct ApplyCoefficientsFew<'a, T> {
-    pub(crate) tile: &'a [T],
-    pub(crate) rows: usize,
-    /// `width` coefficients for each output in turn.
-    pub(crate) coefficients: &'a [T],
-    pub(crate) outputs: usize,
-    pub(crate) out: &'a mut [T],
-}
-
-impl<T: Real> ApplyCoefficientsFew<'_, T> {
-    pub(crate) fn compute(self) {
-        let (width, lanes) = (panel_width::<T>(), lanes::<T>());
-        assert!(self.tile.len() >= self.rows * width);
-        assert!(self.coefficients.len() >= self.outputs * width);
-        assert!(self.out.len() >= self.rows * self.outputs * lanes);
-        // SAFETY: the assertions above are what the loop relies on.
-        unsafe { run(self) };
-    }
-}
-
-impl<T: Real> Operation for ApplyCoefficientsFew<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) {
+/// There are `width` coefficients for each output in turn. Sums stay in vectors: `out` holds one vector per (row, output),
+/// which the caller sums at the end.
+pub(crate) fn apply_few_coefficients<T: Real>(
+    tile: &[T],
+    rows: usize,
+    coefficients: &[T],
+    outputs: usize,
+    out: &mut [T],
+) {
+    let (width, lanes) = (panel_width::<T>(), lanes::<T>());
+    assert!(tile.len() >= rows * width && coefficients.len() >= outputs * width);
+    assert!(out.len() >= rows * outputs * lanes);
+    vectorized!([T: Real] (tile: &[T], rows: usize, coefficients: &[T], outputs: usize, out: &mut [T]) {
         let lanes = <T::Of<I> as Vector>::LANES;
         let width = 2 * lanes;
-        // SAFETY: `compute` has checked the three sizes.
+        // SAFETY: the assertions cover all sizes.
         unsafe {
-            for output in 0..self.outputs {
-                let b = self.coefficients.as_ptr().add(output * width);
+            for output in 0..outputs {
+                let b = coefficients.as_ptr().add(output * width);
                 let (b0, b1) = (T::Of::<I>::load(b), T::Of::<I>::load(b.add(lanes)));
-                for i in 0..self.rows {
-                    let tile = self.tile.as_ptr().add(i * width);
-                    let out = self.out.as_mut_ptr().add((i * self.outputs + output) * lanes);
+                for i in 0..rows {
+                    let tile = tile.as_ptr().add(i * width);
+                    let out = out.as_mut_ptr().add((i * outputs + output) * lanes);
                     let sum = T::Of::<I>::load(tile).mul_add(b0, T::Of::<I>::load(out));
                     T::Of::<I>::load(tile.add(lanes)).mul_add(b1, sum).store(out);
                 }
             }
         }
-    }
+    });
 }

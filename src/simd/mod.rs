@@ -1,9 +1,10 @@
-//! The only room with `unsafe`: hot loops written once over a small `Vector` trait, run at the widest
-//! instruction set that the machine has.
+//! The only module with `unsafe`: hot loops written once over a small `Vector` trait, and run at the widest instruction set
+//! that the machine has.
 //!
-//! The set is found once, at the first use. `SVMARROW_SIMD=scalar`, `avx2` or `avx512` forces a narrower one (never
-//! a wider one than the machine has), so that tests can run the same code at every level; the scalar level is the
-//! oracle of the others. A hot loop is an `Operation`; `run` compiles it for each set and picks one.
+//! The set is detected once, at the first use. `SVMARROW_SIMD=scalar`, `avx2` or `avx512` forces a narrower one (never
+//! a wider one than the machine has), so that tests can run the same code at every level and compare
+//! it with the scalar level. A hot loop is an `Operation`, which `run` compiles for each set; `vectorized!` makes one of a
+//! loop in a function.
 //!
 //! | file | holds |
 //! |---|---|
@@ -11,16 +12,16 @@
 //! | `x86_64` | AVX-512 and AVX2 + FMA |
 //! | `exp` | the exponential |
 //! | `micro` | register tiles of pairwise sums: inner product, l1 distance, chi-squared |
-//! | `epilogue` | from pairwise sums to kernel values |
+//! | `epilogue` | kernel values from pairwise sums |
 //! | `adam` | a step of the stochastic optimiser |
 //! | `blas` | dot, axpy and the mixed-precision products of the solvers |
 //! | `bytes` | register tiles of exact inner products of bytes |
 //! | `chebyshev` | piecewise polynomials at points, and their moments |
-//! | `gather` | entries of rows at given places, side by side |
+//! | `gather` | entries of rows at given indices |
 //! | `inner` | many long rows times a few vectors |
 //! | `panel` | register tiles and triangles of the dense factorisations |
-//! | `standardize` | dense rows on their way into a frame |
-//! | `scan` | the decomposition solver's pair selection |
+//! | `standardize` | translation, scale and squared lengths of dense rows |
+//! | `scan` | gradient update and selection of the pair of an SMO step |
 //! | `shapley` | factors of product kernels, and their Shapley integrals |
 
 #![allow(unsafe_code)]
@@ -58,7 +59,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The name that `SVMARROW_SIMD` takes.
+    /// Returns the name of the level in `SVMARROW_SIMD`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
@@ -84,7 +85,7 @@ fn detect() -> Level {
     Level::Scalar
 }
 
-/// The level in use, at most what the machine has.
+/// Returns the level in use.
 pub fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| {
@@ -100,10 +101,10 @@ pub fn level() -> Level {
 
 /// A hot loop over vectors of any instruction set.
 pub(crate) trait Operation {
-    /// What it returns.
+    /// The result of the loop.
     type Output;
 
-    /// The loop.
+    /// Runs the loop.
     ///
     /// # Safety
     /// The machine must have the instruction set `I`, and the implementation must be inlined into a function that
@@ -114,31 +115,53 @@ pub(crate) trait Operation {
 /// Runs an operation at the level in use.
 ///
 /// # Safety
-/// The operation's fields must satisfy its invariants: it reads and writes where they say, without a check.
+/// The operation's fields must satisfy its invariants: it reads and writes without a check.
 #[inline]
 pub(crate) unsafe fn run<O: Operation>(operation: O) -> O::Output {
     match level() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `level` returns a level only where the machine has it; the fields are the caller's promise.
+        // SAFETY: `level` returns a level only where the machine has it; the caller guarantees the fields.
         Level::Avx512 => unsafe { x86_64::run_avx512(operation) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Level::Avx2 => unsafe { x86_64::run_avx2(operation) },
-        // SAFETY: the scalar level needs nothing of the machine; the fields are the caller's promise.
+        // SAFETY: the scalar level needs nothing of the machine; the caller guarantees the fields.
         _ => unsafe { operation.run::<Scalar>() },
     }
 }
 
-/// Lanes of a vector of `T` at the level in use.
-pub(crate) fn lanes<T: Real>() -> usize {
-    struct Lanes<T>(std::marker::PhantomData<T>);
-    impl<T: Real> Operation for Lanes<T> {
-        type Output = usize;
-        #[inline(always)]
-        unsafe fn run<I: Isa>(self) -> usize {
-            <T::Of<I> as Vector>::LANES
+/// Runs a loop over its arguments at the level in use, with the instruction set `I` as a type parameter. The loop is compiled for
+/// each instruction set, which a closure would not be. Its unsafe operations may rely on what the enclosing function checked.
+macro_rules! vectorized {
+    ([$($generics:tt)*] ($($argument:ident: $type:ty),*) $body:block) => {
+        $crate::simd::vectorized!([$($generics)*] ($($argument: $type),*) -> () $body)
+    };
+    ([$($generics:tt)*] ($($argument:ident: $type:ty),*) -> $output:ty $body:block) => {{
+        struct Loop<A>(A);
+
+        impl<$($generics)*> $crate::simd::Operation for Loop<($($type,)*)> {
+            type Output = $output;
+
+            #[inline(always)]
+            unsafe fn run<I: $crate::simd::Isa>(self) -> $output {
+                let ($($argument,)*) = self.0;
+                $body
+            }
         }
+
+        // SAFETY: the loop has no invariants beyond those that this function checked.
+        unsafe { $crate::simd::run(Loop(($($argument,)*))) }
+    }};
+}
+pub(crate) use vectorized;
+
+/// Returns the number of lanes of a vector of `T` at the level in use.
+pub(crate) fn lanes<T: Real>() -> usize {
+    match level() {
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx512 => <T::Of<x86_64::Avx512> as Vector>::LANES,
+        #[cfg(target_arch = "x86_64")]
+        Level::Avx2 => <T::Of<x86_64::Avx2> as Vector>::LANES,
+        _ => <T::Of<Scalar> as Vector>::LANES,
     }
-    // SAFETY: there is nothing to read or write.
-    unsafe { run(Lanes::<T>(std::marker::PhantomData)) }
 }

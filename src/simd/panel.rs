@@ -2,35 +2,46 @@
 //!
 //! A panel holds [`panel_width`](super::micro::panel_width) columns of B, line after line, as in `micro`. A is read in
 //! place with any two strides, so a factor serves as itself and as its transpose, and may be of lower precision than
-//! the rest. Every entry of C takes its products in the order of the depth in one accumulator, whatever tile it falls in.
+//! the rest. Every entry of C is summed in the order of the depth in one accumulator, in all tiles.
 
 use super::micro::panel_width;
 use super::{Isa, Operation, Real, Vector, run};
 
-/// Depth from which lines of C are asked for before the sums begin: they are far away, and there is time until they are
-/// needed.
-const FAR: usize = 64;
+/// Minimum depth at which lines of C are prefetched before the sums.
+const MIN_PREFETCH_DEPTH: usize = 64;
 
-/// Where the entries of A are: (i, k) at `start + i row + k depth`.
+/// The layout of A: entry (i, k) is at `start + i row + k step`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
-    /// The first entry.
+    /// Position of the first entry.
     pub(crate) start: usize,
-    /// From one row to the next.
+    /// Distance of neighbouring rows.
     pub(crate) row: usize,
-    /// From one step of the depth to the next.
+    /// Distance of neighbouring entries along the depth.
     pub(crate) step: usize,
 }
 
 impl Layout {
-    /// Entries that a product of so many rows and such a depth reads up to.
+    /// Returns the end of the entries that a product reads.
     fn end(&self, rows: usize, depth: usize) -> usize {
         self.start + (rows - 1) * self.row + (depth - 1) * self.step + 1
     }
 }
 
+/// Loads the cache line of an address, which may be any, ahead of its use.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
+fn prefetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the instruction is a hint, which reads nothing.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+}
+
 /// Invariant: every entry of A, of the panel and of C that the sizes name is inside an allocation, and those of C are
-/// written by nobody else and are not among those of A.
+/// not accessed elsewhere and are not among those of A.
 struct Tile<A, T> {
     a: *const A,
     row: usize,
@@ -44,14 +55,14 @@ struct Tile<A, T> {
 
 impl<A: Real, T: Real> Tile<A, T> {
     #[inline(always)]
-    unsafe fn rows<I: Isa, V: Vector<Elem = T>, const R: usize>(&self, done: usize) {
+    unsafe fn rows<V: Vector<Elem = T>, const R: usize>(&self, done: usize) {
         // SAFETY: the invariant; done + R <= rows.
         unsafe {
             let out = self.out.add(done * self.out_row);
-            if self.depth >= FAR {
+            if self.depth >= MIN_PREFETCH_DEPTH {
                 for i in 0..R {
-                    I::prefetch(out.add(i * self.out_row));
-                    I::prefetch(out.add(i * self.out_row + V::LANES));
+                    prefetch(out.add(i * self.out_row));
+                    prefetch(out.add(i * self.out_row + V::LANES));
                 }
             }
             let mut sums = [[V::zero(); 2]; R];
@@ -87,16 +98,16 @@ impl<A: Real, T: Real> Operation for Tile<A, T> {
             // SAFETY: the invariant; the tile ends at or before the last row.
             unsafe {
                 if I::TILE_ROWS == 12 && left >= 12 {
-                    self.rows::<I, T::Of<I>, 12>(done);
+                    self.rows::<T::Of<I>, 12>(done);
                     done += 12;
                 } else if left >= 6 {
-                    self.rows::<I, T::Of<I>, 6>(done);
+                    self.rows::<T::Of<I>, 6>(done);
                     done += 6;
                 } else if left >= 2 {
-                    self.rows::<I, T::Of<I>, 2>(done);
+                    self.rows::<T::Of<I>, 2>(done);
                     done += 2;
                 } else {
-                    self.rows::<I, T::Of<I>, 1>(done);
+                    self.rows::<T::Of<I>, 1>(done);
                     done += 1;
                 }
             }
@@ -104,7 +115,7 @@ impl<A: Real, T: Real> Operation for Tile<A, T> {
     }
 }
 
-/// out[i, ..width] -= sum_k a(i, k) panel[k, ..width] for i below `rows`; lines of `out` are `out_row` apart.
+/// Subtracts sum_k a(i, k) panel[k, ..width] from out[i, ..width] for i below `rows`; lines of `out` are `out_row` apart.
 pub(crate) fn subtract_product<A: Real, T: Real>(
     a: &[A],
     at: Layout,
@@ -127,7 +138,7 @@ pub(crate) fn subtract_product<A: Real, T: Real>(
     unsafe { run(Tile { a, row, step, rows, depth, panel, out, out_row }) };
 }
 
-/// The same for a block of rows whose columns `from..from + depth` are A and `to..to + width` are C.
+/// Subtracts a product as [`subtract_product`] for rows whose columns `from..from + depth` are A and `to..to + width` are C.
 pub(crate) fn update_rows<T: Real>(
     block: &mut [T],
     stride: usize,
@@ -162,8 +173,8 @@ pub(crate) fn update_rows<T: Real>(
     unsafe { run(tile) };
 }
 
-/// L X = B or, from the last line up, L' X = B for one panel of right-hand sides, in place; L (n, n) lower triangular in
-/// lines of `stride`.
+/// Solves L X = B or, from the last line up, L' X = B for one panel of right-hand sides in place; L (n, n) is lower triangular
+/// in lines of `stride`.
 struct Substitution<'a, A, T, const TRANSPOSED: bool> {
     l: &'a [A],
     stride: usize,

@@ -1,36 +1,28 @@
-//! The two scans of a pair step: update the gradients and find the most violating variable that can rise; then find
-//! the partner that promises the largest decrease of the objective. Gradients are double precision; kernel values are as stored.
+//! The two scans of an SMO step: the first updates the gradients and finds the most violating variable that can rise; the second
+//! finds the partner with the largest predicted decrease of the objective. Gradients are in double precision, kernel values as
+//! stored.
 //!
-//! Membership of the index sets is an addend, not a branch: `up` is 0 where a variable can rise and +infinity where
-//! it cannot, `low` is 0 where it can fall and -infinity where it cannot. Arrays are padded to a whole number of
-//! [`STRIDE`] with variables that can do neither. Among equal values the smallest index wins, at every vector width.
+//! Membership of the index sets is an addend, not a branch: `up` is 0 if a variable can rise and +infinity otherwise, `low` is
+//! 0 if it can fall and -infinity otherwise. Arrays are padded to a multiple of [`STRIDE`] with variables that can do
+//! neither. Among equal values the smallest index is selected, at every vector width.
 
 use super::blas::Stored;
-use super::{Isa, Operation, Vector, run};
+use super::{Vector, vectorized};
 
 /// Lengths are multiples of this: two of the widest vectors.
 pub(crate) const STRIDE: usize = 32;
 
-/// What the first scan finds.
+/// The result of the first scan.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Extremes {
-    /// Smallest gradient among variables that can rise, and its index.
+pub(crate) struct GradientExtremes {
+    /// The smallest gradient among variables that can rise, and its index.
     pub(crate) up: f64,
     pub(crate) up_index: usize,
-    /// Largest gradient among variables that can fall.
+    /// The largest gradient among variables that can fall.
     pub(crate) low: f64,
 }
 
-struct StepAndScan<'a, K> {
-    gradient: &'a mut [f64],
-    up: &'a [f64],
-    low: &'a [f64],
-    row_i: &'a [K],
-    row_j: &'a [K],
-    step: f64,
-}
-
-/// gradient += step (row_i - row_j), and the extremes of the result. At most 2^24 variables.
+/// Adds step (row_i - row_j) to the gradient of at most 2^24 variables, and returns the extremes of the result.
 pub(crate) fn step_and_scan<K: Stored>(
     gradient: &mut [f64],
     up: &[f64],
@@ -38,35 +30,66 @@ pub(crate) fn step_and_scan<K: Stored>(
     row_i: &[K],
     row_j: &[K],
     step: f64,
-) -> Extremes {
+) -> GradientExtremes {
     let n = gradient.len();
-    assert!(n.is_multiple_of(STRIDE) && up.len() == n && low.len() == n && n <= COUNTABLE);
+    assert!(n.is_multiple_of(STRIDE) && up.len() == n && low.len() == n && n <= MAX_VARIABLES);
     assert!(row_i.len() == n && row_j.len() == n);
-    // SAFETY: all slices have n numbers, whole steps of the loop.
-    unsafe { run(StepAndScan { gradient, up, low, row_i, row_j, step }) }
+    vectorized!([K: Stored] (
+        gradient: &mut [f64], up: &[f64], low: &[f64], row_i: &[K], row_j: &[K], step: f64
+    ) -> GradientExtremes {
+        let lanes = I::F64::LANES;
+        // SAFETY: all arrays have the same length, a multiple of two vectors.
+        unsafe {
+            let step = I::F64::splat(step);
+            let (mut smallest, mut up_index) = ([I::F64::splat(f64::INFINITY); 2], [I::F64::zero(); 2]);
+            let mut largest = [I::F64::splat(f64::NEG_INFINITY); 2];
+            let mut index = [counting::<I::F64>(), I::F64::zero()];
+            index[1] = index[0].add(I::F64::splat(lanes as f64));
+            let advance = I::F64::splat(2.0 * lanes as f64);
+            let mut at = 0;
+            while at < gradient.len() {
+                for half in 0..2 {
+                    let p = at + half * lanes;
+                    let difference = K::load::<I::F64>(row_i.as_ptr().add(p))
+                        .sub(K::load::<I::F64>(row_j.as_ptr().add(p)));
+                    let new = step.mul_add(difference, I::F64::load(gradient.as_ptr().add(p)));
+                    new.store(gradient.as_mut_ptr().add(p));
+                    let rising = new.add(I::F64::load(up.as_ptr().add(p)));
+                    up_index[half] = I::F64::select_lt(rising, smallest[half], index[half], up_index[half]);
+                    smallest[half] = rising.min(smallest[half]);
+                    largest[half] = new.add(I::F64::load(low.as_ptr().add(p))).max(largest[half]);
+                    index[half] = index[half].add(advance);
+                }
+                at += 2 * lanes;
+            }
+            let (up, up_index) = best_lane(smallest, up_index);
+            let minus_low = I::F64::zero().sub(largest[0].max(largest[1])).least();
+            GradientExtremes { up, up_index, low: -minus_low }
+        }
+    })
 }
 
-/// Larger than any index, which the lanes count as numbers.
-const COUNTABLE: usize = 1 << 24;
+/// Maximum number of variables; lanes hold indices as numbers.
+const MAX_VARIABLES: usize = 1 << 24;
 
-/// 0, 1, 2, ...
+/// Returns a vector of 0, 1, 2, ...
 #[inline(always)]
 unsafe fn counting<V: Vector<Elem = f64>>() -> V {
     let mut numbers = [0.0; STRIDE / 2];
     for (i, number) in numbers.iter_mut().enumerate() {
         *number = i as f64;
     }
-    // SAFETY: vectors have at most so many lanes; the rest is the caller's promise.
+    // SAFETY: the array is as long as the widest vector; the caller guarantees the rest.
     unsafe { V::load(numbers.as_ptr()) }
 }
 
-/// The smallest of the keys in two vectors, and the smallest index among equals.
+/// Returns the smallest of the keys in two vectors, and the smallest index among equal keys.
 #[inline(always)]
 unsafe fn best_lane<V: Vector<Elem = f64>>(keys: [V; 2], indices: [V; 2]) -> (f64, usize) {
-    // SAFETY: the caller's promise is this function's.
+    // SAFETY: the contract is the caller's.
     unsafe {
         let best = V::splat(keys[0].min(keys[1]).least());
-        let none = V::splat(COUNTABLE as f64);
+        let none = V::splat(MAX_VARIABLES as f64);
         let first = V::select_lt(best, keys[0], none, indices[0]);
         let second = V::select_lt(best, keys[1], none, indices[1]);
         let mut key = [0.0; STRIDE / 2];
@@ -75,56 +98,8 @@ unsafe fn best_lane<V: Vector<Elem = f64>>(keys: [V; 2], indices: [V; 2]) -> (f6
     }
 }
 
-impl<K: Stored> Operation for StepAndScan<'_, K> {
-    type Output = Extremes;
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) -> Extremes {
-        let lanes = <I::F64 as Vector>::LANES;
-        // SAFETY: `step_and_scan` has checked that all arrays have the same length, a multiple of two vectors.
-        unsafe {
-            let step = I::F64::splat(self.step);
-            let mut up = [I::F64::splat(f64::INFINITY); 2];
-            let mut low = [I::F64::splat(f64::NEG_INFINITY); 2];
-            let mut up_index = [I::F64::zero(); 2];
-            let mut index = [counting::<I::F64>(), I::F64::zero()];
-            index[1] = index[0].add(I::F64::splat(lanes as f64));
-            let advance = I::F64::splat(2.0 * lanes as f64);
-            let mut at = 0;
-            while at < self.gradient.len() {
-                for half in 0..2 {
-                    let p = at + half * lanes;
-                    let difference = K::load::<I::F64>(self.row_i.as_ptr().add(p))
-                        .sub(K::load::<I::F64>(self.row_j.as_ptr().add(p)));
-                    let gradient = step.mul_add(difference, I::F64::load(self.gradient.as_ptr().add(p)));
-                    gradient.store(self.gradient.as_mut_ptr().add(p));
-                    let rising = gradient.add(I::F64::load(self.up.as_ptr().add(p)));
-                    up_index[half] = I::F64::select_lt(rising, up[half], index[half], up_index[half]);
-                    up[half] = rising.min(up[half]);
-                    low[half] = gradient.add(I::F64::load(self.low.as_ptr().add(p))).max(low[half]);
-                    index[half] = index[half].add(advance);
-                }
-                at += 2 * lanes;
-            }
-            let (up, up_index) = best_lane(up, up_index);
-            let highest = I::F64::zero().sub(low[0].max(low[1])).least();
-            Extremes { up, up_index, low: -highest }
-        }
-    }
-}
-
-struct Partner<'a, K> {
-    gradient: &'a [f64],
-    low: &'a [f64],
-    row_i: &'a [K],
-    diagonal: &'a [f64],
-    diagonal_i: f64,
-    gradient_i: f64,
-    smallest_curvature: f64,
-}
-
-/// The variable j that can fall and maximises (f_j - f_i)^2 / (K_ii + K_jj - 2 K_ij) among those with f_j > f_i
-/// (Fan, Chen, Lin 2005, "WSS 2"); `None` where there is none.
+/// Returns the variable j that can fall and maximises (f_j - f_i)^2 / (K_ii + K_jj - 2 K_ij) among those with f_j > f_i
+/// (Fan, Chen, Lin 2005, "WSS 2"), if there is one.
 pub(crate) fn second_order_partner<K: Stored>(
     gradient: &[f64],
     low: &[f64],
@@ -136,24 +111,19 @@ pub(crate) fn second_order_partner<K: Stored>(
 ) -> Option<usize> {
     let n = gradient.len();
     assert!(n.is_multiple_of(STRIDE) && low.len() == n && row_i.len() == n && diagonal.len() == n);
-    assert!(n <= COUNTABLE);
-    // SAFETY: all slices have n numbers, whole steps of the loop.
-    unsafe { run(Partner { gradient, low, row_i, diagonal, diagonal_i, gradient_i, smallest_curvature }) }
-}
-
-impl<K: Stored> Operation for Partner<'_, K> {
-    type Output = Option<usize>;
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) -> Option<usize> {
-        let lanes = <I::F64 as Vector>::LANES;
-        // SAFETY: `second_order_partner` has checked that all arrays have the same length, a multiple of two vectors.
+    assert!(n <= MAX_VARIABLES);
+    vectorized!([K: Stored] (
+        gradient: &[f64], low: &[f64], row_i: &[K], diagonal: &[f64],
+        diagonal_i: f64, gradient_i: f64, smallest_curvature: f64
+    ) -> Option<usize> {
+        let lanes = I::F64::LANES;
+        // SAFETY: all arrays have the same length, a multiple of two vectors.
         unsafe {
-            let gradient_i = I::F64::splat(self.gradient_i);
-            let diagonal_i = I::F64::splat(self.diagonal_i);
-            let floor = I::F64::splat(self.smallest_curvature);
+            let gradient_i = I::F64::splat(gradient_i);
+            let diagonal_i = I::F64::splat(diagonal_i);
+            let floor = I::F64::splat(smallest_curvature);
             let minus_two = I::F64::splat(-2.0);
-            // The best quotient so far as numerator and denominator: comparing by products spares the division.
+            // The best quotient so far as numerator and denominator: comparing products avoids divisions.
             let mut numerator = [I::F64::zero(); 2];
             let mut denominator = [I::F64::splat(1.0); 2];
             let mut best = [I::F64::zero(); 2];
@@ -161,16 +131,14 @@ impl<K: Stored> Operation for Partner<'_, K> {
             index[1] = index[0].add(I::F64::splat(lanes as f64));
             let advance = I::F64::splat(2.0 * lanes as f64);
             let mut at = 0;
-            while at < self.gradient.len() {
+            while at < gradient.len() {
                 for half in 0..2 {
                     let p = at + half * lanes;
-                    let falling = I::F64::load(self.gradient.as_ptr().add(p))
-                        .add(I::F64::load(self.low.as_ptr().add(p)));
+                    let falling = I::F64::load(gradient.as_ptr().add(p)).add(I::F64::load(low.as_ptr().add(p)));
                     let violation = falling.sub(gradient_i).max(I::F64::zero());
                     let square = violation.mul(violation);
-                    let sum = I::F64::load(self.diagonal.as_ptr().add(p)).add(diagonal_i);
-                    let curvature =
-                        minus_two.mul_add(K::load::<I::F64>(self.row_i.as_ptr().add(p)), sum).max(floor);
+                    let sum = I::F64::load(diagonal.as_ptr().add(p)).add(diagonal_i);
+                    let curvature = minus_two.mul_add(K::load::<I::F64>(row_i.as_ptr().add(p)), sum).max(floor);
                     let (old, new) = (numerator[half].mul(curvature), square.mul(denominator[half]));
                     best[half] = I::F64::select_lt(old, new, index[half], best[half]);
                     denominator[half] = I::F64::select_lt(old, new, curvature, denominator[half]);
@@ -183,7 +151,7 @@ impl<K: Stored> Operation for Partner<'_, K> {
             let (key, index) = best_lane(keys, best);
             (key < 0.0).then_some(index)
         }
-    }
+    })
 }
 
 #[cfg(test)]
@@ -222,8 +190,11 @@ mod tests {
         let expected = (0..n).max_by(|&a, &b| gain(a).total_cmp(&gain(b))).unwrap();
         let partner = second_order_partner(&gradient, &low, &row_i, &diagonal, 1.5, found.up, 1e-12);
         assert_eq!(partner, Some(expected));
-        let nobody = vec![f64::NEG_INFINITY; n];
-        assert_eq!(second_order_partner(&gradient, &nobody, &row_i, &diagonal, 1.5, found.up, 1e-12), None);
+        let none_falls = vec![f64::NEG_INFINITY; n];
+        assert_eq!(
+            second_order_partner(&gradient, &none_falls, &row_i, &diagonal, 1.5, found.up, 1e-12),
+            None
+        );
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! Factors of product kernels, and the Shapley integrals of one sample and one vector over all background samples.
 //!
 //! Background samples are the lanes. Matrices have a row for each column or player and `lanes` numbers in a row, a
-//! multiple of [`LANE_MULTIPLE`]. Products that leave out one player are products of prefixes and suffixes, so that there
-//! is no division: a player's factor may be as small as the smallest number.
+//! multiple of [`LANE_MULTIPLE`]. Products that leave out one player are products of prefixes and suffixes, so that no
+//! factor is divided by, which may be as small as the smallest number.
 
 use super::exp::exp;
-use super::{Isa, Operation, Vector, run};
+use super::{Isa, Operation, Vector, run, vectorized};
 
-/// Every vector of doubles has a number of lanes that divides this.
+/// A multiple of the number of lanes of every vector of doubles.
 pub(crate) const LANE_MULTIPLE: usize = 8;
-/// Nodes that are computed together: their chains of products are independent.
+/// Number of nodes that are computed together: their chains of products are independent.
 pub(crate) const NODES_TOGETHER: usize = 4;
 
 /// Distance of two numbers, whose sum over columns is the exponent of a product kernel.
@@ -19,7 +19,7 @@ pub(crate) enum Distance {
     Squared,
     /// |x - z|
     Absolute,
-    /// (x - z)^2 / (x + z), 0 where both are 0
+    /// (x - z)^2 / (x + z), 0 if both are 0
     ChiSquared,
 }
 
@@ -32,41 +32,6 @@ impl Distance {
             Self::Absolute => difference.abs(),
             Self::ChiSquared if x + z > 0.0 => difference * (difference / (x + z)),
             Self::ChiSquared => 0.0,
-        }
-    }
-}
-
-struct Factors<'a> {
-    distance: Distance,
-    gamma: f64,
-    samples: &'a [f64],
-    lanes: usize,
-    vector: &'a [f64],
-    player_of: &'a [usize],
-    out: &'a mut [f64],
-}
-
-impl Operation for Factors<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) {
-        let Self { distance, gamma, samples, lanes, vector, player_of, out } = self;
-        out.fill(0.0);
-        for ((sample, &z), &player) in samples.chunks_exact(lanes).zip(vector).zip(player_of) {
-            let sums = &mut out[player * lanes..][..lanes];
-            match distance {
-                Distance::Squared => add(sums, sample, |x| Distance::Squared.between(x, z)),
-                Distance::Absolute => add(sums, sample, |x| Distance::Absolute.between(x, z)),
-                Distance::ChiSquared => add(sums, sample, |x| Distance::ChiSquared.between(x, z)),
-            }
-        }
-        for chunk in out.chunks_exact_mut(I::F64::LANES) {
-            // SAFETY: the chunk has LANES numbers; the set is the caller's promise.
-            unsafe {
-                let exponent = I::F64::load(chunk.as_ptr()).mul(I::F64::splat(-gamma));
-                exp(exponent).store(chunk.as_mut_ptr());
-            }
         }
     }
 }
@@ -99,12 +64,29 @@ pub(crate) fn factors(
         // Without this, a distance that overflows would be multiplied by 0.
         return out.fill(1.0);
     }
-    let operation = Factors { distance, gamma, samples, lanes, vector, player_of, out };
-    // SAFETY: `out` is a whole number of vectors, and nothing else is read or written without a check.
-    unsafe { run(operation) }
+    vectorized!([] (
+        distance: Distance, gamma: f64, samples: &[f64], lanes: usize, vector: &[f64], player_of: &[usize], out: &mut [f64]
+    ) {
+        out.fill(0.0);
+        for ((sample, &z), &player) in samples.chunks_exact(lanes).zip(vector).zip(player_of) {
+            let sums = &mut out[player * lanes..][..lanes];
+            match distance {
+                Distance::Squared => add(sums, sample, |x| Distance::Squared.between(x, z)),
+                Distance::Absolute => add(sums, sample, |x| Distance::Absolute.between(x, z)),
+                Distance::ChiSquared => add(sums, sample, |x| Distance::ChiSquared.between(x, z)),
+            }
+        }
+        for chunk in out.chunks_exact_mut(I::F64::LANES) {
+            // SAFETY: the chunk has LANES numbers.
+            unsafe {
+                let exponent = I::F64::load(chunk.as_ptr()).mul(I::F64::splat(-gamma));
+                exp(exponent).store(chunk.as_mut_ptr());
+            }
+        }
+    });
 }
 
-/// What [`integrals`] takes: shapes are those of its documentation.
+/// The arguments of [`integrals`].
 pub(crate) struct Integrals<'a> {
     /// p_j = k_j(x_j, z_j), (players,).
     pub(crate) present: &'a [f64],
@@ -112,7 +94,7 @@ pub(crate) struct Integrals<'a> {
     pub(crate) absent: &'a [f64],
     /// Weights of the background samples, (lanes,); 0 for lanes without a sample.
     pub(crate) weights: &'a [f64],
-    /// Places and weights of the quadrature, a multiple of [`NODES_TOGETHER`].
+    /// Nodes and weights of the quadrature, a multiple of [`NODES_TOGETHER`].
     pub(crate) nodes: &'a [(f64, f64)],
     /// Space for (players + players NODES_TOGETHER) vectors of [`LANE_MULTIPLE`] numbers.
     pub(crate) space: &'a mut [f64],
@@ -121,7 +103,7 @@ pub(crate) struct Integrals<'a> {
 }
 
 impl Integrals<'_> {
-    /// Length of `space`.
+    /// Returns the length of `space`.
     pub(crate) fn space(players: usize) -> usize {
         LANE_MULTIPLE * players * (1 + NODES_TOGETHER)
     }
@@ -136,7 +118,7 @@ impl Operation for Integrals<'_> {
         let (players, lanes, width) = (present.len(), weights.len(), I::F64::LANES);
         let (sums, prefixes) = space.split_at_mut(width * players);
         sums.fill(0.0);
-        // SAFETY: `integrals` checks that every place below lies in its slice; the set is the caller's promise.
+        // SAFETY: `integrals` checks that every place below lies in its slice; the caller guarantees the set.
         unsafe {
             let mut products = I::F64::zero();
             for lane in (0..lanes).step_by(width) {

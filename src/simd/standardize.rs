@@ -1,31 +1,6 @@
-//! Dense rows on their way into a frame: moved, rounded to the precision of the computation, and measured.
+//! Standardization of dense rows: translation, scale and rounding to the precision of the computation; squared lengths.
 
-use super::{Isa, Operation, Real, run};
-
-struct Standardize<'a, E, T> {
-    rows: &'a [&'a [E]],
-    centre: &'a [f64],
-    scale: f64,
-    out: &'a mut [T],
-    stride: usize,
-}
-
-impl<E: Copy + Into<f64>, T: Real> Operation for Standardize<'_, E, T> {
-    type Output = ();
-
-    // Plain loops: compilers make vectors of them.
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) {
-        let Self { rows, centre, scale, out, stride } = self;
-        let depth = centre.len();
-        for (i, row) in rows.iter().enumerate() {
-            let (row, out) = (&row[..depth], &mut out[i * stride..][..depth]);
-            for k in 0..depth {
-                out[k] = T::from_f64((row[k].into() - centre[k]) * scale);
-            }
-        }
-    }
-}
+use super::{Real, vectorized};
 
 /// Writes (row - centre) scale, computed in double precision, for rows as long as the centre to lines `stride` apart.
 pub(crate) fn standardize<E: Copy + Into<f64>, T: Real>(
@@ -38,35 +13,34 @@ pub(crate) fn standardize<E: Copy + Into<f64>, T: Real>(
     if stride == 0 {
         return;
     }
-    assert!(centre.len() <= stride && rows.len() * stride <= out.len());
-    // SAFETY: nothing is read or written but through the slices.
-    unsafe { run(Standardize { rows, centre, scale, out, stride }) };
+    // Plain loops, which compilers vectorise.
+    vectorized!([E: Copy + Into<f64>, T: Real] (rows: &[&[E]], centre: &[f64], scale: f64, out: &mut [T], stride: usize) {
+        let depth = centre.len();
+        for (i, row) in rows.iter().enumerate() {
+            let (row, out) = (&row[..depth], &mut out[i * stride..][..depth]);
+            for k in 0..depth {
+                out[k] = T::from_f64((row[k].into() - centre[k]) * scale);
+            }
+        }
+    });
 }
 
-/// Lines that are summed side by side.
-const LINES: usize = 8;
+/// Number of lines that are summed together.
+const LINES_TOGETHER: usize = 8;
 
-struct SquaredLengths<'a, T> {
-    lines: &'a [T],
-    stride: usize,
-    depth: usize,
-    out: &'a mut [T],
-}
-
-impl<T: Real> Operation for SquaredLengths<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(self) {
-        let Self { lines, stride, depth, out } = self;
+/// Computes the squared lengths of lines of `depth` numbers, `stride` apart. Each is summed from its first number to its last in
+/// double precision, several lines at a time, since the additions of one sum depend on each other.
+pub(crate) fn squared_lengths<T: Real>(lines: &[T], stride: usize, depth: usize, out: &mut [T]) {
+    assert!(depth <= stride && lines.len() >= out.len() * stride);
+    vectorized!([T: Real] (lines: &[T], stride: usize, depth: usize, out: &mut [T]) {
         let count = out.len();
         let mut first = 0;
         while first < count {
-            // The last ones are summed again where there are no eight of them left.
-            let from = if first + LINES <= count { first } else { count.saturating_sub(LINES) };
-            let at_once = LINES.min(count);
-            let mut sums = [0.0; LINES];
-            let lines: [&[T]; LINES] =
+            // If fewer are left, the last lines are summed together with earlier ones again.
+            let from = if first + LINES_TOGETHER <= count { first } else { count.saturating_sub(LINES_TOGETHER) };
+            let at_once = LINES_TOGETHER.min(count);
+            let mut sums = [0.0; LINES_TOGETHER];
+            let lines: [&[T]; LINES_TOGETHER] =
                 std::array::from_fn(|r| &lines[(from + r.min(at_once - 1)) * stride..][..depth]);
             for k in 0..depth {
                 for (sum, line) in sums.iter_mut().zip(&lines) {
@@ -77,17 +51,9 @@ impl<T: Real> Operation for SquaredLengths<'_, T> {
             for (out, sum) in out[from..from + at_once].iter_mut().zip(sums) {
                 *out = T::from_f64(sum);
             }
-            first += LINES;
+            first += LINES_TOGETHER;
         }
-    }
-}
-
-/// Squared lengths of lines of `depth` numbers, `stride` apart: each summed from its first number to its last in double
-/// precision, several lines at a time, since such a sum waits for itself.
-pub(crate) fn squared_lengths<T: Real>(lines: &[T], stride: usize, depth: usize, out: &mut [T]) {
-    assert!(depth <= stride && lines.len() >= out.len() * stride);
-    // SAFETY: nothing is read or written but through the slices.
-    unsafe { run(SquaredLengths { lines, stride, depth, out }) };
+    });
 }
 
 #[cfg(test)]
@@ -95,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_placed_and_measured_as_by_plain_loops() {
+    fn results_equal_those_of_plain_loops() {
         for (count, depth) in [(0, 3), (1, 0), (1, 5), (7, 33), (8, 16), (21, 70)] {
             let stride = depth + 3;
             let rows: Vec<u8> = (0..count * stride).map(|i| (i * 37 % 251) as u8).collect();

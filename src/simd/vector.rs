@@ -1,43 +1,43 @@
 //! The vector trait, the instruction-set trait, and the portable vectors.
 
-/// A pack of numbers that are computed together.
+/// A vector of numbers that are computed together.
 ///
 /// # Safety
 /// Every function may be called only in code compiled for, and run on, a machine with the vector's instruction
-/// set; pointers must be valid for `LANES` elements. Nothing needs to be aligned.
+/// set; pointers must be valid for `LANES` elements, with any alignment.
 pub(crate) trait Vector: Copy {
     type Elem: Real;
     const LANES: usize;
     unsafe fn splat(x: Self::Elem) -> Self;
     unsafe fn load(p: *const Self::Elem) -> Self;
-    /// `LANES` single-precision numbers, widened where the vector is double.
+    /// Loads `LANES` single-precision numbers, converted if the vector is double.
     unsafe fn load_f32(p: *const f32) -> Self;
-    /// `LANES` double-precision numbers, rounded where the vector is single.
+    /// Loads `LANES` double-precision numbers, rounded if the vector is single.
     unsafe fn load_f64(p: *const f64) -> Self;
     unsafe fn store(self, p: *mut Self::Elem);
     unsafe fn add(self, o: Self) -> Self;
     unsafe fn sub(self, o: Self) -> Self;
     unsafe fn mul(self, o: Self) -> Self;
     unsafe fn div(self, o: Self) -> Self;
-    /// self * a + b, rounded once.
+    /// Computes self * a + b, rounded once.
     unsafe fn mul_add(self, a: Self, b: Self) -> Self;
     unsafe fn min(self, o: Self) -> Self;
     unsafe fn max(self, o: Self) -> Self;
     unsafe fn abs(self) -> Self;
-    /// To the nearest integer.
+    /// Rounds to the nearest integer.
     unsafe fn round(self) -> Self;
-    /// self * 2^n for integral n within the exponent range of normal numbers.
+    /// Computes self * 2^n for integral n within the exponent range of normal numbers.
     unsafe fn scale_pow2(self, n: Self) -> Self;
-    /// Lane by lane: x where a < b, else y.
+    /// Selects x in lanes with a < b, else y.
     unsafe fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self;
-    /// Sum of the lanes.
+    /// Returns the sum of the lanes.
     unsafe fn sum(self) -> Self::Elem;
-    /// Smallest of the lanes, which are numbers.
+    /// Returns the smallest of the lanes, none of which is NaN.
     unsafe fn least(self) -> Self::Elem;
 
     #[inline(always)]
     unsafe fn zero() -> Self {
-        // SAFETY: the caller's promise is this function's.
+        // SAFETY: the contract is the caller's.
         unsafe { Self::splat(Self::Elem::ZERO) }
     }
 }
@@ -46,12 +46,8 @@ pub(crate) trait Vector: Copy {
 pub(crate) trait Isa: Copy + 'static {
     type F32: Vector<Elem = f32>;
     type F64: Vector<Elem = f64>;
-    /// Rows of a register tile two vectors wide: fills the registers, leaving room for two loads and a broadcast.
+    /// Number of rows of a register tile two vectors wide, so that the tile, two loads and a broadcast fill the registers.
     const TILE_ROWS: usize;
-
-    /// Asks for the memory at an address, which need not be anybody's, to be brought near.
-    #[inline(always)]
-    unsafe fn prefetch<T>(_: *const T) {}
 }
 
 /// `f32` or `f64`, with its vector in each instruction set.
@@ -87,7 +83,7 @@ pub(crate) trait Real:
     /// (e^r - 1 - r) / r^2 on |r| <= ln 2 / 2, lowest power first.
     const EXP_POLYNOMIAL: &'static [Self];
     fn from_f64(x: f64) -> Self;
-    /// The values in single precision, in `space` where they have to be rounded.
+    /// Returns the values in single precision, in `space` if they have to be rounded.
     fn singles<'a>(values: &'a [Self], space: &'a mut Vec<f32>) -> &'a [f32];
     fn to_f64(self) -> f64;
 }
@@ -179,7 +175,7 @@ impl Real for f64 {
     }
 }
 
-/// The portable instruction set: arrays, left to the compiler (NEON on aarch64).
+/// The portable instruction set: arrays, which the compiler vectorises (NEON on aarch64).
 #[derive(Clone, Copy)]
 pub(crate) struct Scalar;
 
@@ -194,7 +190,7 @@ impl Isa for Scalar {
 #[repr(transparent)]
 pub(crate) struct Portable<T, const N: usize>([T; N]);
 
-/// A vector from a table of its operations, one expression each. What the expressions need is in the trait's contract.
+/// Implements a vector from a table of its operations, one expression each, under the trait's contract.
 macro_rules! vector {
     ($v:ty, $t:ty, $lanes:literal, { $(fn $name:ident($($argument:tt)*) $(-> $out:ty)? = $value:expr;)* }) => {
         impl Vector for $v {
@@ -233,7 +229,7 @@ macro_rules! portable {
             fn sub(self, o: Self) -> Self = self.zip(o, |a, b| a - b);
             fn mul(self, o: Self) -> Self = self.zip(o, |a, b| a * b);
             fn div(self, o: Self) -> Self = self.zip(o, |a, b| a / b);
-            // Rounded twice on machines without a fused instruction, where a fused call would be a library's.
+            // Rounded twice on machines without a fused instruction, whose library function would be slow.
             fn mul_add(self, a: Self, b: Self) -> Self = Self(std::array::from_fn(|i| {
                 if cfg!(target_arch = "aarch64") {
                     self.0[i].mul_add(a.0[i], b.0[i])

@@ -2,7 +2,7 @@
 
 use super::Operation;
 use super::vector::{Isa, Vector, vector};
-// A list would say every intrinsic once more.
+// A list would repeat every intrinsic.
 #[allow(clippy::wildcard_imports)]
 use std::arch::x86_64::*;
 
@@ -18,24 +18,12 @@ impl Isa for Avx512 {
     type F32 = __m512;
     type F64 = __m512d;
     const TILE_ROWS: usize = 12;
-
-    #[inline(always)]
-    unsafe fn prefetch<T>(at: *const T) {
-        // SAFETY: a hint, which reads nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
-    }
 }
 
 impl Isa for Avx2 {
     type F32 = __m256;
     type F64 = __m256d;
     const TILE_ROWS: usize = 6;
-
-    #[inline(always)]
-    unsafe fn prefetch<T>(at: *const T) {
-        // SAFETY: a hint, which reads nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
-    }
 }
 
 /// # Safety

@@ -16,49 +16,49 @@ use super::intercept::intercept_range;
 use super::problem::DualProblem;
 use crate::context::StopReason;
 
-/// What a fitted machine vouches for.
+/// Objectives, gap and counts of a fitted machine.
 ///
 /// Objectives are those of the maximisation form: dual <= optimum <= primal, so `gap` bounds the distance to the
-/// optimum of both. Where a stop left no time for the gradients of variables that were set aside, `primal` and `violation`
+/// optimum of both. If a stop left no time for the gradients of variables that were set aside, `primal` and `violation`
 /// are those of the last coefficients that had them: `gap` still bounds the distance from `dual` to the optimum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Certificate {
-    /// sum alpha - 1/2 alpha'Q alpha, less what rounding may have added.
+    /// sum alpha - 1/2 alpha'Q alpha, minus the error of rounding.
     pub dual: f64,
-    /// 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)), and what rounding may have taken away.
+    /// 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)), plus the error of rounding.
     pub primal: f64,
     /// primal - dual.
     pub gap: f64,
     /// Largest violation of the optimality conditions, in units of f.
     pub violation: f64,
-    /// Pair steps.
+    /// Number of SMO steps.
     pub iterations: u64,
-    /// Blocks solved.
+    /// Number of blocks solved.
     pub rounds: u64,
-    /// Support vectors.
+    /// Number of support vectors.
     pub support: usize,
-    /// Support vectors at their upper bound C.
+    /// Number of support vectors at their upper bound C.
     pub bounded: usize,
-    /// Length of the interval in which the intercept may lie at the optimum; 0 where a variable is unbounded.
+    /// Length of the interval in which the intercept may lie at the optimum; 0 if a variable is unbounded.
     pub intercept_range: f64,
-    /// How far rounding may have moved an output.
+    /// Maximum error of an output by rounding.
     pub rounding: f64,
-    /// Why the machine stopped.
+    /// Reason why the machine stopped.
     pub stop: StopReason,
 }
 
-/// How far rounding may have moved outputs and their sums.
+/// Maximum errors of outputs and their sums by rounding.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Rounding {
     /// An output.
     pub(super) output: f64,
     /// b'Kb.
     pub(super) quadratic: f64,
-    /// The sum of b_i h_i over the variables whose loss is steady (see [`is_steady`]).
-    pub(super) steady: f64,
+    /// The sum of b_i h_i over the variables with a linear loss (see [`has_linear_loss`]).
+    pub(super) linear_losses: f64,
 }
 
-/// The certificate of a machine with intercept `b` and margin `rho`.
+/// Returns the certificate of a machine with intercept `b` and margin `rho`.
 pub(super) fn certify(
     problem: &DualProblem,
     (b, rho): (f64, f64),
@@ -69,7 +69,7 @@ pub(super) fn certify(
 ) -> Certificate {
     let levels = levels((b, rho));
     let mut size = 0.0;
-    let (mut quadratic, mut ridges, mut linear, mut kinks, mut losses) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    let (mut quadratic, mut ridges, mut linear, mut epsilons, mut losses) = (0.0, 0.0, 0.0, 0.0, 0.0);
     let (mut support, mut bounded) = (0, 0);
     for i in 0..problem.len() {
         let (beta, s, ridge) = (problem.beta[i], problem.linear[i], problem.ridge[i]);
@@ -78,9 +78,9 @@ pub(super) fn certify(
         quadratic += beta * product;
         ridges += ridge * beta * beta;
         linear += beta * s;
-        kinks += problem.kink * beta.abs();
+        epsilons += problem.epsilon * beta.abs();
         let derivative = level - product - s;
-        let loss = if is_steady_at(problem, derivative, rounding.output, i) {
+        let loss = if has_linear_loss_at(problem, derivative, rounding.output, i) {
             conjugate(derivative, problem, i)
         } else {
             let at = |by: f64| conjugate(derivative + by, problem, i);
@@ -93,11 +93,11 @@ pub(super) fn certify(
             bounded += usize::from(!problem.is_unbounded(i));
         }
     }
-    // What the sums themselves may be off.
-    let of_sums = 0.51 * f64::EPSILON * problem.len() as f64 * size;
-    let dual = -0.5 * (quadratic + ridges) - linear - kinks - 0.5 * rounding.quadratic - of_sums;
-    let primal = 0.5 * quadratic + losses + 0.5 * rounding.quadratic + rounding.steady + of_sums;
-    let violation = problem.survey().violation();
+    // The rounding error of the sums.
+    let sum_error = 0.51 * f64::EPSILON * problem.len() as f64 * size;
+    let dual = -0.5 * (quadratic + ridges) - linear - epsilons - 0.5 * rounding.quadratic - sum_error;
+    let primal = 0.5 * quadratic + losses + 0.5 * rounding.quadratic + rounding.linear_losses + sum_error;
+    let violation = problem.kkt_violation().largest();
     let violation = if violation < 0.0 { 0.0 } else { violation };
     Certificate {
         dual,
@@ -114,27 +114,27 @@ pub(super) fn certify(
     }
 }
 
-/// The level of each group.
+/// Returns the level of each group.
 fn levels((b, rho): (f64, f64)) -> [f64; 2] {
     [rho - b, -rho - b]
 }
 
-/// Whether the loss of variable i is linear in its output, with slope -b_i, as far as an output may be off.
-pub(super) fn is_steady(problem: &DualProblem, at: (f64, f64), off: f64, i: usize) -> bool {
+/// Returns whether the loss of variable i is linear in its output, with slope -b_i, within an error `off` of the output.
+pub(super) fn has_linear_loss(problem: &DualProblem, at: (f64, f64), off: f64, i: usize) -> bool {
     let product = problem.gradient[i] - problem.linear[i] - problem.ridge[i] * problem.beta[i];
     let level = levels(at)[usize::from(problem.group[i])];
-    is_steady_at(problem, level - product - problem.linear[i], off, i)
+    has_linear_loss_at(problem, level - product - problem.linear[i], off, i)
 }
 
-fn is_steady_at(problem: &DualProblem, derivative: f64, off: f64, i: usize) -> bool {
+fn has_linear_loss_at(problem: &DualProblem, derivative: f64, off: f64, i: usize) -> bool {
     let (b, r) = (problem.beta[i], problem.ridge[i]);
-    let value = |v: f64| v * b - problem.kink * b.abs() - 0.5 * r * b * b;
+    let value = |v: f64| v * b - problem.epsilon * b.abs() - 0.5 * r * b * b;
     b != 0.0 && [derivative - off, derivative + off].into_iter().all(|v| conjugate(v, problem, i) <= value(v))
 }
 
-/// max over t in [lower, upper] of v t - e |t| - r t^2 / 2
+/// Returns max over t in [lower, upper] of v t - e |t| - r t^2 / 2.
 fn conjugate(v: f64, problem: &DualProblem, i: usize) -> f64 {
-    let (e, r) = (problem.kink, problem.ridge[i]);
+    let (e, r) = (problem.epsilon, problem.ridge[i]);
     let value = |t: f64| v * t - e * t.abs() - 0.5 * r * t * t;
     let mut best = f64::NEG_INFINITY;
     let mut consider = |t: f64| {

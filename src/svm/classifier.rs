@@ -1,13 +1,13 @@
 //! The machines of any code over one set of kernel rows and one pool of support vectors.
 //!
-//! Rows are put in the order of their classes, and cut into segments of classes that always go together: those that
-//! take part in the same machines. Where every machine sees all classes (one-vs-rest, a complete or dense code) that is
-//! one segment. One-vs-one machines see the columns of two classes, those of a sparse code of about half: a segment
-//! for each class, so that k(x, own class) is computed once for all machines of x's class (thesis 4.5).
+//! Rows are sorted by class, and divided into class blocks: classes that take part in the same machines. If every machine
+//! uses all classes (one-vs-rest, a complete or dense code), there is one class block. One-vs-one machines use the columns of
+//! two classes, and those of a sparse code of about half: there is a class block for each class, so that k(x, own class) is
+//! computed once for all machines of x's class (Rifkin 2002, 4.5).
 
 use super::certificate::Certificate;
 use super::columns::Effort;
-use super::fit::{Layout, Solved, fit_machines};
+use super::fit::{MachineLayout, Solved, fit_machines};
 use super::leave_one_out::{LeaveOneOut, leave_one_out};
 use super::params::SvmParams;
 use super::problem::DualProblem;
@@ -23,7 +23,7 @@ use ndarray::Array2;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// How several classes are told apart by binary machines.
+/// The decomposition of several classes into binary machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coding<'a> {
     /// A machine for every pair (a, b), a < b: positive votes for a.
@@ -35,7 +35,7 @@ pub enum Coding<'a> {
 }
 
 impl<'a> Coding<'a> {
-    /// The matrix for so many classes.
+    /// Returns the matrix for a number of classes.
     pub(super) fn matrix(self, classes: usize) -> Result<Cow<'a, CodeMatrix>> {
         Ok(match self {
             Self::OneVsOne => Cow::Owned(CodeMatrix::one_vs_one(classes)?),
@@ -48,18 +48,18 @@ impl<'a> Coding<'a> {
     }
 }
 
-/// What a misplaced row costs.
+/// The loss of a classifier.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ClassifierLoss {
     /// C_i max(0, 1 - y f).
     Hinge,
     /// C_i max(0, 1 - y f)^2.
     SquaredHinge,
-    /// nu-SVC: the margin is found so that at most a share nu of the rows lies inside it; `upper` are row weights.
+    /// nu-SVC: the margin is such that at most a share nu of the rows lies inside it; `sample_c` are row weights.
     Nu(f64),
 }
 
-/// What a classifier is fitted to.
+/// Labels, weights and options of a classifier.
 #[derive(Debug, Clone, Copy)]
 pub struct Classification<'a> {
     /// Class of each row, below `classes`.
@@ -67,22 +67,22 @@ pub struct Classification<'a> {
     /// Number of classes, at least 2.
     pub classes: usize,
     /// C of each row, or its weight for nu-SVC.
-    pub upper: &'a [f64],
-    /// How several classes are told apart.
+    pub sample_c: &'a [f64],
+    /// The decomposition into binary machines.
     pub coding: Coding<'a>,
     /// The loss.
     pub loss: ClassifierLoss,
-    /// Whether machines have an intercept.
+    /// Fits an intercept if true.
     pub fit_intercept: bool,
     /// Coefficients to start from.
     pub start: Option<Start<'a>>,
 }
 
 impl<'a> Classification<'a> {
-    /// One-vs-one machines with hinge loss and intercept, from nothing.
-    pub fn new(labels: &'a [usize], classes: usize, upper: &'a [f64]) -> Self {
+    /// Returns one-vs-one machines with hinge loss and intercept, started at zero.
+    pub fn new(labels: &'a [usize], classes: usize, sample_c: &'a [f64]) -> Self {
         let (coding, loss) = (Coding::OneVsOne, ClassifierLoss::Hinge);
-        Self { labels, classes, upper, coding, loss, fit_intercept: true, start: None }
+        Self { labels, classes, sample_c, coding, loss, fit_intercept: true, start: None }
     }
 }
 
@@ -91,18 +91,18 @@ impl<'a> Classification<'a> {
 pub struct SvcModel {
     /// Training rows that are support vectors of any machine, by class, then by index.
     pub support: Vec<usize>,
-    /// Support vectors of each class.
+    /// Number of support vectors of each class.
     pub class_counts: Vec<usize>,
     /// B, (m, q), a column for each column of the code: 1 for two classes (positive for the second),
     /// k(k-1)/2 for one-vs-one, k for one-vs-rest.
     pub coefficients: Array2<f64>,
     /// b, (q,).
     pub intercepts: Vec<f64>,
-    /// One certificate a machine.
+    /// The certificate of each machine.
     pub certificates: Vec<Certificate>,
-    /// Bounds for the leave-one-out errors, one a machine; none for nu-SVC, whose C depends on the rows.
+    /// Bounds for the leave-one-out errors of each machine; none for nu-SVC, whose C depends on the rows.
     pub leave_one_out: Vec<LeaveOneOut>,
-    /// What all machines cost together.
+    /// The cost of all machines together.
     pub effort: Effort,
 }
 
@@ -121,41 +121,42 @@ pub fn fit_classifier<'a>(
     params: &SvmParams,
     ctx: Context<'_>,
 ) -> Result<SvcModel> {
-    let &Classification { labels, classes, upper, coding, .. } = task;
-    let sums = if task.fit_intercept { CoefficientSum::Zero } else { CoefficientSum::Any };
-    let training = Training { kernel: kernel.into(), rows: rows.reborrow(), params, ctx, sums };
-    let values = training.check(upper)?;
+    let &Classification { labels, classes, sample_c, coding, .. } = task;
+    let sum = if task.fit_intercept { CoefficientSum::Zero } else { CoefficientSum::Any };
+    let training = Training::new(kernel.into(), rows, sample_c, sum, params, ctx)?;
     let counts = check_task(rows.rows(), task)?;
     let code = coding.matrix(classes)?;
-    let segments = Segments::of(&code)?;
-    let order = by_class(labels, &counts, &segments)?;
-    let sizes = segments.classes.iter().map(|of| of.iter().map(|&class| counts[class]).sum());
-    let layout = Layout { order, sizes: sizes.try_collect_vec()?, of_machine: segments.of_machine };
-    let solved = fit_machines(&training, values, layout, task.start, |j, rows, diagonal| {
-        let upper: Vec<f64> = rows.iter().map(|&row| upper[row]).try_collect_vec()?;
-        problem(task, &code, j, (rows, &upper), diagonal)
+    let class_blocks = ClassPartition::new(&code)?;
+    let order = by_class(labels, &counts, &class_blocks)?;
+    let sizes = class_blocks.classes.iter().map(|of| of.iter().map(|&class| counts[class]).sum());
+    let layout =
+        MachineLayout { order, sizes: sizes.try_collect_vec()?, of_machine: class_blocks.of_machine };
+    let solved = fit_machines(&training, layout, task.start, |j, rows, diagonal| {
+        let sample_c: Vec<f64> = rows.iter().map(|&row| sample_c[row]).try_collect_vec()?;
+        problem(task, &code, j, (rows, &sample_c), diagonal)
     })?;
     collect(&solved, &training, task)
 }
 
-/// The problem of machine j over some rows with their upper bounds, and their K_ii.
+/// Returns the problem of machine j over some rows with their C and their K_ii.
 pub(super) fn problem(
     task: &Classification<'_>,
     code: &CodeMatrix,
     j: usize,
-    (rows, upper): (&[usize], &[f64]),
+    (rows, sample_c): (&[usize], &[f64]),
     diagonal: Vec<f64>,
 ) -> Result<DualProblem> {
     let signs: Vec<bool> = rows.iter().map(|&row| code.entry(task.labels[row], j) > 0).try_collect_vec()?;
     let mut problem = match task.loss {
-        ClassifierLoss::Hinge => DualProblem::hinge(&signs, upper, diagonal),
-        ClassifierLoss::SquaredHinge => DualProblem::squared_hinge(&signs, upper, diagonal),
-        ClassifierLoss::Nu(nu) => DualProblem::nu_classification(&signs, upper, nu, diagonal),
+        ClassifierLoss::Hinge => DualProblem::hinge(&signs, sample_c, diagonal),
+        ClassifierLoss::SquaredHinge => DualProblem::squared_hinge(&signs, sample_c, diagonal),
+        ClassifierLoss::Nu(nu) => DualProblem::nu_classification(&signs, sample_c, nu, diagonal),
     }?;
-    problem.anchored = !task.fit_intercept;
+    problem.has_equality = task.fit_intercept;
     Ok(problem)
 }
 
+/// Checks labels and options; returns the number of rows of each class.
 pub(super) fn check_task(rows: usize, task: &Classification<'_>) -> Result<Vec<usize>> {
     let &Classification { labels, classes, loss, fit_intercept, .. } = task;
     Error::check_len("labels", rows, labels.len())?;
@@ -180,22 +181,23 @@ pub(super) fn check_task(rows: usize, task: &Classification<'_>) -> Result<Vec<u
     }
 }
 
-/// Classes that take part in the same machines.
-pub(super) struct Segments {
-    /// Classes of each segment, rising.
+/// The partition of the classes into those that take part in the same machines.
+pub(super) struct ClassPartition {
+    /// Classes of each class block, ascending.
     pub(super) classes: Vec<Vec<usize>>,
-    /// Segments of each machine, rising.
+    /// Class blocks of each machine, ascending.
     pub(super) of_machine: Vec<Vec<usize>>,
 }
 
-impl Segments {
-    pub(super) fn of(code: &CodeMatrix) -> Result<Self> {
+impl ClassPartition {
+    /// Returns the partition of the classes of a code.
+    pub(super) fn new(code: &CodeMatrix) -> Result<Self> {
         let takes_part = |class: usize| code.row(class).iter().map(|entry| *entry != 0);
         let mut classes: Vec<Vec<usize>> = Vec::new();
         let mut known = HashMap::new();
         for class in 0..code.classes() {
-            let segment = *known.entry(takes_part(class).try_collect_vec()?).or_insert(classes.len());
-            match classes.get_mut(segment) {
+            let class_block = *known.entry(takes_part(class).try_collect_vec()?).or_insert(classes.len());
+            match classes.get_mut(class_block) {
                 Some(of) => of.push(class),
                 None => classes.push(vec![class]),
             }
@@ -207,11 +209,15 @@ impl Segments {
     }
 }
 
-/// Rows in the order of the segments, within them of their classes.
-pub(super) fn by_class(labels: &[usize], counts: &[usize], segments: &Segments) -> Result<Vec<usize>> {
+/// Returns the rows sorted by class block, within them by class.
+pub(super) fn by_class(
+    labels: &[usize],
+    counts: &[usize],
+    class_blocks: &ClassPartition,
+) -> Result<Vec<usize>> {
     let mut next = try_vec![0; counts.len()]?;
     let mut start = 0;
-    for &class in segments.classes.iter().flatten() {
+    for &class in class_blocks.classes.iter().flatten() {
         next[class] = start;
         start += counts[class];
     }
@@ -223,6 +229,7 @@ pub(super) fn by_class(labels: &[usize], counts: &[usize], segments: &Segments) 
     Ok(order)
 }
 
+/// Pools the support vectors of all machines into one expansion.
 fn collect(solved: &Solved<'_>, training: &Training<'_>, task: &Classification<'_>) -> Result<SvcModel> {
     let Solved { machines, order, effort, .. } = solved;
     let q = machines.len();
@@ -250,11 +257,11 @@ fn collect(solved: &Solved<'_>, training: &Training<'_>, task: &Classification<'
     for (j, machine) in machines.iter().enumerate() {
         let (b, rho, certificate) = machine.outcome()?;
         if !is_nu {
-            // Without exact gradients nothing is known of any row.
+            // Without exact gradients the bounds hold for no row.
             let violation = if machine.is_exact() { certificate.violation } else { f64::INFINITY };
-            estimates.push(leave_one_out(machine.problem(), training.kernel, b, violation));
+            estimates.push(leave_one_out(machine.problem(), training.rows.kernel, b, violation));
         }
-        // nu-SVC finds f up to its margin rho; divided by it, the margin is 1 as everywhere else.
+        // The solution of nu-SVC has margin rho; divided by rho, the margin is 1 as for the other losses.
         let scale = if is_nu && rho > 0.0 { 1.0 / rho } else { 1.0 };
         for (first, positions) in machine.parts() {
             for (&beta, position) in machine.problem().beta[first..].iter().zip(positions) {
@@ -267,9 +274,9 @@ fn collect(solved: &Solved<'_>, training: &Training<'_>, task: &Classification<'
         certificates.push(certificate);
     }
     let support: Vec<usize> = used.into_iter().map(|position| order[position]).try_collect_vec()?;
-    for (b, excess) in intercepts.iter_mut().zip(solved.intercept_correction(&support, coefficients.view())?)
-    {
-        *b -= excess;
+    let corrections = solved.intercept_correction(&support, coefficients.view())?;
+    for (b, correction) in intercepts.iter_mut().zip(corrections) {
+        *b -= correction;
     }
     Ok(SvcModel {
         support,

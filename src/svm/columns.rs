@@ -1,11 +1,9 @@
-//! The columns of all machines of a fit: training rows packed for kernel values, cut into *segments* (the classes of a
-//! one-vs-one problem), each with a cache of kernel rows where a value costs more than to store it and to read it back.
-//! A search that fits machines to the same rows many times has one matrix of all values instead.
+//! The columns of all machines of a fit: training rows packed for kernel values, divided into *class blocks* (the classes of
+//! a one-vs-one problem), each with a cache of kernel rows if a value is more expensive than storing it and reading it back.
 //!
-//! Rows and columns are *positions* in the order in which the fit has put the training rows. Every segment's cache holds
-//! the same number of rows. Cost: the packed rows, and of the cache what they leave of the budget.
+//! Rows and columns are *positions* in the order of the training rows in the fit. The caches of all class blocks hold the
+//! same number of rows. Cost: the packed rows; the caches take the rest of the memory budget.
 
-use super::matrix::KernelMatrix;
 use super::params::SvmParams;
 use super::precision::{KernelValue, Values};
 use super::training::Training;
@@ -13,32 +11,32 @@ use crate::cache::RowCache;
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::{Kernel, KernelFunction, KernelRows, Precision, is_packed_sparse};
+use crate::kernels::{Kernel, KernelFunction, KernelRows, is_packed_sparse};
 use crate::memory::TryCollect;
 use ndarray::ArrayView2;
 use std::ops::Range;
 use std::time::Instant;
 
 /// Multiply-adds between two checks of the monitor while rows are computed: a few tenths of a second.
-const ROW_WORK: usize = 2_000_000_000;
-/// What a value of a function of the caller's is taken to cost, in features: always worth a cache.
-const FUNCTION_DEPTH: usize = 1 << 12;
+const WORK_PER_CHECK: usize = 2_000_000_000;
+/// Assumed cost of a value of a user-defined kernel, in features: always cached.
+const CALLBACK_DEPTH: usize = 1 << 12;
 
-/// What the fit of all machines together cost.
+/// Cost of the fit of all machines together.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Effort {
-    /// Kernel values computed.
+    /// Number of kernel values computed.
     pub kernel_values: u64,
-    /// Kernel rows that were asked for and cached.
+    /// Number of kernel rows found in a cache.
     pub cache_hits: u64,
-    /// Kernel rows that were asked for and computed.
+    /// Number of kernel rows computed for a cache.
     pub cache_misses: u64,
     /// Wall-clock time.
     pub seconds: f64,
 }
 
 impl Effort {
-    /// This and what followed; clocks of what followed begin anew.
+    /// Returns the sum of this and a later effort, whose clock started later.
     pub(super) fn and(self, next: Self) -> Self {
         Self {
             kernel_values: self.kernel_values + next.kernel_values,
@@ -50,33 +48,27 @@ impl Effort {
 }
 
 /// A range of columns with its packed rows, and a cache of their kernel rows.
-pub(super) struct Segment<'a, K> {
+pub(super) struct ClassBlock<'a, K> {
     pub(super) positions: Range<usize>,
     pub(super) source: KernelRows<'a>,
     pub(super) cache: Option<RowCache<K>>,
-    /// All values there are, by position, in the place of a cache.
-    matrix: Option<&'a KernelMatrix<K>>,
 }
 
-impl<K: KernelValue> Segment<'_, K> {
-    /// A kernel row that is kept.
+impl<K: KernelValue> ClassBlock<'_, K> {
+    /// Returns a cached kernel row.
     pub(super) fn row(&self, position: usize) -> &[K] {
-        match (self.matrix, &self.cache) {
-            (Some(matrix), _) => &matrix.row(position)[self.positions.clone()],
-            (None, Some(cache)) => cache.row(position),
-            (None, None) => &[],
-        }
+        self.cache.as_ref().map_or(&[], |cache| cache.row(position))
     }
 
-    /// Whether kernel rows are kept, else values are computed again.
+    /// Returns whether kernel rows are cached; otherwise values are computed again.
     pub(super) fn is_kept(&self) -> bool {
-        self.cache.is_some() || self.matrix.is_some()
+        self.cache.is_some()
     }
 }
 
-/// The columns of all machines, packed, and how the rows behind them are ordered.
-pub(super) struct Columns<'a, K> {
-    pub(super) segments: Vec<Segment<'a, K>>,
+/// The packed columns of all machines, and the order of their rows.
+pub(super) struct KernelColumns<'a, K> {
+    pub(super) class_blocks: Vec<ClassBlock<'a, K>>,
     pub(super) order: Vec<usize>,
     /// K_ii by position.
     pub(super) diagonal: Vec<f64>,
@@ -85,9 +77,9 @@ pub(super) struct Columns<'a, K> {
     start: Instant,
 }
 
-impl<'a, K: KernelValue> Columns<'a, K> {
-    /// Packs the rows in the given order, cut into segments of the given sizes; the largest machine has `machine_size`
-    /// variables.
+impl<'a, K: KernelValue> KernelColumns<'a, K> {
+    /// Packs the rows in the given order, divided into class blocks of the given sizes; the largest machine has
+    /// `machine_size` variables.
     pub(super) fn new(
         training: &Training<'a>,
         values: Values,
@@ -96,8 +88,8 @@ impl<'a, K: KernelValue> Columns<'a, K> {
         machine_size: usize,
     ) -> Result<Self> {
         let start = Instant::now();
-        let &Training { kernel, rows, params, ctx, .. } = training;
-        let mut none = source(training, values.precision)?.keeping(K::PRECISION);
+        let &Training { ref rows, params, ctx } = training;
+        let mut none = rows.kernel_rows(&[], values.precision, ctx)?.storing(K::PRECISION);
         if !params.tuning.fast_sums {
             none = none.without_fast_sums();
         }
@@ -106,62 +98,40 @@ impl<'a, K: KernelValue> Columns<'a, K> {
             end += size;
             let positions = end - size..end;
             let source = none.with_columns(&order[positions.clone()], ctx)?;
-            Ok(Segment { positions, source, cache: None, matrix: None })
+            Ok(ClassBlock { positions, source, cache: None })
         });
-        let mut segments = packed.try_collect_results()?;
-        let depth = depth(kernel, rows);
+        let mut class_blocks = packed.try_collect_results()?;
+        let depth = depth(rows.kernel, rows.rows);
         if is_cached(depth, machine_size, params) {
-            let packed: usize = segments.iter().map(|s| s.source.bytes()).sum();
+            let packed: usize = class_blocks.iter().map(|s| s.source.bytes()).sum();
             let per_column = params.cache_bytes.saturating_sub(packed) / order.len().max(1);
-            for segment in &mut segments {
-                let len = segment.positions.len();
-                segment.cache = Some(RowCache::new(order.len(), len, per_column * len)?);
+            for class_block in &mut class_blocks {
+                let len = class_block.positions.len();
+                class_block.cache = Some(RowCache::new(order.len(), len, per_column * len)?);
             }
         }
-        let diagonal = segments[0].source.diagonal(&order)?;
-        Ok(Self { segments, order, diagonal, depth, values, start })
+        let diagonal = rows.diagonal(&order)?;
+        Ok(Self { class_blocks, order, diagonal, depth, values, start })
     }
 
-    /// Columns whose kernel values are all there: those of `matrix`, whose positions stand for the rows of `order`.
-    pub(super) fn of_matrix(
-        training: &Training<'a>,
-        values: Values,
-        order: Vec<usize>,
-        sizes: &[usize],
-        matrix: &'a KernelMatrix<K>,
-    ) -> Result<Self> {
-        let start = Instant::now();
-        let &Training { kernel, rows, ctx, .. } = training;
-        let none = source(training, values.precision)?.keeping(K::PRECISION);
-        let mut end = 0;
-        let segments = sizes.iter().map(|&size| {
-            end += size;
-            let source = none.with_columns(&[], ctx)?;
-            Ok(Segment { positions: end - size..end, source, cache: None, matrix: Some(matrix) })
-        });
-        let segments = segments.try_collect_results()?;
-        let diagonal = none.diagonal(&order)?;
-        Ok(Self { segments, order, diagonal, depth: depth(kernel, rows), values, start })
-    }
-
-    /// The same columns with kernel values in double precision; these are let go.
+    /// Returns the same columns with kernel values in double precision.
     pub(super) fn in_double(
         self,
         training: &Training<'a>,
         sizes: &[usize],
         machine_size: usize,
-    ) -> Result<Columns<'a, f64>> {
-        let Self { order, values, segments, .. } = self;
-        drop(segments);
-        Columns::new(training, values.in_double(), order, sizes, machine_size)
+    ) -> Result<KernelColumns<'a, f64>> {
+        let Self { order, values, class_blocks, .. } = self;
+        drop(class_blocks);
+        KernelColumns::new(training, values.in_double(), order, sizes, machine_size)
     }
 
-    /// The columns of some training rows alone, with these K_ii; no kernel row is kept.
-    pub(super) fn part(&self, rows: Vec<usize>, diagonal: Vec<f64>, ctx: Context<'_>) -> Result<Self> {
-        let source = self.segments[0].source.with_columns(&rows, ctx)?;
-        let segments = vec![Segment { positions: 0..rows.len(), source, cache: None, matrix: None }];
+    /// Returns the columns of some training rows with the given K_ii, without caches.
+    pub(super) fn subset(&self, rows: Vec<usize>, diagonal: Vec<f64>, ctx: Context<'_>) -> Result<Self> {
+        let source = self.class_blocks[0].source.with_columns(&rows, ctx)?;
+        let class_blocks = vec![ClassBlock { positions: 0..rows.len(), source, cache: None }];
         Ok(Self {
-            segments,
+            class_blocks,
             order: rows,
             diagonal,
             depth: self.depth,
@@ -170,52 +140,52 @@ impl<'a, K: KernelValue> Columns<'a, K> {
         })
     }
 
-    /// What intercepts are too large by, (q,): kernel values may be those of rows about a centre. Coefficients (m, q) are
-    /// those of the listed training rows.
+    /// Returns what must be subtracted from the intercepts, (q,): kernel values may be those of rows about a centre.
+    /// Coefficients (m, q) are those of the listed training rows.
     pub(super) fn intercept_correction(
         &self,
         rows: &[usize],
         coefficients: ArrayView2<'_, f64>,
     ) -> Result<Vec<f64>> {
         let flat = coefficients.to_slice().expect("a new array is row-major");
-        self.segments[0].source.intercept_correction(rows, flat, coefficients.ncols())
+        self.class_blocks[0].source.rows().intercept_correction(rows, flat, coefficients.ncols())
     }
 
-    /// Training rows by position, and the rows of kernel values of the first segment.
+    /// Returns the training rows by position, and the kernel rows of the first class block.
     pub(super) fn into_source(self) -> (Vec<usize>, KernelRows<'a>) {
-        let source = self.segments.into_iter().next().expect("there is a segment").source;
+        let source = self.class_blocks.into_iter().next().expect("there is a class block").source;
         (self.order, source)
     }
 
-    /// Features that a kernel value touches.
+    /// Returns the number of features that a kernel value depends on.
     pub(super) fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Whether kernel rows are kept, else values are computed again.
+    /// Returns whether kernel rows are cached; otherwise values are computed again.
     pub(super) fn are_kept(&self) -> bool {
-        self.segments[0].is_kept()
+        self.class_blocks[0].is_kept()
     }
 
-    /// Computes the missing kernel rows of each segment in batches, with a call of `check` between two of them.
+    /// Computes the missing kernel rows of each class block in batches, with a call of `check` between two batches.
     ///
     /// # Errors
-    /// That of `check`, after which the cache holds complete rows only.
+    /// Returns the error of `check`, after which the cache has complete rows only.
     pub(super) fn fetch(
         &mut self,
         wanted: &[Vec<usize>],
         ctx: Context<'_>,
         check: impl Fn() -> Result<()>,
     ) -> Result<()> {
-        for (segment, wanted) in self.segments.iter_mut().zip(wanted) {
-            let Some(cache) = &mut segment.cache else { continue };
+        for (class_block, wanted) in self.class_blocks.iter_mut().zip(wanted) {
+            let Some(cache) = &mut class_block.cache else { continue };
             let mut missing = cache.claim(wanted);
-            let batch = (ROW_WORK / (segment.positions.len() * self.depth.max(16)).max(1)).max(96);
+            let batch = (WORK_PER_CHECK / (class_block.positions.len() * self.depth.max(16)).max(1)).max(96);
             while !missing.is_empty() {
                 let rest = missing.split_off(batch.min(missing.len()));
                 let rows: Vec<usize> =
                     missing.iter().map(|&position| self.order[position]).try_collect_vec()?;
-                segment.source.compute(&rows, &mut cache.slots_mut(&missing), ctx)?;
+                class_block.source.compute(&rows, &mut cache.slots_mut(&missing), ctx)?;
                 missing = rest;
                 if !missing.is_empty()
                     && let Err(stopped) = check()
@@ -228,12 +198,12 @@ impl<'a, K: KernelValue> Columns<'a, K> {
         Ok(())
     }
 
-    /// What everything so far cost.
+    /// Returns the cost up to now.
     pub(super) fn effort(&self) -> Effort {
-        let caches = || self.segments.iter().filter_map(|s| s.cache.as_ref());
+        let caches = || self.class_blocks.iter().filter_map(|s| s.cache.as_ref());
         Effort {
-            // Counted for all segments together.
-            kernel_values: self.segments[0].source.values_computed(),
+            // Counted for all class blocks together.
+            kernel_values: self.class_blocks[0].source.values_computed(),
             cache_hits: caches().map(|cache| cache.hits).sum(),
             cache_misses: caches().map(|cache| cache.misses).sum(),
             seconds: self.start.elapsed().as_secs_f64(),
@@ -241,22 +211,17 @@ impl<'a, K: KernelValue> Columns<'a, K> {
     }
 }
 
-/// Where kernel values of a precision come from, without columns.
-pub(super) fn source<'a>(training: &Training<'a>, precision: Precision) -> Result<KernelRows<'a>> {
-    let &Training { kernel, rows, ctx, sums, .. } = training;
-    KernelRows::with_coefficients(kernel, rows, &[], precision, sums, ctx)
-}
-
-/// Whether kernel rows are cached where a value touches `depth` features and the largest machine has so many variables.
+/// Returns whether kernel rows are cached, from the depth of a kernel value and the number of variables of the largest
+/// machine.
 pub(super) fn is_cached(depth: usize, machine_size: usize, params: &SvmParams) -> bool {
-    depth > params.tuning.cheap && machine_size > params.tuning.whole
+    depth > params.tuning.cheap_kernel && machine_size > params.tuning.max_whole
 }
 
-/// Features that a kernel value really touches, an estimate.
+/// Estimates the number of features that a kernel value depends on.
 pub(super) fn depth(kernel: KernelFunction<'_>, rows: Rows<'_>) -> usize {
     match kernel {
         KernelFunction::BuiltIn(Kernel::Precomputed) => return 0,
-        KernelFunction::Blocks(_) => return FUNCTION_DEPTH,
+        KernelFunction::Blocks(_) => return CALLBACK_DEPTH,
         KernelFunction::BuiltIn(_) => {}
     }
     if !is_packed_sparse(rows) {

@@ -1,113 +1,90 @@
-//! The outer tier (thesis 2.4; Osuna, Freund, Girosi 1997): blocks of the worst violators, solved in the inner tier.
+//! The outer tier (Osuna, Freund, Girosi 1997; Rifkin 2002, 2.4): blocks of the largest violators, solved in the inner tier.
 //!
 //! A round has five steps:
 //!
-//! 1. **check**: machines whose violation is within the tolerance are done;
-//! 2. **select**: every other machine chooses its block;
-//! 3. **fetch**: the kernel rows that any of the blocks lacks are computed once;
+//! 1. **check**: machines whose violation is within the tolerance end;
+//! 2. **select**: every other machine selects its working set;
+//! 3. **fetch**: the kernel rows that any of the working sets lacks are computed once;
 //! 4. **solve**: the blocks are solved, machines in parallel;
-//! 5. **update**: the moves of a block's coefficients update all gradients of its machine.
+//! 5. **update**: the changes of a block's coefficients update all gradients of its machine.
 //!
-//! Machines that share training rows go in step. Rows are cut into *segments* of columns, so that the row of x against
-//! its own class serves every machine of that class. Where the caches have no room for the blocks of all machines, steps
-//! 2 to 5 are done for some machines after the others. Where kernel values are computed again and not kept, nothing is
-//! shared: many machines then go their own ways.
+//! Machines that share training rows make their rounds together. Columns are divided into *class blocks*, so that the row
+//! of x against its own class serves every machine of that class. If the caches are too small for the blocks of all
+//! machines, steps 2 to 5 are done for one group of machines after another. If kernel values are not stored, nothing is
+//! shared, and many machines are solved independently of each other.
 //!
-//! A stop leaves usable machines: coefficients are feasible, gradients exact, but those of variables that were set aside
-//! and that there was no time to take back (see `shrinking`).
+//! A stop leaves usable machines: coefficients are feasible, and gradients exact except for variables that were set aside
+//! and that there was no time to restore (see `shrinking`).
 
-use super::columns::{Columns, Segment};
+use super::columns::{ClassBlock, KernelColumns};
 use super::machine::Machine;
-use super::precision::{KernelValue, is_hopeless};
-use super::sharing::Sharing;
-use super::stall::BELOW_DOUBT;
+use super::precision::{KernelValue, exceeds_single_precision};
+use super::sharing::SharedBlocks;
+use super::stall::NEGLIGIBLE_ROUNDINGS;
 use super::training::Training;
 use crate::context::{Progress, StopReason};
 use crate::error::Result;
 use crate::memory::{Arenas, TryCollect, TryGrow};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Times that gradients are computed at once in double precision and rounds go on from them.
-const RENEWALS: usize = 3;
-/// Machines a thread from which on each is solved on one thread.
-const CROWD: usize = 4;
+/// Maximum number of times that gradients are recomputed in double precision and rounds continue from them.
+const MAX_GRADIENT_REFRESHES: usize = 3;
+/// Number of machines per thread from which on each machine is solved on one thread.
+const MIN_MACHINES_PER_THREAD: usize = 4;
 
-/// Solves all machines to the tolerance, or until the monitor or `max_iterations` (pair steps a machine) stops them.
+/// Solves all machines to the tolerance, or until the monitor or `max_iterations` (SMO steps of a machine) stops them.
 ///
 /// # Errors
 /// [`Error::Memory`](crate::Error::Memory).
 pub(super) fn solve<'a, K: KernelValue>(
     machines: &mut [Machine<'a>],
-    columns: &mut Columns<'a, K>,
-    training: &Training<'a>,
-) -> Result<()> {
-    solve_in(machines, columns, training, &Arenas::default())
-}
-
-/// As [`solve`], with the blocks' memory from elsewhere.
-///
-/// # Errors
-/// [`Error::Memory`](crate::Error::Memory).
-pub(super) fn solve_in<'a, K: KernelValue>(
-    machines: &mut [Machine<'a>],
-    columns: &mut Columns<'a, K>,
+    columns: &mut KernelColumns<'a, K>,
     training: &Training<'a>,
     memory: &Arenas<K>,
 ) -> Result<()> {
-    for left in (0..=RENEWALS).rev() {
-        solve_once(machines, columns, training, memory)?;
-        let mut again = false;
-        for machine in machines.iter_mut() {
-            again |= machine.renew(left > 0, columns, training)?;
+    for refreshes_left in (0..=MAX_GRADIENT_REFRESHES).rev() {
+        if !columns.are_kept() && machines.len() >= MIN_MACHINES_PER_THREAD * training.ctx.threads() {
+            solve_independently(machines, columns, training, memory)?;
+        } else {
+            solve_together(machines, columns, training, memory)?;
         }
-        if !again {
+        let mut is_unfinished = false;
+        for machine in machines.iter_mut() {
+            is_unfinished |= machine.refresh(refreshes_left > 0, columns, training)?;
+        }
+        if !is_unfinished {
             break;
         }
     }
     Ok(())
 }
 
-/// As [`solve_in`], as far as the gradients of the rounds tell.
-fn solve_once<'a, K: KernelValue>(
+/// Makes rounds of all machines together.
+fn solve_together<'a, K: KernelValue>(
     machines: &mut [Machine<'a>],
-    columns: &mut Columns<'a, K>,
+    columns: &mut KernelColumns<'a, K>,
     training: &Training<'a>,
     memory: &Arenas<K>,
 ) -> Result<()> {
-    if !columns.are_kept() && machines.len() >= CROWD * training.ctx.threads() {
-        return solve_apart(machines, columns, training, memory);
-    }
-    let mut sharing = Sharing::new(machines, columns.segments.len())?;
-    // Machines of which no two see the same two segments need little of what the others need: a few at a time keep
-    // the live rows few, and the memory they take is used again.
-    let window = if columns.segments.len() > 1 && columns.are_kept() && sharing.is_single() {
+    let mut shared = SharedBlocks::new(machines, columns.class_blocks.len())?;
+    // Machines of which no two have the same two class blocks share few rows: solved a few at a time, they need few rows
+    // at once, whose memory is used again.
+    let max_unfinished = if columns.class_blocks.len() > 1 && columns.are_kept() && !shared.has_shared_pair()
+    {
         4.max(2 * training.ctx.threads())
     } else {
         usize::MAX
     };
     loop {
-        let mut checked = Ok(());
-        let mut worst = 0.0_f64;
-        for machine in machines.iter_mut().filter(|m| m.stop.is_none()) {
-            checked = check(machine, columns, training);
-            if checked.is_err() {
-                break;
-            }
-            match machine.stop {
-                Some(StopReason::Converged) => {
-                    sharing.leave(machine);
-                    machine.forget_rows(&mut columns.segments, |a, b| sharing.count(a, b) == 0);
-                }
-                Some(_) => {}
-                None => worst = worst.max(machine.survey.violation()),
-            }
-        }
-        let unfinished: Vec<usize> =
-            (0..machines.len()).filter(|&m| machines[m].stop.is_none()).take(window).try_collect_vec()?;
+        let checked = check_all(machines, &mut shared, columns, training);
+        let unfinished: Vec<usize> = (0..machines.len())
+            .filter(|&m| machines[m].stop.is_none())
+            .take(max_unfinished)
+            .try_collect_vec()?;
         if unfinished.is_empty() {
             break;
         }
-        let ended = checked.and_then(|()| round(machines, &unfinished, columns, training, memory, worst));
+        let ended = checked.and_then(|()| round(machines, &unfinished, columns, training, memory));
         if let Some(reason) = StopReason::from_result(ended)? {
             for machine in machines.iter_mut() {
                 machine.stop.get_or_insert(reason);
@@ -121,63 +98,81 @@ fn solve_once<'a, K: KernelValue>(
 }
 
 /// Solves machines that share no kernel rows, each from its first round to its last on one thread: its blocks stay in
-/// the caches of a processor, and no machine waits for another. A round does not depend on the threads, so no bit does.
-fn solve_apart<'a, K: KernelValue>(
+/// the caches of a processor, and no machine waits for another. A round does not depend on the number of threads.
+fn solve_independently<'a, K: KernelValue>(
     machines: &mut [Machine<'a>],
-    columns: &Columns<'a, K>,
+    columns: &KernelColumns<'a, K>,
     training: &Training<'a>,
     memory: &Arenas<K>,
 ) -> Result<()> {
-    let alone = Training { ctx: training.ctx.sequential(), ..*training };
+    let sequential =
+        Training { rows: training.rows.clone(), params: training.params, ctx: training.ctx.sequential() };
     let (count, done) = (machines.len(), AtomicUsize::new(0));
     let tick = || training.ctx.check("fit", done.load(Ordering::Relaxed), count);
     let solved = training.ctx.try_for_each_chunk(machines, 1, |_, machine| {
         let machine = &mut machine[0];
         while machine.stop.is_none() {
             tick()?;
-            check(machine, columns, &alone)?;
+            check(machine, columns, &sequential)?;
             if machine.stop.is_none() {
-                drop(machine.select_block()?);
-                advance(machine, columns, memory, &alone, tick)?;
+                drop(machine.select()?);
+                solve_and_update(machine, columns, memory, &sequential, tick)?;
             }
         }
         done.fetch_add(1, Ordering::Relaxed);
-        machine.finish(columns, &alone)
+        machine.finish(columns, &sequential)
     });
     let Some(reason) = StopReason::from_result(solved)? else { return Ok(()) };
     training.ctx.try_for_each_chunk(machines, 1, |_, machine| {
         machine[0].stop.get_or_insert(reason);
-        machine[0].finish(columns, &alone)
+        machine[0].finish(columns, &sequential)
     })
 }
 
-/// Ends the machine if it is done or out of steps. One that has set variables aside is done only when they are back and
-/// still nothing is violated.
+/// Step 1 for all unfinished machines; kernel rows that only ended machines need are removed.
+fn check_all<K: KernelValue>(
+    machines: &mut [Machine<'_>],
+    shared: &mut SharedBlocks,
+    columns: &mut KernelColumns<'_, K>,
+    training: &Training<'_>,
+) -> Result<()> {
+    for machine in machines.iter_mut().filter(|machine| machine.stop.is_none()) {
+        check(machine, columns, training)?;
+        if machine.stop == Some(StopReason::Converged) {
+            shared.remove(machine);
+            machine.forget_rows(&mut columns.class_blocks, |a, b| shared.count(a, b) == 0);
+        }
+    }
+    Ok(())
+}
+
+/// Step 1: ends the machine if it is solved or out of steps. A machine that has set variables aside is solved only if, with
+/// these restored, the violation is still within the tolerance.
 fn check<K: KernelValue>(
     machine: &mut Machine<'_>,
-    columns: &Columns<'_, K>,
+    columns: &KernelColumns<'_, K>,
     training: &Training<'_>,
 ) -> Result<()> {
     let (tolerance, max_iterations) = (training.params.tolerance, training.params.max_iterations);
-    // A smaller violation than the rounding of the gradients cannot be told from none.
-    let least = BELOW_DOUBT * machine.gradient_rounding;
-    let mut gap = machine.survey.violation();
-    while gap <= tolerance.max(least) {
+    // A violation within the rounding of the gradients cannot be reduced.
+    let floor = NEGLIGIBLE_ROUNDINGS * machine.gradient_rounding;
+    let mut violation = machine.kkt.largest();
+    while violation <= tolerance.max(floor) {
         if !machine.unshrink(columns, training)? {
             break;
         }
-        gap = machine.survey.violation();
+        violation = machine.kkt.largest();
     }
-    machine.stop = if gap.is_nan() {
+    machine.stop = if violation.is_nan() {
         // The outcome is an error that names the cause.
         Some(StopReason::Stalled)
-    } else if gap <= tolerance {
+    } else if violation <= tolerance {
         Some(StopReason::Converged)
-    } else if gap <= least {
+    } else if violation <= floor {
         Some(StopReason::Stalled)
     } else if max_iterations.is_some_and(|max| machine.iterations >= max) {
         Some(StopReason::MaxIterations)
-    } else if is_hopeless::<K>(&machine.problem().beta, &machine.problem().diagonal, tolerance) {
+    } else if exceeds_single_precision::<K>(&machine.problem().beta, &machine.problem().diagonal, tolerance) {
         Some(StopReason::Stalled)
     } else {
         None
@@ -185,83 +180,81 @@ fn check<K: KernelValue>(
     Ok(())
 }
 
-/// Solves the chosen block of a machine, and moves it.
-fn advance<'a, K: KernelValue>(
-    machine: &mut Machine<'a>,
-    columns: &Columns<'a, K>,
-    memory: &Arenas<K>,
-    training: &Training<'a>,
-    tick: impl Fn() -> Result<()>,
-) -> Result<()> {
-    let Some(moves) = machine.solve_block(columns, memory, training, tick)? else { return Ok(()) };
-    machine.update_gradients(moves, columns, training)?;
-    if training.params.shrinking && !columns.are_kept() {
-        machine.shrink(columns, training.ctx)?;
-    }
-    Ok(())
-}
-
-/// One block of each of the unfinished machines.
+/// Steps 2 to 5 for the unfinished machines.
 fn round<'a, K: KernelValue>(
     machines: &mut [Machine<'a>],
     unfinished: &[usize],
-    columns: &mut Columns<'a, K>,
+    columns: &mut KernelColumns<'a, K>,
     training: &Training<'a>,
     memory: &Arenas<K>,
-    worst: f64,
 ) -> Result<()> {
+    let (done, count) = (machines.iter().filter(|m| m.stop.is_some()).count(), machines.len());
+    let worst = (machines.iter().filter(|m| m.stop.is_none())).map(|m| m.kkt.largest()).fold(0.0, f64::max);
     let tick = |machines: &[Machine<'_>]| {
         training.ctx.tick(&Progress {
             gap: worst,
             steps: machines.iter().map(|m| m.iterations).sum(),
-            ..Progress::new("fit", machines.iter().filter(|m| m.stop.is_some()).count(), machines.len())
+            ..Progress::new("fit", machines.iter().filter(|m| m.stop.is_some()).count(), count)
         })
     };
-    let (done, count) = (machines.iter().filter(|m| m.stop.is_some()).count(), machines.len());
-    let mut waiting = unfinished;
-    while !waiting.is_empty() {
+    let mut remaining = unfinished;
+    while !remaining.is_empty() {
         tick(machines)?;
-        let (group, wanted) = select(waiting, machines, &columns.segments)?;
-        waiting = &waiting[group.len()..];
+        let (group, wanted) = select(remaining, machines, &columns.class_blocks)?;
+        remaining = &remaining[group.len()..];
         columns.fetch(&wanted, training.ctx, || tick(machines))?;
-        let chosen = machines.iter_mut().enumerate().filter(|(m, _)| group.contains(m));
-        let mut group: Vec<&mut Machine<'a>> = chosen.map(|(_, machine)| machine).try_collect_vec()?;
+        let selected = machines.iter_mut().enumerate().filter(|(m, _)| group.contains(m));
+        let mut group: Vec<&mut Machine<'a>> = selected.map(|(_, machine)| machine).try_collect_vec()?;
         let columns = &*columns;
         let tick = || training.ctx.check("fit", done, count);
         training.ctx.try_for_each_chunk(&mut group, 1, |_, machine| {
-            // The machines before it may have taken long.
+            // The machines before this one may have taken long.
             tick()?;
-            advance(machine[0], columns, memory, training, tick)
+            solve_and_update(machine[0], columns, memory, training, tick)
         })?;
     }
     Ok(())
 }
 
-/// As many of the waiting machines as the caches can serve at once, at least one, with their blocks chosen, and the
-/// positions whose rows each segment must hold.
+/// Step 2: selects the working sets of the first machines, as many as the caches can serve at once, at least one. Returns
+/// these machines, and the positions whose rows each class block must hold.
 fn select<'w, K: KernelValue>(
-    waiting: &'w [usize],
+    remaining: &'w [usize],
     machines: &mut [Machine<'_>],
-    segments: &[Segment<'_, K>],
+    class_blocks: &[ClassBlock<'_, K>],
 ) -> Result<(&'w [usize], Vec<Vec<usize>>)> {
-    let mut wanted: Vec<Vec<usize>> = vec![Vec::new(); segments.len()]; // small: one list per class
+    let mut wanted: Vec<Vec<usize>> = vec![Vec::new(); class_blocks.len()]; // small: one list per class
     let mut count = 0;
-    for &m in waiting {
+    for &m in remaining {
         let machine = &mut machines[m];
-        let caches = || machine.segments().filter_map(|s| Some((s, segments[s].cache.as_ref()?)));
-        let room = caches().map(|(s, cache)| cache.capacity() - wanted[s].len()).min();
-        if count > 0 && room.is_some_and(|room| room < machine.set.size) {
+        let caches = || machine.class_blocks().filter_map(|b| Some((b, class_blocks[b].cache.as_ref()?)));
+        let capacity = caches().map(|(b, cache)| cache.capacity() - wanted[b].len()).min();
+        if count > 0 && capacity.is_some_and(|capacity| capacity < machine.working_set.size) {
             break;
         }
-        let cached: Vec<usize> = caches().map(|(s, _)| s).try_collect_vec()?;
-        let positions = machine.select_block()?;
-        for segment in cached {
-            let rows = &mut wanted[segment];
+        let cached: Vec<usize> = caches().map(|(b, _)| b).try_collect_vec()?;
+        let positions = machine.select()?;
+        for class_block in cached {
+            let rows = &mut wanted[class_block];
             rows.try_extend(positions.clone())?;
             rows.sort_unstable();
             rows.dedup();
         }
         count += 1;
     }
-    Ok((&waiting[..count], wanted))
+    Ok((&remaining[..count], wanted))
+}
+
+/// Steps 4 and 5 for one machine.
+fn solve_and_update<'a, K: KernelValue>(
+    machine: &mut Machine<'a>,
+    columns: &KernelColumns<'a, K>,
+    memory: &Arenas<K>,
+    training: &Training<'a>,
+    tick: impl Fn() -> Result<()>,
+) -> Result<()> {
+    let solution = machine.solve_block(columns, memory, training, tick)?;
+    let may_shrink = solution.steps > 0 && training.params.shrinking && !columns.are_kept();
+    machine.update(solution, columns, training)?;
+    if may_shrink { machine.shrink(columns, training.ctx) } else { Ok(()) }
 }

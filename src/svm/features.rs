@@ -19,17 +19,17 @@ use crate::linalg::dense::{self, RowSolver, Square};
 use crate::memory::{self, try_matrix};
 use ndarray::{Array2, ArrayView2};
 
-/// What the memory of this file is for.
+/// Purpose of the memory of this file, in error messages.
 const FEATURES: &str = "features at the points";
-/// What may be done where there is none.
+/// Remedy if memory is short.
 const REMEDY: &str = "lower n_vectors";
-/// Rows taken together.
-const BLOCK: usize = 1024;
-/// Rows of a task.
-const ROWS: usize = 96;
-/// What is added to the diagonal, as a share of its mean: far below what prediction in single precision resolves, for
-/// points that depend on each other.
-const SHIFT: f64 = 1e-10;
+/// Rows per block.
+const BLOCK_ROWS: usize = 1024;
+/// Rows per task.
+const TASK_ROWS: usize = 96;
+/// Addition to the diagonal for linearly dependent points, relative to its mean: far below the resolution of predictions in
+/// single precision.
+const RELATIVE_SHIFT: f64 = 1e-10;
 
 /// A kernel projected on some points.
 pub struct Features {
@@ -50,12 +50,12 @@ impl Features {
         let stride = factor.stride();
         gram_lower(kernel.into(), points, factor.values_mut(), stride, ctx)?;
         let mean = factor.diagonal().sum::<f64>() / m as f64;
-        factor.shift(|_| SHIFT * mean.max(1e-300));
+        factor.shift(|_| RELATIVE_SHIFT * mean.max(1e-300));
         dense::factor(&mut factor, ctx)?;
         Ok(Self { points: packed, factor })
     }
 
-    /// The features of rows, (n, m).
+    /// Returns the features of rows, (n, m).
     ///
     /// # Errors
     /// [`Error::Param`] for rows outside the kernel's domain, [`Error::Memory`], [`Error::Stopped`].
@@ -65,15 +65,16 @@ impl Features {
         let remedied = |error: Error| error.with_remedy(REMEDY);
         let mut features: Array2<f64> = memory::try_zero_matrix(FEATURES, (n, m)).map_err(remedied)?;
         let solver = RowSolver::new(&self.factor, ctx).map_err(remedied)?;
-        let mut values: Vec<f64> = memory::try_zeros(FEATURES, BLOCK.min(n) * stride).map_err(remedied)?;
+        let mut values: Vec<f64> =
+            memory::try_zeros(FEATURES, BLOCK_ROWS.min(n) * stride).map_err(remedied)?;
         let out = features.as_slice_mut().expect("made row-major");
-        for (from, out) in (0..n).step_by(BLOCK).zip(out.chunks_mut(BLOCK * m)) {
+        for (from, out) in (0..n).step_by(BLOCK_ROWS).zip(out.chunks_mut(BLOCK_ROWS * m)) {
             let values = &mut values[..out.len() / m * stride];
-            // A block of thousands of points takes longer than a stop may wait.
-            for (task, values) in values.chunks_mut(ROWS * ctx.threads() * stride).enumerate() {
+            // A block of thousands of points takes longer than an interrupt may be delayed.
+            for (task, values) in values.chunks_mut(TASK_ROWS * ctx.threads() * stride).enumerate() {
                 ctx.check("features", from, n)?;
-                self.points.fill(rows, from + task * ROWS * ctx.threads(), values, ctx)?;
-                ctx.for_each_chunk(values, ROWS * stride, |_, rows| solver.substitute(rows, stride));
+                self.points.fill(rows, from + task * TASK_ROWS * ctx.threads(), values, ctx)?;
+                ctx.for_each_chunk(values, TASK_ROWS * stride, |_, rows| solver.substitute(rows, stride));
             }
             for (out, line) in out.chunks_exact_mut(m).zip(values.chunks_exact(stride)) {
                 out.copy_from_slice(&line[..m]);
@@ -82,7 +83,7 @@ impl Features {
         Ok(features)
     }
 
-    /// The coefficients at the points, (m, q), of linear machines, (m, q).
+    /// Returns the coefficients at the points, (m, q), of linear machines, (m, q).
     ///
     /// # Errors
     /// [`Error::Shape`], [`Error::Memory`].

@@ -1,4 +1,4 @@
-//! How many rows a classifier would get wrong if each were left out of its training, without training again.
+//! Upper bounds for the leave-one-out errors of a classifier, without training again.
 //!
 //! With a = |b| the dual coefficients, y the signs, K~ = K + diag r the kernel matrix the machine was trained with
 //! (r is 0 for the hinge loss) and f~ = K~ b + intercept:
@@ -14,7 +14,7 @@
 //!
 //! Guaranteed for positive semidefinite kernels at the optimum, the second for *stable* machines: those with at least
 //! one unbounded support vector. A solution within the tolerance is taken to be off by its largest violation, which is
-//! added on the careful side. Estimates count rows and ignore their weights.
+//! added on the safe side. Estimates count rows and ignore their weights.
 //!
 //! Cost: O(n), from the gradients.
 
@@ -34,11 +34,11 @@ pub struct LeaveOneOut {
     pub missed: usize,
     /// Negative rows that xi-alpha does not clear.
     pub false_alarms: usize,
-    /// Whether the machine has an unbounded support vector, on which xi-alpha relies.
+    /// True if the machine has an unbounded support vector, which xi-alpha requires.
     pub stable: bool,
 }
 
-/// The bounds for a machine of hinge or squared hinge loss with intercept `b`, solved to `violation`.
+/// Returns the bounds for a machine of hinge or squared hinge loss with intercept `b`, solved to `violation`.
 pub(super) fn leave_one_out(
     problem: &DualProblem,
     kernel: KernelFunction<'_>,
@@ -56,7 +56,7 @@ pub(super) fn leave_one_out(
     let mut found = LeaveOneOut {
         positive: 0,
         negative: 0,
-        bound: problem.anchored.then_some(0),
+        bound: (!problem.has_equality).then_some(0),
         missed: 0,
         false_alarms: 0,
         stable: (0..n).any(|i| problem.is_unbounded(i)),

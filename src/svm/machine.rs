@@ -1,27 +1,27 @@
-//! A machine: its problem, its block, its columns, and its part of a round.
+//! A machine: its problem, its working set, its columns, and the steps of a round that concern it alone.
 //!
-//! The block is solved, and all gradients are brought up to date by one product f += K(:, changed) change. Where a
-//! kernel value costs little, the product is computed afresh and nothing is stored; where it costs more than to store
-//! it and to read it back, rows come from a cache. Machines without a cache may shrink (see `shrinking`).
+//! The block of the working set is solved, and all gradients are updated by one product f += K(:, changed) changes. If a
+//! kernel value is cheap, the product is computed without storing kernel values; otherwise its rows come from a cache.
+//! Machines without a cache may shrink (see `shrinking`).
 //!
 //! Invariant between rounds: gradients are exact for the coefficients (sums in double precision of the same
 //! single-precision kernel values), coefficients are feasible.
 //!
-//! Cost of a round: two scans of the block a pair step, and (changed coefficients) x (columns) kernel values. A stop within a
-//! block keeps the steps made; one while a block of blocks is solved or gradients are updated takes the round back.
+//! Cost of a round: two scans of the block per SMO step, and (changed coefficients) x (columns) kernel values. A stop within
+//! a block keeps the steps made; a stop in a nested block or in the update of the gradients undoes the round.
 
-mod end;
+mod finish;
 
+use super::active_set::StepBudget;
 use super::certificate::{Certificate, Rounding};
-use super::columns::{Columns, Segment};
-use super::nested::{self, Solved};
-use super::newton::Patience;
+use super::columns::{ClassBlock, KernelColumns};
+use super::nested;
 use super::params::Tuning;
 use super::precision::KernelValue;
-use super::problem::{DualProblem, Survey};
+use super::problem::{DualProblem, KktViolation};
 use super::shrinking::Variables;
-use super::stall::{BELOW_DOUBT, Change, IN_DOUBT, Stall, rise, rounding};
-use super::subproblem::{Goal, Subproblem, write_block};
+use super::stall::{Change, NEGLIGIBLE_ROUNDINGS, StallDetector, UNCERTAIN_ROUNDINGS, dual_gain, rounding};
+use super::subproblem::{BlockSolution, Goal, Subproblem, write_block};
 use super::training::Training;
 use super::working_set::WorkingSet;
 use crate::cache::RowCache;
@@ -33,152 +33,134 @@ use crate::simd::blas::add_rows;
 use crate::simd::gather::Indices;
 use std::ops::Range;
 
-/// Entries scanned in one block before control goes back: a few tenths of a second.
-const SCAN_WORK: usize = 200_000_000;
-/// Rounds without progress after which a machine has stalled.
-const PATIENCE: u32 = 50;
-/// Share of the machine's violation that a block is solved to.
-const SHARE: f64 = 0.1;
+/// Maximum number of entries scanned in one block: a few tenths of a second.
+const MAX_BLOCK_SCAN: usize = 200_000_000;
+/// Number of rounds without progress after which a machine has stalled.
+const MAX_IDLE_ROUNDS: u32 = 50;
+/// Tolerance of a block, relative to the violation of the machine.
+const BLOCK_TOLERANCE_SHARE: f64 = 0.1;
 /// The same for a block that is solved by blocks of its own.
-const NESTED_SHARE: f64 = 0.2;
-/// Columns of one gradient task: its part of the gradient stays in the first cache.
-const CHUNK: usize = 4096;
+const NESTED_TOLERANCE_SHARE: f64 = 0.2;
+/// Columns per task of a gradient update: their gradients fit the first-level cache.
+const COLUMNS_PER_TASK: usize = 4096;
+/// Rows per task in which a block's kernel values are gathered.
+const ROWS_PER_TASK: usize = 64;
 
-/// A machine. Its variables are the positions of its segments, one segment after the other; while it is shrunk they
-/// are the active ones among those.
+/// A machine. Its variables are the positions of its class blocks, one class block after the other; while the machine is
+/// shrunk, the active ones among them.
 pub(super) struct Machine<'a> {
     variables: Variables<'a>,
-    /// Of the present coefficients and gradients.
-    pub(super) survey: Survey,
+    /// Violation of the optimality conditions at the present coefficients.
+    pub(super) kkt: KktViolation,
     pub(super) iterations: u64,
     rounds: u64,
     pub(super) stop: Option<StopReason>,
-    parts: Vec<Part>,
-    pub(super) set: WorkingSet,
+    parts: Vec<MachineColumns>,
+    pub(super) working_set: WorkingSet,
     tuning: Tuning,
-    patience: Patience,
-    stall: Stall,
+    newton_budget: StepBudget,
+    stall: StallDetector,
     /// The error that one rounding adds to a gradient, as of the last round.
     pub(super) gradient_rounding: f64,
-    /// How far rounding may have moved the outputs, once the machine has come to its end.
+    /// Maximum error of the outputs by rounding, once the machine has ended.
     rounding: Option<Rounding>,
-    /// Whether it is proved, not measured.
-    is_proved: bool,
-    /// Whether gradients are of kernel values in double precision.
+    /// True if `rounding` is a worst-case bound in double precision.
+    is_rounding_bounded: bool,
+    /// True if gradients are those of kernel values in double precision.
     is_double: bool,
-    /// b, rho and certificate of a machine that was stopped before it had exact gradients.
-    settled: Option<(f64, f64, Certificate)>,
+    /// Intercept, rho and certificate of a machine that was stopped before its gradients were exact.
+    inexact_outcome: Option<(f64, f64, Certificate)>,
 }
 
-/// Variables `first..first + positions.len()` of a machine are the positions of one segment.
-struct Part {
-    segment: usize,
+/// The columns of one class block in a machine: variables `first..first + positions.len()`.
+struct MachineColumns {
+    class_block: usize,
     first: usize,
     positions: Range<usize>,
 }
 
-/// How a solved block has moved its variables.
-pub(super) struct Moves {
-    changed: Vec<usize>,
-    changes: Vec<f64>,
-    /// Coefficients and gradients before.
-    before: (Vec<f64>, Vec<f64>),
-    /// The gradients of the members, where they are all variables of the machine.
-    gradients: Option<Vec<f64>>,
-    /// What its steps promise to raise the objective by (see `stall`).
-    promised: f64,
-    /// Why the block was left before it was solved.
-    stopped: Option<StopReason>,
-}
-
 impl<'a> Machine<'a> {
-    /// A machine over the given segments; `exact` where the problem's gradients are those of its coefficients.
+    /// Creates a machine over the given class blocks; `is_exact` says that the problem's gradients are those of its
+    /// coefficients.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] if the user interrupts the computation of the gradients, [`Error::Param`] if its time runs out.
     pub(super) fn new<K: KernelValue>(
         problem: DualProblem,
-        exact: bool,
-        segments: &[usize],
-        columns: &Columns<'_, K>,
+        is_exact: bool,
+        class_blocks: &[usize],
+        columns: &KernelColumns<'_, K>,
         training: &Training<'_>,
     ) -> Result<Self> {
         let mut first = 0;
-        let parts: Vec<Part> = segments
+        let parts: Vec<MachineColumns> = class_blocks
             .iter()
-            .map(|&segment| {
-                let positions = columns.segments[segment].positions.clone();
+            .map(|&class_block| {
+                let positions = columns.class_blocks[class_block].positions.clone();
                 first += positions.len();
-                Part { segment, first: first - positions.len(), positions }
+                MachineColumns { class_block, first: first - positions.len(), positions }
             })
             .try_collect_vec()?;
         assert_eq!(first, problem.len());
         let rows = parts.iter().flat_map(|part| columns.order[part.positions.clone()].iter().copied());
         let variables = Variables::new(problem, rows.try_collect_vec()?);
         let (problem, tuning) = (&variables.problem, training.params.tuning);
-        let set = WorkingSet::new(tuning.first_block(problem.len()).min(room(&parts, columns)));
-        let (survey, exact) = (problem.survey(), exact || problem.beta.iter().all(|b| *b == 0.0));
+        let is_exact = is_exact || problem.beta.iter().all(|b| *b == 0.0);
         let mut machine = Self {
-            variables,
-            survey,
+            kkt: problem.kkt_violation(),
             iterations: 0,
             rounds: 0,
             stop: None,
+            working_set: WorkingSet::new(
+                tuning.first_block(problem.len()).min(cache_capacity(&parts, columns)),
+            ),
             parts,
-            set,
             tuning,
-            patience: if tuning.direct { Patience::new() } else { Patience::endless() },
-            stall: Stall::new(),
+            newton_budget: StepBudget::newton(tuning.newton_steps),
+            stall: StallDetector::new(),
             gradient_rounding: 0.0,
             rounding: None,
-            is_proved: false,
+            is_rounding_bounded: false,
             is_double: K::PRECISION == Precision::Double,
-            settled: None,
+            inexact_outcome: None,
+            variables,
         };
-        if !exact {
-            machine.renew_gradients(columns, training)?;
+        if !is_exact {
+            let beta = machine.problem().beta.try_to_vec()?;
+            machine.start_at(beta, columns, training).map_err(|error| match error {
+                Error::Stopped(StopReason::MaxTime) => {
+                    let rule = "long enough for the gradients of the coefficients that the fit starts from";
+                    Error::param("max_time", "over before the first round", rule)
+                }
+                error => error,
+            })?;
         }
         Ok(machine)
     }
 
-    /// Goes on with another problem of the same variables, whose coefficients have their gradients; only for machines that
-    /// do not shrink.
-    pub(super) fn go_on(&mut self, problem: DualProblem) {
-        self.survey = problem.survey();
+    /// Replaces the problem by another one of the same variables, whose gradients belong to its coefficients; only for
+    /// machines that do not shrink.
+    pub(super) fn set_problem(&mut self, problem: DualProblem) {
+        self.kkt = problem.kkt_violation();
         self.variables.problem = problem;
         (self.iterations, self.rounds) = (0, 0);
         self.resume();
     }
 
-    /// Clears how the machine ended, so that rounds can go on from its coefficients.
+    /// Clears how the machine ended, so that rounds can continue from its coefficients.
     fn resume(&mut self) {
-        (self.stop, self.stall, self.gradient_rounding) = (None, Stall::new(), 0.0);
-        (self.rounding, self.is_proved) = (None, false);
+        (self.stop, self.stall, self.gradient_rounding) = (None, StallDetector::new(), 0.0);
+        (self.rounding, self.is_rounding_bounded) = (None, false);
     }
 
-    /// Gradients for coefficients that do not start at zero, without storing a kernel value.
-    ///
-    /// # Errors
-    /// [`Error::Stopped`] where the user interrupts, [`Error::Param`] where the time is over: nothing has been done yet.
-    fn renew_gradients<K: KernelValue>(
-        &mut self,
-        columns: &Columns<'_, K>,
-        training: &Training<'_>,
-    ) -> Result<()> {
-        match self.start_at(self.problem().beta.try_to_vec()?, columns, training) {
-            Err(Error::Stopped(StopReason::MaxTime)) => {
-                let rule = "long enough for the gradients of the coefficients that the fit starts from";
-                Err(Error::param("max_time", "over before the first round", rule))
-            }
-            started => started,
-        }
-    }
-
-    /// Gives a machine that is not shrunk other feasible coefficients with their gradients.
+    /// Sets feasible coefficients and computes their gradients, in a machine that is not shrunk.
     ///
     /// # Errors
     /// [`Error::Stopped`], after which nothing is changed.
     pub(super) fn start_at<K: KernelValue>(
         &mut self,
         beta: Vec<f64>,
-        columns: &Columns<'_, K>,
+        columns: &KernelColumns<'_, K>,
         training: &Training<'_>,
     ) -> Result<()> {
         let used: Vec<usize> = (0..beta.len()).filter(|&v| beta[v] != 0.0).try_collect_vec()?;
@@ -189,157 +171,137 @@ impl<'a> Machine<'a> {
             problem.gradient[v] = output + problem.linear[v] + problem.ridge[v] * beta[v];
         }
         problem.beta = beta;
-        self.survey = problem.survey();
+        self.kkt = problem.kkt_violation();
         Ok(())
     }
 
-    /// sum k(x, x_v) values_v over some variables for the rows of all, in a machine that is not shrunk.
+    /// Returns sum k(x, x_v) values_v over some variables for the rows of all, in a machine that is not shrunk.
     pub(super) fn outputs<K: KernelValue>(
         &self,
         (variables, values): (&[usize], &[f64]),
-        columns: &Columns<'_, K>,
+        columns: &KernelColumns<'_, K>,
         training: &Training<'_>,
     ) -> Result<Vec<f64>> {
         let rows = self.rows_of(variables)?;
         let mut outputs = try_vec![0.0; self.problem().len()]?;
         for part in &self.parts {
             let outputs = &mut outputs[part.first..part.first + part.positions.len()];
-            let source = &columns.segments[part.segment].source;
+            let source = &columns.class_blocks[part.class_block].source;
             training.add_product(source, columns.depth(), (&rows, values), outputs)?;
         }
         Ok(outputs)
     }
 
-    /// Counts the work of a machine that this one starts from.
-    pub(super) fn count(&mut self, other: &Self) {
+    /// Adds the iterations and rounds of a machine whose solution this one starts from.
+    pub(super) fn add_work_of(&mut self, other: &Self) {
         self.iterations += other.iterations;
         self.rounds += other.rounds;
     }
 
-    /// The problem: that of the active variables while the machine is shrunk.
+    /// Returns the problem: that of the active variables while the machine is shrunk.
     pub(super) fn problem(&self) -> &DualProblem {
         &self.variables.problem
     }
 
-    /// Whether gradients are those of the coefficients.
+    /// Returns whether gradients are those of the coefficients.
     pub(super) fn is_exact(&self) -> bool {
-        self.settled.is_none()
+        self.inexact_outcome.is_none()
     }
 
-    /// Segments of the machine's columns.
-    pub(super) fn segments(&self) -> impl Iterator<Item = usize> + '_ {
-        self.parts.iter().map(|part| part.segment)
+    /// Returns the class blocks of the machine's columns.
+    pub(super) fn class_blocks(&self) -> impl Iterator<Item = usize> + '_ {
+        self.parts.iter().map(|part| part.class_block)
     }
 
-    /// Lets go of the rows that no other machine will use: those of one of its segments against the columns of another
-    /// for pairs of segments that `is_last` names.
+    /// Removes kernel rows from the caches: those of the rows of one class block against the columns of another, for pairs
+    /// of class blocks that `is_unused` names.
     pub(super) fn forget_rows<K: KernelValue>(
         &self,
-        segments: &mut [Segment<'_, K>],
-        is_last: impl Fn(usize, usize) -> bool,
+        class_blocks: &mut [ClassBlock<'_, K>],
+        is_unused: impl Fn(usize, usize) -> bool,
     ) {
         for part in &self.parts {
-            let Some(cache) = &mut segments[part.segment].cache else { continue };
+            let Some(cache) = &mut class_blocks[part.class_block].cache else { continue };
             for other in &self.parts {
-                if other.segment != part.segment && is_last(part.segment, other.segment) {
+                if other.class_block != part.class_block && is_unused(part.class_block, other.class_block) {
                     cache.forget(other.positions.clone());
                 }
             }
         }
     }
 
-    /// First variable and positions of each part.
+    /// Returns the first variable and the positions of each class block.
     pub(super) fn parts(&self) -> impl Iterator<Item = (usize, Range<usize>)> + '_ {
         self.parts.iter().map(|part| (part.first, part.positions.clone()))
     }
 
-    /// Index of the part that a variable of a machine that is not shrunk belongs to.
+    /// Returns the index of the part that contains a variable of a machine that is not shrunk.
     fn part_of(&self, variable: usize) -> usize {
         self.parts.partition_point(|part| part.first <= variable) - 1
     }
 
-    /// The position of a variable of a machine that is not shrunk.
+    /// Returns the position of a variable of a machine that is not shrunk.
     fn position(&self, variable: usize) -> usize {
         let part = &self.parts[self.part_of(variable)];
         part.positions.start + variable - part.first
     }
 
-    /// Training rows of some variables.
+    /// Returns the training rows of some variables.
     pub(super) fn rows_of(&self, variables: &[usize]) -> Result<Vec<usize>> {
         variables.iter().map(|&v| self.variables.rows[v]).try_collect_vec()
     }
 
-    /// Chooses the next block; the positions of its members where kernel rows are cached.
-    pub(super) fn select_block(&mut self) -> Result<impl Iterator<Item = usize> + Clone + '_> {
-        self.set.choose(&self.variables.problem, &self.survey.extremes)?;
-        Ok(self.set.members.iter().map(|&v| self.position(v)))
+    /// Selects the next working set; returns the positions of its members, for machines whose kernel rows are cached.
+    pub(super) fn select(&mut self) -> Result<impl Iterator<Item = usize> + Clone + '_> {
+        self.working_set.select(&self.variables.problem, &self.kkt.maximal_pairs)?;
+        Ok(self.working_set.members.iter().map(|&v| self.position(v)))
     }
 
-    /// Solves the chosen block and moves its variables; `None` where no step could be made. An error of `check` ends
-    /// it, or becomes a part of the result where steps have been made.
+    /// Solves the block of the working set. An error of `check` ends it, or becomes part of the solution if steps have been
+    /// made.
     pub(super) fn solve_block<K: KernelValue>(
         &mut self,
-        columns: &Columns<'_, K>,
+        columns: &KernelColumns<'_, K>,
         memory: &Arenas<K>,
         training: &Training<'_>,
         check: impl Fn() -> Result<()>,
-    ) -> Result<Option<Moves>> {
-        let (tolerance, ctx) =
-            (training.params.tolerance.max(BELOW_DOUBT * self.gradient_rounding), training.ctx);
-        let left = training.params.max_iterations.map_or(u64::MAX, |max| max - self.iterations);
-        let members = &self.set.members;
-        let max_steps = ((SCAN_WORK / members.len().max(1)) as u64).max(1000).min(left);
-        let is_whole = members.len() == self.problem().len();
-        let share_of_gap = |share: f64| (share * self.survey.violation()).max(0.5 * tolerance);
-        let (Solved { beta, steps, promised }, gradients, stopped) =
-            if !columns.are_kept() && members.len() > self.tuning.nested {
-                let source = &columns.segments[self.parts[0].segment].source;
-                let goal = Goal { tolerance: share_of_gap(NESTED_SHARE), max_steps };
-                let problem = self.problem().select(members)?;
-                let solved = nested::solve(
-                    problem,
-                    (&self.rows_of(members)?, source),
-                    &self.tuning,
-                    memory,
-                    (goal, &mut self.patience),
-                    ctx,
-                    check,
-                )?;
-                (solved, None, None)
-            } else {
-                let mut block = self.block(columns, memory, ctx)?;
-                let tolerance = if is_whole { tolerance } else { share_of_gap(SHARE) };
-                let (steps, stopped) = block.solve_watched(Goal { tolerance, max_steps }, ctx, check)?;
-                let promised = block.promised;
-                let (beta, gradients) = block.finish(memory);
-                (Solved { beta, steps, promised }, is_whole.then_some(gradients), stopped)
-            };
-        self.iterations += steps;
-        self.rounds += 1;
-        if steps == 0 {
-            self.stop = Some(StopReason::Stalled);
-            return Ok(None);
+    ) -> Result<BlockSolution> {
+        let (params, ctx) = (training.params, training.ctx);
+        let tolerance = params.tolerance.max(NEGLIGIBLE_ROUNDINGS * self.gradient_rounding);
+        let members = &self.working_set.members;
+        let steps_left = params.max_iterations.map_or(u64::MAX, |max| max - self.iterations);
+        let max_steps = ((MAX_BLOCK_SCAN / members.len().max(1)) as u64).max(1000).min(steps_left);
+        let relative = |share: f64| (share * self.kkt.largest()).max(0.5 * tolerance);
+        if !columns.are_kept() && members.len() > self.tuning.nested_block {
+            let source = &columns.class_blocks[self.parts[0].class_block].source;
+            let goal = Goal { tolerance: relative(NESTED_TOLERANCE_SHARE), max_steps };
+            let problem = self.problem().select(members)?;
+            let rows = self.rows_of(members)?;
+            let budget = &mut self.newton_budget;
+            return nested::solve(problem, (&rows, source), &self.tuning, memory, (goal, budget), ctx, check);
         }
-        let before = (self.problem().beta.try_to_vec()?, self.problem().gradient.try_to_vec()?);
-        let (changed, changes) = self.variables.problem.move_to(members, &beta);
-        Ok(Some(Moves { changed, changes, before, gradients, promised, stopped }))
+        let is_whole = members.len() == self.problem().len();
+        let tolerance = if is_whole { tolerance } else { relative(BLOCK_TOLERANCE_SHARE) };
+        let mut block = self.block(columns, memory, ctx)?;
+        let (steps, stop) = block.solve_monitored(Goal { tolerance, max_steps }, ctx, check)?;
+        Ok(block.into_solution(steps, stop, memory))
     }
 
-    /// The block's variables with their kernel values: gathered from cached rows, or computed.
+    /// Returns the block of the working set with its kernel values, gathered from cached rows or computed.
     fn block<K: KernelValue>(
         &self,
-        columns: &Columns<'_, K>,
+        columns: &KernelColumns<'_, K>,
         memory: &Arenas<K>,
         ctx: Context<'_>,
     ) -> Result<Subproblem<K>> {
-        let members = &self.set.members;
+        let members = &self.working_set.members;
         Subproblem::new(self.problem(), members, &self.tuning, memory, |kernel, stride, slots| {
+            let class_blocks = &columns.class_blocks;
             if !columns.are_kept() {
-                let source = &columns.segments[self.parts[0].segment].source;
+                let source = &class_blocks[self.parts[0].class_block].source;
                 return write_block(source, &self.rows_of(members)?, kernel, stride, slots, ctx);
             }
-            let segments = &columns.segments;
-            // Runs of members in one part at consecutive slots: part, first slot, columns in a row of the part's segment.
+            // Runs of members of one part at consecutive slots: part, first slot, columns in a row of its class block.
             let mut runs: Vec<(usize, usize, Vec<usize>)> = Vec::new();
             let mut member_of = try_vec![None; stride]?;
             for (&v, &slot) in members.iter().zip(slots) {
@@ -354,16 +316,16 @@ impl<'a> Machine<'a> {
                 member_of[slot] = Some(v);
             }
             let runs = runs.iter().map(|(part, first, columns)| {
-                Ok((self.parts[*part].segment, *first, Indices::new(columns)?))
+                Ok((self.parts[*part].class_block, *first, Indices::new(columns)?))
             });
             let runs: Vec<(usize, usize, Indices)> = runs.try_collect_results()?;
-            ctx.for_each_chunk(kernel, 64 * stride, |chunk, lines| {
+            ctx.for_each_chunk(kernel, ROWS_PER_TASK * stride, |task, lines| {
                 for (i, line) in lines.chunks_exact_mut(stride).enumerate() {
-                    let Some(member) = member_of[chunk * 64 + i] else { continue };
+                    let Some(member) = member_of[task * ROWS_PER_TASK + i] else { continue };
                     let position = self.position(member);
-                    for (segment, first, columns) in &runs {
+                    for (class_block, first, columns) in &runs {
                         let out = &mut line[*first..][..columns.len()];
-                        columns.gather(segments[*segment].row(position), out);
+                        columns.gather(class_blocks[*class_block].row(position), out);
                     }
                 }
             });
@@ -371,101 +333,118 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// Adds K(:, changed) changes to the gradients, the ridge already added, and looks for the largest violation.
+    /// Takes the coefficients of the block's solution and updates all gradients: f += K(:, changed) changes. Detects stalls,
+    /// and adapts the size of the working set.
     ///
     /// # Errors
-    /// [`Error::Stopped`]. Where the gradients are not complete, the moves are undone.
-    pub(super) fn update_gradients<K: KernelValue>(
+    /// [`Error::Stopped`]. If the gradients are not complete, the changes are undone.
+    pub(super) fn update<K: KernelValue>(
         &mut self,
-        moves: Moves,
-        columns: &Columns<'_, K>,
+        solution: BlockSolution,
+        columns: &KernelColumns<'_, K>,
         training: &Training<'_>,
     ) -> Result<()> {
-        let Moves { changed, changes, before, gradients, promised, stopped: left } = moves;
-        if let Err(error) = self.add_changes((&changed, &changes), gradients, columns, training) {
+        self.iterations += solution.steps;
+        self.rounds += 1;
+        if solution.steps == 0 {
+            self.stop = Some(StopReason::Stalled);
+            return Ok(());
+        }
+        let before = (self.problem().beta.try_to_vec()?, self.problem().gradient.try_to_vec()?);
+        let (changed, changes) =
+            self.variables.problem.set_coefficients(&self.working_set.members, &solution.beta);
+        let is_whole = self.working_set.members.len() == self.problem().len();
+        let updated = match &solution.gradient {
+            Some(gradient) if is_whole => {
+                for (&v, &gradient) in self.working_set.members.iter().zip(gradient) {
+                    self.variables.problem.gradient[v] = gradient;
+                }
+                Ok(())
+            }
+            _ => self.add_changes((&changed, &changes), columns, training),
+        };
+        if let Err(error) = updated {
             let problem = &mut self.variables.problem;
             (problem.beta, problem.gradient) = before;
             return Err(error);
         }
-        self.survey = self.problem().survey();
-        let problem = &self.variables.problem;
-        let moved = changed.iter().map(|&v| Change {
-            from: before.0[v],
-            to: problem.beta[v],
-            gradient: f64::midpoint(before.1[v], problem.gradient[v]),
-            group: problem.group[v],
-        });
-        let risen = rise(moved, problem.kink, problem.anchored);
-        self.gradient_rounding = rounding(&problem.gradient, &problem.beta, &problem.diagonal);
-        let (violation, doubt) = (self.survey.violation(), IN_DOUBT * self.gradient_rounding);
-        let idle = self.stall.idle_after(risen, promised, violation, doubt);
-        // The block of a large machine may have been the wrong one.
-        let patience = if left != Some(StopReason::Stalled) {
-            PATIENCE
-        } else if self.set.members.len() < problem.len() {
-            PATIENCE / 10
-        } else {
-            0
-        };
-        if idle >= patience {
-            self.stop = Some(StopReason::Stalled);
-        }
-        // A block must be larger than the number of unbounded variables, or rounds undo each other (thesis 2.6.3).
-        let wanted = (self.survey.unbounded * 7 / 4).next_multiple_of(64).min(self.tuning.largest_block);
-        self.set.size = self.set.size.max(wanted).min(room(&self.parts, columns));
-        match left {
+        self.kkt = self.problem().kkt_violation();
+        self.detect_stall(&changed, before, &solution);
+        // A block must be larger than the number of unbounded variables, or rounds undo each other (Rifkin 2002, 2.6.3).
+        let wanted = (self.kkt.n_unbounded * 7 / 4).next_multiple_of(64).min(self.tuning.max_block);
+        self.working_set.size = self.working_set.size.max(wanted).min(cache_capacity(&self.parts, columns));
+        match solution.stop {
             Some(reason) if reason != StopReason::Stalled => Err(Error::Stopped(reason)),
             _ => Ok(()),
         }
     }
 
-    /// Adds the products of the changes of some variables to all gradients; `gradients` are those of the block's members
-    /// where these are all variables.
+    /// Stops the machine after rounds without progress; `before` are the coefficients and gradients before the round.
+    fn detect_stall(&mut self, changed: &[usize], before: (Vec<f64>, Vec<f64>), solution: &BlockSolution) {
+        let problem = &self.variables.problem;
+        let changes = changed.iter().map(|&v| Change {
+            from: before.0[v],
+            to: problem.beta[v],
+            gradient: f64::midpoint(before.1[v], problem.gradient[v]),
+            group: problem.group[v],
+        });
+        let gain = dual_gain(changes, problem.epsilon, problem.has_equality);
+        self.gradient_rounding = rounding(&problem.gradient, &problem.beta, &problem.diagonal);
+        let floor = UNCERTAIN_ROUNDINGS * self.gradient_rounding;
+        let idle = self.stall.record_stretch(gain, solution.expected_gain, self.kkt.largest(), floor);
+        // A block of a larger machine may have stalled because it was the wrong one.
+        let max_idle = if solution.stop != Some(StopReason::Stalled) {
+            MAX_IDLE_ROUNDS
+        } else if self.working_set.members.len() < problem.len() {
+            MAX_IDLE_ROUNDS / 10
+        } else {
+            0
+        };
+        if idle >= max_idle {
+            self.stop = Some(StopReason::Stalled);
+        }
+    }
+
+    /// Adds the products of the changes of some variables to all gradients.
     fn add_changes<K: KernelValue>(
         &mut self,
         (changed, changes): (&[usize], &[f64]),
-        gradients: Option<Vec<f64>>,
-        columns: &Columns<'_, K>,
+        columns: &KernelColumns<'_, K>,
         training: &Training<'_>,
     ) -> Result<()> {
         let (ctx, depth) = (training.ctx, columns.depth());
         let rows = self.rows_of(changed)?;
-        if let Some(gradients) = gradients {
-            for (&v, gradient) in self.set.members.iter().zip(gradients) {
-                self.variables.problem.gradient[v] = gradient;
-            }
-        } else if let Some(source) = &self.variables.source {
+        if let Some(source) = &self.variables.source {
             let gradient = &mut self.variables.problem.gradient;
-            training.add_product(source, depth, (&rows, changes), gradient)?;
-        } else {
-            let positions: Vec<usize> = changed.iter().map(|&v| self.position(v)).try_collect_vec()?;
-            for part in &self.parts {
-                let segment = &columns.segments[part.segment];
-                let range = part.first..part.first + part.positions.len();
-                let gradient = &mut self.variables.problem.gradient[range];
-                if segment.is_kept() {
-                    let rows: Vec<&[K]> =
-                        positions.iter().map(|&position| segment.row(position)).try_collect_vec()?;
-                    ctx.for_each_chunk(gradient, CHUNK, |chunk, gradient| {
-                        add_rows(changes, &rows, chunk * CHUNK, gradient);
-                    });
-                } else {
-                    training.add_product(&segment.source, depth, (&rows, changes), gradient)?;
-                }
+            return training.add_product(source, depth, (&rows, changes), gradient);
+        }
+        let positions: Vec<usize> = changed.iter().map(|&v| self.position(v)).try_collect_vec()?;
+        for part in &self.parts {
+            let class_block = &columns.class_blocks[part.class_block];
+            let range = part.first..part.first + part.positions.len();
+            let gradient = &mut self.variables.problem.gradient[range];
+            if class_block.is_kept() {
+                let rows: Vec<&[K]> =
+                    positions.iter().map(|&position| class_block.row(position)).try_collect_vec()?;
+                ctx.for_each_chunk(gradient, COLUMNS_PER_TASK, |task, gradient| {
+                    add_rows(changes, &rows, task * COLUMNS_PER_TASK, gradient);
+                });
+            } else {
+                training.add_product(&class_block.source, depth, (&rows, changes), gradient)?;
             }
         }
         Ok(())
     }
 
-    /// Sets variables aside that no pair can move at present, where kernel values are not cached.
+    /// Sets variables aside that no pair can move at present, if kernel values are not cached.
     pub(super) fn shrink<K: KernelValue>(
         &mut self,
-        columns: &Columns<'a, K>,
+        columns: &KernelColumns<'a, K>,
         ctx: Context<'_>,
     ) -> Result<()> {
-        let all = &columns.segments[self.parts[0].segment].source;
-        if let Some(number) = self.variables.shrink(&self.survey, all, ctx)? {
-            self.set = self.set.renumbered(|v| number[v]);
+        let all = &columns.class_blocks[self.parts[0].class_block].source;
+        if let Some(number) = self.variables.shrink(&self.kkt, all, ctx)? {
+            self.working_set = self.working_set.renumbered(|v| number[v]);
         }
         Ok(())
     }
@@ -476,21 +455,21 @@ impl<'a> Machine<'a> {
     /// [`Error::Stopped`], after which nothing is changed.
     pub(super) fn unshrink<K: KernelValue>(
         &mut self,
-        columns: &Columns<'_, K>,
+        columns: &KernelColumns<'_, K>,
         training: &Training<'_>,
     ) -> Result<bool> {
         let Some(active) = self.variables.unshrink(columns.depth(), training)? else { return Ok(false) };
-        self.set = self.set.renumbered(|k| Some(active[k]));
-        self.survey = self.problem().survey();
+        self.working_set = self.working_set.renumbered(|k| Some(active[k]));
+        self.kkt = self.problem().kkt_violation();
         Ok(true)
     }
 }
 
-/// Most variables of a block that the caches of its segments can serve.
-fn room<K: KernelValue>(parts: &[Part], columns: &Columns<'_, K>) -> usize {
+/// Returns the maximum number of variables of a block whose rows fit the caches.
+fn cache_capacity<K: KernelValue>(parts: &[MachineColumns], columns: &KernelColumns<'_, K>) -> usize {
     parts
         .iter()
-        .filter_map(|part| columns.segments[part.segment].cache.as_ref())
+        .filter_map(|part| columns.class_blocks[part.class_block].cache.as_ref())
         .map(RowCache::<K>::capacity)
         .min()
         .unwrap_or(usize::MAX)

@@ -1,43 +1,42 @@
-//! How much memory a fit takes, before it is begun.
+//! An estimate of the memory of a fit, before it starts.
 //!
-//! Packed rows, which every fit holds; kernel rows, as many as the budget and the problem have room for; the matrices
-//! of the blocks that are solved at the same time; the variables of all machines. The caller's own rows are not counted,
-//! nor is the system of a direct step (`newton`): at most 50 MB a thread, for a moment, and done without where there is
-//! no room.
+//! It counts packed rows; cached kernel rows, up to the budget or all rows; the matrices of the blocks that are solved at the
+//! same time; and the variables of all machines. It does not count the caller's own rows, nor the system of a Newton step
+//! (`active_set`): at most 50 MB per thread, for a short time, which is skipped if memory is short.
 //!
-//! Cost: a look at some hundred rows.
+//! Cost: a pass over some hundred rows.
 
 use super::columns::{depth, is_cached};
 use super::params::SvmParams;
-use super::rounding::SAMPLE;
-use super::training::precision;
+use super::rounding::MAX_SAMPLE;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::{KernelFunction, Magnitudes, Precision, packed_bytes};
+use crate::kernels::{CoefficientSum, KernelFunction, Precision, PreparedRows, packed_bytes};
 
-/// Numbers in double precision that a machine keeps for each variable, a shrunk copy and the row's index included.
-const NUMBERS_A_VARIABLE: usize = 16;
+/// Numbers in double precision per variable of a machine, with a shrunk copy and the row's index.
+const NUMBERS_PER_VARIABLE: usize = 16;
 
-/// Rows that are looked at for the precision: where they miss the largest, packed rows may take twice the estimate.
-const LOOKED_AT: usize = 512;
+/// Maximum number of rows from which the precision is determined; if they miss the largest values, packed rows may take twice
+/// the estimate.
+const MAX_SAMPLED_ROWS: usize = 512;
 
-/// Bytes that a fit takes.
+/// Bytes of a fit, by purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryEstimate {
-    /// Training rows as the kernels want them.
+    /// Packed training rows.
     pub packed: usize,
-    /// Cached kernel rows: the budget, or less where all rows need less. 0 where values are computed again.
+    /// Cached kernel rows: the budget, or less if all rows need less. 0 if values are computed again.
     pub cache: usize,
     /// Kernel matrices of the largest blocks.
     pub blocks: usize,
-    /// The state of the machines, and what it takes to measure the rounding of one of them.
+    /// The state of the machines, and the measurement of the rounding of one of them.
     pub variables: usize,
-    /// What a fit cannot do without: packed rows, variables, two cached rows, blocks as they begin.
+    /// Minimum memory of the fit: packed rows, variables, two cached rows, the first blocks.
     pub least: usize,
 }
 
-/// The memory of a fit of machines of the given numbers of variables, `threads` at a time, on `n` rows like these; `rows`
-/// may be all of them, or a few that stand for rows that are not there yet.
+/// Estimates the memory of a fit of machines of the given numbers of variables, `threads` at a time, on `n` rows like `rows`,
+/// which may be all rows or a sample of them.
 pub fn estimate_memory<'a>(
     kernel: impl Into<KernelFunction<'a>>,
     rows: Rows<'_>,
@@ -48,8 +47,8 @@ pub fn estimate_memory<'a>(
 ) -> Result<MemoryEstimate> {
     let kernel = kernel.into();
     let (given, tuning) = (rows.rows(), params.tuning);
-    let kept = if given > LOOKED_AT {
-        let some: Vec<usize> = (0..LOOKED_AT).map(|i| i * given / LOOKED_AT).collect(); // small: 512 rows
+    let kept = if given > MAX_SAMPLED_ROWS {
+        let some: Vec<usize> = (0..MAX_SAMPLED_ROWS).map(|i| i * given / MAX_SAMPLED_ROWS).collect(); // small: 512 rows
         precision_of(kernel, rows.gather(&some)?.view())?
     } else {
         precision_of(kernel, rows)?
@@ -60,25 +59,25 @@ pub fn estimate_memory<'a>(
     let all_rows = 4 * n * n;
     let cache =
         if is_cached { params.cache_bytes.saturating_sub(packed).min(all_rows).max(8 * n) } else { 0 };
-    // Blocks of a machine that keeps its rows cannot be larger than the cache has room for.
-    let room = if is_cached { (cache / (4 * n.max(1))).max(2) } else { usize::MAX };
-    // Those of the largest machines, which may be solved at the same time.
+    // Blocks of a machine with cached rows are limited by the cache.
+    let capacity = if is_cached { (cache / (4 * n.max(1))).max(2) } else { usize::MAX };
+    // Those of the largest machines, if these are solved at the same time.
     let blocks_of = |size: &dyn Fn(usize) -> usize| {
         // small: one number per machine
-        let mut sizes: Vec<usize> = machines.iter().map(|&variables| size(variables).min(room)).collect();
+        let mut sizes: Vec<usize> = machines.iter().map(|&variables| size(variables).min(capacity)).collect();
         sizes.sort_unstable_by(|a, b| b.cmp(a));
         sizes.iter().take(threads.max(1)).map(|size| 4 * size * size).sum::<usize>()
     };
     let first = |variables: usize| tuning.first_block(variables);
-    let largest_of = |variables: usize| first(variables).max(variables.min(tuning.largest_block));
+    let largest_of = |variables: usize| first(variables).max(variables.min(tuning.max_block));
     let blocks = blocks_of(&largest_of);
-    // What rounding has done is measured on packed rows in double precision, by some of their kernel values.
-    let measured = packed_bytes(kernel, rows, largest.min(n), Precision::Double)? + 8 * SAMPLE * largest;
-    let variables = machines.iter().sum::<usize>() * NUMBERS_A_VARIABLE * size_of::<f64>() + measured;
+    // Rounding is measured on packed rows in double precision, with some of their kernel values.
+    let measured = packed_bytes(kernel, rows, largest.min(n), Precision::Double)? + 8 * MAX_SAMPLE * largest;
+    let variables = machines.iter().sum::<usize>() * NUMBERS_PER_VARIABLE * size_of::<f64>() + measured;
     let smallest = if is_cached { 8 * n } else { blocks_of(&first) };
     Ok(MemoryEstimate { packed, cache, blocks, variables, least: packed + variables + smallest })
 }
 
 fn precision_of(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Result<Precision> {
-    Ok(precision(kernel, rows, &Magnitudes::new(kernel, rows)?))
+    Ok(PreparedRows::new(kernel, rows, CoefficientSum::Any)?.precision())
 }

@@ -10,36 +10,31 @@
 //!
 //! (Rifkin 2002, (2.74)-(2.76); for C-SVC s = -y and [lower, upper] is [0, C] or [-C, 0].)
 //!
+//! A fit, in the order of its steps:
+//!
 //! | file | holds |
 //! |---|---|
-//! | `params` | parameters |
-//! | `problem` | builders of the dual problem |
-//! | `start` | warm starts |
-//! | `scale` | a start from a smaller problem |
-//! | `training` | what every fit is given, and its checks |
-//! | `columns` | packed rows in segments, caches of kernel rows |
-//! | `decomposition` | the outer tier: rounds of five steps, all machines in step |
-//! | `sharing` | which kernel rows machines still have in common |
-//! | `machine` | one machine: its columns, its block, its gradients |
-//! | `shrinking` | variables set aside and taken back |
-//! | `working_set` | which variables make the next block |
-//! | `nested` | a large block solved by blocks of its own |
-//! | `subproblem` | the inner tier: pair steps within a block |
-//! | `newton` | a direct step on the unbounded variables, where pair steps crawl |
-//! | `stall` | when there is no progress |
-//! | `intercept` | the intercept |
-//! | `certificate` | objectives, duality gap, violation |
-//! | `leave_one_out` | bounds for the errors on rows left out |
-//! | `memory` | what a fit will take |
-//! | `matrix` | all kernel values of the rows, once, for many fits |
-//! | `search` | a grid of C and kernels over folds as one job |
-//! | `features` | features of a kernel that is projected on a few points |
+//! | `params`, `training` | parameters; the data of a fit, and its checks |
+//! | `classifier`, `single`, `quantile` | the machines of a code; one machine of one output; the machines of several quantiles |
+//! | `problem` | the dual problems |
 //! | `fit` | the machines of a task, solved in the precision that they need |
-//! | `classifier` | the machines of a code on shared kernel rows |
-//! | `quantile` | the machines of several quantiles on shared kernel rows |
-//! | `single` | the members of the family that are one machine of one output: regression, one-class |
+//! | `columns` | packed rows in class blocks, caches of kernel rows |
+//! | `start`, `subsample_start` | warm starts; a start from a subsample |
+//! | `decomposition` | the outer tier: rounds of five steps |
+//! | `machine` | one machine: its working set, its columns, its gradients |
+//! | `working_set` | selection of the variables of the next block |
+//! | `subproblem`, `smo` | a block, and the inner tier: SMO steps |
+//! | `active_set` | Newton steps and an active-set method on the free variables |
+//! | `nested` | a large block solved by blocks of its own |
+//! | `shrinking`, `sharing` | variables set aside; kernel rows shared by machines |
+//! | `stall` | detection of machines and blocks without progress |
+//! | `precision`, `rounding` | the precision of kernel values; the effect of rounding |
+//! | `intercept`, `certificate`, `leave_one_out` | intercept; objectives and gap; bounds for leave-one-out errors |
+//! | `memory` | an estimate of the memory of a fit |
+//! | `search` | a grid of C and kernels over folds |
+//! | `features` | features of a kernel projected on a few points |
 //!
-//! [`Svc`](crate::Svc), [`Svr`](crate::Svr) and [`OneClassSvm`](crate::OneClassSvm) are the short way. With options that they do not have:
+//! [`Svc`](crate::Svc), [`Svr`](crate::Svr) and [`OneClassSvm`](crate::OneClassSvm) are simpler. With options that they do not have:
 //!
 //! ```
 //! use ndarray::Array2;
@@ -60,6 +55,7 @@
 //! # Ok::<(), svmarrow::Error>(())
 //! ```
 
+mod active_set;
 mod certificate;
 mod classifier;
 mod columns;
@@ -69,23 +65,22 @@ mod fit;
 mod intercept;
 mod leave_one_out;
 mod machine;
-mod matrix;
 mod memory;
 mod nested;
-mod newton;
 mod params;
 mod precision;
 mod problem;
 mod quantile;
 mod rounding;
-mod scale;
 mod search;
 mod sharing;
 mod shrinking;
 mod single;
+mod smo;
 mod stall;
 mod start;
 mod subproblem;
+mod subsample_start;
 mod training;
 mod working_set;
 

@@ -1,4 +1,4 @@
-//! What a fit is told.
+//! Parameters of a fit.
 
 use crate::error::{Error, Result};
 
@@ -6,52 +6,51 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SvmParams {
-    /// Largest violation of the optimality conditions at which a machine is done, in units of f. LIBSVM's `eps`.
+    /// Maximum violation of the optimality conditions of a solved machine, in units of f. LIBSVM's `eps`.
     pub tolerance: f64,
     /// Memory for packed rows and kernel rows, in bytes.
     pub cache_bytes: usize,
-    /// Whether variables that seem settled at a bound are set aside until the end. Machines whose kernel rows
-    /// are cached do not shrink.
+    /// Sets variables aside that seem to stay at a bound. Machines whose kernel rows are cached do not shrink.
     pub shrinking: bool,
-    /// Most pair steps of one machine; `None` for no limit.
+    /// Maximum number of SMO steps of one machine; `None` for no limit.
     pub max_iterations: Option<u64>,
-    /// What only speed depends on.
+    /// Sizes that affect speed only.
     pub tuning: Tuning,
 }
 
-/// Sizes that change how long a fit takes, not what it finds. The defaults were measured.
+/// Sizes that change how long a fit takes, not its solution. The defaults were measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tuning {
-    /// Variables of a block to begin with; 0 for about one in 24 of the machine's, within [128, 2048].
+    /// Number of variables of the first block; 0 for about one in 24 of the machine's, within [128, 2048].
     pub block: usize,
-    /// Variables to which a block may grow as unbounded support vectors are found.
-    pub largest_block: usize,
-    /// Variables of a block above which it is solved by blocks of so many, where kernel values are cheap.
-    pub nested: usize,
-    /// A machine of at most so many variables is one block.
-    pub whole: usize,
-    /// Multiply-adds of a kernel value up to which computing it again is cheaper than storing it and reading it back.
-    pub cheap: usize,
-    /// Variables from which on a machine starts from a sample of them, where kernel values are cheap.
-    pub sampled: usize,
-    /// Whether direct steps are taken where they are earned.
-    pub direct: bool,
-    /// Whether blocks walk from face to face where that is earned.
-    pub walks: bool,
-    /// Whether Gaussians in one to three columns are summed without a look at every pair where that is faster.
+    /// Maximum number of variables to which a block grows with the number of unbounded support vectors.
+    pub max_block: usize,
+    /// Number of variables of the blocks by which a larger block is solved, if kernel values are cheap.
+    pub nested_block: usize,
+    /// Maximum number of variables of a machine that is solved as one block.
+    pub max_whole: usize,
+    /// Maximum number of multiply-adds of a kernel value that is cheaper to compute again than to store and read back.
+    pub cheap_kernel: usize,
+    /// Minimum number of variables of a machine that starts from a subsample, if kernel values are cheap.
+    pub min_subsampled: usize,
+    /// Makes Newton steps on the free variables.
+    pub newton_steps: bool,
+    /// Runs the active-set method on blocks with few free variables.
+    pub active_set: bool,
+    /// Uses the fast Gauss transform in one to three dimensions, if it is faster.
     pub fast_sums: bool,
     /// Multiply-adds of kernel values between two checks of the monitor.
-    pub look: usize,
-    /// Rows between two looks at least.
-    pub look_rows: usize,
+    pub work_per_check: usize,
+    /// Minimum number of rows between two checks of the monitor.
+    pub min_rows_per_check: usize,
 }
 
 impl Tuning {
-    /// Size of the first block of a machine.
+    /// Returns the size of the first block of a machine.
     pub(super) fn first_block(&self, variables: usize) -> usize {
         match self.block {
-            _ if variables <= self.whole => variables,
-            0 => (variables / 24).clamp(128, 2048).min(self.largest_block),
+            _ if variables <= self.max_whole => variables,
+            0 => (variables / 24).clamp(128, 2048).min(self.max_block),
             block => block,
         }
     }
@@ -61,16 +60,16 @@ impl Default for Tuning {
     fn default() -> Self {
         Self {
             block: 0,
-            largest_block: 2048,
-            nested: 512,
-            whole: 256,
-            cheap: 64,
-            sampled: 80_000,
-            direct: true,
-            walks: true,
+            max_block: 2048,
+            nested_block: 512,
+            max_whole: 256,
+            cheap_kernel: 64,
+            min_subsampled: 80_000,
+            newton_steps: true,
+            active_set: true,
             fast_sums: true,
-            look: 500_000_000,
-            look_rows: 192,
+            work_per_check: 500_000_000,
+            min_rows_per_check: 192,
         }
     }
 }
@@ -96,12 +95,9 @@ impl SvmParams {
         if !(self.tolerance > 0.0 && self.tolerance.is_finite()) {
             return Err(Error::param("tol", self.tolerance, "positive and finite"));
         }
-        if self.tuning.block == 1 || self.tuning.largest_block < self.tuning.block.max(2) {
-            return Err(Error::param(
-                "block",
-                self.tuning.block,
-                "0, or at least 2 and at most largest_block",
-            ));
+        if self.tuning.block == 1 || self.tuning.max_block < self.tuning.block.max(2) {
+            let rule = "0, or at least 2 and at most max_block";
+            return Err(Error::param("block", self.tuning.block, rule));
         }
         Ok(())
     }

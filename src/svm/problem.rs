@@ -1,4 +1,4 @@
-//! The dual problem of a machine, how far it is solved, and a builder for every member of the family.
+//! The dual problem of a machine, its optimality conditions, and a constructor for every member of the family.
 //!
 //! ```text
 //! minimise  1/2 b'(K + diag r) b + s'b + e sum |b_i|   subject to  lower <= b <= upper,  sum over each group of b fixed
@@ -14,17 +14,17 @@
 //! | quantile q | rows | -y | [-(1 - q) C, q C] | 0 | 0 | all |
 //! | nu-SVR | rows twice | -y | [0, C] and [-C, 0] | 0 | 0 | each half, sums +- nu C n / 2 |
 //!
-//! The kink e |b| makes alpha - alpha* of epsilon-SVR one variable instead of two. A machine without intercept has no
-//! sum to keep: it is *anchored*, as if it had one more variable whose kernel values are all zero.
+//! The term e |b| makes alpha - alpha* of epsilon-SVR one variable instead of two. A machine without intercept has no
+//! equality constraint.
 //! (Chang and Lin 2011 for the nu problems; Rifkin 2002, 2.2; Xu et al. 2015, (1) for the squared hinge.)
 
 use crate::error::{Error, Result};
 use crate::memory::{TryCollect, TryToVec, try_vec};
 
-/// Most groups of a problem.
-pub(super) const GROUPS: usize = 2;
+/// Maximum number of groups of a problem.
+pub(super) const MAX_GROUPS: usize = 2;
 
-/// One machine's problem and its state.
+/// The problem of one machine, with coefficients and gradients.
 #[derive(Clone)]
 pub(super) struct DualProblem {
     /// s
@@ -33,42 +33,41 @@ pub(super) struct DualProblem {
     pub(super) upper: Vec<f64>,
     /// b
     pub(super) beta: Vec<f64>,
-    /// (K + diag r) b + s: the gradient but for the kink.
+    /// (K + diag r) b + s: the gradient without the term of epsilon.
     pub(super) gradient: Vec<f64>,
     /// K_ii + r_i
     pub(super) diagonal: Vec<f64>,
     /// r
     pub(super) ridge: Vec<f64>,
     /// e
-    pub(super) kink: f64,
-    /// Group of each variable, below [`GROUPS`].
+    pub(super) epsilon: f64,
+    /// Group of each variable, below [`MAX_GROUPS`]; the sum of each group is kept.
     pub(super) group: Vec<u8>,
-    /// No sum is kept.
-    pub(super) anchored: bool,
+    /// True if the sum of the first group is kept: an equality constraint.
+    pub(super) has_equality: bool,
 }
 
-/// Smallest derivative upwards and largest derivative downwards of each group.
-pub(super) type Extremes = [(f64, f64); GROUPS];
+/// The maximal violating pair of each group: the smallest derivative for an increase, the largest one for a decrease.
+pub(super) type MaximalPairs = [(f64, f64); MAX_GROUPS];
 
-/// What a round needs to know of all variables.
+/// Violation of the optimality conditions by all variables.
 #[derive(Clone, Copy)]
-pub(super) struct Survey {
-    /// The extremes of each group; a group without variables has infinite ones.
-    pub(super) extremes: Extremes,
-    /// Variables free to move both ways.
-    pub(super) unbounded: usize,
-    /// Whether all gradients are numbers.
-    pub(super) finite: bool,
+pub(super) struct KktViolation {
+    /// The maximal violating pair of each group; infinite for a group without variables.
+    pub(super) maximal_pairs: MaximalPairs,
+    /// Number of variables that can move in both directions.
+    pub(super) n_unbounded: usize,
+    /// True if all gradients are finite.
+    pub(super) is_finite: bool,
 }
 
-impl Survey {
-    /// Largest violation of the optimality conditions: by how much a group's extremes are the wrong way round. Not a
-    /// number where a gradient is none: nothing is known then, least of all that all is well.
-    pub(super) fn violation(&self) -> f64 {
-        if !self.finite {
+impl KktViolation {
+    /// Returns the largest difference within a maximal violating pair; NaN if a gradient is not finite.
+    pub(super) fn largest(&self) -> f64 {
+        if !self.is_finite {
             return f64::NAN;
         }
-        self.extremes.iter().map(|(up, low)| low - up).fold(f64::NEG_INFINITY, f64::max)
+        self.maximal_pairs.iter().map(|(up, low)| low - up).fold(f64::NEG_INFINITY, f64::max)
     }
 }
 
@@ -83,13 +82,13 @@ impl DualProblem {
             linear,
             diagonal,
             ridge: try_vec![0.0; n]?,
-            kink: 0.0,
+            epsilon: 0.0,
             group: try_vec![0; n]?,
-            anchored: false,
+            has_equality: true,
         })
     }
 
-    /// C-SVC with hinge loss: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)).
+    /// Returns C-SVC with hinge loss: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)).
     pub(super) fn hinge(positive: &[bool], c: &[f64], diagonal: Vec<f64>) -> Result<Self> {
         let (lower, upper) = sides(positive, c)?;
         Self::new(
@@ -100,7 +99,7 @@ impl DualProblem {
         )
     }
 
-    /// C-SVC with squared hinge loss: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i))^2.
+    /// Returns C-SVC with squared hinge loss: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i))^2.
     pub(super) fn squared_hinge(positive: &[bool], c: &[f64], diagonal: Vec<f64>) -> Result<Self> {
         let mut problem = Self::hinge(positive, &try_vec![f64::INFINITY; c.len()]?, diagonal)?;
         problem.ridge = c.iter().map(|c| 0.5 / c).try_collect_vec()?;
@@ -110,10 +109,10 @@ impl DualProblem {
         Ok(problem)
     }
 
-    /// nu-SVC with row weights w, from a feasible point.
+    /// Returns nu-SVC with row weights w, at a feasible point.
     ///
     /// # Errors
-    /// Where a class is too small for nu.
+    /// [`Error::Param`] if a class is too small for nu.
     pub(super) fn nu_classification(
         positive: &[bool],
         weights: &[f64],
@@ -143,7 +142,7 @@ impl DualProblem {
         Ok(problem)
     }
 
-    /// One-class machine with row weights w, from a feasible point: 1/2 ||w||^2 - rho nu W + sum w_i max(0, rho - f(x_i)).
+    /// Returns the one-class machine with row weights w, at a feasible point: 1/2 ||w||^2 - rho nu W + sum w_i max(0, rho - f(x_i)).
     pub(super) fn one_class(weights: &[f64], nu: f64, diagonal: Vec<f64>) -> Result<Self> {
         let n = weights.len();
         let mut problem = Self::new(try_vec![0.0; n]?, try_vec![0.0; n]?, weights.try_to_vec()?, diagonal)?;
@@ -151,7 +150,7 @@ impl DualProblem {
         Ok(problem)
     }
 
-    /// epsilon-SVR: 1/2 ||w||^2 + sum C_i max(0, |y_i - f(x_i)| - epsilon).
+    /// Returns epsilon-SVR: 1/2 ||w||^2 + sum C_i max(0, |y_i - f(x_i)| - epsilon).
     pub(super) fn regression(targets: &[f64], c: &[f64], epsilon: f64, diagonal: Vec<f64>) -> Result<Self> {
         let mut problem = Self::new(
             targets.iter().map(|y| -y).try_collect_vec()?,
@@ -159,11 +158,11 @@ impl DualProblem {
             c.try_to_vec()?,
             diagonal,
         )?;
-        problem.kink = epsilon;
+        problem.epsilon = epsilon;
         Ok(problem)
     }
 
-    /// Quantile regression: 1/2 ||w||^2 + sum C_i (q max(0, y_i - f(x_i)) + (1 - q) max(0, f(x_i) - y_i)).
+    /// Returns quantile regression: 1/2 ||w||^2 + sum C_i (q max(0, y_i - f(x_i)) + (1 - q) max(0, f(x_i) - y_i)).
     pub(super) fn quantile(targets: &[f64], c: &[f64], q: f64, diagonal: Vec<f64>) -> Result<Self> {
         Self::new(
             targets.iter().map(|y| -y).try_collect_vec()?,
@@ -173,7 +172,7 @@ impl DualProblem {
         )
     }
 
-    /// nu-SVR, from a feasible point: variables are the rows twice, alpha and then -alpha*, as in `diagonal`.
+    /// Returns nu-SVR at a feasible point: variables are the rows twice, alpha and then -alpha*, as in `diagonal`.
     pub(super) fn nu_regression(targets: &[f64], c: &[f64], nu: f64, diagonal: Vec<f64>) -> Result<Self> {
         let n = targets.len();
         let twice = |first: &dyn Fn(usize) -> f64, second: &dyn Fn(usize) -> f64| {
@@ -191,7 +190,7 @@ impl DualProblem {
         Ok(problem)
     }
 
-    /// Raises |b| of the variables, in order, to their bounds until `total` is spent.
+    /// Sets |b| of the variables, in order, to their bounds until their sum is `total`.
     fn fill(&mut self, variables: impl Iterator<Item = usize>, mut total: f64, bounds: &[f64], sign: f64) {
         for v in variables {
             let share = total.min(bounds[v]);
@@ -200,7 +199,7 @@ impl DualProblem {
         }
     }
 
-    /// The problem of some of the variables, the others held fixed: their part stays in the gradients.
+    /// Returns the problem of some of the variables with the others fixed, whose contribution stays in the gradients.
     pub(super) fn select(&self, variables: &[usize]) -> Result<Self> {
         let of = |values: &[f64]| variables.iter().map(|&v| values[v]).try_collect_vec();
         Ok(Self {
@@ -211,13 +210,13 @@ impl DualProblem {
             gradient: of(&self.gradient)?,
             diagonal: of(&self.diagonal)?,
             ridge: of(&self.ridge)?,
-            kink: self.kink,
+            epsilon: self.epsilon,
             group: variables.iter().map(|&v| self.group[v]).try_collect_vec()?,
-            anchored: self.anchored,
+            has_equality: self.has_equality,
         })
     }
 
-    /// Whether the problem is at zero and means the same with fewer variables within wider bounds.
+    /// Returns whether a problem of fewer variables with wider bounds approximates this one, which must be at zero.
     pub(super) fn is_scalable(&self) -> bool {
         (0..self.len()).all(|v| {
             let width = self.upper[v] - self.lower[v];
@@ -225,51 +224,24 @@ impl DualProblem {
         })
     }
 
-    /// The problem of some of the variables of one at zero, with bounds `times` as far away.
-    pub(super) fn sample(&self, variables: &[usize], times: f64) -> Result<Self> {
-        let mut part = self.select(variables)?;
-        part.lower.iter_mut().chain(&mut part.upper).for_each(|bound| *bound *= times);
-        Ok(part)
+    /// Returns the problem of some of the variables of a problem at zero, with bounds `factor` times as large.
+    pub(super) fn subsample(&self, variables: &[usize], factor: f64) -> Result<Self> {
+        let mut subsample = self.select(variables)?;
+        subsample.lower.iter_mut().chain(&mut subsample.upper).for_each(|bound| *bound *= factor);
+        Ok(subsample)
     }
 
-    /// The same problem amid variables that cannot move, `len` in all with these K_ii; `variables` are where its own stand.
-    /// The gradients of the others are what the machine's outputs without intercept are for them.
-    pub(super) fn spread(&self, variables: &[usize], diagonal: Vec<f64>) -> Result<Self> {
-        let len = diagonal.len();
-        let of = |values: &[f64]| {
-            let mut all: Vec<f64> = try_vec![0.0; len]?;
-            variables.iter().zip(values).for_each(|(&v, &value)| all[v] = value);
-            Ok::<_, Error>(all)
-        };
-        let mut group = try_vec![0; len]?;
-        variables.iter().zip(&self.group).for_each(|(&v, &of)| group[v] = of);
-        let mut diagonal = diagonal;
-        variables.iter().zip(&self.diagonal).for_each(|(&v, &value)| diagonal[v] = value);
-        Ok(Self {
-            linear: of(&self.linear)?,
-            lower: of(&self.lower)?,
-            upper: of(&self.upper)?,
-            beta: of(&self.beta)?,
-            gradient: of(&self.gradient)?,
-            diagonal,
-            ridge: of(&self.ridge)?,
-            kink: self.kink,
-            group,
-            anchored: self.anchored,
-        })
-    }
-
-    /// Whether a larger C has the same solution: no coefficient is at a bound that moves with it.
-    pub(super) fn is_settled(&self) -> bool {
+    /// Returns whether every larger C has the same solution: no coefficient is at a bound that depends on C.
+    pub(super) fn is_solved_for_larger_c(&self) -> bool {
         (0..self.len()).all(|v| {
             let b = self.beta[v];
             self.ridge[v] == 0.0 && (b == 0.0 || (b < self.upper[v] && b > self.lower[v]))
         })
     }
 
-    /// Gives the members their new coefficients; which of them changed, and by how much. Gradients are left as they are,
-    /// but for the ridge.
-    pub(super) fn move_to(&mut self, members: &[usize], beta: &[f64]) -> (Vec<usize>, Vec<f64>) {
+    /// Sets the coefficients of the members; returns the members that changed, and their changes. Gradients change by the
+    /// ridge only.
+    pub(super) fn set_coefficients(&mut self, members: &[usize], beta: &[f64]) -> (Vec<usize>, Vec<f64>) {
         let (mut changed, mut changes) = (Vec::new(), Vec::new());
         for (&v, &beta) in members.iter().zip(beta) {
             let change = beta - self.beta[v];
@@ -283,62 +255,55 @@ impl DualProblem {
         (changed, changes)
     }
 
-    /// Number of variables.
+    /// Returns the number of variables.
     pub(super) fn len(&self) -> usize {
         self.beta.len()
     }
 
-    /// The derivative of the objective when variable i rises, infinite where it cannot.
+    /// Returns the derivative of the objective for an increase of variable i, infinite if it cannot increase.
     #[inline]
-    pub(super) fn rise(&self, i: usize) -> f64 {
+    pub(super) fn up_derivative(&self, i: usize) -> f64 {
         if self.beta[i] < self.upper[i] {
-            self.gradient[i] + if self.beta[i] >= 0.0 { self.kink } else { -self.kink }
+            self.gradient[i] + if self.beta[i] >= 0.0 { self.epsilon } else { -self.epsilon }
         } else {
             f64::INFINITY
         }
     }
 
-    /// The derivative of the objective against the fall of variable i, minus infinity where it cannot fall.
+    /// Returns the derivative of the objective on the side of a decrease of variable i, minus infinity if it cannot
+    /// decrease.
     #[inline]
-    pub(super) fn fall(&self, i: usize) -> f64 {
+    pub(super) fn down_derivative(&self, i: usize) -> f64 {
         if self.beta[i] > self.lower[i] {
-            self.gradient[i] + if self.beta[i] > 0.0 { self.kink } else { -self.kink }
+            self.gradient[i] + if self.beta[i] > 0.0 { self.epsilon } else { -self.epsilon }
         } else {
             f64::NEG_INFINITY
         }
     }
 
-    /// Free to move both ways at one rate: neither at a bound nor on the kink.
+    /// Returns whether variable i can move in both directions: neither at a bound, nor at zero with an epsilon.
     pub(super) fn is_unbounded(&self, i: usize) -> bool {
         let b = self.beta[i];
-        b > self.lower[i] && b < self.upper[i] && (self.kink == 0.0 || b != 0.0)
+        b > self.lower[i] && b < self.upper[i] && (self.epsilon == 0.0 || b != 0.0)
     }
 
-    /// Where the present piece of variable i's cost ends, below and above.
-    pub(super) fn ends(&self, i: usize) -> (f64, f64) {
-        let (b, cut) = (self.beta[i], self.kink > 0.0);
-        let below = if cut && b > 0.0 { self.lower[i].max(0.0) } else { self.lower[i] };
-        let above = if cut && b < 0.0 { self.upper[i].min(0.0) } else { self.upper[i] };
-        (below, above)
-    }
-
-    /// One look at all variables.
-    pub(super) fn survey(&self) -> Survey {
-        let anchor = if self.anchored { (0.0, 0.0) } else { (f64::INFINITY, f64::NEG_INFINITY) };
-        let mut extremes = [anchor, (f64::INFINITY, f64::NEG_INFINITY)];
-        let (mut unbounded, mut finite) = (0, true);
+    /// Returns the violation of the optimality conditions.
+    pub(super) fn kkt_violation(&self) -> KktViolation {
+        let none = (f64::INFINITY, f64::NEG_INFINITY);
+        let mut maximal_pairs = [if self.has_equality { none } else { (0.0, 0.0) }, none];
+        let (mut n_unbounded, mut is_finite) = (0, true);
         for i in 0..self.len() {
-            finite &= self.gradient[i].is_finite();
-            let (up, low) = &mut extremes[usize::from(self.group[i])];
-            *up = up.min(self.rise(i));
-            *low = low.max(self.fall(i));
-            unbounded += usize::from(self.is_unbounded(i));
+            is_finite &= self.gradient[i].is_finite();
+            let (up, low) = &mut maximal_pairs[usize::from(self.group[i])];
+            *up = up.min(self.up_derivative(i));
+            *low = low.max(self.down_derivative(i));
+            n_unbounded += usize::from(self.is_unbounded(i));
         }
-        Survey { extremes, unbounded, finite }
+        KktViolation { maximal_pairs, n_unbounded, is_finite }
     }
 }
 
-/// Bounds [0, c] for positive rows, [-c, 0] for negative ones.
+/// Returns bounds [0, c] for positive rows, [-c, 0] for negative ones.
 fn sides(positive: &[bool], c: &[f64]) -> Result<(Vec<f64>, Vec<f64>)> {
     let of = |side: bool, sign: f64| {
         positive.iter().zip(c).map(|(&p, &c)| if p == side { sign * c } else { 0.0 }).try_collect_vec()

@@ -8,13 +8,13 @@
 //! ```
 //!
 //! so that about a share q of the targets lies below f: the bounds of the dual are [-(1 - q) C_i, q C_i] (see `problem`).
-//! Machines share kernel rows but not coefficients, so functions of two quantiles may cross where rows are few.
+//! Machines share kernel rows but not coefficients, so functions of two quantiles may cross if rows are few.
 //!
 //! Cost: that of the rounds; kernel rows are computed once for all quantiles.
 
 use super::certificate::Certificate;
 use super::columns::Effort;
-use super::fit::{Layout, fit_machines};
+use super::fit::{MachineLayout, fit_machines};
 use super::params::SvmParams;
 use super::problem::DualProblem;
 use super::single::{check_quantile, check_targets};
@@ -33,7 +33,7 @@ pub struct QuantileRegression<'a> {
     /// y, one per row.
     pub targets: &'a [f64],
     /// C of each row.
-    pub upper: &'a [f64],
+    pub sample_c: &'a [f64],
     /// The quantiles, each in (0, 1).
     pub quantiles: &'a [f64],
     /// Coefficients to start from.
@@ -43,7 +43,7 @@ pub struct QuantileRegression<'a> {
 /// A fitted quantile regression as indices into its training rows.
 #[derive(Debug, Clone)]
 pub struct QuantileModel {
-    /// Training rows that are support vectors of any machine, rising.
+    /// Training rows that are support vectors of any machine, ascending.
     pub support: Vec<usize>,
     /// B, (m, q), a column for each quantile.
     pub coefficients: Array2<f64>,
@@ -66,16 +66,14 @@ pub fn fit_quantiles<'a>(
     params: &SvmParams,
     ctx: Context<'_>,
 ) -> Result<QuantileModel> {
-    let (kernel, sums) = (kernel.into(), CoefficientSum::Zero);
-    let training = Training { kernel, rows: rows.reborrow(), params, ctx, sums };
-    let &QuantileRegression { targets, upper, quantiles, start } = task;
-    let values = training.check(upper)?;
+    let &QuantileRegression { targets, sample_c, quantiles, start } = task;
+    let training = Training::new(kernel.into(), rows, sample_c, CoefficientSum::Zero, params, ctx)?;
     check_targets(rows.rows(), targets)?;
     Error::check_param(!quantiles.is_empty(), "quantile", "an empty list", "at least one number")?;
     quantiles.iter().try_for_each(|&q| check_quantile(q))?;
-    let layout = Layout::one_segment((0..rows.rows()).try_collect_vec()?, quantiles.len())?;
-    let solved = fit_machines(&training, values, layout, start, |j, _, diagonal| {
-        DualProblem::quantile(targets, upper, quantiles[j], diagonal)
+    let layout = MachineLayout::one_class_block((0..rows.rows()).try_collect_vec()?, quantiles.len())?;
+    let solved = fit_machines(&training, layout, start, |j, _, diagonal| {
+        DualProblem::quantile(targets, sample_c, quantiles[j], diagonal)
     })?;
     let is_support = |row: &usize| solved.machines.iter().any(|machine| machine.problem().beta[*row] != 0.0);
     let support: Vec<usize> = (0..rows.rows()).filter(is_support).try_collect_vec()?;
@@ -108,10 +106,10 @@ mod tests {
         // All rows are the same, so that f is a constant: any quantile of the targets minimises the loss.
         let rows = Array2::<f64>::zeros((9, 2));
         let targets = [5.0, 1.0, 9.0, 3.0, 7.0, 2.0, 8.0, 4.0, 6.0];
-        let upper = [10.0; 9];
+        let sample_c = [10.0; 9];
         let quantiles = [0.25, 0.5, 0.9];
         let task =
-            QuantileRegression { targets: &targets, upper: &upper, quantiles: &quantiles, start: None };
+            QuantileRegression { targets: &targets, sample_c: &sample_c, quantiles: &quantiles, start: None };
         let params = SvmParams { tolerance: 1e-8, ..SvmParams::default() };
         let kernel = Kernel::Rbf { gamma: 1.0 };
         let view = rows.view().try_into().unwrap();
@@ -129,7 +127,8 @@ mod tests {
     fn quantiles_outside_their_range_are_refused() {
         let rows = array![[0.0], [1.0]];
         for quantiles in [&[0.0][..], &[1.0], &[f64::NAN], &[]] {
-            let task = QuantileRegression { targets: &[0.0, 1.0], upper: &[1.0; 2], quantiles, start: None };
+            let task =
+                QuantileRegression { targets: &[0.0, 1.0], sample_c: &[1.0; 2], quantiles, start: None };
             let view = rows.view().try_into().unwrap();
             let fitted =
                 fit_quantiles(Kernel::Linear, view, &task, &SvmParams::default(), Context::default());

@@ -1,22 +1,22 @@
-//! How far rounding may move what a machine computes.
+//! Bounds and estimates of the effect of rounding on a machine.
 //!
-//! Machines are solved with kernel values in single precision first. What that does to their outputs h = Kb follows from
-//! the coefficients, which nobody knows beforehand: bounds from C and the number of rows are off by orders of magnitude. So
-//! it is *measured*: outputs of some support vectors are computed again in double precision: of all where they are few,
-//! else of those whose |b| times the rounding of their values, as far as the row tells it, is largest, and of some that are
-//! drawn in this proportion.
-//! Where the errors may be an eighth of the tolerance, the conditions of the optimum cannot be told in single precision,
-//! and the machine goes on in double precision. Nothing is assumed of the errors of single values, which are far from
-//! independent where values are few or close to each other.
+//! Machines are solved with kernel values in single precision first. The error of their outputs h = Kb depends on the
+//! coefficients, which are unknown beforehand: bounds from C and the number of rows are off by orders of magnitude. So it is
+//! *measured*: outputs of support vectors are computed again in double precision, of all support vectors if they are few,
+//! otherwise of those with the largest product of |b| and the rounding error of their row, and of others drawn in proportion
+//! to this product.
+//! If the errors may be an eighth of the tolerance, the conditions of the optimum cannot be checked in single precision,
+//! and the machine continues in double precision. No assumption is made on the errors of single values, which are far from
+//! independent if values are few or close to each other.
 //!
 //! With E the errors of the kernel values, the objectives need |b'Eb| and what errors of outputs do to losses. The sum
-//! b'Eb is estimated from the draws, by their shares; it is taken to be off by at most five standard errors, and by what
-//! one value of every row may be off besides, which no draw sees where values are mostly zero. In double precision the
-//! bounds are proved: every error is the largest that there can be.
+//! b'Eb is estimated from the draws, weighted by their probabilities, with an error of at most five standard errors, plus the
+//! error of one value of every row, which draws miss if values are mostly zero. In double precision errors are bounded by
+//! their worst case.
 //!
-//! Cost: of the measure [`CERTAIN`] + [`DRAWS`] kernel values a support vector; in double precision a product of all outputs.
+//! Cost: [`MAX_SAMPLE`] kernel values per support vector; for the bound in double precision, a product of all outputs.
 
-use super::certificate::{Rounding, is_steady};
+use super::certificate::{Rounding, has_linear_loss};
 use super::intercept::intercept;
 use super::precision::Values;
 use super::problem::DualProblem;
@@ -27,40 +27,41 @@ use crate::memory::{TryCollect, try_vec};
 use crate::random::Random;
 use crate::simd::blas::dot;
 
-/// Support vectors up to which the outputs of all are computed again.
-const FEW: usize = 128;
-/// Of more, how many that weigh most are computed again, and how many are drawn of the others.
-const CERTAIN: usize = 8;
-const DRAWS: usize = 24;
-/// How many are computed again at most.
-pub(super) const SAMPLE: usize = CERTAIN + DRAWS;
-/// Standard errors that the mean of the draws may be off.
-const DEVIATIONS: f64 = 5.0;
-/// Errors of outputs are at most so many times as large as the largest that was measured.
-const SAFETY: f64 = 2.0;
-/// Share of the tolerance that these may be in single precision.
-const SHARE: f64 = 0.25;
+/// Maximum number of support vectors for which all outputs are computed again.
+const MAX_FULLY_MEASURED: usize = 128;
+/// Number of support vectors of largest weight in the sample, of more than [`MAX_FULLY_MEASURED`].
+const N_LARGEST: usize = 8;
+/// Number of support vectors drawn from the others.
+const N_DRAWN: usize = 24;
+/// Size of the sample.
+pub(super) const MAX_SAMPLE: usize = N_LARGEST + N_DRAWN;
+/// Maximum error of the mean of the draws, in standard errors.
+const MAX_STANDARD_ERRORS: f64 = 5.0;
+/// Upper bound of the errors of all outputs, relative to the largest measured one.
+const SAFETY_FACTOR: f64 = 2.0;
+/// Maximum error of outputs in single precision, relative to the tolerance.
+const MAX_TOLERANCE_SHARE: f64 = 0.25;
 
 impl Rounding {
-    /// Whether it is too large for a tolerance in single precision.
+    /// Returns whether the error is too large for single precision at a tolerance.
     pub(super) fn needs_double(&self, tolerance: f64) -> bool {
-        self.output > SHARE * tolerance
+        self.output > MAX_TOLERANCE_SHARE * tolerance
     }
 
-    /// Of outputs that were computed from the coefficients at once, in double precision.
-    pub(super) fn proved(problem: &DualProblem, values: &Values) -> Self {
+    /// Bounds the error of outputs that were computed at once, in double precision.
+    pub(super) fn bound(problem: &DualProblem, values: &Values) -> Self {
         let used = problem.beta.iter().filter(|b| **b != 0.0).count();
         let size: f64 = problem.beta.iter().map(|b| b.abs()).sum();
-        // A sum of so many terms, or one by boxes.
-        let of_sum = 0.51 * f64::EPSILON * (used as f64 + 4.0);
+        // A plain sum, or a fast Gauss transform.
+        let sum_error = 0.51 * f64::EPSILON * (used as f64 + 4.0);
         let largest = if values.largest > 0.0 { values.largest } else { largest_of(&problem.diagonal) };
-        let output = size * (values.error + of_sum * largest);
-        Self { output, quadratic: size * output, steady: size * output }
+        let output = size * (values.error + sum_error * largest);
+        Self { output, quadratic: size * output, linear_losses: size * output }
     }
 
-    /// The same where errors are known relative to the values: by the `scales` of the rows, K|b|, and K of |b| times the
-    /// scales; `None` where they are not known so.
-    pub(super) fn proved_by_values(
+    /// Bounds the error of the same outputs if errors are known relative to the values: from the `scales` of the rows, K|b|,
+    /// and K of |b| times the scales. `None` if relative errors are unknown.
+    pub(super) fn bound_by_values(
         problem: &DualProblem,
         values: &Values,
         scales: &[f64],
@@ -71,11 +72,12 @@ impl Rounding {
         let error = |v: usize| error_of(relative, used, scales[v], products[v], scaled[v]);
         let output = (0..problem.len()).map(error).fold(0.0, f64::max);
         let quadratic = (0..problem.len()).map(|v| problem.beta[v].abs() * error(v)).sum();
-        Some(Self { output, quadratic, steady: quadratic })
+        Some(Self { output, quadratic, linear_losses: quadratic })
     }
 
-    /// Of the gradients of a problem whose variables are the given rows, by some outputs in double precision.
-    pub(super) fn measured(
+    /// Measures the error of the gradients of a problem whose variables are the given rows, from some outputs in double
+    /// precision.
+    pub(super) fn measure(
         problem: &DualProblem,
         rows: &[usize],
         values: &Values,
@@ -89,8 +91,8 @@ impl Rounding {
         let rows_of = |list: &[usize]| list.iter().map(|&v| rows[v]).try_collect_vec();
         let beta: Vec<f64> = used.iter().map(|&v| problem.beta[v]).try_collect_vec()?;
         let of_used = rows_of(&used)?;
-        let scales = source.scales(&of_used)?;
-        let sample = Sample::of(&beta, &scales)?;
+        let scales = source.rows().rounding_scales(&of_used)?;
+        let sample = Sample::new(&beta, &scales)?;
         let draws: Vec<usize> = sample.places.iter().map(|&k| used[k]).try_collect_vec()?;
         let source = source.in_double(&of_used, ctx)?;
         let mut kernel = try_vec![0.0; draws.len() * used.len()]?;
@@ -107,7 +109,7 @@ impl Rounding {
                 output - dot(line, &beta)
             })
             .try_collect_vec()?;
-        let mut proved = Self::proved(problem, values);
+        let mut bound = Self::bound(problem, values);
         if let Some(relative) = values.relative {
             let of_double: Vec<f64> = sample
                 .places
@@ -122,13 +124,14 @@ impl Rounding {
                     error_of(relative, used.len(), scales[k], product, scaled)
                 })
                 .try_collect_vec()?;
-            let output = SAFETY * of_double.iter().fold(0.0, |most: f64, e| most.max(*e));
+            let output = SAFETY_FACTOR * of_double.iter().fold(0.0, |largest: f64, e| largest.max(*e));
             let quadratic = sample.sum(sample.places.iter().zip(&of_double).map(|(&k, e)| beta[k].abs() * e));
-            if output < proved.output {
-                proved = Self { output, quadratic, steady: quadratic };
+            if output < bound.output {
+                bound = Self { output, quadratic, linear_losses: quadratic };
             }
         }
-        let output = SAFETY * errors.iter().fold(0.0, |most: f64, e| most.max(e.abs())) + proved.output;
+        let output =
+            SAFETY_FACTOR * errors.iter().fold(0.0, |largest: f64, e| largest.max(e.abs())) + bound.output;
         let levels = intercept(problem);
         let sum = |counts: &dyn Fn(usize) -> bool| {
             let terms = draws.iter().zip(&errors);
@@ -136,44 +139,44 @@ impl Rounding {
         };
         Ok(Self {
             output,
-            quadratic: sum(&|_| true) + proved.quadratic,
-            steady: sum(&|v| is_steady(problem, levels, output, v)) + proved.steady,
+            quadratic: sum(&|_| true) + bound.quadratic,
+            linear_losses: sum(&|v| has_linear_loss(problem, levels, output, v)) + bound.linear_losses,
         })
     }
 }
 
-/// What an output of a row in double precision may be off, by the relative error of values (see
+/// Returns the maximum error of an output in double precision, from the relative error of values (see
 /// [`Magnitudes::relative_error_in_double`]), the row's scale, and its entries of K|b| and of K of |b| times the scales.
 fn error_of((constant, slope): (f64, f64), used: usize, scale: f64, product: f64, scaled: f64) -> f64 {
-    let of_sum = 0.51 * f64::EPSILON * (used as f64 + 4.0);
-    1.01 * (product * (constant + of_sum + slope * scale) + slope * scaled)
+    let sum_error = 0.51 * f64::EPSILON * (used as f64 + 4.0);
+    1.01 * (product * (constant + sum_error + slope * scale) + slope * scaled)
 }
 
-/// Some of many numbers that are to be added up.
+/// A sample of numbers from which their sum is estimated.
 struct Sample {
-    /// Which they are: certain ones, then draws.
+    /// Indices of the largest ones, then of the drawn ones.
     places: Vec<usize>,
-    /// Numbers that a draw stands for.
+    /// Number of terms that each draw represents.
     shares: Vec<f64>,
-    /// What a sum may be off besides.
+    /// Additional error of a sum.
     unseen: f64,
 }
 
 impl Sample {
-    /// For coefficients of rows whose values are off in proportion to `scales`.
-    fn of(beta: &[f64], scales: &[f64]) -> Result<Self> {
+    /// Draws a sample for coefficients of rows whose values have errors in proportion to `scales`.
+    fn new(beta: &[f64], scales: &[f64]) -> Result<Self> {
         let n = beta.len();
-        if n <= FEW {
+        if n <= MAX_FULLY_MEASURED {
             return Ok(Self { places: (0..n).try_collect_vec()?, shares: Vec::new(), unseen: 0.0 });
         }
         let mean = scales.iter().sum::<f64>() / n as f64;
         let weights: Vec<f64> =
             beta.iter().zip(scales).map(|(b, s)| b.abs() * (s + mean)).try_collect_vec()?;
         let squares: f64 = beta.iter().zip(scales).map(|(b, s)| (b * b * (s + mean)).powi(2)).sum();
-        let unseen = DEVIATIONS * 0.5 * f64::from(f32::EPSILON) * squares.sqrt();
+        let unseen = MAX_STANDARD_ERRORS * 0.5 * f64::from(f32::EPSILON) * squares.sqrt();
         let mut places: Vec<usize> = (0..n).try_collect_vec()?;
-        places.select_nth_unstable_by(CERTAIN, |&a, &b| weights[b].total_cmp(&weights[a]).then(a.cmp(&b)));
-        let others = places.split_off(CERTAIN);
+        places.select_nth_unstable_by(N_LARGEST, |&a, &b| weights[b].total_cmp(&weights[a]).then(a.cmp(&b)));
+        let others = places.split_off(N_LARGEST);
         places.sort_unstable();
         let mut total = 0.0;
         let sums: Vec<f64> = others
@@ -184,8 +187,8 @@ impl Sample {
             })
             .try_collect_vec()?;
         let mut random = Random::new(n as u64);
-        let mut shares = Vec::with_capacity(DRAWS); // small: a constant number
-        for _ in 0..DRAWS {
+        let mut shares = Vec::with_capacity(N_DRAWN); // small: a constant number
+        for _ in 0..N_DRAWN {
             let at = random.uniform() * total;
             let k = others[sums.partition_point(|sum| *sum <= at).min(others.len() - 1)];
             places.push(k);
@@ -194,7 +197,7 @@ impl Sample {
         Ok(Self { places, shares, unseen })
     }
 
-    /// The largest that the size of the sum of all is, by the terms of the sample.
+    /// Returns an upper bound of the absolute value of the sum, from the terms of the sample.
     fn sum(&self, terms: impl Iterator<Item = f64> + Clone) -> f64 {
         let certain = self.places.len() - self.shares.len();
         let drawn = terms.clone().skip(certain).zip(&self.shares).map(|(term, share)| term * share);
@@ -205,10 +208,10 @@ impl Sample {
         let count = self.shares.len() as f64;
         let mean = drawn.clone().sum::<f64>() / count;
         let spread: f64 = drawn.map(|term| (term - mean) * (term - mean)).sum();
-        (certain + mean).abs() + DEVIATIONS * (spread / (count * (count - 1.0))).sqrt() + self.unseen
+        (certain + mean).abs() + MAX_STANDARD_ERRORS * (spread / (count * (count - 1.0))).sqrt() + self.unseen
     }
 }
 
 fn largest_of(values: &[f64]) -> f64 {
-    values.iter().fold(0.0, |most: f64, v| most.max(v.abs()))
+    values.iter().fold(0.0, |largest: f64, v| largest.max(v.abs()))
 }

@@ -1,66 +1,66 @@
-//! Shrinking (thesis 2.4.2): a machine sets variables aside that no pair can move at present, those at a bound that are
-//! pulled towards it by more than the whole violation, and takes them back when the others are settled.
+//! Shrinking (Rifkin 2002, 2.4.2): a machine sets variables aside that no pair can move at present, those at a bound whose
+//! derivative is beyond the maximal violating pair, and takes them back when the others are solved.
 //!
-//! Kernel values are then computed against the active variables only. Taking the others back costs one product, with the
-//! columns packed anew, so it is worth it when more than a seventh leaves. It may be done several times, one in another.
+//! Kernel values are then computed against the active variables only. Taking the others back costs one product and packing
+//! their columns again, so variables are set aside only if they are more than a seventh. Shrinking may be nested.
 //!
-//! Invariant: gradients of the active variables are exact; those of the others are as they were when they left, and exact
-//! again when they are back. Only a stop that leaves no time for the product takes them back with the gradients they
-//! left with: the model keeps its coefficients, and its certificate the bounds that hold for them without those gradients
-//! (see [`Variables::settle`]).
+//! Invariant: gradients of the active variables are exact; those of the others are unchanged until they are taken back, and
+//! exact again then. Only a stop that leaves no time for the product takes them back with old gradients: the model keeps its
+//! coefficients, and its certificate the bounds that hold without those gradients (see
+//! [`Variables::restore_without_gradients`]).
 
-use super::problem::{DualProblem, Survey};
+use super::problem::{DualProblem, KktViolation};
 use super::training::Training;
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::KernelRows;
 use crate::memory::{TryCollect, TryGrow, try_vec};
 
-/// Share of the variables that must stay for a machine to shrink no further.
-const WORTH_SHRINKING: f64 = 0.85;
+/// Maximum share of active variables at which a machine shrinks.
+const MAX_ACTIVE_SHARE: f64 = 0.85;
 
-/// The variables of a machine: all of them, or while it is shrunk the active ones.
+/// The variables of a machine: all of them, or the active ones while it is shrunk.
 pub(super) struct Variables<'a> {
     pub(super) problem: DualProblem,
     /// Training row of each variable.
     pub(super) rows: Vec<usize>,
     /// Kernel values against the active variables of a shrunk machine.
     pub(super) source: Option<KernelRows<'a>>,
-    /// What there was before variables were set aside, once for every time.
-    outer: Vec<Outer<'a>>,
+    /// The variables before each shrinking, the first one first.
+    outer: Vec<Unshrunk<'a>>,
 }
 
 /// The variables before some of them were set aside.
-struct Outer<'a> {
+struct Unshrunk<'a> {
     problem: DualProblem,
     rows: Vec<usize>,
     source: Option<KernelRows<'a>>,
-    /// Which of them stayed, rising.
+    /// The ones that remained active, ascending.
     active: Vec<usize>,
 }
 
 impl<'a> Variables<'a> {
-    /// All variables.
+    /// Returns the variables of a machine that is not shrunk.
     pub(super) fn new(problem: DualProblem, rows: Vec<usize>) -> Self {
         Self { problem, rows, source: None, outer: Vec::new() }
     }
 
-    /// Sets variables aside where it is worth it; the new number of each variable that stays. `all` gives kernel values
-    /// against all of them.
+    /// Sets variables aside if they are enough; returns the new number of each variable that remains active. `all` gives
+    /// kernel values against all variables.
     pub(super) fn shrink(
         &mut self,
-        survey: &Survey,
+        kkt: &KktViolation,
         all: &KernelRows<'a>,
         ctx: Context<'_>,
     ) -> Result<Option<Vec<Option<usize>>>> {
         let problem = &self.problem;
         let active: Vec<usize> = (0..problem.len())
             .filter(|&i| {
-                let (up, low) = survey.extremes[usize::from(problem.group[i])];
-                problem.rise(i) <= low || problem.fall(i) >= up
+                let (up, low) = kkt.maximal_pairs[usize::from(problem.group[i])];
+                problem.up_derivative(i) <= low || problem.down_derivative(i) >= up
             })
             .try_collect_vec()?;
-        if active.len() as f64 > WORTH_SHRINKING * problem.len() as f64 {
+        if active.len() as f64 > MAX_ACTIVE_SHARE * problem.len() as f64 {
             return Ok(None);
         }
         let rows: Vec<usize> = active.iter().map(|&v| self.rows[v]).try_collect_vec()?;
@@ -70,7 +70,7 @@ impl<'a> Variables<'a> {
         }
         let source = all.with_columns(&rows, ctx)?;
         let small = problem.select(&active)?;
-        self.outer.push(Outer {
+        self.outer.push(Unshrunk {
             problem: std::mem::replace(&mut self.problem, small),
             source: self.source.replace(source),
             rows: std::mem::replace(&mut self.rows, rows),
@@ -79,12 +79,12 @@ impl<'a> Variables<'a> {
         Ok(Some(number))
     }
 
-    /// Undoes the last shrinking, with exact gradients; the old numbers of the active variables, if there was one.
+    /// Undoes the last shrinking, with exact gradients; returns the old numbers of the active variables, if there was one.
     ///
     /// # Errors
     /// [`Error::Stopped`](crate::Error::Stopped), after which nothing is changed.
     pub(super) fn unshrink(&mut self, depth: usize, training: &Training<'_>) -> Result<Option<Vec<usize>>> {
-        let Some(Outer { problem, rows, active, .. }) = self.outer.last() else {
+        let Some(Unshrunk { problem, rows, active, .. }) = self.outer.last() else {
             return Ok(None);
         };
         let (mut changed, mut changes) = (Vec::new(), Vec::new());
@@ -111,28 +111,28 @@ impl<'a> Variables<'a> {
         Ok(active)
     }
 
-    /// Takes all variables back without their gradients. Returns the problem as it was when the first of them left, whose
-    /// gradients are exact, and what the dual objective has gained since: every change is one of variables that were
-    /// active, so the gradients of these before and after give it exactly.
-    pub(super) fn settle(&mut self) -> Result<Option<(DualProblem, f64)>> {
+    /// Takes all variables back without their gradients. Returns the problem before the first shrinking, whose gradients are
+    /// exact, and the gain in the dual objective since then: only active variables have changed, so their gradients before
+    /// and after give it exactly.
+    pub(super) fn restore_without_gradients(&mut self) -> Result<Option<(DualProblem, f64)>> {
         let Some(first) = self.outer.first() else { return Ok(None) };
         let before = first.problem.select(&(0..first.problem.len()).try_collect_vec()?)?;
         let mut gain = 0.0;
-        for (level, Outer { problem, active, .. }) in self.outer.iter().enumerate() {
+        for (level, Unshrunk { problem, active, .. }) in self.outer.iter().enumerate() {
             let inner = self.outer.get(level + 1).map_or(&self.problem, |next| &next.problem);
             for (k, &v) in active.iter().enumerate() {
                 let (from, to) = (problem.beta[v], inner.beta[k]);
                 gain -= 0.5 * (to - from) * (inner.gradient[k] + problem.gradient[v]);
-                gain -= problem.kink * (to.abs() - from.abs());
+                gain -= problem.epsilon * (to.abs() - from.abs());
             }
         }
         while self.merge().is_some() {}
         Ok(Some((before, gain)))
     }
 
-    /// The variables of the last shrinking with what the active ones have come to; the latter's old numbers.
+    /// Takes back the variables of the last shrinking, with the new values of the active ones; returns their old numbers.
     fn merge(&mut self) -> Option<Vec<usize>> {
-        let Outer { mut problem, rows, source, active } = self.outer.pop()?;
+        let Unshrunk { mut problem, rows, source, active } = self.outer.pop()?;
         for (k, &v) in active.iter().enumerate() {
             problem.beta[v] = self.problem.beta[k];
             problem.gradient[v] = self.problem.gradient[k];

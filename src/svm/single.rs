@@ -1,12 +1,11 @@
 //! The members of the family that are one machine of one output: support vector regression, epsilon-SVR and nu-SVR
-//! (Chang and Lin 2011), and the one-class machine, which finds where most of the rows lie (Schoelkopf et al. 2001); see
-//! `problem` for the duals.
+//! (Chang and Lin 2011), and the one-class machine, which estimates the support of the distribution of the rows (Schoelkopf et
+//! al. 2001); see `problem` for the duals.
 
 use super::certificate::Certificate;
 use super::columns::Effort;
-use super::fit::{Layout, fit_machines};
+use super::fit::{MachineLayout, fit_machines};
 use super::params::SvmParams;
-use super::precision::Values;
 use super::problem::DualProblem;
 use super::start::Start;
 use super::training::{Training, check_nu};
@@ -20,17 +19,17 @@ use ndarray::Array2;
 /// A fitted machine of one output as indices into its training rows.
 #[derive(Debug, Clone)]
 pub struct MachineModel {
-    /// Training rows that are support vectors, rising.
+    /// Training rows that are support vectors, ascending.
     pub support: Vec<usize>,
-    /// B, (m, 1).
+    /// Coefficients B, (m, 1).
     pub coefficients: Array2<f64>,
-    /// b.
+    /// Intercept b.
     pub intercept: f64,
-    /// rho of the nu machines: the margin of nu-SVC, minus epsilon of nu-SVR; else 0.
+    /// Offset rho of the nu machines: the margin of nu-SVC, minus epsilon of nu-SVR; 0 for the others.
     pub rho: f64,
     /// The certificate.
     pub certificate: Certificate,
-    /// What it cost.
+    /// The cost of the fit.
     pub effort: Effort,
 }
 
@@ -38,16 +37,15 @@ pub struct MachineModel {
 /// problem built from their K_ii.
 fn fit_single(
     training: &Training<'_>,
-    values: Values,
     order: Vec<usize>,
     start: Option<Start<'_>>,
     build: impl Fn(Vec<f64>) -> Result<DualProblem>,
 ) -> Result<MachineModel> {
-    let layout = Layout::one_segment(order, 1)?;
-    let solved = fit_machines(training, values, layout, start, |_, _, diagonal| build(diagonal))?;
+    let layout = MachineLayout::one_class_block(order, 1)?;
+    let solved = fit_machines(training, layout, start, |_, _, diagonal| build(diagonal))?;
     let machine = &solved.machines[0];
     let (intercept, rho, certificate) = machine.outcome()?;
-    let mut beta = try_vec![0.0; training.rows.rows()]?;
+    let mut beta = try_vec![0.0; training.rows.rows.rows()]?;
     for (&row, b) in solved.order.iter().zip(&machine.problem().beta) {
         beta[row] += b;
     }
@@ -57,26 +55,26 @@ fn fit_single(
     Ok(MachineModel { support, coefficients, intercept, rho, certificate, effort: solved.effort })
 }
 
-/// How far off an output may be for nothing.
+/// The loss of a regression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RegressionLoss {
     /// max(0, |y - f(x)| - epsilon).
     Epsilon(f64),
-    /// epsilon is found so that at most a share nu of the rows lies outside it, and at least that share on its edge or
-    /// outside.
+    /// max(0, |y - f(x)| - epsilon), with an epsilon such that at most a share nu of the rows lies outside the tube, and at
+    /// least that share on its edge or outside.
     Nu(f64),
     /// q max(0, y - f(x)) + (1 - q) max(0, f(x) - y): about a share q of the targets lies below f (see
     /// [`fit_quantiles`](super::fit_quantiles) for several q at once).
     Quantile(f64),
 }
 
-/// What a regression is fitted to.
+/// Targets, weights and loss of a regression.
 #[derive(Debug, Clone, Copy)]
 pub struct Regression<'a> {
-    /// y, one a row.
+    /// Target y of each row.
     pub targets: &'a [f64],
     /// C of each row.
-    pub upper: &'a [f64],
+    pub sample_c: &'a [f64],
     /// The loss.
     pub loss: RegressionLoss,
     /// Coefficients to start from.
@@ -94,24 +92,22 @@ pub fn fit_regression<'a>(
     params: &SvmParams,
     ctx: Context<'_>,
 ) -> Result<MachineModel> {
-    let (kernel, sums) = (kernel.into(), CoefficientSum::Zero);
-    let training = Training { kernel, rows: rows.reborrow(), params, ctx, sums };
-    let &Regression { targets, upper, loss, start } = task;
-    let values = training.check(upper)?;
+    let &Regression { targets, sample_c, loss, start } = task;
+    let training = Training::new(kernel.into(), rows, sample_c, CoefficientSum::Zero, params, ctx)?;
     let n = rows.rows();
     check_regression(n, task)?;
     match loss {
         RegressionLoss::Epsilon(epsilon) => {
-            let build = |diagonal| DualProblem::regression(targets, upper, epsilon, diagonal);
-            fit_single(&training, values, (0..n).try_collect_vec()?, start, build)
+            let build = |diagonal| DualProblem::regression(targets, sample_c, epsilon, diagonal);
+            fit_single(&training, (0..n).try_collect_vec()?, start, build)
         }
         RegressionLoss::Quantile(q) => {
-            let build = |diagonal| DualProblem::quantile(targets, upper, q, diagonal);
-            fit_single(&training, values, (0..n).try_collect_vec()?, start, build)
+            let build = |diagonal| DualProblem::quantile(targets, sample_c, q, diagonal);
+            fit_single(&training, (0..n).try_collect_vec()?, start, build)
         }
         RegressionLoss::Nu(nu) => {
-            let build = |diagonal| DualProblem::nu_regression(targets, upper, nu, diagonal);
-            fit_single(&training, values, (0..n).chain(0..n).try_collect_vec()?, start, build)
+            let build = |diagonal| DualProblem::nu_regression(targets, sample_c, nu, diagonal);
+            fit_single(&training, (0..n).chain(0..n).try_collect_vec()?, start, build)
         }
     }
 }
@@ -134,7 +130,7 @@ pub(super) fn check_quantile(q: f64) -> Result<()> {
     if q > 0.0 && q < 1.0 { Ok(()) } else { Err(Error::param("quantile", q, "in (0, 1)")) }
 }
 
-/// Checks that there is a finite target for each row.
+/// Checks that each row has a finite target.
 pub(super) fn check_targets(rows: usize, targets: &[f64]) -> Result<()> {
     Error::check_len("targets", rows, targets.len())?;
     match targets.iter().position(|y| !y.is_finite()) {
@@ -143,12 +139,12 @@ pub(super) fn check_targets(rows: usize, targets: &[f64]) -> Result<()> {
     }
 }
 
-/// What a one-class machine is fitted to.
+/// Weights and nu of a one-class machine.
 #[derive(Debug, Clone, Copy)]
 pub struct OneClass<'a> {
     /// Weight of each row.
     pub weights: &'a [f64],
-    /// Share of the rows' weight that may lie outside.
+    /// Maximum share of the rows' weight outside.
     pub nu: f64,
     /// Coefficients to start from.
     pub start: Option<Start<'a>>,
@@ -166,10 +162,8 @@ pub fn fit_one_class<'a>(
     params: &SvmParams,
     ctx: Context<'_>,
 ) -> Result<MachineModel> {
-    let (kernel, sums) = (kernel.into(), CoefficientSum::Any);
-    let training = Training { kernel, rows: rows.reborrow(), params, ctx, sums };
-    let values = training.check(task.weights)?;
+    let training = Training::new(kernel.into(), rows, task.weights, CoefficientSum::Any, params, ctx)?;
     check_nu(task.nu)?;
     let build = |diagonal| DualProblem::one_class(task.weights, task.nu, diagonal);
-    fit_single(&training, values, (0..rows.rows()).try_collect_vec()?, task.start, build)
+    fit_single(&training, (0..rows.rows()).try_collect_vec()?, task.start, build)
 }

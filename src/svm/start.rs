@@ -1,31 +1,32 @@
-//! Warm starts: coefficients of an earlier fit, brought back to the bounds and sums of the problem at hand.
+//! Warm starts: coefficients of an earlier fit, projected onto the bounds and sums of the present problem.
 //!
-//! Cost: a few passes over the variables. The gradients that belong to the start follow from its outputs where the caller
-//! knows them; else they are the machine's to renew.
+//! Cost: a few passes over the variables. Gradients follow from the outputs of the start if the caller knows them; otherwise
+//! the machine computes them.
 
-use super::columns::Columns;
+use super::columns::KernelColumns;
 use super::precision::KernelValue;
-use super::problem::{DualProblem, GROUPS};
+use super::problem::{DualProblem, MAX_GROUPS};
 use crate::error::{Error, Result};
 use crate::memory::{TryCollect, try_vec};
 use ndarray::{ArrayView2, Axis};
 
-/// Share of the ratio of two C from which on the whole of it is taken, so that bounded coefficients stay bounded.
-const SNAP: f64 = 0.5;
+/// Minimum best multiple, relative to the ratio of two C, that is rounded up to this ratio, so that bounded coefficients stay
+/// bounded.
+const MIN_FULL_MULTIPLE: f64 = 0.5;
 
 /// Coefficients to start from, of a machine or of all machines of a classifier.
 #[derive(Debug, Clone, Copy)]
 pub struct Start<'a> {
     /// Training rows with a coefficient.
     pub support: &'a [usize],
-    /// (support, q), as in the model.
+    /// Coefficients (support, q), as in the model.
     pub coefficients: ArrayView2<'a, f64>,
-    /// Their outputs for all training rows without intercepts (n, q), where they are known; else they are computed.
+    /// Their outputs for all training rows without intercepts (n, q); computed if `None`.
     pub products: Option<ArrayView2<'a, f64>>,
 }
 
 impl<'a> Start<'a> {
-    /// The same start for a shorter time, as [`Rows::reborrow`](crate::data::Rows::reborrow).
+    /// Returns the same start with a shorter lifetime, as [`Rows::reborrow`](crate::data::Rows::reborrow).
     pub fn reborrow<'b>(self) -> Start<'b>
     where
         'a: 'b,
@@ -37,7 +38,7 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// The coefficients that one of `q` machines has for the training rows named by `order`.
+    /// Returns the coefficients of one of `q` machines for the training rows named by `order`.
     pub(super) fn of_machine(
         &self,
         rows: usize,
@@ -62,34 +63,33 @@ impl<'a> Start<'a> {
         order.iter().map(|&row| beta[row]).try_collect_vec()
     }
 
-    /// The known outputs of the rows named by `order`, as the kernel values of `columns` would give them.
+    /// Returns the known outputs of the rows named by `order`, as the kernel values of `columns` give them.
     pub(super) fn products_of_machine<K: KernelValue>(
         &self,
         rows: usize,
         machine: usize,
         q: usize,
         order: &[usize],
-        columns: &Columns<'_, K>,
+        columns: &KernelColumns<'_, K>,
     ) -> Result<Option<Vec<f64>>> {
         let Some(products) = &self.products else { return Ok(None) };
         Error::check_len("rows of the outputs to start from", rows, products.nrows())?;
         Error::check_len("columns of the outputs to start from", q, products.ncols())?;
         let own = self.coefficients.select(Axis(1), &[machine]);
-        let excess = columns.intercept_correction(self.support, own.view())?[0];
+        let correction = columns.intercept_correction(self.support, own.view())?[0];
         let own = products.column(machine);
         if let Some(row) = own.iter().position(|output| !output.is_finite()) {
             return Err(Error::param("start", format!("the output {} of row {row}", own[row]), "finite"));
         }
-        Ok(Some(order.iter().map(|&row| own[row] - excess).try_collect_vec()?))
+        Ok(Some(order.iter().map(|&row| own[row] - correction).try_collect_vec()?))
     }
 }
 
 impl DualProblem {
-    /// Takes other coefficients, clipped to the bounds and brought back to the sums they must keep. Whether the gradient
-    /// is that of the coefficients, else it is the caller's to renew: `products`, their outputs, count where all
-    /// coefficients stay as they were.
+    /// Sets coefficients, clipped to the bounds and projected onto the sums. Returns whether the gradient belongs to them:
+    /// only if their outputs `products` are given and the projection changes no coefficient.
     pub(super) fn start_from(&mut self, beta: &[f64], products: Option<&[f64]>) -> bool {
-        self.bring_back(beta);
+        self.project(beta);
         let Some(products) = products.filter(|_| self.beta == beta) else { return false };
         for (v, product) in products.iter().enumerate() {
             self.gradient[v] = product + self.linear[v] + self.ridge[v] * self.beta[v];
@@ -97,19 +97,20 @@ impl DualProblem {
         true
     }
 
-    fn bring_back(&mut self, beta: &[f64]) {
+    /// Sets coefficients, clipped to the bounds, with the sums of the present ones.
+    fn project(&mut self, beta: &[f64]) {
         let sums = self.sums();
         if sums.iter().any(|sum| *sum != 0.0) {
-            self.start_from_one_sided(beta, sums);
+            self.project_one_sided(beta, sums);
             return;
         }
         for (v, &start) in beta.iter().enumerate() {
             self.beta[v] = start.clamp(self.lower[v], self.upper[v]);
         }
-        if self.anchored {
+        if !self.has_equality {
             return;
         }
-        // The heavier side is scaled down; both sides of zero keep their bounds.
+        // The larger of the positive and the negative sum is scaled down, which keeps the bounds.
         let side = |positive: bool| self.beta.iter().filter(|b| (**b > 0.0) == positive).sum::<f64>().abs();
         let (up, down) = (side(true), side(false));
         if (up - down).abs() <= 1e-12 * (up + down) {
@@ -123,21 +124,21 @@ impl DualProblem {
         }
     }
 
-    /// Goes on from the solution of the same machine with a smaller C, `ratio` times larger here: from that multiple of its
-    /// coefficients, of those between 1 and the ratio, whose objective is best. The gradients follow without a kernel value.
-    pub(super) fn follow(&mut self, solved: &Self, ratio: f64) -> Result<()> {
+    /// Starts from the solution of the same machine for a smaller C; the present C is `ratio` times as large. Its coefficients
+    /// are multiplied by the factor between 1 and the ratio with the best objective. Gradients follow without a kernel value.
+    pub(super) fn start_from_smaller_c(&mut self, solved: &Self, ratio: f64) -> Result<()> {
         let products: Vec<f64> = (0..self.len())
             .map(|v| solved.gradient[v] - solved.linear[v] - solved.ridge[v] * solved.beta[v])
             .try_collect_vec()?;
         let (mut slope, mut curvature) = (0.0, 0.0);
         for (v, &b) in solved.beta.iter().enumerate() {
-            slope += b * self.linear[v] + self.kink * b.abs();
+            slope += b * self.linear[v] + self.epsilon * b.abs();
             curvature += b * (products[v] + self.ridge[v] * b);
         }
         let best = if curvature > 0.0 { -slope / curvature } else { ratio };
-        let times = if best >= SNAP * ratio { ratio } else { best.max(1.0) };
+        let times = if best >= MIN_FULL_MULTIPLE * ratio { ratio } else { best.max(1.0) };
         for (v, &b) in solved.beta.iter().enumerate() {
-            // A bound stays a bound, exactly.
+            // Coefficients at a bound stay exactly at the bound.
             self.beta[v] = match b {
                 _ if times == ratio && b == solved.upper[v] => self.upper[v],
                 _ if times == ratio && b == solved.lower[v] => self.lower[v],
@@ -148,9 +149,9 @@ impl DualProblem {
         Ok(())
     }
 
-    /// [`DualProblem::bring_back`] where the coefficients of a group have one sign and a sum that is not zero: scaled to
-    /// the sum (which undoes the division by rho in a model of nu-SVC), clipped, and filled up, first those in use.
-    fn start_from_one_sided(&mut self, beta: &[f64], sums: [f64; GROUPS]) {
+    /// Sets coefficients in groups of one sign with nonzero sums: scaled to the sum (which undoes the division by rho in a
+    /// model of nu-SVC), clipped, and increased up to the sum, nonzero ones first.
+    fn project_one_sided(&mut self, beta: &[f64], sums: [f64; MAX_GROUPS]) {
         for (v, &start) in beta.iter().enumerate() {
             let sign = if self.lower[v] < 0.0 { -1.0 } else { 1.0 };
             self.beta[v] = if start * sign > 0.0 { start } else { 0.0 };
@@ -164,22 +165,21 @@ impl DualProblem {
             self.beta[v] = self.beta[v].clamp(self.lower[v], self.upper[v]);
             let bound = if self.lower[v] < 0.0 { self.lower[v] } else { self.upper[v] };
             if (self.beta[v] - bound).abs() <= 1e-12 * bound.abs() {
-                // Rounding must not lift a coefficient off its bound.
+                // Rounding must not move a coefficient away from its bound.
                 self.beta[v] = bound;
             }
         }
         let mut missing = self.sums();
-        for g in 0..GROUPS {
+        for g in 0..MAX_GROUPS {
             missing[g] = sums[g] - missing[g];
             if missing[g].abs() <= 1e-12 * sums[g].abs() {
-                // Rounding, again.
                 missing[g] = 0.0;
             }
         }
-        for in_use in [true, false] {
+        for is_nonzero in [true, false] {
             for v in 0..self.len() {
                 let share = &mut missing[usize::from(self.group[v])];
-                if (self.beta[v] != 0.0) == in_use && share.abs() > 0.0 {
+                if (self.beta[v] != 0.0) == is_nonzero && share.abs() > 0.0 {
                     let to = (self.beta[v] + *share).clamp(self.lower[v], self.upper[v]);
                     *share -= to - self.beta[v];
                     self.beta[v] = to;
@@ -188,9 +188,9 @@ impl DualProblem {
         }
     }
 
-    /// Sum of the coefficients of each group.
-    fn sums(&self) -> [f64; GROUPS] {
-        let mut sums = [0.0; GROUPS];
+    /// Returns the sum of the coefficients of each group.
+    fn sums(&self) -> [f64; MAX_GROUPS] {
+        let mut sums = [0.0; MAX_GROUPS];
         for (&b, &group) in self.beta.iter().zip(&self.group) {
             sums[usize::from(group)] += b;
         }

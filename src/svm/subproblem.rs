@@ -1,239 +1,214 @@
-//! The inner tier: solve the block's own quadratic program by pair steps, its kernel values in one small matrix.
+//! A working set's own quadratic program: its variables, gradients and bounds, its kernel values in one small matrix.
 //!
-//! A pair (i, j): i has the smallest derivative among variables that can rise, j promises the largest decrease to
-//! second order (Fan, Chen, Lin 2005; thesis 2.4.1 with the sign of (2.99) mended). b_i rises and b_j falls by
+//! `smo` solves it by SMO steps, `active_set` by steps on its free variables. The variables of a group occupy consecutive
+//! slots, padded to whole vectors with variables that cannot move. For a machine without equality constraint there is one
+//! more variable without bounds and with zero kernel values, the *anchor*, so that every SMO step moves a pair.
 //!
-//! ```text
-//! step = min((f_j - f_i) / (K_ii + K_jj - 2 K_ij), room above b_i, room below b_j)
-//! ```
-//!
-//! where room ends at a bound or at the kink. Both belong to one group, the one with the larger violation; the groups
-//! are consecutive ranges of the block. The anchor of a machine without intercept is one more variable of zero kernel.
-//!
-//! Tried and dropped: making most steps among the unbounded variables alone (the reduced working set of thesis 2.4.1).
-//! It shortens the scans, but since the blocks are small and their scans vectorised, no workload became faster.
-//!
-//! A block of uncached kernel values is computed by [`write_block`]; larger ones are solved by blocks of their own (`nested`).
-//!
-//! Invariant: gradients are exact for the block's present coefficients, and no group's sum changes. Cost: two scans of
-//! the block a step; the update of the gradients rides on the next search.
+//! Invariant: gradients are exact for the present coefficients; `up` and `low` give the directions in which a variable can
+//! move.
 
-mod state;
-mod walk;
+use std::ops::Range;
 
-pub(super) use self::state::{Goal, Subproblem};
-use super::newton::Face;
-use super::precision::{KernelValue, is_hopeless};
-use super::stall::{Change, IN_DOUBT, Stall, rise, rounding};
+use super::active_set::StepBudget;
+use super::params::Tuning;
+use super::precision::KernelValue;
+use super::problem::{DualProblem, MAX_GROUPS};
 use crate::context::{Context, StopReason};
 use crate::error::Result;
 use crate::kernels::KernelRows;
-use crate::memory::TryCollect;
+use crate::memory::{Arena, Arenas, TryCollect, try_vec};
 use crate::simd::blas::add_rows;
-use crate::simd::scan::{second_order_partner, step_and_scan};
+use crate::simd::scan::STRIDE;
 
-/// Curvature below which a pair counts as flat (duplicate rows, indefinite kernels). LIBSVM's value.
-const SMALLEST_CURVATURE: f64 = 1e-12;
-/// SMO steps between two counts of the unbounded variables.
-const STEPS_PER_COUNT: u64 = 64;
+/// When the solution of a block is good enough.
+#[derive(Clone, Copy)]
+pub(super) struct Goal {
+    /// Maximum violation of the optimality conditions.
+    pub(super) tolerance: f64,
+    /// Maximum number of steps.
+    pub(super) max_steps: u64,
+}
 
-/// Entries scanned between two progress checks of a block: about ten milliseconds.
-const STRETCH: usize = 4_000_000;
-/// What a step costs besides, in entries.
-const STEP: usize = 256;
-/// Looks without progress after which a block has stalled: from 20,000 steps in the largest to 300,000 in small ones.
-const PATIENCE: u32 = 20;
+/// The solution of a block.
+pub(super) struct BlockSolution {
+    /// Coefficients of the members.
+    pub(super) beta: Vec<f64>,
+    /// Gradients of the members, for the changes of the members alone; `None` if the solver does not return them.
+    pub(super) gradient: Option<Vec<f64>>,
+    /// Number of steps.
+    pub(super) steps: u64,
+    /// Lower bound of the gain in the dual objective in exact arithmetic; see `stall`.
+    pub(super) expected_gain: f64,
+    /// Why the solver ended before the goal, if it did.
+    pub(super) stop: Option<StopReason>,
+}
 
-/// What is due when the SMO steps end.
-enum Due {
-    /// Nothing: the block is solved, or the maximum number of steps is reached.
-    Nothing,
-    /// A run of the active-set method.
-    Walk,
-    /// A Newton step on the unbounded variables.
-    Direct,
+/// A block of variables with their kernel values.
+pub(super) struct Subproblem<K> {
+    /// Kernel values by slot, rows `stride` apart.
+    pub(super) kernel: Arena<K>,
+    pub(super) stride: usize,
+    /// Slots of each group.
+    pub(super) groups: [Range<usize>; MAX_GROUPS],
+    /// Slot of each member.
+    pub(super) slots: Vec<usize>,
+    pub(super) epsilon: f64,
+    pub(super) has_equality: bool,
+    pub(super) diagonal: Vec<f64>,
+    pub(super) lower: Vec<f64>,
+    pub(super) upper: Vec<f64>,
+    pub(super) beta: Vec<f64>,
+    pub(super) gradient: Vec<f64>,
+    /// Derivative of epsilon |b| for an increase, infinite if the variable cannot increase.
+    pub(super) up: Vec<f64>,
+    /// Derivative of epsilon |b| for a decrease, minus infinity if the variable cannot decrease.
+    pub(super) low: Vec<f64>,
+    /// Number of steps of all kinds.
+    pub(super) steps: u64,
+    pub(super) newton_budget: StepBudget,
+    pub(super) active_set_budget: StepBudget,
+    /// Violation found by the last scan.
+    pub(super) violation: f64,
+    /// Lower bound of the gain of all steps in the dual objective, in exact arithmetic.
+    pub(super) expected_gain: f64,
 }
 
 impl<K: KernelValue> Subproblem<K> {
-    /// As [`Subproblem::solve`], in stretches with a check of the monitor and at the progress after each; a block that
-    /// stalls ends at the best state that a look has seen. The number of steps, and why it ended short of the goal if it
-    /// did. Stretches change no step.
+    /// Creates the block of the given members, sorted by group.
     ///
-    /// # Errors
-    /// Those of a direct step.
-    pub(super) fn solve_watched(
-        &mut self,
-        goal: Goal,
-        ctx: Context<'_>,
-        check: impl Fn() -> Result<()>,
-    ) -> Result<(u64, Option<StopReason>)> {
-        let stretch = (STRETCH / (self.stride + STEP)) as u64;
-        let (mut steps, mut stall, mut promised) = (0, Stall::new(), 0.0);
-        let state = |block: &Self| (block.beta.clone(), block.gradient.clone());
-        let mut last = state(self);
-        // How much the objective has risen since, or rather fallen.
-        let (mut best, mut height) = (last.clone(), 0.0);
-        loop {
-            let max_steps = stretch.min(goal.max_steps - steps);
-            let made = self.solve(Goal { max_steps, ..goal }, ctx)?;
-            steps += made;
-            if made < max_steps || steps >= goal.max_steps {
-                return Ok((steps, None));
-            }
-            let changes = (0..self.beta.len()).filter(|&i| self.beta[i] != last.0[i]).map(|i| Change {
-                from: last.0[i],
-                to: self.beta[i],
-                gradient: f64::midpoint(last.1[i], self.gradient[i]),
-                group: u8::from(i >= self.groups[1].start),
-            });
-            let risen = rise(changes, self.kink, self.anchored);
-            let floor = IN_DOUBT * rounding(&self.gradient, &self.beta, &self.diagonal);
-            let idle = stall.idle_after(risen, self.promised - promised, self.violation, floor);
-            promised = self.promised;
-            last = state(self);
-            height += risen;
-            // Within rounding the height is noise.
-            if height >= 0.0 || (idle == 0 && self.violation <= floor) {
-                (best, height) = (last.clone(), 0.0);
-            }
-            if is_hopeless::<K>(&self.beta, &self.diagonal, goal.tolerance) {
-                return Ok((steps, Some(StopReason::Stalled)));
-            }
-            if idle >= PATIENCE {
-                (self.beta, self.gradient) = best;
-                return Ok((steps, Some(StopReason::Stalled)));
-            }
-            if let Some(reason) = StopReason::from_result(check())? {
-                return Ok((steps, Some(reason)));
-            }
-        }
-    }
-
-    /// Makes pair steps until the goal is reached, and direct steps and walks where they crawl; returns their number.
-    ///
-    /// # Errors
-    /// Those of a direct step.
-    pub(super) fn solve(&mut self, goal: Goal, ctx: Context<'_>) -> Result<u64> {
-        let mut steps = 0;
-        loop {
-            let left = |steps| Goal { max_steps: goal.max_steps - steps, ..goal };
-            let (made, due) = self.step_by_pairs(left(steps));
-            steps += made;
-            let made = match due {
-                Due::Walk => self.walk(left(steps))?,
-                Due::Direct => {
-                    let share = self.step_directly(ctx)?;
-                    self.patience.paid(share);
-                    1
-                }
-                Due::Nothing => return Ok(steps),
-            };
-            self.steps += made;
-            steps += made;
-        }
-    }
-
-    /// Makes SMO steps; returns their number and what is due then.
-    fn step_by_pairs(&mut self, goal: Goal) -> (u64, Due) {
-        let (mut last, mut step, mut steps) = ((0, 0), 0.0, 0);
-        let due = loop {
-            let mut worst = (f64::NEG_INFINITY, 0, 0.0, 0);
-            for (g, range) in self.groups.iter().enumerate().filter(|(_, range)| !range.is_empty()) {
-                let kernel = self.kernel.values();
-                let line = |i: usize| &kernel[i * self.stride + range.start..i * self.stride + range.end];
-                let found = step_and_scan(
-                    &mut self.gradient[range.clone()],
-                    &self.up[range.clone()],
-                    &self.low[range.clone()],
-                    line(last.0),
-                    line(last.1),
-                    step,
-                );
-                if found.low - found.up > worst.0 {
-                    worst = (found.low - found.up, g, found.up, range.start + found.up_index);
-                }
-            }
-            let (violation, g, derivative, i) = worst;
-            self.violation = violation;
-            if steps >= goal.max_steps {
-                break Due::Nothing;
-            }
-            if violation <= goal.tolerance {
-                break Due::Nothing;
-            }
-            if self.wait.is_over() {
-                break Due::Walk;
-            }
-            if self.steps.is_multiple_of(STEPS_PER_COUNT) && self.patience.is_over(self.unbounded().count()) {
-                break Due::Direct;
-            }
-            let range = self.groups[g].clone();
-            let partner = second_order_partner(
-                &self.gradient[range.clone()],
-                &self.low[range.clone()],
-                &self.row(i)[range.clone()],
-                &self.diagonal[range.clone()],
-                self.diagonal[i],
-                derivative,
-                SMALLEST_CURVATURE,
-            );
-            let Some(j) = partner.map(|j| range.start + j) else { break Due::Nothing };
-            let curvature =
-                (self.diagonal[i] + self.diagonal[j] - 2.0 * self.row(i)[j].wide()).max(SMALLEST_CURVATURE);
-            let between = self.gradient[j] + self.low[j] - derivative;
-            let (above, below) = (self.end_above(i), self.end_below(j));
-            let (room_i, room_j) = (above - self.beta[i], self.beta[j] - below);
-            step = (between / curvature).min(room_i).min(room_j);
-            self.promised += 0.5 * step * between;
-            // Ends are assigned, not added up to, so that "at its bound" stays an exact comparison.
-            self.beta[i] = if step == room_i { above } else { self.beta[i] + step };
-            self.beta[j] = if step == room_j { below } else { self.beta[j] - step };
-            for moved in [i, j] {
-                self.note_bounds(moved);
-            }
-            last = (i, j);
-            steps += 1;
-            self.steps += 1;
-            self.patience.spend(self.stride as u64);
-            self.wait.spend(self.stride as u64);
-        };
-        (steps, due)
-    }
-}
-
-impl<K: KernelValue> Subproblem<K> {
-    /// Moves the unbounded variables to the best values that a system of equations finds; the share of the way.
-    fn step_directly(&mut self, ctx: Context<'_>) -> Result<f64> {
-        let slots: Vec<usize> = self.unbounded().try_collect_vec()?;
-        let group = |slot: usize| u8::from(slot >= self.groups[1].start);
-        let face = Face {
-            kernel: self.kernel.values(),
-            stride: self.stride,
-            values: slots.iter().map(|&i| self.beta[i]).try_collect_vec()?,
-            derivatives: slots.iter().map(|&i| self.gradient[i] + self.up[i]).try_collect_vec()?,
-            ends: slots.iter().map(|&i| (self.end_below(i), self.end_above(i))).try_collect_vec()?,
-            groups: slots
-                .iter()
-                .map(|&i| Some(group(i)).filter(|group| *group > 0 || !self.anchored))
-                .try_collect_vec()?,
+    /// `fill(kernel, stride, slots)` writes the kernel values of each member to the row of its slot, in the columns of the
+    /// members' slots. Other entries may have any finite value.
+    pub(super) fn new(
+        problem: &DualProblem,
+        members: &[usize],
+        tuning: &Tuning,
+        memory: &Arenas<K>,
+        fill: impl FnOnce(&mut [K], usize, &[usize]) -> Result<()>,
+    ) -> Result<Self> {
+        let first = members.partition_point(|&v| problem.group[v] == 0);
+        let middle = (first + usize::from(!problem.has_equality)).next_multiple_of(STRIDE);
+        let stride = middle + (members.len() - first).next_multiple_of(STRIDE);
+        let slots: Vec<usize> =
+            (0..members.len()).map(|k| if k < first { k } else { middle + k - first }).try_collect_vec()?;
+        let mut block = Self {
+            kernel: memory.take("the kernel matrix of a block", stride * stride)?,
+            stride,
+            groups: [0..middle, middle..stride],
+            epsilon: problem.epsilon,
+            has_equality: problem.has_equality,
+            diagonal: try_vec![0.0; stride]?,
+            lower: try_vec![0.0; stride]?,
+            upper: try_vec![0.0; stride]?,
+            beta: try_vec![0.0; stride]?,
+            gradient: try_vec![0.0; stride]?,
+            up: try_vec![f64::INFINITY; stride]?,
+            low: try_vec![f64::NEG_INFINITY; stride]?,
+            steps: 0,
+            newton_budget: StepBudget::newton(tuning.newton_steps),
+            active_set_budget: StepBudget::active_set(tuning.active_set),
+            violation: f64::INFINITY,
+            expected_gain: 0.0,
             slots,
         };
-        let Some((values, share)) = face.solve(ctx)? else { return Ok(0.0) };
-        let slots = face.slots;
+        let kernel = &mut block.kernel.values_mut()[..stride * stride];
+        fill(kernel, stride, &block.slots)?;
+        if !problem.has_equality {
+            kernel[first * stride..(first + 1) * stride].fill(K::ZERO);
+            kernel.iter_mut().skip(first).step_by(stride).for_each(|value| *value = K::ZERO);
+            (block.lower[first], block.upper[first]) = (f64::NEG_INFINITY, f64::INFINITY);
+            (block.up[first], block.low[first]) = (0.0, 0.0);
+        }
+        block.set_problem(problem, members);
+        Ok(block)
+    }
+
+    /// Replaces the problem by another one of the same members, whose gradients belong to its coefficients.
+    pub(super) fn set_problem(&mut self, problem: &DualProblem, members: &[usize]) {
+        let kernel = self.kernel.values_mut();
+        for (&v, &slot) in members.iter().zip(&self.slots) {
+            // The exact diagonal with the ridge, so that a step changes a variable's own gradient correctly.
+            kernel[slot * self.stride + slot] = K::from_f64(problem.diagonal[v]);
+            self.diagonal[slot] = problem.diagonal[v];
+            self.lower[slot] = problem.lower[v];
+            self.upper[slot] = problem.upper[v];
+            self.beta[slot] = problem.beta[v];
+            self.gradient[slot] = problem.gradient[v];
+        }
+        for k in 0..members.len() {
+            self.update_directions(self.slots[k]);
+        }
+    }
+
+    /// Returns the members' coefficients and gradients.
+    pub(super) fn state(&self) -> (Vec<f64>, Vec<f64>) {
+        // small: the variables of a block
+        self.slots.iter().map(|&slot| (self.beta[slot], self.gradient[slot])).unzip()
+    }
+
+    /// Returns the solution after `steps` steps; the matrix's memory is released.
+    pub(super) fn into_solution(
+        self,
+        steps: u64,
+        stop: Option<StopReason>,
+        memory: &Arenas<K>,
+    ) -> BlockSolution {
+        let (beta, gradient) = self.state();
+        memory.put(self.kernel);
+        BlockSolution { beta, gradient: Some(gradient), steps, expected_gain: self.expected_gain, stop }
+    }
+
+    /// Assigns new values to some variables, and updates the gradients.
+    pub(super) fn set_values(&mut self, slots: &[usize], values: &[f64]) -> Result<()> {
         let changes: Vec<f64> =
-            slots.iter().zip(&values).map(|(&i, value)| value - self.beta[i]).try_collect_vec()?;
+            slots.iter().zip(values).map(|(&i, value)| value - self.beta[i]).try_collect_vec()?;
         let mut gradient = std::mem::take(&mut self.gradient);
         add_rows(&changes, &slots.iter().map(|&i| self.row(i)).try_collect_vec()?, 0, &mut gradient);
         self.gradient = gradient;
-        for (&i, value) in slots.iter().zip(values) {
+        for (&i, &value) in slots.iter().zip(values) {
             self.beta[i] = value;
-            self.note_bounds(i);
+            self.update_directions(i);
         }
-        Ok(share)
+        Ok(())
+    }
+
+    /// Updates the directions in which a variable can move after a change of its coefficient.
+    #[inline]
+    pub(super) fn update_directions(&mut self, i: usize) {
+        let b = self.beta[i];
+        self.up[i] = match b < self.upper[i] {
+            true if b >= 0.0 => self.epsilon,
+            true => -self.epsilon,
+            false => f64::INFINITY,
+        };
+        self.low[i] = match b > self.lower[i] {
+            true if b > 0.0 => self.epsilon,
+            true => -self.epsilon,
+            false => f64::NEG_INFINITY,
+        };
+    }
+
+    /// Returns the kernel values of a slot.
+    #[inline]
+    pub(super) fn row(&self, i: usize) -> &[K] {
+        &self.kernel.values()[i * self.stride..(i + 1) * self.stride]
+    }
+
+    /// Returns the interval around the coefficient of variable i in which the objective is quadratic.
+    #[inline]
+    pub(super) fn interval(&self, i: usize) -> (f64, f64) {
+        let (b, has_kink) = (self.beta[i], self.epsilon > 0.0);
+        let lower = if has_kink && b > 0.0 { self.lower[i].max(0.0) } else { self.lower[i] };
+        let upper = if has_kink && b < 0.0 { self.upper[i].min(0.0) } else { self.upper[i] };
+        (lower, upper)
+    }
+
+    /// Returns the slots of the variables that can move in both directions, neither at a bound nor at zero with epsilon.
+    pub(super) fn unbounded(&self) -> impl Iterator<Item = usize> + '_ {
+        self.slots.iter().copied().filter(|&i| self.up[i] == self.low[i])
     }
 }
 
-/// Writes a block's matrix afresh: `rows` are the rows of its members, as [`Subproblem::new`] has them.
+/// Computes the kernel values of a block, for [`Subproblem::new`]; `rows` are the training rows of its members.
 pub(super) fn write_block<K: KernelValue>(
     source: &KernelRows<'_>,
     rows: &[usize],
@@ -242,7 +217,7 @@ pub(super) fn write_block<K: KernelValue>(
     slots: &[usize],
     ctx: Context<'_>,
 ) -> Result<()> {
-    // Slots are consecutive within each group: the columns of one group after those of the other.
+    // Slots are consecutive within each group: the columns of one group follow those of the other.
     let first = slots.iter().enumerate().take_while(|&(k, &slot)| k == slot).count();
     let (mut left, mut right) = (Vec::new(), Vec::new());
     let mut next = slots.iter().peekable();

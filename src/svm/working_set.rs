@@ -1,40 +1,40 @@
-//! Which variables make the next block (thesis 2.3.3, 2.4.2).
+//! Selection of the variables of the next block (Rifkin 2002, 2.3.3, 2.4.2).
 //!
-//! Half of the block may stay from the last one: first the unbounded variables, whose coefficients still have to find
-//! each other, then those that entered last. The rest are the worst violators, as many that should rise as should
-//! fall (the steepest feasible direction, (2.93)-(2.98)), of each group in turn. A partial selection finds them in O(n).
-//! One in ten is drawn evenly from all violators instead: the worst lie close together, and when some of them are settled
-//! so are their neighbours (on 40,000 noisy rows in the plane this halves the rounds).
+//! At most half of the block stays from the last one: first the unbounded variables, whose coefficients depend on each other
+//! most, then those that entered last. The rest are the largest violators, equal numbers that should increase and decrease
+//! (the steepest feasible direction, (2.93)-(2.98)), of each group in turn. A partial selection finds them in O(n). One in
+//! ten is drawn evenly from all violators instead: the largest ones lie close together, and once some of them are solved,
+//! so are their neighbours.
 
-use super::problem::{DualProblem, Extremes};
+use super::problem::{DualProblem, MaximalPairs};
 use crate::error::Result;
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 
-/// One in so many new variables comes from a sample of all violators.
-const SAMPLED: usize = 10;
+/// Interval between two new variables that come from a sample of all violators.
+const SAMPLE_INTERVAL: usize = 10;
 
-/// New variables from which on there is a sample: in small machines it costs more rounds than it saves.
-const MANY: usize = 512;
+/// Minimum number of new variables with a sample; for fewer, it costs more rounds than it saves.
+const MIN_SAMPLED_COUNT: usize = 512;
 
-/// The block of one machine from round to round.
+/// The working set of one machine.
 #[derive(Default)]
 pub(super) struct WorkingSet {
-    /// Variables of the present block, in the order of their groups.
+    /// Variables of the present working set, sorted by group.
     pub(super) members: Vec<usize>,
-    /// Most variables of a block.
+    /// Maximum number of variables.
     pub(super) size: usize,
-    /// When each member entered, in step with `members`.
+    /// Round in which each member entered.
     entered: Vec<u64>,
     round: u64,
 }
 
 impl WorkingSet {
-    /// An empty block for at most `size` variables.
+    /// Returns an empty working set for at most `size` variables.
     pub(super) fn new(size: usize) -> Self {
         Self { size, ..Self::default() }
     }
 
-    /// The set after its variables have got new numbers; those without one leave.
+    /// Returns the working set with new numbers of its variables; those without a number are removed.
     pub(super) fn renumbered(&self, number: impl Fn(usize) -> Option<usize>) -> Self {
         let (members, entered) =
             // small: the variables of a block
@@ -42,12 +42,12 @@ impl WorkingSet {
         Self { members, size: self.size, entered, round: self.round }
     }
 
-    /// Replaces the block; `extremes` are the problem's.
-    pub(super) fn choose(&mut self, problem: &DualProblem, extremes: &Extremes) -> Result<()> {
+    /// Selects the next working set; `maximal_pairs` are those of the problem.
+    pub(super) fn select(&mut self, problem: &DualProblem, maximal_pairs: &MaximalPairs) -> Result<()> {
         let size = self.size.min(problem.len());
         let first = self.round == 0 && problem.beta.iter().all(|b| *b == 0.0);
         self.round += 1;
-        // The worst pair must always find room, or a round could do nothing.
+        // The maximal violating pair must always be included, or a round could do nothing.
         let keep = (size / 2).min(size.saturating_sub(2));
         let mut old: Vec<(usize, u64)> =
             self.members.drain(..).zip(self.entered.drain(..)).try_collect_vec()?;
@@ -60,57 +60,57 @@ impl WorkingSet {
         }
         let wanted = size - old.len();
 
-        // Four lists: those of each group that should rise, those that should fall.
+        // Four lists: the variables of each group that should increase, and those that should decrease.
         let mut lists = [const { Vec::new() }; 4];
         for v in (0..problem.len()).filter(|&v| !chosen[v]) {
             let group = usize::from(problem.group[v]);
-            let (up, low) = extremes[group];
-            let (rise, fall) = (problem.rise(v), problem.fall(v));
-            if rise < low {
-                lists[2 * group].try_push((rise, v))?;
+            let (up, low) = maximal_pairs[group];
+            let (increase, decrease) = (problem.up_derivative(v), problem.down_derivative(v));
+            if increase < low {
+                lists[2 * group].try_push((increase, v))?;
             }
-            if fall > up {
-                lists[2 * group + 1].try_push((-fall, v))?;
+            if decrease > up {
+                lists[2 * group + 1].try_push((-decrease, v))?;
             }
         }
         for list in &mut lists {
             if first {
                 // Gradients are mostly equal at the start: an even sample stands for the whole.
-                *list = spread(list, wanted)?;
+                *list = evenly_spaced(list, wanted)?;
             } else {
-                worst_with_sample(list, wanted)?;
+                largest_with_sample(list, wanted)?;
             }
         }
-        // The group with the worst pair goes first: a block of two must hold that pair.
-        let gap = |group: usize| extremes[group].1 - extremes[group].0;
+        // The group with the larger violation comes first: a block of two must contain its maximal violating pair.
+        let gap = |group: usize| maximal_pairs[group].1 - maximal_pairs[group].0;
         if gap(1) > gap(0) {
             lists.rotate_left(2);
         }
         let mut lists = lists.map(Vec::into_iter);
         let mut added = 0;
         while added < wanted {
-            let mut any = false;
+            let mut is_any_left = false;
             for list in &mut lists {
                 let Some((_, v)) = list.next() else { continue };
-                any = true;
+                is_any_left = true;
                 if added < wanted && !chosen[v] {
                     chosen[v] = true;
                     old.try_push((v, self.round))?;
                     added += 1;
                 }
             }
-            if !any {
+            if !is_any_left {
                 break;
             }
         }
-        // In the order of the variables, so that kernel values are gathered front to back.
+        // Sorted, so that kernel values are gathered in the order of memory.
         old.sort_unstable_by_key(|&(v, _)| (problem.group[v], v));
         (self.members, self.entered) = old.into_iter().unzip(); // small: the variables of a block
         Ok(())
     }
 }
 
-/// Brings the `count` smallest to the front, in order, and drops the rest.
+/// Sorts the `count` smallest entries to the front, and removes the rest.
 fn partially_sort(list: &mut Vec<(f64, usize)>, count: usize) {
     let order = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
     if list.len() > count && count > 0 {
@@ -120,20 +120,20 @@ fn partially_sort(list: &mut Vec<(f64, usize)>, count: usize) {
     list.sort_unstable_by(order);
 }
 
-/// The `count` smallest, in order; where there are many, every [`SAMPLED`]th of them is replaced by one of an even
-/// sample of the whole list.
-fn worst_with_sample(list: &mut Vec<(f64, usize)>, count: usize) -> Result<()> {
-    let crowded = count >= MANY && list.len() > count;
-    let sample = if crowded { spread(list, count / SAMPLED)? } else { Vec::new() };
+/// Keeps the `count` smallest entries, sorted; if they are many, every [`SAMPLE_INTERVAL`]th of them is replaced by one of an
+/// even sample of the whole list.
+fn largest_with_sample(list: &mut Vec<(f64, usize)>, count: usize) -> Result<()> {
+    let has_sample = count >= MIN_SAMPLED_COUNT && list.len() > count;
+    let sample = if has_sample { evenly_spaced(list, count / SAMPLE_INTERVAL)? } else { Vec::new() };
     partially_sort(list, count);
-    for (slot, sampled) in list.iter_mut().skip(SAMPLED - 1).step_by(SAMPLED).zip(sample) {
+    for (slot, sampled) in list.iter_mut().skip(SAMPLE_INTERVAL - 1).step_by(SAMPLE_INTERVAL).zip(sample) {
         *slot = sampled;
     }
     Ok(())
 }
 
-/// At most `count` of the list, evenly spread.
-fn spread(list: &[(f64, usize)], count: usize) -> Result<Vec<(f64, usize)>> {
+/// Returns at most `count` entries of the list, evenly spaced.
+fn evenly_spaced(list: &[(f64, usize)], count: usize) -> Result<Vec<(f64, usize)>> {
     let n = list.len();
     if n > count { (0..count).map(|k| list[k * n / count]).try_collect_vec() } else { list.try_to_vec() }
 }

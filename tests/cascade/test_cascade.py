@@ -13,9 +13,9 @@ from sklearn.datasets import make_moons
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import cross_val_score
 
-import reference
 import svmarrow
-from public import PUBLIC
+from helpers import reference
+from helpers.public import PUBLIC
 from svmarrow import SVC, KernelExpansion, compress, compression_path
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.cascade.calibrated import first_sequence, points, rows_needed, upper_bound

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification, make_moons
 from typer.testing import CliRunner
 
-from interruption import interrupted, posix
+from helpers.interruption import interrupted, posix
 from svmarrow import (
     SVC,
     SVCCV,
@@ -83,7 +83,7 @@ def test_help_shows_examples():
             assert f"svmarrow {command} " in run(command, "-h").stdout
 
 
-def test_train_says_what_it_did_and_the_model_is_that_of_the_library(folder):
+def test_train_reports_its_work_and_writes_the_librarys_model(folder):
     out = folder / "said.safetensors"
     text = run("train", folder / "train.svm", "-o", out, "-C", "10", "-g", "0.001", "-j", "1").stdout
     X, y = load_digits(return_X_y=True)
@@ -445,6 +445,7 @@ def test_ctrl_c_ends_a_long_fit(tmp_path):
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.exhaustive
 def test_the_demo_in_a_process(tmp_path):
     done = process("demo", cwd=tmp_path, env={**os.environ, "MPLBACKEND": "Agg"})
     assert done.returncode == 0, done.stderr

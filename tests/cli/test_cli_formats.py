@@ -136,7 +136,7 @@ def test_convert(iris):
     assert "--prefix" in run("convert", model, "-o", iris / "x.onnx", "--prefix", "q", code=2)
 
 
-def test_info_says_where_one_vs_rest_is_smaller(tmp_path, digits):
+def test_info_reports_where_one_vs_rest_is_smaller(tmp_path, digits):
     X, y, _, _ = digits
     X = X + 0.01 * np.sin(X + np.arange(64))
     file = tmp_path / "m.safetensors"

@@ -212,7 +212,7 @@ def test_low_rank_learns_words_and_numbers(tmp_path):
     assert float(text.split("R^2 ")[1].split(",")[0]) > 0.85
 
 
-def test_what_is_wrong_is_told(folder, tmp_path):
+def test_bad_input_is_refused_with_a_message(folder, tmp_path):
     def error(*arguments):
         return run(*arguments, code=1).stderr
 

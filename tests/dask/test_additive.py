@@ -35,6 +35,7 @@ def names(y):
     return np.array([f"digit {label}" for label in y])
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_classifier(client, lazy, digits, options, weighted):
@@ -52,6 +53,7 @@ def test_classifier(client, lazy, digits, options, weighted):
     assert far.decision_function(rows).chunks == ((110, 110, 110, 110, 60), (10,))
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("outputs", [0, 1, 3])
 def test_regressor(client, lazy, diabetes, outputs):
     X, y = diabetes
@@ -88,6 +90,7 @@ def test_sparse_blocks_and_empty_ones(client, digits):
         DaskLowRankRLSClassifier(5).fit(none, no_label)
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("selection", ["random", "ic", "trace", "leverage", "kmeans"])
 def test_points_from_all_rows(client, lazy, digits, selection):
     X, y = digits[:2]

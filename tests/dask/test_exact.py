@@ -89,6 +89,7 @@ def supports(far, near):
     assert far.n_support_.sum() == far.support_.size
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize(
     "options",
     [
@@ -256,7 +257,7 @@ def test_only_changed_coefficients_are_evaluated(client, lazy, monkeypatch):
     duals = [each.dual for each in svc.rounds_]
     assert all(after >= before - 1e-9 * abs(before) for before, after in pairwise(duals))
     # What is added up from round to round is what a round finds that computes all anew.
-    monkeypatch.setattr("svmarrow.dask.rounds._CHAIN", 1)
+    monkeypatch.setattr("svmarrow.dask.rounds._MAX_OUTPUT_UPDATES", 1)
     anew = DaskSVC(C=10.0).fit(*rows)
     assert all(each.changed == each.support for each in anew.rounds_)
     for a, b in ((anew.certificate_, svc.certificate_), (svc.certificate_, anew.certificate_)):
@@ -309,7 +310,7 @@ def test_no_time_at_all_leaves_a_certified_model(client, lazy, warm):
     assert svc.predict(X).shape == y.shape
 
 
-def test_warm_start_goes_on(client, lazy):
+def test_warm_start_continues(client, lazy):
     X, y = moons(900)
     rows = lazy(150, X, y)
     svc = DaskSVC(C=10.0, warm_start=True, tol=1e-5).fit(*rows)
@@ -332,7 +333,7 @@ def test_ctrl_c_keeps_the_last_round_with_warm_start(client, lazy, monkeypatch):
         if len(asked) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("svmarrow.dask.rounds.Rounds._tell", stop)
+    monkeypatch.setattr("svmarrow.dask.rounds.Rounds._report_round", stop)
     svc = DaskSVC(C=10.0)
     with pytest.raises(KeyboardInterrupt):
         svc.fit(*rows)
@@ -367,6 +368,7 @@ def test_a_callback_ends_a_fit_after_a_round(client, lazy, monkeypatch):
     assert certificate.primal >= optimum.dual
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize(
     "options", [{"C": 10.0}, {"class_weight": "balanced", "loss": "squared_hinge"}], ids=str
 )
@@ -395,7 +397,7 @@ def test_an_estimate_advises_where_memory_is_short(client, lazy, monkeypatch):
     told = DaskSVC().estimate(*lazy(100, X, y), sample=200)
     assert told.driver_bytes > told.driver_free == 1024
     assert "train DaskLowRankRLSClassifier" in told.advice
-    assert f"{told.support} support vectors" in told.advice
+    assert f"{told.support} expected support vectors" in told.advice
     with pytest.raises(ValueError, match="sample=1 is not allowed"):
         DaskSVC().estimate(*lazy(100, X, y), sample=1)
     with pytest.raises(ValueError, match="kernel='precomputed'"):
@@ -404,7 +406,7 @@ def test_an_estimate_advises_where_memory_is_short(client, lazy, monkeypatch):
 
 def test_memory_is_asked_for_before_rows_are_sent(client, lazy, monkeypatch):
     X, y = moons(600)
-    monkeypatch.setattr("svmarrow._support.memory.SMALL", 0)
+    monkeypatch.setattr("svmarrow._support.memory.MIN_CHECKED_BYTES", 0)
     monkeypatch.setattr("svmarrow._support.memory._core", FakeCore)
     with pytest.raises(
         MemoryError, match=r"DaskSVC.fit found \d+ support vectors .*DaskLowRankRLSClassifier"
@@ -446,7 +448,7 @@ def test_to_local_pickles_and_files(client, lazy, tmp_path):
             getattr(svc, bound)
 
 
-def test_two_fits_at_once(client, lazy):
+def test_two_concurrent_fits(client, lazy):
     X, y = moons(600)
     rows = lazy(100, X, y)
     costs = [0.5, 5.0]
@@ -491,6 +493,7 @@ def test_low_rank(client, lazy, all_digits, options):
     )
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("selection", ["random", "ic", "trace", "leverage", "kmeans"])
 def test_low_rank_points_are_chosen_among_all_rows(client, lazy, digits, selection):
     X, y = digits[:2]
@@ -516,19 +519,19 @@ def test_low_rank_points_are_chosen_among_all_rows(client, lazy, digits, selecti
         (
             lambda X, y: (X.rechunk((100, 1)), y),
             ValueError,
-            r"X is cut into 2 chunks of columns.*X\.rechunk\(\{1: -1\}\)",
+            r"X has 2 chunks of columns.*X\.rechunk\(\{1: -1\}\)",
         ),
         (
             lambda X, y: (X, y.rechunk(60)),
             ValueError,
-            r"y is cut into 5 chunks.*pass y\.rechunk\(\{0: X\.chunks\[0\]\}\)",
+            r"y has 5 chunks.*pass y\.rechunk\(\{0: X\.chunks\[0\]\}\)",
         ),
         (
             lambda X, y: (X, y.rechunk(((50, 150, 100),))),
             ValueError,
-            r"y is cut into 3 chunks of 50, 150, 100 rows",
+            r"y has 3 chunks of 50, 150, 100 rows",
         ),
-        (lambda X, y: (X * np.inf, y), ValueError, r"partition \d: X holds NaN"),
+        (lambda X, y: (X * np.inf, y), ValueError, r"partition \d: X contains NaN"),
         (lambda X, y: (X[:, 0], y), ValueError, "1 dimensions"),
         (lambda X, y: (X, da.stack([y, y], axis=1).rechunk((100, 2))), ValueError, "y has 2 columns"),
         (lambda X, y: (X, da.zeros_like(y, dtype=int)), ValueError, "y has 1 class"),
@@ -559,7 +562,7 @@ def test_rules_of_parameters(client, lazy):
 
 def test_without_a_client_there_is_a_word():
     rows = da.ones((4, 2), chunks=(2, 2))
-    with pytest.raises(ValueError, match="there is no Dask client"):
+    with pytest.raises(ValueError, match="no Dask client is active"):
         DaskSVC().fit(rows, da.ones(4, chunks=2))
 
 

@@ -22,6 +22,7 @@ def searched(model):
     ]
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize(
     ("model", "found", "parts"),
     [

@@ -34,6 +34,7 @@ def scheduler(mortal):
     found.allowed_failures = before
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize(
     ("model", "persisted"),
     [(DaskSVC(C=10.0), True), (DaskSVC(C=10.0), False), (DaskLowRankSVC(40, random_state=0), True)],
@@ -44,7 +45,7 @@ def test_in_the_middle_of_the_rounds(mortal, rows, kill, monkeypatch, model, per
         rows = mortal.persist(rows)
     expected = model.fit(*rows)
     expansion, certificate = expected.expansion_, expected.certificate_
-    tell, told = Rounds._tell, []
+    tell, told = Rounds._report_round, []
 
     def tell_and_kill(rounds):
         tell(rounds)
@@ -52,7 +53,7 @@ def test_in_the_middle_of_the_rounds(mortal, rows, kill, monkeypatch, model, per
         if told == [1]:
             kill()
 
-    monkeypatch.setattr(Rounds, "_tell", tell_and_kill)
+    monkeypatch.setattr(Rounds, "_report_round", tell_and_kill)
     model.fit(*rows)
     assert len(told) > 1
     assert model.expansion_ == expansion
@@ -95,6 +96,7 @@ def test_in_the_middle_of_a_sum_and_of_a_machine(mortal, rows, tmp_path):
         assert (tmp_path / "died").exists()
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize(
     "model",
     [DaskSVC(), DaskLowRankRLSClassifier(20), DaskLowRankSVC(20)],
@@ -119,21 +121,21 @@ def test_scattered_rows_are_gone_with_their_worker(mortal, kill, monkeypatch):
     held = [mortal.scatter(X[first : first + 150]) for first in range(0, 600, 150)]
     rows = da.concatenate([da.from_delayed(each, (150, 2), float) for each in held])
     labels = da.from_array(y, chunks=150)
-    tell = Rounds._tell
+    tell = Rounds._report_round
 
     def tell_and_kill(rounds):
         tell(rounds)
         if len(rounds.log) == 1:
             kill(everyone=True)
 
-    monkeypatch.setattr(Rounds, "_tell", tell_and_kill)
+    monkeypatch.setattr(Rounds, "_report_round", tell_and_kill)
     model = DaskSVC(C=10.0)
-    with pytest.raises(RuntimeError, match="cannot be computed any more: data that was scattered"):
+    with pytest.raises(RuntimeError, match="cannot be computed again: scattered data"):
         model.fit(rows, labels)
     assert not hasattr(model, "expansion_")
 
 
-def test_prediction_goes_on(mortal, rows, kill, tmp_path):
+def test_prediction_survives_a_lost_worker(mortal, rows, kill, tmp_path):
     model = DaskSVC().fit(*rows)
     labels = predict(model, mortal.persist(rows[0]))
     expected = labels.compute()

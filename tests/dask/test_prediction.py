@@ -26,7 +26,7 @@ from svmarrow import (
 from svmarrow.cascade import CalibratedCascade
 from svmarrow.dask import DaskSVC, decision_function, predict
 from svmarrow.dask.cluster import all_threads
-from svmarrow.dask.prediction import served
+from svmarrow.dask.prediction import prediction_model
 from svmarrow.least_squares import LowRankRLSClassifier
 from svmarrow.online import KernelPerceptron
 from svmarrow.svm import QuantileSVR
@@ -86,8 +86,8 @@ def test_cascades_and_compressed_models(client, digits):
 def test_the_expansion_is_sent_not_the_estimator(digits):
     X, y = digits[:2]
     model = LowRankRLSClassifier(50, random_state=0).fit(X, y)
-    assert not hasattr(served(model), "_sums")
-    assert served(model).expansion is model.expansion_
+    assert not hasattr(prediction_model(model), "_sums")
+    assert prediction_model(model).expansion is model.expansion_
 
 
 def test_unknown_empty_and_sparse_chunks(client, digits):

@@ -11,9 +11,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 
-from examples import answers, assert_same
-from fingerprints import digest
-from svmarrow._support.atomic import fitted_names
+from helpers.comparison import assert_same, predictions
+from helpers.fingerprints import digest
+from svmarrow._support.atomic import fitted_attribute_names
 from svmarrow.dask import (
     DaskLowRankRLSClassifier,
     DaskLowRankRLSRegressor,
@@ -39,6 +39,7 @@ def fit(model, number):
     return model.fit(da.from_array(rows, chunks=(75, -1)), da.from_array(labels, chunks=75))
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
 def test_a_refit_is_the_fit_of_a_fresh_estimator(learner, client):
     model, sizes = clone(learner), {}
@@ -46,13 +47,14 @@ def test_a_refit_is_the_fit_of_a_fresh_estimator(learner, client):
         fit(model, number)
         fresh = fit(clone(learner), number)
         assert vars(model).keys() == vars(fresh).keys()
-        assert vars(model).keys() - vars(learner).keys() - fitted_names(type(model)) == set()
-        assert_same(answers(model, FITS[number][0]), answers(fresh, FITS[number][0]))
+        assert vars(model).keys() - vars(learner).keys() - fitted_attribute_names(type(model)) == set()
+        assert_same(predictions(model, FITS[number][0]), predictions(fresh, FITS[number][0]))
         sizes.setdefault(number, set()).add(len(pickle.dumps(model.to_local())))
     # What workers send shares its strings in one way or another; a model that stayed would double the size.
     assert all(max(each) < 1.2 * min(each) for each in sizes.values())
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)
 def test_a_thread_reads_one_of_two_models_while_they_are_fitted_in_turn(learner, client):
     def said(model):

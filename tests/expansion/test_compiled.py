@@ -87,7 +87,7 @@ def test_pipelines(datasets):
     assert [fast.predict(row) for row in gaps[:10]] == wanted.tolist()
 
 
-def test_it_pickles_and_says_what_is_wrong(datasets):
+def test_it_pickles_and_refuses_bad_input(datasets):
     X, y = datasets["moons"]
     model = svmarrow.SVC().fit(X, y)
     fast = pickle.loads(pickle.dumps(model.compiled()))

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-import reference
+from helpers import reference
 from svmarrow import KernelExpansion, _core
 
 KERNELS = ["linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"]

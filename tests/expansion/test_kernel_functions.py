@@ -26,6 +26,7 @@ def test_scikit_learn_takes_the_same_function(datasets):
         assert ours.support_vectors_.shape == (len(ours.support_), X.shape[1])
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize(
     "options", [{"n_jobs": 1}, {"n_jobs": 3}, {"cache_size": 0.001}, {"shrinking": False}], ids=str
 )
@@ -57,7 +58,7 @@ def test_prediction_in_blocks(datasets, monkeypatch):
     X, y = datasets["digits"]
     svc = SVC(kernel=linear).fit(X, y)
     whole = svc.decision_function(X)
-    monkeypatch.setattr(_kernel_function, "BLOCK", 1000)
+    monkeypatch.setattr(_kernel_function, "MAX_BLOCK_VALUES", 1000)
     assert svc.decision_function(X) == pytest.approx(whole)
 
 

@@ -94,6 +94,7 @@ def some(rng, kernel, outputs, m=9, d=4):
     return expansion, np.abs(rng.normal(size=(100, d))).astype(np.float32).astype(np.float64)
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -117,6 +118,7 @@ def test_machines_of_every_kernel(datasets, kernel, multi_class, dtype, tmp_path
         assert abs((labels == y).mean() - made.score_after) <= 1 / len(y)
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("decoder", [name for name in DECODERS if not name.endswith("logistic")])
 @pytest.mark.parametrize("code", ["ovr", "ovo", "sparse"])
 def test_every_code_and_decoder(rng, code, decoder, tmp_path):

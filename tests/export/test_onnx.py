@@ -104,6 +104,7 @@ def test_machines_of_every_kernel(datasets, kernel, multi_class, dtype):
     judge(model, X, dtype)
 
 
+@pytest.mark.quick_every(7)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("code", CODES)
@@ -203,7 +204,7 @@ def test_other_peoples_models_and_any_estimator(datasets):
         judge(fitted if is_classifier(fitted) else svmarrow.as_expansion(fitted), X, "float64")
 
 
-def test_the_file_and_what_it_says(datasets, tmp_path):
+def test_the_file_and_its_metadata(datasets, tmp_path):
     X, y = datasets["moons"]
     model = svmarrow.SVC().fit(X, y)
     file = tmp_path / "moons.onnx"
@@ -220,7 +221,7 @@ def test_the_file_and_what_it_says(datasets, tmp_path):
         to_onnx(model, tmp_path / "no" / "moons.onnx")
 
 
-def test_what_cannot_be_said_is_refused(datasets):
+def test_what_onnx_cannot_express_is_refused(datasets):
     X, y = datasets["moons"]
     with pytest.raises(ValueError, match="Python function"):
         to_onnx(svmarrow.SVC(kernel=lambda a, b: a @ b.T).fit(X, y))

@@ -25,7 +25,7 @@ from svmarrow.export import to_c, to_onnx
 from svmarrow.io import info
 from svmarrow.models import Calibration, ExpansionClassifier
 from svmarrow.multiclass import make_code
-from svmarrow.patch import machines
+from svmarrow.patch import svm
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytestmark = pytest.mark.filterwarnings("ignore:.*prob.*:FutureWarning")
@@ -157,7 +157,7 @@ def test_probabilities_of_svc(rng, k, tmp_path):
     np.testing.assert_allclose(
         svmarrow.as_expansion(theirs).predict_proba(X), theirs.predict_proba(X), atol=0.01
     )
-    ours = machines.SVC(probability=True, random_state=0).fit(X, y, weights)
+    ours = svm.SVC(probability=True, random_state=0).fit(X, y, weights)
     taken = svmarrow.as_expansion(ours)
     np.testing.assert_allclose(taken.predict_proba(X), ours.predict_proba(X), atol=1e-14)
     judge(taken, X, tmp_path)

@@ -226,6 +226,7 @@ def test_refused_by_name(iris, diabetes):
             as_expansion(model)
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("kind", [SVR, peer.SVR, peer.NuSVR])
 def test_compressed_regressors(diabetes, kind, tmp_path):
     X, y = diabetes

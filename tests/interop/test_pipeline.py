@@ -25,7 +25,7 @@ from sklearn.preprocessing import (
 )
 
 import svmarrow
-from reference import largest
+from helpers.reference import largest
 from svmarrow import SVC, SVR, OneClassSVM, ReducedSet, as_expansion, compress, compression_path
 from svmarrow.models.categories import Encode, Impute, Table
 from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts
@@ -175,7 +175,7 @@ def test_categories_and_gaps(people, encoder, rest, tmp_path):
     try:
         expected = pipeline.decision_function(foreign)
     except ValueError:
-        with pytest.raises(ValueError, match="'elsewhere' in column 0, which is none of its categories"):
+        with pytest.raises(ValueError, match="'elsewhere' in column 0, which is not one of its categories"):
             model.predict(foreign)
     else:
         np.testing.assert_allclose(model.decision_function(foreign), expected, atol=1e-9)
@@ -231,7 +231,7 @@ def test_what_is_refused(tmp_path):
     scaled = make_pipeline(StandardScaler(), SVC()).fit(rows, kind)
     with pytest.raises(ValueError, match="no place for what a pipeline does"):
         svmarrow.io.save_libsvm_model(scaled, tmp_path / "model")
-    with pytest.raises(ValueError, match="nor for steps of a pipeline"):
+    with pytest.raises(ValueError, match="or steps of a pipeline"):
         svmarrow.PerceptronTreeClassifier.from_expansion(scaled, rows)
     with pytest.raises(ValueError, match="NaN"):
         as_expansion(scaled).predict(np.full((1, 4), np.nan))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -12,20 +11,11 @@ import numpy as np
 import pytest
 
 import svmarrow
+from helpers.scripts import robustness_script
 from svmarrow import KernelExpansion
 from svmarrow.io import load_svmlight, save_libsvm_model, save_svmlight
 
-ROOT = Path(__file__).resolve().parents[2]
 posix = pytest.mark.skipif(os.name == "nt", reason="limits and signals of POSIX")
-
-
-def _script():
-    spec = importlib.util.spec_from_file_location(
-        "killed_savers", ROOT / "benches" / "robustness" / "kills.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def model(rows, value):
@@ -45,11 +35,12 @@ WRITERS = {
 
 @posix
 def test_a_saver_that_is_killed_leaves_the_old_or_the_new_file():
-    outcomes = _script().run(kills=6)
+    outcomes = robustness_script("kills").run(kills=3)
     assert outcomes["broken"] == 0
-    assert sum(outcomes.values()) == 6
+    assert sum(outcomes.values()) == 3
 
 
+@pytest.mark.quick_every(3)
 @posix
 @pytest.mark.parametrize("kind", WRITERS)
 def test_a_full_disk_leaves_the_old_file_and_names_it(kind, tmp_path):
@@ -58,7 +49,7 @@ def test_a_full_disk_leaves_the_old_file_and_names_it(kind, tmp_path):
     old = path.read_bytes()
     program = f"""
 import resource, signal, sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path[:0] = [{str(Path(__file__).parent)!r}, {str(Path(__file__).parents[1])!r}]
 from test_disk import WRITERS
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))

@@ -209,7 +209,7 @@ def test_save_svmlight_checks_before_it_writes(X, y, message, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_progress_of_reading_is_told(pixels, tmp_path):
+def test_progress_of_reading_is_reported(pixels, tmp_path):
     X, y, _, _ = pixels
     path = tmp_path / "data"
     save_svmlight(np.tile(X, (60, 1)) + 0.123456789, np.tile(y, 60), path)

@@ -16,19 +16,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
 import svmarrow
-from examples import (
-    EXAMPLES,
-    IRIS,
-    KIND,
-    SIDE,
-    TWO,
-    assert_same,
-    assert_same_model,
-    example,
-    ordinary,
-    public,
-)
-from public import PUBLIC
+from helpers.comparison import assert_same, assert_same_model, fitted_attributes
+from helpers.data import IRIS, KIND, SIDE, TWO
+from helpers.estimators import EXAMPLES, example, machine
+from helpers.public import PUBLIC
 from svmarrow import (
     SVC,
     CodedClassifier,
@@ -45,9 +36,9 @@ from svmarrow.multiclass import Code
 def test_a_fitted_object_comes_back(name, tmp_path):
     model, X = example(name), EXAMPLES[name][1]
     assert type(model).__name__ == name.split()[0]
-    before = public(model)
+    before = fitted_attributes(model)
     svmarrow.save(model, tmp_path / "model")
-    assert_same(before, public(model))
+    assert_same(before, fitted_attributes(model))
     again = svmarrow.load(tmp_path / "model")
     assert_same_model(again, model, X)
     again.save(tmp_path / "again")
@@ -57,9 +48,9 @@ def test_a_fitted_object_comes_back(name, tmp_path):
 def test_a_path_is_saved_without_its_training_rows(tmp_path):
     """Thresholds of all sizes are chosen when it is saved, to rounding as each would be alone."""
     X, y = np.tile(IRIS, (9, 1)), np.tile(KIND, 9)
-    compression_path(ordinary(), X=X, y=y).save(tmp_path / "tuned")
-    compression_path(ordinary()).save(tmp_path / "plain")
-    again, fresh = svmarrow.load(tmp_path / "tuned"), compression_path(ordinary(), X=X, y=y)
+    compression_path(machine(), X=X, y=y).save(tmp_path / "tuned")
+    compression_path(machine()).save(tmp_path / "plain")
+    again, fresh = svmarrow.load(tmp_path / "tuned"), compression_path(machine(), X=X, y=y)
     assert repr(again) == repr(fresh)
     for size in reversed(fresh.sizes):
         ours, theirs = again[size].expansion, fresh[size].expansion
@@ -90,7 +81,7 @@ CANNOT_LEARN_ON = {"LowRankRLSRegressor", "PerceptronTreeClassifier of pairs"}
         if hasattr(PUBLIC[name.split()[0]], "partial_fit") and name not in CANNOT_LEARN_ON
     ],
 )
-def test_a_stream_goes_on_bit_for_bit(name, tmp_path):
+def test_a_loaded_stream_continues_bit_for_bit(name, tmp_path):
     stream, X = example(name), EXAMPLES[name][1]
     stream.save(tmp_path / "model")
     on, off = pickle.loads(pickle.dumps(stream)), svmarrow.load(tmp_path / "model")

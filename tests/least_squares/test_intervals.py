@@ -59,9 +59,10 @@ def by_refits(model, X, Y, new, coverage, weights=None):
     return np.stack([low[n - last], high[last - 1]], axis=-1)
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("coverage", [0.5, 0.9])
-def test_intervals_are_those_of_real_refits(name, coverage):
+def test_intervals_equal_those_of_actual_refits(name, coverage):
     model = clone(MODELS[name]).fit(X, Y)
     refitted = clone(model) if name != "chosen" else RLSRegressor(model.alpha_, gamma=0.7, fit_intercept=True)
     expected = by_refits(refitted, X, Y, NEW, coverage)
@@ -167,7 +168,7 @@ def margins(outputs):
     return outputs - np.column_stack(others)
 
 
-def test_sets_of_classes_are_those_of_real_refits():
+def test_sets_of_classes_equal_those_of_actual_refits():
     random = np.random.default_rng(1)
     rows, labels = load_iris(return_X_y=True)
     chosen = random.permutation(150)
@@ -273,7 +274,7 @@ def test_a_coverage_outside_its_range_is_refused(coverage):
         RLSClassifier().fit(X, Y > 0).predict_set(NEW, coverage)
 
 
-def test_what_has_no_intervals_says_so():
+def test_models_without_intervals_refuse_them():
     gram = X @ X.T
     model = RLSRegressor(1.0, kernel="precomputed").fit(gram, Y)
     with pytest.raises(ValueError, match="kernel='precomputed'"):

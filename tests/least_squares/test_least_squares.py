@@ -7,9 +7,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.kernel_ridge import KernelRidge
 
-from interruption import posix, stops_at_once
-from reference import kernel as kernel_matrix
-from reference import least_squares, refits
+from helpers.reference import kernel as kernel_matrix
+from helpers.reference import least_squares, refits
 from svmarrow import RLSClassifier, RLSRegressor, load
 from svmarrow.least_squares import fit_targets
 
@@ -176,21 +175,6 @@ def test_weights_in_a_refined_single_precision_factor(rng):
     single = RLSRegressor(0.1, gamma=0.3).fit(X, y, sample_weight=weights)
     double = RLSRegressor(0.1, gamma=0.3, leave_one_out=True).fit(X, y, sample_weight=weights)
     np.testing.assert_allclose(single.dual_coef_, double.dual_coef_, atol=1e-9)
-
-
-@posix
-@pytest.mark.parametrize(
-    "how", ["leave_one_out=False", "alphas=[0.1, 1.0]", "solver='cg', leave_one_out=False"]
-)
-def test_ctrl_c_stops_a_fit(how):
-    fitted = stops_at_once(f"""
-        from svmarrow import RLSRegressor
-        X = np.random.default_rng(0).normal(size=(12000, 20))
-        model = RLSRegressor(1e-4, gamma=0.01, tol=1e-13, {how})
-        work = lambda: model.fit(X, X[:, 0])
-        after = lambda: hasattr(model, "expansion_")
-        """)
-    assert not fitted
 
 
 @pytest.mark.parametrize("intercept", [False, True])

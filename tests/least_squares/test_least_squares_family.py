@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge, RidgeClassifier
 
-from reference import kernel as kernel_matrix
-from reference import least_squares, refits
+from helpers.reference import kernel as kernel_matrix
+from helpers.reference import least_squares, refits
 from svmarrow import RLSClassifier, RLSRegressor
 from svmarrow.least_squares import (
     LinearRLSClassifier,
@@ -87,6 +87,7 @@ def test_conjugate_gradients_say_when_they_ended_early(rng):
             RLSRegressor(solver="cg", **bad).fit(X, y)
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("solver", ["primal", "dual", "cg"])
 @pytest.mark.parametrize("layout", ["dense", "csr"])

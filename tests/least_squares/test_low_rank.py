@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import RidgeClassifier
 
-from reference import kernel as kernel_matrix
-from reference import least_squares, rectangle
+from helpers.reference import kernel as kernel_matrix
+from helpers.reference import least_squares, rectangle
 from svmarrow import RLSRegressor, compress
 from svmarrow.least_squares import LowRankRLSClassifier, LowRankRLSRegressor
 

@@ -196,7 +196,7 @@ def test_weighted_pieces_and_merged_models_equal_all_at_once():
 
 @pytest.mark.parametrize("model", [RLSClassifier, LinearRLSClassifier, LowRankRLSClassifier])
 def test_weights_that_count_nothing_are_refused(model):
-    with pytest.raises(ValueError, match="sample_weight is zero everywhere"):
+    with pytest.raises(ValueError, match="the sample weights are all zero"):
         model().fit(X, LABELS, sample_weight=np.zeros(N))
     with pytest.raises(ValueError, match="sample_weight must be finite and not negative"):
         model().fit(X, LABELS, sample_weight=-np.ones(N))

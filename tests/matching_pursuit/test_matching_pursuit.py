@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.linear_model import OrthogonalMatchingPursuit
 
-import reference
+from helpers import reference
 from svmarrow import KMPClassifier, KMPRegressor, compress, load
 from svmarrow.io import load_libsvm_model, save_libsvm_model
 
@@ -121,7 +121,7 @@ def test_path(datasets):
             path[wrong]
 
 
-def test_goes_on_to_compression_and_files(datasets, tmp_path):
+def test_models_are_compressed_and_saved(datasets, tmp_path):
     X, y = datasets["iris"]
     model = KMPClassifier(30, gamma=2.0).fit(X, y)
     small = compress(model, n_vectors=12)

@@ -200,7 +200,7 @@ def test_scorers_of_decisions_and_of_the_caller():
     def elsewhere(estimator, X, y):
         return float(estimator.predict(X[:3]).sum())
 
-    with pytest.raises(ValueError, match="held-out rows alone"):
+    with pytest.raises(ValueError, match="held-out samples of the fold"):
         SVCCV(Cs=2, gammas=2, scoring=elsewhere).fit(MOONS, SIDE)
 
 
@@ -332,7 +332,7 @@ def test_a_race_over_numbers():
     assert racing.best_params_ == full.best_params_
 
 
-def test_a_race_keeps_its_promise():
+def test_racing_keeps_the_best_with_its_confidence():
     """Points of known error rates on drawn rows, many times over."""
     random = np.random.default_rng(0)
     lost, beaten, left, alpha, folds, runs = 0, 0, 0, 0.2, 5, 200
@@ -375,7 +375,7 @@ def test_max_time_refits_with_the_best_so_far():
 
     # However slow the machine, eight small fits come before the wait, which is longer than what is left.
     search = SVCCV(scoring=slowly, max_time=2.5, n_jobs=1)
-    with pytest.warns(ConvergenceWarning, match="the best so far is chosen"):
+    with pytest.warns(ConvergenceWarning, match="the best point so far is chosen"):
         search.fit(X, y)
     assert search.stop_ == "max_time"
     assert np.isnan(scores_of(search)).any()
@@ -499,7 +499,7 @@ def test_progress_tells_the_best_so_far(capsys):
     assert not told or "of 500" in told[-1]
 
 
-def test_searches_beside_each_other():
+def test_concurrent_searches():
     results = {}
 
     def fit(name):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-import reference
-from coded_cases import LOSSES, codes, refits
+from helpers import reference
+from helpers.codes import LOSSES, codes, refits
 from svmarrow import SVC, CodedClassifier, RLSClassifier
 from svmarrow._support.decoding import code_class_indices
 from svmarrow.multiclass import bounds
@@ -48,6 +48,7 @@ CHOSEN = {
 }
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("code", ["ovr", "ovo", "complete"])
 @pytest.mark.parametrize("chosen", CHOSEN)
@@ -109,12 +110,12 @@ def test_averages_need_rows_that_count_alike(rng):
         told = bounds.multiclass_generalization_of(of, X, y, **options).terms["lam"]
         alpha = getattr(clone(machine).fit(X, y), "alpha_", 0.5)
         np.testing.assert_allclose(told, alpha / 40, rtol=1e-3)
-        with pytest.raises(ValueError, match="count alike"):
+        with pytest.raises(ValueError, match="samples of equal weight"):
             bounds.multiclass_generalization_of(of.fit(X, y, sample_weight=weights), X, y, **options)
 
 
 @given(code=codes(most_classes=4, most_columns=5), seed=st.integers(0, 1000))
-def test_the_bound_looks_at_all_corners(code, seed):
+def test_the_bound_covers_all_corners(code, seed):
     rng = np.random.default_rng(seed)
     y = np.repeat(np.arange(code.n_classes), 4)
     X = rng.normal(size=(y.size, 2)) + y[:, None]
@@ -205,7 +206,7 @@ def test_stability_by_its_formulas():
 
 @given(seed=st.integers(0, 10_000), loss=st.sampled_from(["hinge", "squared_hinge"]))
 @settings(max_examples=20)
-def test_stability_is_not_exceeded_by_real_refits(seed, loss):
+def test_stability_is_not_exceeded_by_actual_refits(seed, loss):
     rng = np.random.default_rng(seed)
     n = 30
     X, y = rng.normal(size=(n, 2)), rng.integers(2, size=n)

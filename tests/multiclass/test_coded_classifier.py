@@ -22,9 +22,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-import reference
 import svmarrow
-from coded_cases import NAMES, codes, refits
+from helpers import reference
+from helpers.codes import NAMES, codes, refits
 from svmarrow import (
     SVC,
     CodedClassifier,
@@ -47,6 +47,7 @@ Peer = sklearn.svm.SVC
 # Classifiers
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("name", ["ovr", "ovo", "dense", "sparse", "bch"])
 @pytest.mark.parametrize(
     "svc",
@@ -273,6 +274,7 @@ WEIGHTED = [
 ]
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.filterwarnings("ignore:n_vectors")
 @pytest.mark.parametrize("estimator", WEIGHTED, ids=lambda value: " ".join(str(value).split()))
 @pytest.mark.parametrize("code", ["ovr", "ovo", "complete"])
@@ -420,7 +422,7 @@ def test_compression_is_joint_and_models_are_saved(digits, tmp_path):
     assert (again.predict(X_test) == model.predict(X_test)).all()
 
 
-def test_a_fit_that_is_interrupted_by_time_says_so(digits):
+def test_a_fit_that_reaches_its_time_limit_warns(digits):
     X, y, _, _ = digits
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         model = CodedClassifier(SVC(C=100.0, gamma=0.1, max_iter=3), "dense", random_state=0).fit(X, y)
@@ -473,6 +475,7 @@ def test_complete_and_one_vs_rest_predict_alike_by_least_squares(datasets, name,
         assert complete.loo_error_ == one.loo_error_ == plain.loo_error_
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("name", ["iris", "wine", "digits", "noise"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_the_short_cut_is_training_every_column(datasets, name, fit_intercept):

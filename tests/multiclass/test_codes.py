@@ -11,8 +11,8 @@ import sklearn.svm
 from hypothesis import given
 from hypothesis import strategies as st
 
-import reference
-from coded_cases import LOSSES, NAMES, codes
+from helpers import reference
+from helpers.codes import LOSSES, NAMES, codes
 from svmarrow import (
     SVC,
     CodedClassifier,
@@ -144,7 +144,7 @@ def test_refused_codes_of_classifiers(datasets):
     X, y = datasets["iris"]
     for code, word in [
         ("one-vs-all", "'ovr'"),
-        (Code([[1], [-1]]), "2 rows and there are 3 classes"),
+        (Code([[1], [-1]]), "2 rows for 3 classes"),
         ([[1, -1], [1, -1], [-1, 1]], "equal rows"),
     ]:
         with pytest.raises(ValueError, match=word):

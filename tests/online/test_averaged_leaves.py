@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import reference
 import svmarrow
+from helpers import reference
 from svmarrow import SVC, PerceptronTreeClassifier, compress
 from svmarrow._support.rows import rows_of
 from svmarrow.exceptions import FormatError
@@ -54,6 +54,7 @@ def naive_averages(tree, X, y):
     return sums, lived
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize(
     ("which", "split", "kind"),
     [
@@ -102,7 +103,7 @@ def test_without_a_split_the_tree_is_the_averaged_perceptron(datasets):
         np.testing.assert_allclose(tree.decision_function(X), flat.decision_function(X), rtol=0, atol=1e-9)
 
 
-def test_learning_does_not_depend_on_who_answers(datasets):
+def test_learning_does_not_depend_on_the_prediction(datasets):
     X, y = stream(datasets, "moons")
     made = {"budget": 15, "gamma": 0.5, "random_state": 0}
     last = PerceptronTreeClassifier(**made).fit(X, y)
@@ -152,7 +153,7 @@ def test_a_converted_tree_averages_what_it_learns(datasets, tmp_path):
 
 
 def test_an_old_file_answers_as_it_did_and_begins_its_averages(tmp_path):
-    assert b"lived" not in OLD_FILE.read_bytes()
+    assert b"age" not in OLD_FILE.read_bytes()
     tree = svmarrow.load(OLD_FILE)
     assert (tree.n_seen_, tree.n_leaves_, tree.prediction) == (12, 4, "last")
     rows = np.asarray(tree._state["rows"])
@@ -161,7 +162,7 @@ def test_an_old_file_answers_as_it_did_and_begins_its_averages(tmp_path):
     tree = svmarrow.load(tmp_path / "tree")
     assert np.array_equal(tree.decision_function(rows), last)
     tree.partial_fit(rows, tree.predict(rows))
-    assert tree._state["lived"].sum() == len(rows)
+    assert tree._state["age"].sum() == len(rows)
 
 
 def test_a_leaf_of_averages_is_compressed(datasets):
@@ -178,7 +179,7 @@ def test_a_leaf_of_averages_is_compressed(datasets):
 
 @pytest.mark.parametrize(
     ("part", "value"),
-    [("lived", -1), ("lived", 10**9), ("early", np.nan), ("early", np.inf)],
+    [("age", -1), ("age", 10**9), ("accumulator", np.nan), ("accumulator", np.inf)],
 )
 def test_counts_and_sums_that_no_stream_has_are_refused(part, value, datasets, tmp_path):
     X, y = stream(datasets, "moons")
@@ -194,6 +195,6 @@ def test_counts_and_sums_that_no_stream_has_are_refused(part, value, datasets, t
         svmarrow.load(tmp_path / "half")
 
 
-def test_who_answers_is_one_of_two(datasets):
+def test_prediction_is_last_or_averaged(datasets):
     with pytest.raises(ValueError, match="prediction"):
         PerceptronTreeClassifier(prediction="voted").fit(*stream(datasets, "moons"))

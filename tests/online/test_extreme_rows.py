@@ -141,7 +141,7 @@ print(peak() - before)
     assert int(done.stdout) < 60e6
 
 
-def test_a_tree_says_where_its_answer_leaves_the_range() -> None:
+def test_a_tree_reports_overflow_of_its_output() -> None:
     X, y = rows(np.float32)
     tree = PerceptronTreeClassifier(budget=20, kernel="linear", random_state=0).fit(X, y)
     with pytest.raises(ValueError, match=r"X=\(row 0\) is not allowed.*single precision"):
@@ -171,7 +171,7 @@ def test_projections_stay_exact_where_rows_nearly_repeat() -> None:
     assert np.abs(factor).max() <= 1.0 + 1e-15
 
 
-def test_a_stream_of_an_earlier_version_goes_on() -> None:
+def test_a_stream_of_an_earlier_version_continues() -> None:
     """It holds the inverse of the kernel matrix instead of its factor."""
     X, y = rows()
     whole = KernelPerceptron(policy="projectron", eta=0.1).partial_fit(X[:100], y[:100], classes=[0, 1])

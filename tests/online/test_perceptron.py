@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import reference
 import svmarrow
+from helpers import reference
 from svmarrow import PerceptronTreeClassifier, compress
 from svmarrow.online import KernelPerceptron
 
@@ -171,6 +171,7 @@ class Naive:
 NAIVE = [m for m in ONLINE if not isinstance(m, PerceptronTreeClassifier) and m.policy != "random"]
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("which", ["moons", "iris", "cancer"])
 @pytest.mark.parametrize("model", NAIVE, ids=name)
 def test_policies_are_those_of_the_papers(model, which, datasets):
@@ -186,6 +187,7 @@ def test_policies_are_those_of_the_papers(model, which, datasets):
     assert np.allclose(model.expansion_.coefficients, np.array(naive.B), atol=tolerance)
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("which", ["moons", "iris"])
 @pytest.mark.parametrize("model", ONLINE, ids=name)
 @pytest.mark.parametrize("form", ["float64", "float32", "csr"])

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
-import reference
+from helpers import reference
 from svmarrow import SVC, KernelExpansion, PerceptronTreeClassifier, _core
 from svmarrow.online import KernelPerceptron
 from svmarrow.online.tree import SPLITS

@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import svmarrow
 from svmarrow.exceptions import FallbackWarning
-from svmarrow.patch import drop_in
+from svmarrow.patch import replacement
 from svmarrow.patch.patching import REPLACED
 
 X, Y = load_iris(return_X_y=True)
@@ -35,7 +35,7 @@ NAMES = list(REPLACED)
 @pytest.fixture
 def patched():
     """Every name, patched; put back afterwards. Warnings are new to each test."""
-    drop_in._REPORTED.clear()
+    replacement._REPORTED.clear()
     svmarrow.patch_sklearn()
     yield {name: getattr(sys.modules[REPLACED[name][0]], name) for name in NAMES}
     svmarrow.unpatch_sklearn()
@@ -89,7 +89,7 @@ def test_clones_and_pickles(patched, name):
 def test_patching_and_back():
     originals = {name: getattr(sys.modules[REPLACED[name][0]], name) for name in NAMES}
     svmarrow.patch_sklearn("SVR")
-    assert sklearn.svm.SVR.__module__ == "svmarrow.patch.machines"
+    assert sklearn.svm.SVR.__module__ == "svmarrow.patch.svm"
     assert sklearn.svm.SVC is originals["SVC"]
     svmarrow.patch_sklearn(["SVC", "SVR"])
     svmarrow.unpatch_sklearn("SVR")
@@ -148,7 +148,7 @@ def test_other_processes_need_no_patch(patched):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_what_svmarrow_refuses_the_original_does_and_a_warning_says_why(patched):
+def test_the_original_fits_what_svmarrow_refuses_with_a_warning(patched):
     svc = sklearn.svm.SVC(max_iter=0)
     with pytest.warns(FallbackWarning, match="max_iter=0 is not allowed") as told:
         svc.fit(X, Y)
@@ -277,10 +277,10 @@ def test_programs_run_patched(tmp_path, how):
         text=True,
         check=True,
     )
-    assert done.stdout.strip() == "['--flag', 'x'] svmarrow.patch.machines __main__"
+    assert done.stdout.strip() == "['--flag', 'x'] svmarrow.patch.svm __main__"
 
 
-def test_the_command_says_how_it_is_used():
+def test_the_command_prints_its_usage():
     done = subprocess.run(
         [sys.executable, "-m", "svmarrow.patch"], capture_output=True, text=True, check=False
     )

@@ -16,7 +16,7 @@ from sklearn.metrics import log_loss
 
 import svmarrow
 from svmarrow.models.calibration import coupled, sigmoid
-from svmarrow.patch import machines
+from svmarrow.patch import svm
 from svmarrow.patch.probability import FOLDS, deal, out_of_fold
 
 # scikit-learn 1.9 deprecates the parameter, older versions do not.
@@ -119,13 +119,13 @@ def test_a_class_in_one_fold_alone_leaves_its_rows_to_the_other_side():
     folds = deal(y, np.random.RandomState(0))
     found = out_of_fold(svmarrow.SVC(), full.expansion_, full.support_, X, y, folds, np.ones(60))
     assert (found[folds == folds[0], 0] == 1.0).all()
-    p = machines.SVC(probability=True).fit(X, y).predict_proba(X)
+    p = svm.SVC(probability=True).fit(X, y).predict_proba(X)
     assert np.isfinite(p).all()
 
 
 @pytest.mark.parametrize("kind", ["SVC", "NuSVC"])
 def test_probabilities_are_reproducible_and_those_of_the_fit(kind):
-    make = getattr(machines, kind)
+    make = getattr(svm, kind)
     first = make(probability=True, random_state=3).fit(X, Y)
     p = first.predict_proba(X)
     assert p.shape == (150, 3)
@@ -147,8 +147,8 @@ def test_probabilities_of_rows_in_every_form(form):
         "function": (X, lambda A, B: A @ B.T),
         "frame of strings": (X.tolist(), "linear"),
     }[form]
-    plain = machines.SVC(kernel="linear", probability=True, random_state=0).fit(X, labels)
-    other = machines.SVC(kernel=kernel, probability=True, random_state=0).fit(rows, labels.tolist())
+    plain = svm.SVC(kernel="linear", probability=True, random_state=0).fit(X, labels)
+    other = svm.SVC(kernel=kernel, probability=True, random_state=0).fit(rows, labels.tolist())
     np.testing.assert_allclose(other.predict_proba(rows), plain.predict_proba(X), atol=1e-3)
 
 
@@ -157,15 +157,15 @@ def test_rows_without_weight_take_no_part():
     weights[::4] = 0.0
     weights[1::4] = -1.0
     some = weights > 0
-    left = machines.SVC(probability=True, random_state=0, gamma=0.5).fit(X, Y, weights)
-    alone = machines.SVC(probability=True, random_state=0, gamma=0.5).fit(X[some], Y[some])
+    left = svm.SVC(probability=True, random_state=0, gamma=0.5).fit(X, Y, weights)
+    alone = svm.SVC(probability=True, random_state=0, gamma=0.5).fit(X[some], Y[some])
     np.testing.assert_allclose(left.predict_proba(X), alone.predict_proba(X), atol=1e-6)
 
 
 def test_a_nu_that_no_fold_can_meet():
     y = (np.arange(150) < 40).astype(int)
     nu = 2 * 40 / 150
-    p = machines.NuSVC(nu=nu, probability=True, random_state=0).fit(X, y).predict_proba(X)
+    p = svm.NuSVC(nu=nu, probability=True, random_state=0).fit(X, y).predict_proba(X)
     assert ((p[:, 1] > 0.5) == y).mean() > 0.9
 
 
@@ -174,7 +174,7 @@ def test_as_good_as_scikit_learns_and_closer_to_predict(k):
     ours, theirs, apart = [], [], np.zeros(2)
     for seed in range(4):
         X, y = noisy(seed, k, 800)
-        for kind, losses, who in ((machines.SVC, ours, 0), (peers.SVC, theirs, 1)):
+        for kind, losses, who in ((svm.SVC, ours, 0), (peers.SVC, theirs, 1)):
             svc = kind(C=10.0, probability=True, random_state=seed).fit(X[:400], y[:400])
             p = svc.predict_proba(X[400:])
             losses.append(log_loss(y[400:], p))
@@ -185,14 +185,14 @@ def test_as_good_as_scikit_learns_and_closer_to_predict(k):
 
 def test_digits():
     X, y = load_digits(return_X_y=True)
-    svc = machines.SVC(probability=True, random_state=0, C=10.0).fit(X[:900], y[:900])
+    svc = svm.SVC(probability=True, random_state=0, C=10.0).fit(X[:900], y[:900])
     p = svc.predict_proba(X[900:])
     assert (p.argmax(axis=1) == y[900:]).mean() > 0.95
     assert log_loss(y[900:], p) < 0.25
 
 
 def test_without_probability():
-    svc = machines.SVC().fit(X, Y)
+    svc = svm.SVC().fit(X, Y)
     assert not hasattr(svc, "predict_proba")
     svc.probability = True
     with pytest.raises(NotFittedError, match="fitted with probability=False"):

@@ -18,7 +18,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from reference import largest
+from helpers.reference import largest
 from svmarrow import (
     SVC,
     SVR,
@@ -35,8 +35,7 @@ from svmarrow._support import path as scoring
 from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 from svmarrow.reduced_set import CompressionPath, GradientSettings, threshold
 from svmarrow.reduced_set import path as path_module
-from svmarrow.reduced_set.holdout import HoldoutEvaluator
-from svmarrow.reduced_set.size_search import isotonic, sizes_to_search
+from svmarrow.reduced_set.holdout import HoldoutEvaluator, isotonic, sizes_to_search
 
 
 def naive_kernel(A, B, gamma):
@@ -148,7 +147,7 @@ def test_scores_are_those_of_the_models(digits_svc, pixels, tuned, monkeypatch):
         assert whole[size - 1] == pytest.approx(path[size].score(X_test, y_test), abs=1.5 / len(y_test))
     np.testing.assert_array_equal(path.scores(X_test, y_test, [33, 5, 33]), whole[[32, 4, 32]])
     # The same in chunks of a few rows and groups of a few sizes.
-    monkeypatch.setattr(scoring, "SCORING_BYTES", 100_000)
+    monkeypatch.setattr(scoring, "MAX_SCORING_BYTES", 100_000)
     monkeypatch.setattr(path_module, "TUNING_BYTES", 1_000_000)
     again = compression_path(digits_svc, n_vectors=50, **options)
     # A threshold between two that are equally good on the training rows may turn on a last digit.
@@ -217,7 +216,7 @@ def test_select_takes_the_smallest_that_is_good_enough(digits_svc, pixels):
     scores, full = path.scores(X_test, y_test), digits_svc.score(X_test, y_test)
     looked = np.array(sizes_to_search(path.sizes))
     evaluator = HoldoutEvaluator(path.model, X_test, y_test)
-    losses = [evaluator.safe_loss(one) for _, one in path._levels(evaluator, looked.tolist())]
+    losses = [evaluator.safe_loss(one) for _, one in evaluator.levels(path._outputs, looked.tolist())]
     losses = np.array(isotonic(losses))
     assert (losses[looked >= size] <= 0.01 + 1e-9).all()
     assert losses[looked < size][0] > 0.01
@@ -298,7 +297,7 @@ def test_layouts_and_threads_do_not_change_the_path(cancer):
         ({"n_vectors": -3}, "n_vectors=-3"),
         ({"n_vectors": 2.5}, "n_vectors=2.5"),
         ({"n_vectors": True}, "n_vectors=True"),
-        ({}, "without samples the loss is not known: give X and y, or say how large"),
+        ({}, "without samples the loss is not known: give X and y, or limit the size"),
         ({"max_loss": 0.1}, r"max_loss=0.1 needs samples .* or validation=\(X, y\)"),
         ({"max_loss": 0.1, "X": np.zeros((4, 30))}, "max_loss=0.1 needs labels or targets y"),
         ({"max_bytes": 0}, "max_bytes=0"),

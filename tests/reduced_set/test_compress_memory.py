@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
-from reference import largest
+from helpers.reference import largest
 from svmarrow import KernelExpansion, KMPRegressor, _core, compress
 from svmarrow.matching_pursuit._memory import dictionary_bytes
 from svmarrow.reduced_set import GradientSettings, SelectionSettings, estimate_memory
@@ -78,6 +78,7 @@ _WORK = {
 }
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_AS is Linux's")
 @pytest.mark.parametrize("name", _WORK)
 def test_where_the_system_has_no_room_there_is_an_answer_or_a_memory_error(name: str) -> None:

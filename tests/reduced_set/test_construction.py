@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-import reference
+from helpers import reference
 from svmarrow import SVC, SVR, KernelExpansion, OneClassSVM, ReducedSet, _core, compress, compression_path
 from svmarrow.models import ExpansionRegressor
 from svmarrow.reduced_set import GradientPath, GradientSettings
@@ -239,7 +239,7 @@ def test_the_first_step_goes_against_the_differences_of_the_loss(spec, loss):
 
 
 @pytest.mark.parametrize("start", ["backfit", "prefit", "lars", "l1", "centres"])
-def test_a_run_starts_where_it_is_told(start, digits_svc, pixels):
+def test_a_run_starts_at_the_given_vectors(start, digits_svc, pixels):
     X, y, X_test, y_test = pixels
     begin = make(
         digits_svc, n_vectors=20, X=X, y=y, settings=GradientSettings(start=start, steps=0)
@@ -334,7 +334,7 @@ def test_regression_is_matched_or_learns_from_numbers():
     some = make(svr, n_vectors=15, **options, y=y[:300], settings=GradientSettings(steps=0))
     same = GradientSettings(steps=0, label_weight=0.3)
     assert some.expansion_ == make(svr, n_vectors=15, **options, y=y[:300], settings=same).expansion_
-    with pytest.raises(ValueError, match="no use with label_weight=0"):
+    with pytest.raises(ValueError, match="not used with label_weight=0"):
         make(svr, n_vectors=15, **options, y=y[:300], settings=GradientSettings(label_weight=0.0))
     with pytest.raises(ValueError, match="expected one column for each of 1 outputs, and 300 rows"):
         make(svr, n_vectors=15, **options, y=y[:299], settings=GradientSettings(label_weight=0.5))

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from svmarrow import SVC, SVR, KernelExpansion, compress
 from svmarrow.exceptions import SizeWarning
 from svmarrow.reduced_set import GradientSettings
-from svmarrow.reduced_set.effective_clusters import NEAR, SAMPLE, effective_clusters
+from svmarrow.reduced_set.effective_clusters import MAX_VECTORS, MIN_NEARNESS, effective_clusters
 
 
 def checkerboard(n, fields, seed=0):
@@ -43,7 +43,7 @@ def test_rank_is_the_formula_and_ends_where_vectors_do():
 
 
 def test_sample_stands_for_all():
-    X = np.random.default_rng(1).uniform(0, 8, (4 * SAMPLE, 2))
+    X = np.random.default_rng(1).uniform(0, 8, (4 * MAX_VECTORS, 2))
     rank, _ = effective_clusters(expansion(X, 4.0))
     K2 = np.exp(-8.0 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
     assert rank == pytest.approx(len(X) ** 2 / K2.sum(), rel=0.05)
@@ -57,7 +57,7 @@ def test_same_for_sparse_and_single_precision():
 
 
 @pytest.mark.parametrize("method", ["auto", "backfit", "gradient"])
-def test_checkerboard_is_told_of(board, method):
+def test_a_checkerboard_gets_a_warning(board, method):
     X, y = checkerboard(600, 8, seed=1)
     given = {} if method == "auto" else {"X": X, "y": y}
     if method == "gradient":
@@ -69,14 +69,14 @@ def test_checkerboard_is_told_of(board, method):
     assert small.score(T, t) < board.score(T, t) - 0.1
 
 
-def test_said_once_where_it_was_asked(board):
+def test_the_warning_comes_once_and_points_to_the_caller(board):
     with pytest.warns(SizeWarning) as said:
         compress(board, n_vectors=20, method="backfit")
     assert len(said) == 1
     assert said[0].filename == __file__
 
 
-def test_regression_is_told_of():
+def test_regression_gets_a_warning():
     X = np.random.default_rng(3).uniform(0, 8, (800, 2))
     y = np.sin(np.pi * X[:, 0]) * np.sin(np.pi * X[:, 1])
     svr = SVR(C=10, gamma=4.0, epsilon=0.05).fit(X, y)
@@ -84,7 +84,7 @@ def test_regression_is_told_of():
         compress(svr, n_vectors=15)
 
 
-def test_nothing_is_said_where_there_is_room(board):
+def test_no_warning_for_enough_vectors(board):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         compress(board, n_vectors=70, method="backfit")
@@ -92,7 +92,7 @@ def test_nothing_is_said_where_there_is_room(board):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "laplacian"])
-def test_nothing_is_said_of_kernels_that_are_not_local(kernel):
+def test_no_warning_for_kernels_that_are_not_local(kernel):
     X = np.random.default_rng(4).standard_normal((400, 60))
     y = (X[:, 0] + 0.5 * np.random.default_rng(5).standard_normal(400) > 0).astype(int)
     with warnings.catch_warnings():
@@ -100,21 +100,21 @@ def test_nothing_is_said_of_kernels_that_are_not_local(kernel):
         compress(SVC(kernel=kernel, gamma=0.1).fit(X, y), n_vectors=5)
 
 
-def test_nothing_is_said_of_many_columns():
+def test_no_warning_for_many_columns():
     # All are as far from each other: a high rank, yet few vectors may hold the function.
     X = np.random.default_rng(6).standard_normal((900, 100))
     y = (X[:, 0] + X[:, 1] > 0).astype(int)
     svc = SVC(C=10, gamma=0.02).fit(X, y)
     rank, near = effective_clusters(svc.expansion_)
     assert rank > 100
-    assert near < NEAR
+    assert near < MIN_NEARNESS
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         compress(svc, n_vectors=5)
 
 
 @pytest.mark.parametrize("n_vectors", [1, 5, 20])
-def test_nothing_is_said_of_real_rows(cancer, pixels, n_vectors):
+def test_no_warning_for_real_data(cancer, pixels, n_vectors):
     X = StandardScaler().fit_transform(cancer[0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
-from reference import largest
+from helpers.reference import largest
 from svmarrow import SVC, SVR, compress
 from svmarrow.expansion.kernel_expansion import PARAMETERS_OF
 from svmarrow.reduced_set import GradientSettings, SelectionSettings

@@ -19,10 +19,16 @@ from svmarrow import (
 )
 from svmarrow.models import LossBound
 from svmarrow.reduced_set import GradientSettings
-from svmarrow.reduced_set.holdout import HoldoutEvaluator, cost_of_change
-from svmarrow.reduced_set.loss_bounds import paired_bound, ratio_bound
+from svmarrow.reduced_set.holdout import (
+    HoldoutEvaluator,
+    SizeSearch,
+    cost_of_change,
+    isotonic,
+    paired_bound,
+    ratio_bound,
+    sizes_to_search,
+)
 from svmarrow.reduced_set.proposals import COST_PER_VECTOR, MAX_OPERATIONS, plan_construction
-from svmarrow.reduced_set.size_search import SizeSearch, isotonic, sizes_to_search
 
 FEW = GradientSettings(steps=300)
 
@@ -53,13 +59,13 @@ def test_the_bound_is_the_edge_of_the_score_test():
 
 
 @pytest.mark.parametrize(("n", "b", "c"), [(300, 0.01, 0.005), (2000, 0.005, 0.004), (1000, 0.003, 0.0)])
-def test_the_bound_holds_as_often_as_it_says(n, b, c):
+def test_the_bound_holds_with_its_confidence(n, b, c):
     drawn = np.random.default_rng(0).multinomial(n, [b, c, 1 - b - c], size=2000)
     holds = np.mean([paired_bound(int(one), int(other), n, 0.05) >= b - c for one, other, _ in drawn])
     assert 0.94 < holds < 0.99
 
 
-def test_the_bound_of_numbers_holds_as_often_as_it_says():
+def test_the_bound_of_numbers_holds_with_its_confidence():
     random = np.random.default_rng(1)
     full = RLSRegressor(alpha=1.0).fit(random.normal(size=(60, 2)), random.normal(size=60))
     small = compress(full, n_vectors=6)

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
-from reference import greedy, kernel, largest
+from helpers.reference import greedy, kernel, largest
 from svmarrow import SVC, KernelExpansion, ReducedSet, compress, compression_path
 from svmarrow.cascade import ExactCascade
 from svmarrow.reduced_set import SelectionSettings
@@ -281,7 +281,7 @@ def test_matching_predictions_matches_predictions_better():
 
 
 @pytest.mark.parametrize("joint", [True, False])
-def test_the_path_over_lambda_says_where_vectors_enter(joint):
+def test_the_path_over_lambda_reports_where_vectors_enter(joint):
     full = expansion(m=50, q=2)
     path = compression_path(full, n_vectors=20, method="l1", settings=SelectionSettings(joint=joint), tol=0)
     assert path.penalties.shape == (20,)
@@ -331,6 +331,7 @@ def test_chunks_keep_up_with_the_whole(method):
     np.testing.assert_array_equal(one.order, whole.order)
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize(
     ("method", "m", "loss"),
     [

@@ -6,7 +6,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import lars_path
 from sklearn.preprocessing import StandardScaler
 
-from reference import largest
+from helpers.reference import largest
 from svmarrow import SVC, KernelExpansion, compression_path
 from svmarrow.reduced_set import SelectionSettings
 
@@ -56,7 +56,7 @@ def test_lossless_for_a_polynomial_machine_with_many_outputs(method):
 
 
 @pytest.mark.parametrize("method", ["prefit", "rank", "l0", "l1", "lars"])
-def test_residuals_fall_and_are_what_they_say(method, digits_ovr):
+def test_residuals_fall_and_equal_the_distances(method, digits_ovr):
     path = compression_path(digits_ovr, n_vectors=40, method=method)
     assert len(path) == 40
     assert (np.diff(path.residual_norms) <= 1e-12).all()
@@ -240,6 +240,7 @@ def test_lars_is_the_lasso_of_the_machine_trained_again(C, cancer):
     )
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("method", ["l1", "lars"])
 def test_outputs_together_meet_the_conditions_of_their_problem(method, digits_ovr):
     full = digits_ovr.expansion_
@@ -294,7 +295,7 @@ def test_own_coefficients_of_unusual_models(method, joint):
         compression_path(silent, n_vectors=3, method=method, settings=chunked)
 
 
-def test_lars_goes_on_to_all_vectors(digits_ovr, cancer_svc):
+def test_lars_reaches_all_vectors(digits_ovr, cancer_svc):
     for model in (digits_ovr, cancer_svc):
         count = min(100, model.expansion_.n_vectors)
         path = compression_path(

@@ -6,9 +6,8 @@ import scipy.sparse as sp
 from scipy.optimize import isotonic_regression
 
 from svmarrow import SVC, SVR, compression_path
-from svmarrow.reduced_set import timing
-from svmarrow.reduced_set.holdout import HoldoutEvaluator
-from svmarrow.reduced_set.size_search import sizes_to_search
+from svmarrow.reduced_set import sizes as timing
+from svmarrow.reduced_set.holdout import HoldoutEvaluator, sizes_to_search
 
 
 def test_choosing_the_size(diabetes, iris):
@@ -16,7 +15,7 @@ def test_choosing_the_size(diabetes, iris):
     model = SVR(C=5, gamma=0.02).fit(X[:300], y[:300])
     path = compression_path(model, n_vectors=80)
     held = X[300:], y[300:]
-    r2, mse = path.scores(*held), path.scores(*held, scoring="mse")
+    r2, mse = path.scores(*held), path.scores(*held, scoring="neg_mean_squared_error")
     np.testing.assert_allclose(mse, -(1 - r2) * held[1].var())
     chosen = path.select(*held, max_loss=0.02)
     size = chosen.expansion_.n_vectors
@@ -25,7 +24,7 @@ def test_choosing_the_size(diabetes, iris):
 
     def safe_losses(y, scoring=None):
         evaluator = HoldoutEvaluator(path.model, held[0], y, scoring)
-        found = [evaluator.safe_loss(one) for _, one in path._levels(evaluator, looked)]
+        found = [evaluator.safe_loss(one) for _, one in evaluator.levels(path._outputs, looked)]
         return isotonic_regression(found).x
 
     # Losses out of order are averaged, from the largest size on until one is too large beyond doubt.
@@ -33,8 +32,11 @@ def test_choosing_the_size(diabetes, iris):
     assert (losses[np.array(looked) >= size] <= 0.02).all()
     assert losses[np.array(looked) < size][0] > 0.02
     assert r2[size - 1] >= full - 0.02
-    worst = float(safe_losses(held[1], "mse")[looked.index(size)])
-    assert path.select(*held, max_loss=worst + 1e-9, scoring="mse").expansion_.n_vectors <= size
+    worst = float(safe_losses(held[1], "neg_mean_squared_error")[looked.index(size)])
+    assert (
+        path.select(*held, max_loss=worst + 1e-9, scoring="neg_mean_squared_error").expansion_.n_vectors
+        <= size
+    )
     agreement = path.agreement(held[0])
     agreed = path.select(held[0], min_agreement=0.95).expansion_.n_vectors
     losses = safe_losses(None)
@@ -91,7 +93,7 @@ def test_the_time_of_a_row_is_the_median_of_three_measurements(monkeypatch):
 
     # The first of the three is slow.
     assert timing.microseconds_per_row(predict, np.zeros((5000, 1))) == pytest.approx(2.0)
-    assert set(calls) == {timing.MAX_ROWS}
+    assert set(calls) == {timing.MAX_TIMED_SAMPLES}
 
 
 def test_the_time_of_a_size_is_measured(iris):
@@ -109,7 +111,7 @@ def test_goals_that_make_no_sense(iris):
         path.select(min_agreement=0.5)
     with pytest.raises(ValueError, match="min_agreement=2"):
         path.select(X, min_agreement=2)
-    with pytest.raises(ValueError, match="scoring='mse'"):
-        path.scores(X, y, scoring="mse")
+    with pytest.raises(ValueError, match="scoring='neg_mean_squared_error'"):
+        path.scores(X, y, scoring="neg_mean_squared_error")
     with pytest.raises(ValueError, match="max_loss needs X and y"):
         path.select()

@@ -51,7 +51,7 @@ def test_arrays_are_asked_for(path):
     assert not told, "\n".join(told)
 
 
-def test_the_check_finds_what_it_looks_for():
+def test_the_check_finds_allocations():
     text = "let a = vec![0.0; n];\nlet b: Vec<u8> = a.iter().collect();\nlet c = b.to_vec();\n"
     assert [line for line, _ in findings(text)] == [1, 2, 3]
     assert not findings("let a = try_vec![0.0; n]?;\nlet b = vec![1, 2];\n// vec![0; n]\n")

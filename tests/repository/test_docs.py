@@ -9,11 +9,11 @@ import pkgutil
 import pytest
 
 import svmarrow
-from public import PUBLIC
+from helpers.public import PUBLIC
 
 MODULES = ["svmarrow", *(info.name for info in pkgutil.walk_packages(svmarrow.__path__, "svmarrow."))]
 #: Their documentation is scikit-learn's, for its tests to run.
-FOREIGN = ("svmarrow.patch.machines", "svmarrow.patch.ridge")
+FOREIGN = ("svmarrow.patch.svm", "svmarrow.patch.ridge")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

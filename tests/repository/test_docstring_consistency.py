@@ -11,21 +11,21 @@ from collections import defaultdict
 
 import pytest
 
-from public import PUBLIC
+from helpers.estimators import EXPANSION_MODELS
+from helpers.public import PUBLIC
 
 ESTIMATORS = {
     name: kind for name, kind in PUBLIC.items() if isinstance(kind, type) and hasattr(kind, "get_params")
 }
-#: Models of a finished expansion have nothing that was seen in a fit.
-FINISHED = {"ExpansionClassifier", "ExpansionDetector", "ExpansionRegressor"}
-#: Entries whose type and description are the same everywhere.
+#: Entries whose type and description are the same everywhere, but for some classes: models of a finished
+#: expansion have no attributes that a fit sets.
 SAME = {
     "cache_size": {"KMPClassifier", "KMPRegressor", "QuantileSVRCV", "SVCCV", "SVRCV"},
-    "classes_": FINISHED,
+    "classes_": EXPANSION_MODELS,
     "coef0": set(),
     "degree": set(),
-    "feature_names_in_": FINISHED,
-    "n_features_in_": FINISHED,
+    "feature_names_in_": EXPANSION_MODELS,
+    "n_features_in_": EXPANSION_MODELS,
 }
 #: How the description of an entry begins everywhere, one of the beginnings where there are several families.
 BEGINNINGS = {
@@ -70,7 +70,7 @@ def described():
 
 
 @pytest.mark.parametrize("entry", SAME)
-def test_the_same_is_said_of_the_same(described, entry):
+def test_equal_names_have_equal_descriptions(described, entry):
     said = {name: words for name, words in described[entry].items() if name not in SAME[entry]}
     assert len(said) > 1
     assert len(set(said.values())) == 1, said

@@ -5,39 +5,20 @@ Takes some of the cases of ``benches/robustness/certificates.py``, the same ever
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.model_selection import StratifiedKFold
 
+from helpers.scripts import robustness_script
 from svmarrow import SVC, SVCCV, SVR, NuSVC, OneClassSVM
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benches" / "robustness" / "certificates.py"
 #: The step between two cases; it has no divisor in common with the lengths of the lists of cases.
 STEP = 211
 
 
-def _script():
-    described = importlib.util.spec_from_file_location("certificates", SCRIPT)
-    module = importlib.util.module_from_spec(described)
-    sys.modules["certificates"] = module
-    sys.path.insert(0, str(SCRIPT.parent))
-    try:
-        described.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(SCRIPT.parent))
-    return module
-
-
-if SCRIPT.is_file():
-    CERTIFICATES = _script()
-    CASES = list(CERTIFICATES.cases())[::STEP]
-else:  # the source distribution has the tests, not the benchmarks
-    pytest.skip("benches/robustness is not here", allow_module_level=True)
+CERTIFICATES = robustness_script("certificates")
+CASES = list(CERTIFICATES.cases())[::STEP]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +50,7 @@ def test_the_interval_contains_the_optimum(case):
     ids=str,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_every_machine_of_the_family_goes_on_in_double_precision(machine):
+def test_every_machine_continues_in_double_precision(machine):
     X, y = CERTIFICATES.SETS["iris, two classes"]()
     one, two = (
         (

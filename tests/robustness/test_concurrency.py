@@ -1,6 +1,6 @@
 """Threads, forks, processes and pools inside pools: the answers are those of one fit after the other.
 
-Each way runs in a process of its own (``tests/concurrency.py``), which is ended where it does not end.
+Each way runs in a process of its own (`helpers.concurrency`), which is killed after a time limit.
 """
 
 from __future__ import annotations
@@ -18,22 +18,29 @@ import pytest
 from sklearn.base import clone
 
 import svmarrow
-from concurrency import WAYS
-from everything import EVERY, KIND, X, target
-from fingerprints import digest
+from helpers.concurrency import WAYS
+from helpers.data import KIND
+from helpers.data import STANDARD_IRIS as X
+from helpers.estimators import QUICK, target
+from helpers.fingerprints import digest
 from svmarrow._support.blas import one_blas_thread, product
 from svmarrow.online import KernelPerceptron
-from svmarrow.patch import machines, ridge
+from svmarrow.patch import ridge, svm
 
-PROGRAM = Path(__file__).resolve().parents[1] / "concurrency.py"
+TESTS = Path(__file__).resolve().parents[1]
 PACKAGE = str(Path(svmarrow.__file__).parent)
 NAMES = [way.__name__ for way in WAYS if hasattr(os, "fork") or not way.__name__.startswith("fork")]
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("way", NAMES)
-def test_it_is_as_alone(way):
+def test_concurrent_results_equal_serial_ones(way):
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", PROGRAM, way], capture_output=True, text=True, timeout=1200
+        [sys.executable, "-W", "ignore", "-m", "helpers.concurrency", way],
+        cwd=TESTS,
+        capture_output=True,
+        text=True,
+        timeout=1200,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == []
@@ -77,7 +84,7 @@ def test_an_exception_puts_it_back():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-def test_a_fork_waits_and_its_child_can_work():
+def test_a_fork_waits_for_the_lock_and_its_child_can_work():
     inside, leave = threading.Event(), threading.Event()
 
     def other():
@@ -158,14 +165,15 @@ class Traced:
         sys.settrace(self.before)
 
 
-LEARNERS = {type(estimator).__name__: estimator for estimator in EVERY} | {
-    "patched SVC": machines.SVC(probability=True, random_state=0),
+LEARNERS = {type(estimator).__name__: estimator for estimator in QUICK} | {
+    "patched SVC": svm.SVC(probability=True, random_state=0),
     "patched KernelRidge": ridge.KernelRidge(),
     "passes": KernelPerceptron(n_epochs=3),
     "votes": KernelPerceptron(prediction="voted"),
 }
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("name", LEARNERS)
@@ -189,6 +197,7 @@ def test_the_earlier_model_answers_until_the_refit_is_over(name, pair):
     assert outcome(reads(model, rows)["predict"]) == other != expected
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("name", LEARNERS)
@@ -215,6 +224,7 @@ def test_a_method_reads_one_model_whenever_the_other_is_published(name, pair):
             lines, line = passed[0], line + 1
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", LEARNERS)
 def test_threads_read_one_of_two_models_while_a_third_fits_them_in_turn(name):

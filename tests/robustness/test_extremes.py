@@ -5,34 +5,20 @@ The first part takes some of the cases of ``benches/robustness/extremes.py``, th
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy import sparse
 
-from public import PUBLIC
+from helpers.estimators import SCALING
+from helpers.public import PUBLIC
+from helpers.scripts import robustness_script
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benches" / "robustness" / "extremes.py"
 #: One case of so many; without a divisor in common with the lengths of the lists of cases.
 EVERY = 29
 
 
-def _script():
-    described = importlib.util.spec_from_file_location("extremes", SCRIPT)
-    module = importlib.util.module_from_spec(described)
-    sys.modules["extremes"] = module
-    described.loader.exec_module(module)
-    return module
-
-
-if SCRIPT.is_file():
-    EXTREMES = _script()
-    CASES = list(EXTREMES.cases())[::EVERY]
-else:  # the source distribution has the tests, not the benchmarks
-    pytest.skip("benches/robustness is not here", allow_module_level=True)
+EXTREMES = robustness_script("extremes")
+CASES = list(EXTREMES.cases())[::EVERY]
 
 
 @pytest.mark.parametrize("part", range(20))
@@ -62,32 +48,17 @@ FORMS = {
     "csr64": sparse.csr_array,
     "csr32": lambda X: sparse.csr_array(X.astype(np.float32)),
 }
-LEARNERS = {
-    "SVC": {},
-    "NuSVC": {"nu": 0.2},
-    "SVR": {},
-    "NuSVR": {},
-    "QuantileSVR": {},
-    "OneClassSVM": {},
-    "RLSClassifier": {},
-    "RLSRegressor": {},
-    "LowRankSVC": {"n_vectors": 12, "random_state": 0},
-    "LowRankRLSClassifier": {"n_vectors": 12, "random_state": 0},
-    "KMPClassifier": {"n_vectors": 6},
-    "KernelPerceptron": {},
-    "KernelPerceptron projectron": {"policy": "projectron"},
-    "PerceptronTreeClassifier": {"budget": 8, "random_state": 0},
-}
 
 
 def decisions(name, X, **kernel):
-    model = PUBLIC[name.split()[0]](**LEARNERS[name], **kernel)
+    model = PUBLIC[name.split()[0]](**SCALING[name], **kernel)
     model.fit(X, np.sin(np.arange(60.0)) if name.endswith(("SVR", "Regressor")) else SIDES)
     return (model.decision_function if hasattr(model, "decision_function") else model.predict)(X)
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", SCALING)
 def test_powers_of_two_change_no_bit_of_a_fit(name, form):
     """From 1e-150 to 1e150, as far as the rows themselves have their digits."""
     powers = (-500, -330, -130, -70, 62, 66, 120, 500)
@@ -102,7 +73,7 @@ def test_powers_of_two_change_no_bit_of_a_fit(name, form):
         assert decisions(name, X, kernel="laplacian", gamma=inverse).tobytes() == laplace, power
 
 
-@pytest.mark.parametrize("name", sorted(LEARNERS.keys() - {"PerceptronTreeClassifier"}))
+@pytest.mark.parametrize("name", sorted(SCALING.keys() - {"PerceptronTreeClassifier"}))
 def test_a_shift_changes_little(name):
     """Dense rows are moved back before they are packed; trees split by inner products."""
     shift = 2.0**27

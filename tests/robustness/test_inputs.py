@@ -12,7 +12,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from everything import EVERY, X, target
+from helpers.data import STANDARD_IRIS as X
+from helpers.estimators import QUICK, name_of, target
 from svmarrow import SVC
 from svmarrow.online import KernelPerceptron
 
@@ -62,7 +63,7 @@ CALLED = {"kernel", "functions", "scoring"}
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("estimator", EVERY, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("estimator", QUICK, ids=name_of)
 def test_every_parameter_takes_a_value_or_refuses_it_by_name(estimator):
     some = slice(None, None, 5)
     rows, targets = X[some], target(estimator)[some]
@@ -104,11 +105,11 @@ WRONG_WEIGHTS = {
 }
 
 
-WEIGHTED = [estimator for estimator in EVERY if has_fit_parameter(estimator, "sample_weight")]
+WEIGHTED = [estimator for estimator in QUICK if has_fit_parameter(estimator, "sample_weight")]
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("estimator", WEIGHTED, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("estimator", WEIGHTED, ids=name_of)
 def test_weights_of_rows_are_numbers_of_any_form_or_refused_by_name(estimator):
     rows, targets = X[::5], target(estimator)[::5]
 

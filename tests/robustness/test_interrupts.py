@@ -1,38 +1,38 @@
 """Ctrl-C and ``max_time`` during all kinds of work. benches/robustness/interrupts.py runs every operation.
 
 Operations are repeated until the signal comes, so that none can end before, and latencies are units of
-work, see tests/interruption.py.
+work, see tests/helpers/interruption.py.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from interruption import posix
-from robustness.worker import Worker
+from helpers.interruption import posix
+from helpers.worker import Worker
 
 #: One of each loop that asks the monitor; the scripts take all.
 QUICK = [
     "SVC.fit", "SVC small cache.fit", "SVC wide.fit", "SVC linear.fit", "SVC function.fit",
     "SVC precomputed.fit", "SVC one-vs-one.fit", "SVC warm start.fit", "NuSVC.fit", "SVR.fit",
     "OneClassSVM.fit", "LowRankSVC ic.fit", "LowRankSVC kmeans.fit", "RLSClassifier.fit",
-    "RLSClassifier leave-one-out.fit", "RLSRegressor cg.fit", "RLSRegressor spectrum.fit",
-    "LinearRLSRegressor primal.fit", "LinearRLSRegressor cg.fit", "LowRankRLSClassifier rectangle.fit",
-    "LowRankRLSRegressor trace.fit", "LowRankRLSRegressor.partial_fit",
-    "KMPRegressor prefit.fit", "KMPRegressor own loss.fit", "KMPRegressor drawn.fit",
-    "KMPClassifier logistic.fit", "KernelPerceptron voted.fit", "KernelPerceptron tightest.partial_fit",
+    "RLSClassifier leave-one-out.fit", "RLSRegressor cg.fit", "RLSRegressor penalties.fit",
+    "RLSRegressor spectrum.fit", "LinearRLSRegressor primal.fit", "LinearRLSRegressor cg.fit",
+    "LowRankRLSClassifier rectangle.fit", "LowRankRLSRegressor trace.fit",
+    "LowRankRLSRegressor.partial_fit", "KMPRegressor prefit.fit", "KMPRegressor huber.fit",
+    "KMPRegressor own loss.fit", "KMPRegressor drawn.fit", "KMPClassifier logistic.fit",
+    "KernelPerceptron voted.fit", "KernelPerceptron tightest.partial_fit",
     "KernelPerceptron projectron.fit", "PerceptronTreeClassifier wpq.fit",
-    "PerceptronTreeClassifier one leaf.partial_fit",
-    "CodedClassifier svc.fit", "CodedClassifier rls.fit", "ReducedSet.fit",
-    "ExactCascade.fit", "compress pursuit", "compress basic by predictions", "compress prefit drawn",
-    "compress pursuit chunks", "compress rank", "compress l0", "compress l1 ten classes", "compress lars",
-    "compress gradient", "compress gradient from pursuit", "compression_path", "CompressionPath.scores",
-    "CompressionPath one size, one-vs-rest", "ExactCascade.from_path", "ExactCascade.route",
-    "PerceptronTreeClassifier.from_expansion zpq 50", "KernelExpansion.decision_function many outputs",
-    "KernelExpansion.decision_function sparse", "KernelExpansion.decision_function function",
-    "PerceptronTreeClassifier.apply", "MatchingPath.scores", "make_code dense", "Code",
-    "ExpansionClassifier.decode hamming", "bounds.leave_one_out", "save", "load", "load_libsvm_model",
-    "save_svmlight", "load_svmlight", "svmarrow train", "svmarrow predict",
+    "PerceptronTreeClassifier one leaf.partial_fit", "CodedClassifier svc.fit", "CodedClassifier rls.fit",
+    "ReducedSet.fit", "ExactCascade.fit", "compress pursuit", "compress basic by predictions",
+    "compress prefit drawn", "compress pursuit chunks", "compress rank", "compress l0",
+    "compress l1 ten classes", "compress lars", "compress gradient", "compress gradient from pursuit",
+    "compression_path", "CompressionPath.scores", "CompressionPath one size, one-vs-rest",
+    "ExactCascade.from_path", "ExactCascade.route", "PerceptronTreeClassifier.from_expansion zpq 50",
+    "KernelExpansion.decision_function many outputs", "KernelExpansion.decision_function sparse",
+    "KernelExpansion.decision_function function", "PerceptronTreeClassifier.apply", "MatchingPath.scores",
+    "make_code dense", "Code", "ExpansionClassifier.decode hamming", "bounds.leave_one_out", "save",
+    "load", "load_libsvm_model", "save_svmlight", "load_svmlight", "svmarrow train", "svmarrow predict",
 ]  # fmt: skip
 
 
@@ -42,6 +42,7 @@ def worker():
         yield started
 
 
+@pytest.mark.quick_every(7)
 @posix
 @pytest.mark.parametrize("name", QUICK)
 def test_ctrl_c(worker, name):
@@ -65,6 +66,7 @@ TIMED = [
 ]
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("name", TIMED)
 def test_max_time(worker, name):
     """Within a unit after the limit there is a model; LowRankSVC does not count the choice of points."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from public import IMPORTS, PUBLIC
+from helpers.public import IMPORTS, PUBLIC
 from svmarrow import _core
 from svmarrow.online import _memory
 
@@ -78,6 +78,7 @@ print(peak() - before, model.estimate_memory(X, y).total)
 """
 
 
+@pytest.mark.quick_every(9)
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from Linux's /proc")
 @pytest.mark.parametrize("model", CASES)
 def test_the_estimate_is_no_less_than_the_peak_and_not_many_times_more(model: str) -> None:
@@ -89,6 +90,7 @@ def test_the_estimate_is_no_less_than_the_peak_and_not_many_times_more(model: st
     assert measured - 4e6 < estimate < 3 * measured, f"{estimate / 1e6:.0f} MB for {measured / 1e6:.0f}"
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("model", sorted(CASES.keys() - SHRINKING))
 def test_what_takes_more_than_there_is_is_refused_before_it_begins(
     monkeypatch: pytest.MonkeyPatch, model: str
@@ -102,7 +104,7 @@ def test_what_takes_more_than_there_is_is_refused_before_it_begins(
     monkeypatch.setattr(_core, "available_memory", lambda: 1_000_000)
     name = model.partition("(")[0]
     with pytest.raises(
-        MemoryError, match=rf"^{name}.fit needs about \d+\.\d+ GB beside the data, and 0.00 GB"
+        MemoryError, match=rf"^{name}.fit needs about \d+\.\d+ GB in addition to the data, and 0.00 GB"
     ):
         estimator.fit(X, y)
     assert not hasattr(estimator, "expansion_")
@@ -140,8 +142,8 @@ def test_a_stream_that_may_outgrow_memory_is_learnt_in_parts(
         monkeypatch.setattr(_core, name, call)
 
     counted("perceptron_tree_stream" if "Tree" in model else "perceptron_stream")
-    monkeypatch.setattr(_memory, "SMALL", 0)
-    monkeypatch.setattr(_memory, "FEWEST", 8)
+    monkeypatch.setattr(_memory, "MIN_CHECKED_BYTES", 0)
+    monkeypatch.setattr(_memory, "MIN_PART_ROWS", 8)
     monkeypatch.setattr(_core, "available_memory", lambda: int(0.7 * needed))
     cut = eval(model, dict(PUBLIC)).fit(rows, y)
     assert len(parts) > cut.n_epochs

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from robustness.limited import GOOD, KINDS, alternate, draw, run
-from robustness.worker import Worker, lacks
+from helpers.memory_limits import GOOD, KINDS, alternate, draw, run
+from helpers.worker import Worker, lacks
 
 QUICK = [
     "SVC.fit", "SVC linear.fit", "SVC linear sparse.fit", "SVC function.fit", "SVR.fit", "RLSClassifier.fit",
@@ -36,6 +36,7 @@ ENFORCED = pytest.mark.skipif(
 )
 
 
+@pytest.mark.quick_every(7)
 @ENFORCED
 @pytest.mark.parametrize(
     ("name", "n_jobs"),
@@ -46,6 +47,7 @@ def test_memory_is_short(worker, name, n_jobs):
     assert [lacks(tried) for tried in answer["tries"]] == [[], []]
 
 
+@pytest.mark.quick_every(9)
 @ENFORCED
 @pytest.mark.parametrize("number", range(3 * len(KINDS)))
 def test_drawn_runs_end_well(number):
@@ -64,6 +66,7 @@ def test_machines_solved_apart_report_the_refusal(megabytes):
     assert {end.split(":")[0] for end in ended["ended"]} <= GOOD, ended
 
 
+@pytest.mark.exhaustive
 @ENFORCED
 def test_rows_in_the_millions_are_refused_or_trained():
     drawn = draw(0)

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import svmarrow
-from interruption import posix
+from helpers.interruption import posix
 from svmarrow import SVC
 from svmarrow.cli.app import app
 from svmarrow.io import load_libsvm_model, load_svmlight, save_libsvm_model, save_svmlight
@@ -59,6 +59,7 @@ def files(tmp_path):
     return pipe, tmp_path / "m.safetensors", tmp_path / "d.svm"
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("name", WAITING)
 def test_waiting_for_the_other_end_obeys_ctrl_c(name, files):
     program = PROGRAM.format(work=WAITING[name])

@@ -17,9 +17,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
 import svmarrow
-from everything import EVERY, FINISHED, KIND, NUMBER, X, target
-from examples import EXAMPLES, answers, assert_same, parts, public
-from fingerprints import digest
+from helpers.comparison import assert_same, fitted_attributes, predictions, state_of
+from helpers.data import KIND, TARGET
+from helpers.data import STANDARD_IRIS as X
+from helpers.estimators import EXAMPLES, EXPANSION_MODELS, QUICK, name_of, target
+from helpers.fingerprints import digest
 from svmarrow import (
     SVC,
     SVCCV,
@@ -35,11 +37,11 @@ from svmarrow import (
     RLSClassifier,
     RLSRegressor,
 )
-from svmarrow._support.atomic import fitted_names, snapshot
+from svmarrow._support.atomic import fitted_attribute_names, snapshot
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.least_squares import LinearRLSRegressor, LowRankRLSClassifier
 from svmarrow.online import KernelPerceptron
-from svmarrow.patch import machines, ridge
+from svmarrow.patch import ridge, svm
 from svmarrow.reduced_set import GradientSettings
 from svmarrow.svm import QuantileSVR
 
@@ -67,7 +69,7 @@ FORMS = {
     "other rows": lambda e: (X[SECOND], labels(e, SECOND)),
     "two classes": lambda e: (
         X[FIRST],
-        np.where(labels(e, FIRST) > 1, "yes", "no") if _sorts(e) else NUMBER[FIRST],
+        np.where(labels(e, FIRST) > 1, "yes", "no") if _sorts(e) else TARGET[FIRST],
     ),
     "more columns": lambda e: (np.hstack([X, X[:, :3] ** 2])[FIRST], labels(e, FIRST)),
     "one column": lambda e: (X[FIRST][:, 2:3], labels(e, FIRST)),
@@ -76,7 +78,7 @@ FORMS = {
     "sparse": lambda e: (sparse.csr_array(X[FIRST] * (X[FIRST] > 0.2)), labels(e, FIRST)),
     "names": lambda e: (pd.DataFrame(X[FIRST], columns=list("abcd")), labels(e, FIRST)),
     "weights": lambda e: (X[FIRST], labels(e, FIRST), np.arange(90.0) % 4),
-    "targets": lambda _: (X[FIRST], np.column_stack([NUMBER, X[:, 1]])[FIRST]),
+    "targets": lambda _: (X[FIRST], np.column_stack([TARGET, X[:, 1]])[FIRST]),
 }
 
 
@@ -108,25 +110,26 @@ def assert_equal(ours, theirs, where):
 
 def undeclared(model):
     """Attributes that a fit has set and no class declares: they would survive a refit."""
-    return vars(model).keys() - vars(clone(model)).keys() - fitted_names(type(model))
+    return vars(model).keys() - vars(clone(model)).keys() - fitted_attribute_names(type(model))
 
 
 def assert_fresh(model, fresh, rows, where):
     """The model is the fresh one: what it has, by name and by value, and what it says."""
     assert vars(model).keys() == vars(fresh).keys(), where
     assert undeclared(model) == set(), where
-    assert_equal(parts(model), parts(fresh), where)
-    assert_equal(public(model), public(fresh), where)
-    assert_equal(answers(model, rows), answers(fresh, rows), where)
+    assert_equal(state_of(model), state_of(fresh), where)
+    assert_equal(fitted_attributes(model), fitted_attributes(fresh), where)
+    assert_equal(predictions(model, rows), predictions(fresh, rows), where)
 
 
 def assert_loads(model, rows, path, where):
     model.save(path)
     again = svmarrow.load(path)
-    assert_same(answers(again, rows), answers(model, rows), where)
+    assert_same(predictions(again, rows), predictions(model, rows), where)
 
 
-@pytest.mark.parametrize("estimator", EVERY, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.quick_every(3)
+@pytest.mark.parametrize("estimator", QUICK, ids=name_of)
 def test_a_refit_on_rows_of_another_form(estimator, tmp_path):
     model, there = seeded(estimator), forms(estimator)
     fresh = {}
@@ -140,7 +143,7 @@ def test_a_refit_on_rows_of_another_form(estimator, tmp_path):
         assert_loads(model, given[0], tmp_path / "model", form)
 
 
-@pytest.mark.parametrize("estimator", EVERY, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("estimator", QUICK, ids=name_of)
 def test_ten_fits_take_the_memory_of_one(estimator):
     model = seeded(estimator)
     sizes = []
@@ -242,13 +245,14 @@ SETTINGS = {
         [{}, {"epsilon": 0.4, "validation_fraction": 0.5}, {"n_vectors": [2, 6], "epsilon": 0.4}],
     ),
     "patched SVC": (
-        machines.SVC(random_state=0),
+        svm.SVC(random_state=0),
         [{}, {"probability": True}, {"kernel": linear}, {"kernel": "precomputed"}, {"C": np.float64(2)}],
     ),
     "patched KernelRidge": (ridge.KernelRidge(), [{}, {"kernel": "cosine"}, {"kernel": "rbf", "gamma": 0.3}]),
 }
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_refit_with_parameters_that_leave_other_attributes(name, tmp_path):
     estimator, settings = SETTINGS[name]
@@ -291,44 +295,48 @@ def test_a_warm_start_leaves_the_attributes_of_the_last_fit_alone(estimator, tmp
 def test_a_warm_start_of_a_code_leaves_the_last_model_as_it_was():
     model = CodedClassifier(SVC(warm_start=True, max_iter=5), code="ovo").fit(X[FIRST], KIND[FIRST])
     before = snapshot(model)
-    machine = copy.deepcopy(parts(before._machines.machine))
+    machine = copy.deepcopy(state_of(before._machines.machine))
     model.set_params(estimator__C=100.0).fit(X[SECOND], KIND[SECOND])
-    assert_same(parts(before._machines.machine), machine)
+    assert_same(state_of(before._machines.machine), machine)
 
 
 # --- what an earlier model is made of ---
 
 PIECES = {
     name: model
-    for name, model in ((type(each).__name__, each) for each in EVERY)
+    for name, model in ((type(each).__name__, each) for each in QUICK)
     if hasattr(model, "partial_fit")
 }
 
 
-@pytest.mark.parametrize("estimator", EVERY, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("estimator", QUICK, ids=name_of)
 def test_a_refit_changes_no_part_of_the_earlier_model_in_place(estimator):
     model = seeded(estimator).fit(X[FIRST], labels(estimator, FIRST))
-    earlier, kept = snapshot(model), copy.deepcopy(parts(model))
+    earlier, kept = snapshot(model), copy.deepcopy(state_of(model))
     model.fit(X[SECOND], labels(estimator, SECOND))
-    assert_same(parts(earlier), kept)
+    assert_same(state_of(earlier), kept)
 
 
 @pytest.mark.parametrize("name", PIECES)
 def test_a_piece_changes_no_part_of_the_earlier_model_in_place(name):
     model, classes = seeded(PIECES[name]), {} if not _sorts(PIECES[name]) else {"classes": [0, 1, 2]}
     model.partial_fit(X[FIRST], labels(model, FIRST), **classes)
-    earlier, kept = snapshot(model), copy.deepcopy(parts(model))
-    said = answers(earlier, X)
+    earlier, kept = snapshot(model), copy.deepcopy(state_of(model))
+    said = predictions(earlier, X)
     model.partial_fit(X[SECOND], labels(model, SECOND))
-    assert_same(parts(earlier), kept)
-    assert_same(answers(earlier, X), said)
+    assert_same(state_of(earlier), kept)
+    assert_same(predictions(earlier, X), said)
 
 
 def test_every_attribute_of_a_fit_is_declared():
     found = {}
     for name in EXAMPLES:
         model = EXAMPLES[name][0]()
-        if isinstance(model, BaseEstimator) and type(model).__name__ not in FINISHED and undeclared(model):
+        if (
+            isinstance(model, BaseEstimator)
+            and type(model).__name__ not in EXPANSION_MODELS
+            and undeclared(model)
+        ):
             found[name] = undeclared(model)
     assert found == {}
 

@@ -24,8 +24,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from sklearn.base import clone
 
 import svmarrow
-from examples import IRIS, KIND, answers, assert_same, parts, public
-from fingerprints import digest
+from helpers.comparison import assert_same, fitted_attributes, predictions, state_of
+from helpers.data import IRIS, KIND
+from helpers.fingerprints import digest
 from svmarrow import SVC, CodedClassifier, ReducedSet, RLSClassifier
 from svmarrow.cascade import ExactCascade
 from svmarrow.online._stream import StreamClassifier
@@ -117,7 +118,7 @@ WRONG = {
 
 def state(model):
     """Everything that an estimator has, to be compared later; not the caller's functions."""
-    return {name: copy.deepcopy(value) for name, value in parts(model).items() if not callable(value)}
+    return {name: copy.deepcopy(value) for name, value in state_of(model).items() if not callable(value)}
 
 
 class Uses(RuleBasedStateMachine):
@@ -284,10 +285,10 @@ class Uses(RuleBasedStateMachine):
             self.do(fresh, step)
         fresh.set_params(**self.now())
         assert digest(self.model.get_params()) == digest(fresh.get_params())
-        ours, theirs = public(self.model), public(fresh)
+        ours, theirs = fitted_attributes(self.model), fitted_attributes(fresh)
         assert ours.keys() == theirs.keys()
         assert [name for name in ours if digest(ours[name]) != digest(theirs[name])] == []
-        assert digest(answers(self.model, ROWS)) == digest(answers(fresh, ROWS))
+        assert digest(predictions(self.model, ROWS)) == digest(predictions(fresh, ROWS))
 
 
 @pytest.mark.parametrize("name", PLANS)

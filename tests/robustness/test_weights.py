@@ -19,8 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
-from public import PUBLIC
-from reference import largest
+from helpers.public import PUBLIC
+from helpers.reference import largest
 from svmarrow import (
     SVC,
     SVCCV,
@@ -54,7 +54,7 @@ from svmarrow.least_squares import (
 from svmarrow.models import ExpansionClassifier
 from svmarrow.online import KernelPerceptron
 from svmarrow.reduced_set import GradientSettings
-from svmarrow.reduced_set.loss_bounds import paired_bound, weighted_bound
+from svmarrow.reduced_set.holdout import paired_bound, weighted_bound
 
 QUICK = GradientSettings(steps=300)
 
@@ -166,7 +166,7 @@ WEIGHTED = {
 
 
 @pytest.mark.parametrize("name", WEIGHTED)
-def test_a_model_knows_its_weights_and_keeps_its_thresholds(name, tmp_path):
+def test_a_weighted_model_keeps_its_thresholds(name, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what scikit-learn says of its own parameters
         model = WEIGHTED[name]()
@@ -454,12 +454,18 @@ def test_numbers_weigh_too():
     scores = [r2_score(targets, one.predict(X), sample_weight=weights) for one in (model, small)]
     assert small.loss_bound_.loss == pytest.approx(scores[0] - scores[1])
     for options in ({}, {"n_vectors": 12}):
-        quick = {"settings": QUICK, "random_state": 0, "scoring": "mse", "sample_weight": weights, **options}
-        assert compress(model, X, targets, **quick).loss_bound_.measure == "mse"
+        quick = {
+            "settings": QUICK,
+            "random_state": 0,
+            "scoring": "neg_mean_squared_error",
+            "sample_weight": weights,
+            **options,
+        }
+        assert compress(model, X, targets, **quick).loss_bound_.measure == "neg_mean_squared_error"
     path = compression_path(model, X, targets, n_vectors=12, sample_weight=weights)
     missing = np.average(targets - path[12].predict(X), weights=weights)
     assert missing == pytest.approx(0.0, abs=1e-9)
-    found = path.scores(X, targets, [12], scoring="mse", sample_weight=weights)
+    found = path.scores(X, targets, [12], scoring="neg_mean_squared_error", sample_weight=weights)
     expected = np.average((targets - path[12].predict(X)) ** 2, weights=weights)
     assert -found[0] == pytest.approx(expected)
 

@@ -27,7 +27,14 @@ fn params(shrinking: bool, cached: bool, cache_bytes: usize) -> SvmParams {
         p.tolerance = 1e-4;
         p.shrinking = shrinking;
         p.cache_bytes = cache_bytes;
-        p.tuning = Tuning { block: 16, largest_block: 64, nested: 48, whole: 0, cheap, ..Tuning::default() };
+        p.tuning = Tuning {
+            block: 16,
+            max_block: 64,
+            nested_block: 48,
+            max_whole: 0,
+            cheap_kernel: cheap,
+            ..Tuning::default()
+        };
     })
 }
 
@@ -359,7 +366,7 @@ fn every_member_of_the_family_closes_its_gap() {
             }
             for loss in [RegressionLoss::Epsilon(0.1), RegressionLoss::Epsilon(0.0), RegressionLoss::Nu(0.4)]
             {
-                let task = Regression { targets: &targets, upper: &weights, loss, start: None };
+                let task = Regression { targets: &targets, sample_c: &weights, loss, start: None };
                 let model = fit_regression(kernel, x, &task, &params, Context::default()).unwrap();
                 closed(&format!("{loss:?}"), model.certificate);
             }
@@ -389,7 +396,7 @@ fn a_start_at_the_solution_is_the_solution() {
         assert!(second.certificates.iter().all(|c| c.iterations == 0));
         assert_eq!(first.coefficients, second.coefficients);
         let wider = vec![3.0; n];
-        let warm = Classification { upper: &wider, ..again };
+        let warm = Classification { sample_c: &wider, ..again };
         let cold = Classification { start: None, ..warm };
         let steps = |task: &Classification<'_>| -> u64 {
             let model = fit_classifier(kernel, rows(&x, n), task, &params, Context::default()).unwrap();
@@ -402,7 +409,7 @@ fn a_start_at_the_solution_is_the_solution() {
     assert!(from_there < from_nothing);
     let targets: Vec<f64> = labels.iter().map(|&c| c as f64).collect();
     let regression =
-        Regression { targets: &targets, upper: &upper, loss: RegressionLoss::Epsilon(0.1), start: None };
+        Regression { targets: &targets, sample_c: &upper, loss: RegressionLoss::Epsilon(0.1), start: None };
     let first = fit_regression(kernel, rows(&x, n), &regression, &params, Context::default()).unwrap();
     let start =
         Some(Start { support: &first.support, coefficients: first.coefficients.view(), products: None });

@@ -33,10 +33,10 @@ impl KernelBlocks for Called<'_> {
 fn params(cached: bool, cache_bytes: usize, shrinking: bool) -> SvmParams {
     let tuning = Tuning {
         block: 16,
-        largest_block: 64,
-        nested: 48,
-        whole: 0,
-        cheap: if cached { 0 } else { usize::MAX },
+        max_block: 64,
+        nested_block: 48,
+        max_whole: 0,
+        cheap_kernel: if cached { 0 } else { usize::MAX },
         ..Tuning::default()
     };
     changed(SvmParams::default(), |p| {
@@ -117,7 +117,7 @@ fn nu_machines_go_on_from_their_solution() {
 
     let nu_svr = |nu: f64, start: Option<Start<'_>>| {
         let (loss, start) = (RegressionLoss::Nu(nu), start.map(Start::reborrow));
-        let task = Regression { targets: &targets, upper: &weights, loss, start };
+        let task = Regression { targets: &targets, sample_c: &weights, loss, start };
         fit_regression(KERNEL, x, &task, &params, Context::default()).unwrap()
     };
     let first = nu_svr(0.4, None);
@@ -182,7 +182,7 @@ fn memory_is_that_of_the_parts() {
     let n = 2000;
     let (x, _) = blobs(n, 100, 2, 1);
     let x = rows(&x, n);
-    let tuning = Tuning { whole: 100, ..Tuning::default() };
+    let tuning = Tuning { max_whole: 100, ..Tuning::default() };
     let params = changed(SvmParams::default(), |p| {
         p.cache_bytes = 4 << 20;
         p.tuning = tuning;

@@ -47,8 +47,14 @@ fn fit(
     ctx: Context<'_>,
 ) -> Result<Fitted, Error> {
     let cheap = if cached { 0 } else { usize::MAX };
-    let sizes = Tuning { block: 32, largest_block: 64, nested: 48, whole: 0, ..Tuning::default() };
-    let tuning = Tuning { cheap, sampled, look: 0, look_rows: 4, ..sizes };
+    let sizes = Tuning { block: 32, max_block: 64, nested_block: 48, max_whole: 0, ..Tuning::default() };
+    let tuning = Tuning {
+        cheap_kernel: cheap,
+        min_subsampled: sampled,
+        work_per_check: 0,
+        min_rows_per_check: 4,
+        ..sizes
+    };
     let params = changed(SvmParams::default(), |p| {
         p.tolerance = 1e-4;
         p.cache_bytes = 1 << 21;
@@ -63,7 +69,7 @@ fn fit(
         Kind::Regression => {
             let targets: Vec<f64> = labels.iter().map(|&label| label as f64).collect();
             let loss = RegressionLoss::Epsilon(EPSILON);
-            let task = Regression { targets: &targets, upper: &upper, loss, start: None };
+            let task = Regression { targets: &targets, sample_c: &upper, loss, start: None };
             let model = fit_regression(KERNEL, x, &task, &params, ctx)?;
             (model.support, model.coefficients, model.certificate)
         }
@@ -164,7 +170,8 @@ fn what_is_no_number_is_never_converged() {
     let (x, labels) = blobs(60, 2, 2, 3);
     let upper = vec![C; 60];
     for whole in [0, 256] {
-        let params = changed(SvmParams::default(), |p| p.tuning = Tuning { whole, ..Tuning::default() });
+        let params =
+            changed(SvmParams::default(), |p| p.tuning = Tuning { max_whole: whole, ..Tuning::default() });
         let task = Classification::new(&labels, 2, &upper);
         let kernel = KernelFunction::Blocks(&Holes);
         let fitted = fit_classifier(kernel, rows(&x, 60), &task, &params, Context::SEQUENTIAL);

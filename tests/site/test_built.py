@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from browser import PROGRAM, Browser
+from helpers.browser import PROGRAM, Browser
 
 SITE = Path(os.environ.get("SVMARROW_SITE", ""))
 PICTURES = os.environ.get("SVMARROW_PICTURES")

@@ -21,7 +21,7 @@ def test_pages_say_what_the_files_say(path):
     assert renewed(text) == text, RENEW
 
 
-def test_the_list_of_the_papers_rows_says_what_their_pages_say():
+def test_the_list_of_papers_agrees_with_their_pages():
     program = "benches/papers/rows.py"
     checked = subprocess.run([sys.executable, program, "--check"], cwd=ROOT, check=False)
     assert checked.returncode == 0, f"python {program}"

@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
-from pages import blocks, run_python
+from helpers.pages import blocks, run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

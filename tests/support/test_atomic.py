@@ -11,20 +11,19 @@ from sklearn.base import BaseEstimator, clone
 
 import svmarrow
 import svmarrow.dask
-from everything import FINISHED
+from helpers.estimators import EXPANSION_MODELS, name_of
 from svmarrow import SVC, SVR, CodedClassifier, KMPClassifier, OneClassSVM
 from svmarrow._support.atomic import (
-    Kept,
+    InterruptedFit,
     atomic_fit,
     atomic_update,
     consistent,
-    fitted_names,
-    forget,
+    fitted_attribute_names,
     snapshot,
 )
 from svmarrow.least_squares import LowRankRLSClassifier
 from svmarrow.online import KernelPerceptron
-from svmarrow.patch import machines, ridge
+from svmarrow.patch import ridge, svm
 
 
 class Thing:
@@ -69,7 +68,7 @@ def test_a_fit_is_given_nothing_of_the_last_one_and_published_at_its_end():
     assert vars(thing) == {"parameter": 0, "model_": 3}
 
 
-def test_an_update_goes_on_from_the_last_fit():
+def test_an_update_continues_from_the_last_fit():
     thing = Thing().fit(lambda draft: setattr(draft, "model_", 1))
     thing.partial_fit(lambda draft: setattr(draft, "model_", draft.model_ + 1))
     assert thing.model_ == 2
@@ -80,7 +79,7 @@ def test_a_fit_that_begins_from_the_last_one_finds_it():
     thing.warm_start = True
     thing.fit(lambda draft: setattr(draft, "_own", draft.model_))
     assert thing._own == 1
-    thing._keeps_last_fit = lambda: False
+    thing._starts_from_last_fit = lambda: False
     thing.fit(lambda draft: setattr(draft, "_own", hasattr(draft, "model_")))
     assert thing._own is False
 
@@ -118,12 +117,6 @@ def test_a_snapshot_keeps_the_model_and_shares_what_it_caches():
     assert snapshot(thing).model_ == 2
 
 
-def test_forgetting_leaves_the_parameters():
-    thing = Thing().fit(lambda draft: setattr(draft, "model_", 1))
-    forget(thing)
-    assert vars(thing) == {"parameter": 0}
-
-
 @pytest.mark.parametrize("error", [ValueError, MemoryError, KeyboardInterrupt, SystemExit])
 def test_nothing_is_left_of_what_failed(error):
     thing = Thing().fit(lambda draft: vars(draft).update(model_=1, _own=2))
@@ -138,12 +131,12 @@ def test_nothing_is_left_of_what_failed(error):
         assert vars(thing) == {"parameter": 0, "model_": 1, "_own": 2}
 
 
-def test_what_was_kept_stays_for_its_own_estimator_alone():
+def test_an_interrupted_fit_changes_its_own_estimator_only():
     inner, outer = Thing(), Thing()
 
     def change(draft):
         draft.model_ = 1
-        raise Kept(draft)
+        raise InterruptedFit(draft)
 
     def around(draft):
         draft.model_ = 1
@@ -162,12 +155,12 @@ def test_what_was_kept_stays_for_its_own_estimator_alone():
 
 #: What reads parameters and data alone.
 OF_PARAMETERS = {"estimate", "estimate_memory", "get_metadata_routing", "save"}
-PLACES = (svmarrow, svmarrow.dask, machines, ridge)
+PLACES = (svmarrow, svmarrow.dask, svm, ridge)
 ESTIMATORS = {
     f"{place.__name__}.{name}": kind
     for place in PLACES
     for name, kind in vars(place).items()
-    if inspect.isclass(kind) and issubclass(kind, BaseEstimator) and name not in FINISHED
+    if inspect.isclass(kind) and issubclass(kind, BaseEstimator) and name not in EXPANSION_MODELS
     if kind.__module__.startswith(place.__name__) and hasattr(kind, "fit") and name in dir(place)
     if not name.startswith("_")
 }
@@ -210,7 +203,7 @@ def _codes(function):
         KernelPerceptron(policy="oldest", budget=100),
         CodedClassifier(SVC()),
     ],
-    ids=lambda model: type(model).__name__,
+    ids=name_of,
 )
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, MemoryError])
 def test_a_refit_that_is_stopped_leaves_the_model(model, stop, rng, monkeypatch):
@@ -237,8 +230,8 @@ def test_a_refit_that_is_stopped_leaves_the_model(model, stop, rng, monkeypatch)
 
 
 def test_the_names_are_those_that_a_fit_leaves():
-    assert fitted_names(SVC) >= {"expansion_", "classes_", "_coding", "feature_names_in_"}
-    assert not fitted_names(SVC) & {"C", "kernel", "_tuning", "_rules", "_margin_loss"}
+    assert fitted_attribute_names(SVC) >= {"expansion_", "classes_", "_coding", "feature_names_in_"}
+    assert not fitted_attribute_names(SVC) & {"C", "kernel", "_tuning", "_rules", "_margin_loss"}
 
 
 @pytest.mark.parametrize(
@@ -248,9 +241,9 @@ def test_the_names_are_those_that_a_fit_leaves():
         (SVR(max_iter=1), "max_iter"),
         (svmarrow.RLSRegressor(solver="cg", max_iter=1, tol=1e-12), "max_iter"),
         (svmarrow.SVCCV(max_iter=1, Cs=2, gammas=2), "max_iter"),
-        (machines.SVC(max_iter=1), "max_iter"),
+        (svm.SVC(max_iter=1), "max_iter"),
     ],
-    ids=lambda given: type(given).__name__,
+    ids=name_of,
 )
 def test_warnings_name_the_line_that_called_fit(model, stop, rng):
     X, y = rng.normal(size=(60, 5)), np.arange(60) % 3

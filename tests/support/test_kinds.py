@@ -6,15 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from examples import IRIS, KIND
-from public import PUBLIC
+from helpers.data import IRIS, KIND
+from helpers.public import PUBLIC
 from svmarrow import (
     SVC,
     SVR,
     KernelExpansion,
     compress,
 )
-from svmarrow._support.kinds import check_kinds
+from svmarrow._support.array_types import check_array_types
 
 MASKED = np.ma.masked_array(IRIS, mask=IRIS > 4.0)
 ORDINARY = {
@@ -61,7 +61,7 @@ def test_collections_elsewhere_are_not_gathered(name):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_masks_are_not_forgotten(name):
+def test_masked_arrays_are_refused(name):
     with pytest.raises(ValueError, match=r"X has masked entries: fill them \(X\.filled"):
         learner(name).fit(MASKED, KIND)
     if has_targets(name):
@@ -75,9 +75,9 @@ def test_masks_are_not_forgotten(name):
 )
 def test_each_package_has_its_own_word(package, method):
     with pytest.raises(TypeError, match=rf"rows is {package}'s Array.*rows\.{method}\(\)"):
-        check_kinds(rows=collection(package, method, IRIS))
+        check_array_types(rows=collection(package, method, IRIS))
     # A type of such a package that is in memory has no such method.
-    check_kinds(rows=collection(package, "something_else", IRIS))
+    check_array_types(rows=collection(package, "something_else", IRIS))
 
 
 def test_prediction_reduction_and_weights_look_too():

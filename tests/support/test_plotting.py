@@ -102,7 +102,7 @@ def test_importing_svmarrow_imports_nothing_optional():
     assert done.stdout.strip() == ""
 
 
-def test_a_path_is_drawn_beside_machines_on_fewer_rows(cancer):
+def test_a_path_is_drawn_with_machines_on_fewer_rows(cancer):
     X, y, X_test, y_test = cancer
     svc = SVC(gamma=0.01).fit(X, y)
     sizes, scores = subsample_baseline(
@@ -115,7 +115,7 @@ def test_a_path_is_drawn_beside_machines_on_fewer_rows(cancer):
     np.testing.assert_array_equal(drawn, sizes)
     np.testing.assert_allclose(errors, 1 - scores, atol=1e-12)
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert labels[:2] == ["compressed", "trained on fewer rows"]
+    assert labels[:2] == ["compressed", "trained on fewer samples"]
     assert compression_path(svc, n_vectors=5).plot(X_test, y_test).baseline_line_ is None
 
 
@@ -149,7 +149,7 @@ def test_boundaries_show_regions_and_vectors(classes, tmp_path):
 
 def test_boundaries_need_two_columns_and_classes(cancer):
     X, y, _, _ = cancer
-    with pytest.raises(ValueError, match="30 columns: a picture needs 2"):
+    with pytest.raises(ValueError, match="30 features: a plot needs 2"):
         DecisionVectorsDisplay.from_estimator(SVC().fit(X, y), X)
     with pytest.raises(TypeError, match="must be a fitted classifier with vectors"):
         DecisionVectorsDisplay.from_estimator(SVR().fit(X[:, :2], y.astype(float)), X[:, :2])

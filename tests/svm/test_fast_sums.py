@@ -9,7 +9,7 @@ from scipy import sparse
 from svmarrow import SVC, SVR, NuSVC, NuSVR, OneClassSVM, RLSClassifier, RLSRegressor
 
 ROWS = 4000
-SIZES = {"block": 2048, "largest_block": 2048, "nested": 512, "cheap": 64}
+SIZES = {"block": 2048, "max_block": 2048, "nested_block": 512, "cheap_kernel": 64}
 
 
 def _problem(columns):
@@ -47,6 +47,7 @@ CASES = {
 }
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize(("columns", "kind"), [(1, "float64"), (2, "float32"), (2, "sparse"), (3, "float64")])
 def test_the_solution_is_that_of_all_pairs(name, columns, kind):

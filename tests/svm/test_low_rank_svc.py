@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
-import reference
+from helpers import reference
 from svmarrow import SVC, LowRankSVC, RLSClassifier, compress
 
 SELECTIONS = ["random", "kmeans", "ic", "leverage", "trace"]
@@ -101,7 +101,7 @@ def test_points_are_rows_that_count_and_follow_the_seed(datasets, selection):
     assert weighted.expansion_ == absent.expansion_
 
 
-def test_without_a_seed_the_points_are_drawn_anew(datasets):
+def test_without_a_seed_the_points_are_drawn_again(datasets):
     X, y = datasets["cancer"]
     drawn = {tuple(LowRankSVC(8).fit(X, y).indices_) for _ in range(3)}
     assert len(drawn) == 3
@@ -151,7 +151,7 @@ def test_bad_parameters_are_named(datasets, params, message):
         LowRankSVC(10, **params).fit(X, y)
 
 
-def test_a_fit_that_ends_early_says_so(datasets):
+def test_a_fit_that_ends_early_warns(datasets):
     X, y = datasets["cancer"]
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         model = LowRankSVC(30, C=1e4, tol=1e-6, max_iter=3, random_state=0).fit(X, y)

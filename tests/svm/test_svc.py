@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel
 from sklearn.utils.multiclass import _ovr_decision_function
 
-import reference
+from helpers import reference
 from svmarrow import SVC
 from svmarrow._support import progress as _progress
 from svmarrow._support.decoding import class_indices
@@ -45,6 +45,7 @@ def dual_of(model, spec, X, y):
     )
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("params", KERNELS, ids=str)
 def test_parity_with_scikit_learn(datasets, name, params):
@@ -74,6 +75,7 @@ def test_parity_with_scikit_learn(datasets, name, params):
         assert not ours.coef_.flags.writeable
 
 
+@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
@@ -441,7 +443,7 @@ def test_sizes_of_the_solver_change_the_rounds_and_not_the_solution(all_digits, 
     found = {}
     for block in (2, 32, 1024):
         svc = SVC(**shared)
-        svc._tuning = {"block": block, "largest_block": block, "nested": 16, "cheap": cheap}
+        svc._tuning = {"block": block, "max_block": block, "nested_block": 16, "cheap_kernel": cheap}
         found[block] = svc.fit(X[:600], y[:600])
     usual = SVC(**shared).fit(X[:600], y[:600])
     rounds = [sum(m.rounds for m in model.certificate_.machines) for model in found.values()]
@@ -458,12 +460,12 @@ def test_without_long_steps_there_are_more_steps_and_the_same_solution(cheap):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
     y = np.sin(2 * X[:, 0]) + X[:, 1] > 0.3 * rng.normal(size=400)
-    sizes = {"block": 0, "largest_block": 2048, "nested": 128, "cheap": cheap}
+    sizes = {"block": 0, "max_block": 2048, "nested_block": 128, "cheap_kernel": cheap}
     found = {}
-    for direct, walks in product((True, False), repeat=2):
+    for newton_steps, active_set in product((True, False), repeat=2):
         svc = SVC(C=1e4, gamma=0.3, tol=1e-4)
-        svc._tuning = {**sizes, "direct": direct, "walks": walks}
-        found[direct, walks] = svc.fit(X, y)
+        svc._tuning = {**sizes, "newton_steps": newton_steps, "active_set": active_set}
+        found[newton_steps, active_set] = svc.fit(X, y)
     steps = {key: int(svc.n_iter_[0]) for key, svc in found.items()}
     assert 2 * steps[True, False] < steps[False, False], steps
     assert steps[True, True] < steps[False, False]
@@ -474,7 +476,7 @@ def test_without_long_steps_there_are_more_steps_and_the_same_solution(cheap):
 
 def test_a_block_of_one_row_is_refused(all_digits):
     svc = SVC()
-    svc._tuning = {"block": 1, "largest_block": 64, "nested": 512, "cheap": 64}
+    svc._tuning = {"block": 1, "max_block": 64, "nested_block": 512, "cheap_kernel": 64}
     with pytest.raises(ValueError, match="block"):
         svc.fit(*all_digits)
 

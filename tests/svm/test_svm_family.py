@@ -15,8 +15,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-import reference
-from interruption import posix, stops_at_once
+from helpers import reference
+from helpers.interruption import posix, stops_at_once
 from svmarrow import SVC, SVR, NuSVC, NuSVR, OneClassSVM, _core, compress, io, load
 from svmarrow._support import memory
 from svmarrow.models import ExpansionClassifier
@@ -368,7 +368,7 @@ def test_bad_parameters_are_named(datasets, kind, params, message):
 
 def test_targets_must_be_numbers(datasets):
     X, y = datasets["moons"]
-    with pytest.raises(ValueError, match="y must hold numbers"):
+    with pytest.raises(ValueError, match="y must contain numbers"):
         SVR().fit(X, y)
     with pytest.raises(ValueError, match="NaN"):
         SVR().fit(X, np.full(len(y), np.nan))
@@ -412,7 +412,7 @@ def test_the_gap_is_closed_for_every_loss(datasets, kernel, fit_intercept, loss,
     assert svc.score(X, y) > 0.98
 
 
-def test_memory_is_told_beforehand(datasets, monkeypatch):
+def test_memory_is_estimated_before_the_fit(datasets, monkeypatch):
     X, y = datasets["digits"]
     whole = SVC(cache_size=10).estimate_memory(X, y)
     assert set(whole.parts) == {"packed", "cache", "blocks", "variables"}
@@ -432,15 +432,15 @@ def test_memory_is_told_beforehand(datasets, monkeypatch):
     assert estimate.parts["cache"] == 4 * len(rows) ** 2
     assert 4 * rows.size <= estimate.parts["packed"] <= 4.1 * rows.size
     assert NuSVR().estimate_memory(X).parts["packed"] == SVR().estimate_memory(X).parts["packed"]
-    monkeypatch.setattr(_base, "SMALL", 0)
-    monkeypatch.setattr(memory, "SMALL", 0)
+    monkeypatch.setattr(_base, "MIN_CHECKED_BYTES", 0)
+    monkeypatch.setattr(memory, "MIN_CHECKED_BYTES", 0)
     monkeypatch.setattr(_core, "available_memory", lambda: 1000)
-    with pytest.raises(MemoryError, match=r"^SVC.fit needs about .* GB beside the data"):
+    with pytest.raises(MemoryError, match=r"^SVC.fit needs about .* GB in addition to the data"):
         SVC(cache_size=10).fit(X, y)
 
 
 @posix
-def test_ctrl_c_leaves_a_model_that_goes_on():
+def test_ctrl_c_leaves_a_model_that_continues():
     kept = stops_at_once("""
         import warnings
         from svmarrow import SVC

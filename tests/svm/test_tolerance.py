@@ -34,7 +34,7 @@ T = X[:, 0] * X[:, 1]
     ],
     ids=str,
 )
-def test_a_tolerance_below_rounding_ends_and_says_so(model, y, tol):
+def test_a_tolerance_below_rounding_ends_with_a_warning(model, y, tol):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.set_params(tol=tol).fit(X, y)

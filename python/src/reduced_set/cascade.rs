@@ -118,7 +118,7 @@ impl Cascade {
         Ok((PyArray2::from_owned_array(py, outputs), PyArray2::from_owned_array(py, bounds)))
     }
 
-    /// How many rows the outputs of stage i decide with the distances of stage j, (stages, stages).
+    /// Returns the number of rows that the outputs of stage i decide with the distances of stage j, (stages, stages).
     #[pyo3(signature = (x, n_jobs))]
     fn survey<'py>(
         &self,
@@ -128,7 +128,7 @@ impl Cascade {
     ) -> PyResult<Bound<'py, PyArray2<i64>>> {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 2);
-        let counts = run(py, n_jobs, cost, None, |ctx| self.cascade.survey(rows, ctx))?;
+        let counts = run(py, n_jobs, cost, None, |ctx| self.cascade.count_decided(rows, ctx))?;
         Ok(PyArray2::from_owned_array(
             py,
             counts.mapv(|count| count as i64), /* small: one number per pair of stages */

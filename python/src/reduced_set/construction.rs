@@ -1,18 +1,17 @@
 //! `svmarrow::reduced_set`, construction: start at cluster centres, move vectors and coefficients.
 
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use svmarrow::context::Budget;
 use svmarrow::reduced_set::{self, Answers, Examples, GradientParams, Loss, Objective};
 use svmarrow::{Error, Result};
 
 use crate::array::{RowsArg, indices, matrix_view};
+use crate::dict::fields;
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::params::coding_of;
-use crate::run::{Cost, run};
-use crate::svm::duration;
+use crate::run::run_within;
 
 /// Cluster centres (count, d) of the rows, each group (n,) by itself; where the time is over, as they are.
 #[pyfunction]
@@ -28,10 +27,8 @@ pub(crate) fn centres<'py>(
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
     let rows = x.view()?;
     let groups = groups.as_ref().map(|groups| indices("groups", groups)).transpose()?;
-    let max_time = duration(max_time)?;
-    let values = run(py, n_jobs, Cost::Unknown, None, |ctx| {
-        let budget = Budget::new(ctx.monitor(), None, max_time);
-        reduced_set::centres(rows, groups.as_deref(), count, seed, ctx.with_monitor(&budget))
+    let values = run_within(py, n_jobs, None, max_time, |ctx| {
+        reduced_set::centres(rows, groups.as_deref(), count, seed, ctx)
     })?;
     Ok(PyArray2::from_owned_array(py, values))
 }
@@ -82,7 +79,7 @@ impl GradientArg<'_> {
     }
 }
 
-/// What is known of the rows besides the machine.
+/// Labels or targets of the rows.
 #[derive(FromPyObject)]
 pub(crate) enum AnswersArg<'py> {
     /// Classes (n,).
@@ -118,21 +115,12 @@ pub(crate) fn gradient_vectors<'py>(
         Some(AnswersArg::Classes(_)) => Some(Answers::Classes(&classes)),
         None => None,
     };
-    let (params, max_time) = (settings.params().map_err(to_python)?, duration(settings.max_time)?);
+    let params = settings.params().map_err(to_python)?;
     let examples = Examples { rows, answers };
-    let made = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
-        let budget = Budget::new(ctx.monitor(), None, max_time);
-        reduced_set::gradient_vectors(&target, &starts, &examples, &params, ctx.with_monitor(&budget))
+    let made = run_within(py, n_jobs, progress.as_ref(), settings.max_time, |ctx| {
+        reduced_set::gradient_vectors(&target, &starts, &examples, &params, ctx)
     })?;
     made.into_iter()
-        .map(|made| {
-            let result = PyDict::new(py);
-            result.set_item("vectors", PyArray2::from_owned_array(py, made.vectors))?;
-            result.set_item("coefficients", PyArray2::from_owned_array(py, made.coefficients))?;
-            result.set_item("intercepts", PyArray1::from_vec(py, made.intercepts))?;
-            result.set_item("losses", PyArray1::from_vec(py, made.losses))?;
-            result.set_item("stop", made.stop.reason.name())?;
-            Ok(result)
-        })
-        .collect() // small: one dict per size
+        .map(|made| Ok(fields!(py, made, vectors, coefficients, intercepts, losses, stop)))
+        .collect() // small: one dict per start
 }

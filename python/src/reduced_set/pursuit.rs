@@ -3,7 +3,6 @@
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::Error;
-use svmarrow::context::Budget;
 use svmarrow::reduced_set::{self, Criterion, PursuitParams, Reducer, Sample, Selection};
 
 use super::selection::SelectionArg;
@@ -11,8 +10,7 @@ use crate::array::RowsArg;
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::path::path_dict;
-use crate::run::{Cost, run};
-use crate::svm::duration;
+use crate::run::run_within;
 
 /// A matching pursuit towards an expansion, over its own vectors or over `candidates`; with `rows` it compares
 /// predictions on them.
@@ -33,7 +31,6 @@ pub(crate) fn pursuit<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let target = expansion.view()?;
     let candidates = candidates.as_ref().map(RowsArg::view).transpose()?;
-    let max_time = duration(settings.max_time)?;
     let rows = rows.as_ref().map(RowsArg::view).transpose()?;
     let mut params = PursuitParams::new(settings.max_vectors);
     params.tolerance = settings.tolerance;
@@ -48,11 +45,10 @@ pub(crate) fn pursuit<'py>(
     params.criterion = rows.map_or(Criterion::Norm, Criterion::Predictions);
     params.joint = settings.joint;
     params.sample = settings.sample.map(|size| Sample { size, seed: settings.seed });
-    params.room = settings.room();
+    params.max_kept_values = settings.room();
     let (reducer, limits) = (Reducer::Pursuit(params), settings.limits());
-    let path = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
-        let budget = Budget::new(ctx.monitor(), None, max_time);
-        reduced_set::reduce(&target, candidates, &reducer, limits, ctx.with_monitor(&budget))
+    let path = run_within(py, n_jobs, progress.as_ref(), settings.max_time, |ctx| {
+        reduced_set::reduce(&target, candidates, &reducer, limits, ctx)
     })?;
     path_dict(py, path)
 }

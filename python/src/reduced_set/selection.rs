@@ -2,15 +2,13 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use svmarrow::context::Budget;
 use svmarrow::reduced_set::{self, LEVELS, Limits, Method, Norm, PursuitParams, Reducer, Sample, Selection};
 use svmarrow::{Error, Result};
 
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::path::path_dict;
-use crate::run::{Cost, run};
-use crate::svm::duration;
+use crate::run::run_within;
 
 /// The settings of a selection as Python passes them; a method reads its own.
 #[derive(FromPyObject)]
@@ -59,7 +57,7 @@ impl SelectionArg {
     }
 }
 
-/// About the bytes that a selection takes beside expansion and rows, for so many candidates.
+/// Estimates the bytes that a selection among `candidates` vectors takes in addition to expansion and rows.
 #[pyfunction]
 #[pyo3(signature = (candidates, outputs, settings))]
 pub(crate) fn estimate_selection_memory(
@@ -91,12 +89,11 @@ pub(crate) fn select_vectors<'py>(
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
     let target = expansion.view()?;
-    let (method, max_time) = (settings.kind().map_err(to_python)?, duration(settings.max_time)?);
-    let SelectionArg { max_vectors, tolerance, .. } = settings;
+    let method = settings.kind().map_err(to_python)?;
+    let SelectionArg { max_vectors, tolerance, max_time, .. } = settings;
     let (reducer, limits) = (Reducer::Matrix { method, max_vectors, tolerance }, settings.limits());
-    let path = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
-        let budget = Budget::new(ctx.monitor(), None, max_time);
-        reduced_set::reduce(&target, None, &reducer, limits, ctx.with_monitor(&budget))
+    let path = run_within(py, n_jobs, progress.as_ref(), max_time, |ctx| {
+        reduced_set::reduce(&target, None, &reducer, limits, ctx)
     })?;
     path_dict(py, path)
 }

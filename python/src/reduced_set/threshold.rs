@@ -1,4 +1,4 @@
-//! `svmarrow::reduced_set::threshold`: intercepts chosen anew.
+//! `svmarrow::reduced_set::threshold`: new intercepts for given outputs.
 
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;

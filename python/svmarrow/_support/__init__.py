@@ -1,5 +1,4 @@
-"""What every floor above stands on, and what knows no model.
+"""Shared support code that does not depend on models.
 
-Rules of parameters, rows and threads, progress, decoding, codes, certificates, drawing, and the store of
-what can be saved.
+Parameter rules, input validation, threads, progress, decoding, codes, certificates, plotting and saving.
 """

@@ -1,17 +1,15 @@
-"""Fits that are published as a whole, and methods that read one model, whatever other threads fit meanwhile.
+"""Atomic fits, and methods that read one consistent model while other threads fit.
 
-A fit works on a draft: another object of the estimator's class, with its parameters and nothing that an
-earlier fit left. When everything is computed, one assignment to ``__dict__`` gives the estimator the
-attributes of the draft. A fit that fails, for whatever reason, therefore changes nothing; a refit keeps
-nothing of the earlier fit; and a thread that reads finds the earlier model or the new one.
+A fit works on a draft: another object of the estimator's class with its parameters and without the attributes
+of an earlier fit. After the last computation, one assignment to ``__dict__`` gives the estimator the
+attributes of the draft. So a fit that fails changes nothing, a refit keeps nothing of the earlier fit, and
+another thread reads either the earlier model or the new one.
 
-A method that reads several attributes takes a snapshot at its entrance: an object that shares the
-``__dict__`` of that moment. A later fit replaces the estimator's ``__dict__`` and leaves the shared one as it
-is.
+A method that reads several attributes first takes a snapshot: an object that shares the current ``__dict__``.
+A later fit replaces the estimator's ``__dict__`` and leaves the shared one unchanged.
 
-Attributes of a fit are those that the classes of svmarrow declare by annotations, with an underscore in front
-or at the end. Whatever else an instance has (parameters, attributes of a subclass of the user) is kept by a
-refit.
+Fitted attributes are those that the classes of svmarrow annotate and whose names begin or end with an
+underscore. A refit keeps all others (parameters, attributes of user-defined subclasses).
 """
 
 from __future__ import annotations
@@ -25,30 +23,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "Kept",
+    "InterruptedFit",
     "atomic_fit",
     "atomic_update",
     "consistent",
-    "fitted_names",
-    "forget",
-    "keeps_last_fit",
+    "fitted_attribute_names",
     "snapshot",
+    "starts_from_last_fit",
 ]
 
 Model = TypeVar("Model")
 Method = TypeVar("Method", bound="Callable[..., Any]")
 
-#: Attributes of a fit by class.
-_NAMES: WeakKeyDictionary[type, frozenset[str]] = WeakKeyDictionary()
+#: Fitted attributes by class.
+_FITTED_ATTRIBUTES: WeakKeyDictionary[type, frozenset[str]] = WeakKeyDictionary()
 
 
-class Kept(BaseException):
-    """Ctrl-C, after an estimator has kept its model as far as it is: ``Kept(estimator)``."""
+class InterruptedFit(BaseException):
+    """Raised on Ctrl-C after an estimator has stored its model so far: ``InterruptedFit(estimator)``."""
 
 
-def fitted_names(kind: type) -> frozenset[str]:
-    """The names of the attributes that fits of a class set."""
-    names = _NAMES.get(kind)
+def fitted_attribute_names(kind: type) -> frozenset[str]:
+    """Returns the names of the fitted attributes of a class."""
+    names = _FITTED_ATTRIBUTES.get(kind)
     if names is None:
         declared = {
             name
@@ -58,31 +55,25 @@ def fitted_names(kind: type) -> frozenset[str]:
             if (name[0] == "_" or name[-1] == "_") and not str(text).startswith("ClassVar")
         }
         names = frozenset(declared | {"n_features_in_", "feature_names_in_"})
-        _NAMES[kind] = names
+        _FITTED_ATTRIBUTES[kind] = names
     return names
 
 
-def keeps_last_fit(estimator: Any) -> bool:
-    """Whether a fit begins from what the last one left."""
-    own = getattr(estimator, "_keeps_last_fit", None)
+def starts_from_last_fit(estimator: Any) -> bool:
+    """Returns whether a fit starts from the previous one."""
+    own = getattr(estimator, "_starts_from_last_fit", None)
     return bool(getattr(estimator, "warm_start", False) if own is None else own())
 
 
-def forget(estimator: Any) -> None:
-    """Deletes everything that a fit left."""
-    for name in fitted_names(type(estimator)) & vars(estimator).keys():
-        del vars(estimator)[name]
-
-
 def snapshot(estimator: Model) -> Model:
-    """An object that keeps the model that the estimator has now; parameters and caches are shared."""
+    """Returns an object that keeps the current model; parameters and caches are shared."""
     view = object.__new__(type(estimator))
     view.__dict__ = estimator.__dict__
     return view
 
 
 def consistent(method: Method) -> Method:
-    """For methods that read several attributes of a fit: all of one fit."""
+    """Decorates a method that reads several fitted attributes, so that all are of one fit."""
 
     @functools.wraps(method)
     def read(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -92,21 +83,22 @@ def consistent(method: Method) -> Method:
 
 
 def atomic_fit(method: Method) -> Method:
-    """For `fit`: runs it on a draft without anything of an earlier fit, and returns the estimator.
+    """Decorates `fit` so that it runs on a draft without fitted attributes and returns the estimator.
 
-    An estimator with ``warm_start=True``, or whose ``_keeps_last_fit()`` is true, begins from the last fit.
+    An estimator with ``warm_start=True``, or whose ``_starts_from_last_fit()`` is true, starts from the
+    previous fit.
     """
 
     @functools.wraps(method)
     def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
-        forgotten = frozenset[str]() if keeps_last_fit(self) else fitted_names(type(self))
-        return _on_draft(self, forgotten, method, args, kwargs)
+        dropped = frozenset[str]() if starts_from_last_fit(self) else fitted_attribute_names(type(self))
+        return _on_draft(self, dropped, method, args, kwargs)
 
     return cast("Method", fit)
 
 
 def atomic_update(method: Method) -> Method:
-    """For `partial_fit` and whatever else goes on from the last fit: runs it on a draft that has that fit."""
+    """Decorates `partial_fit` and other updates so that they run on a draft with the previous fit."""
 
     @functools.wraps(method)
     def update(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -116,15 +108,15 @@ def atomic_update(method: Method) -> Method:
 
 
 def _on_draft(
-    estimator: Any, forgotten: frozenset[str], method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    estimator: Any, dropped: frozenset[str], method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     before = dict(vars(estimator))
     draft = object.__new__(type(estimator))
-    draft.__dict__ = {name: value for name, value in before.items() if name not in forgotten}
+    draft.__dict__ = {name: value for name, value in before.items() if name not in dropped}
     try:
         method(draft, *args, **kwargs)
-    except Kept as kept:
-        if kept.args[0] is draft:
+    except InterruptedFit as interruption:
+        if interruption.args[0] is draft:
             _publish(estimator, draft, before)
         raise KeyboardInterrupt from None
     _publish(estimator, draft, before)
@@ -132,15 +124,15 @@ def _on_draft(
 
 
 def _publish(estimator: Any, draft: Any, before: dict[str, Any]) -> None:
-    """Gives the estimator what the draft has; of what is no attribute of a fit only what the draft changed.
+    """Gives the estimator the fitted attributes of the draft, and other attributes that the draft changed.
 
-    So parameters that were set during the fit stay set.
+    So parameters that another thread sets during the fit stay set.
     """
-    names, made, absent = fitted_names(type(estimator)), vars(draft), object()
+    names, new, absent = fitted_attribute_names(type(estimator)), vars(draft), object()
     now = dict(vars(estimator)).items()
-    state = {name: value for name, value in now if name not in names and (name in made or name not in before)}
+    state = {name: value for name, value in now if name not in names and (name in new or name not in before)}
     state |= {
-        name: value for name, value in made.items() if name in names or before.get(name, absent) is not value
+        name: value for name, value in new.items() if name in names or before.get(name, absent) is not value
     }
-    # One assignment: another thread, and Ctrl-C, find all of it or nothing.
+    # One assignment, so that neither another thread nor Ctrl-C can see a part of it.
     estimator.__dict__ = state

@@ -1,8 +1,8 @@
-"""NumPy's and SciPy's linear algebra on one thread, so that a result does not depend on how many there are.
+"""NumPy's and SciPy's linear algebra on one thread, so that results do not depend on the number of threads.
 
-A BLAS library cuts sums at places that depend on its number of threads, which is a setting of the whole
-process. So one thread at a time has it set, works and puts it back; others wait, and a fork does too. What no
-lock of ours can help: another library that sets it in another thread at the same time.
+A BLAS library splits sums according to its number of threads, a setting of the whole process. A lock lets one
+thread at a time change it, work and restore it; other threads and forks wait. It does not protect against
+another library that changes the setting at the same time.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ if hasattr(os, "register_at_fork"):
 
 @cache
 def _libraries() -> ThreadpoolController:
-    """Finding them takes a hundred times as long as setting their threads."""
+    """Returns the loaded libraries, whose search takes a hundred times as long as setting their threads."""
     return ThreadpoolController()
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """A context in which BLAS and LAPACK use one thread; for work that is short or worth waiting for."""
+    """Limits BLAS and LAPACK to one thread within the context."""
     with _LOCK, _libraries().limit(limits=1, user_api="blas"):
         yield
 
 
 def product(a: Any, b: Any) -> NDArray[np.float64]:
-    """``a @ b``, the same bits for any number of threads."""
+    """Returns ``a @ b``, the same bits for any number of threads."""
     with one_blas_thread():
         result: NDArray[np.float64] = np.asarray(a @ b)
     return result

@@ -11,6 +11,9 @@ from svmarrow._support.plotting import finish, new_axes, pyplot
 from svmarrow._support.rows import as_rows
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
+    from matplotlib.figure import Figure, SubFigure
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["DecisionVectorsDisplay"]
@@ -24,20 +27,20 @@ SURFACE = {"plot_method": "contourf", "alpha": 0.2}
 class DecisionVectorsDisplay:
     """Regions of a classifier of two features and its vectors, as in figure 2 of [1]_.
 
-    Make one with `from_estimator`, which draws with scikit-learn's `DecisionBoundaryDisplay`.
+    `from_estimator` creates one with scikit-learn's `DecisionBoundaryDisplay`.
 
     Parameters
     ----------
     boundary : sklearn.inspection.DecisionBoundaryDisplay
-        The classes of the model on a grid.
+        The predicted classes on a grid.
     vectors : ndarray of shape (n_vectors, 2)
         The vectors of the model.
     full_boundary : sklearn.inspection.DecisionBoundaryDisplay, default=None
-        The same for the model that was compressed.
+        The boundary of the model that was compressed.
     X : ndarray of shape (n_samples, 2), default=None
         Samples to draw.
     y : ndarray of int of shape (n_samples,), default=None
-        The class index of each; -1 for labels that the model does not know.
+        Class index of each sample; -1 for labels that are unknown to the model.
     class_names : list of str, default=None
         Names in the legend.
 
@@ -67,6 +70,10 @@ class DecisionVectorsDisplay:
     >>> display.vectors.shape
     (8, 2)
     """
+
+    vectors_: PathCollection
+    ax_: Axes
+    figure_: Figure | SubFigure
 
     def __init__(
         self,
@@ -103,8 +110,8 @@ class DecisionVectorsDisplay:
         Parameters
         ----------
         estimator : object
-            A fitted classifier of two features that has vectors: any of svmarrow, a compressed one for
-            example, or a support vector machine of scikit-learn.
+            A fitted classifier of two features that has vectors: any of svmarrow, such as a compressed one,
+            or a support vector machine of scikit-learn.
         X : {array-like, sparse matrix} of shape (n_samples, 2)
             Samples; they are drawn if `y` is given, and determine the borders of the grid.
         y : array-like of shape (n_samples,), default=None
@@ -128,20 +135,20 @@ class DecisionVectorsDisplay:
         Raises
         ------
         ValueError
-            If there are not two features.
+            If X does not have two features.
         TypeError
-            If the model does not classify, or has no vectors.
+            If the model is not a classifier, or has no vectors.
         ImportError
-            Without matplotlib.
+            If matplotlib is not installed.
         """
         pyplot()
         from sklearn.inspection import DecisionBoundaryDisplay
 
         rows = _dense(as_rows(X))
         if rows.shape[1] != 2:
-            raise ValueError(f"X has {rows.shape[1]} columns: a picture needs 2")
+            raise ValueError(f"X has {rows.shape[1]} features: a plot needs 2")
         vectors = _vectors(estimator, "estimator")
-        # A model that knows the names of its features asks for them.
+        # A model that was fitted with feature names needs a DataFrame.
         given = X if hasattr(X, "iloc") else rows
         ax = new_axes(ax, SIZE)
 
@@ -182,7 +189,7 @@ class DecisionVectorsDisplay:
         Raises
         ------
         ImportError
-            Without matplotlib.
+            If matplotlib is not installed.
         """
         ax = new_axes(ax, SIZE)
         levels = np.arange(len(self.class_names or ("", "")) + 1) - 0.5
@@ -190,7 +197,7 @@ class DecisionVectorsDisplay:
         return self._finish(ax)
 
     def _finish(self, ax: Any) -> DecisionVectorsDisplay:
-        """Draw what is above the regions."""
+        """Draws samples, lines and vectors above the regions."""
         colours = self.boundary.surface_.get_facecolor()[:, :3]
         names = self.class_names or []
         if self.X is not None and self.y is not None:

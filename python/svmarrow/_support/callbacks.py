@@ -1,73 +1,76 @@
-"""scikit-learn's callbacks (from version 1.9): a fit as a tree of tasks, each told when it begins and ends.
+"""Support of scikit-learn's callbacks (from version 1.9), for which a fit is a tree of tasks.
 
-The root of the tree is ``fit``. Below it lie the parts that a family has by nature (passes over the rows, the
-machines of a code), and what the core is at, ten times a second: a task for each phase, whose parts are
-hundredths of it where the whole is known. Nothing is done for an estimator without callbacks. What runs is
-known by the thread that runs it, so that whatever a fit calls can tell. A callback may end a fit early where
-a part of it is a model: support vector machines, which it leaves as Ctrl-C would with ``warm_start``,
-matching pursuits and compressions by pursuit, which keep what is chosen, and online learners, which end after
-an epoch. Elsewhere its wish for an end is passed over.
+The root of the tree is ``fit``. Its subtasks are the steps of an algorithm (epochs, the machines of a code)
+and the phases that the core reports ten times a second; a phase with a known total has 100 subtasks. Nothing
+is done for an estimator without callbacks. The active fit is a context variable, so that every function that
+a fit calls can report. A callback may stop a fit early if a part of it is a model: support vector machines
+keep the solution so far as on Ctrl-C with ``warm_start``, matching pursuits and compressions by pursuit keep
+the chosen vectors, and online learners stop after an epoch. Other fits ignore the request.
 
-In older versions there are no callbacks, and estimators have no ``set_callbacks``.
+Older versions have no callbacks, and estimators have no ``set_callbacks``.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import with_callbacks
 except ImportError:  # before 1.9
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """In the place of scikit-learn's."""
-
     def with_callbacks(method: Any) -> Any:
-        """In the place of scikit-learn's."""
+        """Replaces scikit-learn's in older versions."""
         return method
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["CallbackSupportMixin", "Phases", "Subtasks", "fitting", "running", "subtasks", "without"]
+__all__ = [
+    "Phases",
+    "Subtasks",
+    "active_fit",
+    "fitting",
+    "subtasks",
+    "without_callbacks",
+]
 
-#: What scikit-learn keeps with an estimator about callbacks: about training, no part of a model.
+#: Attributes that scikit-learn's callbacks set on an estimator; they are not part of a model.
 ATTRIBUTES = (
     "_skl_callbacks",
     "_callback_fit_ctx",
     "_skl_callbacks_to_teardown",
     "_parent_callback_ctx",
 )
-#: Parts of a phase whose whole is known.
-PARTS = 100
+#: Number of subtasks of a phase with a known total.
+N_PHASE_STEPS = 100
 
 
 @with_callbacks  # type: ignore[untyped-decorator]
 def _tear_down(estimator: Any) -> None:
-    """Nothing, after which the decorator tears down all callbacks that are set up."""
+    """Does nothing; the decorator then tears down all callbacks."""
 
 
-class Running:
-    """A fit that callbacks are told about."""
+class ActiveFit(NamedTuple):
+    """A running fit that is reported to callbacks, and its callback context."""
 
-    def __init__(self, estimator: Any, context: Any) -> None:
-        self.estimator, self.context = estimator, context
-
-
-#: The innermost fit of this thread whose callbacks are told.
-_RUNNING: ContextVar[Running | None] = ContextVar("_RUNNING", default=None)
+    estimator: Any
+    context: Any
 
 
-def running() -> Running | None:
-    """The fit that callbacks are told about, if there is one."""
-    return _RUNNING.get()
+#: The innermost fit of this context that has callbacks.
+_ACTIVE_FIT: ContextVar[ActiveFit | None] = ContextVar("_ACTIVE_FIT", default=None)
 
 
-def without(estimator: Any) -> Any:
-    """Itself, after it has forgotten its callbacks: for copies that are kept as parts of a model."""
+def active_fit() -> ActiveFit | None:
+    """Returns the innermost running fit that has callbacks, or None."""
+    return _ACTIVE_FIT.get()
+
+
+def without_callbacks(estimator: Any) -> Any:
+    """Removes the callbacks of a copy that becomes part of a model, and returns it."""
     for name in ATTRIBUTES:
         vars(estimator).pop(name, None)
     return estimator
@@ -75,7 +78,7 @@ def without(estimator: Any) -> Any:
 
 @contextmanager
 def fitting(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Iterator[None]:
-    """Around a fit: tells the estimator's callbacks of its begin and its end, and of what is between."""
+    """Reports the beginning and the end of a fit to the estimator's callbacks, and activates it between."""
     if not (hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")):
         yield
         return
@@ -84,22 +87,22 @@ def fitting(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Iterat
     try:
         context = estimator._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(**data)
-        token = _RUNNING.set(Running(estimator, context))
+        token = _ACTIVE_FIT.set(ActiveFit(estimator, context))
         try:
             yield
         finally:
-            _RUNNING.reset(token)
+            _ACTIVE_FIT.reset(token)
         context.call_on_fit_task_end(**data, reconstruction_attributes={})
     finally:
         _tear_down(estimator)
 
 
 class Subtasks:
-    """Parts that a family has by nature; nothing where no callbacks are told."""
+    """The steps of an algorithm as subtasks; does nothing without an active fit."""
 
-    def __init__(self, owner: Running | None, name: str, count: int) -> None:
+    def __init__(self, owner: ActiveFit | None, name: str, count: int) -> None:
         self._owner, self._parts = owner, []
-        #: Whether a callback has asked to go no further.
+        #: Whether a callback has requested a stop.
         self.stopped = False
         if owner is not None:
             self._task = owner.context.subcontext(f"{name}s", max_subtasks=count)
@@ -110,9 +113,9 @@ class Subtasks:
     def part(
         self, number: int, of: Any = None, model: Callable[[], dict[str, Any]] | None = None
     ) -> Iterator[None]:
-        """The part of a number, done by an estimator of its own where one is given.
+        """Reports a subtask, which is the fit of the estimator ``of`` if one is given.
 
-        ``model()`` are the attributes with which this estimator predicts as if it ended with this part.
+        ``model()`` returns the attributes with which the estimator predicts if it stops after this subtask.
         """
         if self._owner is None:
             yield
@@ -124,48 +127,52 @@ class Subtasks:
             self.stopped |= part.call_on_fit_task_end(estimator=estimator, reconstruction_attributes=model)
 
     def end(self) -> None:
-        """All parts that there will be are done."""
+        """Reports the end of the last subtask."""
         if self._owner is not None:
             self._task.call_on_fit_task_end(estimator=self._owner.estimator)
 
 
 @contextmanager
 def subtasks(name: str, count: int) -> Iterator[Subtasks]:
-    """So many parts of the fit that runs in this thread, each ``name``."""
-    parts = Subtasks(running(), name, count)
-    yield parts
-    parts.end()
+    """Creates ``count`` subtasks of the active fit, each named ``name``."""
+    tasks = Subtasks(active_fit(), name, count)
+    yield tasks
+    tasks.end()
 
 
 class Phases:
-    """What the core tells, as tasks."""
+    """The phases that the core reports, as tasks."""
 
-    def __init__(self, owner: Running) -> None:
+    def __init__(self, owner: ActiveFit) -> None:
         self._owner = owner
         self._phase: tuple[str, Any] | None = None
-        self._told = 0
-        #: Whether a callback has asked to go no further.
+        self._reported = 0
+        #: Whether a callback has requested a stop.
         self.stopped = False
 
-    def tell(self, phase: str, done: int, total: int | None) -> None:
-        """So much is done of a phase."""
+    def report(self, phase: str, done: int, total: int | None) -> None:
+        """Reports the progress of a phase."""
         if self._phase is None or self._phase[0] != phase:
             self.end()
-            # A total of few is reached in no even steps: then every look is a part.
-            even = total is not None and total >= PARTS
-            task = self._owner.context.subcontext(phase, max_subtasks=PARTS if even else None)
+            # A small total has no even hundredths: then every report is a subtask.
+            is_even = total is not None and total >= N_PHASE_STEPS
+            task = self._owner.context.subcontext(phase, max_subtasks=N_PHASE_STEPS if is_even else None)
             task.call_on_fit_task_begin(estimator=self._owner.estimator)
-            self._phase, self._told = (phase, task), 0
+            self._phase, self._reported = (phase, task), 0
         task = self._phase[1]
-        reached = self._told + 1 if task.max_subtasks is None else min(PARTS, PARTS * done // (total or 1))
-        for _ in range(self._told, reached):
+        reached = (
+            self._reported + 1
+            if task.max_subtasks is None
+            else min(N_PHASE_STEPS, N_PHASE_STEPS * done // (total or 1))
+        )
+        for _ in range(self._reported, reached):
             part = task.subcontext("part")
             part.call_on_fit_task_begin(estimator=self._owner.estimator)
             self.stopped |= part.call_on_fit_task_end(estimator=self._owner.estimator)
-        self._told = max(self._told, reached)
+        self._reported = max(self._reported, reached)
 
     def end(self) -> None:
-        """The last phase is over."""
+        """Reports the end of the last phase."""
         if self._phase is not None:
             self.stopped |= self._phase[1].call_on_fit_task_end(estimator=self._owner.estimator)
             self._phase = None

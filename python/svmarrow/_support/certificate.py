@@ -1,4 +1,4 @@
-"""What a fit vouches for: objectives, duality gap, violation of the optimality conditions, counts, cost."""
+"""Certificates of fits: objectives, duality gap, violation of the optimality conditions, counts, cost."""
 
 from __future__ import annotations
 
@@ -16,73 +16,72 @@ __all__ = ["Certificate", "LeaveOneOut", "MachineCertificate"]
 @savable
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """How many rows a binary machine could get wrong if each were left out of its training: upper bounds."""
+    """Upper bounds for the leave-one-out errors of a binary machine."""
 
-    #: Rows of the positive class.
+    #: Number of samples of the positive class.
     positive: int
-    #: Rows of the negative class.
+    #: Number of samples of the negative class.
     negative: int
-    #: Rows that Jaakkola and Haussler's bound does not clear; None for machines with an intercept.
+    #: Jaakkola and Haussler's bound for the errors; None for machines with an intercept.
     bound: int | None
-    #: Positive rows that Joachims' xi-alpha does not clear.
+    #: Joachims' xi-alpha bound for the errors on positive samples.
     missed: int
-    #: Negative rows that Joachims' xi-alpha does not clear.
+    #: Joachims' xi-alpha bound for the errors on negative samples.
     false_alarms: int
-    #: Whether a support vector lies below C, without which xi-alpha is no bound.
+    #: Whether a support vector lies below C; otherwise xi-alpha is not a bound.
     stable: bool
 
 
 @savable
 @dataclass(frozen=True)
 class MachineCertificate:
-    """What one binary machine vouches for, computed from its gradients at the end of the fit.
+    """Certificate of one binary machine, computed from its gradients at the end of the fit.
 
-    Objectives are those of the maximisation form, so that dual <= optimum <= primal. The dual objective of
-    the coefficients is lowered, and the primal one raised, by what the rounding of kernel values and sums may
-    have done to them. Kernel values are rounded to single precision, whose effect is measured on a sample of
-    the outputs; where it may be an eighth of ``tol``, the fit continues in double precision, whose effect is
-    bounded by its worst case.
+    Objectives are those of the maximisation form, so that dual <= optimum <= primal. The dual objective is
+    lowered, and the primal one raised, by the possible rounding error of kernel values and sums. The effect
+    of kernel values in single precision is measured on a sample of the outputs; if it may reach an eighth of
+    ``tol``, the fit continues in double precision, whose effect is bounded by its worst case.
     """
 
-    #: sum alpha - 1/2 alpha'Q alpha, less what rounding may have added.
+    #: sum alpha - 1/2 alpha'Q alpha, minus the possible rounding error.
     dual: float
-    #: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)), and what rounding may have taken away.
+    #: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)), plus the possible rounding error.
     primal: float
     #: primal - dual: the distance of both from the optimum is at most this.
     gap: float
     #: Largest violation of the optimality conditions, in units of f; at most ``tol`` after convergence.
     violation: float
-    #: Pair steps.
+    #: Number of SMO steps.
     iterations: int
-    #: Blocks of variables solved.
+    #: Number of blocks of variables that were solved.
     rounds: int
-    #: Support vectors of this machine.
+    #: Number of support vectors of this machine.
     support: int
-    #: Support vectors at their upper bound.
+    #: Number of support vectors at their upper bound.
     bounded: int
     #: "converged", "max_iter", "max_time", "interrupted" or "stalled".
     stop: str
-    #: Bounds for the leave-one-out errors; None but for `SVC`.
+    #: Bounds for the leave-one-out errors of `SVC`; else None.
     leave_one_out: LeaveOneOut | None = None
     #: Length of the interval in which the intercept may lie at the optimum, in units of f; 0 where a support
     #: vector lies below its bound, and without intercept.
     intercept_range: float = 0.0
-    #: How far rounding may have moved an output, in units of f. The objectives have room for it.
+    #: Possible rounding error of an output, in units of f; the objectives account for it.
     rounding: float = 0.0
 
 
 @savable
 @dataclass(frozen=True)
 class Certificate:
-    """What a fit vouches for, summed over its machines (``violation`` is the largest), and what it cost."""
+    """Certificate of a fit, summed over its machines (``violation`` is the largest), and its cost."""
 
-    #: One certificate a binary machine, in the order of the outputs.
+    #: Certificate of each binary machine, in the order of the outputs.
     machines: tuple[MachineCertificate, ...]
-    #: Kernel values computed.
+    #: Number of kernel values computed.
     kernel_values: int
-    #: Kernel rows found in the cache.
+    #: Number of kernel rows found in the cache.
     cache_hits: int
-    #: Kernel rows computed.
+    #: Number of kernel rows computed.
     cache_misses: int
     #: Wall-clock seconds.
     seconds: float
@@ -109,12 +108,12 @@ class Certificate:
 
     @property
     def iterations(self) -> int:
-        """Pair steps of all machines."""
+        """Number of SMO steps of all machines."""
         return sum(machine.iterations for machine in self.machines)
 
     @property
     def rounds(self) -> int:
-        """Blocks solved by all machines."""
+        """Number of blocks solved by all machines."""
         return sum(machine.rounds for machine in self.machines)
 
     @property
@@ -124,13 +123,13 @@ class Certificate:
 
     @property
     def cache_hit_rate(self) -> float:
-        """Share of the kernel rows that were found in the cache; 0 where none was asked for."""
+        """Share of the kernel rows that were found in the cache; 0 if none was needed."""
         asked = self.cache_hits + self.cache_misses
         return self.cache_hits / asked if asked else 0.0
 
     @classmethod
     def of(cls, fitted: Mapping[str, Any]) -> Certificate:
-        """From what the extension module returns of a fit."""
+        """Creates the certificate from the result of the extension module."""
         certificates = fitted["certificates"]
         estimates = fitted.get("leave_one_out") or [None] * len(certificates)
         machines = tuple(

@@ -1,4 +1,4 @@
-"""Codes: which classes each binary machine puts on its positive side, on its negative, and leaves out."""
+"""Output codes: the positive, negative and omitted classes of each binary machine."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CODES", "DECODERS", "LOSSES", "Code", "check_decoder", "make_code"]
 
-#: Names of the codes that are made from the number of classes.
+#: Names of the codes that `make_code` constructs from the number of classes.
 CODES = ("ovr", "ovo", "complete", "dense", "sparse", "bch")
-#: Losses of the margin z = y f that decoders know.
+#: Losses of the margin z = y f that decoders can use.
 LOSSES = ("hinge", "squared_hinge", "square", "logistic", "exponential", "perceptron")
-#: Decoders by their own names; a loss is one too, in total or for each machine that knows the class.
+#: Names of the decoders; a loss is summed, or averaged over the machines that use the class.
 DECODERS = ("hamming", "votes", "dag", *LOSSES, *(f"mean_{loss}" for loss in LOSSES))
 
 
@@ -28,8 +28,8 @@ DECODERS = ("hamming", "votes", "dag", *LOSSES, *(f"mean_{loss}" for loss in LOS
 class Code:
     """A code: a matrix with a row for each class and a column for each binary machine.
 
-    Machine i learns to tell the classes whose entry in column i is +1 from those of -1; it never sees those
-    of 0.
+    Machine i separates the classes whose entry in column i is +1 from those of -1; it is trained without
+    those of 0.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Code:
     Raises
     ------
     ValueError
-        If the matrix is no code; the message names the row or column.
+        If the matrix is not a code; the message names the row or column.
 
     Examples
     --------
@@ -63,23 +63,22 @@ class Code:
     def __init__(self, matrix: ArrayLike) -> None:
         try:
             given = np.asarray(matrix)
-        except Exception:  # lists of different lengths; what makes an array is the caller's own  # noqa: BLE001 - the value's own methods may raise anything
+        except Exception:  # lists of different lengths or user-defined types  # noqa: BLE001 - the value's own methods may raise anything
             given = np.empty(0)
         if given.ndim != 2 or given.size == 0 or given.dtype.kind not in "biuf":
-            raise refuse("code", matrix, "a matrix of a row for each class and a column for each machine")
+            raise refuse("code", matrix, "a matrix with a row for each class and a column for each machine")
         entries = np.array(given, dtype=np.int8, order="C")
         if not np.isin(given, (-1, 0, 1)).all():
             raise refuse("code", given.tolist(), "made of -1, 0 and 1")
         self._take(entries)
 
     def _take(self, entries: NDArray[np.int8]) -> None:
-        # Distances of many columns take a while; what is no code is refused before they are counted.
         object.__setattr__(self, "_distances", _core.code_distances(entries, threads(None)))
         entries.flags.writeable = False
         object.__setattr__(self, "matrix", entries)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Code does not change: make a new one to set {name}")
+        raise AttributeError(f"a Code is immutable: create a new one to set {name}")
 
     @property
     def n_classes(self) -> int:
@@ -93,7 +92,7 @@ class Code:
 
     @property
     def has_zeros(self) -> bool:
-        """Whether some machine leaves out a class."""
+        """True if some machine omits a class."""
         return not bool(self.matrix.all())
 
     @property
@@ -105,8 +104,8 @@ class Code:
     def column_distance(self) -> float:
         """Smallest distance of two columns, or of one and the opposite of the other; NaN for one column.
 
-        A zero counts one half here too. For a code without zeros it is 0 where two machines are the same but
-        for their sign.
+        A zero counts one half here too. For a code without zeros it is 0 if two machines are equal up to
+        their sign.
         """
         return float(self._distances[1])
 
@@ -119,21 +118,21 @@ class Code:
 
     @property
     def largest_difference(self) -> int:
-        """G: the most columns in which two rows differ (Rifkin 2002, (5.33))."""
+        """Maximum number G of columns in which two rows differ (Rifkin 2002, (5.33))."""
         rows = self.matrix
         return max(int((rows[a] != rows[:a]).sum(axis=1).max()) for a in range(1, self.n_classes))
 
     def distinct_columns(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
-        """The columns that differ by more than their sign.
+        """Find the columns that differ by more than their sign.
 
         Returns
         -------
         chosen : ndarray of int of shape (n_distinct,)
-            The first of each kind, rising.
+            Index of the first column of each kind, increasing.
         which : ndarray of int of shape (n_columns,)
-            Place in `chosen` of each column.
+            Index in `chosen` of each column.
         signs : ndarray of shape (n_columns,)
-            -1 where a column is the opposite of its chosen one, else 1.
+            -1 if a column is the negative of its chosen one, else 1.
         """
         columns = self.matrix.T
         first = columns[np.arange(len(columns)), (columns != 0).argmax(axis=1)]
@@ -151,8 +150,7 @@ class Code:
         """Raises ``ValueError`` if the code is for another number of classes."""
         if n_classes != self.n_classes:
             raise ValueError(
-                f"code has {self.n_classes} rows and there are {n_classes} classes: it must have a row for "
-                "each class"
+                f"code has {self.n_classes} rows for {n_classes} classes: it must have a row for each class"
             )
 
     def __eq__(self, other: object) -> bool:
@@ -182,40 +180,40 @@ def make_code(
     least_use: float = 0.4,
     n_jobs: int | None = None,
 ) -> Code:
-    """The code of a name, or the caller's own, for some number of classes.
+    """Construct a code by its name for a number of classes, or check a given matrix.
 
     Parameters
     ----------
     code : str, Code or array-like of shape (n_classes, n_columns)
         * ``"ovr"``: a machine for each class against all others;
         * ``"ovo"``: a machine for each pair of classes;
-        * ``"complete"``: a machine for each of the 2^(n_classes - 1) - 1 ways to part the classes in two, for
-          at most 15 classes;
-        * ``"dense"``: ceil(10 log2 n_classes) random columns of -1 and 1, no two alike or opposite; where so
-          many do not exist, the complete code;
-        * ``"sparse"``: ceil(15 log2 n_classes) random columns, 0 with probability 1/2; every class takes
-          part in `least_use` of the machines or more, columns may occur twice;
-        * ``"bch"``: 63 columns for up to 128 classes, rows at least 31 apart: words of a BCH code, one of the
-          algebraic codes of data transmission, whose words are known to differ in so many places. More
-          classes take a larger code of the same length, with rows less far apart.
+        * ``"complete"``: a machine for each of the 2^(n_classes - 1) - 1 partitions of the classes into two
+          groups, for at most 15 classes;
+        * ``"dense"``: ceil(10 log2 n_classes) random columns of -1 and 1, no two equal or opposite; the
+          complete code if that has fewer columns;
+        * ``"sparse"``: ceil(15 log2 n_classes) random columns, 0 with probability 1/2; a share of at
+          least `least_use` of the machines uses every class, columns may repeat;
+        * ``"bch"``: 63 columns for up to 128 classes, rows at least 31 apart: words of a BCH code, an
+          algebraic error-correcting code with a known minimum distance. For more classes a larger code of
+          the same length is used, with a smaller row distance.
 
-        Dense and sparse codes are the best of `n_draws` by their row distance, of equal ones that whose least
-        used class takes part in the most machines; BCH codes are the best by their column distance. For two
-        classes every name gives the one column that there is, positive for the second
-        class. A matrix is taken as it is.
+        Dense and sparse codes are the best of `n_draws` by their row distance, ties broken by the
+        largest number of machines for the least used class; BCH codes are the best by their column distance.
+        For two classes every name gives the single column that is positive for the second class. A matrix is
+        used unchanged.
     n_classes : int
         Number of classes.
     random_state : int, RandomState instance or None, default=None
-        Seed of codes that are drawn; None draws anew each time.
+        Seed of random codes; None uses a different one in each call.
     n_draws : int, default=10000
         Number of draws.
     least_use : float, default=0.4
-        Share of a sparse code's machines that every class must take part in, between 0 and 1; draws with less
-        are thrown away. A class that few machines know is decoded badly. 0 draws as the thesis does: each
-        class takes part in at least one machine, and of draws with equal distance the first is kept. About
-        half of the machines know a class, so shares above 0.45 leave few draws or none.
+        Minimum share of a sparse code's machines that use a class, between 0 and 1; other draws are rejected.
+        A class that few machines use is decoded badly. 0 draws as in Rifkin (2002) [1]_: each class is
+        used by at least one machine, and of draws with equal distance the first is kept. About half of the
+        machines use a class, so shares above 0.45 leave few draws or none.
     n_jobs : int or None, default=None
-        Threads; the code does not depend on it.
+        Number of threads; the code does not depend on it.
 
     Returns
     -------
@@ -225,8 +223,8 @@ def make_code(
     Raises
     ------
     ValueError
-        For an unknown name, a matrix that is no code or is for another number of classes, too many classes
-        for a complete code, a share outside its range or that no draw reaches.
+        If the name is unknown, the matrix is not a code or is for another number of classes, there are too
+        many classes for a complete code, or a share is outside its range or not reached by any draw.
 
     References
     ----------
@@ -247,13 +245,13 @@ def make_code(
             raise refuse("least_use", least_use, "a number between 0 and 1")
         drawing = (seed_of(random_state), int(n_draws), float(least_use))
         return Code(_core.make_code(code, int(n_classes), *drawing, threads(n_jobs)))
-    made = code if isinstance(code, Code) else Code(code)
-    made.check_classes(n_classes)
-    return made
+    checked = code if isinstance(code, Code) else Code(code)
+    checked.check_classes(n_classes)
+    return checked
 
 
 def check_decoder(decoder: str, code: Code) -> None:
-    """Raises ``ValueError`` for a decoder that is unknown or does not go with the code."""
+    """Raises ``ValueError`` for a decoder that is unknown or not applicable to the code."""
     if decoder not in DECODERS:
         raise refuse("decoder", decoder, ", ".join(repr(name) for name in DECODERS))
     if decoder == "dag":
@@ -261,12 +259,20 @@ def check_decoder(decoder: str, code: Code) -> None:
 
 
 def loss_of(estimator: Any) -> str | None:
-    """The loss that a binary classifier minimises, by the names here; None where it is not known."""
-    return _loss_by_name(estimator) or _loss_by_kind(estimator)
+    """Returns the name in `LOSSES` of the loss that a binary classifier minimises; None if it is unknown."""
+    loss = getattr(estimator, "loss", None)
+    if isinstance(loss, str) and loss in _LOSS_NAMES:
+        return _LOSS_NAMES[loss]
+    steps = getattr(estimator, "steps", None)
+    if steps:
+        return loss_of(steps[-1][1])
+    margin_loss: str | None = getattr(estimator, "_margin_loss", None)
+    names = (kind.__name__ for kind in type(estimator).__mro__)
+    return margin_loss or next((_CLASS_LOSSES[name] for name in names if name in _CLASS_LOSSES), None)
 
 
-#: What estimators call their losses.
-_NAMED = {
+#: Names of losses in scikit-learn.
+_LOSS_NAMES = {
     "hinge": "hinge",
     "squared_hinge": "squared_hinge",
     "squared_error": "square",
@@ -277,8 +283,8 @@ _NAMED = {
     "exponential": "exponential",
     "perceptron": "perceptron",
 }
-#: Losses of scikit-learn's estimators that have no parameter for it; those of svmarrow say ``_margin_loss``.
-_KINDS = {
+#: Losses of scikit-learn's estimators without a parameter for it; those of svmarrow have ``_margin_loss``.
+_CLASS_LOSSES = {
     "SVC": "hinge",
     "NuSVC": "hinge",
     "LogisticRegression": "logistic",
@@ -292,18 +298,3 @@ _KINDS = {
     "MLPClassifier": "logistic",
     "Perceptron": "perceptron",
 }
-
-
-def _loss_by_name(estimator: Any) -> str | None:
-    loss = getattr(estimator, "loss", None)
-    return _NAMED.get(loss) if isinstance(loss, str) else None
-
-
-def _loss_by_kind(estimator: Any) -> str | None:
-    steps = getattr(estimator, "steps", None)
-    if steps:
-        return loss_of(steps[-1][1])
-    own: str | None = getattr(estimator, "_margin_loss", None)
-    return own or next(
-        (_KINDS[kind.__name__] for kind in type(estimator).__mro__ if kind.__name__ in _KINDS), None
-    )

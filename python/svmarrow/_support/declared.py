@@ -1,4 +1,4 @@
-"""The types that classes declare for their attributes, checked on what a model file sets."""
+"""Checks of the attributes that a model file sets against the types that classes declare."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check_types"]
 
-#: Names that modules import for type checkers alone.
-NAMES: dict[str, Any] = {
+#: Names that modules import only for type checkers.
+TYPE_NAMES: dict[str, Any] = {
     "Any": Any,
     "Callable": collections.abc.Callable,
     "Decoding": Literal["binary", "ovr", "ovo", "code"],
@@ -30,28 +30,28 @@ NAMES: dict[str, Any] = {
 }
 
 
-def check_types(made: Any, names: Iterable[str], kinds: Mapping[str, type]) -> None:
+def check_types(target: Any, names: Iterable[str], kinds: Mapping[str, type]) -> None:
     """Raise a ValueError if an attribute is not of the type that its class declares.
 
     Parameters
     ----------
-    made : object
+    target : object
         The object.
     names : iterable of str
-        Its attributes to check; one without a declaration may be anything.
+        Attributes to check; those without a declaration may have any type.
     kinds : mapping of str to type
-        Classes that a declaration may name, with their bases.
+        Classes that declarations may refer to, with their bases.
 
     Raises
     ------
     TypeError
-        If a declaration is a type that is not known here.
+        If a declaration is a type that cannot be checked.
     """
     for name in names:
-        base = next((base for base in type(made).__mro__ if name in inspect.get_annotations(base)), None)
+        base = next((base for base in type(target).__mro__ if name in inspect.get_annotations(base)), None)
         if base is None:
             continue
-        value, text = getattr(made, name), inspect.get_annotations(base)[name]
+        value, text = getattr(target, name), inspect.get_annotations(base)[name]
         if str(text).startswith("ClassVar"):
             raise ValueError(f"{name} belongs to the class {base.__name__}: a file must not set it")
         if not _is_of(value, _hint(base, name, text, kinds)):
@@ -59,7 +59,7 @@ def check_types(made: Any, names: Iterable[str], kinds: Mapping[str, type]) -> N
 
 
 def _hint(base: type, name: str, text: Any, kinds: Mapping[str, type]) -> Any:
-    known = {each.__name__: each for kind in kinds.values() for each in kind.__mro__} | NAMES
+    known = {each.__name__: each for kind in kinds.values() for each in kind.__mro__} | TYPE_NAMES
     declaration: Any = SimpleNamespace(__annotations__={name: text})
     try:
         return get_type_hints(declaration, vars(sys.modules[base.__module__]), known)[name]
@@ -68,7 +68,7 @@ def _hint(base: type, name: str, text: Any, kinds: Mapping[str, type]) -> Any:
 
 
 def _is_of(value: Any, hint: Any) -> bool:
-    """Whether a value is of a type."""
+    """Returns whether a value is of a type."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any:
         return True

@@ -1,4 +1,4 @@
-"""From the outputs of the machines to decision values and classes.
+"""Decodes the outputs of the machines to decision values and classes.
 
 ======== ======================== ===============================================
 decoding outputs q                f > 0 means
@@ -9,7 +9,7 @@ ovr      k                        class j
 code     columns of a code        the classes of +1 in the column, not those of -1
 ======== ======================== ===============================================
 
-The first three exactly as scikit-learn's ``SVC`` does it, the last by a named decoder.
+The first three are decoded exactly as in scikit-learn's ``SVC``, the last by a named decoder.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ __all__ = [
     "code_scores",
     "decision_margins",
     "decision_values",
+    "encode_classes",
     "label_indices",
-    "numbered_classes",
     "pair_matrix",
     "pairs",
 ]
@@ -44,18 +44,18 @@ Decoding = Literal["binary", "ovo", "ovr", "code"]
 
 _Floats = NDArray[np.float64]
 _Matrix = NDArray[np.int8]
-#: Outputs times classes below which it takes longer to ask for the number of cores than to do without them.
-_SHORT = 100_000
+#: Minimum product of outputs and classes for which the number of cores is looked up.
+_MIN_PARALLEL_OUTPUTS = 100_000
 
 
-def numbered_classes(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """The classes of labels to learn from, sorted, and the number of each label's class."""
-    plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iubU"
-    if not plain:
+def encode_classes(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Returns the sorted classes of the training labels and the class index of each label."""
+    is_plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "iubU"
+    if not is_plain:
         check_classification_targets(y)
     classes, labels = np.unique(y, return_inverse=True)
-    # Of integers and strings the check refuses none, and warns where every other row has a class of its own.
-    if plain and 2 * classes.size > y.size:
+    # For integers and strings the check only warns of more classes than half the samples.
+    if is_plain and 2 * classes.size > y.size:
         check_classification_targets(y)
     if classes.size < 2:
         raise ValueError(f"y has {classes.size} class: it must have at least 2 classes")
@@ -63,7 +63,7 @@ def numbered_classes(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:
 
 
 def label_indices(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """Index in `classes` of each label, -1 for a label that is not among them."""
+    """Returns the index in `classes` of each label, -1 for unknown labels."""
     unique, inverse = np.unique(y, return_inverse=True)
     position = {label: index for index, label in enumerate(classes.tolist())}
     known = np.array([position.get(label, -1) for label in unique.tolist()], dtype=np.int64)
@@ -71,12 +71,12 @@ def label_indices(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def pairs(n_classes: int) -> list[tuple[int, int]]:
-    """The pairs (a, b), a < b, in the order of the outputs."""
+    """Returns the pairs (a, b), a < b, in the order of the outputs."""
     return [(a, b) for a in range(n_classes) for b in range(a + 1, n_classes)]
 
 
 def check_shape(decoding: Decoding, decision_function_shape: str, break_ties: bool) -> None:
-    """Raises ``ValueError`` for combinations that have no meaning."""
+    """Raises ``ValueError`` for combinations that are not supported."""
     if decision_function_shape == "ovo" and decoding == "ovr":
         rule = "'ovr' when the machines were trained one against the rest"
         raise refuse("decision_function_shape", decision_function_shape, rule)
@@ -87,7 +87,7 @@ def check_shape(decoding: Decoding, decision_function_shape: str, break_ties: bo
 def decision_values(
     outputs: _Floats, decoding: Decoding, n_classes: int, decision_function_shape: str
 ) -> _Floats:
-    """Outputs (n, q) to what ``decision_function`` returns: (n,), (n, k) or (n, k (k - 1) / 2)."""
+    """Converts outputs (n, q) to decision values of shape (n,), (n, k) or (n, k (k - 1) / 2)."""
     if decoding == "binary":
         return outputs[:, 0]
     if decoding == "ovo" and decision_function_shape == "ovr":
@@ -103,25 +103,27 @@ def class_indices(
     decision_function_shape: str = "ovr",
     break_ties: bool = False,
 ) -> NDArray[np.intp]:
-    """Outputs (n, q) to the index of the predicted class (n,); the lower index wins a tie."""
+    """Converts outputs (n, q) to the index of the predicted class (n,); the lower index wins a tie."""
     if decoding == "binary":
         return (outputs[:, 0] >= 0.0).astype(np.intp)
     if decoding == "ovr" or break_ties:
         values = decision_values(outputs, decoding, n_classes, decision_function_shape)
-        return _largest(values)
+        winners: NDArray[np.intp] = np.argmax(values, axis=1)
+        return winners
     return code_class_indices(outputs, pair_matrix(n_classes), "votes")
 
 
 def code_scores(outputs: _Floats, matrix: _Matrix, decoder: str, n_jobs: int | None = None) -> _Floats:
-    """Outputs (n, F) of the machines of a code (k, F) to scores (n, k); the largest wins."""
-    jobs = _jobs(outputs, matrix, n_jobs)
-    return _core.decode_scores(np.ascontiguousarray(outputs), matrix, decoder, jobs)
+    """Converts outputs (n, F) of the machines of a code (k, F) to scores (n, k); the largest wins."""
+    return _core.decode_scores(
+        np.ascontiguousarray(outputs), matrix, decoder, _n_threads(outputs, matrix, n_jobs)
+    )
 
 
 def code_decision_values(
     outputs: _Floats, matrix: _Matrix, decoder: str, n_jobs: int | None = None
 ) -> _Floats:
-    """Outputs (n, F) to what ``decision_function`` returns: (n, k), for two classes (n,)."""
+    """Converts outputs (n, F) to decision values of shape (n, k), for two classes (n,)."""
     if matrix.shape == (2, 1):
         return outputs[:, 0] * float(matrix[1, 0])
     scores = code_scores(outputs, matrix, decoder, n_jobs)
@@ -131,19 +133,19 @@ def code_decision_values(
 def code_class_indices(
     outputs: _Floats, matrix: _Matrix, decoder: str, n_jobs: int | None = None
 ) -> NDArray[np.intp]:
-    """Outputs (n, F) to the index of the predicted class (n,); the lower index wins a tie."""
-    jobs = _jobs(outputs, matrix, n_jobs)
-    winners = _core.decode_winners(np.ascontiguousarray(outputs), matrix, decoder, jobs)
+    """Converts outputs (n, F) to the index of the predicted class (n,); the lower index wins a tie."""
+    n_threads = _n_threads(outputs, matrix, n_jobs)
+    winners = _core.decode_winners(np.ascontiguousarray(outputs), matrix, decoder, n_threads)
     return winners.astype(np.intp, copy=False)
 
 
-def _jobs(outputs: _Floats, matrix: _Matrix, n_jobs: int | None) -> int:
-    return 1 if outputs.size * matrix.shape[0] < _SHORT else threads(n_jobs)
+def _n_threads(outputs: _Floats, matrix: _Matrix, n_jobs: int | None) -> int:
+    return 1 if outputs.size * matrix.shape[0] < _MIN_PARALLEL_OUTPUTS else threads(n_jobs)
 
 
 @lru_cache(maxsize=32)
 def pair_matrix(n_classes: int) -> _Matrix:
-    """The code of all pairs a < b: +1 for a, -1 for b."""
+    """Returns the code of all pairs a < b: +1 for a, -1 for b."""
     first, second = np.triu_indices(n_classes, 1)
     matrix = np.zeros((n_classes, first.size), dtype=np.int8)
     matrix[first, np.arange(first.size)] = 1
@@ -154,10 +156,10 @@ def pair_matrix(n_classes: int) -> _Matrix:
 def decision_margins(
     outputs: _Floats, decoding: Decoding, n_classes: int, winners: NDArray[np.intp]
 ) -> _Floats:
-    """How clearly the class `winners` (n,) wins over the one that comes nearest, (n,).
+    """Returns the margins (n,) by which the classes `winners` (n,) win over the runners-up.
 
-    The size of the output for two classes, the distance of the two largest for one-vs-rest, and for
-    one-vs-one the smallest output of the winner's own pairs, negative where it has lost one of them.
+    The absolute output for two classes, the difference of the two largest outputs for one-vs-rest, and for
+    one-vs-one the smallest output of the winner's pairs, negative if it has lost one of them.
     """
     rows = np.arange(outputs.shape[0])
     if decoding == "binary":
@@ -175,11 +177,6 @@ def decision_margins(
     return margins
 
 
-def _largest(values: NDArray[Any]) -> NDArray[np.intp]:
-    winners: NDArray[np.intp] = np.argmax(values, axis=1)
-    return winners
-
-
 def _votes_and_confidence(outputs: _Floats, n_classes: int) -> _Floats:
-    """Votes plus the summed confidence squeezed into (-1/3, 1/3): it breaks ties and never turns a vote."""
+    """Returns votes plus the summed confidence scaled to (-1/3, 1/3), which only breaks ties."""
     return code_scores(outputs, pair_matrix(n_classes), "confidence")

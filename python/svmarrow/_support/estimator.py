@@ -1,28 +1,26 @@
-"""What every estimator of svmarrow is to scikit-learn: it can be saved, told of, and looked up.
+"""Base class of all estimators: saving, callbacks and links to the documentation.
 
-In notebooks scikit-learn draws an estimator as HTML, with its parameters and fitted attributes; where there
-is a page about the class it links to it, and shows what the docstring says of each name beside it.
+In notebooks scikit-learn shows an estimator as HTML with its parameters and fitted attributes. If the class
+has a documentation page, it adds a link and the description of each parameter.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from sklearn.base import BaseEstimator
-
-from svmarrow._support.callbacks import CallbackSupportMixin
+from svmarrow._support.bases import BaseEstimator, CallbackSupportMixin
 from svmarrow._support.saving import Savable
 
 __all__ = ["Documented", "Estimator"]
 
-#: Where the pages of the classes lie, with a slash at the end; empty while there are none.
+#: URL of the documentation pages with a slash at the end; empty while there are none.
 SITE = ""
 
 
 class Documented:
-    """One with a page of its own, where there are pages."""
+    """A class with a documentation page."""
 
-    # scikit-learn links to classes of this package alone; a name that no package has links to nothing.
+    # scikit-learn links only to classes of this package; an empty name disables links.
     _doc_link_module: ClassVar[str] = "svmarrow" if SITE else ""
     _doc_link_template: ClassVar[str] = SITE + "svmarrow.{name}.html"
 
@@ -33,5 +31,5 @@ class Documented:
 class Estimator(CallbackSupportMixin, Documented, Savable, BaseEstimator):
     """An estimator that can be fitted."""
 
-    #: Whether the rows or classes of the fit had weights that differ; None where that is not known.
+    #: Whether the samples or classes of the fit had different weights; None if that is unknown.
     _weighted: bool | None = None

@@ -1,4 +1,4 @@
-"""Files that are written all or nothing: a file takes its name when it is complete."""
+"""Atomic writing of files: a file gets its name when it is complete."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
 
 @contextmanager
 def new_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write; an existing one is replaced when the new one is complete, and keeps its permissions.
+    """Opens a file for writing; a complete one replaces the existing file and keeps its permissions.
 
     Raises
     ------
     OSError
-        If the system cannot write the file.
+        If the file cannot be written.
     """
     path = Path(path)
     if path.exists() and not path.is_file():
-        with path.open("wb") as device:  # a pipe or a device has no complete state
+        with path.open("wb") as device:  # a pipe or a device cannot be replaced
             yield device
         return
     target = path.resolve()

@@ -1,4 +1,4 @@
-"""Scores over a grid of C and gamma: `GridScoresDisplay`. It knows numbers only: searches bring theirs."""
+"""Plot of the scores over a grid of C and gamma: `GridScoresDisplay`."""
 
 from __future__ import annotations
 
@@ -9,44 +9,47 @@ import numpy as np
 from svmarrow._support.plotting import new_axes
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["GridScoresDisplay"]
 
 CURVE, CHOICE = "#1f5f8b", "#c8501e"
-#: Scores below the best that still get a colour of their own, as a share of the scores' range of the better
-#: half.
-_SPAN = 3.0
+#: Range of the colours below the best score, as a multiple of the distance from the best to the median.
+_COLOUR_RANGE = 3.0
 
 
 class GridScoresDisplay:
     """A heat map of the scores of a search, or their curve over C for a kernel without a gamma.
 
-    ``search.plot()`` makes one of a search's own numbers; the constructor takes any. The colours tell the
-    better points apart: scores far below the median are as dark as the darkest. What was not tried is left
-    white.
+    ``search.plot()`` creates one from the results of a search; the constructor takes any scores. The colours
+    distinguish the better points: scores far below the median all have the darkest colour. Points without
+    a score are white.
 
     Parameters
     ----------
     scores : array-like of shape (n_gammas, n_Cs)
-        Scores, the larger the better; NaN where there is none.
+        Scores, the larger the better; NaN for points without a score.
     Cs : array-like of shape (n_Cs,)
-        Values of C, rising.
+        Values of C in increasing order.
     gammas : array-like of shape (n_gammas,) or None, default=None
-        Values of gamma, rising; None for a kernel without one.
+        Values of gamma in increasing order; None for a kernel without gamma.
     chosen : tuple of (float, float or None), default=None
-        C and gamma to point out.
+        C and gamma to highlight.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        Where it was drawn.
+        The axes.
     figure_ : matplotlib.figure.Figure
-        The figure around it.
+        Their figure.
     mesh_ : matplotlib.collections.QuadMesh or None
-        The map.
+        The heat map.
     line_ : matplotlib.lines.Line2D or None
-        The curve of a kernel without a gamma.
+        The curve of a kernel without gamma.
 
     Examples
     --------
@@ -57,6 +60,12 @@ class GridScoresDisplay:
     >>> display.plot().ax_.get_xlabel()
     'C'
     """
+
+    gammas: NDArray[np.float64] | None
+    mesh_: QuadMesh | None
+    line_: Line2D | None
+    ax_: Axes
+    figure_: Figure | SubFigure
 
     def __init__(
         self,
@@ -71,10 +80,12 @@ class GridScoresDisplay:
         self.chosen = chosen
         expected = (1 if self.gammas is None else self.gammas.size, self.Cs.size)
         if self.scores.shape != expected:
-            raise ValueError(f"scores have shape {self.scores.shape}: gammas and Cs ask for {expected}")
+            raise ValueError(
+                f"scores have shape {self.scores.shape}: it must be (n_gammas, n_Cs), {expected}"
+            )
 
     def plot(self, ax: Any = None, **options: Any) -> GridScoresDisplay:
-        """Draw the map.
+        """Draw the scores.
 
         Parameters
         ----------
@@ -91,7 +102,7 @@ class GridScoresDisplay:
         Raises
         ------
         ImportError
-            Without matplotlib.
+            If matplotlib is not installed.
         """
         ax = new_axes(ax)
         self.mesh_ = self.line_ = None
@@ -119,10 +130,10 @@ class GridScoresDisplay:
         limits: dict[str, float] = {}
         if known.size:
             best = float(known.max())
-            low = max(float(known.min()), best - _SPAN * (best - float(np.median(known))))
+            low = max(float(known.min()), best - _COLOUR_RANGE * (best - float(np.median(known))))
             limits = {"vmin": low, "vmax": best} if low < best else {}
         shown = {"cmap": "viridis", "shading": "flat", **limits, **options}
-        # A gamma of 0 has no place on a logarithmic axis: it is drawn a step below the others.
+        # A logarithmic axis has no 0: it is drawn one step below the other values.
         gammas = self.gammas.copy()
         if gammas[0] == 0.0:
             gammas[0] = gammas[1] ** 2 / gammas[2] if gammas.size > 2 else (gammas[1:].min(initial=1.0)) / 10
@@ -146,7 +157,7 @@ class GridScoresDisplay:
 
 
 def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Edges of cells around values on a logarithmic axis."""
+    """Returns the edges of cells around values on a logarithmic axis."""
     logs = np.log(values)
     if logs.size == 1:
         single: NDArray[np.float64] = np.exp(logs[0] + np.array([-0.5, 0.5]))

@@ -1,8 +1,8 @@
-"""Kernels that are Python functions: called with two blocks of rows, never with a pair.
+"""User-defined kernels: Python functions of two blocks of rows.
 
-``function(X_block, Y_block)`` gets rows as the estimator holds them (arrays, or CSR matrices for sparse data)
-and returns their kernel values, (rows of X_block, rows of Y_block). Blocks are cut so that a call gives at
-most `BLOCK` values unless a single row has more; the kernel matrix is never there in one piece.
+``function(X_block, Y_block)`` gets rows as the estimator stores them (arrays, or CSR matrices for sparse
+data) and returns their kernel values, (rows of X_block, rows of Y_block). A call returns at most
+`MAX_BLOCK_VALUES` values unless a single row has more; the full kernel matrix is never stored.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ __all__ = ["KernelFunction", "TrainingKernel", "evaluate"]
 
 KernelFunction = Callable[[Any, Any], ArrayLike]
 
-#: Most kernel values asked for in one call at prediction.
-BLOCK = 2**22
-#: The solver keeps kernel values in single precision where that is enough.
-_LARGEST = float(np.finfo(np.float32).max)
+#: Maximum number of kernel values of one call at prediction.
+MAX_BLOCK_VALUES = 2**22
+#: Maximum kernel value of the solver, which may store kernel values in single precision.
+_MAX_VALUE = float(np.finfo(np.float32).max)
 
 
 def kernel_values(function: KernelFunction, X: Any, Z: Any) -> NDArray[Any]:
-    """K(X, Z) from one call; a ``ValueError`` for what is not a matrix of that shape of finite numbers."""
+    """Returns K(X, Z) of one call; raises ``ValueError`` unless it is a finite matrix of that shape."""
     values: Any = function(X, Z)
     values = values.toarray() if sp.issparse(values) else np.asarray(values)
     expected = (int(X.shape[0]), int(Z.shape[0]))
@@ -45,7 +45,7 @@ def kernel_values(function: KernelFunction, X: Any, Z: Any) -> NDArray[Any]:
 
 
 class TrainingKernel:
-    """What the extension module calls: kernel values of training rows, in the range of single precision."""
+    """Callback of the extension module: kernel values of training rows, in the range of single precision."""
 
     def __init__(self, function: KernelFunction, X: Any) -> None:
         self.function = function
@@ -54,13 +54,13 @@ class TrainingKernel:
     def __call__(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
         values = kernel_values(self.function, self.X[_span(rows)], self.X[_span(columns)])
         double = np.ascontiguousarray(values, dtype=np.float64)
-        if double.size and max(double.max(), -double.min()) > _LARGEST:
+        if double.size and max(double.max(), -double.min()) > _MAX_VALUE:
             raise ValueError("the kernel function returned values beyond the range of single precision")
         return double
 
 
 def _span(indices: NDArray[np.int64]) -> slice | NDArray[np.int64]:
-    """Consecutive indices as a slice, which copies no rows."""
+    """Converts consecutive indices to a slice, which does not copy rows."""
     first, last = int(indices[0]), int(indices[-1])
     if last - first + 1 == indices.size and bool((np.diff(indices) == 1).all()):
         return slice(first, last + 1)
@@ -74,10 +74,10 @@ def evaluate(
     coefficients: NDArray[np.float64],
     intercepts: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """K(X, vectors) B + b, block by block."""
+    """Computes K(X, vectors) B + b block by block."""
     n, m = int(X.shape[0]), int(vectors.shape[0])
     out = np.tile(intercepts, (n, 1))
-    step = max(1, BLOCK // max(1, m))
+    step = max(1, MAX_BLOCK_VALUES // max(1, m))
     for start in range(0, n if m else 0, step):
         block = slice(start, start + step)
         out[block] += product(kernel_values(function, X[block], vectors), coefficients)

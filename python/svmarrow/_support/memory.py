@@ -1,4 +1,4 @@
-"""The memory of a computation, estimated before it begins."""
+"""Memory estimates, checked before a computation begins."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ __all__ = [
     "refuse_beyond_memory",
 ]
 
-#: Bytes below which the free memory is not looked up.
-SMALL = 64 << 20
+#: Minimum number of bytes for which the free memory is looked up.
+MIN_CHECKED_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class MemoryEstimate:
         Minimum, with the smallest caches. A MemoryError is raised before the computation begins if this
         process cannot allocate it.
     parts : dict of str to int
-        What the total consists of, where that is known: of a support vector machine the training samples in
+        The components of the total if known: for a support vector machine the training samples in
         the solver's layout (``"packed"``), kernel rows (``"cache"``), kernel matrices of the largest blocks
         (``"blocks"``) and coefficients, gradients and bounds of all machines (``"variables"``).
 
@@ -57,30 +57,30 @@ class MemoryEstimate:
 
     @classmethod
     def of(cls, needed: int) -> Self:
-        """The estimate of a computation that has no caches."""
+        """Creates the estimate of a computation without caches."""
         return cls(int(needed), int(needed))
 
 
 class EstimatesMemory:
-    """An estimator that knows what its `fit` needs."""
+    """An estimator that can estimate the memory of its `fit`."""
 
     def estimate_memory(self, X: Any, y: Any = None) -> MemoryEstimate:
-        """Memory that `fit` needs, without fitting.
+        """Estimate the memory that `fit` needs.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training samples; they are not counted.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-            Labels or targets, which say how many machines or outputs there are and how large the machines
-            are. None is one machine of all samples.
+            Labels or targets, which determine the number and size of the machines. None assumes one machine
+            of all samples.
 
         Returns
         -------
         MemoryEstimate
-            Bytes, roughly. Online learners without a budget count every sample as a vector, cascades and
-            reduced sets every sample as a vector of the full model. An estimator inside another one is
-            counted where it has an `estimate_memory`.
+            Approximate numbers of bytes. Online learners without a budget count every sample as a vector,
+            cascades and reduced sets every sample as a vector of the full model. A nested estimator is
+            included if it has an `estimate_memory`.
 
         Raises
         ------
@@ -101,29 +101,29 @@ class EstimatesMemory:
         return self._memory(as_rows(X), y)
 
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
-        """The estimate for checked rows."""
+        """Returns the estimate for validated samples."""
         raise NotImplementedError
 
 
 def refuse_beyond_memory(what: str, needed: int, remedy: str) -> None:
     """Raise a MemoryError if `what` needs more bytes than this process can allocate."""
-    if needed < SMALL:
+    if needed < MIN_CHECKED_BYTES:
         return
     free = _core.available_memory()
     if needed > free:
         raise MemoryError(
-            f"{what} needs about {needed / 1e9:.2f} GB beside the data, and {free / 1e9:.2f} GB are free: "
-            f"{remedy}"
+            f"{what} needs about {needed / 1e9:.2f} GB in addition to the data, and "
+            f"{free / 1e9:.2f} GB are free: {remedy}"
         )
 
 
 def bytes_of_rows(X: Any) -> int:
-    """Bytes of one copy of rows."""
+    """Returns the number of bytes of one copy of the rows."""
     return int(X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes)
 
 
 def estimate_of(estimator: Any, X: Any, y: Any) -> MemoryEstimate:
-    """The estimate of any estimator; 0 if it has none."""
+    """Returns the estimate of an estimator; 0 if it has none."""
     if not isinstance(estimator, EstimatesMemory):
         return MemoryEstimate.of(0)
     return estimator.estimate_memory(X, y)
@@ -131,10 +131,10 @@ def estimate_of(estimator: Any, X: Any, y: Any) -> MemoryEstimate:
 
 @contextmanager
 def new_threads() -> Iterator[None]:
-    """Raise a MemoryError instead of a RuntimeError if the memory does not suffice for a thread of Python."""
+    """Raises MemoryError instead of RuntimeError if a Python thread cannot be started."""
     try:
         yield
     except RuntimeError as error:
         if str(error) != "can't start new thread":
             raise
-        raise MemoryError("no thread could be started, memory is short: fewer n_jobs need less") from error
+        raise MemoryError("no thread could be started, since memory is short: lower n_jobs") from error

@@ -1,8 +1,7 @@
-"""Rules for parameters: one table an estimator, one message for all.
+"""Rules of parameters, and one error message for all of them.
 
-A rule is a sentence and a test. A table maps the name of a parameter to its rule; :func:`check` reads the
-table and raises ``ValueError`` with the name, the value and the sentence. ``__init__`` stores, ``fit``
-checks.
+A rule is a text and a test. An estimator has a table of the rules of its parameters; :func:`check` raises
+``ValueError`` with the name, the value and the rule. ``__init__`` stores parameters, ``fit`` checks them.
 """
 
 from __future__ import annotations
@@ -40,47 +39,47 @@ __all__ = [
     "seed_of",
 ]
 
-#: The largest integer that the extension module takes.
-_LARGEST = 2**63 - 1
+#: Maximum integer of the extension module.
+_MAX_INTEGER = 2**63 - 1
 #: scikit-learn's names of the kernels.
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed")
-#: Those that are computed from rows.
+#: The kernels that are computed from samples.
 ROW_KERNELS = KERNELS[:-1]
 
 
 class Rule(NamedTuple):
-    """What a parameter must be, as the end of the sentence "it must be ...", and the test of it."""
+    """The rule of a parameter, as the end of the sentence "it must be ...", and its test."""
 
     text: str
     holds: Callable[[Any], bool]
 
 
-#: Characters of a value that an error repeats.
-_LONGEST = 300
+#: Maximum number of characters of a value in an error message.
+_MAX_SHOWN_CHARACTERS = 300
 
 
 def refuse(name: str, value: object, rule: str) -> ValueError:
-    """The error for a parameter outside its rule."""
+    """Returns the error for a parameter that violates its rule."""
     return ValueError(f"{name}={_shown(value)} is not allowed: it must be {rule}")
 
 
 def _shown(value: object) -> str:
-    """A value as an error shows it, shortened; its type where it cannot be shown."""
+    """Returns the shortened text of a value for an error message; its type if it has no text."""
     if isinstance(value, Integral) and abs(int(value)) >= 2**1000:
         return f"{'-' * (value < 0)}2**{int(abs(int(value))).bit_length() - 1} and more"
     try:
         text = repr(value)
-    except Exception:  # the class is the caller's own  # noqa: BLE001 - the value's own methods may raise anything
+    except Exception:  # user-defined class  # noqa: BLE001 - the value's own methods may raise anything
         return f"an object of type {type(value).__name__}"
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}..."
 
 
 def check(values: Mapping[str, Any], rules: Mapping[str, Rule]) -> None:
-    """Raises ``ValueError`` for the first parameter outside its rule."""
+    """Raises ``ValueError`` for the first parameter that violates its rule."""
     for name, rule in rules.items():
         value = values[name]
         if not rule.holds(value):
-            is_large = isinstance(value, Integral) and abs(int(value)) > _LARGEST
+            is_large = isinstance(value, Integral) and abs(int(value)) > _MAX_INTEGER
             raise refuse(name, value, rule.text + (" and below 2**63" if is_large else ""))
 
 
@@ -95,7 +94,7 @@ def real(
     most: float | None = None,
     below: float | None = None,
 ) -> Rule:
-    """A finite number within bounds."""
+    """Returns the rule of a finite number within bounds."""
     bounds = [("above", above), ("at least", least), ("at most", most), ("below", below)]
     text = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
 
@@ -118,7 +117,7 @@ def real(
 
 
 def integer(*, least: int | None = None, most: int | None = None, text: str | None = None) -> Rule:
-    """An integer within bounds."""
+    """Returns the rule of an integer within bounds."""
     bounds = [("at least", least), ("at most", most)]
     words = " and ".join(f"{word} {bound}" for word, bound in bounds if bound is not None)
 
@@ -126,7 +125,7 @@ def integer(*, least: int | None = None, most: int | None = None, text: str | No
         return (
             isinstance(value, Integral)
             and not _is_bool(value)
-            and abs(int(value)) <= _LARGEST
+            and abs(int(value)) <= _MAX_INTEGER
             and (least is None or int(value) >= least)
             and (most is None or int(value) <= most)
         )
@@ -135,7 +134,7 @@ def integer(*, least: int | None = None, most: int | None = None, text: str | No
 
 
 def one_of(*names: str) -> Rule:
-    """One of some strings."""
+    """Returns the rule of one of several strings."""
     return Rule(
         "one of " + ", ".join(repr(name) for name in names),
         lambda value: isinstance(value, str) and value in names,
@@ -143,7 +142,7 @@ def one_of(*names: str) -> Rule:
 
 
 def either(*rules: Rule) -> Rule:
-    """What any of the rules allows."""
+    """Returns the rule that holds if any of the rules does."""
     return Rule(
         " or ".join(rule.text for rule in rules), lambda value: any(rule.holds(value) for rule in rules)
     )
@@ -157,41 +156,41 @@ none = Rule("None", lambda value: value is None)
 mapping = Rule("a dict from class to weight", lambda value: isinstance(value, Mapping))
 
 
-#: ``estimator`` of what wraps one.
+#: ``estimator`` of meta-estimators.
 ESTIMATOR = Rule(
     "an estimator, which has fit", lambda value: hasattr(value, "fit") and not isinstance(value, type)
 )
-#: ``n_jobs`` everywhere.
+#: ``n_jobs``.
 THREADS = either(none, Rule("an integer other than 0", lambda value: integer().holds(value) and value != 0))
-#: ``max_iter`` of what can go on until it converges.
+#: ``max_iter`` of algorithms that may run until convergence.
 MAX_ITER = either(integer(least=1), integer(least=-1, most=-1, text="-1 for no limit"))
-#: ``max_time``, seconds.
+#: ``max_time`` in seconds.
 MAX_TIME = either(none, real(least=0.0))
-#: ``class_weight`` everywhere.
+#: ``class_weight``.
 CLASS_WEIGHT = either(none, one_of("balanced"), mapping)
-#: ``verbose`` everywhere.
+#: ``verbose``.
 VERBOSE = either(boolean, integer(least=0))
 
 
 def _is_random_state(value: object) -> bool:
     try:
         check_random_state(value)
-    except Exception:  # its message shows the value, whose class is the caller's own  # noqa: BLE001 - the value's own methods may raise anything
+    except Exception:  # its message formats the value, whose class may be user-defined  # noqa: BLE001 - the value's own methods may raise anything
         return False
     return True
 
 
-#: ``random_state`` everywhere, as scikit-learn has it.
+#: ``random_state`` as in scikit-learn.
 RANDOM_STATE = Rule("None, an integer from 0 to 2**32 - 1 or a numpy.random.RandomState", _is_random_state)
 
 
 def seed_of(random_state: Any) -> int:
-    """A seed for the extension module: None another one each time, the same integer always the same."""
+    """Returns a seed for the extension module; None gives a different one in each call."""
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def kernel_rules(*kernels: str) -> dict[str, Rule]:
-    """The rules that every estimator with a kernel shares; all kernels if none is named."""
+    """Returns the rules that estimators with a kernel share; without arguments, all kernels are allowed."""
     return {
         "kernel": one_of(*(kernels or KERNELS)),
         "degree": integer(least=0, most=2**31 - 1),

@@ -1,8 +1,7 @@
-"""A path of sizes: the models of several sizes that one fit or one compression gives.
+"""Base class of paths: models of several sizes from one fit or one compression.
 
-Whoever has many sizes at hand is asked the same questions: which sizes, the model of one, how well each does,
-the smallest that is good enough, a picture. `SizePath` asks them once; a family says how a model is made and
-how its sizes are scored together.
+`SizePath` provides indexing, iteration and the plot of the scores; a subclass creates the model of a size and
+scores all sizes together.
 """
 
 from __future__ import annotations
@@ -23,24 +22,24 @@ if TYPE_CHECKING:
 
 __all__ = ["SizePath", "scoring_chunks"]
 
-SCORING_BYTES = 64 << 20
-"""Outputs of all sizes held at once while scoring."""
+MAX_SCORING_BYTES = 64 << 20
+"""Maximum number of bytes of the outputs of all sizes while scoring."""
 
 
 class SizePath(Savable, ABC):
-    """Models of several sizes out of one run.
+    """Models of several sizes from one run.
 
     ``path[n]`` is the model with n vectors for each n of ``path.sizes``, ready to predict; ``len(path)`` is
-    how many models there are, and iteration goes through them from the smallest to the largest.
+    the number of models, and iteration yields them from the smallest to the largest.
 
     Attributes
     ----------
     order : ndarray of int or None
-        Which candidates were chosen, in the order of the choice, so that a size has the first ones; None
-        where every size has vectors of its own.
+        Indices of the chosen candidates in the order of the choice; a model of n vectors has the first n.
+        None if every size has its own vectors.
     residual_norms : ndarray or None
-        How far the model of each size is from what it approximates, from no vectors at all on; None where
-        nothing is approximated but the targets.
+        Distance of the model of each size, from 0 vectors on, to the approximated model; None if only the
+        targets are approximated.
     """
 
     order: NDArray[np.int64] | None = None
@@ -49,23 +48,23 @@ class SizePath(Savable, ABC):
     @property
     @abstractmethod
     def sizes(self) -> Sequence[int]:
-        """The sizes, increasing; a `range` where none is missing."""
+        """Sizes in increasing order; a `range` if none is missing."""
 
     @abstractmethod
     def _model(self, size: int) -> Any:
-        """The model of one of the sizes."""
+        """Returns the model of one of the sizes."""
 
     @abstractmethod
     def scores(self, X: ArrayLike, y: ArrayLike, sizes: Sequence[int] | None = None) -> NDArray[np.float64]:
-        """Score of each size on rows with known answers; None means all sizes."""
+        """Returns the score of each size on the given samples; None means all sizes."""
 
     @abstractmethod
     def select(self, X: ArrayLike, y: ArrayLike, max_loss: float) -> Any:
-        """The smallest model whose score is at most `max_loss` below the reference."""
+        """Returns the smallest model whose score is at most `max_loss` below the reference."""
 
     @abstractmethod
-    def _drawn(self, X: ArrayLike, y: ArrayLike) -> dict[str, Any]:
-        """What a picture says beside the sizes and scores: arguments of `SizeAccuracyDisplay`."""
+    def _plot_arguments(self, X: ArrayLike, y: ArrayLike) -> dict[str, Any]:
+        """Returns further arguments of `SizeAccuracyDisplay`."""
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -74,7 +73,7 @@ class SizePath(Savable, ABC):
         return map(self._model, self.sizes)
 
     def __getitem__(self, size: int) -> Any:
-        """Model with so many vectors.
+        """Return the model with `size` vectors.
 
         Parameters
         ----------
@@ -89,9 +88,9 @@ class SizePath(Savable, ABC):
         Raises
         ------
         TypeError
-            If the size is no integer.
+            If the size is not an integer.
         IndexError
-            If there is no such size.
+            If the path does not have the size.
         """
         return self._model(self._checked_size(size))
 
@@ -123,19 +122,19 @@ class SizePath(Savable, ABC):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Rows.
-        y : array-like of shape (n,) or (n, q)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Labels or targets.
         ax : matplotlib.axes.Axes, default=None
             Where to draw; None makes a new figure.
         sizes : sequence of int, default=None
-            Which sizes; None means all.
+            Sizes to draw; None means all.
         chosen : int, default=None
-            A size to point out.
+            A size to highlight.
         baseline : (array-like of int, array-like), default=None
-            Sizes and scores of other machines to compare with, as
-            `svmarrow.reduced_set.subsample_baseline` gives them.
+            Sizes and scores of other models to compare with, as
+            `svmarrow.reduced_set.subsample_baseline` returns them.
         **line_options : Any
             Passed to matplotlib's ``plot`` for the curve.
 
@@ -147,14 +146,14 @@ class SizePath(Savable, ABC):
         Raises
         ------
         ImportError
-            Without matplotlib.
+            If matplotlib is not installed.
         ValueError
-            If no size has a vector.
+            If no model has a vector.
         """
         ax = new_axes(ax)
         drawn = [size for size in sorted(set(self.sizes if sizes is None else sizes)) if size > 0]
         if not drawn:
-            raise ValueError("this path has no vectors: there is nothing to draw")
+            raise ValueError("the models of this path have no vectors: there is nothing to draw")
         others = (None, None) if baseline is None else baseline
         display = SizeAccuracyDisplay(
             drawn,
@@ -162,12 +161,12 @@ class SizePath(Savable, ABC):
             chosen=chosen,
             baseline_sizes=others[0],
             baseline_scores=others[1],
-            **self._drawn(X, y),
+            **self._plot_arguments(X, y),
         )
         return display.plot(ax=ax, **line_options)
 
 
 def scoring_chunks(n_rows: int, numbers_per_row: int) -> Iterator[slice]:
-    """Parts of the rows so small that the outputs of all sizes on one fit into memory."""
-    step = max(1, SCORING_BYTES // (8 * max(1, numbers_per_row)))
+    """Yields slices of rows so small that the outputs of all sizes fit into `MAX_SCORING_BYTES`."""
+    step = max(1, MAX_SCORING_BYTES // (8 * max(1, numbers_per_row)))
     return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))

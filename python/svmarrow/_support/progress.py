@@ -1,5 +1,5 @@
-"""The one place that tells the progress of long work: on stderr a bar on a terminal with rich, or lines; to
-scikit-learn's callbacks of the fit that runs.
+"""Progress reports of long computations: on stderr, as a bar on a terminal with rich or as lines, and to
+scikit-learn's callbacks of the active fit.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from svmarrow._support.callbacks import Phases, running
+from svmarrow._support.callbacks import Phases, active_fit
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 __all__ = ["Progress", "ProgressCallback", "progress"]
 
-#: Seconds between two lines where there is no bar.
+#: Seconds between two lines without a bar.
 _LINE_INTERVAL = 1.0
 
 
 class ProgressCallback(Protocol):
-    """What the extension module calls: phase, work done, its total if known, the gap (or NaN), pair steps.
+    """Callback of the extension module: phase, work done, its total if known, the gap (or NaN), SMO steps.
 
-    True is a wish for an early end that keeps what there is.
+    If it returns True, the computation stops early and keeps its result so far.
     """
 
     def __call__(
@@ -35,9 +35,9 @@ class ProgressCallback(Protocol):
 class Progress:
     """Lines on stderr; a context manager whose ``callback`` goes to the extension module."""
 
-    #: The phase that callbacks may end early, and how much of it makes a model.
+    #: The phase that callbacks may stop early, and the minimum work after which there is a model.
     stops_in: tuple[str, int] | None = None
-    #: What is told beside the numbers, such as the best so far.
+    #: Text that follows the numbers, such as the best score so far.
     note = ""
 
     def __init__(self) -> None:
@@ -53,32 +53,24 @@ class Progress:
 
     @property
     def callback(self) -> ProgressCallback | None:
-        """What is called about ten times a second; ``None`` where nothing is told."""
-        return self._tell
+        """The function to call about ten times a second; ``None`` if nothing is reported."""
+        return self._report
 
-    def say(self, text: str, /) -> None:
-        """Tell something once."""
-        print(text, file=sys.stderr, flush=True)
-
-    def _tell(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> bool | None:
+    def _report(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> bool | None:
         if time.monotonic() - self._last >= _LINE_INTERVAL:
             self._last = time.monotonic()
-            told = _describe(done, total, gap, steps, self.note)
-            print(f"{phase}: {told}", file=sys.stderr, flush=True)
+            print(f"{phase}: {_describe(done, total, gap, steps, self.note)}", file=sys.stderr, flush=True)
         return None
 
 
 class _Silent(Progress):
-    def say(self, _: str, /) -> None:
-        return None
-
     @property
     def callback(self) -> None:
         return None
 
 
 class _Bar(Progress):
-    """A bar on the terminal; lines while another thread has the bar, since a terminal shows one at a time."""
+    """A bar on the terminal, or lines while another thread uses the terminal's only bar."""
 
     _terminal = threading.Lock()
 
@@ -106,15 +98,9 @@ class _Bar(Progress):
             self._bar.stop()
             self._terminal.release()
 
-    def say(self, text: str, /) -> None:
-        if self._shown:
-            self._bar.console.print(text, highlight=False)
-        else:
-            super().say(text)
-
-    def _tell(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> bool | None:
+    def _report(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> bool | None:
         if not self._shown:
-            return super()._tell(phase, done, total, gap, steps)
+            return super()._report(phase, done, total, gap, steps)
         if phase not in self._tasks:
             self._tasks[phase] = self._bar.add_task(phase, total=total, state="")
         state = _describe(done, total, gap, steps, self.note)
@@ -122,8 +108,8 @@ class _Bar(Progress):
         return None
 
 
-class _Told(Progress):
-    """The callbacks of a fit, beside what is shown."""
+class _CallbackProgress(Progress):
+    """Reports to the callbacks of a fit in addition to the shown progress."""
 
     def __init__(self, shown: Progress, phases: Phases) -> None:
         super().__init__()
@@ -140,18 +126,15 @@ class _Told(Progress):
         if kind is None:
             self._phases.end()
 
-    def say(self, text: str, /) -> None:
-        self._shown.say(text)
-
-    def _tell(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> bool | None:
+    def _report(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> bool | None:
         shown, self._shown.note = self._shown.callback, self.note
         if shown is not None:
             shown(phase, done, total, gap, steps)
-        self._phases.tell(phase, done, total)
+        self._phases.report(phase, done, total)
         if self.stops_in is None:
             return False
-        stopping, least = self.stops_in
-        return self._phases.stopped and phase == stopping and done >= least
+        stopping, min_done = self.stops_in
+        return self._phases.stopped and phase == stopping and done >= min_done
 
 
 def _describe(done: int, total: int | None, gap: float, steps: int, note: str) -> str:
@@ -166,9 +149,9 @@ def _describe(done: int, total: int | None, gap: float, steps: int, note: str) -
 
 
 def progress(verbose: bool | int) -> Progress:
-    """A context manager for one piece of long work; shows nothing unless ``verbose``."""
-    task = running()
-    return _shown(verbose) if task is None else _Told(_shown(verbose), Phases(task))
+    """Returns a context manager for one long computation; shows nothing unless ``verbose``."""
+    task = active_fit()
+    return _shown(verbose) if task is None else _CallbackProgress(_shown(verbose), Phases(task))
 
 
 def _shown(verbose: bool | int) -> Progress:

@@ -1,9 +1,9 @@
-"""Metadata of a fit, weights above all, on their way to the estimator inside a meta-estimator.
+"""Routing of metadata, such as sample weights, from a meta-estimator to its estimator.
 
-scikit-learn has two ways. Without ``enable_metadata_routing`` a meta-estimator hands weights to whatever
-takes a ``sample_weight``, and nothing else. With it the inner estimator says what it asks for
-(``set_fit_request(sample_weight=True)``), under a name of its own if it likes, and what it has said nothing
-about is an error.
+Without ``enable_metadata_routing`` a meta-estimator passes weights to estimators that accept a
+``sample_weight``, and no other metadata. With it the inner estimator requests its metadata
+(``set_fit_request(sample_weight=True)``), possibly under another name, and metadata without a request is an
+error.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ __all__ = ["RoutesFit", "check_takes_weights", "is_routing", "of_rows"]
 
 
 def is_routing() -> bool:
-    """Whether scikit-learn's metadata routing is on."""
+    """Returns whether scikit-learn's metadata routing is enabled."""
     return bool(get_config()["enable_metadata_routing"])
 
 
 def check_takes_weights(estimator: Any) -> None:
-    """A ValueError for an estimator whose `fit` takes no weights."""
+    """Raises ValueError for an estimator whose `fit` does not accept weights."""
     if has_fit_parameter(estimator, "sample_weight"):
         return
     if is_routing() and get_routing_for_object(estimator).consumes("fit", ["sample_weight"]):
@@ -38,40 +38,40 @@ def check_takes_weights(estimator: Any) -> None:
 
 
 def of_rows(X: Any, params: dict[str, Any], rows: Any) -> dict[str, Any]:
-    """The metadata of some rows of X: what has an entry for each row is cut, the rest stays as it is."""
+    """Selects the metadata of some rows of X; metadata that is not per row is returned unchanged."""
     return dict(_check_method_params(X, params, rows))
 
 
 class RoutesFit:
-    """A meta-estimator whose `fit` hands on what its estimator asks for."""
+    """A meta-estimator whose `fit` passes on the metadata that its estimator requests."""
 
-    # It takes weights from whatever is around it; its estimator has to ask for them.
+    # The meta-estimator requests weights itself; its estimator has to request them too.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"sample_weight": True}
 
     estimator: Any
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """What `fit` hands on: metadata that the estimator asks for by its own ``set_fit_request``.
+        """Get the metadata routing: `fit` passes on what the estimator requests by ``set_fit_request``.
 
         Returns
         -------
         sklearn.utils.metadata_routing.MetadataRouter
-            The routes, see scikit-learn's user guide on metadata routing.
+            The routing, see scikit-learn's user guide on metadata routing.
         """
         own = MetadataRouter(owner=type(self).__name__).add_self_request(self)
         mapping = MethodMapping().add(caller="fit", callee="fit")
         return own.add(estimator=self.estimator, method_mapping=mapping)
 
     def _for_estimator(self, sample_weight: Any, metadata: dict[str, Any]) -> dict[str, Any]:
-        """What the estimator's `fit` gets.
+        """Returns the metadata for the estimator's `fit`.
 
         Raises
         ------
         ValueError
-            For metadata other than weights while routing is off, and for weights that the estimator has said
-            nothing about while it is on (`sklearn.exceptions.UnsetMetadataPassedError`).
+            For metadata other than weights if routing is disabled, and for weights without a request if it is
+            enabled (`sklearn.exceptions.UnsetMetadataPassedError`).
         TypeError
-            For metadata that the estimator does not know, while routing is on.
+            For metadata that is unknown to the estimator, if routing is enabled.
         """
         given = metadata if sample_weight is None else {**metadata, "sample_weight": sample_weight}
         if given and is_routing():

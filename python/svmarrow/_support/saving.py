@@ -1,16 +1,14 @@
-"""Saving: whatever can be fitted as named arrays and JSON, and back.
+"""Saving of estimators as named arrays and JSON, and loading.
 
-A class that can be stored registers itself, as a `Savable` or with `savable`; a file names it, and names
-nothing else. What is stored of an object are the arguments of its constructor, under their own names, and
-what it has beside them: for an estimator its parameters and what `fit` has left. Numbers, strings and lists
-are JSON, arrays and kernel expansions are tensors of the safetensors container, named by where they are found
-(``model_.vectors``); those of the expansion that a model is have plain names (``vectors``, ``coefficients``,
-``intercepts``).
+Only registered classes can be stored: subclasses of `Savable`, and classes decorated with `savable`. The
+arguments of an object's constructor and its other attributes are stored: for an estimator its parameters and
+fitted attributes. Numbers, strings and lists are JSON, arrays and kernel expansions are tensors of the
+safetensors container, named by their path (``model_.vectors``); those of the model's own expansion have plain
+names (``vectors``, ``coefficients``, ``intercepts``).
 
-Nothing in a file is code and nothing is unpickled. A reader believes nothing: the container is checked by
-the extension module, arguments go through the constructor and the class's own rules of parameters,
-attributes must be of the types that the class declares, and `Savable._after_load` refuses what contradicts
-itself.
+A file contains no code and nothing is unpickled. Loading checks everything: the extension module checks the
+container, arguments go through the constructor and the rules of the parameters, attributes must have the
+declared types, and `Savable._after_load` checks that they are consistent.
 """
 
 from __future__ import annotations
@@ -27,16 +25,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
 from svmarrow._support.atomic import snapshot
+from svmarrow._support.bases import BaseEstimator
 from svmarrow._support.callbacks import ATTRIBUTES as CALLBACK_ATTRIBUTES
 from svmarrow._support.declared import check_types
 from svmarrow._support.parameters import Rule, check, refuse
-from svmarrow._support.stored import check_room
+from svmarrow._support.stored import check_description_size
 from svmarrow.exceptions import FormatError
 
 if TYPE_CHECKING:
@@ -46,68 +44,68 @@ __all__ = ["Savable", "check_name", "load", "savable", "save"]
 
 Kind = TypeVar("Kind", bound=type)
 
-#: What can be stored, by the names of the classes.
+#: Classes that can be stored, by name.
 KINDS: dict[str, Any] = {}
-#: Types of arrays by the container's names: BOOL, U8, ..., F64.
+#: Array types by their names in the container: BOOL, U8, ..., F64.
 DTYPES = {"BOOL": np.dtype("?")} | {
     f"{kind.upper()}{8 * size}": np.dtype(f"<{kind}{size}")
     for kind in "uif"
     for size in (1, 2, 4, 8)
     if (kind, size) != ("f", 1)
 }
-NAMES = {dtype: name for name, dtype in DTYPES.items()}
-#: Suffixes that the name of a model file may have.
+DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+#: Allowed suffixes of a model file.
 SUFFIXES = ("", ".safetensors")
-#: Most numbers of a range, which takes no room in a file.
-MOST_STEPS = 10**6
+#: Maximum length of a range, which takes no space in a file.
+MAX_RANGE_LENGTH = 10**6
 #: Arrays of a CSR matrix.
 CSR = ("data", "indices", "indptr")
-#: scikit-learn's routing of metadata to `fit` and its callbacks: about training, no part of a model.
+#: Attributes of scikit-learn's metadata routing and callbacks, which are not part of a model.
 NOT_STORED = ("_metadata_request", *CALLBACK_ATTRIBUTES)
 
 
 class Savable:
-    """What can be saved as a whole, with the promises that `load` checks."""
+    """Base class of objects that can be saved, with the checks of `load`."""
 
     __slots__ = ()
 
     #: Rules of the parameters.
     _rules: ClassVar[Mapping[str, Rule]] = {}
-    #: Attributes that are not stored, because they are made anew.
-    _made_anew: ClassVar[tuple[str, ...]] = ()
+    #: Attributes that are not stored because `_after_load` or a method computes them again.
+    _transient: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, *, stored: bool = True, **options: Any) -> None:
         super().__init_subclass__(**options)
-        # A base has no constructor or a private name, and a file cannot name what is not svmarrow's.
-        whole = stored and cls.__init__ is not object.__init__ and not cls.__name__.startswith("_")
-        if whole and cls.__module__.startswith("svmarrow."):
+        # Base classes have no constructor or a private name; files can only name classes of svmarrow.
+        is_concrete = stored and cls.__init__ is not object.__init__ and not cls.__name__.startswith("_")
+        if is_concrete and cls.__module__.startswith("svmarrow."):
             savable(cls)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save as a safetensors file, all or nothing; `svmarrow.load` reads it.
 
-        See `svmarrow.save` for what is raised.
+        See `svmarrow.save` for the exceptions.
         """
         check_name(path)
         save(self, path)
 
     def _to_save(self) -> Any:
-        """What a file gets in the place of this object."""
+        """Returns the object that is stored instead of this one."""
         return self
 
     def _stored(self) -> dict[str, Any]:
-        """The attributes, arguments of the constructor among them, that a file gets."""
+        """Returns the attributes to store, including the arguments of the constructor."""
         return vars(self)
 
     def _after_load(self) -> None:
-        """Refuse what contradicts itself, and make what was not stored."""
+        """Checks that the attributes are consistent, and computes transient ones."""
         as_expansion = getattr(self, "as_expansion", None)
         if as_expansion is not None:
-            # Labels, decoding and outputs have to agree, where there are some.
+            # Creating the expansion checks labels, decoding and outputs.
             self._check_columns_of(as_expansion())
 
     def _check_columns_of(self, model: Any) -> None:
-        """Refuse columns that are not those of an expansion's vectors, and names that are not theirs."""
+        """Checks the number and the names of the features against an expansion's vectors."""
         expansion = getattr(model, "expansion_", model)
         columns = getattr(self, "n_features_in_", None)
         if columns is None or expansion.kernel == "precomputed":
@@ -118,43 +116,43 @@ class Savable:
             )
         names = getattr(self, "feature_names_in_", None)
         if names is not None and any(not isinstance(name, str) for name in names):
-            raise ValueError("feature_names_in_ holds what is no name")
+            raise ValueError("feature_names_in_ contains an element that is not a string")
         if names is not None and names.shape != (columns,):
             raise ValueError(f"feature_names_in_ has {names.size} names for {columns} columns")
 
 
 def savable(kind: Kind) -> Kind:
-    """Register a class under its name: a decorator for what is only saved as a part of something."""
+    """Registers a class under its name; a decorator for classes that are only saved as a part of a model."""
     KINDS[kind.__name__] = kind
     return kind
 
 
 def check_name(path: str | os.PathLike[str]) -> None:
-    """Refuse a file name that says another format."""
+    """Raises ``ValueError`` for a file name with the suffix of another format."""
     suffix = Path(path).suffix
     if suffix.lower() not in SUFFIXES:
         raise refuse(
             "path",
             os.fspath(path),
-            "a name that ends in .safetensors or has no suffix, as the file is one of safetensors: "
+            "a name that ends in .safetensors or has no suffix: "
             "svmarrow.export writes ONNX (.onnx) and C (.h), svmarrow.io.save_libsvm_model LIBSVM's text",
         )
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a registered object, see `Savable.save`."""
+    """Writes a registered object, see `Savable.save`."""
     if isinstance(model, BaseEstimator):
         model = snapshot(model)
         check_is_fitted(model)
     model = model._to_save()
     writer = Writer(getattr(model, "expansion_", model))
     described = json.dumps(writer.value(model, ""), allow_nan=False)
-    check_room(described, writer.arrays)
+    check_description_size(described, writer.arrays)
     _core.write_model(os.fspath(path), writer.expansions, writer.arrays, described)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read what was saved.
+    """Load a saved model.
 
     Parameters
     ----------
@@ -164,33 +162,34 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     object
-        Of the class that was saved, with the same parameters, attributes and predictions to the last bit.
-        An online learner goes on where it was.
+        An object of the class that was saved, with the same parameters, attributes and predictions to the
+        last bit. An online learner continues its stream.
 
     Raises
     ------
     OSError
-        If the system cannot read the file.
+        If the file cannot be read.
     svmarrow.exceptions.FormatError
-        A ValueError: the file is no model, is cut off, contradicts itself or has an unknown version or class.
+        A ValueError: the file is not a model, is truncated or inconsistent, or has an unknown version or
+        class.
     """
     if Path(path).is_fifo():
-        raise ValueError(f"{path!s} is a pipe: a model must be a file, whose length is known")
+        raise ValueError(f"{path!s} is a pipe: a model must be a file of known length")
     expansions, arrays, described = _core.read_model(os.fspath(path))
     try:
-        check_room(described, arrays)
+        check_description_size(described, arrays)
         reader = Reader(expansions, arrays)
-        made = reader.value(json.loads(described, parse_constant=_refuse_constant))
-        if type(made) not in KINDS.values():
-            raise ValueError("it holds no model")
-        if isinstance(made, BaseEstimator):
-            check_is_fitted(made)
+        model = reader.value(json.loads(described, parse_constant=_refuse_constant))
+        if type(model) not in KINDS.values():
+            raise ValueError("it contains no model")
+        if isinstance(model, BaseEstimator):
+            check_is_fitted(model)
         if reader.unread:
             raise ValueError(f"array {min(reader.unread)!r} is not part of this model")
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else error
         raise FormatError(f"{os.fspath(path)}: {reason}") from error
-    return made
+    return model
 
 
 def _refuse_constant(name: str) -> None:
@@ -198,7 +197,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _arguments(kind: Any) -> list[str]:
-    """The names of the constructor's arguments that are attributes too."""
+    """Returns the names of the constructor's arguments, which are attributes too."""
     if issubclass(kind, BaseEstimator):
         return list(kind._get_param_names())
     if is_dataclass(kind):
@@ -206,33 +205,34 @@ def _arguments(kind: Any) -> list[str]:
     return list(getattr(kind, "_arguments", ()))
 
 
-def _part(name: str, part: object) -> str:
+def _join(name: str, part: object) -> str:
     return f"{name}.{part}" if name else str(part)
 
 
 class Writer:
-    """Takes objects apart: JSON is returned, arrays and expansions are collected."""
+    """Converts objects to JSON, and collects arrays and expansions."""
 
     def __init__(self, main: Any) -> None:
         self.expansions: dict[str, Any] = {}
         self.arrays: dict[str, tuple[str, list[int], NDArray[np.uint8]]] = {}
         self._main = main
         self._objects = 0
-        #: What was written already, so that what is shared stays so; the object keeps its id its own.
+        #: Objects that were written, by id, so that shared objects stay shared; the reference keeps the id
+        #: valid.
         self._known: dict[int, tuple[Any, Any]] = {}
 
     def value(self, value: Any, name: str) -> Any:
-        """The JSON of a value; `name` says where it was found."""
+        """Converts a value to JSON; `name` is its path in the model."""
         if value is None or type(value) in (bool, int, str):
             return value
         if type(value) is float:
             return value if math.isfinite(value) else {"float": str(value)}
         if type(value) in (list, tuple):
-            items = [self.value(item, _part(name, place)) for place, item in enumerate(value)]
+            items = [self.value(item, _join(name, place)) for place, item in enumerate(value)]
             return items if type(value) is list else {"tuple": items}
         if isinstance(value, Mapping):
             pairs = enumerate(value.items())
-            return {"dict": [self.value(list(pair), _part(name, place)) for place, pair in pairs]}
+            return {"dict": [self.value(list(pair), _join(name, place)) for place, pair in pairs]}
         if isinstance(value, range):
             return {"range": [value.start, value.stop, value.step]}
         if isinstance(value, np.random.RandomState):
@@ -249,7 +249,7 @@ class Writer:
         if isinstance(value, np.ndarray):
             return self._array(value, name)
         if sp.issparse(value) and value.format == "csr":
-            parts = [self.value(getattr(value, part), _part(name, part)) for part in CSR]
+            parts = [self.value(getattr(value, part), _join(name, part)) for part in CSR]
             return {"csr": [*parts, *map(int, value.shape)], "array": isinstance(value, sp.sparray)}
         if hasattr(type(value), "_of_parts"):
             return self._expansion(value, name)
@@ -258,18 +258,18 @@ class Writer:
     def _array(self, array: NDArray[Any], name: str) -> Any:
         if array.dtype == object and array.ndim == 1 and all(isinstance(item, str) for item in array):
             return {"strings": [str(item) for item in array]}
-        form, kept = "array", np.ascontiguousarray(array).reshape(array.shape)
+        form, stored = "array", np.ascontiguousarray(array).reshape(array.shape)
         if array.dtype.kind == "U" and array.dtype.itemsize:
-            # The characters' numbers: the width is then one of the sizes that the container checks.
-            form, kept = "text", kept.astype(kept.dtype.newbyteorder("<"))[..., np.newaxis].view("<u4")
-        dtype = kept.dtype.newbyteorder("<")
-        if dtype not in NAMES or type(array) not in (np.ndarray, np.memmap):
+            # Strings are stored as code points, so that their width is one of the dimensions.
+            form, stored = "text", stored.astype(stored.dtype.newbyteorder("<"))[..., np.newaxis].view("<u4")
+        dtype = stored.dtype.newbyteorder("<")
+        if dtype not in DTYPE_NAMES or type(array) not in (np.ndarray, np.memmap):
             raise TypeError(
-                f"{name} of type {array.dtype} cannot be stored in a model file: an array holds numbers, "
-                "truth values or strings"
+                f"{name} of type {array.dtype} cannot be stored in a model file: an array must contain "
+                "numbers, booleans or strings"
             )
-        kept = kept.astype(dtype, copy=False)
-        self.arrays[name] = (NAMES[dtype], list(kept.shape), kept.reshape(-1).view(np.uint8))
+        stored = stored.astype(dtype, copy=False)
+        self.arrays[name] = (DTYPE_NAMES[dtype], list(stored.shape), stored.reshape(-1).view(np.uint8))
         return {form: name}
 
     def _object(self, value: Any, name: str) -> Any:
@@ -281,15 +281,15 @@ class Writer:
         names = _arguments(kind)
         arguments = {argument: getattr(value, argument) for argument in names}
         check(arguments, getattr(kind, "_rules", {}))
-        hidden = {*names, *NOT_STORED, *getattr(kind, "_made_anew", ())}
+        hidden = {*names, *NOT_STORED, *getattr(kind, "_transient", ())}
         attributes = value._stored() if isinstance(value, Savable) else getattr(value, "__dict__", {})
         rest = {key: item for key, item in attributes.items() if key not in hidden}
-        # An expansion comes first: arrays that belong to it are then written with it.
+        # Expansions come first, so that their arrays are written with them.
         order = sorted(rest, key=lambda key: (not hasattr(type(rest[key]), "_of_parts"), key))
         return {
             "class": kind.__name__,
-            "arguments": {key: self.value(item, _part(name, key)) for key, item in arguments.items()},
-            "attributes": {key: self.value(rest[key], _part(name, key)) for key in order},
+            "arguments": {key: self.value(item, _join(name, key)) for key, item in arguments.items()},
+            "attributes": {key: self.value(rest[key], _join(name, key)) for key in order},
         }
 
     def _expansion(self, value: Any, name: str) -> Any:
@@ -299,46 +299,46 @@ class Writer:
         self.expansions[name] = value.core_parts
         for part in ("vectors", "coefficients", "intercepts"):
             array = getattr(value, part)
-            self._known[id(array)] = ({"array": _part(name, part)}, array)
+            self._known[id(array)] = ({"array": _join(name, part)}, array)
         if sp.issparse(value.vectors):
-            # The container has indices of 64 bits alone.
+            # The container has only indices of 64 bits.
             return {"expansion": name, "indices": value.vectors.indices.dtype.name}
         return {"expansion": name}
 
 
 def _refused(value: Any, name: str) -> TypeError:
-    """The error for what has no place in a file."""
+    """Returns the error for an object that cannot be stored."""
     kind = type(value).__name__
     what = f"{name}={value!r}" if name else f"a model of type {kind}"
     if callable(value):
-        why = "it is a Python function, and files hold no code; pickle keeps it"
+        why = "it is a Python function, and files contain no code; pickle can store it"
     elif isinstance(value, BaseEstimator) or not name:
         why = (
-            f"{kind} is not one of svmarrow's classes; put one of them in its place, or save "
+            f"{kind} is not one of svmarrow's classes; use one of them instead, or save "
             "svmarrow.as_expansion(model), which predicts the same"
         )
     else:
-        why = "a part must be made of numbers, strings, lists, dicts and arrays; pickle keeps it"
+        why = "a part must be made of numbers, strings, lists, dicts and arrays; pickle can store it"
     return TypeError(f"{what} cannot be stored in a model file: {why}")
 
 
 class Reader:
-    """Makes objects of what a file says."""
+    """Creates the objects that a file describes."""
 
     def __init__(self, expansions: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
         self._expansions: dict[str, Any] = {}
         self._arrays = dict(arrays)
-        self._made: dict[str, Any] = {}
+        self._loaded: dict[str, Any] = {}
         self._objects: list[Any] = []
         for name, raw in expansions.items():
             expansion = self._expansions[name] = KINDS["KernelExpansion"]._of_parts(raw)
             for part in ("vectors", "coefficients", "intercepts"):
-                self._made[_part(name, part)] = getattr(expansion, part)
-        #: Names of what has not been asked for.
-        self.unread = {*arrays, *(_part(name, "vectors") for name in expansions)}
+                self._loaded[_join(name, part)] = getattr(expansion, part)
+        #: Names of the arrays that have not been used.
+        self.unread = {*arrays, *(_join(name, "vectors") for name in expansions)}
 
     def value(self, described: Any) -> Any:
-        """The value of its JSON."""
+        """Converts JSON to a value."""
         match described:
             case None | bool() | int() | float() | str():
                 return described
@@ -352,24 +352,24 @@ class Reader:
                 return float(number)
             case {"range": [int(start), int(stop), int(step)]}:
                 steps = range(start, stop, step)
-                if len(steps) > MOST_STEPS:
-                    raise ValueError(f"{steps!r} is longer than any list of sizes")
+                if len(steps) > MAX_RANGE_LENGTH:
+                    raise ValueError(f"{steps!r} has more than {MAX_RANGE_LENGTH} elements")
                 return steps
             case {"scalar": array}:
                 return self.value(array)[()]
             case {"strings": list(items)}:
                 if any(type(item) is not str for item in items):
-                    raise ValueError("a list of strings has something else in it")
+                    raise ValueError("a list of strings has an element that is not a string")
                 return np.array(items, dtype=object)
             case {"array": str(name)}:
                 return self._array(name)
             case {"text": str(name)}:
                 codes = self._array(name)
                 if codes.dtype != np.uint32 or codes.ndim < 1 or not codes.shape[-1]:
-                    raise ValueError(f"array {name!r} is no text")
+                    raise ValueError(f"array {name!r} is not text")
                 if codes.max(initial=0) > 0x10FFFF:
-                    raise ValueError(f"array {name!r} has numbers that are no characters")
-                return self._made.setdefault(f"{name} as text", codes.view(f"=U{codes.shape[-1]}")[..., 0])
+                    raise ValueError(f"array {name!r} has numbers that are not code points")
+                return self._loaded.setdefault(f"{name} as text", codes.view(f"=U{codes.shape[-1]}")[..., 0])
             case {"csr": [data, indices, indptr, int(rows), int(columns)], "array": bool(new)}:
                 parts = tuple(self.value(part) for part in (data, indices, indptr))
                 matrix = (sp.csr_array if new else sp.csr_matrix)(parts, shape=(rows, columns))
@@ -378,30 +378,30 @@ class Reader:
             case {"random": state}:
                 return _random_state(self.value(state))
             case {"expansion": str(name)}:
-                self.unread.discard(_part(name, "vectors"))
+                self.unread.discard(_join(name, "vectors"))
                 expansion = self._expansions[name]
                 if described.get("indices") == "int32" and sp.issparse(expansion.vectors):
-                    _shorten(expansion.vectors)
+                    _use_int32_indices(expansion.vectors)
                 return expansion
             case {"same": int(number)}:
-                made = self._objects[number]
-                if made is None:
-                    raise ValueError("a part of the model holds itself")
-                return made
+                shared = self._objects[number]
+                if shared is None:
+                    raise ValueError("a part of the model contains itself")
+                return shared
             case {"class": kind, "arguments": dict(arguments), "attributes": dict(attributes)}:
                 return self._object(kind, arguments, attributes)
-        raise ValueError(f"{str(described)[:80]} is nothing that a model is made of")
+        raise ValueError(f"{str(described)[:80]} is not a part of a model")
 
     def _array(self, name: str) -> NDArray[Any]:
-        if name not in self._made:
+        if name not in self._loaded:
             dtype, shape, raw = self._arrays[name]
-            # No memory of the file's bytes is kept: it need not be aligned for larger elements.
+            # A copy, since the bytes of the file may be unaligned for larger elements.
             array = np.empty(shape, dtype=DTYPES[dtype].newbyteorder("="))
             array.reshape(-1)[:] = raw.view(DTYPES[dtype])
-            self._made[name] = array
+            self._loaded[name] = array
         self.unread.discard(name)
-        made: NDArray[Any] = self._made[name]
-        return made
+        loaded: NDArray[Any] = self._loaded[name]
+        return loaded
 
     def _object(self, name: Any, arguments: dict[str, Any], attributes: dict[str, Any]) -> Any:
         kind = KINDS.get(name) if isinstance(name, str) else None
@@ -409,53 +409,53 @@ class Reader:
             raise ValueError(f"class {name!r} is not one of {', '.join(sorted(KINDS))}")
         number = len(self._objects)
         self._objects.append(None)
-        # Everything goes through the constructor's own names: a name it does not have is a TypeError.
+        # An argument that the constructor does not have raises TypeError.
         given = {argument: self.value(item) for argument, item in arguments.items()}
-        takes = _arguments(kind)
-        made = kind(**given) if takes else kind.__new__(kind)
-        check({argument: getattr(made, argument) for argument in takes}, getattr(kind, "_rules", {}))
-        check_types(made, takes if is_dataclass(kind) else (), KINDS)
+        names = _arguments(kind)
+        instance = kind(**given) if names else kind.__new__(kind)
+        check({argument: getattr(instance, argument) for argument in names}, getattr(kind, "_rules", {}))
+        check_types(instance, names if is_dataclass(kind) else (), KINDS)
         for attribute, item in attributes.items():
             if not _may_set(kind, attribute):
-                raise ValueError(f"a {name} has no attribute {attribute!r} that a file could set")
-            setattr(made, attribute, self.value(item))
-        check_types(made, attributes, KINDS)
-        if hasattr(kind, "_after_load") and _is_fitted(made):
-            made._after_load()
-        self._objects[number] = made
-        return made
+                raise ValueError(f"a {name} has no attribute {attribute!r} that a file can set")
+            setattr(instance, attribute, self.value(item))
+        check_types(instance, attributes, KINDS)
+        if hasattr(kind, "_after_load") and _is_fitted(instance):
+            instance._after_load()
+        self._objects[number] = instance
+        return instance
 
 
-def _shorten(matrix: Any) -> None:
-    """Indices of 32 bits, in place."""
+def _use_int32_indices(matrix: Any) -> None:
+    """Converts the indices to 32 bits in place."""
     if max(*matrix.shape, matrix.nnz) >= 2**31:
-        raise ValueError("the vectors have more entries than indices of 32 bits can count")
+        raise ValueError("the vectors have too many elements for indices of 32 bits")
     matrix.indices, matrix.indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
 
 
 def _random_state(state: Any) -> np.random.RandomState:
     position = state["state"]["pos"]
     if state["bit_generator"] != "MT19937" or type(position) is not int or not 0 <= position <= 624:
-        raise ValueError("the state of the random numbers is out of its bounds")
+        raise ValueError("the state of the random numbers is invalid")
     random = np.random.RandomState()
     random.set_state(state)
     return random
 
 
-def _is_fitted(made: Any) -> bool:
-    """Whether a part is fitted: the estimator that a meta-estimator was given is not."""
+def _is_fitted(part: Any) -> bool:
+    """Returns whether a part is fitted, unlike the estimator parameter of a meta-estimator."""
     try:
-        if isinstance(made, BaseEstimator):
-            check_is_fitted(made)
+        if isinstance(part, BaseEstimator):
+            check_is_fitted(part)
     except NotFittedError:
         return False
     return True
 
 
 def _may_set(kind: type, attribute: str) -> bool:
-    """Whether a file may set an attribute: one that class, constructor and `_after_load` leave to it."""
+    """Returns whether a file may set an attribute, which neither constructor nor `_after_load` sets."""
     if issubclass(kind, BaseEstimator) and not (attribute.endswith("_") or attribute.startswith("_")):
         return False
-    own = inspect.getattr_static(kind, attribute, None)
-    taken = {*_arguments(kind), *NOT_STORED, *getattr(kind, "_made_anew", ())}
-    return attribute.isidentifier() and isinstance(own, (bool, NoneType)) and attribute not in taken
+    default = inspect.getattr_static(kind, attribute, None)
+    reserved = {*_arguments(kind), *NOT_STORED, *getattr(kind, "_transient", ())}
+    return attribute.isidentifier() and isinstance(default, (bool, NoneType)) and attribute not in reserved

@@ -1,4 +1,4 @@
-"""Error against the number of vectors: `SizeAccuracyDisplay`. It knows numbers only: paths bring theirs."""
+"""Plot of the error against the number of vectors: `SizeAccuracyDisplay`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ import numpy as np
 from svmarrow._support.plotting import finish, new_axes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["SizeAccuracyDisplay"]
@@ -17,39 +22,39 @@ CURVE, REFERENCE, CHOICE, BASELINE = "#1f5f8b", "#6b6b6b", "#c8501e", "#4b8b3b"
 
 
 class SizeAccuracyDisplay:
-    """The price of each size of a compressed model: error against the number of vectors.
+    """Error of a compressed model against its number of vectors.
 
-    ``path.plot(X, y)`` makes one of a path's own numbers; the constructor takes any.
+    ``path.plot(X, y)`` creates one from the scores of a path; the constructor takes any scores.
 
     Parameters
     ----------
     sizes : array-like of int of shape (n_sizes,)
         Numbers of vectors, increasing.
     scores : array-like of shape (n_sizes,)
-        Accuracy (R^2 for a bare expansion) with so many vectors.
+        Accuracy of each size, or R^2 for a bare expansion.
     full_size : int, default=None
         Number of vectors of the model that was compressed.
     full_score : float, default=None
         Its score.
     chosen : int, default=None
-        A size to point out.
+        A size to highlight.
     score_name : {"accuracy", "R^2"}, default="accuracy"
-        What the scores are. Accuracy is drawn as an error in percent, R^2 as 1 - R^2.
+        Name of the scores. Accuracy is drawn as an error in percent, R^2 as 1 - R^2.
     baseline_sizes : array-like of int of shape (n_baselines,), default=None
-        Sizes of machines trained on fewer rows, to compare with.
+        Sizes of models trained on fewer samples, to compare with.
     baseline_scores : array-like of shape (n_baselines,), default=None
         Their scores.
 
     Attributes
     ----------
     ax_ : matplotlib.axes.Axes
-        Where it was drawn.
+        The axes.
     figure_ : matplotlib.figure.Figure
-        The figure around it.
+        Their figure.
     line_ : matplotlib.lines.Line2D
         The curve.
     baseline_line_ : matplotlib.lines.Line2D or None
-        The curve of the machines trained on fewer rows.
+        The curve of the models trained on fewer samples.
 
     Examples
     --------
@@ -62,6 +67,11 @@ class SizeAccuracyDisplay:
     >>> display.plot().ax_.get_xlabel()
     'vectors kept'
     """
+
+    line_: Line2D
+    baseline_line_: Line2D | None
+    ax_: Axes
+    figure_: Figure | SubFigure
 
     def __init__(
         self,
@@ -102,7 +112,7 @@ class SizeAccuracyDisplay:
         Raises
         ------
         ImportError
-            Without matplotlib.
+            If matplotlib is not installed.
         """
         ax = new_axes(ax)
         percent = self.score_name == "accuracy"
@@ -121,7 +131,7 @@ class SizeAccuracyDisplay:
                 linestyle=(0, (1, 1.5)),
                 marker="s",
                 markersize=3.5,
-                label="trained on fewer rows",
+                label="trained on fewer samples",
             )
             floor.append(others.min())
         if self.full_score is not None:
@@ -169,8 +179,8 @@ def _text(value: float, percent: bool) -> str:
     return f"{100 * value:.2f} %" if percent else f"{value:.3g}"
 
 
-def _tick_formatter(percent: bool) -> Any:
-    """Ticks at 1, 2 and 5 of each decade, written out."""
+def _tick_formatter(percent: bool) -> Callable[[float, int | None], str]:
+    """Returns a formatter that labels the ticks at 1, 2 and 5 of each decade."""
 
     def text(value: float, _: Any) -> str:
         digit = round(value / 10 ** np.floor(np.log10(value) + 1e-9), 6) if value > 0 else 0.0

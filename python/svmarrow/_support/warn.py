@@ -1,4 +1,4 @@
-"""Warnings that name the line of the user, however many calls of the package lie between."""
+"""Warnings that point to the line of the user's code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["warn_caller"]
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:
-    """Warns in the name of the first caller that is neither svmarrow nor scikit-learn's wrapper of `fit`."""
+    """Warns with the line of the first caller outside svmarrow and scikit-learn's wrapper of `fit`."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and _is_between(frame.f_globals.get("__name__", "")):
         frame, level = frame.f_back, level + 1

@@ -1,4 +1,4 @@
-"""A small model that answers where that is safe, and the full one behind it for the other rows."""
+"""Cascades: a small model answers where that is safe, the full model answers the other samples."""
 
 from svmarrow.cascade.base import CascadeReport
 from svmarrow.cascade.calibrated import CalibratedCascade

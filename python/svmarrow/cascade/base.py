@@ -1,4 +1,4 @@
-"""What cascades share: a small model answers where that is safe, the full model elsewhere."""
+"""Base class of the cascades: a small model answers where that is safe, the full model elsewhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.atomic import consistent
-from svmarrow.reduced_set.wrapper import ClassifierWrapper
+from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.output_mixins import LabelMixin
+from svmarrow.reduced_set.wrapper import ModelWrapper
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -19,23 +21,23 @@ __all__ = ["Cascade", "CascadeReport"]
 
 @dataclass(frozen=True)
 class CascadeReport:
-    """What a cascade did with some rows.
+    """The number of samples that each stage of a cascade answers.
 
     Attributes
     ----------
     n_rows : int
-        Number of rows.
+        Number of samples.
     sizes : tuple of int
         Vectors that have been used when a stage answers, stage after stage; the last is the full model after
         all stages.
     answered : tuple of int
-        Rows that each stage answered, the full model last.
+        Samples that each stage answered, the full model last.
     full_size : int
         Vectors of the full model.
     share_small : float
-        Share of the rows that did not need the full model; 1 for no rows.
+        Fraction of the samples that did not need the full model; 1 for no samples.
     mean_kernel_values : float
-        Kernel values a row, on average; the full model alone needs `full_size`.
+        Kernel values a sample, on average; the full model alone needs `full_size`.
     """
 
     n_rows: int
@@ -45,12 +47,12 @@ class CascadeReport:
 
     @property
     def share_small(self) -> float:
-        """Share of the rows that did not need the full model."""
+        """Fraction of the samples that did not need the full model."""
         return 1.0 - self.answered[-1] / self.n_rows if self.n_rows else 1.0
 
     @property
     def mean_kernel_values(self) -> float:
-        """Kernel values a row."""
+        """Kernel values a sample."""
         total = sum(size * count for size, count in zip(self.sizes, self.answered, strict=True))
         return total / self.n_rows if self.n_rows else 0.0
 
@@ -59,17 +61,26 @@ class CascadeReport:
         return f"{share}, {self.mean_kernel_values:,.0f} of {self.full_size:,} kernel values a row"
 
 
-class Cascade(ClassifierWrapper):
-    """What cascades share: a full model, `predict` by parts, and the report."""
+class Cascade(LabelMixin, ModelWrapper):
+    """Base class of the cascades: a full model, `predict` by stages, and the report."""
 
     n_jobs: int | None
+    model_: ExpansionClassifier
+    _kinds = (ExpansionClassifier,)
+    _kind_text = "a classifier"
+
+    @property
+    def classes_(self) -> NDArray[Any]:  # type: ignore[override]  # read-only here
+        """The labels, (n_classes,)."""
+        check_is_fitted(self, "model_")
+        return self.model_.classes_
 
     def _answers(self, rows: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Class indices (n,), -1 where the full model has to answer, and the stages (n,) that answered."""
         raise NotImplementedError
 
     def _sizes(self) -> list[int]:
-        """Kernel values of a row that ends at each stage, the full model last."""
+        """Kernel values of a sample that ends at each stage, the full model last."""
         raise NotImplementedError
 
     def _classes_of(self, X: Any) -> NDArray[Any]:
@@ -85,16 +96,16 @@ class Cascade(ClassifierWrapper):
 
     @consistent
     def route(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Which stage answers each row.
+        """The stage that answers each sample.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples.
 
         Returns
         -------
-        ndarray of int64 of shape (n,)
+        ndarray of int64 of shape (n_samples,)
             0 for the first stage; the number of stages for the full model.
         """
         check_is_fitted(self, "model_")
@@ -102,12 +113,12 @@ class Cascade(ClassifierWrapper):
 
     @consistent
     def report(self, X: ArrayLike) -> CascadeReport:
-        """How many rows each stage answers, and what that costs.
+        """The number of samples that each stage answers, and the cost.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples.
 
         Returns
         -------

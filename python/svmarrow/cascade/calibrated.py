@@ -1,13 +1,13 @@
 """`CalibratedCascade`: the small model answers where its margin is large enough to be trusted.
 
-How large that is, held-out rows say. Let k of n rows that nothing was fitted on be answered by the small
-model with a label that is not the full model's. If the true rate of such rows were above epsilon, so few
-would be seen with probability at most delta as long as the Clopper-Pearson bound, the (1 - delta) quantile of
-Beta(k + 1, n - k), is at most epsilon. Switch-over points are tried from the safest on and the first that
-fails ends the search: with that fixed sequence delta needs no correction (Bauer, 1991; "learn then test",
-Angelopoulos et al., 2021). The points do not depend on the held-out rows: they are quantiles of the margins
-on the model's own vectors, and beyond. Where several sizes are tried, each gets an equal share of delta
-(Bonferroni).
+The required margin is estimated on held-out samples. Let k of n samples that nothing was fitted on be
+answered by the small model with a label that is not the full model's. If the true rate of such samples were
+above epsilon, so few would be seen with probability at most delta as long as the Clopper-Pearson bound, the
+(1 - delta) quantile of Beta(k + 1, n - k), is at most epsilon. Switch-over points are tried from the safest
+on and the first that fails ends the search: with that fixed sequence delta needs no correction (Bauer, 1991;
+"learn then test", Angelopoulos et al., 2021). The points do not depend on the held-out samples: they are
+quantiles of the margins on the model's own vectors, and beyond. Where several sizes are tried, each gets an
+equal share of delta (Bonferroni).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
-from svmarrow._support.kinds import check_kinds
+from svmarrow._support.array_types import check_array_types
 from svmarrow._support.parameters import THREADS, Rule, check, integer, real, refuse
 from svmarrow._support.routing import of_rows
 from svmarrow._support.rows import sample_weights
@@ -62,13 +62,13 @@ CALIBRATION_RULES = {
 
 
 class CalibratedCascade(Cascade):
-    """A compressed classifier that hands its doubtful rows to the full one.
+    """A compressed classifier that hands its doubtful samples to the full one.
 
-    The small model answers rows on which its margin (distance of the winning output from the next that could
-    win) is at least `threshold_`; the full model answers the others. The threshold is the smallest for which
-    held-out rows show, with confidence 1 - `delta`, that at most a share `epsilon` of all rows gets a label
-    that is not the full model's. True labels are not needed for that, and no assumption but that later rows
-    come from where the held-out ones came from.
+    The small model answers samples on which its margin (distance of the winning output from the next that
+    could win) is at least `threshold_`; the full model answers the others. The threshold is the smallest for
+    which held-out samples show, with confidence 1 - `delta`, that at most a share `epsilon` of all samples
+    gets a label that is not the full model's. True labels are not needed for that, and no assumption but
+    that later samples come from where the held-out ones came from.
 
     Parameters
     ----------
@@ -77,11 +77,11 @@ class CalibratedCascade(Cascade):
         that are fitted already use `from_fitted`.
     n_vectors : int or sequence of int, default=100
         Sizes of the small model; with several, each is calibrated with its share of `delta` and the one with
-        the fewest kernel values a row on the held-out rows is taken.
+        the fewest kernel values a sample on the held-out samples is taken.
     epsilon : float, default=0.01
-        Largest share of rows with another label than the full model's.
+        Largest share of samples with another label than the full model's.
     delta : float, default=0.05
-        How likely the promise may be broken by an unlucky choice of held-out rows.
+        Probability that the bound fails by an unlucky choice of held-out samples.
     validation_fraction : float, default=0.2
         Fraction of the samples that `fit` holds out: neither the full nor the small model sees them.
     method : str, default="backfit"
@@ -89,7 +89,7 @@ class CalibratedCascade(Cascade):
     settings : GradientSettings or SelectionSettings, default=None
         See `svmarrow.compress`.
     random_state : int, RandomState instance or None, default=None
-        Seed of the choice of the held-out rows, of ``method="gradient"`` and of sampled pursuits.
+        Seed of the choice of the held-out samples, of ``method="gradient"`` and of sampled pursuits.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
         ``OMP_NUM_THREADS``.
@@ -107,13 +107,13 @@ class CalibratedCascade(Cascade):
     threshold_ : float
         Least margin that the small model answers; infinite where none can be trusted.
     n_validation_ : int
-        Number of held-out rows.
+        Number of held-out samples.
     disagreements_ : int
         How many of them get another label than the full model's.
     risk_bound_ : float
         Upper bound of the rate of disagreements, at most `epsilon`.
     share_small_ : float
-        Share of the held-out rows that the small model answers.
+        Share of the held-out samples that the small model answers.
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     n_features_in_ : int
@@ -127,9 +127,9 @@ class CalibratedCascade(Cascade):
 
     Notes
     -----
-    `fit` fits and compresses on all rows but the held-out ones, which set the switch-over point; the promise
-    counts every row alike, whatever its weight. With too few held-out rows for `epsilon` and `delta` nothing
-    can be promised for the small model: then `threshold_` is infinite.
+    `fit` fits and compresses on all samples but the held-out ones, which set the switch-over point; the
+    bound gives every sample the same weight. With too few held-out samples for `epsilon` and
+    `delta` nothing is certain about the small model: then `threshold_` is infinite.
 
     References
     ----------
@@ -167,6 +167,7 @@ class CalibratedCascade(Cascade):
         "random_state": RULES["random_state"],
         "n_jobs": THREADS,
     }
+    model_: ExpansionClassifier
 
     def __init__(
         self,
@@ -196,7 +197,7 @@ class CalibratedCascade(Cascade):
     def _fit(self, X: ArrayLike, y: ArrayLike, metadata: dict[str, Any]) -> None:
         if y is None:
             raise ValueError("CalibratedCascade requires y to be passed, but the target y is None")
-        check_kinds(X=X, y=y)
+        check_array_types(X=X, y=y)
         X, y = indexable(X, y)
         labels, rows = np.asarray(y), np.arange(_num_samples(X))
         if "sample_weight" in metadata:
@@ -214,7 +215,7 @@ class CalibratedCascade(Cascade):
             self._calibrate(smalls, self.model_.expansion_.vectors[:0])
 
     def _split(self, rows: NDArray[np.intp], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Rows to train on and rows held out; every class stays in the training rows."""
+        """Samples to train on and samples held out; every class stays in the training samples."""
         _, first, counts = np.unique(labels, return_index=True, return_counts=True)
         held = int(self.validation_fraction * rows.size)
         if rows.size - held < 2 * first.size or (counts < 2).any() or held < first.size:
@@ -238,7 +239,7 @@ class CalibratedCascade(Cascade):
             constructed: list[Any] = [compress(self.model_, X, n_vectors=size, **options) for size in sizes]
             return constructed
         most = max(1, min(sizes[-1], self.model_.expansion_.n_vectors))
-        path = compression_path(self.model_, n_vectors=most, **options)
+        path: Any = compression_path(self.model_, n_vectors=most, **options)
         return [path[size] for size in sorted({min(size, len(path)) for size in sizes})]
 
     @classmethod
@@ -252,7 +253,7 @@ class CalibratedCascade(Cascade):
         delta: float = 0.05,
         n_jobs: int | None = None,
     ) -> CalibratedCascade:
-        """Make a cascade of two models that are there.
+        """Make a cascade of two fitted models.
 
         Parameters
         ----------
@@ -261,12 +262,12 @@ class CalibratedCascade(Cascade):
         small : object or sequence of objects
             The small one, ``path[size]`` for example, or several to choose from. Of the same classes; it may
             be any classifier that `as_expansion` takes.
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Rows that neither model has seen. Labels are not needed.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples that neither model has seen. Labels are not needed.
         epsilon : float, default=0.01
-            Largest share of rows with another label than the full model's.
+            Largest share of samples with another label than the full model's.
         delta : float, default=0.05
-            How likely the promise may be broken.
+            Probability that the bound fails.
         n_jobs : int, default=None
             Threads.
 
@@ -278,7 +279,7 @@ class CalibratedCascade(Cascade):
         Raises
         ------
         ValueError
-            If X has too few rows for any promise, the classes differ, or a parameter is out of its range.
+            If X has too few samples for any bound, the classes differ, or a parameter is out of its range.
         TypeError
             If a model does not classify.
         """
@@ -357,7 +358,7 @@ class CalibratedCascade(Cascade):
 
 
 def rows_needed(epsilon: float, delta: float) -> int:
-    """Fewest rows that show anything: without a disagreement among n the bound is 1 - delta^(1/n)."""
+    """Fewest samples that show anything: without a disagreement among n the bound is 1 - delta^(1/n)."""
     return math.ceil(min(math.log(delta) / math.log1p(-epsilon), 2.0**62))
 
 
@@ -367,7 +368,7 @@ def upper_bound(disagreements: int, n: int, delta: float) -> float:
 
 
 def points(margins: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Switch-over points to try, decreasing to 0, from margins of rows that are not used for the test."""
+    """Switch-over points to try, decreasing to 0, from margins of samples that are not used for the test."""
     largest = float(margins.max(initial=0.0))
     beyond = largest * np.geomspace(8.0, 1.0, POINTS // 4)
     within = np.quantile(margins, np.linspace(1.0, 0.0, POINTS)) if margins.size else np.empty(0)
@@ -385,7 +386,7 @@ def first_sequence(
 ) -> tuple[float, float]:
     """The last of the thresholds before the first that fails, and its bound; infinity where the first fails.
 
-    A threshold passes when the bound of the rate of rows that are answered wrongly is at most epsilon.
+    A threshold passes when the bound of the rate of samples that are answered wrongly is at most epsilon.
     """
     n = margins.size
     chosen, bound = math.inf, upper_bound(0, n, delta)

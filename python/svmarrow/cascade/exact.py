@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow.models.classifier import ExpansionClassifier
     from svmarrow.reduced_set.paths import Method
 
 __all__ = ["ExactCascade"]
 
 #: Rows on which the stages are chosen, at most.
-SURVEYED_ROWS = 1500
+MAX_STAGE_SAMPLES = 1500
 
 
 def _stages_text(value: object) -> bool:
@@ -50,7 +51,7 @@ STAGES = Rule('"auto", or a sequence of sizes or of pairs (vectors, directions)'
 class ExactCascade(Cascade):
     """A compressed classifier that answers where it is certain of the full model's label.
 
-    It works in *stages*: each computes some more vectors, answers the rows whose label is certain by then,
+    It works in *stages*: each computes some more vectors, answers the samples whose label is certain by then,
     and leaves the others to the next; the full model is the last.
 
     The vectors of a compression path span a subspace, and the compressed model is the projection of the full
@@ -59,12 +60,12 @@ class ExactCascade(Cascade):
         ``|f(x) - f^(x)| <= ||w - w^|| sqrt(k(x, x) - k_s(x)' K_s^-1 k_s(x))``.
 
     Where this bound, with the rounding errors of all parts, is smaller than what would change the decision,
-    the label of the projection is the label of the full model. Rows that are not certain after one stage go
-    on to the next with what has been computed so far, and the full model takes those that are left. So
+    the label of the projection is the label of the full model. Samples that are not certain after one stage
+    go on to the next with what has been computed so far, and the full model takes those that are left. So
     `predict` gives *the same labels* as the full model, at less cost where the bound is good: for wide
     kernels, few features and smooth boundaries. For narrow kernels nearly all vectors are needed before
     anything is certain, and ``stages="auto"`` then leaves everything to the full model; `CalibratedCascade`
-    gives up certainty for speed.
+    trades certainty for speed.
 
     Parameters
     ----------
@@ -74,9 +75,9 @@ class ExactCascade(Cascade):
     n_vectors : int, default=None
         Largest number of vectors of the path. None means all, at most 1000.
     stages : "auto", or sequence of int or of (int, int), default="auto"
-        Numbers of vectors after which certain rows leave, increasing; with pairs, the second number says with
-        how many of the vectors the distance from the subspace is computed, at most as many as the first (its
-        cost grows with the square). "auto" chooses both by a model of the cost on the training rows.
+        Numbers of vectors after which certain samples leave, increasing; with pairs, the second number says
+        with how many of the vectors the distance from the subspace is computed, at most as many as the first
+        (its cost grows with the square). "auto" chooses both by a model of the cost on the training samples.
     method : str, default="backfit"
         See `svmarrow.compress`; any but ``"gradient"``, which does not project.
     tol : float, default=1e-5
@@ -104,14 +105,14 @@ class ExactCascade(Cascade):
 
     See Also
     --------
-    CalibratedCascade : A bound on the rate of disagreements instead of none.
+    CalibratedCascade : Bounds the rate of disagreements instead of excluding them.
     svmarrow.compression_path : The path.
 
     Notes
     -----
-    The bound on rounding errors is rigorous for rows in double precision. For float32 and uint8 rows, which
-    the full model evaluates in single precision, rounding errors are taken as independent, and more than ten
-    standard deviations are allowed for them.
+    The bound on rounding errors is rigorous for samples in double precision. For float32 and uint8 samples,
+    which the full model evaluates in single precision, rounding errors are taken as independent, and more
+    than ten standard deviations are allowed for them.
 
     Kernels without a feature space (sigmoid, poly with a negative coef0) and precomputed ones are refused.
     Thresholds that are tuned for the compressed model are not used here: the label is the full model's, with
@@ -142,7 +143,7 @@ class ExactCascade(Cascade):
     _parts: dict[str, Any] | None
     _handle: _core.Cascade | None = None
     _path: dict[str, Any]
-    _made_anew = ("_handle", "_path")
+    _transient = ("_handle", "_path")
     _rules: ClassVar[Mapping[str, Rule]] = {
         "method": one_of(*(name for name in METHODS if name != "gradient")),
         "tol": RULES["tol"],
@@ -150,6 +151,7 @@ class ExactCascade(Cascade):
         "stages": STAGES,
         "n_jobs": THREADS,
     }
+    model_: ExpansionClassifier
 
     def __init__(
         self,
@@ -175,7 +177,7 @@ class ExactCascade(Cascade):
         most = self.n_vectors and max(1, min(self.n_vectors, self.model_.expansion_.n_vectors))
         options: dict[str, Any] = {"method": self.method, "tol": self.tol}
         try:
-            path = compression_path(
+            path: Any = compression_path(
                 self.model_, n_vectors=most, **options, n_jobs=self.n_jobs, verbose=self.verbose
             )
         except ConstantModelError:
@@ -205,9 +207,9 @@ class ExactCascade(Cascade):
         ----------
         path : CompressionPath
             What `svmarrow.compression_path` gave for a classifier.
-        X : {array-like, sparse matrix} of shape (n, n_features), default=None
-            Typical rows, on which ``stages="auto"`` chooses. Without them it takes the model's own vectors,
-            which are harder than most rows.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
+            Typical samples, on which ``stages="auto"`` chooses. Without them it takes the model's own
+            vectors, which are harder than most samples.
         stages : "auto", or sequence of int or of (int, int), default="auto"
             See the class.
         n_jobs : int, default=None
@@ -254,8 +256,8 @@ class ExactCascade(Cascade):
         sizes = ladder(len(path))
         self._prepare(self._path, [(size, size) for size in sizes])
         rows = expansion.vectors if X is None else self.model_.validated(X)
-        if rows.shape[0] > SURVEYED_ROWS:
-            rows = rows[np.linspace(0, rows.shape[0] - 1, SURVEYED_ROWS).astype(np.intp)]
+        if rows.shape[0] > MAX_STAGE_SAMPLES:
+            rows = rows[np.linspace(0, rows.shape[0] - 1, MAX_STAGE_SAMPLES).astype(np.intp)]
         counts = self._ready().survey(core_rows(rows), threads(self.n_jobs))
         left = 1.0 - counts / max(1, rows.shape[0])
         self._prepare(self._path, cheapest(left, sizes, Work.of(expansion, rows)))
@@ -313,16 +315,16 @@ class ExactCascade(Cascade):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples.
         stage : int, default=-1
             Which stage, as an index into `stages_`.
 
         Returns
         -------
-        outputs : ndarray of shape (n, n_outputs)
+        outputs : ndarray of shape (n_samples, n_outputs)
             f^, one column a binary machine, as ``model_.outputs`` has them.
-        bounds : ndarray of shape (n, n_outputs)
+        bounds : ndarray of shape (n_samples, n_outputs)
             ``|f - f^|`` is at most this.
 
         Raises
@@ -339,7 +341,7 @@ class ExactCascade(Cascade):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in self._made_anew}
+        return {name: value for name, value in state.items() if name not in self._transient}
 
     def _after_load(self) -> None:
         if self.stages_ != _as_pairs(self.stages_):

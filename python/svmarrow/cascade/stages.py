@@ -23,7 +23,7 @@ COEFFICIENT, OUTPUT, ROW = 17.5, 380.0, 3700.0
 #: direction of it, a multiply-add of an output, an output, a feature of the row, the stage itself.
 VALUE, SOLVE, DIRECTION, PRODUCT, BOUND, FEATURE, STAGE = 26.0, 3.3, 146.0, 3.1, 450.0, 119.0, 3100.0
 #: Stages must be expected to save so much of the full model's work, or there are none.
-WORTHWHILE = 0.1
+MIN_SAVING = 0.1
 
 
 def ladder(most: int) -> list[int]:
@@ -33,7 +33,7 @@ def ladder(most: int) -> list[int]:
 
 
 class Work(NamedTuple):
-    """Multiply-adds a row, from measured ratios: the time of a cascade beside the full model's."""
+    """Multiply-adds a sample, from measured ratios: the time of a cascade beside the full model's."""
 
     features: float
     outputs: int
@@ -41,7 +41,7 @@ class Work(NamedTuple):
 
     @classmethod
     def of(cls, expansion: Any, rows: Any) -> Work:
-        """Work of a model on rows like these."""
+        """Work of a model on samples like these."""
         vectors = expansion.vectors
         sparse = sp.issparse(vectors)
         features = vectors.nnz / max(1, vectors.shape[0]) if sparse else float(vectors.shape[1])
@@ -64,9 +64,9 @@ class Work(NamedTuple):
 
 
 def cheapest(left: NDArray[np.float64], sizes: list[int], work: Work) -> list[tuple[int, int]]:
-    """The chain of stages with the least expected work a row; none where the full model is about as cheap.
+    """The chain of stages with the least expected work a sample; none where the full model is about as cheap.
 
-    `left[i, j]` is the share of rows that stage (sizes[i] vectors, sizes[j] directions) leaves open.
+    `left[i, j]` is the share of samples that stage (sizes[i] vectors, sizes[j] directions) leaves open.
     Dynamic programming over all pairs, from the last to the first: the least work of what comes after a
     stage.
     """
@@ -85,7 +85,7 @@ def cheapest(left: NDArray[np.float64], sizes: list[int], work: Work) -> list[tu
         later = [other for other in nodes if other[0] > node[0] and other[1] >= node[1]]
         value[node], following[node] = best(float(left[node]), size(node), later)
     expected, chosen = best(1.0, (0, 0), nodes)
-    if expected > (1.0 - WORTHWHILE) * work.full:
+    if expected > (1.0 - MIN_SAVING) * work.full:
         return []
     stages = []
     while chosen is not None:

@@ -9,6 +9,7 @@
 | `data`, `pieces` | files of all formats, packed or not, whole; a piece after the other |
 | `low_rank` | training on pieces |
 | `models` | model files of all formats, and data that fits a model |
+| `libsvm` | LIBSVM's programs |
 | `report` | what goes to the terminal: errors, progress, tables |
 | `demo` | the tour on scikit-learn's bundled digits |
 
@@ -25,6 +26,12 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line on ``sys.argv`` and exit."""
+    if len(sys.argv) > 1 and (sys.argv[1].startswith("svm-") or sys.argv[1] == "grid"):
+        # LIBSVM's programs are called thousands of times in a search: start them without typer and rich.
+        from svmarrow.libsvm._programs import PROGRAMS, run
+
+        if sys.argv[1] in PROGRAMS:
+            raise SystemExit(run(sys.argv[1], sys.argv[2:]))
     try:
         from svmarrow.cli.app import app
     except ModuleNotFoundError as error:

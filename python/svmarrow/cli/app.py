@@ -16,6 +16,7 @@ from svmarrow.cli import report
 from svmarrow.cli.convert import convert
 from svmarrow.cli.data import IMAGES, DataOptions, check_writable
 from svmarrow.cli.demo import run
+from svmarrow.cli.libsvm import PASS_THROUGH, grid, svm_predict, svm_scale, svm_train
 from svmarrow.cli.models import model_format, read_model_and_data, write_model
 from svmarrow.cli.options import (
     DATA_OPTIONS,
@@ -36,7 +37,7 @@ from svmarrow.cli.predict import predict
 from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say
 from svmarrow.cli.train import train
 from svmarrow.io.info import info as info_of
-from svmarrow.io.info import note_of_size
+from svmarrow.io.info import size_note
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.reduced_set.compression import METHODS as COMPRESS_METHODS
 from svmarrow.reduced_set.compression import compress as compress_model
@@ -44,7 +45,7 @@ from svmarrow.reduced_set.paths import compression_path
 
 __all__ = ["app"]
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="svmarrow",
     no_args_is_help=True,
     add_completion=False,
@@ -256,13 +257,14 @@ def compress(
     check_writable(output)
     if curve is not None:
         check_writable(curve, "--curve", IMAGES)
-    axes = None if curve is None else image_axes()  # without matplotlib it is better to know now
+    axes: Any = None if curve is None else image_axes()  # without matplotlib it is better to know now
     options = DataOptions(data_format.value, target, header, single_precision=float32)
     files = [(path, options) for path in (data,) if path is not None]
     if validation is not None:
         held_out = DataOptions(data_format.value, target, header, validation_test, single_precision=float32)
         files.append((validation, held_out))
     with shown_progress(on_terminal()) as shown:
+        full: Any
         full, parts = read_model_and_data(model, files, shown.callback)
     rows = parts[0] if data is not None else None
     judge = parts[-1] if validation is not None else None
@@ -314,7 +316,7 @@ def compress(
     elif errors is not None:
         say(f"error on {validation}: {percent(errors[0])} before, {percent(errors[1])} after")
     say(f"wrote {output}, {report.size(output.stat().st_size)} (before: {report.size(before_bytes)})")
-    note = note_of_size(full)
+    note = size_note(full)
     if note is not None:
         say(note)
     if curve is not None:
@@ -323,6 +325,8 @@ def compress(
 
 app.command()(predict)
 app.command()(convert)
+for _program in (svm_train, svm_predict, svm_scale, grid):
+    app.command(context_settings=dict(PASS_THROUGH))(_program)
 
 
 @app.command()

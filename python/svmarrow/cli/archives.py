@@ -1,4 +1,4 @@
-"""Rows from NumPy's archives: X, or the four parts of CSR rows, and y."""
+"""Rows of NumPy archives: X, or the four parts of CSR rows, and y."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 __all__ = ["npz_archive", "npz_array", "npz_header", "npz_names", "npz_rows", "read_npz"]
 
-LARGEST_UNPACKED = 1 << 30
-"""Bytes of a compressed array that are taken whatever the size of its file."""
+MAX_DECOMPRESSED_BYTES = 1 << 30
+"""Number of bytes that a compressed array may have regardless of the file size."""
 
-MOST_COLUMNS = 2**31 - 1
-"""Columns that sparse rows in a file may have, as for svmlight."""
+MAX_COLUMNS = 2**31 - 1
+"""Maximum number of columns of sparse rows, as for svmlight."""
 
 
 @contextmanager
 def npz_archive(path: Path) -> Iterator[Any]:
-    """An open archive; what goes wrong with it is an error that names the file."""
+    """Opens an archive; errors name the file."""
     with path.open("rb") as file:
         try:
             with np.load(file, allow_pickle=False) as archive:
@@ -46,7 +46,7 @@ def npz_archive(path: Path) -> Iterator[Any]:
 
 
 def read_npz(path: Path, options: DataOptions) -> Data:
-    """An archive, whole."""
+    """Reads an archive."""
     size = path.stat().st_size
     with npz_archive(path) as archive:
         names = npz_names(path, set(archive.files), options.test)
@@ -56,7 +56,7 @@ def read_npz(path: Path, options: DataOptions) -> Data:
 
 
 def npz_rows(path: Path, by_role: dict[str, NDArray[Any]], options: DataOptions) -> Data:
-    """What arrays of an archive stand for: X or the four parts of CSR rows, and y."""
+    """Converts the arrays of an archive to rows: X or the four parts of CSR rows, and y."""
     if "X" in by_role:
         X = by_role["X"]
         if X.ndim != 2 or X.dtype.kind not in "biuf":
@@ -65,8 +65,8 @@ def npz_rows(path: Path, by_role: dict[str, NDArray[Any]], options: DataOptions)
             X = X.astype(options.dtype)
     else:
         try:
-            if int(by_role["shape"][1]) > MOST_COLUMNS:
-                raise ValueError(f"more than {MOST_COLUMNS} columns")
+            if int(by_role["shape"][1]) > MAX_COLUMNS:
+                raise ValueError(f"more than {MAX_COLUMNS} columns")
             parts = (by_role["data"].astype(options.dtype), by_role["indices"], by_role["indptr"])
             X = sparse.csr_array(parts, shape=tuple(int(size) for size in by_role["shape"]))
             X.check_format(full_check=True)
@@ -93,13 +93,13 @@ def npz_header(path: Path, archive: Any, name: str, member: Any) -> tuple[tuple[
 
 
 def npz_array(path: Path, archive: Any, name: str, size: int) -> NDArray[Any]:
-    """An array of an archive, after a look at its size: NumPy makes it before it reads its bytes."""
+    """Reads an array of an archive after a check of its size, since NumPy allocates it first."""
     with archive.zip.open(f"{name}.npy") as member:
         shape, _, dtype = npz_header(path, archive, name, member)
     held = math.prod(shape) * dtype.itemsize
-    if held > max(16 * size, LARGEST_UNPACKED):
+    if held > max(16 * size, MAX_DECOMPRESSED_BYTES):
         raise FormatError(
-            f"{path}: {name} takes {held} bytes, more than 16 times the file and {LARGEST_UNPACKED}: "
+            f"{path}: {name} takes {held} bytes, more than 16 times the file and {MAX_DECOMPRESSED_BYTES}: "
             "store it without compression"
         )
     array: NDArray[Any] = archive[name]
@@ -107,7 +107,7 @@ def npz_array(path: Path, archive: Any, name: str, size: int) -> NDArray[Any]:
 
 
 def npz_names(path: Path, found: set[str], test: bool) -> list[str]:
-    """Names of the arrays to take: dense X or the four CSR parts, and y if it is there."""
+    """Returns the names of the arrays to read: dense X or the four CSR parts, and y if present."""
     dense, label = ("X_test", "y_test") if test else ("X", "y")
     parts = [f"test_{part}" if test else part for part in ("data", "indices", "indptr", "shape")]
     if dense in found:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from svmarrow._support.progress import ProgressCallback
 
 __all__ = [
-    "PACKED",
+    "COMPRESSED",
     "Data",
     "DataOptions",
     "check_writable",
@@ -39,11 +39,11 @@ __all__ = [
     "unpacked",
 ]
 
-PACKED: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
-"""How compressed files are opened, by the last part of their names; the part before tells the format."""
+COMPRESSED: dict[str, Callable[[Path], Any]] = {".gz": gzip.open, ".bz2": bz2.open}
+"""Functions that open compressed files, by suffix; the suffix before it determines the format."""
 
 EXTENSIONS = {".csv": "csv", ".tsv": "csv", ".npz": "npz", ".parquet": "parquet"}
-"""Names of the formats that are not svmlight."""
+"""Formats other than svmlight by suffix."""
 
 
 def read_data(path: Path, options: DataOptions, progress: ProgressCallback | None = None) -> Data:
@@ -70,8 +70,8 @@ def read_data(path: Path, options: DataOptions, progress: ProgressCallback | Non
     ValueError
         If it does not follow its format, or options ask for what its format does not have.
     """
-    if path.suffix.lower() in PACKED:
-        return _read_packed(path, options, progress)
+    if path.suffix.lower() in COMPRESSED:
+        return _read_compressed(path, options, progress)
     kind = format_of(path, options)
     if kind == "svmlight":
         zero_based: Any = "auto" if options.zero_based is None else options.zero_based
@@ -94,8 +94,8 @@ def read_data(path: Path, options: DataOptions, progress: ProgressCallback | Non
 
 
 def format_of(path: Path, options: DataOptions) -> str:
-    """Format of a file; a ValueError where options ask for what it does not have."""
-    name = Path(path.stem) if path.suffix.lower() in PACKED else path
+    """Returns the format of a file; raises ValueError for options that it does not have."""
+    name = Path(path.stem) if path.suffix.lower() in COMPRESSED else path
     kind = EXTENSIONS.get(name.suffix.lower(), "svmlight") if options.format == "auto" else options.format
     if kind not in ("csv", "parquet") and options.target is not None:
         raise ValueError(f"{path}: --target is for CSV and parquet files, this one is read as {kind}")
@@ -108,7 +108,7 @@ def format_of(path: Path, options: DataOptions) -> str:
 
 @contextmanager
 def seekable(path: Path) -> Iterator[Path]:
-    """A file that can be read again: the path, or for a pipe a temporary file with what it holds."""
+    """Yields a path that can be read repeatedly: the file, or a temporary copy of a pipe."""
     if path.is_file() or not path.exists():
         yield path
         return
@@ -124,37 +124,37 @@ def seekable(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Any]:
-    """The bytes of a compressed file; damage is an error that names it."""
-    with PACKED[path.suffix.lower()](path) as packed:
+    """Opens a compressed file; errors name it."""
+    with COMPRESSED[path.suffix.lower()](path) as compressed:
         try:
-            yield packed
+            yield compressed
         except (EOFError, zlib.error, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise FormatError(f"{path}: not a readable {path.suffix} file: {error}") from None
 
 
-def _read_packed(path: Path, options: DataOptions, progress: ProgressCallback | None) -> Data:
-    """Read a compressed file by way of a temporary one, whose name errors do not tell."""
+def _read_compressed(path: Path, options: DataOptions, progress: ProgressCallback | None) -> Data:
+    """Reads a compressed file via a temporary file, whose name is replaced in errors."""
     with TemporaryDirectory(prefix="svmarrow-") as folder:
         plain = Path(folder) / path.stem
-        with unpacked(path) as packed, plain.open("wb") as file:
-            shutil.copyfileobj(packed, file, 1 << 20)
+        with unpacked(path) as compressed, plain.open("wb") as file:
+            shutil.copyfileobj(compressed, file, 1 << 20)
         try:
             return read_data(plain, options, progress)
         except ValueError as error:
             raise FormatError(str(error).replace(str(plain), str(path))) from None
 
 
-#: Suffixes of files of text, one answer a line.
+#: Suffixes of text files with one prediction per line.
 TEXT = ("", ".txt", ".csv", ".labels", ".scores", ".pred", ".predict", ".predictions", ".out", ".dat")
 #: Suffixes of images.
 IMAGES = (".png", ".pdf", ".svg", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".eps", ".ps")
 
 
 def check_writable(path: Path, option: str = "", suffixes: tuple[str, ...] = ()) -> None:
-    """Refuse an output that cannot be written, or whose name says another format, before the work begins."""
-    # A pipe or a device is called as it is called.
+    """Checks before the work begins that an output can be written and its suffix is allowed."""
+    # Pipes and devices may have any name.
     if suffixes and path.suffix.lower() not in suffixes and (path.is_file() or not path.exists()):
         known = ", ".join(suffix or "no suffix" for suffix in suffixes)
         raise ValueError(f"{option}={path} is not allowed: its name must end in one of {known}")

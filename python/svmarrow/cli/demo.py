@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 SIZES = (10, 20, 50, 100, 200)
-"""Sizes in the table beside the chosen one."""
+"""Sizes in the table in addition to the chosen one."""
 
 MADE = GradientSettings(sizes=(5, 10, 20), steps=3000)
 """Sizes of new vectors, and few steps: the demo is done in seconds."""
 
 TIMING_SECONDS = 0.1
-"""How long each model is timed."""
+"""Minimum number of seconds of the timing of each model."""
 
 C = 10.0
 GAMMA = 0.001
 """The width is the one of scikit-learn's own example on these data."""
 
 NEW = "#8a4f9e"
-"""Colour of the models of new vectors in the drawing."""
+"""Colour of the models with constructed vectors in the plot."""
 
 
 class Split(NamedTuple):
@@ -101,7 +101,7 @@ def run(folder: Path, max_loss: float, n_jobs: int | None) -> None:
         n_jobs=n_jobs,
     )
     say(f"make      {len(made)} models of new vectors in {seconds(time.perf_counter() - started)}")
-    small = path.select(valid.X, valid.y, max_loss=max_loss)
+    small: Any = path.select(valid.X, valid.y, max_loss=max_loss)
     chosen = small.expansion_.n_vectors
     say(
         f"select    {chosen} vectors, as all larger sizes, lose at most {percent(max_loss)} of accuracy on "
@@ -162,8 +162,9 @@ def run(folder: Path, max_loss: float, n_jobs: int | None) -> None:
     display.ax_.plot(made.sizes, errors, "D-", color=NEW, markersize=4.5, label="new vectors")
     finish(display.ax_, framealpha=1.0, loc="lower left", fontsize=8)
     display.ax_.set_title("Handwritten digits: test error of every size")
-    display.figure_.savefig(curve, dpi=160)
-    say(f"wrote {curve} and the models beside it; try: svmarrow info {model_file}")
+    figure: Any = display.figure_
+    figure.savefig(curve, dpi=160)
+    say(f"wrote {curve} and the models next to it; try: svmarrow info {model_file}")
 
 
 def _saved(model: Any, file: Path) -> int:

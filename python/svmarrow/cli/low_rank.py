@@ -54,16 +54,16 @@ def fit_low_rank(
     random_state : int
         Seed of the points.
     progress : callable or None
-        Told the rows that are done.
+        Called with the number of processed rows.
 
     Returns
     -------
     model : LowRankRLSClassifier or LowRankRLSRegressor
         Fitted to scaled rows.
     scaler : object or None
-        What scales them, fitted.
+        The fitted scaler.
     known : Survey
-        What the first reading has told.
+        Summary of the file.
     """
     known = survey(path, options, most, classes=classification)
     scaler = scaler_for(known.is_sparse)

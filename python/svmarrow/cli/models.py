@@ -17,7 +17,7 @@ from svmarrow.interop.convert import as_expansion
 from svmarrow.interop.libsvm_reader import is_libsvm_model, model_and_base
 from svmarrow.io import load_libsvm_model, save_libsvm_model
 from svmarrow.io.model import load, save_as
-from svmarrow.models import ExpansionClassifier, ExpansionRegressor
+from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 from svmarrow.models.base import ExpansionModel
 
 if TYPE_CHECKING:
@@ -75,17 +75,18 @@ def c_name(path: Path) -> str:
 
 
 def answers_of(model: ExpansionModel, outputs: NDArray[np.float64]) -> NDArray[Any]:
-    """Labels or predictions of outputs (n, q)."""
+    """Converts outputs (n, q) to labels or predictions."""
     if isinstance(model, ExpansionClassifier):
         labels: NDArray[Any] = model.classes_[model.decode(outputs)]
         return labels
-    return (
-        model.shaped(outputs) if isinstance(model, ExpansionRegressor) else np.where(outputs[:, 0] > 0, 1, -1)
-    )
+    if isinstance(model, ExpansionDetector):
+        return model.decode(outputs)
+    assert isinstance(model, ExpansionRegressor)
+    return model._shaped(outputs)
 
 
 def scores_of(model: ExpansionModel, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What `decision_function` makes of outputs (n, q); of a regressor they are what it has."""
+    """Converts outputs (n, q) to decision values; for a regressor they are the outputs."""
     return model.scores_of(outputs) if isinstance(model, ExpansionClassifier) else outputs
 
 
@@ -95,7 +96,7 @@ def read_model(path: Path) -> Any:
 
 
 def with_meaning(path: Path, model: Any) -> ExpansionModel:
-    """The model as what it says about its outputs; a ValueError for one that says nothing."""
+    """Converts a model to one with labels or targets; raises ValueError for a bare expansion."""
     converted = as_expansion(model)
     if not isinstance(converted, ExpansionModel):
         raise ValueError(f"{path}: this model has no labels, it is a bare expansion")
@@ -103,7 +104,7 @@ def with_meaning(path: Path, model: Any) -> ExpansionModel:
 
 
 def write_model(model: Any, path: Path, asked: str = "auto") -> None:
-    """Write a model in the format that the name or `asked` says."""
+    """Writes a model in the format of its suffix or `asked`."""
     match model_format(path, asked):
         case "libsvm":
             save_libsvm_model(model, path)
@@ -201,7 +202,7 @@ def _with_one_base(
 
 
 def _wider(path: Path, columns: int, files: list[tuple[Path, DataOptions]]) -> ExpansionModel:
-    """A LIBSVM model with more columns, counted as in the files."""
+    """Loads a LIBSVM model with more columns, counted as in the files."""
     zero_based = any(bool(options.zero_based) for _, options in files)
     return with_meaning(path, load_libsvm_model(path, columns, zero_based=zero_based))
 

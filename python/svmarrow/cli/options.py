@@ -55,14 +55,14 @@ class ModelFormat(StrEnum):
 
 
 class Task(StrEnum):
-    """What is learnt."""
+    """Learning tasks."""
 
     classification = "classification"
     regression = "regression"
 
 
 class Scale(StrEnum):
-    """What is done to columns before the kernel sees them."""
+    """Scaling of the features."""
 
     none = "none"
     standard = "standard"
@@ -89,14 +89,14 @@ class Kernel(StrEnum):
 
 
 class MultiClass(StrEnum):
-    """How several classes become two."""
+    """Reductions of several classes to binary machines."""
 
     ovo = "ovo"
     ovr = "ovr"
 
 
 class Method(StrEnum):
-    """How vectors are chosen or made."""
+    """Methods that select or construct vectors."""
 
     auto = "auto"
     backfit = "backfit"
@@ -110,16 +110,16 @@ class Method(StrEnum):
 
 
 class Scoring(StrEnum):
-    """What a compression may lose of."""
+    """Scores of which a compression loses at most a given amount."""
 
     accuracy = "accuracy"
     balanced_accuracy = "balanced_accuracy"
     r2 = "r2"
-    mse = "mse"
+    neg_mean_squared_error = "neg_mean_squared_error"
 
 
 class Candidates(StrEnum):
-    """Where compressed vectors come from."""
+    """Candidates for the compressed vectors."""
 
     vectors = "vectors"
     rows = "rows"

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from svmarrow.cli.archives import npz_archive, npz_array, npz_header, npz_names, npz_rows
-from svmarrow.cli.data import PACKED, format_of, read_data, unpacked
+from svmarrow.cli.data import COMPRESSED, format_of, read_data, unpacked
 from svmarrow.cli.rows import Data, DataOptions, whole
 from svmarrow.cli.tables import csv_pieces, labels_of, parquet_pieces
 from svmarrow.exceptions import FormatError
@@ -20,19 +20,21 @@ from svmarrow.io import load_svmlight
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
+    from contextlib import AbstractContextManager
+    from typing import IO
 
     from numpy.typing import NDArray
 
 __all__ = ["Survey", "has_index_zero", "read_pieces", "sample", "survey"]
 
-#: Bytes that are looked at at once for an index 0.
-BLOCK = 1 << 24
+#: Number of bytes per block in the search for an index 0.
+BLOCK_BYTES = 1 << 24
 INDEX_ZERO = re.compile(rb"[ \t]\+?0+:")
 
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What a first reading of a labelled file has found.
+    """Summary of a labelled file.
 
     Attributes
     ----------
@@ -79,10 +81,10 @@ def read_pieces(path: Path, options: DataOptions, most: int) -> Generator[Data]:
 
 
 def has_index_zero(path: Path) -> bool:
-    """Whether the index 0 occurs in a svmlight file, so that its columns count from 0."""
+    """Returns whether the index 0 occurs in a svmlight file, so that its columns count from 0."""
     with _opened(path) as file:
         kept = b""
-        while block := file.read(BLOCK):
+        while block := file.read(BLOCK_BYTES):
             if INDEX_ZERO.search(kept + block):
                 return True
             kept = block[-64:]
@@ -90,7 +92,7 @@ def has_index_zero(path: Path) -> bool:
 
 
 def survey(path: Path, options: DataOptions, most: int, *, classes: bool = True) -> Survey:
-    """Read a labelled file once, to learn what every piece must agree about."""
+    """Reads a labelled file once to determine its columns, classes and sparsity."""
     rows, columns, names, found, is_sparse = 0, 0, None, None, False
     # One label that is no number makes all of them text, so they are judged together.
     for piece in read_pieces(path, replace(options, text_labels=classes), most):
@@ -127,7 +129,7 @@ def sample(
 
 
 def _pieces(path: Path, options: DataOptions, most: int) -> Iterator[Data]:
-    kind, packed = format_of(path, options), path.suffix.lower() in PACKED
+    kind, packed = format_of(path, options), path.suffix.lower() in COMPRESSED
     if kind == "parquet":
         return parquet_pieces(path, options, most)
     if kind == "npz":
@@ -135,8 +137,8 @@ def _pieces(path: Path, options: DataOptions, most: int) -> Iterator[Data]:
     return (_csv_pieces if kind == "csv" else _svmlight_pieces)(path, options, most)
 
 
-def _opened(path: Path) -> Any:
-    return unpacked(path) if path.suffix.lower() in PACKED else path.open("rb")
+def _opened(path: Path) -> AbstractContextManager[IO[bytes]]:
+    return unpacked(path) if path.suffix.lower() in COMPRESSED else path.open("rb")
 
 
 def _csv_pieces(path: Path, options: DataOptions, most: int) -> Iterator[Data]:
@@ -145,7 +147,7 @@ def _csv_pieces(path: Path, options: DataOptions, most: int) -> Iterator[Data]:
 
 
 def _svmlight_pieces(path: Path, options: DataOptions, most: int) -> Iterator[Data]:
-    """Lines go by way of a small file to the reader; whether columns count from 0 is seen in all of them."""
+    """Reads svmlight lines via a temporary file; columns count from 0 if any line has an index 0."""
     zero_based = has_index_zero(path) if options.zero_based is None else options.zero_based
     with _opened(path) as file, TemporaryDirectory(prefix="svmarrow-") as folder:
         part, first = Path(folder) / "piece", 0
@@ -169,7 +171,7 @@ def _lines(file: Any, most: int) -> list[bytes]:
 
 
 def _renumbered(text: str, part: Path, path: Path, first: int) -> str:
-    """An error of a piece as one of the file."""
+    """Converts the line numbers of an error from the piece to the file."""
     text = re.sub(rf"{re.escape(str(part))}:(\d+)", lambda at: f"{path}:{int(at[1]) + first}", text)
     return text.replace(str(part), str(path))
 

@@ -80,6 +80,7 @@ def predict(
     with seekable(data) as source:
         pieces = model_and_pieces(model, source, options, piece)
         labelled, seconds, n = Labelled(), 0.0, 0
+        fitted: Any
         fitted, rows = next(pieces)
         if probability and getattr(fitted, "calibration", None) is None:
             raise ValueError(
@@ -123,14 +124,14 @@ def predict(
                 fitted, rows = following
         if to_stdout:
             sys.stdout.buffer.flush()
-        tell = report.to_stderr().print if to_stdout else say
+        write = report.to_stderr().print if to_stdout else say
         if labelled.rows:
-            tell(labelled.told(fitted))
+            write(labelled.summary(fitted))
             if labelled.unknown:
                 report.warn(f"{labelled.unknown:,} of {n:,} labels in {data} are no class of the model")
-        tell(f"{n:,} rows in {report.seconds(seconds)}, {1e6 * seconds / n:.1f} microseconds per row")
+        write(f"{n:,} rows in {report.seconds(seconds)}, {1e6 * seconds / n:.1f} microseconds per row")
         if to_file is not None:
-            tell(f"wrote {to_file}")
+            write(f"wrote {to_file}")
 
 
 def _text(values: NDArray[Any], numbers: bool) -> str:
@@ -140,7 +141,7 @@ def _text(values: NDArray[Any], numbers: bool) -> str:
 
 @dataclass
 class Labelled:
-    """How good answers are, piece after piece."""
+    """Accumulates the accuracy of predictions over batches."""
 
     rows: int = 0
     right: int = 0
@@ -151,7 +152,7 @@ class Labelled:
     squares: float = 0.0
 
     def add(self, data: Path, model: ExpansionModel, y: NDArray[Any], answers: NDArray[Any]) -> None:
-        """Count a piece."""
+        """Adds a batch."""
         before, self.rows = self.rows, self.rows + len(y)
         if isinstance(model, ExpansionRegressor):
             if y.dtype.kind not in "iuf" or answers.ndim != 1:
@@ -168,8 +169,8 @@ class Labelled:
         known = model.classes_ if isinstance(model, ExpansionClassifier) else np.array([-1, 1])
         self.unknown += int((~np.isin(y, known)).sum())
 
-    def told(self, model: ExpansionModel) -> str:
-        """In a line."""
+    def summary(self, model: ExpansionModel) -> str:
+        """Returns a summary in one line."""
         if isinstance(model, ExpansionRegressor):
             fit = 1.0 - self.squares / self.spread if self.spread > 0 else float("nan")
             return f"R^2 {fit:.4f}, root mean squared error {float(np.sqrt(self.squares / self.rows)):.6g}"

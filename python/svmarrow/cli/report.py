@@ -1,4 +1,4 @@
-"""What goes to the terminal: results on standard output, progress and errors on standard error."""
+"""Terminal output: results on standard output, progress and errors on standard error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 INTERRUPTED = 130
-"""What shells report for a program that Ctrl-C ended: 128 + SIGINT."""
+"""Exit code of a program that was interrupted by Ctrl-C: 128 + SIGINT."""
 
 
 def out() -> Console:
@@ -45,17 +45,17 @@ def to_stderr() -> Console:
 
 
 def on_terminal() -> bool:
-    """Whether somebody watches: progress bars are for people."""
+    """Returns whether standard error is a terminal, which shows progress bars."""
     return to_stderr().is_terminal
 
 
 def say(text: str = "") -> None:
-    """One line of result."""
+    """Prints one line of results."""
     out().print(text, markup=False)
 
 
 def warn(text: str) -> None:
-    """One line that does not end the program."""
+    """Prints a warning."""
     to_stderr().print(f"svmarrow: warning: {text}", markup=False)
 
 
@@ -66,7 +66,7 @@ def fail_cleanly(command: Callable[P, R]) -> Callable[P, R]:
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             with warnings.catch_warnings():
-                # Files have their columns in order when they come here.
+                # Columns of files are already in the order of the model.
                 warnings.filterwarnings("ignore", message="X does not have valid feature names")
                 warnings.showwarning = lambda message, *_, **__: warn(str(message))
                 return command(*args, **kwargs)
@@ -74,7 +74,7 @@ def fail_cleanly(command: Callable[P, R]) -> Callable[P, R]:
             to_stderr().print("svmarrow: interrupted; nothing was written", markup=False)
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
-            # Whoever read the output has had enough; Python must not try to flush the rest at exit.
+            # The reader closed the pipe; Python must not flush the rest at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except OSError as error:
             text = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
@@ -102,7 +102,7 @@ def size_table(title: str, columns: list[str], rows: list[list[str]], marked: in
 
 
 def seconds(value: float) -> str:
-    """A time that a person reads at a glance."""
+    """Formats a time."""
     return (
         f"{1000 * value:.0f} ms"
         if value < 1
@@ -113,7 +113,7 @@ def seconds(value: float) -> str:
 
 
 def size(value: int) -> str:
-    """A number of bytes that a person reads at a glance."""
+    """Formats a number of bytes."""
     amount = float(value)
     for unit in ("bytes", "kB", "MB"):
         if amount < 1000:
@@ -128,6 +128,6 @@ def percent(value: float) -> str:
 
 
 def describe_certificate(certificate: Any) -> str:
-    """What a fit proves about itself, in one line."""
+    """Describes the certificate of a fit in one line."""
     text = f"gap {certificate.gap:.3g}, largest violation {certificate.violation:.2g}"
     return f"{text}, {certificate.iterations:,} steps"

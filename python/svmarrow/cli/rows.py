@@ -1,4 +1,4 @@
-"""What a data file holds, and how it is read."""
+"""Data of a file, and the options with which it is read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Data", "DataOptions", "joined", "whole", "with_columns"]
 
 @dataclass(frozen=True)
 class DataOptions:
-    """How to read a data file.
+    """Options for reading a data file.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Data:
 
 
 def joined(pieces: list[Data]) -> Data:
-    """Pieces of dense rows as one."""
+    """Concatenates batches of dense rows."""
     if not pieces:
         return Data(np.empty((0, 0)), None)
     first = pieces[0]
@@ -96,7 +96,7 @@ def joined(pieces: list[Data]) -> Data:
 
 
 def whole(values: NDArray[Any]) -> NDArray[Any]:
-    """Integers instead of floating-point numbers that all are whole."""
+    """Converts floating-point numbers to integers if all are whole."""
     if values.dtype.kind != "f" or not np.isfinite(values).all():
         return values
     exact = np.abs(values).max(initial=0) < 2**53 and (values == np.trunc(values)).all()

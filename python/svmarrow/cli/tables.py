@@ -25,7 +25,7 @@ __all__ = ["csv_pieces", "labels_of", "parquet_pieces"]
 
 
 def csv_pieces(path: Path, file: Any, options: DataOptions, most: int | None = None) -> Iterator[Data]:
-    """Rows of CSV bytes, at most so many at a time; the first piece may have none."""
+    """Yields rows of CSV bytes, at most `most` at a time; the first batch may be empty."""
     text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
     try:
         start = text.read(1 << 16)
@@ -106,7 +106,7 @@ def _number(cell: str) -> float | None:
 
 
 def parquet_pieces(path: Path, options: DataOptions, most: int) -> Iterator[Data]:
-    """Rows of a parquet file, about so many at a time; its columns have names."""
+    """Yields rows of a parquet file in batches of about `most` rows."""
     try:
         from pyarrow import ArrowException  # noqa: PLC0415 - an extra
         from pyarrow.parquet import ParquetFile  # noqa: PLC0415
@@ -143,7 +143,7 @@ def _column_labels(path: Path, column: Any) -> NDArray[Any]:
 
 
 def _places(path: Path, there: list[str], wanted: tuple[str, ...]) -> list[int]:
-    """Where the columns of a model are in a file."""
+    """Returns the indices of a model's columns in a file."""
     missing = [name for name in wanted if there.count(name) != 1]
     if missing:
         shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")

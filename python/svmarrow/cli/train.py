@@ -35,7 +35,8 @@ from svmarrow.cli.options import (
 )
 from svmarrow.cli.report import fail_cleanly, on_terminal, say
 from svmarrow.interop.convert import as_expansion
-from svmarrow.io.info import note_of_size
+from svmarrow.io.info import size_note
+from svmarrow.least_squares.low_rank import LowRankRLSClassifier
 from svmarrow.model_selection.classification import SVCCV
 from svmarrow.model_selection.regression import SVRCV
 from svmarrow.svm.classification import SVC
@@ -143,8 +144,8 @@ def train(
         typer.Option(
             "--low-rank",
             min=1,
-            help="Least squares with coefficients at so many drawn rows, the file read in pieces: for more "
-            "than memory holds.",
+            help="Least squares with coefficients at this number of random rows; the file is read in "
+            "pieces and may be larger than memory.",
             show_default=False,
         ),
     ] = None,
@@ -159,7 +160,7 @@ def train(
         float | None, typer.Option(help="Kernel cache in MB. Default: a share of free memory.")
     ] = None,
     max_time: Annotated[
-        float | None, typer.Option(help="End after so many seconds with the model reached.")
+        float | None, typer.Option(help="Stop after this number of seconds with the model so far.")
     ] = None,
     n_jobs: Jobs = None,
     model_format_: Annotated[
@@ -243,7 +244,7 @@ def train(
             search.plot(image_axes()).figure_.savefig(tune_plot, dpi=150)
             say(f"wrote {tune_plot}")
     say(f"wrote {output}, {report.size(output.stat().st_size)}")
-    note = note_of_size(machine)
+    note = size_note(machine)
     if note is not None:
         say(note)
 
@@ -284,7 +285,7 @@ def _train_low_rank(
     elapsed = time.perf_counter() - started
     machine.set_params(selection="random")  # the points are the model's vectors
     _write(machine, scaler, known.names, output, model_format_)
-    what = "numbers" if task is Task.regression else f"{len(machine.classes_)} classes"
+    what = f"{len(machine.classes_)} classes" if isinstance(machine, LowRankRLSClassifier) else "numbers"
     d = machine.n_features_in_
     say(f"{known.rows:,} rows, {d:,} columns, {what}: {machine.expansion_.n_vectors:,} points")
     say(f"trained in {report.seconds(elapsed)}")

@@ -1,7 +1,7 @@
-"""Training and prediction beyond one machine, on Dask: ``pip install 'svmarrow[dask]'``.
+"""Training and prediction on Dask clusters: ``pip install 'svmarrow[dask]'``.
 
-The classes train on the partitions of Dask collections; `predict` and `decision_function` apply any fitted
-model of svmarrow to a collection, lazily.
+The estimators train on the partitions of Dask collections; `predict` and `decision_function` apply any fitted
+model of svmarrow lazily to a collection.
 """
 
 from svmarrow.dask.forecast import FitEstimate

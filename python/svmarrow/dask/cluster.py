@@ -1,10 +1,9 @@
-"""Work on a cluster: which client, how a task uses its worker's threads, what is said of lost work.
+"""Tasks on a cluster: the client, the threads of a task, and errors for lost results.
 
-All work is pure tasks, functions of other tasks' results and of what is written into them, so that whatever a
-worker takes with it can be computed again from the collections that the user gave: Dask does so by itself.
-Nothing is ever scattered during a fit, since scattered data has no task that could make it again. Results are
-gathered in the order of the partitions and added up in that order or in a fixed tree, so the bits are the
-same on any number of workers.
+All tasks are pure functions of other tasks' results and of their arguments, so that Dask can recompute the
+results of a lost worker from the user's collections. A fit never scatters data, since scattered data cannot
+be recomputed. Results are gathered and added in the order of the partitions or in a fixed tree, so the bits
+do not depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -21,25 +20,25 @@ try:
     from distributed.scheduler import KilledWorker
 
     from dask import delayed
-except ImportError as missing:
+except ImportError as _error:
     raise ImportError(
-        "svmarrow.dask needs dask and distributed: pip install 'svmarrow[dask]'", name=missing.name
-    ) from missing
+        "svmarrow.dask needs dask and distributed: pip install 'svmarrow[dask]'", name=_error.name
+    ) from _error
 
 from svmarrow._support.rows import threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["Cluster", "all_threads", "connected", "current_client", "some_client", "tree"]
+__all__ = ["Cluster", "all_threads", "cluster_of", "current_client", "some_client", "tree_sum"]
 
-#: One computation at a time on a worker, with all of its threads.
-_TURNS: WeakKeyDictionary[Any, threading.Lock] = WeakKeyDictionary()
-_TURNS_ARE_MADE = threading.Lock()
+#: Locks so that a worker runs one computation at a time with all of its threads.
+_LOCKS: WeakKeyDictionary[Any, threading.Lock] = WeakKeyDictionary()
+_LOCKS_LOCK = threading.Lock()
 
 
 def _worker() -> Any:
-    """The worker that runs this task, or None."""
+    """Returns the worker that runs this task, or None."""
     try:
         return get_worker()
     except ValueError:
@@ -48,33 +47,33 @@ def _worker() -> Any:
 
 @contextmanager
 def all_threads() -> Iterator[int]:
-    """Inside a task: the number of the worker's threads, while no other task of it computes.
+    """Yields the number of the worker's threads while no other task of the worker computes.
 
-    Without a worker, on one of Dask's schedulers in this process, 1: it runs tasks side by side itself.
+    Without a worker, on one of Dask's local schedulers, which run tasks in parallel, it is 1.
     """
     worker = _worker()
     if worker is None:
         yield 1
         return
-    with _TURNS_ARE_MADE:
-        turn = _TURNS.setdefault(worker, threading.Lock())
-    with turn:
+    with _LOCKS_LOCK:
+        lock = _LOCKS.setdefault(worker, threading.Lock())
+    with lock:
         yield threads(int(worker.state.nthreads))
 
 
 def current_client() -> Any:
-    """The client that this process talks to a cluster with; a ValueError where there is none."""
+    """Returns the current client of this process; raises ValueError if there is none."""
     try:
         return get_client() if _worker() is not None else default_client()
     except ValueError:
         raise ValueError(
-            "there is no Dask client: make one, client = distributed.Client(...), or set the estimator's "
-            "client property"
+            "no Dask client is active: create one, client = distributed.Client(...), or set the estimator's "
+            "client attribute"
         ) from None
 
 
 def some_client(own: Any = None) -> Any:
-    """A client, or None where there is none."""
+    """Returns the given or the current client, or None."""
     if own is not None:
         return own
     try:
@@ -84,8 +83,8 @@ def some_client(own: Any = None) -> Any:
 
 
 @contextmanager
-def connected(own: Any = None) -> Iterator[Cluster]:
-    """A cluster to work on. A fit inside a task gives its thread back to the worker meanwhile."""
+def cluster_of(own: Any = None) -> Iterator[Cluster]:
+    """Yields the cluster of a client. A fit inside a task releases its thread meanwhile."""
     if own is None and _worker() is not None:
         with worker_client() as client:
             yield Cluster(client)
@@ -94,63 +93,63 @@ def connected(own: Any = None) -> Iterator[Cluster]:
 
 
 class Cluster:
-    """A client, as fits use it."""
+    """The operations of a client that fits use."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
 
     def load(self, delayed: Sequence[Any]) -> list[Any]:
-        """Futures of Dask's delayed values."""
-        with _large_is_meant():
+        """Returns the futures of delayed values."""
+        with _ignore_large_graph_warning():
             futures: list[Any] = self.client.compute(list(delayed))
         return futures
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The future of a function; futures among the arguments are what they stand for."""
-        with _large_is_meant():
-            # Not pure: Dask would take a hash of every argument.
+        """Returns the future of a function; futures among the arguments are replaced by their results."""
+        with _ignore_large_graph_warning():
+            # With pure=True Dask would hash every argument.
             return self.client.submit(function, *arguments, pure=False)
 
     def later(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The delayed value of a function."""
+        """Returns the delayed value of a function."""
         return delayed(function, pure=False, traverse=False)(*arguments)
 
     def task(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The future of a function of delayed values, which are computed for it and let go again."""
+        """Returns the future of a function of delayed values, which are released afterwards."""
         return self.load([self.later(function, *arguments)])[0]
 
     def each(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """A future for each line of some columns of arguments."""
+        """Returns a future for each tuple of arguments."""
         return [self.submit(function, *arguments) for arguments in zip(*columns, strict=True)]
 
     def shared(self, value: Any) -> Any:
-        """The future of a value that many tasks need: sent once, written into a task of its own."""
+        """Returns the future of a value that many tasks need, which is sent once in a task of its own."""
         return self.submit(_itself, value)
 
     def gather(self, futures: Sequence[Any], what: str) -> list[Any]:
-        """Results in their order; an error tells which of them is lost."""
+        """Returns the results in order; errors name the lost partitions."""
         try:
             return list(self.client.gather(list(futures)))
         except KilledWorker as error:
             lost = [number for number, future in enumerate(futures) if future.status == "error"]
             raise RuntimeError(
                 f"{what} of partition {_some(lost)} could not be computed: the workers that tried it died, "
-                f"the last at {error.last_worker.address}. Look for its end in the workers' logs; memory is "
-                "the usual cause, then smaller partitions or more memory a worker help"
+                f"the last at {error.last_worker.address}. See the workers' logs; the usual cause is a lack "
+                "of memory: use smaller partitions or more memory per worker"
             ) from error
         except CancelledError as error:
             raise RuntimeError(
-                f"{what} cannot be computed any more: data that was scattered, or futures of another client, "
-                "have gone with their worker. Collections made of files or of functions are computed again"
+                f"{what} cannot be computed again: scattered data, or futures of another client, were lost "
+                "with their worker. Collections of files or of functions can be recomputed"
             ) from error
 
     def result(self, future: Any, what: str) -> Any:
-        """The result of one future."""
+        """Returns the result of one future."""
         return self.gather([future], what)[0]
 
 
-def tree(cluster: Cluster, merge: Callable[[Any, Any], Any], futures: Sequence[Any]) -> Any:
-    """The future of a sum of results, two neighbours at a time, by their numbers alone."""
+def tree_sum(cluster: Cluster, merge: Callable[[Any, Any], Any], futures: Sequence[Any]) -> Any:
+    """Returns the future of a sum of results, added in pairs of neighbours in a fixed order."""
     level = list(futures)
     while len(level) > 1:
         pairs = [cluster.submit(merge, a, b) for a, b in zip(level[::2], level[1::2], strict=False)]
@@ -167,8 +166,8 @@ def _some(numbers: Sequence[int]) -> str:
 
 
 @contextmanager
-def _large_is_meant() -> Iterator[None]:
-    """Dask warns of what is sent with a task, which is where lost workers find it again."""
+def _ignore_large_graph_warning() -> Iterator[None]:
+    """Ignores the warning of large arguments of a task, from which a lost worker's results are recomputed."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sending large graph")
         yield

@@ -1,4 +1,4 @@
-"""What the estimators on Dask share: the client, lazy prediction, scores, and the plain estimator inside."""
+"""Base classes of the Dask estimators: the client, lazy prediction, scores, and the local estimator."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.atomic import consistent
 from svmarrow.dask.blocks import is_lazy
-from svmarrow.dask.cluster import connected, some_client
-from svmarrow.dask.prediction import lazily
+from svmarrow.dask.cluster import cluster_of, some_client
+from svmarrow.dask.prediction import predict_lazily
 from svmarrow.dask.scores import score
 
 if TYPE_CHECKING:
@@ -22,18 +22,18 @@ __all__ = ["DaskClassifier", "DaskEstimator"]
 
 
 class DaskEstimator:
-    """In front of the plain estimator, whose parameters and fitted attributes it has."""
+    """Base class; the local estimator, whose parameters and attributes are the same, is a second base."""
 
-    #: The plain estimator.
-    _plain: ClassVar[type[Any]]
-    #: What a fit leaves beside the attributes of the plain estimator.
-    _beside: ClassVar[tuple[str, ...]] = ()
+    #: Class of the local estimator.
+    _local_class: ClassVar[type[Any]]
+    #: Fitted attributes that the local estimator does not have.
+    _dask_attributes: ClassVar[tuple[str, ...]] = ()
 
     @property
     def client(self) -> Any:
-        """The client of the cluster; without one of its own, the current one of the process or task.
+        """The client of the cluster; the current one of the process or task if none was set.
 
-        It is no parameter: copies and pickles are without it.
+        It is not a parameter: clones and pickles do not have it.
         """
         return some_client(self.__dict__.get("_client"))
 
@@ -42,16 +42,16 @@ class DaskEstimator:
         self.__dict__["_client"] = client
 
     def _connected(self) -> AbstractContextManager[Cluster]:
-        return connected(self.__dict__.get("_client"))
+        return cluster_of(self.__dict__.get("_client"))
 
     @consistent
     def to_local(self) -> Any:
-        """The fitted model as the plain estimator, which needs no Dask."""
+        """Get the fitted model as the local estimator, which does not need Dask."""
         check_is_fitted(self)
         plain: Any = self
-        local = self._plain(**plain.get_params(deep=False))
-        left_out = {"_client", *self._beside}
-        local.__dict__ |= {name: value for name, value in vars(self).items() if name not in left_out}
+        local = self._local_class(**plain.get_params(deep=False))
+        excluded = {"_client", *self._dask_attributes}
+        local.__dict__ |= {name: value for name, value in vars(self).items() if name not in excluded}
         return local
 
     def _to_save(self) -> Any:
@@ -59,17 +59,18 @@ class DaskEstimator:
 
     @consistent
     def predict(self, X: Any) -> Any:
-        """Predictions: of a Dask collection lazily, of anything else at once, as the plain estimator.
+        """Predict a Dask collection lazily, or other samples immediately as the local estimator does.
 
         Parameters
         ----------
-        X : dask array, dask frame or {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
+        X : dask array, dask frame or {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
 
         Returns
         -------
         dask array, dask series or frame, or ndarray
-            An array for an array; a series, or a frame for several targets, with the index of a frame.
+            An array for an array; for a frame a series, or a frame if there are several targets, with its
+            index.
         """
         if not is_lazy(X):
             plain: Any = super()
@@ -78,23 +79,23 @@ class DaskEstimator:
 
     def _lazily(self, X: Any, method: str) -> Any:
         check_is_fitted(self)
-        return lazily(self, X, method, self.client)
+        return predict_lazily(self, X, method, self.client)
 
     @consistent
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of a classifier, R^2 of a regressor, as scikit-learn has them.
+        """Return the accuracy of a classifier or R^2 of a regressor, as in scikit-learn.
 
         Parameters
         ----------
         X, y : dask collections in the same chunks, or arrays
-            Rows, and what is true of them.
+            Samples, and their labels or targets.
         sample_weight : dask collection, array or None, default=None
-            Weights of the rows.
+            Weights of the samples.
 
         Returns
         -------
         float
-            Computed at once, a partition at a time.
+            The score, computed immediately.
         """
         plain: Any = self
         if not is_lazy(X):
@@ -104,28 +105,28 @@ class DaskEstimator:
         with self._connected() as cluster:
             return score(cluster, self, X, y, sample_weight, accuracy=is_classifier(self))
 
-    def __getstate__(self) -> Any:
+    def __getstate__(self) -> dict[str, Any]:
         plain: Any = super()
         state = plain.__getstate__()
         return {name: value for name, value in state.items() if name != "_client"}
 
 
 class DaskClassifier(DaskEstimator):
-    """One with a decision function."""
+    """Base class of the classifiers."""
 
     @consistent
     def decision_function(self, X: Any) -> Any:
-        """Scores of the classes: of a Dask collection lazily, of anything else at once.
+        """Compute decision values of a Dask collection lazily, or of other samples immediately.
 
         Parameters
         ----------
-        X : dask array, dask frame or {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
+        X : dask array, dask frame or {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
 
         Returns
         -------
         dask array, dask series or frame, or ndarray
-            In the shape of the plain estimator's.
+            Decision values in the shape of the local estimator's.
         """
         if not is_lazy(X):
             plain: Any = super()

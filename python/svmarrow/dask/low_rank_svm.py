@@ -1,10 +1,8 @@
-"""A support vector machine of few vectors over partitions: a linear machine on the features of a projected
-kernel.
+"""Low-rank support vector machines over partitions: linear machines on the features of a projected kernel.
 
-`svmarrow.LowRankSVC` with its rows in partitions: with K_mm = L L', every worker makes the features K_lm
-L^-T of its rows once, and the rounds of `svmarrow.dask.rounds` train the linear machine on them. What the
-driver sends in a round is one vector of m numbers for each machine, whatever the number of support vectors;
-what it holds are the features of the support vectors.
+With K_mm = L L', every worker computes the features K_lm L^-T of its rows once, and the rounds of
+`svmarrow.dask.rounds` train linear machines on them. In a round the driver sends one vector of m numbers for
+each machine, whatever the number of support vectors; it stores the features of the support vectors.
 """
 
 from __future__ import annotations
@@ -20,15 +18,18 @@ from svmarrow._support.parameters import check
 from svmarrow._support.rows import core_rows, threads, weights_differ, well_aligned
 from svmarrow.dask.cluster import all_threads
 from svmarrow.dask.estimator import DaskClassifier
-from svmarrow.dask.exact import prepare, solve
+from svmarrow.dask.exact import prepare_fit, train_machines
 from svmarrow.dask.partition import Machines
-from svmarrow.dask.parts import Part, labelled, spread_of
-from svmarrow.dask.points import points_of
+from svmarrow.dask.parts import Part, classification_part, moments_of
+from svmarrow.dask.points import choose_distributed_points
 from svmarrow.dask.summary import gamma_of, offsets
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.svm.low_rank import LowRankSVC
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from svmarrow._support.certificate import Certificate
     from svmarrow.dask.cluster import Cluster
     from svmarrow.dask.rounds import Round
 
@@ -36,21 +37,21 @@ __all__ = ["DaskLowRankSVC"]
 
 
 class DaskLowRankSVC(DaskClassifier, LowRankSVC, stored=False):
-    """Support vector classification with few points, over the partitions of a Dask collection.
+    """Support vector classification with few vectors, over the partitions of a Dask collection.
 
-    The machine of `svmarrow.LowRankSVC` on all rows, with its certificate for the projected kernel. Its
-    model has ``n_vectors`` vectors however many rows support it; the driver holds ``n_vectors`` numbers for
-    each row that does. Parameters and attributes are the plain estimator's, and these differ: points are
-    drawn among all rows, for a ``selection`` other than "random" chosen from a sample of 20 rows for each
-    point (10,000 at least), or given; ``n_jobs`` and ``verbose`` are the driver's, each task takes the
-    threads of its worker.
+    The model of `svmarrow.LowRankSVC` on all samples, with its certificate for the projected kernel. It has
+    ``n_vectors`` vectors whatever the number of support vectors, for each of which the driver stores
+    ``n_vectors`` numbers. Parameters and attributes are those of the local estimator with these differences:
+    vectors are drawn from all samples, or chosen from a random subset of 20 samples for each vector (at least
+    10,000) if ``selection`` is not "random"; ``n_jobs`` and ``verbose`` apply to the driver, a task uses
+    the threads of its worker.
 
     Attributes
     ----------
     rounds_ : list of Round
-        What each round was and cost.
+        Statistics of each round.
     client : distributed.Client
-        The client that is used: its own, else the current one. No parameter; copies and pickles lack it.
+        The client of the cluster; the current one if none was set. It is not a parameter.
 
     Examples
     --------
@@ -66,28 +67,33 @@ class DaskLowRankSVC(DaskClassifier, LowRankSVC, stored=False):
     (50, True)
     """
 
-    _plain = LowRankSVC
-    _beside: ClassVar[tuple[str, ...]] = ("rounds_",)
+    _local_class = LowRankSVC
+    _dask_attributes: ClassVar[tuple[str, ...]] = ("rounds_",)
 
     rounds_: list[Round]
+    classes_: NDArray[Any]
+    class_weight_: NDArray[np.float64]
+    expansion_: KernelExpansion
+    certificate_: Certificate
+    indices_: NDArray[np.int64] | None
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose the points, train on their features, go back to coefficients.
+        """Choose the vectors, train on the projected features, and convert the weights to coefficients.
 
         Parameters
         ----------
-        X : dask array or dask frame of shape (n, d)
-            Rows, each in one chunk of columns. Chunks may be empty, sparse, or of unknown sizes.
-        y : dask array, dask series or column of shape (n,)
+        X : dask array or dask frame of shape (n_samples, n_features)
+            Training samples, each in one chunk. Chunks may be empty, sparse, or of unknown sizes.
+        y : dask array, dask series or column of shape (n_samples,)
             Labels, in the same chunks.
-        sample_weight : dask array or series of shape (n,) or None, default=None
-            Weight of each row, as in `svmarrow.LowRankSVC`.
+        sample_weight : dask array or series of shape (n_samples,) or None, default=None
+            Weight of each sample, as in `svmarrow.LowRankSVC`.
 
         Returns
         -------
         object
-            Itself.
+            The fitted estimator.
 
         Raises
         ------
@@ -104,17 +110,19 @@ class DaskLowRankSVC(DaskClassifier, LowRankSVC, stored=False):
             return self._fit_partitions(cluster, X, y, sample_weight)
 
     def _fit_partitions(self, cluster: Cluster, X: Any, y: Any, sample_weight: Any) -> Self:
-        prepared = prepare(self, cluster, X, y, sample_weight)
+        prepared = prepare_fit(self, cluster, X, y, sample_weight)
         gamma = gamma_of(self.gamma, prepared.summaries, self.kernel)
         spec = (self.kernel, gamma, float(self.coef0), int(self.degree))
         shared = [cluster.shared(value) for value in (prepared.classes, prepared.by_class)]
-        rows = [cluster.submit(labelled, block, *shared, float(self.C)) for block in prepared.blocks]
+        rows = [
+            cluster.submit(classification_part, block, *shared, float(self.C)) for block in prepared.blocks
+        ]
         prepared.blocks.clear()
-        told = cluster.gather([cluster.submit(spread_of, part, False) for part in rows], "the rows")
-        points, numbers, _ = points_of(
+        stats = cluster.gather([cluster.submit(moments_of, part, False) for part in rows], "the rows")
+        points, numbers, _ = choose_distributed_points(
             cluster,
             rows,
-            [count for count, _ in told],
+            [count for count, _ in stats],
             offsets(prepared.summaries),
             self,
             spec,
@@ -127,11 +135,11 @@ class DaskLowRankSVC(DaskClassifier, LowRankSVC, stored=False):
         del rows
         solver = {"cache_size": None, "shrinking": True}
         machines = Machines(prepared.matrix, ("linear", 1.0, 0.0, 3), "hinge", True, float(self.tol), solver)
-        found, log, _ = solve(self, cluster, parts, prepared, machines)
+        found, log, _ = train_machines(self, cluster, parts, prepared, machines)
         weights = _core.linear_weights(core_rows(found.vectors), found.coefficients, jobs)
         coefficients = projected.coefficients(np.ascontiguousarray(weights.T), jobs)
         self.classes_, self.class_weight_ = prepared.classes, prepared.by_class
-        # Weights lie on the workers: some that were given count as different.
+        # Given weights, which lie on the workers, count as different.
         self._weighted = sample_weight is not None or weights_differ(prepared.by_class)
         self._coding = prepared.decoding
         self.expansion_ = KernelExpansion(points, coefficients, found.intercepts, *spec)
@@ -146,13 +154,12 @@ def _features(shared: tuple[Any, tuple[str, float, float, int]], jobs: int) -> _
     except np.linalg.LinAlgError:
         raise np.linalg.LinAlgError(
             f"the kernel matrix of the points is not positive definite: kernel={spec[0]!r} must be, and "
-            f"rows must "
-            "be scaled and centred so that rounding does not cancel them"
+            "rows must be scaled and centred so that rounding does not cancel them"
         ) from None
 
 
 def projected_part(part: Part, shared: tuple[Any, tuple[str, float, float, int]]) -> Part:
-    """A partition whose rows are the features of its rows."""
+    """Returns a partition with the projected features of its rows."""
     if not part.X.shape[0]:
         features = np.zeros((0, shared[0].shape[0]))
     else:

@@ -1,7 +1,6 @@
-"""What a worker does for an exact support vector machine over partitions, one partition at a time.
+"""Tasks of an exact support vector machine on one partition, run by the workers.
 
-A machine is a column of a code: its sign for a row is that of the row's class, 0 where the class takes no
-part.
+A machine is a column of a code: its sign for a row is that of the row's class, 0 for an omitted class.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from svmarrow import _core
 from svmarrow._support.kernel_function import TrainingKernel, kernel_values
 from svmarrow._support.memory import bytes_of_rows
 from svmarrow._support.rows import cache_bytes, core_rows
-from svmarrow.dask.blocks import Sent
+from svmarrow.dask.blocks import RealignOnUnpickle
 from svmarrow.dask.cluster import all_threads
 
 if TYPE_CHECKING:
@@ -30,31 +29,31 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Change",
-    "Found",
     "Machines",
     "Outputs",
     "Report",
-    "advance",
-    "again",
-    "begin",
-    "begun",
-    "begun_size",
-    "chosen",
-    "evaluate",
-    "extent",
-    "report",
+    "RowSubset",
+    "evaluate_outputs",
+    "fit_partition",
+    "fitted_rows",
+    "fitted_size",
+    "kernel_bound",
+    "partition_report",
+    "row_subset",
     "size_of",
+    "update_outputs",
+    "warm_start_rows",
 ]
 
-#: Rows of a partition that are evaluated in double precision at a time.
-_BLOCK = 8192
-#: Rows of a partition of one class that are where its machines begin.
-_ALONE = 64
+#: Number of rows that are evaluated in double precision at a time.
+_BLOCK_ROWS = 8192
+#: Number of rows that represent a partition of a single class in the first round.
+_SINGLE_CLASS_ROWS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Machines(Sent):
-    """What is trained: the same for all partitions."""
+class Machines(RealignOnUnpickle):
+    """The machines to train, the same for all partitions."""
 
     #: The code (k, q).
     matrix: NDArray[np.int8]
@@ -63,11 +62,11 @@ class Machines(Sent):
     loss: str
     fit_intercept: bool
     tol: float
-    #: Arguments of the solver that are the same everywhere.
+    #: Shared arguments of the solver.
     solver: Mapping[str, Any]
 
-    def fit(self, rows: Found, jobs: int, start: Any = None, **solver: Any) -> Any:
-        """All machines on some rows, by the extension module."""
+    def fit(self, rows: RowSubset, jobs: int, start: Any = None, **solver: Any) -> Any:
+        """Trains all machines on some rows."""
         kernel: Any = self.kernel
         if callable(kernel[0]):
             kernel = TrainingKernel(kernel[0], rows.X)
@@ -80,7 +79,7 @@ class Machines(Sent):
             "nu": None,
             "fit_intercept": self.fit_intercept,
         }
-        told: Any = {
+        settings: Any = {
             "tol": 0.5 * self.tol,
             "cache_bytes": cache_bytes(self.solver["cache_size"]),
             "shrinking": self.solver["shrinking"],
@@ -93,16 +92,16 @@ class Machines(Sent):
             "tuning": None,
             **solver,
         }
-        return _core.fit_svc(core_rows(rows.X), kernel, task, told)
+        return _core.fit_svc(core_rows(rows.X), kernel, task, settings)
 
 
 @dataclass(frozen=True, eq=False)
-class Found(Sent):
-    """Some rows of a partition, or of all, with their coefficients (rows, q)."""
+class RowSubset(RealignOnUnpickle):
+    """Some rows of one or all partitions with their coefficients (n_rows, q)."""
 
-    #: Number of the partition of each.
+    #: Index of each row's partition.
     part: NDArray[np.int64]
-    #: Number of each among the rows of its partition that count.
+    #: Index of each row among those of positive weight in its partition.
     local: NDArray[np.int64]
     X: Any
     labels: NDArray[np.intp]
@@ -111,140 +110,138 @@ class Found(Sent):
 
     @property
     def size(self) -> int:
-        """How many."""
+        """Number of rows."""
         return int(self.local.size)
 
-    def take(self, rows: Any) -> Found:
-        """Some of them."""
+    def take(self, rows: Any) -> RowSubset:
+        """Returns some of the rows."""
         X, part, local = self.X[rows], self.part[rows], self.local[rows]
-        return Found(part, local, X, self.labels[rows], self.upper[rows], self.beta[rows])
+        return RowSubset(part, local, X, self.labels[rows], self.upper[rows], self.beta[rows])
 
 
 @dataclass(frozen=True)
 class Change:
-    """What has changed in the outputs of all machines: the coefficients of some vectors."""
+    """A change of the coefficients of some vectors as an expansion."""
 
     expansion: KernelExpansion
 
 
 @dataclass(frozen=True, eq=False)
-class Report(Sent):
-    """What a partition says of the present machines."""
+class Report(RealignOnUnpickle):
+    """Losses, gradients and violations of the current machines on a partition."""
 
     #: sum C_i loss(y_i f(x_i)), (q,).
     losses: NDArray[np.float64]
-    #: Derivative of these losses by an error of all outputs, at most, (q,).
+    #: Maximum derivative of these losses with respect to an error of all outputs, (q,).
     slopes: NDArray[np.float64]
     #: sum C_i, (q,).
     uppers: NDArray[np.float64]
-    #: Of the rows that are not on the driver, the least gradient of those that could rise, (q,).
+    #: Minimum gradient of the rows outside the driver whose coefficients may increase, (q,).
     rise: NDArray[np.float64]
-    #: Of the same, the largest gradient of those that could fall, (q,).
+    #: Maximum gradient of the rows outside the driver whose coefficients may decrease, (q,).
     fall: NDArray[np.float64]
-    #: Outputs without intercepts of the rows that are on the driver (rows, q).
+    #: Outputs without intercepts of the rows on the driver (n_rows, q).
     outputs: NDArray[np.float64]
-    #: How many rows violate, the worst of them, and their outputs.
+    #: Number of violating rows, the worst of them, and their outputs.
     violators: int
-    worst: Found
+    worst: RowSubset
     worst_outputs: NDArray[np.float64]
     #: Processor seconds of the evaluation.
     seconds: float
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what is large in it."""
+        """Number of bytes of the rows and outputs."""
         return bytes_of_rows(self.worst.X) + self.outputs.nbytes + self.worst_outputs.nbytes
 
 
 @dataclass(frozen=True, eq=False)
-class Outputs(Sent):
+class Outputs(RealignOnUnpickle):
     """Outputs of a partition's rows."""
 
-    #: Without intercepts (rows, q).
+    #: Outputs without intercepts (n_rows, q).
     values: NDArray[np.float64]
     #: Processor seconds of their last change.
     seconds: float
 
 
-def chosen(part: Part, local: NDArray[np.int64], outputs: int) -> Found:
-    """Some rows of a partition, without coefficients."""
-    whole = np.full(local.size, part.number, dtype=np.int64)
+def row_subset(part: Part, local: NDArray[np.int64], outputs: int) -> RowSubset:
+    """Returns some rows of a partition with coefficients 0."""
+    parts = np.full(local.size, part.number, dtype=np.int64)
     beta = np.zeros((local.size, outputs))
-    return Found(whole, local, part.X[local], part.labels[local], part.upper[local], beta)
+    return RowSubset(parts, local, part.X[local], part.labels[local], part.upper[local], beta)
 
 
-def begin(part: Part, machines: Machines, max_time: float | None) -> tuple[Found, float]:
-    """The support vectors of the partition alone (Graf et al. 2005), a row at least of each class, and
-    seconds.
-    """
+def fit_partition(part: Part, machines: Machines, max_time: float | None) -> tuple[RowSubset, float]:
+    """Returns the rows of `fitted_rows` and the processor seconds of the fit."""
     with all_threads() as jobs:
         started = time.process_time()
-        return begun(part, machines, max_time, jobs), time.process_time() - started
+        return fitted_rows(part, machines, max_time, jobs), time.process_time() - started
 
 
-def begun(part: Part, machines: Machines, max_time: float | None, jobs: int) -> Found:
-    """The same, on so many threads."""
+def fitted_rows(part: Part, machines: Machines, max_time: float | None, jobs: int) -> RowSubset:
+    """Returns the support vectors of the partition (Graf et al. 2005), at least one row of each class."""
     q, n = int(machines.matrix.shape[1]), int(part.labels.size)
     if n == 0:
-        return chosen(part, np.empty(0, dtype=np.int64), q)
+        return row_subset(part, np.empty(0, dtype=np.int64), q)
     present, first, numbers = np.unique(part.labels, return_index=True, return_inverse=True)
-    spread = np.unique(np.linspace(0, n - 1, min(n, _ALONE)).astype(np.int64))
-    evenly = chosen(part, np.union1d(spread, first), q)
+    spaced = np.unique(np.linspace(0, n - 1, min(n, _SINGLE_CLASS_ROWS)).astype(np.int64))
+    sample = row_subset(part, np.union1d(spaced, first), q)
     if present.size < 2:
-        return evenly
-    sub = machines.matrix[present]
-    live = np.flatnonzero((sub > 0).any(axis=0) & (sub < 0).any(axis=0))
-    own = replace(machines, matrix=np.ascontiguousarray(sub[:, live]))
-    every = chosen(part, np.arange(n), 0)
+        return sample
+    code = machines.matrix[present]
+    active = np.flatnonzero((code > 0).any(axis=0) & (code < 0).any(axis=0))
+    own = replace(machines, matrix=np.ascontiguousarray(code[:, active]))
+    every = row_subset(part, np.arange(n), 0)
     try:
         fitted = own.fit(replace(every, labels=numbers.reshape(-1)), jobs, max_time=max_time)
     except ValueError:
-        # Rows of one partition may be ones that no machine tells apart; whether all are so, the driver sees.
-        return evenly
+        # The rows of one partition may be inseparable by any machine; the driver checks all rows.
+        return sample
     beta = np.zeros((n, q))
-    beta[np.ix_(fitted["support"], live)] = fitted["coefficients"]
+    beta[np.ix_(fitted["support"], active)] = fitted["coefficients"]
     rows = np.union1d(fitted["support"], first).astype(np.int64)
-    return replace(chosen(part, rows, q), beta=beta[rows])
+    return replace(row_subset(part, rows, q), beta=beta[rows])
 
 
-def again(part: Part, rows: NDArray[np.int64], beta: NDArray[np.float64]) -> Found:
-    """Rows of the partition that an earlier fit has given coefficients, and a row at least of each class."""
+def warm_start_rows(part: Part, rows: NDArray[np.int64], beta: NDArray[np.float64]) -> RowSubset:
+    """Returns the support vectors of an earlier fit in the partition, and at least one row of each class."""
     kept = np.arange(part.labels.size) if part.kept is None else part.kept
     place = np.minimum(np.searchsorted(kept, rows), max(kept.size - 1, 0))
-    there = kept[place] == rows if kept.size else np.zeros(rows.size, dtype=bool)
-    whole = np.zeros((part.labels.size, beta.shape[1]))
-    whole[place[there]] = beta[there]
-    local = np.union1d(place[there], np.unique(part.labels, return_index=True)[1]).astype(np.int64)
-    return replace(chosen(part, local, beta.shape[1]), beta=whole[local])
+    present = kept[place] == rows if kept.size else np.zeros(rows.size, dtype=bool)
+    full = np.zeros((part.labels.size, beta.shape[1]))
+    full[place[present]] = beta[present]
+    local = np.union1d(place[present], np.unique(part.labels, return_index=True)[1]).astype(np.int64)
+    return replace(row_subset(part, local, beta.shape[1]), beta=full[local])
 
 
-def size_of(found: Found) -> tuple[int, int]:
-    """How many rows, and their bytes."""
+def size_of(found: RowSubset) -> tuple[int, int]:
+    """Returns the number of rows and of their bytes."""
     return found.size, bytes_of_rows(found.X)
 
 
-def begun_size(begun: tuple[Found, float]) -> tuple[int, int, float]:
-    """How many rows a partition begins with, their bytes, and the seconds it took."""
+def fitted_size(begun: tuple[RowSubset, float]) -> tuple[int, int, float]:
+    """Returns the number of rows, their bytes, and the seconds of a result of `fit_partition`."""
     return (*size_of(begun[0]), begun[1])
 
 
-def evaluate(expansion: KernelExpansion, X: Any, jobs: int) -> NDArray[np.float64]:
-    """Outputs in double precision, whatever the rows are in: coefficients may be large."""
+def evaluate_outputs(expansion: KernelExpansion, X: Any, jobs: int) -> NDArray[np.float64]:
+    """Computes outputs in double precision for rows of any type, since coefficients may be large."""
     out = np.empty((X.shape[0], expansion.n_outputs))
-    for first in range(0, X.shape[0], _BLOCK):
-        rows = X[first : first + _BLOCK]
-        out[first : first + _BLOCK] = expansion._evaluate(rows.astype(np.float64, copy=False), jobs)
+    for first in range(0, X.shape[0], _BLOCK_ROWS):
+        rows = X[first : first + _BLOCK_ROWS]
+        out[first : first + _BLOCK_ROWS] = expansion._evaluate(rows.astype(np.float64, copy=False), jobs)
     return out
 
 
-def extent(part: Part, machines: Machines) -> float:
-    """Return the largest squared length of the rows, or what bounds kernel values of other kernels.
+def kernel_bound(part: Part, machines: Machines) -> float:
+    """Returns the maximum squared norm of the rows, or the bound of other kernels' values.
 
-    It is the largest sum of sizes for the Laplacian and the chi-squared kernel, and the largest k(x, x) for a
-    function.
+    It is the maximum sum of absolute values for the Laplacian and the chi-squared kernel, and the maximum
+    k(x, x) for a function.
     """
     kernel, largest = machines.kernel[0], 0.0
-    step = 32 if callable(kernel) else _BLOCK
+    step = 32 if callable(kernel) else _BLOCK_ROWS
     for first in range(0, part.X.shape[0], step):
         rows = part.X[first : first + step]
         if callable(kernel):
@@ -259,30 +256,30 @@ def extent(part: Part, machines: Machines) -> float:
     return largest
 
 
-def advance(part: Part, before: Outputs | None, change: Change | None, q: int) -> Outputs:
-    """Outputs after a change; from nothing where there are none before."""
+def update_outputs(part: Part, before: Outputs | None, change: Change | None, q: int) -> Outputs:
+    """Returns the outputs after a change; ``before=None`` starts from 0."""
     if change is None or part.labels.size == 0:
         return Outputs(np.zeros((part.labels.size, q)) if before is None else before.values, 0.0)
     with all_threads() as jobs:
         started = time.process_time()
-        values = evaluate(change.expansion, part.X, jobs)
+        values = evaluate_outputs(change.expansion, part.X, jobs)
         if before is not None:
             values += before.values
         return Outputs(values, time.process_time() - started)
 
 
-def report(
+def partition_report(
     part: Part,
     found: Outputs,
     machines: Machines,
-    here: tuple[NDArray[np.int64], NDArray[np.float64], int],
+    driver: tuple[NDArray[np.int64], NDArray[np.float64], int],
 ) -> Report:
-    """Losses, extremes and worst violators.
+    """Computes losses, extreme gradients and the worst violators.
 
-    ``here`` are the rows that are on the driver, by their numbers in the partition, the intercepts, and how
-    many violators to tell at most. A row without coefficients violates a machine by what its margin lacks.
+    ``driver`` has the indices of the driver's rows in the partition, the intercepts, and the maximum number
+    of violators to return. A row without coefficients violates a machine by its missing margin.
     """
-    members, intercepts, most = here
+    members, intercepts, max_violators = driver
     outputs = found.values
     q = int(machines.matrix.shape[1])
     away = np.ones(part.labels.size, dtype=bool)
@@ -305,7 +302,7 @@ def report(
         fall[machine] = gradient[away & (signs < 0.0)].max(initial=-np.inf)
         np.maximum(worst, np.where(takes & away, missed, -np.inf), out=worst)
     violating = np.flatnonzero(worst > 0.25 * machines.tol)
-    order = np.sort(violating[np.argsort(-worst[violating], kind="stable")][:most]).astype(np.int64)
+    order = np.sort(violating[np.argsort(-worst[violating], kind="stable")][:max_violators]).astype(np.int64)
     return Report(
         losses,
         slopes,
@@ -314,7 +311,7 @@ def report(
         fall,
         outputs[members],
         int(violating.size),
-        chosen(part, order, q),
+        row_subset(part, order, q),
         outputs[order],
         found.seconds,
     )

@@ -1,4 +1,4 @@
-"""Points of a low-rank model, among rows that no process has together: all drawn, or chosen from a sample."""
+"""Choice of the points of a low-rank model from distributed rows: drawn, or chosen from a sample."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
 from svmarrow._support.rows import as_rows
-from svmarrow.dask.parts import picked
+from svmarrow.dask.parts import rows_with_indices
 from svmarrow.expansion.points import choose_points
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from svmarrow.dask.cluster import Cluster
 
-__all__ = ["points_of"]
+__all__ = ["choose_distributed_points"]
 
-#: Rows that points are chosen from, where they are not merely drawn: so many a point, and so many at least.
-_A_POINT, _AT_LEAST = 20, 10_000
+#: Size of the sample from which points are chosen: rows per point, and the minimum number of rows.
+_SAMPLE_ROWS_PER_POINT, _MIN_SAMPLE_ROWS = 20, 10_000
 
 
-def points_of(
+def choose_distributed_points(
     cluster: Cluster,
     parts: Sequence[Any],
     counts: Sequence[int],
@@ -35,9 +35,9 @@ def points_of(
     spec: tuple[str, float, float, int],
     alpha: float,
 ) -> tuple[Any, NDArray[np.int64] | None, NDArray[np.float64] | None]:
-    """Points, the numbers of their rows, and what is left of the trace, as `choose_points` has them.
+    """Returns the points, the indices of their rows and the remaining trace, as `choose_points` does.
 
-    ``parts`` are delayed or futures, with ``counts`` rows; ``first`` the number of each one's first row.
+    ``parts`` are delayed or futures with ``counts`` rows; ``first`` is the index of the first row of each.
     """
     if not isinstance(model.selection, str):
         points = as_rows(model.selection, "selection")
@@ -46,19 +46,19 @@ def points_of(
         return points, None, None
     random = check_random_state(model.random_state)
     total, m = int(sum(counts)), int(model.n_vectors)
-    most = m if model.selection == "random" else max(_A_POINT * m, _AT_LEAST)
-    drawn = np.sort(sample_without_replacement(total, min(total, most), random_state=random)).astype(np.int64)
+    size = m if model.selection == "random" else max(_SAMPLE_ROWS_PER_POINT * m, _MIN_SAMPLE_ROWS)
+    drawn = np.sort(sample_without_replacement(total, min(total, size), random_state=random)).astype(np.int64)
     ends = np.concatenate([[0], np.cumsum(counts)])
     cuts = np.searchsorted(drawn, ends)
     asked = [number for number in range(len(parts)) if cuts[number] < cuts[number + 1]]
     futures = [
-        cluster.task(picked, parts[number], drawn[cuts[number] : cuts[number + 1]] - ends[number])
+        cluster.task(rows_with_indices, parts[number], drawn[cuts[number] : cuts[number + 1]] - ends[number])
         for number in asked
     ]
-    told = cluster.gather(futures, "the points")
-    X = [rows for rows, _ in told]
+    samples = cluster.gather(futures, "the points")
+    X = [rows for rows, _ in samples]
     sample = as_rows(sp.csr_array(sp.vstack(X)) if sp.issparse(X[0]) else np.concatenate(X))
-    numbers = np.concatenate([own + first[number] for number, (_, own) in zip(asked, told, strict=True)])
+    numbers = np.concatenate([own + first[number] for number, (_, own) in zip(asked, samples, strict=True)])
     points, rows, remaining = choose_points(
         sample,
         m,

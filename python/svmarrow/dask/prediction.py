@@ -1,9 +1,9 @@
-"""Lazy prediction of Dask collections, block by block, by what predicts: an expansion, a tree, a cascade.
+"""Lazy prediction of Dask collections, block by block, by an expansion, a tree or a cascade.
 
-What is sent is what a prediction needs, once: the expansion with what its outputs mean, not the estimator
-with its sums or training rows. With a client it is a task of its own, whose result workers hand on to each
-other; what was scattered would be gone with the workers that hold it. Without one it is a single node of the
-graph, and any of Dask's schedulers runs it.
+Only the part of a model that predicts is sent, once: the expansion and its decoding, not the estimator with
+its sums or training rows. With a client it is a task of its own, whose result the workers share; scattered
+data would be lost with its workers. Without a client it is a single node of the graph for any of Dask's
+schedulers.
 """
 
 from __future__ import annotations
@@ -22,34 +22,33 @@ from svmarrow.interop.convert import as_expansion
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["decision_function", "lazily", "predict", "served"]
+__all__ = ["decision_function", "predict", "predict_lazily", "prediction_model"]
 
 
 def predict(model: Any, X: Any, *, client: Any = None) -> Any:
-    """Predictions of a Dask collection, lazily, by any fitted model.
+    """Predict a Dask collection lazily with any fitted model.
 
     Parameters
     ----------
     model : object
-        Fitted: an estimator of svmarrow or anything else that `svmarrow.as_expansion` takes, a tree, a
-        cascade.
-    X : dask array or dask frame of shape (n, d)
-        Rows; each in one chunk of columns. Chunks may be empty, sparse or of unknown sizes.
+        A fitted model: an estimator of svmarrow or any other model that `svmarrow.as_expansion` takes, a tree
+        or a cascade.
+    X : dask array or dask frame of shape (n_samples, n_features)
+        Samples, each in one chunk. Chunks may be empty, sparse, or of unknown sizes.
     client : distributed.Client or None, default=None
-        Where the model is sent; None is the current client, or none at all.
+        Client to which the model is sent; None means the current client if there is one.
 
     Returns
     -------
     dask array, series or frame
-        An array for an array; a series, or a frame where there are several columns, for a frame, whose index
-        is kept.
+        An array for an array; for a frame a series, or a frame if there are several outputs, with its index.
 
     Raises
     ------
     TypeError
-        If X is no Dask collection, or there is no telling how the model predicts.
+        If X is not a Dask collection, or the model cannot predict.
     ValueError
-        If X has another number of columns, or rows are cut across chunks.
+        If X has another number of features, or rows are split across chunks.
 
     Examples
     --------
@@ -64,18 +63,18 @@ def predict(model: Any, X: Any, *, client: Any = None) -> Any:
     >>> float((labels.compute() == y).mean()) > 0.95
     True
     """
-    return lazily(model, X, "predict", some_client(client))
+    return predict_lazily(model, X, "predict", some_client(client))
 
 
 def decision_function(model: Any, X: Any, *, client: Any = None) -> Any:
-    """Scores of a Dask collection, lazily, by any fitted model that has them, or by an expansion.
+    """Compute decision values of a Dask collection lazily with any fitted model that has them.
 
     Parameters
     ----------
     model : object
-        Fitted: as for `predict`, and a `KernelExpansion`, which gives its outputs.
-    X : dask array or dask frame of shape (n, d)
-        Rows.
+        A fitted model as for `predict`, or a `KernelExpansion`, whose outputs are returned.
+    X : dask array or dask frame of shape (n_samples, n_features)
+        Samples.
     client : distributed.Client or None, default=None
         As for `predict`.
 
@@ -95,11 +94,11 @@ def decision_function(model: Any, X: Any, *, client: Any = None) -> Any:
            [-0.5],
            [-0.5]])
     """
-    return lazily(model, X, "decision_function", some_client(client))
+    return predict_lazily(model, X, "decision_function", some_client(client))
 
 
-def served(model: Any) -> Any:
-    """What of a model predicts: without training rows, sums, parameters of the fit."""
+def prediction_model(model: Any) -> Any:
+    """Returns the part of a model that predicts, without training rows, sums and parameters of the fit."""
     if isinstance(model, KernelExpansion):
         return model
     check_is_fitted(model)
@@ -107,14 +106,14 @@ def served(model: Any) -> Any:
     try:
         return as_expansion(plain)
     except (TypeError, AttributeError, ValueError):
-        # Trees, cascades and voted machines are not one expansion; they are what predicts.
+        # Trees, cascades and voted machines are not one expansion and predict themselves.
         return plain
 
 
-def lazily(model: Any, X: Any, method: str, client: Any = None) -> Any:
-    """The blocks' ``method``."""
+def predict_lazily(model: Any, X: Any, method: str, client: Any = None) -> Any:
+    """Applies ``method`` to each block."""
     check_columns(X)
-    parts = served(model)
+    parts = prediction_model(model)
     if not hasattr(parts, method):
         raise TypeError(f"a {type(model).__name__} has no {method}")
     columns = len(X.columns) if is_frame(X) else int(X.shape[1])
@@ -133,13 +132,13 @@ def lazily(model: Any, X: Any, method: str, client: Any = None) -> Any:
 
 
 def _example(X: Any, columns: int) -> Any:
-    """A row as the collection has them."""
+    """Returns an example row of the type of the collection."""
     row = np.ones((1, columns))
     return type(X._meta)(row, columns=X.columns) if is_frame(X) else row
 
 
 def _values(model: Any, method: str, X: Any) -> NDArray[Any]:
-    """The method with the worker's threads."""
+    """Calls the method with the worker's threads."""
     with all_threads() as jobs:
         if isinstance(model, KernelExpansion):
             return model.decision_function(X, n_jobs=jobs)
@@ -151,9 +150,9 @@ def _values(model: Any, method: str, X: Any) -> NDArray[Any]:
 
 
 def _with_threads(model: Any, jobs: int) -> Any:
-    twin = object.__new__(type(model))
-    twin.__dict__ = {**vars(model), "n_jobs": jobs}
-    return twin
+    copy = object.__new__(type(model))
+    copy.__dict__ = {**vars(model), "n_jobs": jobs}
+    return copy
 
 
 def _block_values(X: Any, model: Any, method: str) -> NDArray[Any]:
@@ -164,7 +163,7 @@ def _block_values(X: Any, model: Any, method: str) -> NDArray[Any]:
 
 
 def _frame_values(frame: Any, model: Any, method: str) -> Any:
-    """A series or a frame with the index of the rows."""
+    """Returns a series or a frame with the index of the rows."""
     if len(frame):
         return _framed(_values(model, method, frame), frame)
     row = type(frame)(np.ones((1, len(frame.columns))), columns=frame.columns)

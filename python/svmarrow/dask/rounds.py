@@ -1,27 +1,27 @@
-"""An exact support vector machine over partitions that no machine holds together.
+"""Exact support vector machines over partitions.
 
-Problem: the dual of `svmarrow.SVC` over all rows, of which the driver holds those that matter. It begins
-with the support vectors of the partitions, each fitted by itself (Graf et al. 2005). A round: the driver
-solves the machines on the rows it holds from the coefficients of the round before; every worker evaluates
-what has changed in them on its partitions, adds up the loss, and names the rows that are not on the driver
-and violate the optimality conditions the most; these join. Outputs of the driver's rows come along, so the
-next solution begins without a kernel value. Rows without a coefficient for two rounds leave.
-This is decomposition (Osuna, Freund, Girosi 1997; thesis 2.4) one tier up: the working set is the driver's,
-a worker's answer is the outer tier's scan.
+The dual problem of `svmarrow.SVC` over all rows is solved by decomposition (Osuna, Freund, Girosi 1997;
+Rifkin 2002, section 2.4), where the working set is a set of rows on the driver. It starts with the support
+vectors of the partitions, each trained separately (Graf et al. 2005). In a round the driver trains the
+machines on its rows from the coefficients of the previous round; every worker evaluates the changed
+coefficients on its partitions, sums the loss, and returns the rows outside the driver that violate the
+optimality conditions most, which join the working set. The outputs of the driver's rows are returned too, so
+that the next solution starts without computing kernel values. Rows without a coefficient for two rounds leave
+the working set.
 
-Every round raises the dual, or no row is left that violates: then the conditions hold for all rows, and
+Every round raises the dual until no row violates the conditions, which then hold for all rows, and
 
     dual   = sum |b_i| - (b'Kb + sum r_i b_i^2) / 2        from the outputs of the rows on the driver,
     primal = b'Kb / 2 + sum of the losses of all rows      from the workers,
 
-are the certificate of a fit on one machine. Changes are added to the outputs of the rounds before in double
-precision, where sixteen sums lose no digit that counts; then outputs are computed anew from the whole
-expansion, which keeps short what must be done again when a worker dies. Both objectives have room for the
-worst case of what rounding does to these outputs.
+are the certificate of a fit on one machine. Changes are added to the outputs in double precision; after
+sixteen rounds the outputs are computed again from the whole expansion, which bounds rounding errors and the
+work that is repeated when a worker is lost. Both objectives account for the worst-case rounding error of
+these outputs.
 
-Cost of a round: (all rows) x (vectors whose coefficients changed) kernel values on the workers, on the driver
-what the solver's steps need and in the first round its (rows) x (support vectors); memory of the driver: its
-rows, and what `SVC` takes for as many.
+A round costs (all rows) x (changed vectors) kernel values on the workers, and the solver's steps on the
+driver, in the first round (driver's rows) x (support vectors) kernel values. The memory of the driver is that
+of its rows and of `SVC` on them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,15 @@ import scipy.sparse as sp
 from svmarrow import _core
 from svmarrow._support.certificate import MachineCertificate
 from svmarrow._support.rows import core_rows
-from svmarrow.dask.partition import Change, Found, advance, begin, begun_size, extent, report
+from svmarrow.dask.partition import (
+    Change,
+    RowSubset,
+    fit_partition,
+    fitted_size,
+    kernel_bound,
+    partition_report,
+    update_outputs,
+)
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 if TYPE_CHECKING:
@@ -48,59 +56,61 @@ if TYPE_CHECKING:
     from svmarrow.dask.cluster import Cluster
     from svmarrow.dask.partition import Machines, Report
 
-__all__ = ["Round", "Rounds", "Solved", "joined"]
+__all__ = ["Round", "Rounds", "Solved", "concatenate"]
 
-#: Rounds without a coefficient after which a row leaves the driver.
-_PATIENCE = 2
-#: Least number of rows that may join in a round; else as many as the driver holds.
-_JOIN = 1024
-#: Changes added to the outputs before they are computed anew, so that lost ones are soon there again.
-_CHAIN = 16
-#: Share of the dual by which rounds must rise where a machine cannot be solved to the tolerance.
-_RISE = 1e-9
+#: Number of rounds without a coefficient after which a row leaves the driver.
+_MAX_IDLE_ROUNDS = 2
+#: Minimum limit of the rows that join in a round; otherwise it is the number of rows on the driver.
+_MIN_JOINING_ROWS = 1024
+#: Maximum number of changes that are added to the outputs before they are recomputed.
+_MAX_OUTPUT_UPDATES = 16
+#: Minimum relative increase of the dual if a machine cannot be solved to the tolerance.
+_MIN_RELATIVE_GAIN = 1e-9
 
 
 @dataclass(frozen=True)
 class Round:
-    """What a round of a fit over partitions was, and cost."""
+    """Statistics of a round of a fit over partitions."""
 
-    #: Rows on the driver.
+    #: Number of rows on the driver.
     rows: int
-    #: Support vectors among them.
+    #: Number of support vectors among them.
     support: int
-    #: Rows elsewhere that violate the conditions of the optimum.
+    #: Number of other rows that violate the optimality conditions.
     violators: int
     #: Dual objective of the driver's machines.
     dual: float
-    #: Their gap over all rows.
+    #: Duality gap over all rows.
     gap: float
-    #: Vectors whose coefficients changed: what the workers evaluate.
+    #: Number of vectors whose coefficients changed, which the workers evaluate.
     changed: int
-    #: Bytes of vectors that went to each worker.
+    #: Number of bytes of vectors sent to each worker.
     sent: int
-    #: Bytes of rows that came from all of them.
+    #: Number of bytes of rows received from all workers.
     received: int
     #: Processor seconds of the driver's solver.
     driver: float
-    #: Processor seconds of the workers' evaluation, all together.
+    #: Total processor seconds of the workers' evaluation.
     workers: float
-    #: Processor seconds of the machines that the partitions begin with, in the first round.
+    #: Processor seconds of the first fits of the partitions, in the first round.
     begin: float
-    #: Seconds of the round on the clock, since the end of the one before.
+    #: Wall-clock seconds since the end of the previous round.
     seconds: float
 
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """Machines, with what vouches for them."""
+    """Trained machines and their certificates."""
 
-    rows: Found
+    rows: RowSubset
     intercepts: NDArray[np.float64]
     certificates: tuple[MachineCertificate, ...]
 
 
 class Rounds:
-    """A fit over partitions."""
+    """The rounds of a fit over partitions."""
+
+    stopped: bool
 
     def __init__(
         self,
@@ -111,11 +121,11 @@ class Rounds:
         jobs: int,
         max_iter: int | None,
         max_time: float | None,
-        told: Progress,
+        reporter: Progress,
     ) -> None:
         self._cluster, self._parts, self._machines = cluster, parts, machines
         self._shared = cluster.shared(machines)
-        self._jobs, self._told = jobs, told
+        self._jobs, self._reporter = jobs, reporter
         self._max_iter = max_iter
         self._max_time = max_time
         self._begin, self._beginning = time.monotonic(), 0.0
@@ -124,52 +134,52 @@ class Rounds:
         self._effort = np.zeros(3, dtype=np.int64)
         self._stops = ["stalled"] * self._q
         self._late = False
-        told.stops_in = ("rounds", 1)
-        #: Whether a callback has asked for an end.
+        reporter.stops_in = ("rounds", 1)
+        #: Whether a callback has requested a stop.
         self.stopped = False
-        #: What each round was.
+        #: Statistics of the rounds.
         self.log: list[Round] = []
-        #: The last machines that are certified.
+        #: The last machines that have certificates.
         self.solved: Solved | None = None
 
     @property
     def effort(self) -> dict[str, Any]:
-        """What the fit has cost so far, as the extension module tells it."""
+        """Cost of the fit so far, in the form of the extension module."""
         values, hits, misses = (int(count) for count in self._effort)
         seconds = time.monotonic() - self._begin
         return {"kernel_values": values, "cache_hits": hits, "cache_misses": misses, "seconds": seconds}
 
-    def first(self, check: Any) -> Found:
-        """The support vectors of the partitions; ``check(rows, bytes)`` is asked before they come."""
-        left = self._left()
-        found = [self._cluster.submit(begin, part, self._shared, left) for part in self._parts]
-        sizes = self._cluster.gather(self._cluster.each(begun_size, found), "the machine")
+    def first(self, check: Any) -> RowSubset:
+        """Returns the support vectors of the partitions, after ``check(rows, bytes)`` has accepted them."""
+        left = self._remaining_seconds()
+        found = [self._cluster.submit(fit_partition, part, self._shared, left) for part in self._parts]
+        sizes = self._cluster.gather(self._cluster.each(fitted_size, found), "the machine")
         check(sum(rows for rows, *_ in sizes), sum(held for _, held, _ in sizes))
         self._beginning = sum(seconds for *_, seconds in sizes)
-        return joined([rows for rows, _ in self._cluster.gather(found, "the machine")])
+        return concatenate([rows for rows, _ in self._cluster.gather(found, "the machine")])
 
-    def run(self, rows: Found) -> Solved:
-        """Rounds until no row violates, or the fit is stopped."""
+    def run(self, rows: RowSubset) -> Solved:
+        """Runs rounds until no row violates the conditions or the fit is stopped."""
         idle = np.zeros(rows.size, dtype=np.int64)
         sent = np.zeros_like(rows.beta)
         outputs: list[Any] = [None] * len(self._parts)
         known: NDArray[np.float64] | None = None
         added = np.zeros(self._q)
-        chain, dual = 0, -np.inf
+        n_updates, dual = 0, -np.inf
         while True:
             started = time.process_time()
             rows, intercepts = self._solve(rows, known)
             solving = time.process_time() - started
-            fresh = chain == 0
-            by = rows.beta if fresh else rows.beta - sent
-            added = np.abs(by).sum(axis=0) + (0.0 if fresh else added)
-            change, changed, size = self._change(rows, by)
-            before = [None] * len(self._parts) if fresh else outputs
+            is_full = n_updates == 0
+            difference = rows.beta if is_full else rows.beta - sent
+            added = np.abs(difference).sum(axis=0) + (0.0 if is_full else added)
+            change, changed, size = self._change(rows, difference)
+            before = [None] * len(self._parts) if is_full else outputs
             outputs = self._cluster.each(
-                advance, self._parts, before, [change] * len(self._parts), [self._q] * len(self._parts)
+                update_outputs, self._parts, before, [change] * len(self._parts), [self._q] * len(self._parts)
             )
-            sent, chain = rows.beta, chain + 1
-            reports = self._ask(rows, outputs, intercepts)
+            sent, n_updates = rows.beta, n_updates + 1
+            reports = self._reports(rows, outputs, intercepts)
             violators = sum(each.violators for each in reports)
             own = np.concatenate([each.outputs for each in reports])
             machines = self._certified(rows, own, reports, added)
@@ -189,48 +199,50 @@ class Rounds:
                     time.monotonic() - self._begin - sum(each.seconds for each in self.log),
                 )
             )
-            self._tell()
-            ended = violators == 0 or self._over(dual)
+            self._report_round()
+            is_last = violators == 0 or self._is_over(dual)
             dual = self.log[-1].dual
-            if ended:
+            if is_last:
                 machines = tuple(replace(each, stop=self._reason(each.stop, violators)) for each in machines)
-                self.solved = Solved(rows, intercepts, machines)
-                return self.solved
             self.solved = Solved(rows, intercepts, machines)
-            chain %= _CHAIN
+            if is_last:
+                return self.solved
+            n_updates %= _MAX_OUTPUT_UPDATES
             idle = np.where(rows.beta.any(axis=1), 0, idle + 1)
-            kept = idle < _PATIENCE
-            joining = joined([each.worst for each in reports])
+            kept = idle < _MAX_IDLE_ROUNDS
+            joining = concatenate([each.worst for each in reports])
             rows, order = _merged(rows.take(kept), joining)
             idle = np.concatenate([idle[kept], np.zeros(joining.size, dtype=np.int64)])[order]
             sent = np.concatenate([sent[kept], joining.beta])[order]
             known = np.concatenate([own[kept], *(each.worst_outputs for each in reports)])[order]
 
     def end(self, reason: str) -> None:
-        """The machines of the last round are those of the fit."""
+        """Ends the fit with the machines of the last round."""
         assert self.solved is not None
         certificates = tuple(replace(each, stop=reason) for each in self.solved.certificates)
         self.solved = replace(self.solved, certificates=certificates)
 
-    def _left(self) -> float | None:
-        """Seconds that are left."""
+    def _remaining_seconds(self) -> float | None:
+        """Returns the remaining seconds."""
         if self._max_time is None:
             return None
         return max(0.0, self._max_time - (time.monotonic() - self._begin))
 
     @property
-    def _word(self) -> str:
-        """Why a fit that was told to stop has stopped."""
+    def _early_stop(self) -> str:
+        """Stopping reason of a fit that was stopped early."""
         return "interrupted" if self.stopped else "max_time"
 
     def _watch(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> bool:
-        if self._told.callback is not None:
-            self._told.callback(phase, done, total, gap, steps)
-        self._late |= self._left() == 0.0
+        if self._reporter.callback is not None:
+            self._reporter.callback(phase, done, total, gap, steps)
+        self._late |= self._remaining_seconds() == 0.0
         return self._late
 
-    def _solve(self, rows: Found, known: NDArray[np.float64] | None) -> tuple[Found, NDArray[np.float64]]:
-        """The machines on the driver's rows, whose outputs may be known; without time as far as they are."""
+    def _solve(
+        self, rows: RowSubset, known: NDArray[np.float64] | None
+    ) -> tuple[RowSubset, NDArray[np.float64]]:
+        """Trains the machines on the driver's rows, whose outputs may be known, within the remaining time."""
         used = np.flatnonzero(rows.beta.any(axis=1)).astype(np.int64)
         start = (used, np.ascontiguousarray(rows.beta[used]), known) if used.size else None
         left = None if self._max_iter is None else max(1, self._max_iter - int(self._counts[:, 0].max()))
@@ -239,33 +251,33 @@ class Rounds:
         except KeyboardInterrupt:
             if not self._late:
                 raise
-            # There was no time for a first gradient: the machines of the round before.
+            # Without time for a first gradient, the machines are those of the previous round.
             previous = self.solved
             intercepts = np.zeros(self._q) if previous is None else previous.intercepts
-            self._stops = [self._word] * self._q
+            self._stops = [self._early_stop] * self._q
             return rows, intercepts
         beta = np.zeros_like(rows.beta)
         beta[fitted["support"]] = fitted["coefficients"]
         own = fitted["certificates"]
         self._counts += np.array([(each["iterations"], each["rounds"]) for each in own])
-        self._stops = [self._word if each["stop"] == "interrupted" else each["stop"] for each in own]
+        self._stops = [self._early_stop if each["stop"] == "interrupted" else each["stop"] for each in own]
         effort = fitted["effort"]
         self._effort += [effort[name] for name in ("kernel_values", "cache_hits", "cache_misses")]
         return replace(rows, beta=beta), fitted["intercepts"]
 
-    def _change(self, rows: Found, by: NDArray[np.float64]) -> tuple[Any, int, int]:
-        """The future of a change of the coefficients, how many vectors it has, and its bytes."""
-        changed = np.flatnonzero(by.any(axis=1))
+    def _change(self, rows: RowSubset, difference: NDArray[np.float64]) -> tuple[Any, int, int]:
+        """Returns the future of a change of the coefficients, its number of vectors and of bytes."""
+        changed = np.flatnonzero(difference.any(axis=1))
         if changed.size == 0:
             return None, 0, 0
-        vectors, coefficients = rows.X[changed], by[changed]
+        vectors, coefficients = rows.X[changed], difference[changed]
         kernel = self._machines.kernel
         if kernel[0] == "linear" and not sp.issparse(vectors) and self._q < changed.size:
-            # One vector for each machine says it all.
+            # A linear machine is one vector of weights.
             weights = _core.linear_weights(core_rows(vectors), coefficients, self._jobs)
             vectors, coefficients = weights, np.eye(self._q)
         expansion = KernelExpansion(vectors, coefficients, np.zeros(self._q), *kernel)
-        # Every row of every partition against every vector.
+        # Every row of every partition is evaluated with every vector.
         self._effort[0] += int(changed.size) * sum(self._sizes())
         return self._cluster.shared(Change(expansion)), int(changed.size), expansion.nbytes
 
@@ -274,28 +286,30 @@ class Rounds:
             self._rows_of_parts = self._cluster.gather(self._cluster.each(_length, self._parts), "the rows")
         return self._rows_of_parts
 
-    def _ask(self, rows: Found, outputs: Sequence[Any], intercepts: NDArray[np.float64]) -> list[Report]:
-        """The reports of all partitions."""
-        most = -(-max(_JOIN, rows.size) // len(self._parts))
+    def _reports(
+        self, rows: RowSubset, outputs: Sequence[Any], intercepts: NDArray[np.float64]
+    ) -> list[Report]:
+        """Returns the reports of all partitions."""
+        max_violators = -(-max(_MIN_JOINING_ROWS, rows.size) // len(self._parts))
         members = [rows.local[rows.part == number] for number in range(len(self._parts))]
-        here = [(own, intercepts, most) for own in members]
+        driver = [(own, intercepts, max_violators) for own in members]
         shared = [self._shared] * len(self._parts)
         return self._cluster.gather(
-            self._cluster.each(report, self._parts, outputs, shared, here), "the outputs"
+            self._cluster.each(partition_report, self._parts, outputs, shared, driver), "the outputs"
         )
 
     def _certified(
         self,
-        rows: Found,
+        rows: RowSubset,
         outputs: NDArray[np.float64],
         reports: Sequence[Report],
         added: NDArray[np.float64],
     ) -> tuple[MachineCertificate, ...]:
-        """Certificates over all rows; ``added`` is the sum of all changes that outputs consist of."""
+        """Returns certificates over all rows; ``added`` is the sum of the absolute changes in the outputs."""
         machines = self._machines
         rounding = added * self._value_error(rows)
         signs = machines.matrix[rows.labels]
-        made = []
+        certificates = []
         for j in range(self._q):
             takes = signs[:, j] != 0
             beta, sign, upper = rows.beta[takes, j], signs[takes, j].astype(np.float64), rows.upper[takes]
@@ -321,7 +335,7 @@ class Rounds:
             support = int(np.count_nonzero(beta))
             bounded = int(np.count_nonzero((beta != 0.0) & (np.abs(beta) >= bound)))
             iterations, blocks = (int(count) for count in self._counts[j])
-            made.append(
+            certificates.append(
                 MachineCertificate(
                     dual,
                     primal,
@@ -335,18 +349,18 @@ class Rounds:
                     rounding=off,
                 )
             )
-        return tuple(made)
+        return tuple(certificates)
 
-    def _value_error(self, rows: Found) -> float:
-        """Return the largest error of a kernel value and of its part in a sum, in double precision."""
+    def _value_error(self, rows: RowSubset) -> float:
+        """Returns the maximum rounding error of a kernel value and of its term in a sum."""
         if not hasattr(self, "_extent"):
             shared = [self._shared] * len(self._parts)
-            found = self._cluster.gather(self._cluster.each(extent, self._parts, shared), "the rows")
+            found = self._cluster.gather(self._cluster.each(kernel_bound, self._parts, shared), "the rows")
             self._extent = max(float(each) for each in found)
         length: float = self._extent
         kernel, gamma, coef0, degree = self._machines.kernel
         unit = float(np.finfo(np.float64).eps)
-        of_value, of_sum = unit * int(rows.X.shape[1] + 16), unit * int(rows.size + _CHAIN)
+        of_value, of_sum = unit * int(rows.X.shape[1] + 16), unit * int(rows.size + _MAX_OUTPUT_UPDATES)
         scaled = gamma * length
         if callable(kernel):
             return of_sum * length
@@ -357,29 +371,29 @@ class Rounds:
             return (2 * degree * of_value + of_sum) * largest
         if kernel == "sigmoid":
             return of_value * (scaled + abs(coef0) + 1.0) + of_sum
-        # Exponentials of sums that squared lengths may have cancelled in.
+        # Exponentials of sums in which squared norms may cancel.
         return of_value * (8.0 * scaled + 1.0) + of_sum
 
-    def _over(self, dual: float) -> bool:
-        """Whether the fit ends though rows violate."""
-        if self._left() == 0.0:
+    def _is_over(self, dual: float) -> bool:
+        """Returns whether the fit ends although rows violate the conditions."""
+        if self._remaining_seconds() == 0.0:
             self._late = True
         steps = self._max_iter is not None and int(self._counts[:, 0].max()) >= self._max_iter
         now = self.log[-1].dual
-        stalled = "stalled" in self._stops and now - dual <= _RISE * abs(now)
+        stalled = "stalled" in self._stops and now - dual <= _MIN_RELATIVE_GAIN * abs(now)
         return self._late or steps or stalled
 
     def _reason(self, stop: str, violators: int) -> str:
         if stop == "converged" and violators:
-            return self._word if self._late else "max_iter" if self._max_iter is not None else "stalled"
+            return self._early_stop if self._late else "max_iter" if self._max_iter is not None else "stalled"
         return stop
 
-    def _tell(self) -> None:
-        if self._told.callback is not None:
+    def _report_round(self) -> None:
+        if self._reporter.callback is not None:
             last = self.log[-1]
-            # Callbacks may end a fit after any round: it is certified.
+            # Callbacks may stop a fit after any round, which has a certificate.
             steps = int(self._counts[:, 0].sum())
-            self.stopped |= bool(self._told.callback("rounds", len(self.log), None, last.gap, steps))
+            self.stopped |= bool(self._reporter.callback("rounds", len(self.log), None, last.gap, steps))
             self._late |= self.stopped
 
 
@@ -387,22 +401,22 @@ def _length(part: Any) -> int:
     return int(part.labels.size)
 
 
-def joined(found: Sequence[Found]) -> Found:
-    """Rows of several partitions, in their order."""
-    there = [each for each in found if each.size] or list(found[:1])
-    X = [each.X for each in there]
-    return Found(
-        np.concatenate([each.part for each in there]),
-        np.concatenate([each.local for each in there]),
+def concatenate(found: Sequence[RowSubset]) -> RowSubset:
+    """Concatenates the rows of several partitions in their order."""
+    subsets = [each for each in found if each.size] or list(found[:1])
+    X = [each.X for each in subsets]
+    return RowSubset(
+        np.concatenate([each.part for each in subsets]),
+        np.concatenate([each.local for each in subsets]),
         sp.csr_array(sp.vstack(X)) if sp.issparse(X[0]) else np.concatenate(X),
-        np.concatenate([each.labels for each in there]),
-        np.concatenate([each.upper for each in there]),
-        np.concatenate([each.beta for each in there]),
+        np.concatenate([each.labels for each in subsets]),
+        np.concatenate([each.upper for each in subsets]),
+        np.concatenate([each.beta for each in subsets]),
     )
 
 
-def _merged(a: Found, b: Found) -> tuple[Found, NDArray[np.intp]]:
-    """Both by partition and row, and the order that they were put in."""
-    both = joined([a, b]) if b.size else a
+def _merged(a: RowSubset, b: RowSubset) -> tuple[RowSubset, NDArray[np.intp]]:
+    """Merges two subsets by partition and row; returns the order too."""
+    both = concatenate([a, b]) if b.size else a
     order = np.lexsort((both.local, both.part))
     return both.take(order), order

@@ -1,4 +1,4 @@
-"""What a fit must know of all rows before it begins: counts, classes, the variance that "scale" asks for."""
+"""Summaries of partitions: counts, classes, and the variance for ``gamma="scale"``."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
 
     from svmarrow.dask.blocks import Block
 
-__all__ = ["Summary", "balance", "check_span", "classes_of", "gamma_of", "offsets", "summary_of"]
+__all__ = ["Summary", "balanced_weights", "check_span", "classes_of", "gamma_of", "offsets", "summary_of"]
 
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What is told of a partition."""
+    """Summary of a partition."""
 
     rows: int
     columns: int
-    #: Labels that occur, rising, and the weight and the number of the rows of each; None for targets.
+    #: Sorted labels, None for targets, with the total weight and the number of rows of each.
     labels: NDArray[Any] | None
     totals: NDArray[np.float64]
     counts: NDArray[np.int64]
-    #: Columns of the targets, 0 for a vector.
+    #: Number of columns of the targets, 0 for a vector.
     targets: int
-    #: The least and the largest value.
+    #: Minimum and maximum of X.
     span: tuple[float, float]
-    #: Number of the rows, mean and variance of their entries where that is asked for.
+    #: Number of rows, mean and variance of X (0 unless requested).
     moments: tuple[float, float, float]
 
 
-def summary_of(block: Block, labelled: bool, varied: bool) -> Summary:
-    """The summary of a partition, of its labels and of its variance if asked."""
+def summary_of(block: Block, with_labels: bool, with_variance: bool) -> Summary:
+    """Summarizes a partition, with its labels and its variance if requested."""
     n, weights = block.rows, block.weights
     labels, totals, counts = None, np.empty(0), np.empty(0, dtype=np.int64)
-    if labelled and n:
+    if with_labels and n:
         try:
             check_classification_targets(block.labels)
         except ValueError as error:
@@ -55,20 +55,22 @@ def summary_of(block: Block, labelled: bool, varied: bool) -> Summary:
     span = (float(values.min()), float(values.max())) if values.size else (math.inf, -math.inf)
     if hasattr(X, "indptr") and values.size < X.shape[0] * X.shape[1]:
         span = (min(span[0], 0.0), max(span[1], 0.0))
-    variance, mean = moments(X, None) if varied and n else (0.0, 0.0)
+    variance, mean = moments(X, None) if with_variance and n else (0.0, 0.0)
     shape = () if block.y is None else block.y.shape[1:]
     columns, targets = int(X.shape[1]), int(shape[0]) if shape else 0
     return Summary(n, columns, labels, totals, counts, targets, span, (float(n), mean, variance))
 
 
 def classes_of(summaries: Sequence[Summary]) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.int64]]:
-    """The classes, rising, with the weight and the number of the rows of each."""
-    there = [each for each in summaries if each.labels is not None]
-    classes = np.unique(np.concatenate([np.asarray(each.labels) for each in there])) if there else np.empty(0)
+    """Returns the sorted classes, with the total weight and the number of rows of each."""
+    labelled = [each for each in summaries if each.labels is not None]
+    classes = (
+        np.unique(np.concatenate([np.asarray(each.labels) for each in labelled])) if labelled else np.empty(0)
+    )
     if classes.size < 2:
         raise ValueError(f"y has {classes.size} class: it must have at least 2 classes")
     totals, counts = np.zeros(classes.size), np.zeros(classes.size, dtype=np.int64)
-    for each in there:
+    for each in labelled:
         place = np.searchsorted(classes, np.asarray(each.labels))
         totals[place] += each.totals
         counts[place] += each.counts
@@ -76,18 +78,20 @@ def classes_of(summaries: Sequence[Summary]) -> tuple[NDArray[Any], NDArray[np.f
 
 
 def check_span(estimator: Any, summaries: Sequence[Summary]) -> None:
-    """Refuses rows that the kernel is not defined for."""
+    """Raises ``ValueError`` if the kernel is not defined for the values of X."""
     if estimator.kernel == "chi2" and min(each.span[0] for each in summaries) < 0.0:
         raise ValueError(f"Negative values in data passed to {type(estimator).__name__} with kernel='chi2'")
 
 
 def offsets(summaries: Sequence[Summary]) -> NDArray[np.int64]:
-    """The number of the first row of each partition, and that of all rows."""
+    """Returns the index of the first row of each partition, and the number of all rows."""
     return np.concatenate([[0], np.cumsum([each.rows for each in summaries])]).astype(np.int64)
 
 
-def balance(class_weight: Any, totals: NDArray[np.float64], classes: NDArray[Any]) -> NDArray[np.float64]:
-    """The weight of each class, where the rows of the classes weigh so much."""
+def balanced_weights(
+    class_weight: Any, totals: NDArray[np.float64], classes: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Returns the weight of each class, given the total weights of their rows."""
     return class_weights(class_weight, totals, classes, np.arange(classes.size))[0]
 
 
@@ -97,7 +101,7 @@ def gamma_of(
     kernel: Any,
     parts: Sequence[tuple[float, float, float]] | None = None,
 ) -> float:
-    """Value of gamma as in `svmarrow._support.rows.default_gamma`, from moments of partitions, or of the
+    """Returns gamma as `svmarrow._support.rows.default_gamma` does, from moments of the summaries or
     ``parts``.
     """
     columns = max(each.columns for each in summaries)
@@ -108,7 +112,7 @@ def gamma_of(
     total, mean, square = 0.0, 0.0, 0.0
     for weight, own, variance in [each.moments for each in summaries] if parts is None else parts:
         if weight > 0.0:
-            # Chan, Golub and LeVeque 1983: moments of two parts.
+            # Moments of two parts are combined as in Chan, Golub and LeVeque 1983.
             total, share = total + weight, weight / (total + weight)
             square += weight * (variance + (own - mean) ** 2 * (1.0 - share))
             mean += (own - mean) * share

@@ -1,8 +1,8 @@
-"""The currency between all parts: f_j(x) = sum_i B[i, j] k(x, z_i) + b_j."""
+"""The model that every part of svmarrow exchanges: f_j(x) = sum_i B[i, j] k(x, z_i) + b_j."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,9 +36,9 @@ PARAMETERS_OF = {
     "sigmoid": ("gamma", "coef0"),
     "poly": ("gamma", "coef0", "degree"),
 }
-#: Multiplications below which it takes longer to ask for the number of cores than to do without them.
+#: Multiplications below which finding the number of cores takes longer than one core.
 _SHORT_COST = 1e6
-#: Multiplications between two looks at Ctrl-C: a second or so of one core.
+#: Multiplications between two interrupt checks: about a second of one core.
 _BLOCK_COST = 1e10
 
 
@@ -51,7 +51,7 @@ class KernelExpansion(Savable):
     ----------
     vectors : {ndarray, CSR matrix} of shape (m, d)
         float64, float32 or uint8; kept without a copy where the memory allows. For the precomputed kernel (m,
-        1): the indices of the training rows.
+        1): the indices of the training samples.
     coefficients : array-like of shape (m, q) or (m,)
         B.
     intercepts : array-like of shape (q,) or float
@@ -185,26 +185,26 @@ class KernelExpansion(Savable):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, d)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows; float32 and uint8 are computed in single precision, float64 in double. For the precomputed
-            kernel (n, n_train): kernel values against the training rows.
+            kernel (n, n_train): kernel values against the training samples.
         n_jobs : int or None, default=None
             Threads; None is all cores within the limits of joblib and ``OMP_NUM_THREADS``.
 
         Returns
         -------
-        ndarray of shape (n, q), float64
+        ndarray of shape (n_samples, n_outputs), float64
             The outputs.
 
         Raises
         ------
         ValueError
-            For a wrong number of columns and values that are not finite or outside the kernel's domain.
+            For a wrong number of features and values that are not finite or outside the kernel's domain.
         """
         return self._evaluate(as_rows(X), n_jobs)
 
     def _evaluate(self, X: Any, n_jobs: int | None) -> NDArray[np.float64]:
-        """As :meth:`decision_function` for rows that are known to be in order."""
+        """`decision_function` of validated samples."""
         if callable(self.kernel):
             return evaluate(self.kernel, X, self.vectors, self.coefficients, self.intercepts)
         handle = self._handle
@@ -266,7 +266,7 @@ class KernelExpansion(Savable):
     def _kernel_identity(self) -> object:
         return self.kernel if callable(self.kernel) else self.kernel_spec
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         parameters = () if callable(self.kernel) else PARAMETERS_OF[self.kernel]
@@ -279,7 +279,7 @@ _FIELDS = ("vectors", "coefficients", "intercepts", "kernel", "gamma", "coef0", 
 
 
 def _is_empty(vectors: Any) -> bool:
-    """Whether there are no vectors at all: a constant, which scikit-learn's checks would refuse."""
+    """True for an expansion without vectors, a constant, which scikit-learn's checks would refuse."""
     shape = getattr(vectors, "shape", None)
     return shape is not None and len(shape) == 2 and shape[0] == 0
 

@@ -48,7 +48,7 @@ POINT_RULES = {
     "n_jobs": THREADS,
     "verbose": VERBOSE,
 }
-"""What estimators with coefficients at a few points allow for the choice of the points and the kernel."""
+"""Rules of the parameters that choose the points and the kernel."""
 
 
 def choose_points(
@@ -66,7 +66,7 @@ def choose_points(
 
     Parameters
     ----------
-    X : {ndarray, CSR matrix} of shape (n, d)
+    X : {ndarray, CSR matrix} of shape (n_samples, n_features)
         Rows in order, see `svmarrow.least_squares.LowRankRLSClassifier`.
     n_vectors : int
         How many; at most n.
@@ -107,13 +107,13 @@ def choose_points(
         return _centres(X, m, random), None, None
     remaining = None
     if selection in ("ic", "trace"):
-        with progress(verbose) as told:
+        with progress(verbose) as reporter:
             rows, remaining = _core.select_points_by_kernel(
                 core_rows(X),
                 kernel,
                 m,
                 None if selection == "ic" else (CANDIDATES, int(random.randint(2**31 - 1))),
-                told.callback,
+                reporter.callback,
                 threads(n_jobs),
             )
     elif selection == "leverage" and m < n:
@@ -127,12 +127,12 @@ def choose_points(
 
 
 def number_of_points(X: Any, n_vectors: int, selection: str | ArrayLike) -> int:
-    """How many points `choose_points` gives."""
+    """The number of points that `choose_points` returns."""
     return min(int(n_vectors), int(X.shape[0])) if isinstance(selection, str) else int(np.shape(selection)[0])
 
 
 def bytes_of_points(X: Any, n_vectors: int, selection: str | ArrayLike) -> int:
-    """What `choose_points` takes beside the rows, roughly."""
+    """Approximate bytes of `choose_points` in addition to X."""
     n, d, m = int(X.shape[0]), int(X.shape[1]), number_of_points(X, n_vectors, selection)
     chosen = 8 * m * d
     if not isinstance(selection, str) or selection == "random":
@@ -145,7 +145,7 @@ def bytes_of_points(X: Any, n_vectors: int, selection: str | ArrayLike) -> int:
 
 
 def bytes_of_sums(n: int, d: int, m: int, outputs: int, *, with_hat: bool) -> int:
-    """What sums over n rows for m points and the solution of their system take, roughly."""
+    """Approximate bytes of sums over n samples for m points and of the solution of their system."""
     # The sums as Python keeps them and as the core does, the system and its factor; a factor by panels.
     squares = 8 * m * m * (5 if with_hat else 4)
     return squares + 8 * (m * (2 * d + 5 * outputs + 1024) + n * (4 * outputs + 2))
@@ -176,11 +176,11 @@ def _leverage(
     n_jobs: int | None,
     verbose: bool | int,
 ) -> NDArray[np.float64]:
-    """How much each row decides its own value, measured with as many points drawn evenly."""
+    """Leverage score of each sample, estimated from m points drawn uniformly."""
     points = X[np.sort(random.choice(X.shape[0], size=m, replace=False))]
     zeros = np.zeros((X.shape[0], 1))
-    with progress(verbose) as told:
-        call = (told.callback, threads(n_jobs))
+    with progress(verbose) as reporter:
+        call = (reporter.callback, threads(n_jobs))
         spec = (core_rows(points), kernel)
         sums = _core.low_rank_sums(core_rows(X), (zeros, None), spec, None, *call)
         hat = _core.low_rank_solve(

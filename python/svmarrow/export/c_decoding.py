@@ -1,4 +1,7 @@
-"""From outputs to classes in C99: ``PREFIX_predict`` and what it needs."""
+"""From outputs to classes in C99: ``$predict`` and the scores of the decoders.
+
+In all C text ``$`` stands for the prefix, see `svmarrow.export.c_header`.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ import numpy as np
 
 from svmarrow._support.decoding import pair_matrix
 from svmarrow.export.c_kernels import number, table
-from svmarrow.export.reading import check_text
+from svmarrow.export.common import check_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from svmarrow.models.reading import Reading
+    from svmarrow.models.output_spec import OutputSpec
 
 __all__ = ["base", "labels_text", "prediction", "scores"]
 
@@ -36,39 +39,38 @@ _GAINS = {
 }
 
 
-def prediction(reading: Reading, prefix: str) -> tuple[str, bool]:
-    """The text from the tables of a code to ``PREFIX_predict``, and whether it calls expf."""
-    big = prefix.upper()
-    head = f"static inline int {prefix}_predict(const float *x) {{\n    float out[{big}_OUTPUTS];\n"
-    call = f"    {prefix}_outputs(x, out);\n"
-    if reading.kind == "numbers" and reading.expansion.n_outputs == 1:
+def prediction(spec: OutputSpec) -> tuple[dict[str, str], str, bool]:
+    """The definitions of a decoder by their names, ``$predict``, and True if one of them calls expf."""
+    head = "static inline int $predict(const float *x) {\n    float out[$OUTPUTS];\n"
+    call = "    $outputs(x, out);\n"
+    if spec.kind == "numbers" and spec.expansion.n_outputs == 1:
         head = head.replace("inline int", "inline float")
-        return f"/* The prediction. */\n{head}{call}    return out[0];\n}}\n", False
-    if reading.kind == "inside":
+        return {}, f"/* The prediction. */\n{head}{call}    return out[0];\n}}\n", False
+    if spec.kind == "inside":
         about = "/* 1 inside the region, -1 outside. */\n"
-        return f"{about}{head}{call}    return out[0] > 0.0f ? 1 : -1;\n}}\n", False
-    if reading.kind != "classes":
-        return "", False
-    about = f"/* The number of the class, 0 to {big}_CLASSES - 1; {prefix}_label gives its label. */\n"
-    if reading.winner == "sign":
-        return f"{about}{head}{call}    return out[0] >= 0.0f ? 1 : 0;\n}}\n", False
-    if reading.winner == "largest":
-        return f"{about}{head}    int c, best = 0;\n{call}{_largest(big, 'out')}    return best;\n}}\n", False
-    assert reading.matrix is not None
-    if reading.winner == "dag":
-        return about + head + _knock_out(big, call, reading.matrix.shape[0]), False
-    parts = scores(reading.matrix, reading.winner, prefix)
-    text = f"""{"".join(parts.values())}{about}{head}    float scores[{big}_CLASSES];
+        return {}, f"{about}{head}{call}    return out[0] > 0.0f ? 1 : -1;\n}}\n", False
+    if spec.kind != "classes":
+        return {}, "", False
+    about = "/* The number of the class, 0 to $CLASSES - 1; $label gives its label. */\n"
+    if spec.winner == "sign":
+        return {}, f"{about}{head}{call}    return out[0] >= 0.0f ? 1 : 0;\n}}\n", False
+    if spec.winner == "largest":
+        return {}, f"{about}{head}    int c, best = 0;\n{call}{_largest('out')}    return best;\n}}\n", False
+    assert spec.matrix is not None
+    if spec.winner == "dag":
+        return {}, about + head + _dag(call, spec.matrix.shape[0]), False
+    parts = scores(spec.matrix, spec.winner)
+    text = f"""{about}{head}    float scores[$CLASSES];
     int c, best = 0;
-{call}    {prefix}_{reading.winner}(out, scores);
-{_largest(big, "scores")}    return best;
+{call}    ${spec.winner}(out, scores);
+{_largest("scores")}    return best;
 }}
 """
-    return text, reading.winner.endswith("exponential")
+    return parts, text, spec.winner.endswith("exponential")
 
 
-def _largest(big: str, values: str) -> str:
-    return f"""    for (c = 1; c < {big}_CLASSES; ++c) {{
+def _largest(values: str) -> str:
+    return f"""    for (c = 1; c < $CLASSES; ++c) {{
         if ({values}[c] > {values}[best]) {{
             best = c;
         }}
@@ -76,14 +78,14 @@ def _largest(big: str, values: str) -> str:
 """
 
 
-def _knock_out(big: str, call: str, k: int) -> str:
+def _dag(call: str, k: int) -> str:
     if k == 2:
         # The one machine is positive for the second class.
         return f"{call}    return out[0] > 0.0f ? 1 : 0;\n}}\n"
-    return f"""    int first = 0, last = {big}_CLASSES - 1;
+    return f"""    int first = 0, last = $CLASSES - 1;
 {call}    /* The first and the last class of the list meet, the loser leaves. */
     while (first < last) {{
-        const int pair = first * (2 * {big}_CLASSES - first - 1) / 2 + last - first - 1;
+        const int pair = first * (2 * $CLASSES - first - 1) / 2 + last - first - 1;
         if (out[pair] > 0.0f) {{
             --last;
         }} else {{
@@ -95,9 +97,9 @@ def _knock_out(big: str, call: str, k: int) -> str:
 """
 
 
-def scores(matrix: NDArray[np.int8], decoder: str, prefix: str) -> dict[str, str]:
-    """Definitions by their names: tables, and last ``PREFIX_DECODER``, the scores of outputs."""
-    big, (k, columns) = prefix.upper(), matrix.shape
+def scores(matrix: NDArray[np.int8], decoder: str) -> dict[str, str]:
+    """Definitions by their names: tables, and last ``$decoder``, the scores of outputs."""
+    k, columns = matrix.shape
     pairwise = k > 2 and np.array_equal(matrix, pair_matrix(k))
     loss = decoder.removeprefix("mean_")
     if loss == "logistic":
@@ -108,11 +110,11 @@ def scores(matrix: NDArray[np.int8], decoder: str, prefix: str) -> dict[str, str
     parts: dict[str, str] = {}
     if decoder.startswith("mean_"):
         shares = 1.0 / np.abs(matrix).sum(axis=1)
-        parts["shares"] = table("float", f"{prefix}_shares", (k,), shares) + "\n"
+        parts["shares"] = table("float", "$shares", (k,), shares) + "\n"
     if not pairwise:
-        parts["code"] = table("int8_t", f"{prefix}_code", (k, columns), matrix.ravel()) + "\n"
+        parts["code"] = table("int8_t", "$code", (k, columns), matrix.ravel()) + "\n"
     if loss in _LOSSES:
-        name = f"{prefix}_{loss}_loss"
+        name = f"${loss}_loss"
         parts[name] = f"static inline float {name}(float z) {{\n    {_LOSSES[loss]}\n}}\n\n"
         zero = number(0.0 if loss == "perceptron" else 1.0)
         gains = (f"{zero} - {name}(f)", f"{zero} - {name}(-f)")
@@ -120,19 +122,19 @@ def scores(matrix: NDArray[np.int8], decoder: str, prefix: str) -> dict[str, str
         gains = _GAINS[decoder]
     both = decoder == "confidence"
     text = f"""/* The scores of the classes. */
-static inline void {prefix}_{decoder}(const float *out, float *scores) {{
+static inline void ${decoder}(const float *out, float *scores) {{
     int {"a, b, o = 0" if pairwise else "o"}, c;
 """
-    text += f"    float sums[{big}_CLASSES];\n" if both else ""
-    text += f"""    for (c = 0; c < {big}_CLASSES; ++c) {{
+    text += "    float sums[$CLASSES];\n" if both else ""
+    text += f"""    for (c = 0; c < $CLASSES; ++c) {{
         scores[c] = 0.0f;
 {"        sums[c] = 0.0f;" + chr(10) if both else ""}    }}
 """
     gain = f"const float f = out[o], yes = {gains[0]}, no = {gains[1]};"
     if pairwise:
         sums = "\n            sums[a] += f;\n            sums[b] -= f;" if both else ""
-        text += f"""    for (a = 0; a < {big}_CLASSES; ++a) {{
-        for (b = a + 1; b < {big}_CLASSES; ++b, ++o) {{
+        text += f"""    for (a = 0; a < $CLASSES; ++a) {{
+        for (b = a + 1; b < $CLASSES; ++b, ++o) {{
             {gain}
             scores[a] += yes;
             scores[b] += no;{sums}
@@ -140,31 +142,31 @@ static inline void {prefix}_{decoder}(const float *out, float *scores) {{
     }}
 """
     else:
-        side = f"{prefix}_code[c][o]"
+        side = "$code[c][o]"
         sums = f"\n            sums[c] += (float){side} * f;" if both else ""
-        text += f"""    for (o = 0; o < {big}_OUTPUTS; ++o) {{
+        text += f"""    for (o = 0; o < $OUTPUTS; ++o) {{
         {gain}
-        for (c = 0; c < {big}_CLASSES; ++c) {{
+        for (c = 0; c < $CLASSES; ++c) {{
             scores[c] += {side} > 0 ? yes : {side} < 0 ? no : 0.0f;{sums}
         }}
     }}
 """
     if decoder.startswith("mean_"):
-        text += f"""    for (c = 0; c < {big}_CLASSES; ++c) {{
-        scores[c] *= {prefix}_shares[c];
-    }}
+        text += """    for (c = 0; c < $CLASSES; ++c) {
+        scores[c] *= $shares[c];
+    }
 """
     if both:
-        text += f"""    for (c = 0; c < {big}_CLASSES; ++c) {{
+        text += """    for (c = 0; c < $CLASSES; ++c) {
         const float size = sums[c] < 0.0f ? -sums[c] : sums[c];
         scores[c] += sums[c] / (3.0f * (size + 1.0f));
-    }}
+    }
 """
     return parts | {decoder: text + "}\n\n"}
 
 
 def base(columns: int, decoder: str) -> float:
-    """What the scores of `scores` are above those of `decision_function`: no matter for the largest."""
+    """The constant by which the scores of `scores` exceed those of `decision_function`."""
     if decoder == "hamming":
         return 0.5 * columns
     loss = decoder.removeprefix("mean_")
@@ -173,8 +175,8 @@ def base(columns: int, decoder: str) -> float:
     return 1.0 if decoder != loss else float(columns)
 
 
-def labels_text(labels: NDArray[Any], prefix: str) -> str:
-    """``PREFIX_label``: from the number of a class to its label."""
+def labels_text(labels: NDArray[Any]) -> str:
+    """``$label``: from the number of a class to its label."""
     k, values = len(labels), labels.tolist()
     if labels.dtype.kind in "iub":
         whole = [int(value) for value in values]
@@ -199,7 +201,7 @@ def labels_text(labels: NDArray[Any], prefix: str) -> str:
     held = kind if kind.endswith("*") else f"{kind} "
     rows = ",\n".join(f"        {text}" for text in texts)
     return f"""/* The label of a class. */
-static inline {held}{prefix}_label(int number) {{
+static inline {held}$label(int number) {{
     static const {kind.removeprefix("const ") if kind != "const char *" else "char *const"} labels[{k}] = {{
 {rows}
     }};
@@ -209,10 +211,10 @@ static inline {held}{prefix}_label(int number) {{
 
 
 def _quoted(text: str) -> str:
-    """A C string: bytes beyond ASCII in octal, which ends after three digits."""
+    """A C string: bytes beyond ASCII, and ``$``, in octal, which ends after three digits."""
     out = ""
     for byte in text.encode("utf-8"):
-        plain = 32 <= byte < 127 and chr(byte) not in '"\\?'
+        plain = 32 <= byte < 127 and chr(byte) not in '"\\?$'
         out += chr(byte) if plain else f"\\{byte:03o}"
     if "\x00" in text:
         raise ValueError(f"the label {json.dumps(text)} holds a zero byte, which ends a C string")

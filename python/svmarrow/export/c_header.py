@@ -17,14 +17,14 @@ from svmarrow.export.c_decoding import labels_text, prediction
 from svmarrow.export.c_kernels import Outputs, number, outputs_in_bytes, outputs_in_floats
 from svmarrow.export.c_probabilities import probabilities
 from svmarrow.export.c_steps import StepText
-from svmarrow.export.reading import dense_vectors, facts, kernel_columns, reading_of
+from svmarrow.export.common import dense_vectors, kernel_columns, output_spec_of, provenance
 
 if TYPE_CHECKING:
     import os
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow.models.reading import Reading
+    from svmarrow.models.output_spec import OutputSpec
 
 __all__ = ["CHeader", "to_c"]
 
@@ -54,7 +54,7 @@ class CHeader:
     multiplications, exponentials : int
         Of a prediction; calls of ``expf``.
     disagreement : float or None
-        Share of the rows that get another label than from the model; None without X, and for numbers.
+        Fraction of the samples that get another label than from the model; None without X, and for numbers.
     score_before, score_after : float or None
         Accuracy of labels, R^2 of numbers: of the model and of the header. None without X and y.
     """
@@ -94,7 +94,7 @@ def to_c(
       where the model has some;
     * ``int p_self_test(void)``: 1 where a stored row gives the stored outputs.
 
-    It asks for no memory and changes none, and of the C library it calls ``expf`` alone. It compiles as C99
+    It allocates no memory and changes none, and of the C library it calls ``expf`` alone. It compiles as C99
     and as C++11 without a warning.
 
     Parameters
@@ -109,9 +109,9 @@ def to_c(
         "int8" keeps vectors and coefficients in one byte each. Distances of the RBF and Laplacian kernels
         are then whole numbers and exponentials come from a table of 65 entries: no ``expf``. Coefficients
         are tuned again on the rounded vectors, on the rows of X where there are some.
-    X : {array-like, sparse matrix} of shape (n, n_features), default=None
-        Rows to tune "int8" on and to compare on, the training rows for example.
-    y : array-like of shape (n,) or (n, n_outputs), default=None
+    X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
+        Samples to tune "int8" on and to compare on, the training samples for example.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
         Their labels or numbers: scores are measured too.
 
     Returns
@@ -145,65 +145,65 @@ def to_c(
     check({"prefix": prefix, "dtype": dtype}, RULES)
     if X is None and y is not None:
         raise ValueError("y is given without X")
-    reading = reading_of(model)
-    rows = None if X is None else _prepared(X, reading)
-    made = (
-        outputs_in_floats(reading, prefix) if dtype == "float32" else outputs_in_bytes(reading, prefix, rows)
-    )
-    after, more = prediction(reading, prefix)
-    chances, tables = probabilities(reading, prefix, known=after)
-    after += chances
-    steps = StepText(prefix)
-    before = "" if reading.preparation is None else steps.text(reading.preparation)
+    spec = output_spec_of(model)
+    rows = None if X is None else _prepared(X, spec)
+    made = outputs_in_floats(spec) if dtype == "float32" else outputs_in_bytes(spec, rows)
+    definitions, predict, more = prediction(spec)
+    others, chances, tables = probabilities(spec)
+    after = "".join((definitions | others).values()) + predict + chances
+    steps = StepText()
+    before = "" if spec.preparation is None else steps.text(spec.preparation)
     made = made._replace(
         flash=made.flash + steps.flash + tables,
         stack=made.stack + steps.stack,
         multiplications=made.multiplications + steps.multiplications,
     )
     needs_math = made.needs_math or more or steps.needs_math or bool(chances)
-    text = _header(reading, made, prefix, dtype, before, after, needs_math=needs_math)
+    text = _header(spec, made, dtype, before, after, needs_math=needs_math)
+    # Text has $name and $NAME for every name of its own: p_name and P_NAME with the prefix p.
+    text = re.sub(r"\$(?=[A-Z])", f"{prefix.upper()}_", text).replace("$", f"{prefix}_")
     if path is not None:
         write_text(path, text)
-    calls = made.exponentials + (2 * reading.expansion.n_outputs if more else 0)
-    cost = {"flash": made.flash, "stack": made.stack + 4 * reading.expansion.n_outputs}
+    calls = made.exponentials + (2 * spec.expansion.n_outputs if more else 0)
+    cost = {"flash": made.flash, "stack": made.stack + 4 * spec.expansion.n_outputs}
     cost |= {"multiplications": made.multiplications, "exponentials": calls}
     if rows is None:
         return CHeader(text, **cost)
-    return CHeader(text, **cost, **_losses(reading, made, rows, y))
+    return CHeader(text, **cost, **_losses(spec, made, rows, y))
 
 
-def _prepared(X: ArrayLike, reading: Reading) -> NDArray[Any]:
+def _prepared(X: ArrayLike, spec: OutputSpec) -> NDArray[Any]:
     """Rows as the kernel sees them, dense."""
-    rows = as_rows(X) if reading.preparation is None else reading.preparation.rows(X)
-    if rows.shape[1] != kernel_columns(reading):
-        raise ValueError(f"X has {rows.shape[1]} columns, the model has {kernel_columns(reading)}")
+    rows = as_rows(X) if spec.preparation is None else spec.preparation.rows(X)
+    if rows.shape[1] != kernel_columns(spec):
+        raise ValueError(f"X has {rows.shape[1]} columns, the model has {kernel_columns(spec)}")
     dense: NDArray[Any] = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
     return dense
 
 
-def winners(reading: Reading, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
+def winners(spec: OutputSpec, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
     """The number of the class that wins each row of outputs (n, q)."""
-    assert reading.classes is not None
-    if reading.matrix is not None:
-        return code_class_indices(outputs, reading.matrix, reading.winner, 1)
-    decoding: Literal["binary", "ovr"] = "binary" if reading.winner == "sign" else "ovr"
-    return class_indices(outputs, decoding, len(reading.classes))
+    assert spec.classes is not None
+    if spec.matrix is not None:
+        return code_class_indices(outputs, spec.matrix, spec.winner, 1)
+    decoding: Literal["binary", "ovr"] = "binary" if spec.winner == "sign" else "ovr"
+    return class_indices(outputs, decoding, len(spec.classes))
 
 
-def _losses(reading: Reading, made: Outputs, rows: NDArray[Any], y: ArrayLike | None) -> dict[str, Any]:
-    full = reading.expansion.decision_function(rows)
+def _losses(spec: OutputSpec, made: Outputs, rows: NDArray[Any], y: ArrayLike | None) -> dict[str, Any]:
+    full = spec.expansion.decision_function(rows)
     small = np.asarray(made.wanted(rows))
-    if reading.kind in ("numbers", "outputs"):
+    if spec.kind in ("numbers", "outputs"):
         if y is None:
             return {}
         targets = np.asarray(y, dtype=np.float64).reshape(len(rows), -1)
         scores = [float(r2_score(targets, outputs)) for outputs in (full, small)]
         return {"score_before": scores[0], "score_after": scores[1]}
-    if reading.kind == "inside":
+    if spec.kind == "inside":
         labels = [np.where(outputs[:, 0] > 0.0, 1, -1) for outputs in (full, small)]
     else:
-        assert reading.classes is not None
-        labels = [reading.classes[winners(reading, outputs)] for outputs in (full, small)]
+        assert spec.classes is not None
+        labels = [spec.classes[winners(spec, outputs)] for outputs in (full, small)]
     found: dict[str, Any] = {"disagreement": float((labels[0] != labels[1]).mean())}
     if y is not None:
         scores = [float(accuracy_score(np.asarray(y), label)) for label in labels]
@@ -211,36 +211,38 @@ def _losses(reading: Reading, made: Outputs, rows: NDArray[Any], y: ArrayLike | 
     return found
 
 
-def _header(
-    reading: Reading, made: Outputs, prefix: str, dtype: str, before: str, after: str, *, needs_math: bool
-) -> str:
-    expansion, big, said = reading.expansion, prefix.upper(), facts(reading.expansion)
-    sizes = {"FEATURES": reading.n_features, "OUTPUTS": expansion.n_outputs, "VECTORS": expansion.n_vectors}
+def _header(spec: OutputSpec, made: Outputs, dtype: str, before: str, after: str, *, needs_math: bool) -> str:
+    expansion, origin = spec.expansion, provenance(spec.expansion)
+    sizes = {"FEATURES": spec.n_features, "COLUMNS": kernel_columns(spec), "OUTPUTS": expansion.n_outputs}
+    sizes["VECTORS"] = expansion.n_vectors
     label = ""
-    if reading.classes is not None:
-        sizes["CLASSES"] = len(reading.classes)
-        label = labels_text(np.asarray(reading.classes), prefix) + "\n"
-    declare = f"static inline void {prefix}_outputs(const float *x, float *out) {{\n{made.body}"
+    if spec.classes is not None:
+        sizes["CLASSES"] = len(spec.classes)
+        label = labels_text(np.asarray(spec.classes)) + "\n"
+    name = "kernel_outputs" if before else "outputs"
+    outputs = f"static inline void ${name}(const float *x, float *out) {{\n{made.body}\n}}\n"
     if before:
-        sizes["COLUMNS"] = kernel_columns(reading)
-        body = made.body.replace(f"{big}_FEATURES", f"{big}_COLUMNS")
-        declare = f"""static inline void {prefix}_outputs(const float *row_, float *out) {{
-    float x[{big}_COLUMNS];
-{_after_declarations(body, f"    {prefix}_prepare(row_, x);")}"""
-    macros = "\n".join(f"#define {big}_{name} {size}" for name, size in sizes.items())
+        outputs += """
+static inline void $outputs(const float *row, float *out) {
+    float x[$COLUMNS];
+    $prepare(row, x);
+    $kernel_outputs(x, out);
+}
+"""
+    macros = "\n".join(f"#define ${name} {size}" for name, size in sizes.items())
     whole = "_t " in made.tables + made.body + before + after
     includes = [*(["#include <math.h>"] if needs_math else []), *(["#include <stdint.h>"] if whole else [])]
     lines = "\n".join(includes)
-    return f"""/* A kernel machine, written by {said["producer"]}.
+    return f"""/* A kernel machine, written by {origin["producer"]}.
  *
- * Kernel: {said["kernel"]}
+ * Kernel: {origin["kernel"]}
  * Numbers: {dtype}; {made.flash} bytes of constant tables
  * A row: {made.multiplications} multiplications, {made.exponentials} calls of expf,
  *     {made.stack} bytes of local arrays
- * Model: sha256 {said["sha256"]}
+ * Model: sha256 {origin["sha256"]}
  */
-#ifndef {big}_H
-#define {big}_H
+#ifndef $H
+#define $H
 
 {lines}
 
@@ -252,11 +254,9 @@ extern "C" {{
 
 {made.tables}{before}
 /* The outputs of a row. */
-{declare}
-}}
-
+{outputs}
 {after}
-{label}{_self_test(reading, made, prefix)}
+{label}{_self_test(spec, made)}
 #ifdef __cplusplus
 }}
 #endif
@@ -265,47 +265,38 @@ extern "C" {{
 """
 
 
-def _after_declarations(body: str, statement: str) -> str:
-    """A body with a statement behind its first declarations, one a line."""
-    lines = body.split("\n")
-    first = next(i for i, line in enumerate(lines) if line.startswith("    for ("))
-    return "\n".join([*lines[:first], statement, *lines[first:]])
-
-
-def _self_test(reading: Reading, made: Outputs, prefix: str) -> str:
+def _self_test(spec: OutputSpec, made: Outputs) -> str:
     """A row, its outputs, and the function that compares them."""
-    expansion, big = reading.expansion, prefix.upper()
-    row = np.zeros((1, reading.n_features), dtype=np.float32)
-    if reading.preparation is not None:
+    expansion = spec.expansion
+    row = np.zeros((1, spec.n_features), dtype=np.float32)
+    if spec.preparation is not None:
         # Zeros, which a pipeline takes too; its own numbers are tested with it.
-        seen = reading.preparation.rows(row.astype(np.float64))
+        seen = spec.preparation.rows(row.astype(np.float64))
         seen = np.asarray(seen.toarray() if hasattr(seen, "toarray") else seen)
     elif expansion.kernel != "precomputed" and expansion.n_vectors:
         # Between the first vector and the mean of all, so that several vectors count.
         Z = dense_vectors(expansion)
         row[0] = 0.5 * (Z[0] + Z.mean(axis=0))
     elif expansion.n_vectors:
-        row[0] = 1.0 / (1.0 + np.arange(reading.n_features))
-    if reading.preparation is None:
+        row[0] = 1.0 / (1.0 + np.arange(spec.n_features))
+    if spec.preparation is None:
         seen = row.astype(np.float64)
     outputs = np.asarray(made.wanted(seen))[0]
     # What single precision may lose of the sum of the terms' sizes.
-    sizes = (
-        np.abs(expansion.coefficients).sum(axis=0) * _largest_value(reading, seen) + np.abs(outputs) + 1e-30
-    )
+    sizes = np.abs(expansion.coefficients).sum(axis=0) * _largest_value(spec, seen) + np.abs(outputs) + 1e-30
     near = 1e-4 * sizes
     shown = ", ".join(number(value) for value in row[0])
     rows = ", ".join(number(value) for value in outputs)
     allowed = ", ".join(number(value) for value in near)
     return f"""/* 1 where a stored row gives the stored outputs, else 0. */
-static inline int {prefix}_self_test(void) {{
-    static const float row[{big}_FEATURES] = {{{shown}}};
-    static const float wanted[{big}_OUTPUTS] = {{{rows}}};
-    static const float allowed[{big}_OUTPUTS] = {{{allowed}}};
-    float out[{big}_OUTPUTS];
+static inline int $self_test(void) {{
+    static const float row[$FEATURES] = {{{shown}}};
+    static const float wanted[$OUTPUTS] = {{{rows}}};
+    static const float allowed[$OUTPUTS] = {{{allowed}}};
+    float out[$OUTPUTS];
     int o;
-    {prefix}_outputs(row, out);
-    for (o = 0; o < {big}_OUTPUTS; ++o) {{
+    $outputs(row, out);
+    for (o = 0; o < $OUTPUTS; ++o) {{
         const float off = out[o] - wanted[o];
         if (!((off < 0.0f ? -off : off) <= allowed[o])) {{
             return 0;
@@ -316,9 +307,9 @@ static inline int {prefix}_self_test(void) {{
 """
 
 
-def _largest_value(reading: Reading, row: NDArray[np.float64]) -> float:
+def _largest_value(spec: OutputSpec, row: NDArray[np.float64]) -> float:
     """The largest kernel value at a row."""
-    expansion = reading.expansion
+    expansion = spec.expansion
     if expansion.n_vectors == 0:
         return 0.0
     m = expansion.n_vectors

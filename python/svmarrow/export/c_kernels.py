@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from svmarrow.export.reading import dense_vectors, kernel_columns, linear_weights
+from svmarrow.export.common import dense_vectors, kernel_columns, linear_weights
 from svmarrow.reduced_set.rounding import (
     ByteCoefficients,
     ByteVectors,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.models.reading import Reading
+    from svmarrow.models.output_spec import OutputSpec
 
 __all__ = ["Outputs", "outputs_in_bytes", "outputs_in_floats", "table"]
 
@@ -50,7 +50,7 @@ class Outputs(NamedTuple):
     tables : str
         Constant arrays.
     body : str
-        What ``PREFIX_outputs`` does.
+        The body of the function from a sample of the kernel's columns to its outputs.
     flash : int
         Bytes of the constant arrays.
     multiplications, exponentials : int
@@ -72,7 +72,7 @@ class Outputs(NamedTuple):
 
     @property
     def needs_math(self) -> bool:
-        """Whether the text calls expf."""
+        """True if the text calls expf."""
         return self.exponentials > 0
 
 
@@ -128,6 +128,10 @@ _ENTRY = {
                 sum += t * t / both;
             }}""",
 }
+_ZERO = """    for (o = 0; o < $OUTPUTS; ++o) {
+        out[o] = 0.0f;
+    }
+"""
 _INNER = "sum += x[j] * {z};"
 #: Multiplications of an entry.
 _COST = {"rbf": 1, "laplacian": 0, "chi2": 2}
@@ -147,19 +151,16 @@ def _value(expansion: KernelExpansion) -> str:
     return inner + "        value = 1.0f - 2.0f / (expf(2.0f * sum) + 1.0f);"
 
 
-def _loop(expansion: KernelExpansion, prefix: str, entry: str, coefficient: str) -> str:
-    big, power = prefix.upper(), expansion.kernel == "poly" and expansion.degree > 0
+def _loop(expansion: KernelExpansion, entry: str, coefficient: str) -> str:
+    power = expansion.kernel == "poly" and expansion.degree > 0
     return f"""    int i, j, o{", p" if power else ""};
-    for (o = 0; o < {big}_OUTPUTS; ++o) {{
-        out[o] = 0.0f;
-    }}
-    for (i = 0; i < {big}_VECTORS; ++i) {{
+{_ZERO}    for (i = 0; i < $VECTORS; ++i) {{
         float sum = 0.0f, value;
-        for (j = 0; j < {big}_FEATURES; ++j) {{
+        for (j = 0; j < $COLUMNS; ++j) {{
             {entry}
         }}
 {_value(expansion)}
-        for (o = 0; o < {big}_OUTPUTS; ++o) {{
+        for (o = 0; o < $OUTPUTS; ++o) {{
             out[o] += value * {coefficient};
         }}
     }}"""
@@ -175,42 +176,36 @@ def _multiplications(expansion: KernelExpansion) -> int:
     return int(expansion.n_vectors * (each + extra))
 
 
-def outputs_in_floats(reading: Reading, prefix: str) -> Outputs:
+def outputs_in_floats(spec: OutputSpec) -> Outputs:
     """Everything in single precision."""
-    expansion, d = reading.expansion, kernel_columns(reading)
-    big, q = prefix.upper(), expansion.n_outputs
+    expansion, d = spec.expansion, kernel_columns(spec)
+    q = expansion.n_outputs
     b = _checked("intercepts", expansion.intercepts)
-    end = f"""    for (o = 0; o < {big}_OUTPUTS; ++o) {{
-        out[o] += {prefix}_intercepts[o];
-    }}"""
-    tables = table("float", f"{prefix}_intercepts", (q,), b)
+    end = """    for (o = 0; o < $OUTPUTS; ++o) {
+        out[o] += $intercepts[o];
+    }"""
+    tables = table("float", "$intercepts", (q,), b)
     weights = linear_weights(expansion, d)
     if weights is not None:
         W = _checked("weights", weights)
-        tables += table("float", f"{prefix}_weights", (d, q), W.ravel())
+        tables += table("float", "$weights", (d, q), W.ravel())
         body = f"""    int j, o;
-    for (o = 0; o < {big}_OUTPUTS; ++o) {{
-        out[o] = 0.0f;
-    }}
-    for (j = 0; j < {big}_FEATURES; ++j) {{
-        for (o = 0; o < {big}_OUTPUTS; ++o) {{
-            out[o] += x[j] * {prefix}_weights[j][o];
+{_ZERO}    for (j = 0; j < $COLUMNS; ++j) {{
+        for (o = 0; o < $OUTPUTS; ++o) {{
+            out[o] += x[j] * $weights[j][o];
         }}
     }}
 {end}"""
         return Outputs(tables, body, W.nbytes + b.nbytes, W.size, 0, 0, expansion.decision_function)
     B = _checked("coefficients", expansion.coefficients)
-    tables += table("float", f"{prefix}_coefficients", B.shape, B.ravel())
+    tables += table("float", "$coefficients", B.shape, B.ravel())
     if expansion.kernel == "precomputed":
         rows = np.asarray(expansion.vectors[:, 0]).astype(np.int32)
-        tables += table("int32_t", f"{prefix}_rows", rows.shape, rows)
+        tables += table("int32_t", "$rows", rows.shape, rows)
         body = f"""    int i, o;
-    for (o = 0; o < {big}_OUTPUTS; ++o) {{
-        out[o] = 0.0f;
-    }}
-    for (i = 0; i < {big}_VECTORS; ++i) {{
-        for (o = 0; o < {big}_OUTPUTS; ++o) {{
-            out[o] += x[{prefix}_rows[i]] * {prefix}_coefficients[i][o];
+{_ZERO}    for (i = 0; i < $VECTORS; ++i) {{
+        for (o = 0; o < $OUTPUTS; ++o) {{
+            out[o] += x[$rows[i]] * $coefficients[i][o];
         }}
     }}
 {end}"""
@@ -218,18 +213,18 @@ def outputs_in_floats(reading: Reading, prefix: str) -> Outputs:
         return Outputs(tables, body, flash, B.size, 0, 0, expansion.decision_function)
     Z = _checked("vectors", dense_vectors(expansion))
     _checked("gamma", np.array([expansion.gamma, expansion.coef0]))
-    tables += table("float", f"{prefix}_vectors", Z.shape, Z.ravel())
-    entry = _ENTRY.get(str(expansion.kernel), _INNER).format(z=f"{prefix}_vectors[i][j]")
-    body = _loop(expansion, prefix, entry, f"{prefix}_coefficients[i][o]") + "\n" + end
+    tables += table("float", "$vectors", Z.shape, Z.ravel())
+    entry = _ENTRY.get(str(expansion.kernel), _INNER).format(z="$vectors[i][j]")
+    body = _loop(expansion, entry, "$coefficients[i][o]") + "\n" + end
     flash = Z.nbytes + B.nbytes + b.nbytes
     calls = _calls(expansion)
     return Outputs(tables, body, flash, _multiplications(expansion), calls, 0, expansion.decision_function)
 
 
-def outputs_in_bytes(reading: Reading, prefix: str, rows: Any = None) -> Outputs:
+def outputs_in_bytes(spec: OutputSpec, rows: Any = None) -> Outputs:
     """Vectors and coefficients of one byte; `rows` tune the coefficients again."""
-    expansion, q = reading.expansion, reading.expansion.n_outputs
-    big, kernel = prefix.upper(), str(expansion.kernel)
+    expansion, q = spec.expansion, spec.expansion.n_outputs
+    kernel = str(expansion.kernel)
     if kernel == "precomputed" or expansion.n_vectors == 0:
         raise ValueError(
             f"dtype='int8' is not allowed for {expansion.n_vectors} vectors of kernel={kernel!r}: there is "
@@ -240,42 +235,42 @@ def outputs_in_bytes(reading: Reading, prefix: str, rows: Any = None) -> Outputs
     H, best = tuned(expansion, Z.values(), rows)
     B = byte_coefficients(best, H)
     _checked("numbers", np.concatenate([Z.step * (np.abs(Z.lows) + 510.0), B.steps]))
-    tables = table("float", f"{prefix}_intercepts", (q,), b)
-    tables += table("float", f"{prefix}_steps", (q,), B.steps)
-    tables += table("uint8_t", f"{prefix}_zeros", (q,), B.zeros)
-    tables += table("uint8_t", f"{prefix}_coefficients", B.codes.shape, B.codes.ravel())
-    tables += table("uint8_t", f"{prefix}_vectors", Z.codes.shape, Z.codes.ravel())
+    tables = table("float", "$intercepts", (q,), b)
+    tables += table("float", "$steps", (q,), B.steps)
+    tables += table("uint8_t", "$zeros", (q,), B.zeros)
+    tables += table("uint8_t", "$coefficients", B.codes.shape, B.codes.ravel())
+    tables += table("uint8_t", "$vectors", Z.codes.shape, Z.codes.ravel())
     flash = b.nbytes + 4 * q + q + B.codes.nbytes + Z.codes.nbytes
     same = bool((Z.lows == Z.lows[0]).all())
     if not same:
-        tables += table("int32_t", f"{prefix}_lows", Z.lows.shape, Z.lows)
+        tables += table("int32_t", "$lows", Z.lows.shape, Z.lows)
         flash += 4 * Z.lows.size
-    low = str(int(Z.lows[0])) if same else f"{prefix}_lows[j]"
+    low = str(int(Z.lows[0])) if same else "$lows[j]"
     rounded = expansion.replaced(vectors=Z.values(), coefficients=B.values())
     if kernel in BY_DIFFERENCE:
-        whole, more = _whole_numbers(expansion, Z, B, prefix, low)
+        whole, more = _whole_numbers(expansion, Z, B, low)
         return Outputs(
-            tables + table("uint16_t", f"{prefix}_powers", POWERS.shape, POWERS),
+            tables + table("uint16_t", "$powers", POWERS.shape, POWERS),
             whole,
             flash + 2 * POWERS.size,
             _multiplications(expansion) + Z.codes.shape[1] + 2 * expansion.n_vectors,
             0,
             2 * Z.codes.shape[1] + more * (q + 1),
-            _Whole(expansion, Z, B),
+            _IntegerOutputs(expansion, Z, B),
         )
-    z = f"{number(Z.step)} * (float)({low} + (int){prefix}_vectors[i][j])"
-    coefficient = f"(float)((int){prefix}_coefficients[i][o] - (int){prefix}_zeros[o])"
+    z = f"{number(Z.step)} * (float)({low} + (int)$vectors[i][j])"
+    coefficient = "(float)((int)$coefficients[i][o] - (int)$zeros[o])"
     entry = _ENTRY.get(kernel, _INNER).format(z=z)
-    end = f"""    for (o = 0; o < {big}_OUTPUTS; ++o) {{
-        out[o] = out[o] * {prefix}_steps[o] + {prefix}_intercepts[o];
-    }}"""
-    body = _loop(expansion, prefix, entry, coefficient) + "\n" + end
+    end = """    for (o = 0; o < $OUTPUTS; ++o) {
+        out[o] = out[o] * $steps[o] + $intercepts[o];
+    }"""
+    body = _loop(expansion, entry, coefficient) + "\n" + end
     cost = _multiplications(expansion) + Z.codes.size + q
     return Outputs(tables, body, flash, cost, _calls(expansion), 0, rounded.decision_function)
 
 
 def _rate(expansion: KernelExpansion, Z: ByteVectors) -> tuple[int, int]:
-    """How many 2^-(16 + shift) a distance of 1 adds to u: a number of at most 32 bits, and the shift."""
+    """The multiple of 2^-(16 + shift) that a distance of 1 adds to u, at most 32 bits, and the shift."""
     square = Z.step * Z.step if expansion.kernel == "rbf" else Z.step
     exact = expansion.gamma * square / np.log(2.0)
     shift = int(np.clip(31 - 16 - np.ceil(np.log2(max(exact, 1e-12))), 0, 32))
@@ -292,29 +287,29 @@ def _bounds(expansion: KernelExpansion, Z: ByteVectors, B: ByteCoefficients) -> 
 
 
 def _whole_numbers(
-    expansion: KernelExpansion, Z: ByteVectors, B: ByteCoefficients, prefix: str, low: str
+    expansion: KernelExpansion, Z: ByteVectors, B: ByteCoefficients, low: str
 ) -> tuple[str, int]:
-    big, (rate, shift) = prefix.upper(), _rate(expansion, Z)
+    rate, shift = _rate(expansion, Z)
     distance, total = _bounds(expansion, Z, B)
     entry = "t * t" if expansion.kernel == "rbf" else "t < 0 ? -t : t"
     beyond = (2**64 - 1) // max(rate, 1)
     # A product of 64 bits must not overflow: distances beyond are too far to count.
     guard = f"if (far > {beyond}u) {{ continue; }}\n        " if distance == "uint64_t" else ""
-    body = f"""    int16_t row[{big}_FEATURES];
-    {total} sums[{big}_OUTPUTS] = {{0}}, whole = 0;
+    body = f"""    int16_t row[$COLUMNS];
+    {total} sums[$OUTPUTS] = {{0}}, whole = 0;
     int i, j, o;
-    for (j = 0; j < {big}_FEATURES; ++j) {{
+    for (j = 0; j < $COLUMNS; ++j) {{
         /* In steps from the lowest number of a column, cut off one range of bytes around the vectors'. */
         float t = x[j] * {number(1.0 / Z.step)} - (float)({low});
         t = t < -255.0f ? -255.0f : t > 510.0f ? 510.0f : t;
         row[j] = (int16_t)(t < 0.0f ? t - 0.5f : t + 0.5f);
     }}
-    for (i = 0; i < {big}_VECTORS; ++i) {{
+    for (i = 0; i < $VECTORS; ++i) {{
         {distance} far = 0;
         uint64_t u;
         uint32_t above, part, value, place;
-        for (j = 0; j < {big}_FEATURES; ++j) {{
-            const int32_t t = (int32_t)row[j] - (int32_t){prefix}_vectors[i][j];
+        for (j = 0; j < $COLUMNS; ++j) {{
+            const int32_t t = (int32_t)row[j] - (int32_t)$vectors[i][j];
             far += ({distance})({entry});
         }}
         {guard}/* 2^-u with 16 bits behind the point. */
@@ -325,23 +320,23 @@ def _whole_numbers(
         above = (uint32_t)(u >> 16);
         place = (uint32_t)(u >> 10) & 63u;
         part = (uint32_t)u & 1023u;
-        value = ((uint32_t){prefix}_powers[place] << 10)
-            - ((uint32_t){prefix}_powers[place] - (uint32_t){prefix}_powers[place + 1]) * part;
+        value = ((uint32_t)$powers[place] << 10)
+            - ((uint32_t)$powers[place] - (uint32_t)$powers[place + 1]) * part;
         value = (value + (512u << above)) >> (10 + above);
         whole += ({total})value;
-        for (o = 0; o < {big}_OUTPUTS; ++o) {{
-            sums[o] += ({total})value * ({total}){prefix}_coefficients[i][o];
+        for (o = 0; o < $OUTPUTS; ++o) {{
+            sums[o] += ({total})value * ({total})$coefficients[i][o];
         }}
     }}
-    for (o = 0; o < {big}_OUTPUTS; ++o) {{
-        const {total} sum = sums[o] - whole * ({total}){prefix}_zeros[o];
-        out[o] = {prefix}_intercepts[o] + {prefix}_steps[o] * ((float)sum * 3.05175781e-05f);
+    for (o = 0; o < $OUTPUTS; ++o) {{
+        const {total} sum = sums[o] - whole * ({total})$zeros[o];
+        out[o] = $intercepts[o] + $steps[o] * ((float)sum * 3.05175781e-05f);
     }}"""
     return body, 4 if total == "int32_t" else 8
 
 
-class _Whole:
-    """What the whole numbers give, by NumPy."""
+class _IntegerOutputs:
+    """The outputs of the integer arithmetic, by NumPy."""
 
     def __init__(self, expansion: KernelExpansion, Z: ByteVectors, B: ByteCoefficients) -> None:
         self.kernel, self.intercepts = expansion.kernel, expansion.intercepts.astype(np.float32)

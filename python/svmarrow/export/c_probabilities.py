@@ -1,4 +1,4 @@
-"""From outputs to probabilities in C99: ``PREFIX_probabilities``, see `svmarrow.models.calibration`."""
+"""From outputs to probabilities in C99: ``$probabilities``, see `svmarrow.models.calibration`."""
 
 from __future__ import annotations
 
@@ -8,154 +8,126 @@ import numpy as np
 
 from svmarrow.export.c_decoding import base, scores
 from svmarrow.export.c_kernels import number, table
-from svmarrow.models.calibration import LEAST
+from svmarrow.models.calibration import MIN_PROBABILITY
 
 if TYPE_CHECKING:
     from svmarrow.models.calibration import Calibration
-    from svmarrow.models.reading import Reading
+    from svmarrow.models.output_spec import OutputSpec
 
 __all__ = ["probabilities"]
 
 
-def probabilities(reading: Reading, prefix: str, known: str) -> tuple[str, int]:
-    """The text, and the bytes of its tables; nothing where the model has no probabilities.
+def probabilities(spec: OutputSpec) -> tuple[dict[str, str], str, int]:
+    """The definitions of scores by their names, ``$probabilities``, and the bytes of its tables.
 
-    Parameters
-    ----------
-    reading : Reading
-        The model.
-    prefix : str
-        What all names begin with.
-    known : str
-        The text before, whose definitions are not repeated.
-
-    Raises
-    ------
-    ValueError
-        If they are of scores that need logarithms or are rounds of a knock-out.
+    All are empty if the model has no probabilities. A ValueError if the scores need logarithms or are rounds
+    of a knock-out.
     """
-    calibration = reading.calibration
+    calibration = spec.calibration
     if calibration is None:
-        return "", 0
-    assert reading.classes is not None
-    big, k = prefix.upper(), len(reading.classes)
-    parts, score = _values(reading, calibration, prefix, k)
-    size = calibration.slopes.size
-    tables = table("float", f"{prefix}_slopes", (size,), calibration.slopes)
-    tables += table("float", f"{prefix}_offsets", (size,), calibration.offsets)
+        return {}, "", 0
+    assert spec.classes is not None
+    k, size = len(spec.classes), calibration.slopes.size
+    parts, declared, call = _values(spec, calibration, k)
     link = {"classes": _of_classes, "softmax": _of_softmax, "pairs": _of_pairs}[calibration.link]
-    body = _of_two(calibration) if k == 2 else link(big)
-    text = "".join(part for part in parts.values() if part not in known)
-    text += f"""{tables}
-static inline float {prefix}_sigmoid(int number, float f) {{
-    return 1.0f / (1.0f + expf(-({prefix}_slopes[number] * f + {prefix}_offsets[number])));
-}}
-
-/* The probabilities of the classes of a row: {big}_CLASSES numbers. */
-static inline void {prefix}_probabilities(const float *x, float *p) {{
-    float out[{big}_OUTPUTS];
-{_joined(body, score, prefix)}}}
+    locals_, statements = _of_two(calibration) if k == 2 else link()
+    text = table("float", "$slopes", (size,), calibration.slopes)
+    text += table("float", "$offsets", (size,), calibration.offsets) + "\n"
+    if calibration.link != "softmax" or k == 2:
+        text += SIGMOID
+    text += f"""/* The probabilities of the classes of a row: $CLASSES numbers. */
+static inline void $probabilities(const float *x, float *p) {{
+    float out[$OUTPUTS];
+{declared}{locals_}    $outputs(x, out);
+{call}{statements}}}
 
 """
-    if calibration.link == "softmax" and k > 2:
-        text = text.replace(_sigmoid_of(text, prefix), "")
-    return text, 8 * size
+    return parts, text, 8 * size
 
 
-def _sigmoid_of(text: str, prefix: str) -> str:
-    """The definition of the sigmoid, for what has no use for it."""
-    start = text.index(f"static inline float {prefix}_sigmoid")
-    return text[start : text.index("/* The probabilities")]
+SIGMOID = """static inline float $sigmoid(int number, float f) {
+    return 1.0f / (1.0f + expf(-($slopes[number] * f + $offsets[number])));
+}
+
+"""
 
 
-def _values(
-    reading: Reading, calibration: Calibration, prefix: str, k: int
-) -> tuple[dict[str, str], tuple[str, str, str]]:
-    """Definitions, and how values are declared, computed and named."""
-    big = prefix.upper()
-    if reading.scores in ("flat", "outputs") or (calibration.link == "pairs" and k > 2):
-        return {}, ("", "", "out")
-    assert reading.matrix is not None
-    if reading.scores == "column":
-        sign = number(float(reading.matrix[1, 0]))
-        return {}, ("", f"    out[0] *= {sign};\n", "out")
-    decoder = reading.winner if reading.scores == "difference" else reading.scores
+def _values(spec: OutputSpec, calibration: Calibration, k: int) -> tuple[dict[str, str], str, str]:
+    """Definitions, and how the values that the sigmoids take are declared and computed."""
+    same = "    const float *values = out;\n"
+    if spec.scores in ("flat", "outputs") or (calibration.link == "pairs" and k > 2):
+        return {}, same, ""
+    assert spec.matrix is not None
+    if spec.scores == "column":
+        return {}, same, f"    out[0] *= {number(float(spec.matrix[1, 0]))};\n"
+    decoder = spec.winner if spec.scores == "difference" else spec.scores
     if decoder == "dag":
         raise ValueError(
             "the scores of decoder='dag' are rounds of a knock-out, which an exported C header does not turn "
             "into probabilities: decode by votes, or export without (model.with_calibration(None))"
         )
-    declare = f"    float values[{big}_CLASSES];\n"
-    call = f"    {prefix}_{decoder}(out, values);\n"
-    if reading.scores == "difference":
+    call = f"    ${decoder}(out, values);\n"
+    shift = base(spec.matrix.shape[1], decoder)
+    if spec.scores == "difference":
         call += "    values[0] = values[1] - values[0];\n"
-    elif base(reading.matrix.shape[1], decoder):
-        shift = number(base(reading.matrix.shape[1], decoder))
-        call += f"    for (c = 0; c < {big}_CLASSES; ++c) {{\n        values[c] -= {shift};\n    }}\n"
-    return scores(reading.matrix, decoder, prefix), (declare, call, "values")
-
-
-def _joined(body: tuple[str, str], score: tuple[str, str, str], prefix: str) -> str:
-    """Declarations first, as C89 has it, then the outputs, then what is made of them."""
-    declared, statements = body
-    declare, call, name = score
-    filled = statements.replace("VALUES", name).replace("PREFIX", prefix)
-    return f"{declare}{declared}    {prefix}_outputs(x, out);\n{call}{filled}"
+    elif shift:
+        call += f"    for (c = 0; c < $CLASSES; ++c) {{\n        values[c] -= {number(shift)};\n    }}\n"
+    return scores(spec.matrix, decoder), "    float values[$CLASSES];\n", call
 
 
 def _of_two(calibration: Calibration) -> tuple[str, str]:
-    text = "    p[1] = PREFIX_sigmoid(0, VALUES[0]);\n"
+    text = "    p[1] = $sigmoid(0, values[0]);\n"
     if calibration.link == "pairs":
-        least, most = number(LEAST), number(1.0 - LEAST)
+        least, most = number(MIN_PROBABILITY), number(1.0 - MIN_PROBABILITY)
         text += f"    p[1] = p[1] < {least} ? {least} : p[1] > {most} ? {most} : p[1];\n"
     return "", text + "    p[0] = 1.0f - p[1];\n"
 
 
-def _of_classes(big: str) -> tuple[str, str]:
+def _of_classes() -> tuple[str, str]:
     return (
         "    float sum = 0.0f;\n    int c;\n",
-        f"""    for (c = 0; c < {big}_CLASSES; ++c) {{
-        p[c] = PREFIX_sigmoid(c, VALUES[c]);
+        """    for (c = 0; c < $CLASSES; ++c) {
+        p[c] = $sigmoid(c, values[c]);
         sum += p[c];
-    }}
-    for (c = 0; c < {big}_CLASSES; ++c) {{
-        p[c] = sum > 0.0f ? p[c] / sum : 1.0f / (float){big}_CLASSES;
-    }}
+    }
+    for (c = 0; c < $CLASSES; ++c) {
+        p[c] = sum > 0.0f ? p[c] / sum : 1.0f / (float)$CLASSES;
+    }
 """,
     )
 
 
-def _of_softmax(big: str) -> tuple[str, str]:
+def _of_softmax() -> tuple[str, str]:
     return (
         "    float sum = 0.0f, most;\n    int c;\n",
-        f"""    most = PREFIX_slopes[0] * VALUES[0];
-    for (c = 0; c < {big}_CLASSES; ++c) {{
-        p[c] = PREFIX_slopes[0] * VALUES[c];
+        """    most = $slopes[0] * values[0];
+    for (c = 0; c < $CLASSES; ++c) {
+        p[c] = $slopes[0] * values[c];
         most = p[c] > most ? p[c] : most;
-    }}
-    for (c = 0; c < {big}_CLASSES; ++c) {{
+    }
+    for (c = 0; c < $CLASSES; ++c) {
         p[c] = expf(p[c] - most);
         sum += p[c];
-    }}
-    for (c = 0; c < {big}_CLASSES; ++c) {{
+    }
+    for (c = 0; c < $CLASSES; ++c) {
         p[c] /= sum;
-    }}
+    }
 """,
     )
 
 
-def _of_pairs(big: str) -> tuple[str, str]:
-    least, most = number(LEAST), number(float(np.float64(1.0 - LEAST)))
-    declared = f"    float system[{big}_CLASSES][{big}_CLASSES + 1], sum = 0.0f;\n    int a, b, c, o = 0;\n"
+def _of_pairs() -> tuple[str, str]:
+    least, most = number(MIN_PROBABILITY), number(float(np.float64(1.0 - MIN_PROBABILITY)))
+    declared = "    float system[$CLASSES][$CLASSES + 1], sum = 0.0f;\n    int a, b, c, o = 0;\n"
     return (
         declared,
-        f"""    for (a = 0; a < {big}_CLASSES; ++a) {{
+        f"""    for (a = 0; a < $CLASSES; ++a) {{
         system[a][a] = 1.0f;
-        system[a][{big}_CLASSES] = 1.0f;
+        system[a][$CLASSES] = 1.0f;
     }}
-    for (a = 0; a < {big}_CLASSES; ++a) {{
-        for (b = a + 1; b < {big}_CLASSES; ++b, ++o) {{
-            float r = PREFIX_sigmoid(o, VALUES[o]);
+    for (a = 0; a < $CLASSES; ++a) {{
+        for (b = a + 1; b < $CLASSES; ++b, ++o) {{
+            float r = $sigmoid(o, values[o]);
             r = r < {least} ? {least} : r > {most} ? {most} : r;
             system[a][b] = 1.0f - r * (1.0f - r);
             system[b][a] = system[a][b];
@@ -164,26 +136,26 @@ def _of_pairs(big: str) -> tuple[str, str]:
         }}
     }}
     /* The pairs' common distribution, by elimination: the matrix is positive definite. */
-    for (a = 0; a < {big}_CLASSES; ++a) {{
-        for (b = a + 1; b < {big}_CLASSES; ++b) {{
+    for (a = 0; a < $CLASSES; ++a) {{
+        for (b = a + 1; b < $CLASSES; ++b) {{
             const float factor = system[b][a] / system[a][a];
-            for (c = a + 1; c <= {big}_CLASSES; ++c) {{
+            for (c = a + 1; c <= $CLASSES; ++c) {{
                 system[b][c] -= factor * system[a][c];
             }}
         }}
     }}
-    for (a = {big}_CLASSES - 1; a >= 0; --a) {{
-        p[a] = system[a][{big}_CLASSES];
-        for (c = a + 1; c < {big}_CLASSES; ++c) {{
+    for (a = $CLASSES - 1; a >= 0; --a) {{
+        p[a] = system[a][$CLASSES];
+        for (c = a + 1; c < $CLASSES; ++c) {{
             p[a] -= system[a][c] * p[c];
         }}
         p[a] /= system[a][a];
     }}
-    for (c = 0; c < {big}_CLASSES; ++c) {{
+    for (c = 0; c < $CLASSES; ++c) {{
         p[c] = p[c] > 0.0f ? p[c] : 0.0f;
         sum += p[c];
     }}
-    for (c = 0; c < {big}_CLASSES; ++c) {{
+    for (c = 0; c < $CLASSES; ++c) {{
         p[c] /= sum;
     }}
 """,

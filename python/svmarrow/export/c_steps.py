@@ -1,8 +1,8 @@
-"""What happens to a row before the kernel sees it, in C99: ``PREFIX_prepare``."""
+"""The preparation of a sample in C99: ``$prepare``."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,20 +24,26 @@ class StepText:
     Every step reads a local array of floats and writes another; the compiler keeps what it needs of them.
     """
 
-    def __init__(self, prefix: str) -> None:
-        self.prefix = prefix
+    tables: str
+    statements: str
+    flash: int
+    multiplications: int
+    stack: int
+    needs_math: bool
+
+    def __init__(self) -> None:
         self.tables = ""
         self.statements = ""
         self.flash = self.multiplications = self.stack = 0
         self.needs_math = False
-        self._count = 0
+        self._count = self._n_tables = 0
 
     def text(self, step: Step) -> str:
-        """``PREFIX_prepare`` with its tables."""
+        """``$prepare`` with its tables."""
         last = self._add(step, "row")
         return f"""{self.tables}
 /* What happens to a row before the kernel sees it. */
-static inline void {self.prefix}_prepare(const float *row, float *x) {{
+static inline void $prepare(const float *row, float *x) {{
     int j;
 {self.statements}    for (j = 0; j < {step.n_out}; ++j) {{
         x[j] = {last}[j];
@@ -74,12 +80,16 @@ static inline void {self.prefix}_prepare(const float *row, float *x) {{
         return name
 
     def _constants(self, values: NDArray[np.float64]) -> str:
-        name = f"{self.prefix}_step{self._count}_{len(self.tables)}"
         with np.errstate(over="ignore"):
             single = values.astype(np.float32)
         if not np.isfinite(single).all():
             raise ValueError("the preparation holds numbers beyond single precision: scale the columns")
-        self.tables += table("float", name, values.shape, single.ravel())
+        return self._table("float", single)
+
+    def _table(self, kind: str, values: NDArray[Any]) -> str:
+        self._n_tables += 1
+        name = f"$table{self._n_tables}"
+        self.tables += table(kind, name, values.shape, values.ravel())
         self.flash += 4 * values.size
         return name
 
@@ -130,10 +140,7 @@ static inline void {self.prefix}_prepare(const float *row, float *x) {{
     def _parts(self, step: Parts, rows: str) -> str:
         blocks = []
         for taken, one in zip(step.columns, step.steps, strict=True):
-            name = f"{self.prefix}_step{self._count}_{len(self.tables)}"
-            self.tables += table("int32_t", name, taken.shape, taken)
-            self.flash += 4 * taken.size
-            block = self._loop(taken.size, f"{rows}[{name}[j]]")
+            block = self._loop(taken.size, f"{rows}[{self._table('int32_t', taken)}[j]]")
             blocks.append(
                 (taken.size if one is None else one.n_out, block if one is None else self._add(one, block))
             )
@@ -151,14 +158,13 @@ static inline void {self.prefix}_prepare(const float *row, float *x) {{
         filled = self._loop(step.n_in, f"{gap.format(f'{rows}[j]')} ? {values}[j] : {rows}[j]")
         if step.flags is None:
             return filled
-        name = f"{self.prefix}_step{self._count}_{len(self.tables)}"
-        self.tables += table("int32_t", name, step.flags.shape, step.flags)
+        flag = gap.format(f"{rows}[{self._table('int32_t', step.flags)}[j]]")
         whole, n = self._new(step.n_out), step.n_in
         self.statements += f"""    for (j = 0; j < {n}; ++j) {{
         {whole}[j] = {filled}[j];
     }}
     for (j = 0; j < {step.flags.size}; ++j) {{
-        {whole}[{n} + j] = {gap.format(f"{rows}[{name}[j]]")} ? 1.0f : 0.0f;
+        {whole}[{n} + j] = {flag} ? 1.0f : 0.0f;
     }}
 """
         return whole

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmarrow._support.decoding import pairs
-from svmarrow.export.reading import check_text
-from svmarrow.models.calibration import LEAST
+from svmarrow.export.common import check_text
+from svmarrow.models.calibration import MIN_PROBABILITY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow.models.calibration import Calibration
-    from svmarrow.models.reading import Reading
+    from svmarrow.models.output_spec import OutputSpec
 
 __all__ = ["decoding"]
 
@@ -68,7 +68,7 @@ class _Text:
             return self._made[decoder]
         name, at = f"{decoder}_scores", f"{decoder}_"
         if decoder == "dag":
-            self._knock_out(matrix.shape[0], name)
+            self._dag(matrix.shape[0], name)
         else:
             self._sums(decoder, matrix, name, at)
         self._made[decoder] = name
@@ -134,7 +134,7 @@ class _Text:
         )
         self.lines.append(f"{name} = Add ({at}sums, {at}squeezed)")
 
-    def _knock_out(self, k: int, name: str) -> None:
+    def _dag(self, k: int, name: str) -> None:
         """The first and the last class of the list meet, the loser leaves; its round is its score."""
         if k == 2:
             self.add(
@@ -192,7 +192,7 @@ class _Text:
         )
 
 
-def decoding(reading: Reading, kind: str) -> tuple[str, dict[str, NDArray[Any]], dict[str, float], list[str]]:
+def decoding(spec: OutputSpec, kind: str) -> tuple[str, dict[str, NDArray[Any]], dict[str, float], list[str]]:
     """The statements that make the results of F.
 
     Returns
@@ -204,17 +204,17 @@ def decoding(reading: Reading, kind: str) -> tuple[str, dict[str, NDArray[Any]],
     """
     text = _Text(kind)
     text.arrays["column"] = np.array([1], dtype=np.int64)
-    q = reading.expansion.n_outputs
-    if reading.kind == "outputs":
+    q = spec.expansion.n_outputs
+    if spec.kind == "outputs":
         text.lines.append("scores = Identity (F)")
         return _finished(text, [f"{kind}[n, {q}] scores"])
-    if reading.kind == "numbers":
-        if reading.flat:
+    if spec.kind == "numbers":
+        if spec.flat:
             text.lines.append("prediction = Squeeze (F, column)")
             return _finished(text, [f"{kind}[n] prediction"])
         text.lines.append("prediction = Identity (F)")
         return _finished(text, [f"{kind}[n, {q}] prediction"])
-    if reading.kind == "inside":
+    if spec.kind == "inside":
         text.arrays |= {"inside": np.array(1, np.int64), "outside": np.array(-1, np.int64)}
         text.lines += [
             "scores = Squeeze (F, column)",
@@ -222,15 +222,15 @@ def decoding(reading: Reading, kind: str) -> tuple[str, dict[str, NDArray[Any]],
             "label = Where (yes, inside, outside)",
         ]
         return _finished(text, ["int64[n] label", f"{kind}[n] scores"])
-    return _labels(text, reading, kind)
+    return _labels(text, spec, kind)
 
 
 def _labels(
-    text: _Text, reading: Reading, kind: str
+    text: _Text, spec: OutputSpec, kind: str
 ) -> tuple[str, dict[str, NDArray[Any]], dict[str, float], list[str]]:
-    assert reading.classes is not None
-    labels, q, k = np.asarray(reading.classes), reading.expansion.n_outputs, len(reading.classes)
-    if reading.winner == "sign":
+    assert spec.classes is not None
+    labels, q, k = np.asarray(spec.classes), spec.expansion.n_outputs, len(spec.classes)
+    if spec.winner == "sign":
         text.lines += [
             "side = Squeeze (F, column)",
             "yes = GreaterOrEqual (side, nothing)",
@@ -238,34 +238,34 @@ def _labels(
         ]
     else:
         values = "F"
-        if reading.winner != "largest":
-            assert reading.matrix is not None
-            values = text.scores(reading.winner, reading.matrix)
+        if spec.winner != "largest":
+            assert spec.matrix is not None
+            values = text.scores(spec.winner, spec.matrix)
         text.lines.append(f"winner = ArgMax <axis = 1, keepdims = 0> ({values})")
     text.arrays["classes"] = labels
     text.lines.append("label = Gather (classes, winner)")
     shape = "n"
-    if reading.scores == "outputs":
+    if spec.scores == "outputs":
         text.lines.append("scores = Identity (F)")
         shape = f"n, {q}"
-    elif reading.scores == "flat":
+    elif spec.scores == "flat":
         text.lines.append("scores = Squeeze (F, column)")
-    elif reading.scores == "column":
-        assert reading.matrix is not None
-        text.scalars["sign"] = float(reading.matrix[1, 0])
+    elif spec.scores == "column":
+        assert spec.matrix is not None
+        text.scalars["sign"] = float(spec.matrix[1, 0])
         text.lines += ["flat = Squeeze (F, column)", "scores = Mul (flat, sign)"]
-    elif reading.scores == "difference":
-        assert reading.matrix is not None
+    elif spec.scores == "difference":
+        assert spec.matrix is not None
         text.arrays["difference"] = np.array([[-1.0], [1.0]])
-        values = text.scores(reading.winner, reading.matrix)
+        values = text.scores(spec.winner, spec.matrix)
         text.lines += [f"gap = MatMul ({values}, difference)", "scores = Squeeze (gap, column)"]
     else:
-        assert reading.matrix is not None
-        text.lines.append(f"scores = Identity ({text.scores(reading.scores, reading.matrix)})")
+        assert spec.matrix is not None
+        text.lines.append(f"scores = Identity ({text.scores(spec.scores, spec.matrix)})")
         shape = f"n, {k}"
     outputs = [f"{label_type(labels)}[n] label", f"{kind}[{shape}] scores"]
-    if reading.calibration is not None:
-        _probabilities(text, reading.calibration, k)
+    if spec.calibration is not None:
+        _probabilities(text, spec.calibration, k)
         outputs.append(f"{kind}[n, {k}] probabilities")
     return _finished(text, outputs)
 
@@ -285,7 +285,7 @@ def _probabilities(text: _Text, calibration: Calibration, k: int) -> None:
         return
     text.lines.append("sure = Sigmoid (logits)")
     if pairwise:
-        text.scalars |= {"least": LEAST, "most": 1.0 - LEAST}
+        text.scalars |= {"least": MIN_PROBABILITY, "most": 1.0 - MIN_PROBABILITY}
         text.lines += ["above = Max (sure, least)", "sure_pairs = Min (above, most)"]
     if k == 2:
         second = "sure_pairs" if pairwise else "sure"

@@ -12,7 +12,7 @@ F = K(X, Z) B + b, where K is
 
 Inner products of centred rows lose few digits where those of rows far from the origin would cancel; what
 rounding leaves above 0 in the exponent is cut off, as svmarrow itself does it. Cost: n m d multiplications in
-one `Gemm`. The operator SVMClassifier of ai.onnx.ml is not used: it knows four kernels, single precision and
+one `Gemm`. The operator SVMClassifier of ai.onnx.ml is not used: it has four kernels, single precision and
 one coding, and takes six times as long in onnxruntime.
 """
 
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow.export.reading import dense_vectors, linear_weights
+from svmarrow.export.common import dense_vectors, linear_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,22 +12,23 @@ import numpy as np
 
 from svmarrow._support.files import write_bytes
 from svmarrow._support.parameters import refuse
+from svmarrow.export.common import kernel_columns, output_spec_of, provenance
 from svmarrow.export.onnx_decoding import decoding, label_type
 from svmarrow.export.onnx_kernels import kernel_function
 from svmarrow.export.onnx_steps import StepText
-from svmarrow.export.reading import facts, kernel_columns, reading_of
 
 if TYPE_CHECKING:
     import os
 
     from numpy.typing import NDArray
+    from onnx import ModelProto
 
 __all__ = ["to_onnx"]
 
 OPSET, IR_VERSION, DOMAIN = 18, 9, "svmarrow"
 KINDS = {"float32": "float", "float64": "double"}
 #: Bytes of the largest file that ONNX's container can be.
-LARGEST = 2**31 - 1
+MAX_FILE_BYTES = 2**31 - 1
 
 
 def to_onnx(
@@ -35,7 +36,7 @@ def to_onnx(
     path: str | os.PathLike[str] | None = None,
     *,
     dtype: Literal["float32", "float64"] | None = None,
-) -> Any:
+) -> ModelProto:
     """Make an ONNX model of a fitted model.
 
     Parameters
@@ -92,16 +93,18 @@ def to_onnx(
     """
     if dtype not in (None, *KINDS):
         raise refuse("dtype", dtype, "'float32', 'float64' or None")
-    reading = reading_of(model)
-    expansion = reading.expansion
+    spec = output_spec_of(model)
+    expansion = spec.expansion
     if dtype is None:
         dtype = "float64" if expansion.vectors.dtype == np.float64 else "float32"
     kind = KINDS[dtype]
     size = np.dtype(dtype).itemsize * (int(np.prod(expansion.vectors.shape)) + expansion.coefficients.size)
-    if size > LARGEST:
-        raise ValueError(f"the model takes {size} bytes: an ONNX file has at most {LARGEST}; compress it")
+    if size > MAX_FILE_BYTES:
+        raise ValueError(
+            f"the model takes {size} bytes: an ONNX file has at most {MAX_FILE_BYTES}; compress it"
+        )
     onnx = _onnx()
-    body, arrays, scalars = kernel_function(expansion, kernel_columns(reading), kind)
+    body, arrays, scalars = kernel_function(expansion, kernel_columns(spec), kind)
     constants = {name: _tensor(name, array, dtype) for name, array in arrays.items()}
     constants |= {name: _tensor(name, np.array(value), dtype) for name, value in scalars.items()}
     function = onnx.parser.parse_function(
@@ -110,20 +113,20 @@ def to_onnx(
     )
     inner = tuple(constants)
     steps, rows = StepText(), "X"
-    if reading.preparation is not None:
-        rows = steps.add(reading.preparation, rows)
+    if spec.preparation is not None:
+        rows = steps.add(spec.preparation, rows)
         constants |= {name: _tensor(name, array, dtype) for name, array in steps.arrays.items()}
-    after, arrays, scalars, results = decoding(reading, kind)
+    after, arrays, scalars, results = decoding(spec, kind)
     before = "\n".join(steps.lines)
     graph = onnx.parser.parse_graph(
-        f"svmarrow ({kind}[n, {reading.n_features}] X) => ({', '.join(results)}) {{\n"
+        f"svmarrow ({kind}[n, {spec.n_features}] X) => ({', '.join(results)}) {{\n"
         f"{before}\nF = {DOMAIN}.KernelExpansion ({rows}, {', '.join(inner)})\n{after}\n}}"
     )
     constants |= {name: _tensor(name, array, dtype) for name, array in arrays.items()}
     constants |= {name: _tensor(name, np.array(value), dtype) for name, value in scalars.items()}
     graph.initializer.extend(constants.values())
-    about = facts(expansion)
-    made = onnx.helper.make_model(
+    about = provenance(expansion)
+    made: ModelProto = onnx.helper.make_model(
         graph,
         functions=[function],
         opset_imports=[onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(DOMAIN, 1)],

@@ -1,4 +1,4 @@
-"""What happens to a row before the kernel sees it, in ONNX's operators."""
+"""The preparation of a sample in ONNX's operators."""
 
 from __future__ import annotations
 

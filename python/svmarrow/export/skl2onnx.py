@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from sklearn.base import BaseEstimator
-
+from svmarrow._support.bases import BaseEstimator
 from svmarrow._support.saving import KINDS
 from svmarrow.export.onnx_model import to_onnx
 
@@ -42,14 +41,14 @@ def _kinds() -> Iterator[type]:
             yield kind
 
 
-def _dtype(operator: Any) -> Any:
+def _dtype(operator: Any) -> Literal["float32", "float64"]:
     from skl2onnx.common.data_types import DoubleTensorType
 
     return "float64" if isinstance(operator.inputs[0].type, DoubleTensorType) else "float32"
 
 
 def _results(graph: Any) -> list[Any]:
-    """The two results that skl2onnx asks for: of label, scores and probabilities not the scores."""
+    """The two results that skl2onnx expects: label, and probabilities or else scores."""
     results = list(graph.output)
     return [results[0], results[2]] if len(results) == 3 else results
 

@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.parameters import check, integer
-from svmarrow.least_squares._exact import ExactLeastSquares
 from svmarrow.least_squares._leave_one_out import class_margins
+from svmarrow.least_squares.classification import RLSClassifier
+from svmarrow.least_squares.regression import RLSRegressor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,7 +21,7 @@ __all__ = ["SuspiciousRows", "suspicious_rows"]
 
 @dataclass(frozen=True, eq=False)
 class SuspiciousRows:
-    """What `suspicious_rows` found."""
+    """Result of `suspicious_rows`."""
 
     #: Training rows, the most suspicious first.
     rows: NDArray[np.intp]
@@ -77,7 +78,7 @@ def suspicious_rows(model: Any, n_rows: int | None = None) -> SuspiciousRows:
     >>> sorted(found.predictions.tolist())
     [0, 1]
     """
-    if not isinstance(model, ExactLeastSquares):
+    if not isinstance(model, (RLSClassifier, RLSRegressor)):
         raise TypeError(
             f"model is a {type(model).__name__}: exact leave-one-out outputs exist for RLSClassifier and "
             "RLSRegressor"
@@ -88,7 +89,7 @@ def suspicious_rows(model: Any, n_rows: int | None = None) -> SuspiciousRows:
     check_is_fitted(model)
     models = model._leave_one_out_models()
     outputs = models.targets - models.residuals
-    if hasattr(model, "classes_"):
+    if isinstance(model, RLSClassifier):
         labels = model._winners_of(models.targets)
         scores = class_margins(outputs, model.classes_.size)[np.arange(labels.size), labels]
         predictions = model.classes_[model._winners_of(outputs)]

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["ShapleyDisplay"]
@@ -57,6 +59,11 @@ class ShapleyDisplay:
     >>> [label.get_text() for label in display.ax_.get_yticklabels()]
     ['length', 'width']
     """
+
+    feature_names: list[str]
+    data: NDArray[Any] | None
+    ax_: Axes
+    figure_: Figure | SubFigure
 
     def __init__(
         self,

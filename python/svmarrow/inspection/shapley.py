@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
+    from shap import Explanation
 
 __all__ = ["ShapleyValues", "shapley_values"]
 
@@ -72,7 +73,7 @@ class ShapleyValues:
         means: NDArray[np.float64] = np.abs(self.values).mean(axis=0)
         return means
 
-    def to_shap(self) -> Any:
+    def to_shap(self) -> Explanation:
         """The same as a ``shap.Explanation``, for the plots of shap.
 
         Returns

@@ -13,7 +13,7 @@ from svmarrow._support.saving import load
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.ensembles import ENSEMBLES
 from svmarrow.interop.libsvm_reader import is_libsvm_model, load_libsvm_model
-from svmarrow.interop.machines import MACHINES, check_fitted, metadata_of
+from svmarrow.interop.sklearn_models import MODELS, check_fitted, metadata_of
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
 from svmarrow.models.detector import ExpansionDetector
@@ -66,7 +66,7 @@ def as_expansion(model: Any) -> Any:
     Returns
     -------
     ExpansionClassifier, ExpansionRegressor, ExpansionDetector or KernelExpansion
-        The latter where nothing says what the outputs mean. Predictions are those of the model; the vectors
+        The latter if the meaning of the outputs is not known. Predictions are those of the model; the vectors
         are shared where their layout allows it.
 
     Raises
@@ -102,17 +102,19 @@ def as_expansion(model: Any) -> Any:
     own = getattr(model, "as_expansion", None) or getattr(model, "_as_expansion", None)
     if own is not None:
         check_fitted(model)
-        return _with_manners(model, own())
+        return _wrap_as_model(model, own())
     for kind in type(model).__mro__:
         if kind.__module__.startswith("sklearn.") and kind.__name__ in CONVERTERS:
             return CONVERTERS[kind.__name__](model)
     if isinstance(getattr(model, "expansion_", None), KernelExpansion):
-        return _with_manners(model, model.expansion_)
+        return _wrap_as_model(model, model.expansion_)
     raise TypeError(f"model of type {type(model).__name__} is not a kernel expansion: expected {TAKEN}")
 
 
-def bare_expansion(model: ExpansionModel | KernelExpansion) -> Any:
-    """The expansion of what predicts numbers, a classifier as it is: what the reducers tell apart."""
+def bare_expansion(
+    model: ExpansionModel | KernelExpansion,
+) -> ExpansionClassifier | KernelExpansion:
+    """The expansion of a regressor or detector; a classifier as it is."""
     if isinstance(model, ExpansionModel) and not isinstance(model, ExpansionClassifier):
         return model.expansion_
     return model
@@ -131,8 +133,8 @@ def _bare(parts: Any) -> KernelExpansion:
     return KernelExpansion(vectors, B, options.pop("intercepts", np.zeros(outputs)), **options)
 
 
-def _with_manners(model: Any, converted: Any) -> Any:
-    """What an estimator has given, with the kind of the estimator around it."""
+def _wrap_as_model(model: Any, converted: Any) -> Any:
+    """The expansion of an estimator as a model of the kind of the estimator."""
     if not isinstance(converted, KernelExpansion):
         if isinstance(converted, ExpansionModel):
             return converted
@@ -155,7 +157,7 @@ def _with_manners(model: Any, converted: Any) -> Any:
         ]
         if len(fitting) != 1:
             raise TypeError(
-                f"{type(model).__name__} does not say what its {converted.n_outputs} outputs mean for "
+                f"{type(model).__name__} does not define its {converted.n_outputs} outputs for "
                 f"{classes.size} classes: it needs a method as_expansion"
             )
         return ExpansionClassifier(converted, classes, fitting[0], **about)
@@ -164,6 +166,6 @@ def _with_manners(model: Any, converted: Any) -> Any:
 
 #: Converters of scikit-learn's classes, by class name: none of their modules is imported for it.
 CONVERTERS: dict[str, Callable[[Any], Any]] = {
-    **MACHINES,
+    **MODELS,
     **{name: partial(convert, convert=as_expansion) for name, convert in ENSEMBLES.items()},
 }

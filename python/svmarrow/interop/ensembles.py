@@ -28,8 +28,8 @@ from sklearn.base import is_classifier
 from svmarrow._support.rows import any_weighted
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.pooling import average, merge
-from svmarrow.interop.machines import check_fitted, columns_of
 from svmarrow.interop.pipeline import preparation
+from svmarrow.interop.sklearn_models import check_fitted, columns_of
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.classifier import ExpansionClassifier
@@ -68,7 +68,7 @@ def _pipeline(model: Any, convert: Convert) -> ExpansionModel:
     check_fitted(model)
     last = convert(model.steps[-1][1])
     if not isinstance(last, ExpansionModel):
-        raise TypeError(f"this pipeline ends in {model.steps[-1][1]!r}, which says nothing of its outputs")
+        raise TypeError(f"this pipeline ends in {model.steps[-1][1]!r}, whose outputs have no known meaning")
     columns = columns_of(model)
     steps = [step for step in model.steps[:-1] if step[1] not in (None, "passthrough")]
     if columns["n_features"] is None and steps:
@@ -96,7 +96,7 @@ def _calibrated(model: Any, convert: Convert) -> ExpansionClassifier:
         )
     converted = convert(one.estimator)
     if not isinstance(converted, ExpansionClassifier):
-        raise TypeError(f"{one.estimator!r} says nothing of its outputs: it cannot have probabilities")
+        raise TypeError(f"{one.estimator!r} has outputs of no known meaning: it cannot have probabilities")
     if one.method == "sigmoid":
         slopes = np.array([-float(each.a_) for each in one.calibrators])
         offsets = np.array([-float(each.b_) for each in one.calibrators])
@@ -132,7 +132,7 @@ def _machine(estimator: Any, features: Any, n_features: int, convert: Convert) -
     ):
         expansion = _scaled(expansion, float(np.asarray(converted._matrix)[1, 0]), 0.0)
     if features is not None:
-        expansion = _in_order(estimator, expansion, np.asarray(features), n_features)
+        expansion = _reorder_features(estimator, expansion, np.asarray(features), n_features)
     return _Machine(expansion, getattr(converted, "weighted", None), getattr(converted, "flat", True))
 
 
@@ -143,7 +143,9 @@ def _is_bagging(estimator: Any) -> bool:
     )
 
 
-def _in_order(estimator: Any, expansion: KernelExpansion, features: Any, n_features: int) -> KernelExpansion:
+def _reorder_features(
+    estimator: Any, expansion: KernelExpansion, features: Any, n_features: int
+) -> KernelExpansion:
     """The expansion with its columns in the order of the composition."""
     if np.array_equal(features, np.arange(n_features)):
         return expansion

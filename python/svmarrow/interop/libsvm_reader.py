@@ -25,7 +25,7 @@ __all__ = ["is_libsvm_model", "load_libsvm_model", "model_and_base"]
 
 
 def is_libsvm_model(path: str | PathLike[str]) -> bool:
-    """Whether a model file is LIBSVM's: by its content, whatever it is called.
+    """True if the content of a model file is LIBSVM's, whatever its name is.
 
     A ValueError for a pipe, whose content could then not be read again.
     """
@@ -52,8 +52,8 @@ def load_libsvm_model(
     path : str or path-like
         The file.
     n_features : int, default=None
-        Number of columns of the data. The file does not say; None takes the last column in which a vector has
-        a value, and rows to predict must then have as many.
+        Number of columns of the data. The file does not contain it; None takes the last column in which a
+        vector has a value, and samples to predict must then have as many.
     zero_based : bool or "auto", default=False
         Whether columns count from 0; a file with the index 0 is refused unless they do. ``"auto"``: if the
         index 0 occurs. Give `load_svmlight` the same, or columns of the data are not those of the model.
@@ -64,8 +64,8 @@ def load_libsvm_model(
     ExpansionClassifier, ExpansionRegressor or ExpansionDetector
         For ``c_svc`` and ``nu_svc``, ``epsilon_svr`` and ``nu_svr``, ``one_class``. The `classes_` of a
         classifier are in the order of the file, so that tied votes are broken as ``svm-predict`` does.
-        Probability parameters (``svm-train -b 1``) are not taken. The format does not say whether classes or
-        rows had weights: ``weighted`` is None, which `svmarrow.compress` takes for possible.
+        Probability parameters (``svm-train -b 1``) are not taken. The format does not state whether classes
+        or rows had weights: ``weighted`` is None, which `svmarrow.compress` takes for possible.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""scikit-learn's pipelines: what their transformers do to a row, as steps of `svmarrow.models.preparation`.
+"""The transformers of scikit-learn's pipelines as steps of `svmarrow.models.preparation`.
 
 Transformers are recognised by class name along the method resolution order, as estimators are.
 """
@@ -23,7 +23,7 @@ __all__ = ["preparation"]
 
 
 def preparation(transformers: Any, n_in: int) -> Step | None:
-    """What fitted transformers, one after the other, do to rows of so many columns.
+    """The steps of fitted transformers, one after the other, as one step.
 
     Parameters
     ----------

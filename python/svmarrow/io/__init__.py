@@ -4,16 +4,25 @@
 |---|---|---|---|
 | safetensors | `svmarrow.save` | `svmarrow.load` | whatever svmarrow has fitted, exactly |
 | LIBSVM model text | `save_libsvm_model` | `load_libsvm_model` | LIBSVM's kernels, integer labels |
+| SVM-light model text | | `load_svmlight_model` | SVM-light's kernels |
 | svmlight text | `save_svmlight` | `load_svmlight` | sparse rows and targets |
 
-`info` says what a model file holds. None of them can hold code: a file from a stranger can be wrong, and is
-then refused, but it cannot run anything. Saving is all or nothing: when it fails, an existing file is as it
-was.
+`info` reports the content of a model file. None of them can hold code: a file from a stranger can be wrong,
+and is then refused, but it cannot run anything. Saving is all or nothing: when it fails, an existing file is
+as it was.
 """
 
 from svmarrow.interop.libsvm_reader import load_libsvm_model
 from svmarrow.interop.libsvm_writer import save_libsvm_model
+from svmarrow.interop.svmlight_reader import load_svmlight_model
 from svmarrow.io.info import info
 from svmarrow.io.svmlight import load_svmlight, save_svmlight
 
-__all__ = ["info", "load_libsvm_model", "load_svmlight", "save_libsvm_model", "save_svmlight"]
+__all__ = [
+    "info",
+    "load_libsvm_model",
+    "load_svmlight",
+    "load_svmlight_model",
+    "save_libsvm_model",
+    "save_svmlight",
+]

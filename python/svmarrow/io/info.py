@@ -1,4 +1,4 @@
-"""What there is to know about a model file."""
+"""Facts about a model file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from svmarrow.models.classifier import ExpansionClassifier
 if TYPE_CHECKING:
     from os import PathLike
 
-__all__ = ["bytes_one_vs_rest", "info", "note_of_size"]
+__all__ = ["bytes_one_vs_rest", "info", "size_note"]
 
 CERTIFICATE = (
     "dual",
@@ -31,11 +31,11 @@ CERTIFICATE = (
     "seconds",
     "stop",
 )
-"""What `info` tells of a fit."""
+"""Attributes of the certificate that `info` reports."""
 
 
 def info(path: str | PathLike[str]) -> dict[str, Any]:
-    """Say what a model file holds.
+    """Facts about the content of a model file.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def info(path: str | PathLike[str]) -> dict[str, Any]:
     """
     path = Path(path)
     text = is_libsvm_model(path)
-    model = load_libsvm_model(path, zero_based="auto") if text else load(path)
+    model: Any = load_libsvm_model(path, zero_based="auto") if text else load(path)
     facts: dict[str, Any] = {
         "file": str(path),
         "format": "libsvm" if text else "safetensors",
@@ -108,8 +108,8 @@ def bytes_one_vs_rest(model: Any) -> tuple[int, int] | None:
     return (now, then) if then < now else None
 
 
-def note_of_size(model: Any) -> str | None:
-    """What `bytes_one_vs_rest` has found of a model, in a sentence."""
+def size_note(model: Any) -> str | None:
+    """A sentence on the result of `bytes_one_vs_rest`."""
     found = bytes_one_vs_rest(as_expansion(model))
     if found is None:
         return None
@@ -133,7 +133,7 @@ def _of_expansion(converted: Any) -> dict[str, Any]:
         facts["classes"] = converted.classes_.tolist()
         if converted.calibration is not None:
             facts["probabilities"] = converted.calibration.link
-        facts["note"] = note_of_size(converted)
+        facts["note"] = size_note(converted)
     if getattr(converted, "weighted", None) is not None:
         facts["weighted"] = converted.weighted
     if getattr(converted, "preparation", None) is not None:

@@ -9,16 +9,16 @@ from svmarrow._support import saving
 from svmarrow._support.saving import Savable, load
 from svmarrow.exceptions import SizeWarning
 from svmarrow.interop.convert import as_expansion
-from svmarrow.io.info import bytes_one_vs_rest, note_of_size
+from svmarrow.io.info import bytes_one_vs_rest, size_note
 
 if TYPE_CHECKING:
     from os import PathLike
 
 __all__ = ["load", "save", "save_as"]
 
-#: How many times as large a file may be as it could be without a word, and how many bytes larger.
-WORTH_A_WORD = 2
-WORTH_BYTES = 1 << 16
+#: Minimum ratio of the bytes of a file to those of one-vs-rest machines for a warning, and their difference.
+MIN_SIZE_RATIO = 2
+MIN_EXTRA_BYTES = 1 << 16
 
 
 def save(model: Any, path: str | PathLike[str]) -> None:
@@ -28,7 +28,7 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     ----------
     model : object
         Anything of svmarrow that is fitted: an estimator, a path of sizes, a cascade, a tree, an expansion.
-        It comes back as what it was, to the last bit, and an online learner goes on with its stream. What
+        It comes back as what it was, to the last bit, and an online learner continues its stream. What
         else `svmarrow.as_expansion` takes, a machine of scikit-learn for example, comes back as what it is to
         svmarrow: an `ExpansionClassifier`, an `ExpansionRegressor`, an `ExpansionDetector` or a
         `KernelExpansion`. So does a pipeline that ends in one: what it does to a row is kept as numbers.
@@ -76,11 +76,11 @@ def save_as(model: Any, path: str | PathLike[str]) -> None:
     """`save` under any name."""
     model = model if isinstance(model, Savable) else as_expansion(model)
     saving.save(model, path)
-    _tell_of_size(model)
+    _warn_of_size(model)
 
 
-def _tell_of_size(model: Any) -> None:
+def _warn_of_size(model: Any) -> None:
     """Warn where the machines for pairs of classes of a shared pool of vectors are most of a file."""
     found = bytes_one_vs_rest(model)
-    if found is not None and found[0] >= max(WORTH_A_WORD * found[1], found[1] + WORTH_BYTES):
-        warnings.warn(f"{note_of_size(model)}: train with multi_class='ovr'", SizeWarning, stacklevel=4)
+    if found is not None and found[0] >= max(MIN_SIZE_RATIO * found[1], found[1] + MIN_EXTRA_BYTES):
+        warnings.warn(f"{size_note(model)}: train with multi_class='ovr'", SizeWarning, stacklevel=4)

@@ -26,9 +26,9 @@ def save_svmlight(X: ArrayLike, y: ArrayLike, path: str | PathLike[str]) -> None
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n, n_features)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Rows. Zeros are not written.
-    y : array-like of shape (n,)
+    y : array-like of shape (n_samples,)
         Targets: numbers.
     path : str or path-like
         The file. An existing one is replaced when the new one is complete, and stays as it is on any error.
@@ -75,9 +75,9 @@ def load_svmlight(
 
     Returns
     -------
-    X : scipy.sparse.csr_array of shape (n, n_features)
-        Rows.
-    y : ndarray of float64 of shape (n,)
+    X : scipy.sparse.csr_array of shape (n_samples, n_features)
+        Samples.
+    y : ndarray of float64 of shape (n_samples,)
         Targets.
 
     Raises

@@ -1,15 +1,15 @@
-"""What the estimators share: rows in, kernel, labels or targets as a matrix, outputs, conversion."""
+"""Base classes of the least-squares estimators: validation, target matrix, outputs, conversion."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import MultiOutputMixin
 
 from svmarrow._support.atomic import atomic_fit
+from svmarrow._support.bases import MultiOutputMixin
 from svmarrow._support.callbacks import fitting
-from svmarrow._support.decoding import class_indices, numbered_classes
+from svmarrow._support.decoding import class_indices, encode_classes
 from svmarrow._support.memory import EstimatesMemory, MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.parameters import check
 from svmarrow._support.rows import (
@@ -21,8 +21,8 @@ from svmarrow._support.rows import (
     weights_differ,
 )
 from svmarrow.models.columns import Columns
-from svmarrow.models.decoded import NumberOutputs
 from svmarrow.models.fitted import FittedClassifier, FittedExpansion
+from svmarrow.models.output_mixins import RegressorOutputMixin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +36,7 @@ __all__ = ["LeastSquares", "SquareLossClassifier", "SquareLossRegressor"]
 
 
 class LeastSquares(EstimatesMemory, FittedExpansion):
-    """Base of the family: a kernel, rows, an expansion."""
+    """Base class of the least-squares estimators."""
 
     kernel: str | KernelFunction
     gamma: str | float
@@ -50,7 +50,7 @@ class LeastSquares(EstimatesMemory, FittedExpansion):
     _by_rate: ClassVar[bool]
 
     def _fit_all(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """What `fit` does: checks, the family's own fit, and what is kept of the leave-one-out values."""
+        """Validates the data, fits the model, and stores the leave-one-out values."""
         with fitting(self, X, y, sample_weight):
             X, y = self._checked_rows(X, y)
             targets = self._targets(y)
@@ -66,12 +66,12 @@ class LeastSquares(EstimatesMemory, FittedExpansion):
     def _fit_counted(
         self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64] | None:
-        """As `_fit` without the rows of weight 0, whose leave-one-out values are what the model gives."""
+        """Fits without the rows of weight 0, whose leave-one-out values are the model's outputs."""
         if weights is None or weights.all():
             return self._fit(X, targets, weights)
         kept = np.flatnonzero(weights)
         if kept.size == 0:
-            raise ValueError("sample_weight is zero everywhere: at least one row must count")
+            raise ValueError("the sample weights are all zero: at least one sample needs a positive weight")
         rows = select_rows(X, kept, precomputed=self._is_precomputed())
         left = self._fit(rows, np.ascontiguousarray(targets[kept]), np.ascontiguousarray(weights[kept]))
         self._spread(X, kept)
@@ -84,45 +84,45 @@ class LeastSquares(EstimatesMemory, FittedExpansion):
     def _fit(
         self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64] | None:
-        """The model of rows with positive weights; leave-one-out values (n, q) where they are wanted."""
+        """Fits rows of positive weight; returns leave-one-out values (n, q) if requested."""
         raise NotImplementedError
 
     def _spread(self, X: Any, kept: NDArray[np.intp]) -> None:
-        """Makes a model of some rows one of all."""
+        """Converts a model of some rows to one of all rows."""
 
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         return MemoryEstimate.of(self._bytes(rows, 1 if y is None else self._outputs_of(y)))
 
     def _bytes(self, X: Any, outputs: int) -> int:
-        """What a fit of so many outputs takes beside the rows."""
+        """Returns the memory of a fit with ``outputs`` outputs in addition to the samples."""
         raise NotImplementedError
 
     def _remedy(self) -> str:
-        """What may be done where that is too much."""
+        """Returns the remedy if the memory is too small."""
         raise NotImplementedError
 
     def _outputs_of(self, y: Any) -> int:
-        """How many outputs these labels or targets make."""
+        """Returns the number of outputs for labels or targets."""
         raise NotImplementedError
 
     def _targets(self, y: Any) -> NDArray[np.float64]:
-        """Targets (n, q)."""
+        """Returns the target matrix (n, q)."""
         raise NotImplementedError
 
     def _row_weights(
         self, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64] | None:
-        """Weights of the squares: those of the rows, and for classes theirs."""
+        """Returns the weights of the squared errors: sample weights, times class weights for classes."""
         raise NotImplementedError
 
     def _loo_error(
         self, left: NDArray[np.float64], targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> float:
-        """Keeps leave-one-out values (n, q) and tells their error."""
+        """Stores leave-one-out values (n, q) and their error."""
         raise NotImplementedError
 
     def _checked_rows(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Rows, and y as scikit-learn's checks leave it."""
+        """Returns validated X and y."""
         check({name: getattr(self, name) for name in self._rules}, self._rules)
         X, y = self._validated_pair(X, y, precomputed=self._is_precomputed())
         self._check_training_rows(X)
@@ -139,12 +139,13 @@ class LeastSquares(EstimatesMemory, FittedExpansion):
 
 
 class SquareLossClassifier(FittedClassifier, LeastSquares):
-    """Labels as targets -1 and +1: one output for two classes, else one a class."""
+    """Classification targets -1 and +1: one output for two classes, else one per class."""
 
     _margin_loss: ClassVar[str] = "square"
 
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
     loo_decision_: NDArray[np.float64]
+    classes_: NDArray[Any]
     _by_rate = True
 
     def _outputs_of(self, y: Any) -> int:
@@ -183,8 +184,8 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
         return self._fit_all(X, y, sample_weight)
 
     def _targets(self, y: Any) -> NDArray[np.float64]:
-        """Remembers the classes; the targets (n, q)."""
-        self.classes_, labels = numbered_classes(y)
+        """Stores the classes and returns the targets (n, q)."""
+        self.classes_, labels = encode_classes(y)
         return signs(labels, self.classes_.size)
 
     def _row_weights(
@@ -203,7 +204,7 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
     def _fit_columns(
         self, X: Any, y: NDArray[Any], matrix: NDArray[np.int8], sample_weight: NDArray[np.float64] | None
     ) -> Columns | None:
-        """All columns by one system, see `svmarrow.models.columns.ColumnTrainer`."""
+        """Fits all columns by one system, see `svmarrow.models.columns.ColumnTrainer`."""
         if not matrix.all():
             return None
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -219,7 +220,7 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
         return MemoryEstimate.of(self._bytes(X, 1 if counts.size == 2 else int(counts.size)))
 
     def _columns(self, matrix: NDArray[np.int8]) -> Columns:
-        """The machines of a code without zeros from one machine a class (thesis (4.67)).
+        """Returns the machines of a code without zeros from one machine per class (Rifkin 2002, (4.67)).
 
         With u_j the solution for the targets [class is j], one-vs-rest has g_j = 2 u_j - s, s = sum_j u_j,
         and a column of the code sum_j M_ji u_j. From sum_j g_j = (2 - N) s follows u_j = (g_j - sum_i g_i /
@@ -232,8 +233,8 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
         return Columns(self.expansion_, left_out=left).mixed(mixing)
 
 
-class SquareLossRegressor(MultiOutputMixin, NumberOutputs, LeastSquares):
-    """Targets as they are, one column or several."""
+class SquareLossRegressor(MultiOutputMixin, RegressorOutputMixin, LeastSquares):
+    """Regression targets, one column or several."""
 
     loo_prediction_: NDArray[np.float64]
     _by_rate = False
@@ -305,7 +306,7 @@ class SquareLossRegressor(MultiOutputMixin, NumberOutputs, LeastSquares):
 
 
 def average(values: NDArray[Any], weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """The weighted mean over rows, whatever the sum of the weights."""
+    """Returns the weighted mean over rows."""
     with np.errstate(over="ignore"):
         if weights is not None and not np.isfinite(weights.sum()):
             weights = weights / weights.max()
@@ -314,7 +315,7 @@ def average(values: NDArray[Any], weights: NDArray[np.float64] | None) -> NDArra
 
 
 def signs(labels: NDArray[Any], n_classes: int) -> NDArray[np.float64]:
-    """Targets of numbered classes: (n, 1) with +1 for the second of two, else (n, k) one against the rest."""
+    """Returns targets of class indices: (n, 1) with +1 for the second of two classes, else (n, k)."""
     if n_classes == 2:
         return np.where(labels == 1, 1.0, -1.0)[:, np.newaxis]
     targets = np.full((labels.size, n_classes), -1.0)

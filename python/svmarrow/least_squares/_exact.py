@@ -1,4 +1,4 @@
-"""What the exact estimators share: the solvers, the path of penalties, what is kept of them."""
+"""Base class of the exact estimators: solvers, the path of penalties, leave-one-out values."""
 
 from __future__ import annotations
 
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow._core import _Stopping
+
 __all__ = ["EXACT_RULES", "ITERATION_RULES", "ExactLeastSquares", "warn_unconverged"]
 
 #: Most points of the preconditioner, and rows for each of them.
@@ -85,7 +87,7 @@ EXACT_RULES = {
 
 
 class ExactLeastSquares(LeastSquares):
-    """Base of `RLSClassifier` and `RLSRegressor`."""
+    """Base class of `RLSClassifier` and `RLSRegressor`."""
 
     _rules: ClassVar[Mapping[str, Rule]] = EXACT_RULES
 
@@ -109,7 +111,8 @@ class ExactLeastSquares(LeastSquares):
     _ridge: NDArray[np.float64]
     #: The models without one row, with the expansion that they belong to.
     _left_out: tuple[KernelExpansion, LeaveOneOutModels] | None = None
-    _made_anew = ("_left_out",)
+    expansion_: KernelExpansion
+    _transient = ("_left_out",)
 
     def _fit(
         self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
@@ -159,13 +162,13 @@ class ExactLeastSquares(LeastSquares):
         return "train on fewer rows" if self.solver == "cg" else REMEDY
 
     def _wants_leave_one_out(self) -> bool:
-        """Whether they are asked for; "auto" asks where they choose among penalties."""
+        """Returns whether leave-one-out values are needed; "auto" needs them to choose among penalties."""
         return self.alphas is not None if self.leave_one_out == "auto" else bool(self.leave_one_out)
 
     def _bound(
         self, fit: TargetFit, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> None:
-        """Keeps what bounds leave-one-out errors without their values."""
+        """Stores bounds of the leave-one-out errors without their values."""
 
     def _spread(self, X: Any, kept: NDArray[np.intp]) -> None:
         # The other rows have coefficients zero, and were left out all along.
@@ -181,7 +184,7 @@ class ExactLeastSquares(LeastSquares):
         self._ridge = ridge
 
     def _leave_one_out_models(self) -> LeaveOneOutModels:
-        """The models without one row; solved for once, and again after a fit."""
+        """Returns the leave-one-out models, computed at the first use after a fit."""
         self._check_fitted()
         known = self._left_out
         if known is None or known[0] is not self.expansion_:
@@ -191,7 +194,7 @@ class ExactLeastSquares(LeastSquares):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in self._made_anew}
+        return {name: value for name, value in state.items() if name not in self._transient}
 
     def _after_load(self) -> None:
         super()._after_load()
@@ -213,13 +216,13 @@ class ExactLeastSquares(LeastSquares):
             self.solver_ = "eigh"
             rows, spectrum = _decomposed(X, kernel, weights, threads(self.n_jobs))
             function = ("precomputed", 1.0, 0.0, 3)
-        with progress(self.verbose) as told:
+        with progress(self.verbose) as reporter:
             solution = _core.least_squares_path(
                 problem(rows, targets, function, weights, fit_intercept=bool(self.fit_intercept)),
                 alphas.tolist(),
                 spectrum,
                 self._by_rate,
-                told.callback,
+                reporter.callback,
                 threads(self.n_jobs),
             )
         path = solution["path"]
@@ -239,13 +242,13 @@ class ExactLeastSquares(LeastSquares):
         kernel = self._kernel(X, weights)
         if callable(kernel[0]):
             raise refuse("kernel", self.kernel, "a built-in kernel for solver='cg'")
-        with progress(self.verbose) as told:
+        with progress(self.verbose) as reporter:
             solution = _core.least_squares_cg(
                 problem(core_rows(X), targets, kernel, weights, fit_intercept=bool(self.fit_intercept)),
                 self.alpha_,
                 stopping(self),
                 (min(POINTS, int(X.shape[0]) // ROWS_PER_POINT), 0),
-                told.callback,
+                reporter.callback,
                 threads(self.n_jobs),
             )
         self.residual_, self.n_iter_ = solution["residual"], solution["products"]
@@ -257,7 +260,7 @@ class ExactLeastSquares(LeastSquares):
 def _decomposed(
     X: Any, kernel: tuple[Any, float, float, int], weights: NDArray[np.float64] | None, n_jobs: int
 ) -> tuple[NDArray[np.float64], tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """K, and the spectrum of K with rows and columns times the square roots of the weights."""
+    """Returns K, and the spectrum of K scaled by the square roots of the weights."""
     if kernel[0] == "precomputed":
         K = np.ascontiguousarray(X, dtype=np.float64)
     else:
@@ -272,13 +275,13 @@ def _decomposed(
 
 
 def refuse_time(max_time: float | None, solver: str) -> None:
-    """A factorisation that ends early gives no model: only an iteration takes a limit."""
+    """Rejects an iteration limit for direct solvers, which have no intermediate model."""
     if max_time is not None and solver != "cg":
         raise refuse("max_time", max_time, f"None for solver={solver!r}, or solver='cg'")
 
 
-def stopping(estimator: Any) -> Any:
-    """When the conjugate gradients of an estimator stop."""
+def stopping(estimator: Any) -> _Stopping:
+    """Returns the stopping criteria of the conjugate gradients."""
     return {
         "tol": float(estimator.tol),
         "max_iter": None if estimator.max_iter == -1 else int(estimator.max_iter),
@@ -287,7 +290,7 @@ def stopping(estimator: Any) -> Any:
 
 
 def warn_unconverged(estimator: Any, stop: str, residual: float, tol: float) -> None:
-    """A ConvergenceWarning for an iteration that ended early."""
+    """Warns of an iteration that ended early."""
     if stop != "converged":
         warn_caller(
             f"{type(estimator).__name__} ended before the tolerance was reached ({stop}): the residual "

@@ -1,4 +1,4 @@
-"""The models that least squares would give without one of its samples, from one factorisation.
+"""Leave-one-out models of least squares from one factorization.
 
 With G = K + alpha W^-1, P the inverse of G bordered by the intercept's ones (without an intercept G^-1), and
 u_i the intercept for the target that is one at sample i and zero elsewhere, the model without sample i is
@@ -38,7 +38,7 @@ _BLOCK = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOutModels:
-    """All models without one sample, and what they give for the sample itself."""
+    """All leave-one-out models and their outputs for the omitted samples."""
 
     #: The fitted model of the samples that take part.
     fitted: KernelExpansion
@@ -154,7 +154,7 @@ def conformal_limits(
 
 
 def class_margins(outputs: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
-    """How far each class is ahead of the best other one, (..., n_classes), by outputs (..., q)."""
+    """Returns the margin of each class over the best other one, (..., n_classes), from outputs (..., q)."""
     if n_classes == 2:
         return np.concatenate([-outputs, outputs], axis=-1)
     two = np.partition(outputs, n_classes - 2, axis=-1)[..., n_classes - 2 :]

@@ -1,4 +1,4 @@
-"""What the low-rank estimators share: points, sums over rows, the system, pieces and merging."""
+"""Base class of the low-rank estimators: points, sums over rows, the system, batches, merging."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from svmarrow._support.atomic import atomic_update, consistent, snapshot
 from svmarrow._support.parameters import boolean, check, one_of, real, refuse
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import any_weighted, core_rows, threads, weights_differ
-from svmarrow._support.stored import check_alike
+from svmarrow._support.stored import check_state
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import (
     POINT_RULES,
@@ -44,12 +44,12 @@ LOW_RANK_RULES = {
 
 
 def takes_pieces(model: Any) -> bool:
-    """Whether the model is a function of sums over rows."""
+    """Returns whether the model is a function of sums over rows."""
     return bool(model.method == "rectangle")
 
 
 class LowRankLeastSquares(LeastSquares):
-    """Base of the low-rank estimators."""
+    """Base class of the low-rank estimators."""
 
     _rules: ClassVar[Mapping[str, Rule]] = LOW_RANK_RULES
     n_vectors: int
@@ -67,6 +67,7 @@ class LowRankLeastSquares(LeastSquares):
     _sums: Any
     _spec: tuple[str, float, float, int]
     _vectors: Any
+    expansion_: KernelExpansion
 
     def _after_load(self) -> None:
         super()._after_load()
@@ -80,7 +81,7 @@ class LowRankLeastSquares(LeastSquares):
         if takes_pieces(self) and made.vectors.shape != points.vectors.shape:
             raise ValueError("expansion_ is not one of the points")
         empty = {"gram": table, "products": table, "columns": line, "targets": line}
-        check_alike(sums, {**empty, "rows": 0, "weight": 0.0})
+        check_state(sums, {**empty, "rows": 0, "weight": 0.0})
         shapes = {"gram": (m, m), "products": (m, q), "columns": (m,), "targets": (q,)}
         for key, shape in shapes.items():
             if sums[key].shape != shape:
@@ -100,11 +101,11 @@ class LowRankLeastSquares(LeastSquares):
     def _remedy(self) -> str:
         return "lower n_vectors"
 
-    def _call(self, told: Any) -> tuple[Any, int]:
-        return (told.callback, threads(self.n_jobs))
+    def _call(self, reporter: Any) -> tuple[Any, int]:
+        return (reporter.callback, threads(self.n_jobs))
 
     def _begin(self, X: Any, weights: NDArray[np.float64] | None) -> None:
-        """Chooses the points from the first rows."""
+        """Chooses the points from the first batch."""
         self._spec = self._kernel(X, weights)
         vectors, rows, remaining = choose_points(
             X,
@@ -122,19 +123,19 @@ class LowRankLeastSquares(LeastSquares):
             self.remaining_trace_ = remaining
 
     def _add(self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None) -> None:
-        with progress(self.verbose) as told:
+        with progress(self.verbose) as reporter:
             self._sums = _core.low_rank_sums(
                 core_rows(X),
                 (np.ascontiguousarray(targets), weights),
                 (core_rows(self._vectors), self._spec),
                 self._sums,
-                *self._call(told),
+                *self._call(reporter),
             )
         self.n_seen_ = int(self._sums["rows"])
 
     def _finish(self, X: Any = None) -> NDArray[np.float64] | None:
-        """Solves the system of the sums; the hat diagonal of X where it is given."""
-        with progress(self.verbose) as told:
+        """Solves the system of the sums; returns the hat diagonal of X if given."""
+        with progress(self.verbose) as reporter:
             solved = _core.low_rank_solve(
                 {
                     "points": (core_rows(self._vectors), self._spec),
@@ -143,7 +144,7 @@ class LowRankLeastSquares(LeastSquares):
                     "fit_intercept": bool(self.fit_intercept),
                 },
                 None if X is None else core_rows(X),
-                *self._call(told),
+                *self._call(reporter),
             )
         self.jitter_ = float(solved["jitter"])
         self.expansion_ = KernelExpansion(
@@ -209,7 +210,7 @@ class LowRankLeastSquares(LeastSquares):
     def _piece(
         self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None, *, first: bool
     ) -> None:
-        """Adds rows and solves anew; rows of weight 0 are not there."""
+        """Adds rows of positive weight and solves the system again."""
         if self.leave_one_out:
             raise refuse("leave_one_out", True, "False for partial_fit: earlier rows are gone")
         # Earlier rows may have had other weights: all are compared with 1.
@@ -218,7 +219,9 @@ class LowRankLeastSquares(LeastSquares):
         kept = None if weights is None or weights.all() else np.flatnonzero(weights)
         if kept is not None and weights is not None:
             if first and kept.size == 0:
-                raise ValueError("sample_weight is zero everywhere: the first piece needs a row that counts")
+                raise ValueError(
+                    "the sample weights are all zero: the first batch needs a sample of positive weight"
+                )
             X, targets, weights = X[kept], targets[kept], np.ascontiguousarray(weights[kept])
         if first:
             self._begin(X, weights)
@@ -230,7 +233,7 @@ class LowRankLeastSquares(LeastSquares):
 
     @consistent
     def path(self, alphas: ArrayLike) -> list[Self]:
-        """The models of other penalties, from the sums of this one: no pass over rows.
+        """Fit models with other penalties from the sums, without a pass over the samples.
 
         Parameters
         ----------
@@ -263,7 +266,7 @@ class LowRankLeastSquares(LeastSquares):
 
     @atomic_update
     def merge(self, other: Self) -> Self:
-        """Add the rows that another estimator has seen: one model of both.
+        """Add the samples that another estimator has seen.
 
         Parameters
         ----------

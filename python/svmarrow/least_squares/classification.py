@@ -12,7 +12,7 @@ from svmarrow._support.rows import validated
 from svmarrow.least_squares._base import SquareLossClassifier, average
 from svmarrow.least_squares._exact import EXACT_RULES, ExactLeastSquares
 from svmarrow.least_squares._leave_one_out import class_margins
-from svmarrow.models.columns import LOOSE, UNALIKE
+from svmarrow.models.columns import SOLUTION_TOLERANCE, UNEQUAL_WEIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +36,7 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
     Parameters
     ----------
     alpha : float, default=1.0
-        Weight of the penalty, as in ``KernelRidge``; lambda n in the thesis.
+        Weight of the penalty, as in ``KernelRidge``; lambda n in Rifkin (2002).
     alphas : array-like of float or None, default=None
         Several penalties: the one with the least leave-one-out error is taken, `alpha` is not used. Each
         costs a factorisation and its inverse, the kernel matrix is computed once. One eigendecomposition
@@ -128,6 +128,8 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
 
     loo_error_bound_: NDArray[np.float64]
     _rules: ClassVar[Mapping[str, Rule]] = {**EXACT_RULES, "class_weight": CLASS_WEIGHT}
+    leave_one_out: bool | Literal["auto"]
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
 
     def __init__(
         self,
@@ -166,7 +168,7 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
 
     @consistent
     def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
-        """Sets of classes that hold the labels of new rows with a given probability, by the jackknife+.
+        """Predict sets of classes that contain the labels with a given probability, by the jackknife+.
 
         A class belongs to the set of a row x unless, for at least ``coverage`` of the training rows, the
         model without that row gives the class a smaller margin at x than it gives the row's own label at the
@@ -209,15 +211,15 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         return sets
 
     def _norm_weight(self, fitted: RowColumns) -> float:
-        """The least alpha over n, see `svmarrow.models.columns.BoundedMachine`."""
+        """Returns the minimum alpha over n, see `svmarrow.models.columns.BoundedMachine`."""
         missed, alphas = _penalties(fitted)
         off = np.abs(missed - alphas * fitted.coefficients).max()
-        if off > LOOSE * np.abs(missed).max():
-            raise ValueError(UNALIKE)
+        if off > SOLUTION_TOLERANCE * np.abs(missed).max():
+            raise ValueError(UNEQUAL_WEIGHTS)
         return float(alphas.min()) / len(missed)
 
     def _slack(self, fitted: RowColumns) -> NDArray[np.float64]:
-        """What a system that was solved by iterations leaves, see `svmarrow.models.columns.BoundedMachine`.
+        """Returns the residual of an iterative solution, see `svmarrow.models.columns.BoundedMachine`.
 
         Outputs are off by K (K + alpha I)^-1 r with r = y - f - alpha c, at most the length of r.
         """
@@ -241,7 +243,7 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
 
 
 def _penalties(fitted: RowColumns) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What outputs miss, y - f, and the alpha of each machine that makes it alpha c, or nearest to that."""
+    """Returns the residuals y - f, and for each machine the alpha that best explains them as alpha c."""
     missed = np.where(fitted.signs != 0, fitted.signs - fitted.outputs, 0.0)
     products = (missed * fitted.coefficients).sum(axis=0)
     squares = (fitted.coefficients**2).sum(axis=0)

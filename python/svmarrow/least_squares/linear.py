@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
 
 __all__ = ["LinearRLSClassifier", "LinearRLSRegressor"]
@@ -52,10 +53,10 @@ _LINEAR = ("linear", 1.0, 0.0, 3)
 
 
 class LinearLeastSquares(LeastSquares):
-    """Base of both."""
+    """Base class of both estimators."""
 
     _rules: ClassVar[Mapping[str, Rule]] = LINEAR_RULES
-    kernel = "linear"
+    kernel: str | KernelFunction = "linear"
     alpha: float
     solver: Literal["auto", "primal", "dual", "cg"]
     fit_intercept: bool
@@ -68,9 +69,10 @@ class LinearLeastSquares(LeastSquares):
     coef_: NDArray[np.float64]
     residual_: float
     n_iter_: int
+    expansion_: KernelExpansion
 
     def _choice(self, X: Any) -> str:
-        """The solver for these rows."""
+        """Returns the solver for these rows."""
         if self.solver != "auto":
             return self.solver
         n, d = X.shape
@@ -134,8 +136,8 @@ class LinearLeastSquares(LeastSquares):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
         """(X'WX + alpha I) w = X'Wy: coefficients at the unit vectors, whose kernel matrix is I."""
         units = np.eye(X.shape[1])
-        with progress(self.verbose) as told:
-            call = (told.callback, threads(self.n_jobs))
+        with progress(self.verbose) as reporter:
+            call = (reporter.callback, threads(self.n_jobs))
             sums = _core.low_rank_sums(
                 core_rows(X), (np.ascontiguousarray(targets), weights), (units, _LINEAR), None, *call
             )
@@ -156,12 +158,12 @@ class LinearLeastSquares(LeastSquares):
     def _by_conjugate_gradients(
         self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        with progress(self.verbose) as told:
+        with progress(self.verbose) as reporter:
             solution = _core.linear_least_squares_cg(
                 problem(core_rows(X), targets, _LINEAR, weights, fit_intercept=bool(self.fit_intercept)),
                 float(self.alpha),
                 stopping(self),
-                told.callback,
+                reporter.callback,
                 threads(self.n_jobs),
             )
         self.residual_, self.n_iter_ = solution["residual"], solution["products"]
@@ -171,7 +173,7 @@ class LinearLeastSquares(LeastSquares):
     @property
     @consistent
     def dual_coef_(self) -> NDArray[np.float64]:
-        """Not kept: `coef_` (n_outputs, d) are the weights of the features."""
+        """Not available: `coef_` (n_outputs, d) are the weights of the features."""
         check_is_fitted(self)
         raise AttributeError("dual_coef_ is not kept by linear least squares: see coef_")
 
@@ -182,7 +184,7 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
     Parameters
     ----------
     alpha : float, default=1.0
-        Weight of the penalty; lambda n in the thesis.
+        Weight of the penalty; lambda n in Rifkin (2002).
     solver : {"auto", "primal", "dual", "cg"}, default="auto"
         "primal" factors X'X + alpha I (d, d), "dual" X X' + alpha I (n, n), "cg" takes conjugate gradients on
         X (X' p), which is for wide sparse rows and an alpha above 0. "auto" compares their costs.
@@ -242,6 +244,8 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {**LINEAR_RULES, "class_weight": CLASS_WEIGHT}
+    solver: Literal["auto", "primal", "dual", "cg"]
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
 
     def __init__(
         self,
@@ -275,7 +279,7 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
     Parameters
     ----------
     alpha : float, default=1.0
-        Weight of the penalty; lambda n in the thesis.
+        Weight of the penalty; lambda n in Rifkin (2002).
     solver : {"auto", "primal", "dual", "cg"}, default="auto"
         "primal" factors X'X + alpha I (d, d), "dual" X X' + alpha I (n, n), "cg" takes conjugate gradients on
         X (X' p), which is for wide sparse rows and an alpha above 0. "auto" compares their costs.
@@ -326,6 +330,8 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
     >>> model.predict([[3.0]]).round(6)
     array([7.])
     """
+
+    solver: Literal["auto", "primal", "dual", "cg"]
 
     def __init__(
         self,

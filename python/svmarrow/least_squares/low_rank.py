@@ -1,4 +1,4 @@
-"""Least squares with coefficients at a few points: from thousands of rows to any number of them."""
+"""Low-rank least squares, for any number of samples."""
 
 from __future__ import annotations
 
@@ -17,36 +17,37 @@ from svmarrow.least_squares._low_rank import LOW_RANK_RULES, LowRankLeastSquares
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
 
 __all__ = ["LowRankRLSClassifier", "LowRankRLSRegressor"]
 
 
 class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
-    """Regularized least-squares classification with few points (Rifkin 2002, section 3.7).
+    """Regularized least-squares classification with a fixed number of vectors (Rifkin 2002, section 3.7).
 
     Cost n m d + n m^2 / 2, memory m^2, whatever the number of rows.
 
     Parameters
     ----------
     n_vectors : int, default=500
-        Points; fewer where there are fewer rows.
+        Number of vectors; fewer if there are fewer samples.
     alpha : float, default=1.0
-        Weight of the penalty; lambda n in the thesis, for n rows.
+        Weight of the penalty; lambda n in Rifkin (2002) for n samples.
     method : {"rectangle", "subset", "nystrom"}, default="rectangle"
-        What the points are for. "rectangle": only they have coefficients, and the loss is that of all rows;
-        the name is the shape of the kernel matrix between rows and points (3.86). "subset": the other rows
-        are thrown away, the points are the only rows. "nystrom": the kernel matrix is replaced by its
-        projection on the points, and all rows have coefficients (3.81); it is here to compare with.
+        The approximation. "rectangle" (subset of regressors): only the vectors have coefficients, and the
+        loss is that of all samples (3.86). "subset": the vectors are the only training samples. "nystrom":
+        the kernel matrix is replaced by its projection on the vectors, and all samples have coefficients
+        (3.81); for comparisons.
     selection : {"random", "kmeans", "ic", "leverage", "trace"} or array of shape (m, d), default="random"
-        How the points are chosen among the rows. "random": drawn evenly. "kmeans": not rows, but centres of
-        clusters, by scikit-learn's ``MiniBatchKMeans``, for dense rows. "ic" (incomplete Cholesky
-        factorisation): one after the other the row that those before represent worst. "leverage": drawn by
-        how much a row decides its own fitted value. "trace": at each step, among 59 rows drawn, the one that
-        leaves the least of the trace of the kernel matrix; the best of 59 is among the best 5 % of all rows
-        with a probability of 95 %. An array: these points, whatever ``n_vectors`` says.
+        How the vectors are chosen. "random": uniformly from the samples. "kmeans": cluster centres of
+        scikit-learn's ``MiniBatchKMeans``, for dense samples. "ic" (pivoted incomplete Cholesky
+        factorization): next is the sample with the largest residual kernel value. "leverage": drawn by
+        leverage scores. "trace": at each step, of 59 random samples the one that minimizes the trace of the
+        residual kernel matrix; the best of 59 is among the best 5 % of all samples with a probability of
+        95 %. An array: these vectors, whatever ``n_vectors`` is.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"}, default="rbf"
         The kernel.
     degree : int, default=3
@@ -110,6 +111,10 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {**LOW_RANK_RULES, "class_weight": CLASS_WEIGHT}
+    method: Literal["rectangle", "subset", "nystrom"]
+    kernel: str | KernelFunction
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
+    classes_: NDArray[Any]
 
     def __init__(
         self,
@@ -149,7 +154,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
     ) -> Self:
-        """Add rows: the model is that of all rows so far, as if they had come at once.
+        """Update the model with a batch: the result is that of a fit to all samples so far.
 
         Parameters
         ----------
@@ -203,28 +208,28 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
 
 
 class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
-    """Regularized least-squares regression with few points (Rifkin 2002, section 3.7).
+    """Regularized least-squares regression with a fixed number of vectors (Rifkin 2002, section 3.7).
 
     Cost n m d + n m^2 / 2, memory m^2, whatever the number of rows.
 
     Parameters
     ----------
     n_vectors : int, default=500
-        Points; fewer where there are fewer rows.
+        Number of vectors; fewer if there are fewer samples.
     alpha : float, default=1.0
-        Weight of the penalty; lambda n in the thesis, for n rows.
+        Weight of the penalty; lambda n in Rifkin (2002) for n samples.
     method : {"rectangle", "subset", "nystrom"}, default="rectangle"
-        What the points are for. "rectangle": only they have coefficients, and the loss is that of all rows;
-        the name is the shape of the kernel matrix between rows and points (3.86). "subset": the other rows
-        are thrown away, the points are the only rows. "nystrom": the kernel matrix is replaced by its
-        projection on the points, and all rows have coefficients (3.81); it is here to compare with.
+        The approximation. "rectangle" (subset of regressors): only the vectors have coefficients, and the
+        loss is that of all samples (3.86). "subset": the vectors are the only training samples. "nystrom":
+        the kernel matrix is replaced by its projection on the vectors, and all samples have coefficients
+        (3.81); for comparisons.
     selection : {"random", "kmeans", "ic", "leverage", "trace"} or array of shape (m, d), default="random"
-        How the points are chosen among the rows. "random": drawn evenly. "kmeans": not rows, but centres of
-        clusters, by scikit-learn's ``MiniBatchKMeans``, for dense rows. "ic" (incomplete Cholesky
-        factorisation): one after the other the row that those before represent worst. "leverage": drawn by
-        how much a row decides its own fitted value. "trace": at each step, among 59 rows drawn, the one that
-        leaves the least of the trace of the kernel matrix; the best of 59 is among the best 5 % of all rows
-        with a probability of 95 %. An array: these points, whatever ``n_vectors`` says.
+        How the vectors are chosen. "random": uniformly from the samples. "kmeans": cluster centres of
+        scikit-learn's ``MiniBatchKMeans``, for dense samples. "ic" (pivoted incomplete Cholesky
+        factorization): next is the sample with the largest residual kernel value. "leverage": drawn by
+        leverage scores. "trace": at each step, of 59 random samples the one that minimizes the trace of the
+        residual kernel matrix; the best of 59 is among the best 5 % of all samples with a probability of
+        95 %. An array: these vectors, whatever ``n_vectors`` is.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"}, default="rbf"
         The kernel.
     degree : int, default=3
@@ -282,6 +287,9 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
     True
     """
 
+    method: Literal["rectangle", "subset", "nystrom"]
+    kernel: str | KernelFunction
+
     def __init__(
         self,
         n_vectors: int = 500,
@@ -316,7 +324,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
     @available_if(takes_pieces)  # type: ignore[untyped-decorator]
     @atomic_update
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Add rows: the model is that of all rows so far, as if they had come at once.
+        """Update the model with a batch: the result is that of a fit to all samples so far.
 
         Parameters
         ----------

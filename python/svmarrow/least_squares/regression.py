@@ -30,7 +30,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     Parameters
     ----------
     alpha : float, default=1.0
-        Weight of the penalty, as in ``KernelRidge``; lambda n in the thesis.
+        Weight of the penalty, as in ``KernelRidge``; lambda n in Rifkin (2002).
     alphas : array-like of float or None, default=None
         Several penalties: the one with the least leave-one-out error is taken, `alpha` is not used. Each
         costs a factorisation and its inverse, the kernel matrix is computed once. One eigendecomposition
@@ -107,6 +107,8 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     True
     """
 
+    leave_one_out: bool | Literal["auto"]
+
     def __init__(
         self,
         alpha: float = 1.0,
@@ -142,7 +144,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
 
     @consistent
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predictions, and how uncertain they are.
+        """Predict targets and their uncertainty.
 
         Parameters
         ----------
@@ -179,7 +181,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
 
     @consistent
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
-        """Intervals that hold the targets of new rows with a given probability, by the jackknife+.
+        """Predict intervals that contain the targets with a given probability, by the jackknife+.
 
         The interval comes from the values that the models without one of the training rows give, and from
         their errors on the row left out (Barber, Candes, Ramdas and Tibshirani 2021). All these models follow

@@ -1,4 +1,4 @@
-"""Least squares for a matrix of targets: what the estimators and the multiclass codes are built on."""
+"""Least squares for a matrix of targets, used by the estimators and the multiclass codes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from svmarrow.expansion.kernel_expansion import KernelExpansion
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow._core import _Problem
     from svmarrow._support.kernel_function import KernelFunction
 
 __all__ = [
@@ -50,7 +51,7 @@ _LARGE = 4000
 
 @dataclass(frozen=True, eq=False)
 class TargetFit:
-    """The solution of (K + alpha I) c = y - b for every column of a matrix of targets."""
+    """Solution of (K + alpha I) c = y - b for every column of a matrix of targets."""
 
     #: The q outputs over all training rows.
     expansion: KernelExpansion
@@ -95,7 +96,7 @@ def fit_targets(
     Y : array-like of shape (n, q) or (n,)
         Targets, one column an output.
     alpha : float, default=1.0
-        Weight of the penalty, lambda n in the thesis.
+        Weight of the penalty, lambda n in Rifkin (2002).
     kernel : str or callable, default="rbf"
         As in `svmarrow.RLSClassifier`.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -183,15 +184,15 @@ def solve(
     verbose: bool | int,
     weights: NDArray[np.float64] | None = None,
 ) -> TargetFit:
-    """As `fit_targets` for rows and parameters that are known to be in order; weights are above 0."""
+    """Does the same as `fit_targets` for validated rows and parameters; weights must be positive."""
     refuse_system(X, leave_one_out=leave_one_out)
     function: Any = TrainingKernel(kernel[0], X) if callable(kernel[0]) else kernel
-    with progress(verbose) as told:
+    with progress(verbose) as reporter:
         solution = _core.least_squares(
             problem(core_rows(X), targets, function, weights, fit_intercept=fit_intercept),
             alpha,
             leave_one_out,
-            told.callback,
+            reporter.callback,
             threads(n_jobs),
         )
     return solved(X, kernel, solution)
@@ -220,8 +221,8 @@ def bordered_inverse(
 
 def problem(
     rows: Any, targets: NDArray[np.float64], kernel: Any, weights: Any, *, fit_intercept: bool
-) -> Any:
-    """What is to be fitted, as the extension module takes it."""
+) -> _Problem:
+    """Returns the problem in the form of the extension module."""
     return {
         "x": rows,
         "targets": np.ascontiguousarray(targets),
@@ -232,7 +233,7 @@ def problem(
 
 
 def solved(X: Any, kernel: tuple[Any, float, float, int], solution: Any) -> TargetFit:
-    """What the extension module found, for these rows."""
+    """Converts the result of the extension module."""
     precomputed = isinstance(kernel[0], str) and kernel[0] == "precomputed"
     vectors = np.arange(X.shape[0], dtype=np.float64)[:, np.newaxis] if precomputed else X
     expansion = KernelExpansion(vectors, solution["coefficients"], solution["intercepts"], *kernel)
@@ -253,7 +254,7 @@ REMEDY = "use solver='cg' with leave_one_out=False, or LowRankRLSClassifier or L
 
 
 def bytes_of_system(X: Any, outputs: int, *, leave_one_out: bool, precomputed: bool = False) -> int:
-    """What `solve` takes beside the rows, roughly."""
+    """Returns the approximate memory of `solve` in addition to the rows."""
     n = int(X.shape[0])
     system = _core.least_squares_bytes(n, X.dtype != np.float64, leave_one_out)
     packed = 0 if precomputed else 2 * bytes_of_rows(X)
@@ -280,9 +281,7 @@ def left_out(
     hat: NDArray[np.float64],
     weights: NDArray[np.float64] | None,
 ) -> NDArray[np.float64]:
-    """What each row would be given if it were left out, (n, q); `hat` (n,) says how much a row of weight 1
-    decides its own value.
-    """
+    """Returns leave-one-out outputs (n, q); `hat` (n,) are the leverages of rows of weight 1."""
     own = hat if weights is None else hat * weights
     left: NDArray[np.float64] = targets - (targets - fitted) / (1.0 - own)[:, np.newaxis]
     return left

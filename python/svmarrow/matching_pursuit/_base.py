@@ -1,4 +1,4 @@
-"""What both estimators share: the dictionary, the fit, early stopping, prediction."""
+"""Base class of both estimators: the dictionary, the fit, early stopping, prediction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from svmarrow import _core
 from svmarrow._support.atomic import consistent
 from svmarrow._support.blas import product
-from svmarrow._support.callbacks import without
+from svmarrow._support.callbacks import without_callbacks
 from svmarrow._support.memory import EstimatesMemory, MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.parameters import check, refuse, seed_of
 from svmarrow._support.progress import progress
@@ -31,8 +31,8 @@ from svmarrow.matching_pursuit._dictionary import (
 from svmarrow.matching_pursuit._loss import core_loss
 from svmarrow.matching_pursuit._memory import bytes_of, dictionary_bytes
 from svmarrow.matching_pursuit.path import MatchingPath
-from svmarrow.models.decoded import WithOutputs
 from svmarrow.models.fitted import KernelEstimator
+from svmarrow.models.output_mixins import OutputMixin
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +46,7 @@ __all__ = ["Data", "MatchingPursuit"]
 
 
 class Data(NamedTuple):
-    """Rows of positive weight, and what is known of them."""
+    """Rows of positive weight with their targets and weights."""
 
     #: Rows as the extension module takes them.
     X: Any
@@ -59,7 +59,7 @@ class Data(NamedTuple):
     weights: NDArray[np.float64] | None
 
     def part(self, which: NDArray[np.intp]) -> Data:
-        """Some of the rows."""
+        """Returns some of the rows."""
         return Data(
             self.X[which],
             self.rows[which],
@@ -69,13 +69,13 @@ class Data(NamedTuple):
         )
 
     def watched(self, which: NDArray[np.intp]) -> Watched:
-        """Some of the rows to judge by, weighing what they weigh in a fit."""
+        """Returns some of the rows as validation rows with their weights of a fit."""
         part = self.part(which)
         return part.X, part.targets, part.weights
 
 
-class MatchingPursuit(EstimatesMemory, WithOutputs, KernelEstimator):
-    """Base of `KMPClassifier` and `KMPRegressor`."""
+class MatchingPursuit(EstimatesMemory, OutputMixin, KernelEstimator):
+    """Base class of `KMPClassifier` and `KMPRegressor`."""
 
     n_vectors: int
     variant: str
@@ -115,19 +115,19 @@ class MatchingPursuit(EstimatesMemory, WithOutputs, KernelEstimator):
     # What a subclass says of its targets
 
     def _classes_as_targets(self) -> bool:
-        """Whether targets are classes."""
+        """Returns whether targets are classes."""
         raise NotImplementedError
 
     def _decoded(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
-        """Predictions (..., n) or (..., n, q) from outputs (..., n, q)."""
+        """Returns predictions (..., n) or (..., n, q) for outputs (..., n, q)."""
         raise NotImplementedError
 
     def _scores(self, predictions: NDArray[Any], y: Any) -> NDArray[np.float64]:
-        """Scores of several predictions at once."""
+        """Returns the scores of several predictions."""
         raise NotImplementedError
 
     def _split(self, data: Data, random: np.random.RandomState) -> tuple[Any, Any]:
-        """Training and validation rows."""
+        """Returns training and validation rows."""
         raise NotImplementedError
 
     # Fit
@@ -144,7 +144,7 @@ class MatchingPursuit(EstimatesMemory, WithOutputs, KernelEstimator):
         return X, y
 
     def _watched(self, X_val: Any, y_val: Any) -> Any:
-        """Validation rows as they are validated at prediction; None without."""
+        """Returns validated validation rows, or None."""
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val belong together: give both or neither")
         if X_val is None:
@@ -172,7 +172,7 @@ class MatchingPursuit(EstimatesMemory, WithOutputs, KernelEstimator):
         return data.part(np.flatnonzero(weights))
 
     def _fit(self, data: Data, watched: Watched | None) -> None:
-        """Fits; `watched` are validation rows, targets and weights that the caller gave."""
+        """Fits the model; `watched` are the given validation rows, targets and weights."""
         random = check_random_state(self.random_state)
         size = self.n_vectors
         given = watched is not None
@@ -199,14 +199,14 @@ class MatchingPursuit(EstimatesMemory, WithOutputs, KernelEstimator):
             )
 
     def _measure(self, path: MatchingPath) -> NDArray[np.float64]:
-        """The curve that early stopping looks at."""
+        """Returns the validation curve for early stopping."""
         errors = path.validation_error
         return (
             errors if getattr(self, "scoring", "loss") == "accuracy" and errors.size else path.validation_loss
         )
 
     def _cross_validated(self, data: Data, random: np.random.RandomState) -> NDArray[np.float64]:
-        """Mean validation curve of the folds, by size, as far as all folds got."""
+        """Returns the mean validation curve of the folds, for the sizes that all folds have."""
         curves = []
         for train, test in self._folds(data):
             watched = data.watched(test)
@@ -218,7 +218,7 @@ class MatchingPursuit(EstimatesMemory, WithOutputs, KernelEstimator):
         return mean
 
     def _folds(self, data: Data) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Pairs of training and test rows among those of positive weight."""
+        """Returns pairs of training and test rows of positive weight."""
         y = data.targets if data.labels is None else data.labels
         splitter = check_cv(self.cv, y, classifier=data.labels is not None)
         if self.cv is None or isinstance(self.cv, int) or hasattr(self.cv, "split"):
@@ -267,12 +267,12 @@ class MatchingPursuit(EstimatesMemory, WithOutputs, KernelEstimator):
             "seed": seed_of(random),
             "max_time": self.max_time,
         }
-        with progress(self.verbose) as told:
-            told.stops_in = ("pursuit", 1)
-            fitted = _core.matching_pursuit(task, settings, told.callback, threads(self.n_jobs))
+        with progress(self.verbose) as reporter:
+            reporter.stops_in = ("pursuit", 1)
+            fitted = _core.matching_pursuit(task, settings, reporter.callback, threads(self.n_jobs))
         if fitted["sizes"].size == 0:
             raise ValueError(f"max_time={self.max_time:g} was over before the dictionary was there")
-        return MatchingPath(without(copy.copy(self)), dictionary, fitted, constant)
+        return MatchingPath(without_callbacks(copy.copy(self)), dictionary, fitted, constant)
 
     def _variant_of(self) -> str:
         squared = isinstance(self.loss, str) and self.loss == "squared_error"
@@ -306,7 +306,7 @@ class MatchingPursuit(EstimatesMemory, WithOutputs, KernelEstimator):
     # Dictionary
 
     def _specs(self, data: Data) -> list[Spec]:
-        """All kernels: each of `kernel` with each of `gamma`."""
+        """Returns all kernels: each of `kernel` with each of `gamma`."""
         names = list(self.kernel) if isinstance(self.kernel, (list, tuple)) else [self.kernel]
         gammas = list(self.gamma) if isinstance(self.gamma, (list, tuple)) else [self.gamma]
         specs: list[Spec] = []
@@ -319,7 +319,7 @@ class MatchingPursuit(EstimatesMemory, WithOutputs, KernelEstimator):
         return specs
 
     def _points(self, data: Data, random: np.random.RandomState) -> tuple[Any, NDArray[np.int64]]:
-        """Points of the kernel functions and what they are called."""
+        """Returns the points of the kernel functions and their names."""
         n = int(data.X.shape[0])
         chosen = self.candidates
         precomputed = self._is_precomputed()
@@ -363,7 +363,7 @@ class MatchingPursuit(EstimatesMemory, WithOutputs, KernelEstimator):
     # The fitted model
 
     def _take(self, path: MatchingPath, step: int) -> None:
-        """The model after a step of a path."""
+        """Returns the model after a step of a path."""
         dictionary, order = path._dictionary, path._kept[: int(path.step_sizes[step])]
         coefficients = path.coefficients(step)
         q = coefficients.shape[1]
@@ -406,14 +406,14 @@ class MatchingPursuit(EstimatesMemory, WithOutputs, KernelEstimator):
         )
 
     def _at_step(self, path: MatchingPath, step: int) -> Any:
-        model = without(copy.copy(self))
+        model = without_callbacks(copy.copy(self))
         model._take(path, step)
         return model
 
     @property
     @consistent
     def expansion_(self) -> KernelExpansion:
-        """The model as one kernel expansion, where it has one kernel and no functions of the caller."""
+        """Converts a model with one kernel and no user-defined functions to a kernel expansion."""
         try:
             expansions = self.expansions_
         except AttributeError:
@@ -434,7 +434,7 @@ class MatchingPursuit(EstimatesMemory, WithOutputs, KernelEstimator):
         return expansions[0]
 
     def _rows(self, X: Any) -> Any:
-        """Rows as the extension module takes them."""
+        """Converts rows to the form of the extension module."""
         check_is_fitted(self, "n_features_in_")
         rows = validated(self, X, reset=False, precomputed=self._is_precomputed())
         self._check_domain(rows)

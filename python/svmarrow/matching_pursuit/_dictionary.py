@@ -1,4 +1,4 @@
-"""Functions to choose from: kernels around points, functions of the caller, the constant.
+"""Dictionaries: kernels around points, user-defined functions, the constant.
 
 A dictionary is a list of parts. A part knows its functions' values on any rows, and what it hands to the
 extension module for a fit. Candidates are numbered through all parts.
@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from svmarrow import _core
-from svmarrow._support.kernel_function import BLOCK, kernel_values
+from svmarrow._support.kernel_function import MAX_BLOCK_VALUES, kernel_values
 from svmarrow._support.rows import core_rows
 from svmarrow._support.saving import savable
 
@@ -49,7 +49,7 @@ class KernelPart:
         return int(self.points.shape[0])
 
     def core(self, X: Any, X_val: Any) -> tuple[Any, ...]:
-        """What the extension module takes."""
+        """Returns the form of the extension module."""
         if callable(self.spec[0]):
             return (
                 "function",
@@ -62,7 +62,7 @@ class KernelPart:
         return ("kernel", self.spec, core_rows(self.points), core_rows(X), watched_rows)
 
     def values(self, X: Any, which: NDArray[np.int64], n_jobs: int) -> NDArray[np.float64]:
-        """Values (n, functions) on rows."""
+        """Returns values (n_rows, n_functions)."""
         points = self.points[which]
         if callable(self.spec[0]):
             return function_values(self.spec[0], X, points)
@@ -72,18 +72,18 @@ class KernelPart:
 @savable
 @dataclass(eq=False, repr=False)
 class GivenFunctions:
-    """Functions of the caller, all columns of one call."""
+    """User-defined functions, the columns of one call."""
 
     function: Callable[[Any], Any]
     count: int
 
     def core(self, X: Any, X_val: Any) -> tuple[Any, ...]:
-        """What the extension module takes."""
+        """Returns the form of the extension module."""
         watched = np.empty((0, self.count)) if X_val is None else self._columns(X_val)
         return ("columns", self._columns(X), watched)
 
     def values(self, X: Any, which: NDArray[np.int64], n_jobs: int) -> NDArray[np.float64]:  # noqa: ARG002
-        """Values (n, functions) on rows."""
+        """Returns values (n_rows, n_functions)."""
         return self._columns(X)[:, which]
 
     def _columns(self, X: Any) -> NDArray[np.float64]:
@@ -103,12 +103,12 @@ class Constant:
     count: int = 1
 
     def core(self, X: Any, X_val: Any) -> tuple[Any, ...]:
-        """What the extension module takes."""
+        """Returns the form of the extension module."""
         watched = 0 if X_val is None else X_val.shape[0]
         return ("columns", np.ones((X.shape[0], 1)), np.ones((watched, 1)))
 
     def values(self, X: Any, which: NDArray[np.int64], n_jobs: int) -> NDArray[np.float64]:  # noqa: ARG002
-        """Values (n, functions) on rows."""
+        """Returns values (n_rows, n_functions)."""
         return np.ones((X.shape[0], which.size))
 
 
@@ -117,7 +117,7 @@ Part = KernelPart | GivenFunctions | Constant
 
 @savable
 class Dictionary:
-    """All parts."""
+    """The dictionary with all its parts."""
 
     _arguments = ("parts",)
 
@@ -131,12 +131,12 @@ class Dictionary:
         return int(self.starts[-1])
 
     def places(self, order: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Part, and number within it, of candidates."""
+        """Returns the part of each candidate and its index in the part."""
         part = np.searchsorted(self.starts, order, side="right") - 1
         return part, order - self.starts[part]
 
     def values(self, X: Any, order: NDArray[np.int64], n_jobs: int) -> NDArray[np.float64]:
-        """Values (n, candidates) on rows."""
+        """Returns values (n_rows, n_candidates)."""
         part, within = self.places(order)
         out = np.empty((int(X.shape[0]), order.size))
         for number in np.unique(part):
@@ -145,7 +145,7 @@ class Dictionary:
         return out
 
     def only(self, order: NDArray[np.int64]) -> tuple[Dictionary, NDArray[np.int64]]:
-        """A dictionary of these candidates alone, and their numbers in it."""
+        """Returns a dictionary of only these candidates, and their indices in it."""
         part, within = self.places(order)
         parts: list[Part] = []
         numbers = np.empty_like(order)
@@ -164,7 +164,7 @@ class Dictionary:
 
 
 class _Columns:
-    """What the extension module calls for a kernel that is a function."""
+    """Callback of the extension module for a user-defined kernel."""
 
     def __init__(self, function: KernelFunction, points: Any, X: Any, X_val: Any) -> None:
         self.function, self.points, self.rows = function, points, (X, X_val)
@@ -175,10 +175,10 @@ class _Columns:
 
 
 def function_values(function: KernelFunction, X: Any, points: Any) -> NDArray[np.float64]:
-    """K(X, points), block by block of rows."""
+    """Computes K(X, points) block by block."""
     n, m = int(X.shape[0]), int(points.shape[0])
     out = np.empty((n, m))
-    step = max(1, BLOCK // max(1, m))
+    step = max(1, MAX_BLOCK_VALUES // max(1, m))
     for start in range(0, n if m else 0, step):
         block = slice(start, start + step)
         out[block] = kernel_values(function, X[block], points)

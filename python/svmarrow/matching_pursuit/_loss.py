@@ -1,4 +1,4 @@
-"""Losses: names that the extension module knows, and objects of the caller."""
+"""Losses: names of the extension module's losses, and user-defined objects."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ FOR_CLASSES = (
 
 @runtime_checkable
 class Loss(Protocol):
-    """A loss of the caller: three methods on whole vectors, one number a row each.
+    """Interface of a user-defined loss: three methods on vectors with one value per row.
 
     `y` are targets (-1 and 1 for classes), `f` outputs; with several outputs each is asked for by itself.
     """
 
     def value(self, y: NDArray[np.float64], f: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Losses (n,)."""
+        """Returns losses (n,)."""
 
     def gradient(self, y: NDArray[np.float64], f: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Derivatives in f (n,)."""
+        """Returns derivatives with respect to f (n,)."""
 
     def hessian(self, y: NDArray[np.float64], f: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Second derivatives in f (n,)."""
+        """Returns second derivatives with respect to f (n,)."""
 
 
 def loss_rule(names: tuple[str, ...]) -> Rule:
-    """One of the names, or an object with the three methods."""
+    """Returns the rule of a name or an object with the three methods."""
     name = one_of(*names)
     return Rule(
         f"{name.text}, or an object with the methods value, gradient and hessian",
@@ -54,7 +54,7 @@ def loss_rule(names: tuple[str, ...]) -> Rule:
 
 
 def core_loss(loss: Any, delta: float) -> tuple[str, float] | Callable[..., Any]:
-    """What the extension module takes."""
+    """Returns the form of the extension module."""
     if isinstance(loss, str):
         return (loss, delta)
     methods = (("value", loss.value), ("gradient", loss.gradient), ("hessian", loss.hessian))

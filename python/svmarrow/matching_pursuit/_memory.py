@@ -1,4 +1,4 @@
-"""What a pursuit takes of the memory, before it is begun."""
+"""Memory estimates of a pursuit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WAITING = 2**26
 
 
 def dictionary_bytes(cache_size: float | None) -> int:
-    """What the values of a dictionary may take."""
+    """Returns the memory limit for the values of a dictionary."""
     return (
         min(cache_bytes(None), KEPT) if cache_size is None else int(min(float(cache_size) * 2.0**20, 2.0**62))
     )
@@ -24,7 +24,7 @@ def dictionary_bytes(cache_size: float | None) -> int:
 def bytes_of(
     functions: int, rows: int, size: int, outputs: int, *, single: bool, sample: int | None, most: int
 ) -> int:
-    """Bytes of a pursuit among so many functions: their values where they are kept, the basis, residuals."""
+    """Returns the bytes of a pursuit: cached function values, the basis, residuals."""
     values = functions * rows * (4 if single else 8)
     if sample is None and values <= most:
         # Eight for each choice, of which some are taken back.

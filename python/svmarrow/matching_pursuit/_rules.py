@@ -1,4 +1,4 @@
-"""Rules of the parameters that both estimators have."""
+"""Rules of the shared parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel matching pursuit for classes."""
+"""Kernel matching pursuit for classification."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.model_selection import train_test_split
 
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
-from svmarrow._support.decoding import numbered_classes
+from svmarrow._support.decoding import encode_classes
 from svmarrow._support.parameters import CLASS_WEIGHT, Rule, check, either, mapping, none, one_of, refuse
 from svmarrow._support.rows import class_weights, default_gamma, sample_weights
 from svmarrow.matching_pursuit._base import MatchingPursuit
@@ -43,22 +43,22 @@ _OF_KERNEL = ("kernel", "gamma", "coef0", "degree")
 class KMPClassifier(FittedClassifier, MatchingPursuit):
     """Kernel matching pursuit: classification by few kernel functions, chosen one after the other.
 
-    f(x) = b + sum_i a_i k(x, z_i), fitted to targets 1 for the class and -1 for the others. Out of a
-    dictionary, all functions that there are to choose from (kernels around `candidates`, `functions` of the
-    caller, the constant), each step adds the one that lowers the loss on the training rows most, and sets all
-    coefficients anew. More than two classes have an output each and share their functions. The number of
-    functions is the capacity; every size up to `n_vectors` is kept (`path_`).
+    f(x) = b + sum_i a_i k(x, z_i), fitted to targets 1 for the class and -1 for the others. From a dictionary
+    of functions (kernels around `candidates`, user-defined `functions`, the constant), each step adds the one
+    that reduces the training loss most, and refits all coefficients. More than two classes have an output
+    each and share their functions. The number of functions is the capacity; every size up to `n_vectors` is
+    kept (`path_`).
 
     Parameters
     ----------
     n_vectors : int, default=100
-        Most functions. Fewer where the dictionary has no more that help.
+        Maximum number of functions; fewer if no further function reduces the loss.
     variant : {"auto", "prefit", "backfit", "basic"}, default="auto"
-        "prefit" (pre-fitting) chooses the function that leaves the least error when all coefficients are set
-        anew (orthogonal least squares), for squared error alone; "backfit" (back-fitting) chooses by the
-        angle with the residual, or for other losses with the direction of steepest descent, and sets all
-        coefficients anew after the choice, for other losses every `backfit_every` steps; "basic" only ever
-        sets one coefficient, and may choose a function again. "auto" is "prefit" for squared error, else
+        "prefit" (pre-fitting) chooses the function that minimizes the error after all coefficients are
+        refitted (orthogonal least squares), only for squared error; "backfit" (back-fitting) chooses by the
+        angle with the residual, or for other losses with the direction of steepest descent, and refits all
+        coefficients after the choice, for other losses every `backfit_every` steps; "basic" fits only the
+        new coefficient, and may choose a function again. "auto" is "prefit" for squared error, else
         "backfit".
     loss : str or object, default="squared_error"
         For targets y of -1 and 1, outputs f and m = y f: "squared_error", 1/2 (f - y)^2; "squared_tanh",
@@ -88,41 +88,42 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         Whether to fit an intercept. True: from the start, beside the `n_vectors` functions; "candidate": it
         is one of the functions to choose from.
     candidates : None, int, float or {array-like, sparse matrix} of shape (m, n_features), default=None
-        Points around which kernels may lie: all training rows, so many of them or such a share of them,
-        drawn, or the rows given.
+        Centres of the kernels: all training samples, a random subset of this number or share of them, or
+        the given vectors.
     functions : callable or None, default=None
         Further functions to choose from: ``functions(X)`` returns (n, m) values for rows X.
     tol : float, default=0.0
-        End when the norm of the residual falls to this share of the targets' norm.
+        Stop when the norm of the residual is at most this share of the targets' norm.
     early_stopping : bool, default=False
-        Whether the model is the size at which the loss of validation rows, which are not trained on, is least
-        (training goes on to lower its own loss while that one rises). They are those given to `fit`, by
-        cross-validation (`cv`), or a share of the training rows (`validation_fraction`).
+        Whether to choose the size with the smallest loss on validation samples. They are given to `fit`,
+        the folds of a cross-validation (`cv`), or a share of the training samples (`validation_fraction`).
     validation_fraction : float, default=0.1
-        That share.
+        Share of the training samples that is used for validation.
     cv : int, splitter, iterable of pairs of rows or None, default=None
-        Folds of the cross-validation that chooses the size; the model is then fitted on all rows.
+        Folds of the cross-validation that chooses the size; the model is then fitted to all samples.
     n_iter_no_change : int or None, default=None
-        End when the validation loss was not lowered by so many steps. None goes on to `n_vectors`.
+        Stop when the validation loss has not decreased for this number of steps. None continues up to
+        `n_vectors`.
     scoring : {"loss", "accuracy"}, default="loss"
         What early stopping uses: the mean loss of the validation samples, or the share of them that is
         classified correctly.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, which multiply those of the rows; "balanced" is
-        n / (n_classes * count of the class), rows counted by their weights.
+        Weights of the classes, which multiply sample weights; "balanced" is
+        n / (n_classes * count of the class), samples counted by their weights.
     class_kernels : dict or None, default=None
         A kernel for each class: dicts with any of "kernel", "gamma", "coef0" and "degree" by label, in place
         of the parameters of these names. A row's function then has the kernel of its class.
     precision : {"single", "double"}, default="single"
-        In which candidates are kept and compared. Single takes half the memory and less time; of two that
-        are equal to six digits it may choose the other one. What is chosen is computed and fitted in double
-        precision either way.
+        Precision in which candidates are stored and compared. Single takes half the memory and less time; of
+        two candidates that agree to six digits it may choose the other one. Chosen functions are computed and
+        fitted in double precision.
     cache_size : float or None, default=None
-        Memory for the dictionary in MB; None is 2000, or a share of the free memory if that is less. Where it
-        does not fit, each step looks at a sample of 59 functions, whose values are computed then: that is
-        quicker, and mostly as accurate.
+        Memory for the dictionary in MB; None is 2000, or a share of the free memory if that is less. If it
+        does not fit, each step evaluates a random sample of 59 functions, which is faster and usually as
+        accurate.
     sample_size : int or None, default=None
-        Look at so many functions drawn anew at each step, in any case; nothing is kept.
+        Number of functions that are drawn at each step; their values are not cached. None uses all
+        functions.
     max_time : float or None, default=None
         Maximum number of seconds of a pursuit. One that ends early is a usable model, and warns.
     random_state : int, RandomState instance or None, default=None
@@ -243,7 +244,7 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
     ) -> Self:
-        """Fit.
+        """Fit the model.
 
         Parameters
         ----------
@@ -280,7 +281,7 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         """
         with fitting(self, X, y, sample_weight):
             X, y = self._validated(X, y)
-            classes, labels = numbered_classes(y)
+            classes, labels = encode_classes(y)
             weights = sample_weights(sample_weight, X.shape[0])
             by_class, weights = class_weights(self.class_weight, weights, classes, labels)
             rows = self._watched(X_val, y_val)
@@ -354,7 +355,7 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
 
 
 def _targets(labels: NDArray[Any], n_classes: int) -> NDArray[np.float64]:
-    """Targets 1 and -1, (n, 1) for two classes, else (n, n_classes)."""
+    """Returns targets 1 and -1, (n, 1) for two classes, else (n, n_classes)."""
     if n_classes == 2:
         return np.where(labels == 1, 1.0, -1.0)[:, np.newaxis]
     return np.where(labels[:, np.newaxis] == np.arange(n_classes), 1.0, -1.0)

@@ -1,4 +1,4 @@
-"""Every size of a pursuit, and the choice among them."""
+"""Paths of pursuits: models of every size."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ __all__ = ["MatchingPath", "PursuitModel"]
 
 @runtime_checkable
 class PursuitModel(Protocol):
-    """What a path asks of the estimator whose sizes it holds."""
+    """Interface of the estimator of a path."""
 
     n_jobs: int | None
 
     def _at_step(self, path: MatchingPath, step: int) -> Any:
-        """The fitted estimator after a step."""
+        """Returns the fitted estimator after a step."""
 
     def _rows(self, X: Any) -> Any:
-        """Rows as the extension module takes them."""
+        """Converts rows to the form of the extension module."""
 
     def _decoded(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
-        """Predictions of outputs (sizes, n, q)."""
+        """Returns the predictions of outputs (n_sizes, n, q)."""
 
     def _scores(self, predictions: NDArray[Any], y: Any) -> NDArray[np.float64]:
-        """Scores of the predictions of several sizes."""
+        """Returns the scores of the predictions of several sizes."""
 
 
 class MatchingPath(SizePath):
-    """Models of every size out of one fit of a matching pursuit.
+    """Models of every size from one fit of a matching pursuit.
 
     ``path[s]`` is the fitted estimator with s functions, ready to predict; nothing is fitted again. The
     intercept that is there from the start does not count; a constant that was a candidate does. Where several
@@ -90,7 +90,7 @@ class MatchingPath(SizePath):
     _constant: int
     _dictionary: Dictionary
     _kept: NDArray[np.int64]
-    _made_anew = ("_starts",)
+    _transient = ("_starts",)
 
     def __init__(
         self, estimator: PursuitModel, dictionary: Dictionary, fitted: Mapping[str, Any], constant: bool
@@ -125,7 +125,7 @@ class MatchingPath(SizePath):
             raise ValueError("the coefficients are not those of the last size")
 
     def _set_starts(self) -> None:
-        """Where the coefficients of each step begin."""
+        """Offsets of the coefficients of each step."""
         self._starts = np.concatenate([[0], np.cumsum(self.step_sizes + self._constant)])
 
     @property
@@ -140,18 +140,18 @@ class MatchingPath(SizePath):
         return self._estimator._at_step(self, self.step_of(size))
 
     def step_of(self, size: int) -> int:
-        """The last step at which there were so many functions."""
+        """Returns the last step with ``size`` functions."""
         return int(np.searchsorted(self.step_sizes, self._checked_size(size), side="right")) - 1
 
     def coefficients(self, step: int) -> NDArray[np.float64]:
-        """Coefficients (functions, q) after a step, in the order of the choice, an intercept first."""
+        """Returns coefficients (n_functions, q) after a step in order of choice, an intercept first."""
         size = int(self.step_sizes[step]) + self._constant
         if self._factor is None:
             return self._projections[self._starts[step] : self._starts[step + 1]]
         return _core.path_coefficients((self._factor, self._projections, None), size)
 
     def outputs(self, X: ArrayLike, sizes: Sequence[int] | None = None) -> NDArray[np.float64]:
-        """Outputs of several sizes at once, every function's value computed once.
+        """Returns the outputs of several sizes; function values are computed once.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class MatchingPath(SizePath):
         )
 
     def scores(self, X: ArrayLike, y: ArrayLike, sizes: Sequence[int] | None = None) -> NDArray[np.float64]:
-        """Score of every size on rows with known answers.
+        """Return the score of each size on the given samples.
 
         Parameters
         ----------
@@ -241,5 +241,5 @@ class MatchingPath(SizePath):
         scores = self.scores(X, y)
         return self[int(np.flatnonzero(scores >= scores.max() - max_loss - 1e-12)[0])]
 
-    def _drawn(self, X: ArrayLike, y: ArrayLike) -> dict[str, Any]:  # noqa: ARG002
+    def _plot_arguments(self, X: ArrayLike, y: ArrayLike) -> dict[str, Any]:  # noqa: ARG002
         return {"score_name": "accuracy" if hasattr(self._estimator, "classes_") else "R^2"}

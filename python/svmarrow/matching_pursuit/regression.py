@@ -1,4 +1,4 @@
-"""Kernel matching pursuit for numbers."""
+"""Kernel matching pursuit for regression."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from svmarrow._support.rows import sample_weights
 from svmarrow.matching_pursuit._base import MatchingPursuit
 from svmarrow.matching_pursuit._loss import FOR_NUMBERS, loss_rule
 from svmarrow.matching_pursuit._rules import RULES
-from svmarrow.models.decoded import NumberOutputs
+from svmarrow.models.output_mixins import RegressorOutputMixin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ __all__ = ["KMPRegressor"]
 
 
 def _numbers(y: Any, name: str) -> NDArray[np.float64]:
-    """Targets (n, q)."""
+    """Returns the target matrix (n, q)."""
     try:
         targets = np.asarray(y).astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -43,24 +43,24 @@ def _numbers(y: Any, name: str) -> NDArray[np.float64]:
 _RULES = {**RULES, "loss": loss_rule(FOR_NUMBERS), "delta": real(above=0.0)}
 
 
-class KMPRegressor(NumberOutputs, MatchingPursuit):
+class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
     """Kernel matching pursuit: regression by few kernel functions, chosen one after the other.
 
-    f(x) = b + sum_i a_i k(x, z_i). Out of a dictionary, all functions that there are to choose from
-    (kernels around `candidates`, `functions` of the caller, the constant), each step adds the one that lowers
-    the loss on the training rows most, and sets all coefficients anew. Several targets share their functions.
+    f(x) = b + sum_i a_i k(x, z_i). From a dictionary of functions (kernels around
+    `candidates`, user-defined `functions`, the constant), each step adds the one that reduces
+    the training loss most, and refits all coefficients. Several targets share their functions.
     The number of functions is the capacity; every size up to `n_vectors` is kept (`path_`).
 
     Parameters
     ----------
     n_vectors : int, default=100
-        Most functions. Fewer where the dictionary has no more that help.
+        Maximum number of functions; fewer if no further function reduces the loss.
     variant : {"auto", "prefit", "backfit", "basic"}, default="auto"
-        "prefit" (pre-fitting) chooses the function that leaves the least error when all coefficients are set
-        anew (orthogonal least squares), for squared error alone; "backfit" (back-fitting) chooses by the
-        angle with the residual, or for other losses with the direction of steepest descent, and sets all
-        coefficients anew after the choice, for other losses every `backfit_every` steps; "basic" only ever
-        sets one coefficient, and may choose a function again. "auto" is "prefit" for squared error, else
+        "prefit" (pre-fitting) chooses the function that minimizes the error after all coefficients are
+        refitted (orthogonal least squares), only for squared error; "backfit" (back-fitting) chooses by the
+        angle with the residual, or for other losses with the direction of steepest descent, and refits all
+        coefficients after the choice, for other losses every `backfit_every` steps; "basic" fits only the
+        new coefficient, and may choose a function again. "auto" is "prefit" for squared error, else
         "backfit".
     loss : {"squared_error", "huber"} or object, default="squared_error"
         1/2 (f - y)^2; or that up to a difference of `delta` and linear beyond; or an object with the methods
@@ -89,32 +89,33 @@ class KMPRegressor(NumberOutputs, MatchingPursuit):
         Whether to fit an intercept. True: from the start, beside the `n_vectors` functions; "candidate": it
         is one of the functions to choose from.
     candidates : None, int, float or {array-like, sparse matrix} of shape (m, n_features), default=None
-        Points around which kernels may lie: all training rows, so many of them or such a share of them,
-        drawn, or the rows given.
+        Centres of the kernels: all training samples, a random subset of this number or share of them, or
+        the given vectors.
     functions : callable or None, default=None
         Further functions to choose from: ``functions(X)`` returns (n, m) values for rows X.
     tol : float, default=0.0
-        End when the norm of the residual falls to this share of the targets' norm.
+        Stop when the norm of the residual is at most this share of the targets' norm.
     early_stopping : bool, default=False
-        Whether the model is the size at which the loss of validation rows, which are not trained on, is least
-        (training goes on to lower its own loss while that one rises). They are those given to `fit`, by
-        cross-validation (`cv`), or a share of the training rows (`validation_fraction`).
+        Whether to choose the size with the smallest loss on validation samples. They are given to `fit`,
+        the folds of a cross-validation (`cv`), or a share of the training samples (`validation_fraction`).
     validation_fraction : float, default=0.1
-        That share.
+        Share of the training samples that is used for validation.
     cv : int, splitter, iterable of pairs of rows or None, default=None
-        Folds of the cross-validation that chooses the size; the model is then fitted on all rows.
+        Folds of the cross-validation that chooses the size; the model is then fitted to all samples.
     n_iter_no_change : int or None, default=None
-        End when the validation loss was not lowered by so many steps. None goes on to `n_vectors`.
+        Stop when the validation loss has not decreased for this number of steps. None continues up to
+        `n_vectors`.
     precision : {"single", "double"}, default="single"
-        In which candidates are kept and compared. Single takes half the memory and less time; of two that
-        are equal to six digits it may choose the other one. What is chosen is computed and fitted in double
-        precision either way.
+        Precision in which candidates are stored and compared. Single takes half the memory and less time; of
+        two candidates that agree to six digits it may choose the other one. Chosen functions are computed and
+        fitted in double precision.
     cache_size : float or None, default=None
-        Memory for the dictionary in MB; None is 2000, or a share of the free memory if that is less. Where it
-        does not fit, each step looks at a sample of 59 functions, whose values are computed then: that is
-        quicker, and mostly as accurate.
+        Memory for the dictionary in MB; None is 2000, or a share of the free memory if that is less. If it
+        does not fit, each step evaluates a random sample of 59 functions, which is faster and usually as
+        accurate.
     sample_size : int or None, default=None
-        Look at so many functions drawn anew at each step, in any case; nothing is kept.
+        Number of functions that are drawn at each step; their values are not cached. None uses all
+        functions.
     max_time : float or None, default=None
         Maximum number of seconds of a pursuit. One that ends early is a usable model, and warns.
     random_state : int, RandomState instance or None, default=None
@@ -229,7 +230,7 @@ class KMPRegressor(NumberOutputs, MatchingPursuit):
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
     ) -> Self:
-        """Fit.
+        """Fit the model.
 
         Parameters
         ----------
@@ -292,7 +293,7 @@ class KMPRegressor(NumberOutputs, MatchingPursuit):
 
     @consistent
     def as_expansion(self) -> KernelExpansion:
-        """The model as a kernel expansion: what `svmarrow.compress` takes."""
+        """Get the model as a kernel expansion, as `svmarrow.compress` takes it."""
         check_is_fitted(self, "path_")
         return self.expansion_
 

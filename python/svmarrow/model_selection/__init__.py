@@ -1,6 +1,6 @@
-"""Choosing C and gamma: a grid over folds as one job, as `RidgeCV` is to `Ridge`.
+"""Estimators that choose C and gamma by cross-validation, as `RidgeCV` does for `Ridge`.
 
-| estimator | chooses |
+| estimator | parameters that it chooses |
 |---|---|
 | `svmarrow.SVCCV` | C and gamma of `svmarrow.SVC` |
 | `svmarrow.SVRCV` | C and gamma of `svmarrow.SVR` |

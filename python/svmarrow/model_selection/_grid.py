@@ -1,4 +1,4 @@
-"""The grid of a search: C and gamma as they are given, or ranges that follow from the rows."""
+"""The grid of a search: given values of C and gamma, or ranges derived from the samples."""
 
 from __future__ import annotations
 
@@ -14,26 +14,24 @@ from svmarrow._support.rows import default_gamma
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["COSTS", "GAMMAS", "WITH_GAMMA", "costs", "gammas"]
+__all__ = ["C_VALUES", "GAMMA_VALUES", "cost_values", "gamma_values"]
 
 #: Kernels that have a gamma.
-WITH_GAMMA = ("poly", "rbf", "sigmoid", "laplacian", "chi2")
-#: C of the first and the last point, in units of the rows.
-COST_RANGE = (0.1, 1000.0)
-#: gamma of the first and the last point, in units of ``gamma="scale"``.
+_KERNELS_WITH_GAMMA = ("poly", "rbf", "sigmoid", "laplacian", "chi2")
+#: Smallest and largest C, in units of 1 / mean of k(x, x).
+C_RANGE = (0.1, 1000.0)
+#: Smallest and largest gamma, in units of ``gamma="scale"``.
 GAMMA_RANGE = (10.0**-1.5, 10.0**1.5)
-#: Rows that the unit of C is measured on.
-_SAMPLE = 1000
-#: The same for a function, which is asked for all pairs of them.
-_SQUARE = 64
-
-
-#: Points that a range may have.
-_MOST_POINTS = 10_000
+#: Maximum number of rows from which the mean of k(x, x) is computed.
+_MAX_DIAGONAL_ROWS = 1000
+#: The same for a kernel function, which computes all pairs of these rows.
+_MAX_FUNCTION_ROWS = 64
+#: Maximum number of values in a range.
+_MAX_POINTS = 10_000
 
 
 def _numbers(rule: Rule, text: str) -> Rule:
-    """A rule for a sequence of different numbers, each by a rule of its own."""
+    """Returns a rule for a sequence of distinct numbers that each satisfy ``rule``."""
 
     def holds(value: Any) -> bool:
         if isinstance(value, np.ndarray):
@@ -47,34 +45,36 @@ def _numbers(rule: Rule, text: str) -> Rule:
     return Rule(text, holds)
 
 
-#: ``Cs``.
-COSTS = either(
-    integer(least=1, most=_MOST_POINTS, text=f"a number of points, at most {_MOST_POINTS}"),
+#: The rule of ``Cs``.
+C_VALUES = either(
+    integer(least=1, most=_MAX_POINTS, text=f"a number of points, at most {_MAX_POINTS}"),
     _numbers(real(above=0.0), "different finite numbers above 0"),
 )
-#: ``gammas``.
-GAMMAS = either(
-    integer(least=1, most=_MOST_POINTS, text=f"a number of points, at most {_MOST_POINTS}"),
+#: The rule of ``gammas``.
+GAMMA_VALUES = either(
+    integer(least=1, most=_MAX_POINTS, text=f"a number of points, at most {_MAX_POINTS}"),
     _numbers(real(least=0.0), "different finite numbers, none negative"),
 )
 
 
 def _spaced(first: float, last: float, count: int) -> NDArray[np.float64]:
-    """Points at equal ratios; a single one lies in the middle."""
+    """Returns values at equal ratios; a single one is the geometric mean."""
     if count == 1:
         return np.array([np.sqrt(first * last)])
     return np.geomspace(first, last, count)
 
 
-def costs(given: Any, X: Any, kernel: Any, gamma: float, coef0: float, degree: int) -> NDArray[np.float64]:
-    """The values of C, rising.
+def cost_values(
+    given: Any, X: Any, kernel: Any, gamma: float, coef0: float, degree: int
+) -> NDArray[np.float64]:
+    """Returns the values of C in increasing order.
 
-    A number of them is spread from .1 to 1,000 divided by the mean of k(x, x), which is 1 for kernels of
-    distances: what C weighs is the loss against 1/2 ||w||^2, whose unit is that of the kernel.
+    If ``given`` is a number of values, they range from .1 to 1,000 divided by the mean of k(x, x), which is 1
+    for kernels of distances: C weighs the loss against 1/2 ||w||^2, whose unit is that of the kernel.
     """
     if not isinstance(given, (int, np.integer)):
         return np.sort(np.array([float(value) for value in given]))
-    low, high = COST_RANGE
+    low, high = C_RANGE
     return _spaced(low, high, int(given)) / _mean_diagonal(X, kernel, gamma, coef0, degree)
 
 
@@ -82,17 +82,19 @@ def _mean_diagonal(X: Any, kernel: Any, gamma: float, coef0: float, degree: int)
     if kernel in ("rbf", "laplacian", "chi2"):
         return 1.0
     n = int(X.shape[0])
-    rows = np.arange(n) if n <= _SAMPLE else np.arange(_SAMPLE) * n // _SAMPLE
+    rows = (
+        np.arange(n) if n <= _MAX_DIAGONAL_ROWS else np.arange(_MAX_DIAGONAL_ROWS) * n // _MAX_DIAGONAL_ROWS
+    )
     if kernel == "precomputed":
         values = np.asarray(X[rows, rows], dtype=np.float64)
     elif callable(kernel):
-        some = X[rows[:: max(1, n // _SQUARE)][:_SQUARE]]
-        values = np.diagonal(np.asarray(kernel(some, some), dtype=np.float64))
+        sample = X[rows[:: max(1, n // _MAX_FUNCTION_ROWS)][:_MAX_FUNCTION_ROWS]]
+        values = np.diagonal(np.asarray(kernel(sample, sample), dtype=np.float64))
     elif kernel == "sigmoid":
-        return 1.0  # Its values lie within -1 and 1.
+        return 1.0  # Its values lie between -1 and 1.
     else:
-        some = X[rows]
-        squares = some.multiply(some) if sp.issparse(some) else np.square(some, dtype=np.float64)
+        sample = X[rows]
+        squares = sample.multiply(sample) if sp.issparse(sample) else np.square(sample, dtype=np.float64)
         values = np.asarray(squares.sum(axis=1, dtype=np.float64)).reshape(-1)
         if kernel == "poly":
             values = (gamma * values + coef0) ** degree
@@ -100,12 +102,13 @@ def _mean_diagonal(X: Any, kernel: Any, gamma: float, coef0: float, degree: int)
     return mean if np.isfinite(mean) and mean > 0.0 else 1.0
 
 
-def gammas(given: Any, X: Any, kernel: Any) -> NDArray[np.float64] | None:
-    """The values of gamma, rising; None for a kernel without one.
+def gamma_values(given: Any, X: Any, kernel: Any) -> NDArray[np.float64] | None:
+    """Returns the values of gamma in increasing order; None for a kernel without gamma.
 
-    A number of them is spread from 10^-1.5 to 10^1.5 times 1 / (n_features X.var()), scikit-learn's "scale".
+    If ``given`` is a number of values, they range from 10^-1.5 to 10^1.5 times 1 / (n_features X.var()),
+    scikit-learn's "scale".
     """
-    if callable(kernel) or kernel not in WITH_GAMMA:
+    if callable(kernel) or kernel not in _KERNELS_WITH_GAMMA:
         return None
     if not isinstance(given, (int, np.integer)):
         return np.sort(np.array([float(value) for value in given]))

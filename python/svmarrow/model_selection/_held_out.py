@@ -1,47 +1,47 @@
-"""Outputs of a fold's machines for the held-out rows, in the shape in which scorers ask for them."""
+"""Estimators that return the known outputs of a fold's fit for its held-out samples, for scorers."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
+from svmarrow._support.bases import BaseEstimator
 from svmarrow._support.decoding import Decoding, pairs
-from svmarrow.models.decoded import LabelledOutputs, NumberOutputs, WithOutputs
+from svmarrow.models.output_mixins import ClassifierOutputMixin, OutputMixin, RegressorOutputMixin
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Answers", "LabelAnswers", "NumberAnswers", "labels_of_part"]
+__all__ = ["HeldOutClassifier", "HeldOutEstimator", "HeldOutRegressor", "outputs_of_present_classes"]
 
 
-class Answers(WithOutputs, BaseEstimator):
-    """In the place of an estimator that was fitted to the rest of the rows: it knows its outputs already."""
+class HeldOutEstimator(OutputMixin, BaseEstimator):
+    """Stands for the estimator fitted to the training samples of a fold, whose outputs are known."""
 
-    _known: NDArray[np.float64]
+    _held_outputs: NDArray[np.float64]
 
     def _outputs(self, X: Any) -> NDArray[np.float64]:
-        if X.shape[0] != self._known.shape[0]:
+        if X.shape[0] != self._held_outputs.shape[0]:
             raise ValueError(
-                f"a scorer asks about {X.shape[0]} rows, but a search knows the outputs of the "
-                f"{self._known.shape[0]} held-out rows alone"
+                f"the scorer passed {X.shape[0]} samples: it can only predict the "
+                f"{self._held_outputs.shape[0]} held-out samples of the fold"
             )
-        return self._known
+        return self._held_outputs
 
-    def fit(self, X: Any, y: Any) -> Any:  # noqa: ARG002 - scorers look for such a method
-        """There is nothing to fit."""
+    def fit(self, X: Any, y: Any) -> Any:  # noqa: ARG002 - scorers require the method
+        """Does nothing, since the outputs are known."""
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
 
-class LabelAnswers(LabelledOutputs, Answers):
-    """Of a classifier."""
+class HeldOutClassifier(ClassifierOutputMixin, HeldOutEstimator):
+    """A classifier with known outputs."""
 
     def __init__(self, outputs: Any, classes: Any, coding: Any, shape: Any, break_ties: bool) -> None:
-        self._known, self.classes_, self._coding = outputs, classes, coding
+        self._held_outputs, self.classes_, self._coding = outputs, classes, coding
         self.decision_function_shape, self.break_ties = shape, break_ties
 
     @property
@@ -50,23 +50,25 @@ class LabelAnswers(LabelledOutputs, Answers):
         return coding
 
 
-class NumberAnswers(NumberOutputs, Answers):
-    """Of a regressor."""
+class HeldOutRegressor(RegressorOutputMixin, HeldOutEstimator):
+    """A regressor with known outputs."""
 
     def __init__(self, outputs: Any) -> None:
-        self._known = outputs
+        self._held_outputs = outputs
 
 
-def labels_of_part(
+def outputs_of_present_classes(
     outputs: NDArray[np.float64], decoding: Decoding, present: NDArray[np.intp], k: int
 ) -> tuple[NDArray[np.float64], Decoding]:
-    """The outputs of the machines of some of the k classes, as those of a fit to rows of these alone."""
+    """Returns outputs and decoding of the machines of the present classes, as a fit to these classes has
+    them.
+    """
     if present.size == k:
         return outputs, decoding
     if decoding == "ovr":
-        own = outputs[:, present]
-        return (own[:, 1:], "binary") if present.size == 2 else (own, decoding)
-    columns = [place for place, pair in enumerate(pairs(k)) if set(pair) <= set(present.tolist())]
-    own = np.ascontiguousarray(outputs[:, columns])
-    # Positive for the first class of a pair, for the second of two classes.
-    return (-own, "binary") if present.size == 2 else (own, decoding)
+        chosen = outputs[:, present]
+        return (chosen[:, 1:], "binary") if present.size == 2 else (chosen, decoding)
+    columns = [column for column, pair in enumerate(pairs(k)) if set(pair) <= set(present.tolist())]
+    chosen = np.ascontiguousarray(outputs[:, columns])
+    # Outputs are positive for the first class of a pair, and for the second class of a binary problem.
+    return (-chosen, "binary") if present.size == 2 else (chosen, decoding)

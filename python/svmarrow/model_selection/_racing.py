@@ -1,29 +1,28 @@
-"""Racing: points of the grid that will not win are not tried on the folds that are left.
+"""Racing: points of the grid that will not win are not fitted on the remaining folds.
 
-After each fold every point is compared with the one that is best so far, by the losses of all rows that were
-held out so far where the score is a mean over rows (errors, squares), else by the scores of the folds, from
-three folds on. What is asked is how the comparison will stand when all n rows have been seen, of which m are:
-the mean difference D of the losses so far, with the standard deviation s, comes to
+After each fold every point is compared with the best point so far: by the losses of all rows held out so far
+if the score is a mean over rows (errors, squares), else by the scores of the folds, from three folds on. The
+test predicts the comparison after all n held-out rows, of which m have been scored: the final mean difference
+of the losses is
 
     D +- s sqrt((1 - m/n) / m)
 
-(sampling without replacement: rows that are left cannot turn what is known). A point is dropped where that
-leaves it no room to beat the best by more than a standard error of the best's own score, which is what
-cross-validation cannot tell apart anyway (the rule of one standard error of Breiman and others 1984; an
-indifference zone, Bechhofer 1954). The limit is the quantile of the largest of all these statistics, which
-are far from independent: neighbours on the grid err on the same rows. It is drawn from the multivariate t
-distribution with their correlations (Dunnett 1955), at the level alpha / (number of comparisons). So the
-probability that the whole search would find a point better by more than a standard error stays below alpha.
+for the mean difference D and the standard deviation s so far (sampling without replacement: the remaining
+rows cannot change the known losses). A point is dropped if it can no longer beat the best by more than a
+standard error of the best point's own score, a difference that cross-validation cannot resolve (the rule of
+one standard error of Breiman and others 1984; an indifference zone, Bechhofer 1954). The threshold is a
+quantile of the largest of all these statistics, which are correlated: neighbours on the grid err on the same
+rows. It is drawn from the multivariate t distribution with their correlations (Dunnett 1955), at the level
+alpha / (number of comparisons). So the probability that the full search would find a point that is better by
+more than a standard error is at most alpha.
 
-Before the first fold all points are tried with machines of a part of the rows, on every fold: that costs a
-tenth or less and tells as much about the worst of the points. Those that are worse there with
-confidence, by more than a standard error, are dropped, at the same level; this claim is about machines of
-that size.
+Before the first fold all points are fitted to a subset of the rows on every fold. This costs at most a tenth
+and identifies the worst points as reliably. Points that are worse there by more than a standard error are
+dropped at the same level; the guarantee then refers to models of that size.
 
-Maron and Moore 1994 (Hoeffding races); Birattari and others 2002 (F-race, by Friedman's test over folds);
-Krueger, Panknin and Braun 2015 (sequential testing of growing parts). Tried and dropped: tests of which point
-is better in truth, on all rows there may ever be: with all folds seen they still leave 58 of 100 points on
-sets of some hundred rows.
+Related: Maron and Moore 1994 (Hoeffding races); Birattari and others 2002 (F-race, by Friedman's test over
+folds); Krueger, Panknin and Braun 2015 (sequential tests on growing subsets). Rejected: tests of the expected
+score on new rows, which after all folds still keep 58 of 100 points on data sets of some hundred rows.
 """
 
 from __future__ import annotations
@@ -34,33 +33,33 @@ import numpy as np
 from scipy import stats
 
 from svmarrow._support.blas import one_blas_thread
-from svmarrow.model_selection._judging import Found, Judge, Part
+from svmarrow.model_selection._scoring import Fold, GridScorer, GridScores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["Run", "first_stage", "race", "survivors"]
+__all__ = ["FitPoints", "first_stage", "race", "survivors"]
 
-#: One row in so many is learned from before the race.
-SHARE = 4
-#: Rows from which on that pays.
-FEWEST_ROWS = 2000
+#: The first stage trains on one row in this many.
+SUBSAMPLE_STEP = 4
+#: Minimum number of rows for a first stage.
+MIN_FIRST_STAGE_ROWS = 2000
 
-#: Scores of folds from which on they are compared.
-FEWEST_FOLDS = 3
-#: Draws of the largest statistic.
-_DRAWS = 1000
-#: What is added to the correlations, of points that err alike, so that they have a factor.
+#: Minimum number of fold scores that are compared.
+MIN_FOLDS = 3
+#: Number of draws of the largest statistic.
+_N_DRAWS = 1000
+#: Added to the diagonal of the correlations, which are singular if two points err alike.
 _RIDGE = 1e-6
 
 
-class Run(Protocol):
-    """Tries some points on some folds, in a share of the time that is left; why it ended early, or None."""
+class FitPoints(Protocol):
+    """Fits the wanted points on some folds in a share of the remaining time; returns why it ended early."""
 
     def __call__(
-        self, judge: Judge, wanted: NDArray[np.bool_], folds: Sequence[int], share: float = 1.0
+        self, scorer: GridScorer, wanted: NDArray[np.bool_], folds: Sequence[int], share: float = 1.0
     ) -> str | None: ...
 
 
@@ -70,16 +69,16 @@ def survivors(
     level: float,
     total: int | None,
 ) -> NDArray[np.bool_]:
-    """Which of the points (gammas, costs) that are racing stay.
+    """Returns the mask (gammas, Cs) of the racing points that stay in the race.
 
-    ``values`` (gammas, costs, seen) of rows or folds are the larger the better, and ``total`` is how many
-    there will be: a point stays that may yet be better by a standard error. None is a comparison for good:
-    a point stays that may be worse by a standard error.
+    ``values`` (gammas, Cs, n_seen) are scores of rows or folds, larger being better, and ``total`` is their
+    final number: a point stays that may still become better by a standard error. With ``total=None`` a point
+    stays that may be worse by at most a standard error.
     """
     seen = values[racing].astype(np.float64)
     count = seen.shape[1]
     means = seen.mean(axis=1)
-    # What could not be scored is no opponent and is not dropped.
+    # Points without a score are neither compared nor dropped.
     scored = ~np.isnan(means)
     if count < 2 or scored.sum() < 2:
         return racing
@@ -87,29 +86,30 @@ def survivors(
     best = int(np.argmax(means))
     behind = seen[best] - seen
     gap = behind.mean(axis=1)
-    # Rows on which two points differ may be left even where none was seen: one counts as seen.
-    apart = np.abs(behind[behind != 0.0])
-    if not apart.size:
+    # The remaining rows may contain differences although no row so far does: one is assumed to have been
+    # seen.
+    differences = np.abs(behind[behind != 0.0])
+    if not differences.size:
         return racing
-    least = float(np.median(apart)) / np.sqrt(count)
-    spread = np.maximum(behind.std(axis=1, ddof=1), least)
-    error = max(float(seen[best].std(ddof=1)), least)
+    min_deviation = float(np.median(differences)) / np.sqrt(count)
+    deviation = np.maximum(behind.std(axis=1, ddof=1), min_deviation)
+    error = max(float(seen[best].std(ddof=1)), min_deviation)
     if total is None:
-        left, room = 1.0, -error / np.sqrt(count)
+        remaining, margin = 1.0, -error / np.sqrt(count)
     else:
-        left, room = 1.0 - count / total, error / np.sqrt(total)
-    statistic = (gap + room) / (spread * np.sqrt(left / count))
+        remaining, margin = 1.0 - count / total, error / np.sqrt(total)
+    statistic = (gap + margin) / (deviation * np.sqrt(remaining / count))
     others = np.arange(means.size) != best
     dropped = np.zeros(means.size, dtype=bool)
-    dropped[others] = statistic[others] > _limit(behind[others] - gap[others, None], level)
+    dropped[others] = statistic[others] > _threshold(behind[others] - gap[others, None], level)
     kept = racing.copy()
-    places = np.nonzero(racing)
-    kept[places[0][scored], places[1][scored]] = ~dropped
+    points = np.nonzero(racing)
+    kept[points[0][scored], points[1][scored]] = ~dropped
     return kept
 
 
-def _limit(centred: NDArray[np.float64], level: float) -> float:
-    """What the largest of the statistics of some differences (points, seen) exceeds with a probability."""
+def _threshold(centred: NDArray[np.float64], level: float) -> float:
+    """Returns the quantile of the largest statistic of the centred differences (n_points, n_seen)."""
     points, seen = centred.shape
     norms = np.sqrt(np.einsum("ij,ij->i", centred, centred))
     unit = centred[norms > 0.0] / norms[norms > 0.0, None]
@@ -118,67 +118,67 @@ def _limit(centred: NDArray[np.float64], level: float) -> float:
     random = np.random.default_rng(0)
     with one_blas_thread():
         factor = np.linalg.cholesky(unit @ unit.T + _RIDGE * np.eye(len(unit)))
-        draws = random.standard_normal((_DRAWS, len(unit))) @ factor.T
-    scale = np.sqrt(random.chisquare(seen - 1, _DRAWS) / (seen - 1))
+        draws = random.standard_normal((_N_DRAWS, len(unit))) @ factor.T
+    scale = np.sqrt(random.chisquare(seen - 1, _N_DRAWS) / (seen - 1))
     return float(np.quantile(draws.max(axis=1) / scale, 1.0 - level))
 
 
-def first_stage(target: NDArray[Any], parts: list[Part]) -> list[Part] | None:
-    """The folds with a part of the rows to learn from; None where the whole race is as soon run."""
-    if target.size < FEWEST_ROWS:
+def first_stage(target: NDArray[Any], folds: list[Fold]) -> list[Fold] | None:
+    """Returns the folds with a subset of their training rows; None if the full race is as fast."""
+    if target.size < MIN_FIRST_STAGE_ROWS:
         return None
-    chosen = _some_of(target)
+    chosen = _subsample(target)
     stage = []
-    for part in parts:
-        some = chosen[part.train]
-        if not some.any():
+    for fold in folds:
+        mask = chosen[fold.train]
+        if not mask.any():
             return None
-        stage.append(Part(part.train[some], part.weights[some], part.test))
+        stage.append(Fold(fold.train[mask], fold.weights[mask], fold.test))
     return stage
 
 
-def _some_of(target: NDArray[Any]) -> NDArray[np.bool_]:
-    """One row in so many, of every class and of the whole range of numbers alike."""
+def _subsample(target: NDArray[Any]) -> NDArray[np.bool_]:
+    """Returns the mask of a sample of the rows, stratified by class or by the size of the target."""
     order = np.argsort(target, kind="stable")
     chosen = np.zeros(target.size, dtype=bool)
-    numbers = target.dtype.kind == "f"
-    classes = [order] if numbers else np.split(order, np.flatnonzero(np.diff(target[order])) + 1)
+    is_regression = target.dtype.kind == "f"
+    classes = [order] if is_regression else np.split(order, np.flatnonzero(np.diff(target[order])) + 1)
     for rows in classes:
-        chosen[rows[min(SHARE // 2, rows.size - 1) :: SHARE]] = True
+        chosen[rows[min(SUBSAMPLE_STEP // 2, rows.size - 1) :: SUBSAMPLE_STEP]] = True
     return chosen
 
 
-def race(run: Run, first: Judge | None, judge: Judge, alpha: float) -> str | None:
-    """Tries the points on one fold after the other, as long as they stay; why it ended early, or None.
+def race(fit_points: FitPoints, first: GridScorer | None, scorer: GridScorer, alpha: float) -> str | None:
+    """Fits the points fold after fold while they stay in the race; returns why it ended early, or None.
 
-    ``first`` judges machines of a part of the rows.
+    ``first`` scores the first stage, fits to a subset of the rows.
     """
-    found, folds = judge.found, range(len(judge.parts))
-    racing = np.ones(found.scores.shape[:2], dtype=bool)
+    results, folds = scorer.results, range(len(scorer.folds))
+    racing = np.ones(results.scores.shape[:2], dtype=bool)
     level = alpha / max(1, len(folds) - 1 + (first is not None))
     if first is not None:
-        # Where it takes too long the race goes on without it.
-        stop = run(first, racing, folds, 0.5)
+        # If it takes more than half of the time, the race continues without it.
+        stop = fit_points(first, racing, folds, 0.5)
         if stop is None:
-            racing = _stay(racing, first.found, len(folds), level, None)
+            racing = _remaining(racing, first.results, len(folds), level, None)
         elif stop != "max_time":
             return stop
-    total = sum(part.test.size for part in judge.parts) if found.losses is not None else len(folds)
+    total = sum(fold.test.size for fold in scorer.folds) if results.losses is not None else len(folds)
     for fold in folds:
         if racing.sum() == 1:
-            # One is left: its other scores are still wanted.
-            return run(judge, racing, folds[fold:])
-        stop = run(judge, racing, [fold])
+            # The scores of the last point are still computed on all folds.
+            return fit_points(scorer, racing, folds[fold:])
+        stop = fit_points(scorer, racing, [fold])
         if stop is not None or fold + 1 == len(folds):
             return stop
-        racing = _stay(racing, found, fold + 1, level, total)
+        racing = _remaining(racing, results, fold + 1, level, total)
     return None
 
 
-def _stay(
-    racing: NDArray[np.bool_], found: Found, folds: int, level: float, total: int | None
+def _remaining(
+    racing: NDArray[np.bool_], results: GridScores, n_folds: int, level: float, total: int | None
 ) -> NDArray[np.bool_]:
-    """Who stays by what is known of the first folds."""
-    if found.losses is not None:
-        return survivors(racing, -np.concatenate(found.losses[:folds], axis=2), level, total)
-    return survivors(racing, found.scores[:, :, :folds], level, total) if folds >= FEWEST_FOLDS else racing
+    """Returns the points that stay in the race after the first ``n_folds`` folds."""
+    if results.losses is not None:
+        return survivors(racing, -np.concatenate(results.losses[:n_folds], axis=2), level, total)
+    return survivors(racing, results.scores[:, :, :n_folds], level, total) if n_folds >= MIN_FOLDS else racing

@@ -1,4 +1,4 @@
-"""What `SVCCV` and `SVRCV` share: folds, the run over the grid, scores, the choice, the refit."""
+"""Base class of `SVCCV`, `SVRCV` and `QuantileSVRCV`: folds, fits of the grid, scores, the refit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from svmarrow._support.atomic import Kept, atomic_fit
+from svmarrow._support.atomic import InterruptedFit, atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.parameters import (
@@ -33,13 +33,13 @@ from svmarrow._support.parameters import (
 )
 from svmarrow._support.progress import progress
 from svmarrow._support.routing import is_routing
-from svmarrow._support.rows import core_rows, parts_at_once, sample_weights, validated
+from svmarrow._support.rows import core_rows, n_joblib_workers, sample_weights, validated
 from svmarrow._support.warn import warn_caller
-from svmarrow.model_selection._grid import COSTS, GAMMAS, costs, gammas
-from svmarrow.model_selection._judging import Found, Judge, Part
-from svmarrow.model_selection._racing import Run, first_stage, race
-from svmarrow.model_selection._results import Scored
-from svmarrow.model_selection._spread import searched, spread
+from svmarrow.model_selection._distributed import run_distributed, run_search
+from svmarrow.model_selection._grid import C_VALUES, GAMMA_VALUES, cost_values, gamma_values
+from svmarrow.model_selection._racing import FitPoints, first_stage, race
+from svmarrow.model_selection._scoring import BestScore, Fold, GridScorer, GridScores
+from svmarrow.model_selection._search_results import SearchResults
 from svmarrow.models.fitted import FittedExpansion
 
 if TYPE_CHECKING:
@@ -48,13 +48,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow._support.certificate import Certificate
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.model_selection._held_out import HeldOutEstimator
 
 __all__ = ["SEARCH_RULES", "Search"]
 
-#: Rules of the parameters that both have.
+#: Rules of the shared parameters.
 SEARCH_RULES = {
-    "Cs": COSTS,
-    "gammas": GAMMAS,
+    "Cs": C_VALUES,
+    "gammas": GAMMA_VALUES,
     "search": one_of("full", "racing"),
     "alpha": Rule("a number between 0 and 1", lambda value: real(above=0.0).holds(value) and value < 1.0),
     "refit": boolean,
@@ -72,8 +74,8 @@ SEARCH_RULES = {
 }
 
 
-class Search(Scored, FittedExpansion):
-    """Base of the searches."""
+class Search(SearchResults, FittedExpansion):
+    """Base class of the searches."""
 
     Cs: Any
     gammas: Any
@@ -90,87 +92,103 @@ class Search(Scored, FittedExpansion):
     verbose: bool | int
 
     certificate_: Certificate
+    gammas_: NDArray[np.float64] | None
+    Cs_: NDArray[np.float64]
+    n_splits_: int
+    best_estimator_: Any
+    expansion_: KernelExpansion
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Try every point of the grid on every fold, and fit the best to all rows.
+        """Fit every point of the grid on every fold, and the best one to all samples.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for the precomputed kernel
-            Rows.
-        y : array-like of shape (n,)
-            Labels, or targets.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weight of each row in every fit, and in the score where the scorer knows weights; with
-            scikit-learn's metadata routing where it asks for them.
-        groups : array-like of shape (n,) or None, default=None
-            Groups of the rows, for splitters that want them.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Training samples; kernel values between them for the precomputed kernel.
+        y : array-like of shape (n_samples,)
+            Labels or targets.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of each sample in every fit, and in the score if the scorer accepts weights; with
+            scikit-learn's metadata routing, if the scorer requests them.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Groups of the samples, for splitters that use them.
 
         Returns
         -------
         self : object
-            Itself.
+            The fitted estimator.
 
         Raises
         ------
         ValueError
-            For parameters outside their rules, NaN or infinities, lengths that disagree, folds that cannot be
-            made, or where `max_time` is over before any point has its scores.
+            If a parameter is outside its range, the data contain NaN or infinity, lengths differ, `cv` does
+            not fit the data, or `max_time` ends before any point has a score.
         MemoryError
-            If the memory that is free cannot hold even what a fit needs with the smallest cache.
+            If the free memory is too small for a fit with the smallest cache.
         KeyboardInterrupt
-            On Ctrl-C, within a second: scores and choice so far are kept, without a fit of the best.
+            On Ctrl-C, within a second: the scores and the best point so far are kept, without a refit.
 
         Warns
         -----
         ConvergenceWarning
-            If `max_time` ended the search: the best so far is fitted; or if fits ended before the tolerance.
+            If `max_time` ended the search, after which the best point so far is fitted, or if fits ended
+            before the tolerance was reached.
         FitFailedWarning
-            If the rows of a fold have a single class: its scores are NaN.
+            If the training samples of a fold have a single class: its scores are NaN.
         """
         with fitting(self, X, y, sample_weight):
             return self._fit(X, y, sample_weight, groups)
 
-    # --- what the two say ---
+    # --- implemented by subclasses ---
 
-    def _task(self, target: Any) -> Any:
-        """The task of the core, its upper bounds all 1."""
+    def _task(self, target: Any) -> dict[str, Any]:
+        """Returns the task for the extension module, with all upper bounds 1."""
         raise NotImplementedError
 
-    def _target(self, y: Any, weights: NDArray[np.float64]) -> Any:
-        """The checked target."""
+    def _target(self, y: Any, weights: NDArray[np.float64]) -> NDArray[Any]:
+        """Returns the checked target."""
         raise NotImplementedError
 
-    def _cost_unit(self, target: Any) -> float:
-        """What a number of C is spread in units of, beside the kernel's."""
-        raise NotImplementedError
+    def _cost_unit(self, target: Any) -> float:  # noqa: ARG002 - used by regression
+        """Returns the factor of a range of C that depends on the target."""
+        return 1.0
 
-    def _weights_of(
-        self, target: Any, train: NDArray[np.int64], own: NDArray[np.float64]
+    def _fold_weights(
+        self,
+        target: Any,  # noqa: ARG002 - used by classification
+        train: NDArray[np.int64],  # noqa: ARG002
+        weights: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """Weights of the rows of a fit, of which the own ones are given."""
-        raise NotImplementedError
+        """Returns the weights of the training rows of a fold, given their sample weights."""
+        return weights
 
-    def _answers(self, target: Any, part: Part, outputs: NDArray[np.float64]) -> Any:
-        """An estimator that answers for the held-out rows; None where there is none."""
+    def _held_out_estimator(
+        self, target: Any, fold: Fold, outputs: NDArray[np.float64]
+    ) -> HeldOutEstimator | None:
+        """Returns an estimator that predicts the held-out rows; None if the fold cannot be fitted."""
         raise NotImplementedError
 
     def _losses(
-        self, target: Any, part: Part, y: Any, outputs: NDArray[np.float64], weights: Any
+        self, target: Any, fold: Fold, y: Any, outputs: NDArray[np.float64], weights: Any
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]] | None:
-        """What each held-out row costs, times its weight, and the scores that `score` gives.
+        """Returns the weighted loss of each held-out row and the default scores of the fits.
 
-        Outputs are (fits, rows, machines). None where there are none.
+        ``outputs`` has shape (n_fits, n_rows, n_machines). None if the fold cannot be fitted.
         """
         raise NotImplementedError
 
-    def _machine(self, C: float, gamma: float | None) -> Any:
-        """An estimator of a point."""
+    def _estimator_at(self, C: float, gamma: float | None) -> Any:
+        """Returns the unfitted estimator of a point of the grid."""
         raise NotImplementedError
 
+    def _shared_params(self, kind: type[Any]) -> dict[str, Any]:
+        """Returns the parameters that the search passes on to an estimator of the class."""
+        own = set(self.get_params(deep=False)) - {"max_time"}
+        return {name: getattr(self, name) for name in kind().get_params() if name in own}
+
     def _default_scoring(self) -> Any:
-        """The name of the score that `score` gives."""
+        """Returns the scorer that is equivalent to `score`."""
         raise NotImplementedError
 
     # --- the search ---
@@ -180,130 +198,128 @@ class Search(Scored, FittedExpansion):
         X, y = validated(self, X, y, reset=True, precomputed=self._is_precomputed(), with_y=True)
         self._check_training_rows(X)
         n = int(X.shape[0])
-        own = sample_weights(1.0 if sample_weight is None else sample_weight, n)
-        assert own is not None
-        if not own.any():
-            raise ValueError("the sample weights are all zero: at least one row needs a positive weight")
-        target = self._target(y, own)
-        sample_weight = None if sample_weight is None else own
-        split, judged = self._routed(sample_weight, groups)
-        parts = self._parts(X, y, target, own, split)
-        self.gammas_ = gammas(self.gammas, X, self.kernel)
+        weights = sample_weights(1.0 if sample_weight is None else sample_weight, n)
+        assert weights is not None
+        if not weights.any():
+            raise ValueError("the sample weights are all zero: at least one sample needs a positive weight")
+        target = self._target(y, weights)
+        sample_weight = None if sample_weight is None else weights
+        split_params, score_params = self._routed(sample_weight, groups)
+        folds = self._folds(X, y, target, weights, split_params)
+        self.gammas_ = gamma_values(self.gammas, X, self.kernel)
         middle = 1.0 if self.gammas_ is None else float(np.median(self.gammas_))
-        grid = costs(self.Cs, X, self.kernel, middle, float(self.coef0), int(self.degree))
+        grid = cost_values(self.Cs, X, self.kernel, middle, float(self.coef0), int(self.degree))
         self.Cs_ = grid * self._cost_unit(target) if isinstance(self.Cs, (int, np.integer)) else grid
-        self.n_splits_ = len(parts)
-        found, stop = self._run(X, y, target, parts, judged)
-        self._scores, self._fit_times, self._score_times = found.scores, found.fit_times, found.score_times
-        self.stop_ = stop
+        self.n_splits_ = len(folds)
+        results, self.stop_ = self._fit_grid(X, y, target, folds, score_params)
+        self._scores, self._fit_times = results.scores, results.fit_times
+        self._score_times = results.score_times
         self._choose()
-        return self._refit(X, y, sample_weight, parts)
+        return self._refit(X, y, sample_weight, folds)
 
     def _routed(self, sample_weight: Any, groups: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What goes to the splitter, and to the scorer."""
+        """Returns the metadata for the splitter and for the scorer."""
         if is_routing() and (groups is not None or sample_weight is not None):
             given = {"groups": groups, "sample_weight": sample_weight}
             routed = process_routing(self, "fit", **{k: v for k, v in given.items() if v is not None})
-            judged = dict(routed["scorer"]["score"]) if self.scoring is not None else {}
-            return dict(routed["splitter"]["split"]), judged
-        # As GridSearchCV has it from scikit-learn 1.9 on.
-        weighs = sample_weight is not None and _takes_weights(self._scorer())
-        return {"groups": groups}, {"sample_weight": sample_weight} if weighs else {}
+            score_params = dict(routed["scorer"]["score"]) if self.scoring is not None else {}
+            return dict(routed["splitter"]["split"]), score_params
+        # GridSearchCV does the same from scikit-learn 1.9 on.
+        is_weighted = sample_weight is not None and _takes_weights(self._scorer())
+        return {"groups": groups}, {"sample_weight": sample_weight} if is_weighted else {}
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """What `fit` hands on: groups to the splitter, weights to a scorer that asks for them.
+        """Get the metadata routing: groups go to the splitter, weights to a scorer that requests them.
 
         Returns
         -------
         sklearn.utils.metadata_routing.MetadataRouter
-            The routes, see scikit-learn's user guide on metadata routing.
+            The routing, see scikit-learn's user guide on metadata routing.
         """
-        own = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
         to_split = MethodMapping().add(caller="fit", callee="split")
         to_score = MethodMapping().add(caller="fit", callee="score")
-        router = own.add(splitter=check_cv(self.cv), method_mapping=to_split)
-        # The score that there is without a scorer asks for nothing.
+        router = router.add(splitter=check_cv(self.cv), method_mapping=to_split)
+        # The default score requests no metadata.
         return router if self.scoring is None else router.add(scorer=self._scorer(), method_mapping=to_score)
 
     def _scorer(self) -> Any:
         try:
-            return check_scoring(self._machine(1.0, None), self.scoring or self._default_scoring())
+            return check_scoring(self._estimator_at(1.0, None), self.scoring or self._default_scoring())
         except (TypeError, ValueError) as error:
             raise refuse("scoring", self.scoring, f"the name of a score or a scorer: {error}") from error
 
-    def _parts(
-        self, X: Any, y: Any, target: Any, own: NDArray[np.float64], split: dict[str, Any]
-    ) -> list[Part]:
-        parts = []
-        for rows, held in self._folds(X, y, own.size, split):
-            # Balanced classes count all rows, as in a fit to them.
-            weights = self._weights_of(target, rows, own[rows])
-            # A row that is named twice has twice the weight.
-            used, place = np.unique(rows[weights > 0.0], return_inverse=True)
-            weights = np.bincount(place.reshape(-1), weights[weights > 0.0], used.size).astype(np.float64)
-            if not used.size or not held.size:
-                raise refuse(
-                    "cv", self.cv, "such that every fold has rows to learn from and rows to judge by"
-                )
-            parts.append(Part(used.astype(np.int64), weights, held.astype(np.int64)))
-        if not parts:
-            raise refuse("cv", self.cv, "such that there is a fold")
-        return parts
+    def _folds(
+        self, X: Any, y: Any, target: Any, sample_weight: NDArray[np.float64], split_params: dict[str, Any]
+    ) -> list[Fold]:
+        folds = []
+        for train, test in self._splits(X, y, sample_weight.size, split_params):
+            # Balanced class weights count all rows, as a fit to the training rows does.
+            weights = self._fold_weights(target, train, sample_weight[train])
+            # The weights of a repeated row are added.
+            rows, inverse = np.unique(train[weights > 0.0], return_inverse=True)
+            weights = np.bincount(inverse.reshape(-1), weights[weights > 0.0], rows.size).astype(np.float64)
+            if not rows.size or not test.size:
+                raise refuse("cv", self.cv, "such that every fold has training samples and held-out samples")
+            folds.append(Fold(rows.astype(np.int64), weights, test.astype(np.int64)))
+        if not folds:
+            raise refuse("cv", self.cv, "such that there is at least one fold")
+        return folds
 
-    def _folds(self, X: Any, y: Any, n: int, split: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-        """Rows to learn from and rows to judge by, fold after fold."""
+    def _splits(self, X: Any, y: Any, n: int, split_params: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+        """Yields the training rows and the held-out rows of each fold."""
         rows = np.arange(n)
         try:
             is_classifier = self.__sklearn_tags__().estimator_type == "classifier"
-            for train, test in check_cv(self.cv, y, classifier=is_classifier).split(X, y, **split):
+            for train, test in check_cv(self.cv, y, classifier=is_classifier).split(X, y, **split_params):
                 if np.ndim(train) != 1 or np.ndim(test) != 1:
                     raise ValueError("the rows of a fold are a vector of indices")
                 yield rows[train], rows[test]
         except MemoryError:
             raise
-        except Exception as error:  # a splitter may be the caller's own
-            rule = "a number of folds, a splitter or pairs of rows that fit the data"
+        except Exception as error:  # the splitter may be user-defined
+            rule = "a number of folds, a splitter or pairs of row indices that fit the data"
             raise refuse("cv", self.cv, f"{rule}: {error}") from error
 
-    def _run(
-        self, X: Any, y: Any, target: Any, parts: list[Part], judged: dict[str, Any]
-    ) -> tuple[Found, str]:
-        """Scores, and why there are no more of them."""
-        with progress(self.verbose) as told:
-            told.stops_in = ("search", 1)
-            rows, tell = (X, y, target), _Told(told, bool(self.verbose))
-            judge = Judge(self, rows, parts, judged, tell)
-            run = self._runner(X, target, told.callback)
+    def _fit_grid(
+        self, X: Any, y: Any, target: Any, folds: list[Fold], score_params: dict[str, Any]
+    ) -> tuple[GridScores, str]:
+        """Fits and scores the grid; returns the results and why the search ended."""
+        with progress(self.verbose) as reporter:
+            reporter.stops_in = ("search", 1)
+            data, best = (X, y, target), BestScore(reporter, bool(self.verbose))
+            scorer = GridScorer(self, data, folds, score_params, best)
+            fit_points = self._fit_points(X, target, reporter.callback)
             if self.search == "racing":
-                first = first_stage(target, parts)
-                of_first = None if first is None else Judge(self, rows, first, judged, tell)
-                stop = race(run, of_first, judge, float(self.alpha))
+                subsets = first_stage(target, folds)
+                first = None if subsets is None else GridScorer(self, data, subsets, score_params, best)
+                stop = race(fit_points, first, scorer, float(self.alpha))
             else:
-                stop = run(judge, np.ones(judge.found.scores.shape[:2], dtype=bool), range(len(parts)))
-        found = judge.found
-        failed = int((np.isnan(found.scores) & ~np.isnan(found.fit_times)).any(axis=(0, 1)).sum())
+                everything = np.ones(scorer.results.scores.shape[:2], dtype=bool)
+                stop = fit_points(scorer, everything, range(len(folds)))
+        results = scorer.results
+        failed = int((np.isnan(results.scores) & ~np.isnan(results.fit_times)).any(axis=(0, 1)).sum())
         if failed:
             warn_caller(
-                f"{failed} of {len(parts)} folds have a single class to learn from: their scores are NaN",
+                f"the training samples of {failed} of {len(folds)} folds have a single class: "
+                "the scores of these folds are NaN",
                 FitFailedWarning,
             )
-        if found.unfinished:
+        if results.stop_reasons:
             warn_caller(
                 "fits of the search ended before the tolerance was reached "
-                f"({', '.join(sorted(found.unfinished))}): "
-                "raise max_iter, or scale the data",
+                f"({', '.join(sorted(results.stop_reasons))}): raise max_iter, or scale the data",
                 ConvergenceWarning,
             )
-        return found, stop or "finished"
+        return results, stop or "finished"
 
-    def _is_plain(self, judged: dict[str, Any]) -> bool:
-        """Whether the score is the one that there is without a scorer."""
-        return set(judged) <= {"sample_weight"} and (
-            self.scoring is None or self.scoring == self._default_scoring()
-        )
+    def _is_default_score(self, score_params: dict[str, Any]) -> bool:
+        """Returns whether fits are scored as `score` does, which needs no scorer."""
+        is_default = self.scoring is None or self.scoring == self._default_scoring()
+        return is_default and set(score_params) <= {"sample_weight"}
 
-    def _runner(self, X: Any, target: Any, callback: Any) -> Run:
-        """What tries some points on some folds; it says why it ended early, or None."""
+    def _fit_points(self, X: Any, target: Any, callback: Any) -> FitPoints:
+        """Returns the function that fits points of the grid on folds."""
         rows, task = core_rows(X), self._task(target)
         kernels: list[Any]
         if self.gammas_ is None:
@@ -318,82 +334,68 @@ class Search(Scored, FittedExpansion):
             "progress": callback,
         }
 
-        def run(
-            judge: Judge, wanted: NDArray[np.bool_], folds: Sequence[int], share: float = 1.0
+        def fit_points(
+            scorer: GridScorer, wanted: NDArray[np.bool_], folds: Sequence[int], share: float = 1.0
         ) -> str | None:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic()) * share
-            parts = [judge.parts[fold] for fold in folds]
-            tried = [g for g in judge.found.promising() if wanted[g].any()]
+            seconds = None if deadline is None else max(0.0, deadline - time.monotonic()) * share
+            tried = [g for g in scorer.results.gamma_order() if wanted[g].any()]
             grid: Any = {
                 "kernels": [kernels[g] for g in tried],
                 "costs": self.Cs_,
                 "wanted": np.ascontiguousarray(wanted[tried]),
-                "folds": [(part.train, part.weights, part.test) for part in parts],
+                "folds": [tuple(scorer.folds[fold]) for fold in folds],
             }
-            have = {"n_jobs": self.n_jobs, "cache_size": self.cache_size}
+            limits = {"n_jobs": self.n_jobs, "cache_size": self.cache_size}
+            job = {"task": task, "grid": grid, "solver": solver, **limits}
 
-            def told(g: int, c: int, f: int, outputs: Any, seconds: float, *counts: Any) -> None:
-                judge(folds[f], tried[g], c, outputs, seconds, counts[-1])
+            def on_fit(g: int, c: int, f: int, outputs: Any, fit_time: float, *counts: Any) -> None:
+                scorer.add(folds[f], tried[g], c, outputs, fit_time, counts[-1])
 
-            elsewhere = parts_at_once(None)
-            if elsewhere is None or len(tried) < 2:
-                stop = searched(rows, task, grid, solver, have, left, told)
+            n_workers = n_joblib_workers(None)
+            if n_workers is None or len(tried) < 2:
+                stop = run_search(rows, job, seconds, on_fit)
             else:
-                stop = spread(min(elsewhere, len(tried)), rows, task, grid, solver, have, left, told)
-            judge.finish()
+                stop = run_distributed(min(n_workers, len(tried)), rows, job, seconds, on_fit)
+            scorer.finish()
             return stop
 
-        return run
+        return fit_points
 
     def _kernel(self, gamma: float) -> tuple[Any, float, float, int]:
         return (self.kernel, gamma, float(self.coef0), int(self.degree))
 
-    def _refit(self, X: Any, y: Any, sample_weight: Any, parts: list[Part]) -> Self:
+    def _refit(self, X: Any, y: Any, sample_weight: Any, folds: list[Fold]) -> Self:
         if self.stop_ == "interrupted":
-            raise Kept(self)
+            raise InterruptedFit(self)
         if self.stop_ == "max_time":
-            tried, asked = int((~np.isnan(self._fit_times)).sum()), self._fit_times.size
+            n_fits, n_planned = int((~np.isnan(self._fit_times)).sum()), self._fit_times.size
             warn_caller(
-                f"max_time={self.max_time:g} ended the search after {tried} of {asked} fits: "
-                "the best so far is chosen",
+                f"max_time={self.max_time:g} ended the search after {n_fits} of {n_planned} fits: "
+                "the best point so far is chosen",
                 ConvergenceWarning,
             )
         if self.refit:
             try:
-                self._fit_best(X, y, sample_weight, parts)
+                self._fit_best(X, y, sample_weight, folds)
             except KeyboardInterrupt:
-                raise Kept(self) from None
+                raise InterruptedFit(self) from None
         return self
 
-    def _fit_best(self, X: Any, y: Any, sample_weight: Any, parts: list[Part]) -> None:  # noqa: ARG002
-        """Fits the best point to all samples; the folds are for searches that need them again."""
-        self.best_estimator_ = self._best_machine().fit(X, y, sample_weight)
+    def _fit_best(self, X: Any, y: Any, sample_weight: Any, folds: list[Fold]) -> None:  # noqa: ARG002
+        """Fits the best point to all samples; some searches need the folds again."""
+        self.best_estimator_ = self._best_estimator().fit(X, y, sample_weight)
         self.expansion_ = self.best_estimator_.expansion_
         self.certificate_ = self.best_estimator_.certificate_
         self._weighted = self.best_estimator_._weighted
 
-    def _best_machine(self) -> Any:
-        """An estimator of the chosen point."""
-        return self._machine(self.best_params_["C"], self.best_params_.get("gamma"))
+    def _best_estimator(self) -> Any:
+        """Returns the unfitted estimator of the chosen point."""
+        return self._estimator_at(self.best_params_["C"], self.best_params_.get("gamma"))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "expansion_")
 
 
 def _takes_weights(scorer: Any) -> bool:
-    """Whether a scorer's metric knows weights of rows."""
+    """Returns whether the metric of a scorer accepts sample weights."""
     return "sample_weight" in signature(getattr(scorer, "_score_func", scorer)).parameters
-
-
-class _Told:
-    """Keeps the best so far beside the progress."""
-
-    def __init__(self, told: Any, is_shown: bool) -> None:
-        self._told, self._best = told, -np.inf
-        self.is_shown = is_shown
-
-    def __call__(self, scores: NDArray[np.float64]) -> None:
-        """The scores of a point on all folds, one of them new."""
-        if self.is_shown and not np.isnan(scores).any() and scores.mean() > self._best:
-            self._best = float(scores.mean())
-            self._told.note = f"best {self._best:.4f}"

@@ -1,4 +1,4 @@
-"""Choosing C and gamma of a support vector classifier: `SVCCV`."""
+"""Choice of C and gamma of a support vector classifier: `SVCCV`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from svmarrow._support.decoding import Decoding, check_shape
 from svmarrow._support.parameters import boolean, one_of
 from svmarrow._support.rows import class_weights
-from svmarrow.model_selection._held_out import LabelAnswers, labels_of_part
+from svmarrow.model_selection._held_out import HeldOutClassifier, outputs_of_present_classes
 from svmarrow.model_selection._search import SEARCH_RULES, Search
 from svmarrow.svm._fitted import DECODING_RULES, CertifiedClassifier
 from svmarrow.svm.classification import SVC
@@ -21,44 +21,44 @@ if TYPE_CHECKING:
 
     from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
-    from svmarrow.model_selection._judging import Part
+    from svmarrow.model_selection._scoring import Fold
 
 __all__ = ["SVCCV"]
 
 
 class SVCCV(CertifiedClassifier, Search):
-    """`svmarrow.SVC` with C and gamma chosen by cross-validation, as one job.
+    """`svmarrow.SVC` with C and gamma chosen by cross-validation.
 
-    What `sklearn.model_selection.GridSearchCV` finds with `svmarrow.SVC`, in a fraction of the time: kernel
-    values are computed once for all folds and all C, every fit goes on from the one with the C before, and
-    held-out rows get their outputs without a prediction.
+    Finds what `sklearn.model_selection.GridSearchCV` finds with `svmarrow.SVC` in a fraction of the time:
+    kernel values are computed once for all folds and all C, every fit starts from the solution for the
+    previous C, and the outputs for held-out samples follow from the gradients, without a prediction.
 
     Parameters
     ----------
     Cs : int or array-like, default=10
-        Values of C, or how many: then from .1 to 1,000 at equal ratios, divided by the mean of k(x, x).
+        Values of C, or their number: then from .1 to 1,000 at equal ratios, divided by the mean of k(x, x).
     gammas : int or array-like, default=10
-        Values of gamma, or how many: then from 10^-1.5 to 10^1.5 times 1 / (n_features X.var()), at equal
+        Values of gamma, or their number: then from 10^-1.5 to 10^1.5 times 1 / (n_features X.var()), at equal
         ratios. Ignored by kernels without a gamma ("linear", "precomputed" and functions).
     cv : int, splitter or iterable, default=5
         Folds as in `GridSearchCV`: a number of stratified folds without shuffling, a splitter, or pairs of
-        training and held-out rows.
+        training and held-out samples.
     scoring : str, callable or None, default=None
-        A scorer of scikit-learn, the larger the better; None is accuracy, in which rows count as
-        `class_weight` says, so that "balanced" is balanced accuracy. A scorer gets an estimator that answers
-        for the held-out rows with `predict` and `decision_function`.
+        A scorer of scikit-learn, the larger the better; None is accuracy weighted by `class_weight`, so that
+        "balanced" is balanced accuracy. A scorer gets an estimator that has `predict` and
+        `decision_function` for the held-out samples.
     search : {"full", "racing"}, default="full"
-        "full" tries every point on every fold. "racing" tries them on one fold after the other, and drops
-        those that will not win, see `alpha`. From 2,000 rows on it first tries all points with machines of a
-        quarter of the rows, and drops those that are far behind the best there.
+        "full" fits every point on every fold. "racing" fits fold after fold and drops points that will not
+        win, see `alpha`. From 2,000 samples on it first fits all points to a quarter of the samples, and
+        drops those that are far behind the best there.
     alpha : float, default=0.05
-        For ``search="racing"``: most probability that a point is dropped which would have had a better score
-        over all folds than the one that is chosen, by more than a standard error; all comparisons together.
-        Where the score is accuracy errors on rows are compared in pairs, else scores of folds, from three
+        For ``search="racing"``: maximum probability, over all comparisons, of dropping a point whose score
+        over all folds would exceed that of the chosen point by more than a standard error.
+        If the score is accuracy, errors on samples are compared in pairs, else scores of folds, from three
         folds on. A point that is dropped before the first fold was worse by a standard error, with the same
-        confidence, with machines of a quarter of the rows.
+        confidence, if fitted to a quarter of the samples.
     refit : bool, default=True
-        Whether the best is fitted to all rows. Without there is no prediction.
+        Whether to fit the best point to all samples. If False, the search cannot predict.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
         The default is "rbf"; as in `svmarrow.SVC`.
     degree : int, default=3
@@ -68,15 +68,15 @@ class SVCCV(CertifiedClassifier, Search):
     tol : float, default=1e-3
         Maximum violation of the optimality conditions, in units of the decision function, of all fits.
     cache_size : float or None, default=None
-        Memory for kernel values in MB; None is a share of the free memory. Where the 4 n^2 bytes of a kernel
-        matrix do not fit, every fold keeps kernel rows of its own or computes them again.
+        Memory for kernel values in MB; None is a share of the free memory. If the 4 n^2 bytes of a kernel
+        matrix do not fit, every fold keeps its own kernel rows or recomputes them.
     class_weight : dict, "balanced" or None, default=None
-        Multipliers of C, by class; "balanced" by the rows of each fit. Without `scoring` they are weights in
-        the score too.
+        Multipliers of C, by class; "balanced" by the samples of each fit. Without `scoring` they weight the
+        score too.
     multi_class : {"ovo", "ovr"}, default="ovo"
         A machine for each pair of classes, or one for each class against all others.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        For ``multi_class="ovo"``: whether `decision_function` gives a number for each class, or one for each
+        For ``multi_class="ovo"``: whether `decision_function` returns a value for each class or for each
         pair.
     break_ties : bool, default=False
         Whether `predict` breaks ties between votes by `decision_function`.
@@ -87,15 +87,15 @@ class SVCCV(CertifiedClassifier, Search):
     max_iter : int, default=-1
         Maximum number of SMO steps of a machine; -1 means no limit.
     max_time : float or None, default=None
-        Maximum number of seconds of the search. What is best by then is chosen and fitted, which takes its
-        own time. Values of gamma are tried from the middle outwards.
+        Maximum number of seconds of the search. The best point by then is chosen and fitted, which takes
+        additional time. Values of gamma are tried from the middle outwards.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
-        ``OMP_NUM_THREADS``. Fits run beside each other, and those of large problems share them. Where
+        ``OMP_NUM_THREADS``. Fits run in parallel, and a large fit uses several threads. If
         ``joblib.parallel_config`` names a backend of other processes or machines, such as "dask", the values
-        of gamma are shared out to them, and these are the threads of each.
+        of gamma are distributed to them, and this is the number of threads of each.
     verbose : bool or int, default=False
-        Whether to show the progress on stderr: fits done, best score so far.
+        Whether to show the progress on stderr: fits done and the best score so far.
 
     Attributes
     ----------
@@ -104,29 +104,29 @@ class SVCCV(CertifiedClassifier, Search):
     best_score_ : float
         The mean score of the chosen point.
     best_index_ : int
-        Its place in `cv_results_`.
+        Its index in `cv_results_`.
     Cs_ : ndarray of shape (n_Cs,)
-        Values of C, rising.
+        Values of C in increasing order.
     gammas_ : ndarray of shape (n_gammas,) or None
-        Values of gamma, rising.
+        Values of gamma in increasing order.
     cv_results_ : dict of ndarrays
-        Scores and times of all points with the keys of `GridSearchCV`. Fits that were not made are NaN: a
-        race drops points, some of them before the first fold. ``"n_test_scores"`` is the number of folds that
-        a point was tried on.
+        Scores and times of all points with the keys of `GridSearchCV`. Fits that were not run are NaN: a
+        race drops points, some of them before the first fold. ``"n_test_scores"`` is the number of folds on
+        which a point was fitted.
     n_splits_ : int
         Number of folds.
     stop_ : {"finished", "max_time", "callback", "interrupted"}
         Why the search ended.
     best_estimator_ : SVC
-        The machine with the best parameters, fitted to all samples; not available with ``refit=False``.
+        The estimator with the best parameters, fitted to all samples; not available with ``refit=False``.
     expansion_ : KernelExpansion
         The model: support vectors, coefficients (n_SV, n_outputs), intercepts.
     certificate_ : Certificate
-        Its certificate.
+        Certificate of the fit to all samples.
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     class_weight_ : ndarray of shape (n_classes,)
-        Weight of each class in the fit to all rows.
+        Weight of each class in the fit to all samples.
     dual_coef_ : ndarray of shape (n_outputs, n_vectors)
         Coefficients of the model.
     intercept_ : ndarray of shape (n_outputs,)
@@ -136,7 +136,7 @@ class SVCCV(CertifiedClassifier, Search):
     n_iter_ : ndarray of shape (n_outputs,)
         Number of SMO steps of each machine.
     fit_status_ : int
-        0 if every machine of that fit reached the tolerance, else 1.
+        0 if every machine of the fit to all samples reached the tolerance, else 1.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -166,6 +166,12 @@ class SVCCV(CertifiedClassifier, Search):
     }
 
     best_estimator_: SVC
+    search: Literal["full", "racing"]
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
+    multi_class: Literal["ovo", "ovr"]
+    decision_function_shape: Literal["ovo", "ovr"]
+    classes_: NDArray[Any]
+    class_weight_: NDArray[np.float64]
 
     def __init__(
         self,
@@ -216,27 +222,24 @@ class SVCCV(CertifiedClassifier, Search):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _target(self, y: Any, weights: NDArray[np.float64]) -> Any:
+    def _target(self, y: Any, weights: NDArray[np.float64]) -> NDArray[Any]:
         classes, labels, by_class, _ = self._labelled(y, weights)
         self._coding = self._decoding_of(classes.size)
         check_shape(self._coding, self.decision_function_shape, self.break_ties)
         self.classes_, self.class_weight_ = classes, by_class
         return labels
 
-    def _cost_unit(self, target: Any) -> float:  # noqa: ARG002 - what regression needs
-        return 1.0
-
-    def _weights_of(
-        self, target: Any, train: NDArray[np.int64], own: NDArray[np.float64]
+    def _fold_weights(
+        self, target: Any, train: NDArray[np.int64], weights: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         labels = target[train]
         present = np.unique(labels)
-        of_part = np.searchsorted(present, labels)
-        weights = class_weights(self.class_weight, own, self.classes_[present], of_part, counted=False)[1]
-        assert weights is not None
-        return weights
+        indices = np.searchsorted(present, labels)
+        by_row = class_weights(self.class_weight, weights, self.classes_[present], indices, counted=False)[1]
+        assert by_row is not None
+        return by_row
 
-    def _task(self, target: Any) -> Any:
+    def _task(self, target: Any) -> dict[str, Any]:
         return {
             "labels": np.ascontiguousarray(target, dtype=np.int64),
             "n_classes": int(self.classes_.size),
@@ -247,27 +250,29 @@ class SVCCV(CertifiedClassifier, Search):
             "fit_intercept": bool(self.fit_intercept),
         }
 
-    def _answers(self, target: Any, part: Part, outputs: NDArray[np.float64]) -> LabelAnswers | None:
-        k = int(self.classes_.size)
-        present = np.unique(target[part.train])
+    def _held_out_estimator(
+        self, target: Any, fold: Fold, outputs: NDArray[np.float64]
+    ) -> HeldOutClassifier | None:
+        present = np.unique(target[fold.train])
         if present.size < 2:
             return None
         decoding: Decoding = self._coding
-        outputs, decoding = labels_of_part(outputs, decoding, present, k)
-        return LabelAnswers(
+        outputs, decoding = outputs_of_present_classes(outputs, decoding, present, int(self.classes_.size))
+        return HeldOutClassifier(
             outputs, self.classes_[present], decoding, self.decision_function_shape, self.break_ties
         )
 
     def _losses(
-        self, target: Any, part: Part, y: Any, outputs: NDArray[np.float64], weights: Any
+        self, target: Any, fold: Fold, y: Any, outputs: NDArray[np.float64], weights: Any
     ) -> tuple[NDArray[np.float32], NDArray[np.float64]] | None:
-        answers = self._answers(target, part, outputs.reshape(-1, outputs.shape[2]))
-        if answers is None:
+        flat = outputs.reshape(-1, outputs.shape[2])
+        estimator = self._held_out_estimator(target, fold, flat)
+        if estimator is None:
             return None
-        right = answers.predict(answers._known).reshape(outputs.shape[:2]) == y
+        right = estimator.predict(estimator._held_outputs).reshape(outputs.shape[:2]) == y
         wrong = (~right).astype(np.float32)
         if self.scoring is None and self.class_weight is not None:
-            by_class = self.class_weight_[target[part.test]]
+            by_class = self.class_weight_[target[fold.test]]
             weights = by_class if weights is None else by_class * weights
         if weights is None:
             return wrong, right.mean(axis=1)
@@ -278,8 +283,5 @@ class SVCCV(CertifiedClassifier, Search):
     def _default_scoring(self) -> str:
         return "accuracy"
 
-    def _machine(self, C: float, gamma: float | None) -> SVC:
-        own = set(self.get_params(deep=False))
-        shared = {name: getattr(self, name) for name in SVC().get_params() if name in own}
-        shared.pop("max_time", None)
-        return SVC(**shared, C=C, gamma="scale" if gamma is None else gamma)
+    def _estimator_at(self, C: float, gamma: float | None) -> SVC:
+        return SVC(**self._shared_params(SVC), C=C, gamma="scale" if gamma is None else gamma)

@@ -1,4 +1,4 @@
-"""Choosing C and gamma of support vector quantile regression: `QuantileSVRCV`."""
+"""Choice of C and gamma of support vector quantile regression: `QuantileSVRCV`."""
 
 from __future__ import annotations
 
@@ -19,43 +19,44 @@ if TYPE_CHECKING:
 
     from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
-    from svmarrow.model_selection._judging import Part
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.model_selection._scoring import Fold
 
 __all__ = ["QuantileSVRCV"]
 
 
 class QuantileSVRCV(PinballScore, RegressorSearch):
-    """`svmarrow.svm.QuantileSVR` of one quantile with C and gamma chosen by cross-validation, as one job.
+    """`svmarrow.svm.QuantileSVR` of one quantile with C and gamma chosen by cross-validation.
 
     Parameters
     ----------
     quantile : float, default=0.5
         The quantile to predict, above 0 and below 1.
     Cs : int or array-like, default=10
-        Values of C, or how many: then from .1 to 1,000 at equal ratios, times the standard deviation of y,
-        divided by the mean of k(x, x).
+        Values of C, or their number: then from .1 to 1,000 at equal ratios, times the standard deviation of
+        y, divided by the mean of k(x, x).
     gammas : int or array-like, default=10
-        Values of gamma, or how many: then from 10^-1.5 to 10^1.5 times 1 / (n_features X.var()), at equal
+        Values of gamma, or their number: then from 10^-1.5 to 10^1.5 times 1 / (n_features X.var()), at equal
         ratios. Ignored by kernels without a gamma ("linear", "precomputed" and functions).
     cv : int, splitter or iterable, default=5
         Folds as in `GridSearchCV`: a number of folds without shuffling, a splitter, or pairs of training and
-        held-out rows.
+        held-out samples.
     scoring : str, callable or None, default=None
         A scorer of scikit-learn, the larger the better; None is the share of the pinball loss that is
-        explained, `sklearn.metrics.d2_pinball_score`. It gets an estimator that answers for the held-out rows
-        with `predict`.
+        explained, `sklearn.metrics.d2_pinball_score`. It gets an estimator that has `predict` for the
+        held-out samples.
     search : {"full", "racing"}, default="full"
-        "full" tries every point on every fold. "racing" tries them on one fold after the other, and drops
-        those that will not win, see `alpha`. From 2,000 rows on it first tries all points with machines of a
-        quarter of the rows, and drops those that are far behind the best there.
+        "full" fits every point on every fold. "racing" fits fold after fold and drops points that will not
+        win, see `alpha`. From 2,000 samples on it first fits all points to a quarter of the samples, and
+        drops those that are far behind the best there.
     alpha : float, default=0.05
-        For ``search="racing"``: most probability that a point is dropped which would have had a better score
-        over all folds than the one that is chosen, by more than a standard error; all comparisons together.
-        Without a `scoring`, pinball losses on rows are compared in pairs, else scores of folds, from three
+        For ``search="racing"``: maximum probability, over all comparisons, of dropping a point whose score
+        over all folds would exceed that of the chosen point by more than a standard error.
+        Without a `scoring`, pinball losses on samples are compared in pairs, else scores of folds, from three
         folds on. A point that is dropped before the first fold was worse by a standard error, with the same
-        confidence, with machines of a quarter of the rows.
+        confidence, if fitted to a quarter of the samples.
     refit : bool, default=True
-        Whether the best is fitted to all rows. Without there is no prediction.
+        Whether to fit the best point to all samples. If False, the search cannot predict.
     adjust_intercept : bool, default=True
         Whether to add the quantile of the residuals of held-out samples to the intercept, once the model is
         fitted to all samples. A flexible model is closer to its training targets than to others; without the
@@ -70,20 +71,20 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
     tol : float, default=1e-3
         Maximum violation of the optimality conditions, in units of y, of all fits.
     cache_size : float or None, default=None
-        Memory for kernel values in MB; None is a share of the free memory. Where the 4 n^2 bytes of a kernel
-        matrix do not fit, every fold keeps kernel rows of its own or computes them again.
+        Memory for kernel values in MB; None is a share of the free memory. If the 4 n^2 bytes of a kernel
+        matrix do not fit, every fold keeps its own kernel rows or recomputes them.
     max_iter : int, default=-1
         Maximum number of SMO steps of a machine; -1 means no limit.
     max_time : float or None, default=None
-        Maximum number of seconds of the search. What is best by then is chosen and fitted, which takes its
-        own time. Values of gamma are tried from the middle outwards.
+        Maximum number of seconds of the search. The best point by then is chosen and fitted, which takes
+        additional time. Values of gamma are tried from the middle outwards.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
-        ``OMP_NUM_THREADS``. Fits run beside each other, and those of large problems share them. Where
+        ``OMP_NUM_THREADS``. Fits run in parallel, and a large fit uses several threads. If
         ``joblib.parallel_config`` names a backend of other processes or machines, such as "dask", the values
-        of gamma are shared out to them, and these are the threads of each.
+        of gamma are distributed to them, and this is the number of threads of each.
     verbose : bool or int, default=False
-        Whether to show the progress on stderr: fits done, best score so far.
+        Whether to show the progress on stderr: fits done and the best score so far.
 
     Attributes
     ----------
@@ -92,21 +93,25 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
     best_score_ : float
         The mean score of the chosen point.
     best_index_ : int
-        Its place in `cv_results_`.
+        Its index in `cv_results_`.
     Cs_ : ndarray of shape (n_Cs,)
-        Values of C, rising.
+        Values of C in increasing order.
     gammas_ : ndarray of shape (n_gammas,) or None
-        Values of gamma, rising.
+        Values of gamma in increasing order.
     cv_results_ : dict of ndarrays
-        Scores and times of all points with the keys of `GridSearchCV`. Fits that were not made are NaN: a
-        race drops points, some of them before the first fold. ``"n_test_scores"`` is the number of folds that
-        a point was tried on.
+        Scores and times of all points with the keys of `GridSearchCV`. Fits that were not run are NaN: a
+        race drops points, some of them before the first fold. ``"n_test_scores"`` is the number of folds on
+        which a point was fitted.
     n_splits_ : int
         Number of folds.
     stop_ : {"finished", "max_time", "callback", "interrupted"}
         Why the search ended.
     best_estimator_ : QuantileSVR
-        The machine with the best parameters, fitted to all samples; not available with ``refit=False``.
+        The estimator with the best parameters, fitted to all samples; not available with ``refit=False``.
+    expansion_ : KernelExpansion
+        The model: support vectors, coefficients (n_SV, n_outputs), intercepts.
+    certificate_ : Certificate
+        Certificate of the fit to all samples.
     intercept_adjustment_ : float
         What was added to its intercept; 0 without `adjust_intercept`. Not available with ``refit=False``.
     expansion_ : KernelExpansion
@@ -122,7 +127,7 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
     n_iter_ : int
         Number of SMO steps.
     fit_status_ : int
-        0 if that fit reached the tolerance, else 1.
+        0 if the fit to all samples reached the tolerance, else 1.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -151,7 +156,9 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
     }
 
     best_estimator_: QuantileSVR
+    search: Literal["full", "racing"]
     intercept_adjustment_: float
+    expansion_: KernelExpansion
 
     def __init__(
         self,
@@ -197,49 +204,41 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
     def _loss(self) -> dict[str, float | None]:
         return {"epsilon": 0.0, "nu": None, "quantile": float(self.quantile)}
 
-    def _losses(
-        self,
-        target: Any,  # noqa: ARG002 - what classification needs
-        part: Part,  # noqa: ARG002
-        y: Any,
-        outputs: NDArray[np.float64],
-        weights: Any,
-    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        predicted, q = outputs[:, :, 0], float(self.quantile)
-        residuals = y - predicted
-        losses = np.maximum(q * residuals, (q - 1.0) * residuals)
-        if weights is not None:
-            losses = losses * weights
-        quantiles = np.array([q])
-        scores = [pinball_score(y, one, quantiles, sample_weight=weights) for one in predicted]
-        return losses.astype(np.float32), np.array(scores)
+    def _sample_losses(self, y: Any, predicted: NDArray[np.float64]) -> NDArray[np.float64]:
+        q, residuals = float(self.quantile), y - predicted
+        losses: NDArray[np.float64] = np.maximum(q * residuals, (q - 1.0) * residuals)
+        return losses
+
+    def _default_score(self, y: Any, predicted: NDArray[np.float64], weights: Any) -> float:
+        return float(pinball_score(y, predicted, np.array([self.quantile]), sample_weight=weights))
 
     def _default_scoring(self) -> Any:
         return make_scorer(d2_pinball_score, alpha=float(self.quantile))
 
-    def _machine(self, C: float, gamma: float | None) -> QuantileSVR:
-        machine: QuantileSVR = self._machine_of(QuantileSVR, C, gamma)
-        return machine
+    def _estimator_at(self, C: float, gamma: float | None) -> QuantileSVR:
+        return QuantileSVR(**self._shared_params(QuantileSVR), C=C, gamma="scale" if gamma is None else gamma)
 
-    def _fit_best(self, X: Any, y: Any, sample_weight: Any, parts: list[Part]) -> None:
-        super()._fit_best(X, y, sample_weight, parts)
+    def _fit_best(self, X: Any, y: Any, sample_weight: Any, folds: list[Fold]) -> None:
+        super()._fit_best(X, y, sample_weight, folds)
         self.intercept_adjustment_ = 0.0
         if self.adjust_intercept:
-            self.intercept_adjustment_ = self._adjustment(X, y, sample_weight, parts)
+            self.intercept_adjustment_ = self._adjustment(X, y, sample_weight, folds)
             best = self.best_estimator_
             best.expansion_ = best.expansion_.replaced(
                 intercepts=best.expansion_.intercepts + self.intercept_adjustment_
             )
             self.expansion_ = best.expansion_
 
-    def _adjustment(self, X: Any, y: Any, sample_weight: Any, parts: list[Part]) -> float:
-        """The constant that, added to the predictions of held-out samples, has the least pinball loss."""
+    def _adjustment(self, X: Any, y: Any, sample_weight: Any, folds: list[Fold]) -> float:
+        """Returns the constant that minimizes the pinball loss of held-out samples if added to the
+        predictions.
+        """
         residuals, weights = [], []
-        for part in parts:
-            columns = part.train if self._is_precomputed() else slice(None)
-            machine = self._best_machine().fit(X[part.train][:, columns], y[part.train], part.weights)
-            residuals.append(y[part.test] - machine.predict(X[part.test][:, columns]))
-            weights.append(np.ones(part.test.size) if sample_weight is None else sample_weight[part.test])
+        for fold in folds:
+            columns = fold.train if self._is_precomputed() else slice(None)
+            estimator = self._best_estimator().fit(X[fold.train][:, columns], y[fold.train], fold.weights)
+            residuals.append(y[fold.test] - estimator.predict(X[fold.test][:, columns]))
+            weights.append(np.ones(fold.test.size) if sample_weight is None else sample_weight[fold.test])
         weight = np.concatenate(weights)
         if not weight.any():
             return 0.0

@@ -1,4 +1,4 @@
-"""Choosing C and gamma of support vector regression: `SVRCV`."""
+"""Choice of C and gamma of support vector regression: `SVRCV`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.metrics import r2_score
 
 from svmarrow._support.parameters import real
-from svmarrow.model_selection._held_out import NumberAnswers
+from svmarrow.model_selection._held_out import HeldOutRegressor
 from svmarrow.model_selection._search import SEARCH_RULES, Search
-from svmarrow.models.decoded import NumberOutputs
+from svmarrow.models.output_mixins import RegressorOutputMixin
 from svmarrow.svm._fitted import CertifiedMachine
 from svmarrow.svm.regression import SVR
 
@@ -21,85 +21,94 @@ if TYPE_CHECKING:
 
     from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
-    from svmarrow.model_selection._judging import Part
+    from svmarrow.model_selection._scoring import Fold
 
 __all__ = ["SVRCV", "RegressorSearch"]
 
 
-class RegressorSearch(NumberOutputs, CertifiedMachine, Search):
-    """Base of the searches for C and gamma of a support vector regressor."""
+class RegressorSearch(RegressorOutputMixin, CertifiedMachine, Search):
+    """Base class of the searches for C and gamma of a support vector regressor."""
 
     def _target(
         self,
         y: Any,
-        weights: NDArray[np.float64],  # noqa: ARG002 - what classification needs
+        weights: NDArray[np.float64],  # noqa: ARG002 - used by classification
     ) -> NDArray[np.float64]:
         return np.ascontiguousarray(y, dtype=np.float64)
 
     def _cost_unit(self, target: NDArray[np.float64]) -> float:
         with np.errstate(over="ignore", invalid="ignore"):
-            spread = float(target.std())
-        return spread if np.isfinite(spread) and spread > 0.0 else 1.0
+            deviation = float(target.std())
+        return deviation if np.isfinite(deviation) and deviation > 0.0 else 1.0
 
-    def _weights_of(
-        self,
-        target: Any,  # noqa: ARG002 - what classification needs
-        train: NDArray[np.int64],  # noqa: ARG002
-        own: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        return own
-
-    def _task(self, target: Any) -> Any:
+    def _task(self, target: Any) -> dict[str, Any]:
         return {"targets": target, "upper": np.ones(target.size), **self._loss()}
 
     def _loss(self) -> dict[str, float | None]:
         """Returns the parameters of the loss."""
         raise NotImplementedError
 
-    def _answers(
-        self,
-        target: Any,  # noqa: ARG002 - what classification needs
-        part: Part,  # noqa: ARG002
-        outputs: NDArray[np.float64],
-    ) -> NumberAnswers:
-        return NumberAnswers(outputs)
+    def _sample_losses(self, y: Any, predicted: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns the loss of each held-out row in each fit, (n_fits, n_rows)."""
+        raise NotImplementedError
 
-    def _machine_of(self, kind: type[Any], C: float, gamma: float | None) -> Any:
-        own = set(self.get_params(deep=False))
-        shared = {name: getattr(self, name) for name in kind().get_params() if name in own}
-        shared.pop("max_time", None)
-        return kind(**shared, C=C, gamma="scale" if gamma is None else gamma)
+    def _default_score(self, y: Any, predicted: NDArray[np.float64], weights: Any) -> float:
+        """Returns the default score of the predictions of one fit."""
+        raise NotImplementedError
+
+    def _held_out_estimator(
+        self,
+        target: Any,  # noqa: ARG002 - used by classification
+        fold: Fold,  # noqa: ARG002
+        outputs: NDArray[np.float64],
+    ) -> HeldOutRegressor:
+        return HeldOutRegressor(outputs)
+
+    def _losses(
+        self,
+        target: Any,  # noqa: ARG002 - used by classification
+        fold: Fold,  # noqa: ARG002
+        y: Any,
+        outputs: NDArray[np.float64],
+        weights: Any,
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        predicted = outputs[:, :, 0]
+        losses = self._sample_losses(y, predicted)
+        if weights is not None:
+            losses = losses * weights
+        scores = [self._default_score(y, one, weights) for one in predicted]
+        return losses.astype(np.float32), np.array(scores)
 
 
 class SVRCV(RegressorSearch):
-    """`svmarrow.SVR` with C and gamma chosen by cross-validation, as one job; see `SVCCV`.
+    """`svmarrow.SVR` with C and gamma chosen by cross-validation; see `SVCCV`.
 
     Parameters
     ----------
     Cs : int or array-like, default=10
-        Values of C, or how many: then from .1 to 1,000 at equal ratios, times the standard deviation of y,
-        divided by the mean of k(x, x).
+        Values of C, or their number: then from .1 to 1,000 at equal ratios, times the standard deviation of
+        y, divided by the mean of k(x, x).
     gammas : int or array-like, default=10
-        Values of gamma, or how many: then from 10^-1.5 to 10^1.5 times 1 / (n_features X.var()), at equal
+        Values of gamma, or their number: then from 10^-1.5 to 10^1.5 times 1 / (n_features X.var()), at equal
         ratios. Ignored by kernels without a gamma ("linear", "precomputed" and functions).
     cv : int, splitter or iterable, default=5
         Folds as in `GridSearchCV`: a number of folds without shuffling, a splitter, or pairs of training and
-        held-out rows.
+        held-out samples.
     scoring : str, callable or None, default=None
-        A scorer of scikit-learn, the larger the better; None is R^2. It gets an estimator that answers for
-        the held-out rows with `predict`.
+        A scorer of scikit-learn, the larger the better; None is R^2. It gets an estimator that has `predict`
+        for the held-out samples.
     search : {"full", "racing"}, default="full"
-        "full" tries every point on every fold. "racing" tries them on one fold after the other, and drops
-        those that will not win, see `alpha`. From 2,000 rows on it first tries all points with machines of a
-        quarter of the rows, and drops those that are far behind the best there.
+        "full" fits every point on every fold. "racing" fits fold after fold and drops points that will not
+        win, see `alpha`. From 2,000 samples on it first fits all points to a quarter of the samples, and
+        drops those that are far behind the best there.
     alpha : float, default=0.05
-        For ``search="racing"``: most probability that a point is dropped which would have had a better score
-        over all folds than the one that is chosen, by more than a standard error; all comparisons together.
-        Where the score is R^2 squared errors on rows are compared in pairs, else scores of folds, from three
+        For ``search="racing"``: maximum probability, over all comparisons, of dropping a point whose score
+        over all folds would exceed that of the chosen point by more than a standard error.
+        If the score is R^2, squared errors on samples are compared in pairs, else scores of folds, from three
         folds on. A point that is dropped before the first fold was worse by a standard error, with the same
-        confidence, with machines of a quarter of the rows.
+        confidence, if fitted to a quarter of the samples.
     refit : bool, default=True
-        Whether the best is fitted to all rows. Without there is no prediction.
+        Whether to fit the best point to all samples. If False, the search cannot predict.
     epsilon : float, default=0.1
         Half the width of the tube within which a deviation costs nothing.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
@@ -111,20 +120,20 @@ class SVRCV(RegressorSearch):
     tol : float, default=1e-3
         Maximum violation of the optimality conditions, in units of y, of all fits.
     cache_size : float or None, default=None
-        Memory for kernel values in MB; None is a share of the free memory. Where the 4 n^2 bytes of a kernel
-        matrix do not fit, every fold keeps kernel rows of its own or computes them again.
+        Memory for kernel values in MB; None is a share of the free memory. If the 4 n^2 bytes of a kernel
+        matrix do not fit, every fold keeps its own kernel rows or recomputes them.
     max_iter : int, default=-1
         Maximum number of SMO steps of a machine; -1 means no limit.
     max_time : float or None, default=None
-        Maximum number of seconds of the search. What is best by then is chosen and fitted, which takes its
-        own time. Values of gamma are tried from the middle outwards.
+        Maximum number of seconds of the search. The best point by then is chosen and fitted, which takes
+        additional time. Values of gamma are tried from the middle outwards.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
-        ``OMP_NUM_THREADS``. Fits run beside each other, and those of large problems share them. Where
+        ``OMP_NUM_THREADS``. Fits run in parallel, and a large fit uses several threads. If
         ``joblib.parallel_config`` names a backend of other processes or machines, such as "dask", the values
-        of gamma are shared out to them, and these are the threads of each.
+        of gamma are distributed to them, and this is the number of threads of each.
     verbose : bool or int, default=False
-        Whether to show the progress on stderr: fits done, best score so far.
+        Whether to show the progress on stderr: fits done and the best score so far.
 
     Attributes
     ----------
@@ -133,25 +142,25 @@ class SVRCV(RegressorSearch):
     best_score_ : float
         The mean score of the chosen point.
     best_index_ : int
-        Its place in `cv_results_`.
+        Its index in `cv_results_`.
     Cs_ : ndarray of shape (n_Cs,)
-        Values of C, rising.
+        Values of C in increasing order.
     gammas_ : ndarray of shape (n_gammas,) or None
-        Values of gamma, rising.
+        Values of gamma in increasing order.
     cv_results_ : dict of ndarrays
-        Scores and times of all points with the keys of `GridSearchCV`. Fits that were not made are NaN: a
-        race drops points, some of them before the first fold. ``"n_test_scores"`` is the number of folds that
-        a point was tried on.
+        Scores and times of all points with the keys of `GridSearchCV`. Fits that were not run are NaN: a
+        race drops points, some of them before the first fold. ``"n_test_scores"`` is the number of folds on
+        which a point was fitted.
     n_splits_ : int
         Number of folds.
     stop_ : {"finished", "max_time", "callback", "interrupted"}
         Why the search ended.
     best_estimator_ : SVR
-        The machine with the best parameters, fitted to all samples; not available with ``refit=False``.
+        The estimator with the best parameters, fitted to all samples; not available with ``refit=False``.
     expansion_ : KernelExpansion
         The model: support vectors, coefficients (n_SV, n_outputs), intercepts.
     certificate_ : Certificate
-        Its certificate.
+        Certificate of the fit to all samples.
     dual_coef_ : ndarray of shape (1, n_vectors)
         Coefficients of the model.
     intercept_ : ndarray of shape (1,)
@@ -161,7 +170,7 @@ class SVRCV(RegressorSearch):
     n_iter_ : int
         Number of SMO steps.
     fit_status_ : int
-        0 if that fit reached the tolerance, else 1.
+        0 if the fit to all samples reached the tolerance, else 1.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -184,6 +193,7 @@ class SVRCV(RegressorSearch):
     _rules: ClassVar[Mapping[str, Rule]] = {**SEARCH_RULES, "epsilon": real(least=0.0)}
 
     best_estimator_: SVR
+    search: Literal["full", "racing"]
 
     def __init__(
         self,
@@ -227,24 +237,15 @@ class SVRCV(RegressorSearch):
     def _loss(self) -> dict[str, float | None]:
         return {"epsilon": float(self.epsilon), "nu": None, "quantile": None}
 
-    def _losses(
-        self,
-        target: Any,  # noqa: ARG002 - what classification needs
-        part: Part,  # noqa: ARG002
-        y: Any,
-        outputs: NDArray[np.float64],
-        weights: Any,
-    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        predicted = outputs[:, :, 0]
-        squares = (y - predicted) ** 2
-        if weights is not None:
-            squares = squares * weights
-        scores = [float(r2_score(y, one, sample_weight=weights)) for one in predicted]
-        return squares.astype(np.float32), np.array(scores)
+    def _sample_losses(self, y: Any, predicted: NDArray[np.float64]) -> NDArray[np.float64]:
+        squares: NDArray[np.float64] = (y - predicted) ** 2
+        return squares
+
+    def _default_score(self, y: Any, predicted: NDArray[np.float64], weights: Any) -> float:
+        return float(r2_score(y, predicted, sample_weight=weights))
 
     def _default_scoring(self) -> str:
         return "r2"
 
-    def _machine(self, C: float, gamma: float | None) -> SVR:
-        machine: SVR = self._machine_of(SVR, C, gamma)
-        return machine
+    def _estimator_at(self, C: float, gamma: float | None) -> SVR:
+        return SVR(**self._shared_params(SVR), C=C, gamma="scale" if gamma is None else gamma)

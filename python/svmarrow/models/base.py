@@ -1,6 +1,6 @@
-"""What models made of a finished expansion share: classifiers, regressors, outlier detectors.
+"""Base class of the models made of a kernel expansion: classifiers, regressors, outlier detectors.
 
-They hold nothing that was learnt besides the expansion, so they have nothing to fit: they are made ready.
+All that they have learnt is the expansion, so there is nothing to fit.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
+from svmarrow._support.bases import BaseEstimator
 from svmarrow._support.estimator import Documented
 from svmarrow._support.parameters import THREADS, Rule, boolean, either, integer, none, refuse
 from svmarrow._support.rows import validated
 from svmarrow._support.saving import Savable
-from svmarrow.models.decoded import WithOutputs
+from svmarrow.models.output_mixins import OutputMixin
 from svmarrow.models.preparation import Step
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def _are_names(value: Any) -> bool:
     return names.ndim == 1 and all(isinstance(name, str) for name in names)
 
 
-def in_order(X: Any, names: ArrayLike | None) -> Any:
-    """The columns of a data frame that a model knows, in its order; anything else as it is.
+def reorder_columns(X: Any, names: ArrayLike | None) -> Any:
+    """The columns of a data frame in the order of the model; anything else as it is.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def in_order(X: Any, names: ArrayLike | None) -> Any:
     return X[wanted]
 
 
-class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
+class ExpansionModel(OutputMixin, Documented, Savable, BaseEstimator):
     """Columns, outputs, saving and scikit-learn's contract around an expansion."""
 
     expansion: KernelExpansion
@@ -65,7 +65,7 @@ class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
     preparation: Step | None
     weighted: bool | None
     n_jobs: int | None
-    #: What is known of its loss against the model that it is a compression of, where it is one.
+    #: Bound of the loss against the model that this one is a compression of.
     loss_bound_: LossBound | None = None
     _rules: ClassVar[Mapping[str, Rule]] = {
         "feature_names": either(none, Rule("a list of strings", _are_names)),
@@ -74,10 +74,12 @@ class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
         "weighted": either(none, boolean),
         "n_jobs": THREADS,
     }
-    #: Parameters that another expansion in the same place keeps.
-    _kept: ClassVar[tuple[str, ...]] = ("feature_names", "n_features", "preparation", "weighted", "n_jobs")
-    #: What to fit instead.
-    _instead: ClassVar[str] = "the estimator that it came from, and compress that"
+    #: The remedy in the error of `fit`.
+    _fit_remedy: ClassVar[str] = "the estimator that it came from, and compress that"
+
+    if TYPE_CHECKING:
+
+        def __init__(self, expansion: KernelExpansion, *arguments: Any, **parameters: Any) -> None: ...
 
     def _check_columns(self) -> None:
         step = self.preparation
@@ -110,7 +112,7 @@ class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
 
     @property
     def n_features_in_(self) -> int:
-        """Number of columns at prediction."""
+        """Number of features at prediction."""
         if self.n_features is not None:
             return self.n_features
         if self.preparation is not None:
@@ -121,30 +123,31 @@ class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Column names at prediction, an AttributeError where they are not known."""
+        """Feature names at prediction, an AttributeError where they are not known."""
         if self.feature_names is None:
             raise AttributeError("this model was made from data without column names")
         return np.asarray(self.feature_names, dtype=object)
 
     def with_expansion(self, expansion: KernelExpansion) -> Self:
-        """The same model on top of another expansion."""
-        return type(self)(expansion, **{name: getattr(self, name) for name in self._kept})
+        """A copy of the model with another expansion."""
+        return self._replace(expansion=expansion)
 
     def with_weighted(self, weighted: bool | None) -> Self:
-        """The same model, of which it is known whether it was trained with weights."""
-        kept = {name: getattr(self, name) for name in self._kept}
-        other = type(self)(self.expansion, **{**kept, "weighted": weighted})
-        if self.loss_bound_ is not None:
-            other.loss_bound_ = self.loss_bound_
-        return other
+        """A copy of the model with another `weighted`."""
+        return self._replace(weighted=weighted)
 
     def with_preparation(
         self, preparation: Step | None, *, feature_names: ArrayLike | None, n_features: int | None
     ) -> Self:
-        """The same model behind another preparation, with other columns."""
-        kept = {name: getattr(self, name) for name in self._kept}
-        columns = {"feature_names": feature_names, "n_features": n_features}
-        return type(self)(self.expansion, **{**kept, **columns, "preparation": preparation})
+        """A copy of the model with another preparation and other columns."""
+        return self._replace(preparation=preparation, feature_names=feature_names, n_features=n_features)
+
+    def _replace(self, **changes: Any) -> Self:
+        """A copy of the model with other parameters; `loss_bound_` is about one expansion and preparation."""
+        other = type(self)(**{**self.get_params(deep=False), **changes})
+        if self.loss_bound_ is not None and changes.keys().isdisjoint(("expansion", "preparation")):
+            other.loss_bound_ = self.loss_bound_
+        return other
 
     def outputs(self, X: ArrayLike) -> NDArray[np.float64]:
         """Outputs of the expansion, (n, q)."""
@@ -154,11 +157,11 @@ class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
         return self.outputs(X)
 
     def validated(self, X: ArrayLike) -> Any:
-        """Rows as the extension module takes them; a ValueError if they do not fit the model.
+        """Samples as the extension module takes them; a ValueError if they do not fit the model.
 
-        The columns of a data frame are put in order by their names, and the preparation is done.
+        The columns of a data frame are put in order by their names, and the preparation is applied.
         """
-        X = in_order(X, self.feature_names)
+        X = reorder_columns(X, self.feature_names)
         if self.preparation is not None:
             return self.preparation.rows(X)
         return validated(self, X, reset=False, precomputed=self.expansion.kernel == "precomputed")
@@ -175,7 +178,7 @@ class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
             Always.
         """
         raise TypeError(
-            "this model is made of a finished expansion and cannot be fitted again: fit " + self._instead
+            "this model is made of a kernel expansion and cannot be fitted again: fit " + self._fit_remedy
         )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -195,4 +198,4 @@ class ExpansionModel(WithOutputs, Documented, Savable, BaseEstimator):
 
 
 KernelModel: TypeAlias = "ExpansionModel | KernelExpansion"
-"""What a compression takes and gives: an expansion with a meaning, or a bare one."""
+"""Input and result of a compression: a model around an expansion, or a bare expansion."""

@@ -25,22 +25,22 @@ from svmarrow._support.saving import savable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["LEAST", "Calibration", "coupled", "sigmoid"]
+__all__ = ["MIN_PROBABILITY", "Calibration", "coupled", "sigmoid"]
 
-#: No pair is more certain than this, as in LIBSVM.
-LEAST = 1e-7
-#: Weight of B^2 / 2 for each row. B moves the threshold of a pair away from that of `predict`, by an amount
-#: that the outputs around it hardly tell: the log loss is the same within a percent, `predict` and the most
-#: probable class are another on a fifth to nine tenths fewer rows.
-PULL = 0.03
-#: Numbers of the linear systems that are solved together: 32 MB.
-BLOCK = 2**22
+#: Minimum probability of a class in a pair, as in LIBSVM.
+MIN_PROBABILITY = 1e-7
+#: Weight of B^2 / 2 for each sample. B moves the threshold of a pair away from that of `predict`, by an
+#: amount that the outputs hardly determine: with the penalty the log loss is the same within a percent, and
+#: the most probable class differs from `predict` for a fifth to nine tenths fewer samples.
+OFFSET_PENALTY = 0.03
+#: Maximum number of entries of the linear systems that are solved together: 32 MB.
+MAX_SYSTEM_ENTRIES = 2**22
 
 
 @savable
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """How outputs become probabilities.
+    """Sigmoids or a softmax that make probabilities of outputs.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Calibration:
     Raises
     ------
     ValueError
-        If there is no such link, or slopes and offsets are not as many finite numbers.
+        If `link` is unknown, or slopes and offsets are not equally many finite numbers.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class Calibration:
             raise ValueError(f"there are {self.slopes.size} slopes and {self.offsets.size} offsets")
 
     def check(self, n_classes: int) -> None:
-        """Refuse another number of sigmoids than classes ask for."""
+        """Refuse a number of sigmoids that does not fit the number of classes."""
         wanted = {"classes": n_classes, "pairs": n_classes * (n_classes - 1) // 2, "softmax": 1}[self.link]
         wanted = 1 if n_classes == 2 else wanted
         if self.slopes.size != wanted:
@@ -93,15 +93,15 @@ class Calibration:
 
         Parameters
         ----------
-        values : array-like of shape (n, n_sigmoids) or (n, n_classes)
+        values : array-like of shape (n_samples, n_sigmoids) or (n_samples, n_classes)
             What the link takes: outputs of pairs, positive for the first class, or scores; for two classes
             one column, positive for the second.
         n_classes : int
-            How many classes there are.
+            Number of classes.
 
         Returns
         -------
-        ndarray of shape (n, n_classes)
+        ndarray of shape (n_samples, n_classes)
             Rows sum to 1.
         """
         z = np.asarray(values, dtype=np.float64) * self.slopes + self.offsets
@@ -113,7 +113,7 @@ class Calibration:
             return np.asarray(softmax(z, axis=1))
         p = expit(z)
         total = p.sum(axis=1, keepdims=True)
-        # Where every sigmoid says 0 nothing is known, as in scikit-learn.
+        # Where every sigmoid is 0 all classes are equally probable, as in scikit-learn.
         shares: NDArray[np.float64] = np.full_like(p, 1.0 / n_classes)
         np.divide(p, total, out=shares, where=total > 0.0)
         return shares
@@ -127,20 +127,20 @@ class Calibration:
         n_classes: int,
         weights: NDArray[np.float64],
     ) -> Calibration:
-        """Sigmoids for values of rows with known classes.
+        """Fit sigmoids to values of samples with known classes.
 
         Parameters
         ----------
         link : {"classes", "pairs"}
             What to fit.
-        values : ndarray of shape (n, n_sigmoids)
-            As `probabilities` takes them.
-        labels : ndarray of int of shape (n,)
+        values : ndarray of shape (n_samples, n_sigmoids)
+            Values, see `probabilities`.
+        labels : ndarray of int of shape (n_samples,)
             The number of each row's class.
         n_classes : int
-            How many classes there are.
-        weights : ndarray of shape (n,)
-            How often each row counts.
+            Number of classes.
+        weights : ndarray of shape (n_samples,)
+            Weights of the samples.
 
         Returns
         -------
@@ -160,31 +160,36 @@ class Calibration:
 
 
 def sigmoid(
-    outputs: NDArray[np.float64], first: NDArray[np.bool_], weights: NDArray[np.float64]
+    outputs: NDArray[np.float64],
+    first: NDArray[np.bool_],
+    weights: NDArray[np.float64],
+    *,
+    offset_penalty: float = OFFSET_PENALTY,
 ) -> tuple[float, float]:
     """A and B of p(first class) = 1 / (1 + exp(A f + B)), by Newton's method with backtracking.
 
-    The optimum of the log loss with Platt's targets and a weak pull of B to 0.
+    The objective is the log loss with Platt's targets and a weak penalty on B; ``offset_penalty=0`` is
+    LIBSVM's fit.
     """
     ones, zeros = float(weights[first].sum()), float(weights[~first].sum())
-    pull = PULL * (ones + zeros)
+    penalty = offset_penalty * (ones + zeros)
     targets = np.where(first, (ones + 1.0) / (ones + 2.0), 1.0 / (zeros + 2.0))
     A, B = 0.0, float(np.log((zeros + 1.0) / (ones + 1.0)))
 
     # Sums of products, not products of BLAS: its bits depend on its number of threads.
     def loss(A: float, B: float) -> float:
         z = A * outputs + B
-        return float((weights * (np.logaddexp(0.0, -z) + targets * z)).sum()) + 0.5 * pull * B * B
+        return float((weights * (np.logaddexp(0.0, -z) + targets * z)).sum()) + 0.5 * penalty * B * B
 
     now = loss(A, B)
     for _ in range(100):
         p = expit(-(A * outputs + B))
         slope, curvature = weights * (targets - p), weights * p * (1.0 - p)
-        g1, g2 = float((slope * outputs).sum()), float(slope.sum()) + pull * B
+        g1, g2 = float((slope * outputs).sum()), float(slope.sum()) + penalty * B
         if max(abs(g1), abs(g2)) < 1e-5:
             break
         h11 = float((curvature * outputs**2).sum()) + 1e-12
-        h22, h21 = float(curvature.sum()) + pull + 1e-12, float((curvature * outputs).sum())
+        h22, h21 = float(curvature.sum()) + penalty + 1e-12, float((curvature * outputs).sum())
         determinant = h11 * h22 - h21 * h21
         dA, dB = (h21 * g2 - h22 * g1) / determinant, (h21 * g1 - h11 * g2) / determinant
         down, step = g1 * dA + g2 * dB, 1.0
@@ -199,11 +204,11 @@ def sigmoid(
 
 def coupled(pairwise: NDArray[np.float64], k: int) -> NDArray[np.float64]:
     """Probabilities (n, k) from those of the first class of each pair, (n, pairs)."""
-    pairwise = np.clip(pairwise, LEAST, 1.0 - LEAST)
+    pairwise = np.clip(pairwise, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
     if k == 2:
         return np.column_stack([pairwise, 1.0 - pairwise])
     probabilities = np.empty((len(pairwise), k))
-    step = max(1, BLOCK // (k + 1) ** 2)
+    step = max(1, MAX_SYSTEM_ENTRIES // (k + 1) ** 2)
     for start in range(0, len(pairwise), step):
         block = slice(start, start + step)
         probabilities[block] = _coupled(pairwise[block], k)

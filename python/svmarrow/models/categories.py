@@ -1,4 +1,4 @@
-"""Steps for what is no number: gaps and categories."""
+"""Steps for missing values and categories."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from svmarrow._support.saving import savable
-from svmarrow.models.preparation import Step, check_length, check_places, numbers
+from svmarrow.models.preparation import Step, check_column_numbers, check_length, numbers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +18,7 @@ __all__ = ["Encode", "Impute", "Table"]
 
 
 def _is_gap(column: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where an entry is NaN, None or pandas' NA."""
+    """Mask of the entries that are NaN, None or pandas' NA."""
     if column.dtype.kind == "f":
         gap: NDArray[np.bool_] = np.isnan(column)
         return gap
@@ -29,16 +29,16 @@ def _is_gap(column: NDArray[Any]) -> NDArray[np.bool_]:
 @savable
 @dataclass(frozen=True, eq=False, repr=False)
 class Impute(Step):
-    """Gaps filled, each column with a value of its own.
+    """Fill gaps, each column with its own value.
 
     Parameters
     ----------
     values : tuple of float or str
-        What a gap in each column becomes.
+        The value that fills the gaps of each column.
     missing : float or str, default=None
-        What a gap looks like; None is NaN, None or pandas' NA.
+        The marker of a gap; None is NaN, None or pandas' NA.
     flags : ndarray of int, default=None
-        Columns for which one more column says 1 where a gap was.
+        Columns for which one more column is 1 where a gap was.
     """
 
     values: tuple[float | str, ...]
@@ -49,11 +49,11 @@ class Impute(Step):
     def __post_init__(self) -> None:
         if any(isinstance(v, float) and not np.isfinite(v) for v in self.values):
             raise ValueError("values to fill gaps with must be finite")
-        check_places("flags", self.flags, len(self.values))
+        check_column_numbers("flags", self.flags, len(self.values))
 
     @property
     def mixed(self) -> bool:  # type: ignore[override]
-        """Whether columns hold what is no number."""
+        """True if some columns hold strings."""
         return isinstance(self.missing, str) or any(isinstance(value, str) for value in self.values)
 
     @property
@@ -78,7 +78,7 @@ class Impute(Step):
 @savable
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
-    """What the categories of one column become.
+    """Rows of numbers for the categories of one column.
 
     Parameters
     ----------
@@ -87,13 +87,13 @@ class Table:
     numbers : ndarray of float64 of shape (k, n_out) or (k + 1, n_out)
         A row for each category, and one more for gaps where gaps are a category.
     unknown : ndarray of float64 of shape (n_out,), default=None
-        What all other values become; None refuses them.
+        Numbers for all other values; None refuses them.
     """
 
     categories: NDArray[Any]
     numbers: NDArray[np.float64]
     unknown: NDArray[np.float64] | None = None
-    _made_anew = ("_places",)
+    _transient = ("_places",)
 
     def __post_init__(self) -> None:
         if self.categories.ndim != 1 or self.categories.dtype.kind not in "biufUO":
@@ -108,7 +108,7 @@ class Table:
         object.__setattr__(self, "_places", places)
 
     def places(self, column: NDArray[Any], number: int) -> NDArray[np.int64]:
-        """The row of `numbers` for each entry; that behind the last for what is not known."""
+        """The row of `numbers` for each entry; the one after the last for unknown values."""
         known: dict[Any, int] = self._places  # type: ignore[attr-defined]
         rows = self.numbers.shape[0]
         gap = min(self.categories.size, rows)
@@ -116,12 +116,12 @@ class Table:
         found[_is_gap(column)] = gap
         if self.unknown is None and (found == rows).any():
             value = column[int(np.argmax(found == rows))]
-            raise ValueError(f"X holds {value!r} in column {number}, which is none of its categories")
+            raise ValueError(f"X holds {value!r} in column {number}, which is not one of its categories")
         return found
 
     @property
     def rows(self) -> NDArray[np.float64]:
-        """`numbers`, with a row for what is not known."""
+        """`numbers`, with a row for unknown values."""
         last = np.zeros(self.numbers.shape[1]) if self.unknown is None else self.unknown
         return np.vstack([self.numbers, last])
 
@@ -149,7 +149,7 @@ class Encode(Step):
 
     @property
     def mixed(self) -> bool:  # type: ignore[override]
-        """Whether columns hold what is no number."""
+        """True if some columns hold strings."""
         return any(table.categories.dtype.kind in "UO" for table in self.tables)
 
     @property

@@ -8,7 +8,7 @@ The q outputs of the expansion are decoded as in `svmarrow.SVC`:
 * ``"ovr"``: one output for each class; the largest wins;
 * ``"code"``: one output for each column of a code, decoded as `svmarrow.CodedClassifier` does it.
 
-It holds nothing that was learnt besides the expansion, so it has nothing to fit: it is made ready.
+All that it has learnt is the expansion, so there is nothing to fit.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from svmarrow._support.parameters import Rule, boolean, either, none, refuse
 from svmarrow._support.rows import sample_weights
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.calibration import Calibration
-from svmarrow.models.decoded import LabelledOutputs
-from svmarrow.models.reading import Reading
+from svmarrow.models.output_mixins import ClassifierOutputMixin
+from svmarrow.models.output_spec import OutputSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,7 +48,7 @@ __all__ = ["ExpansionClassifier"]
 
 
 def n_outputs(decoding: str, n_classes: int) -> int:
-    """Number of outputs that a decoding needs for so many classes."""
+    """Number of outputs that a decoding needs for `n_classes` classes."""
     return {"binary": 1, "ovo": n_classes * (n_classes - 1) // 2, "ovr": n_classes}[decoding]
 
 
@@ -56,16 +56,16 @@ def _has_probabilities(model: ExpansionClassifier) -> bool:
     """For `available_if`."""
     if model.calibration is None:
         raise AttributeError(
-            "this model has no probabilities: model.calibrated(X, y) fits sigmoids on rows that no training "
-            "has seen"
+            "this model has no probabilities: model.calibrated(X, y) fits sigmoids on samples that training "
+            "has not seen"
         )
     return True
 
 
-class ExpansionClassifier(LabelledOutputs, ExpansionModel):
+class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
     """A classifier made of a kernel expansion, its classes and the way its outputs are decoded.
 
-    Compressing a classifier gives one, and so does loading a LIBSVM model file. It is fitted from the start;
+    Compressing a classifier gives one, and so does loading a LIBSVM model file. There is nothing to fit;
     to fit a compressed model inside a pipeline or a grid search use `svmarrow.ReducedSet`.
 
     Parameters
@@ -75,7 +75,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
     classes : array-like of shape (n_classes,)
         The labels, at least two, all different.
     decoding : {"binary", "ovo", "ovr", "code"}
-        What the outputs mean, see the module's text.
+        The meaning of the outputs, see the module.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         For ``decoding="ovo"``: whether `decision_function` returns one score a class or the raw pairwise
         outputs.
@@ -83,10 +83,10 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
         For ``decoding="ovo"`` with ``decision_function_shape="ovr"`` and more than two classes: break ties of
         the votes by the sums of the outputs, as scikit-learn's SVC does.
     feature_names : array-like of str of shape (n_features,), default=None
-        Column names to expect at prediction.
+        Feature names to expect at prediction.
     n_features : int, default=None
-        Number of columns at prediction, where the vectors do not say it: for the precomputed kernel, the
-        number of training rows. None takes it from the vectors.
+        Number of features at prediction, if the vectors do not determine it: for the precomputed kernel, the
+        number of training samples. None takes it from the vectors.
     preparation : Step, default=None
         What happens to a row before the kernel sees it, see `svmarrow.models.preparation`; `as_expansion`
         makes it of the steps of a pipeline. None hands rows to the kernel as they are.
@@ -95,8 +95,9 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
     decoder : str, default=None
         For ``decoding="code"``: the decoder's own name, see `svmarrow.CodedClassifier`.
     calibration : Calibration, default=None
-        How outputs become probabilities. `calibrated` fits one; scikit-learn's ``SVC(probability=True)`` and
-        ``CalibratedClassifierCV(ensemble=False)`` bring theirs. None has no `predict_proba`.
+        Sigmoids or a softmax that make probabilities of outputs. `calibrated` fits them; those of
+        scikit-learn's ``SVC(probability=True)`` and ``CalibratedClassifierCV(ensemble=False)`` are kept. None
+        has no `predict_proba`.
     weighted : bool or None, default=None
         Whether the model was trained with weights that differ between rows or classes; None where that is not
         known. `svmarrow.compress` keeps the thresholds of such a model.
@@ -111,9 +112,9 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     n_features_in_ : int
-        Number of columns at prediction.
+        Number of features at prediction.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Column names, where they are known.
+        Feature names, where they are known.
     loss_bound_ : LossBound or None
         Bound of the loss against the model that `compress` was given, where it measured one.
 
@@ -128,23 +129,13 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
     ['low', 'high']
     """
 
-    _kept: ClassVar[tuple[str, ...]] = (
-        "classes",
-        "decoding",
-        "decision_function_shape",
-        "break_ties",
-        "code",
-        "decoder",
-        "calibration",
-        *ExpansionModel._kept,
-    )
     _rules: ClassVar[Mapping[str, Rule]] = {
         "break_ties": boolean,
         "calibration": either(none, Rule("a Calibration", lambda v: isinstance(v, Calibration))),
         **ExpansionModel._rules,
     }
-    _made_anew = ("_matrix",)
-    _instead: ClassVar[str] = "svmarrow.ReducedSet(estimator, n_vectors=...) instead"
+    _transient = ("_matrix",)
+    _fit_remedy: ClassVar[str] = "svmarrow.ReducedSet(estimator, n_vectors=...) instead"
 
     def __init__(
         self,
@@ -180,6 +171,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
 
     #: The code's matrix for ``decoding="code"``.
     _matrix: NDArray[np.int8] | None
+    decision_function_shape: Literal["ovo", "ovr"]
 
     def _check(self) -> None:
         labels = np.asarray(self.classes)
@@ -231,7 +223,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
     def _decoding(self) -> Decoding:
         return self.decoding
 
-    def _reading(self) -> Reading:
+    def _output_spec(self) -> OutputSpec:
         matrix, n_classes = self._matrix, len(self.classes_)
         if self.decoding == "binary":
             winner, scores = "sign", "flat"
@@ -245,7 +237,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
             assert matrix is not None
             winner = str(self.decoder)
             scores = "column" if matrix.shape == (2, 1) else "difference" if n_classes == 2 else winner
-        return Reading(
+        return OutputSpec(
             self.expansion,
             "classes",
             self.n_features_in_,
@@ -258,7 +250,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
         )
 
     def scores_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What `decision_function` makes of outputs (n, q)."""
+        """`decision_function` of outputs (n, q)."""
         if self._matrix is not None:
             return code_decision_values(outputs, self._matrix, str(self.decoder), self.n_jobs)
         return super()._scores_of(outputs)
@@ -272,7 +264,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
     _scores_of, _winners_of = scores_of, decode
 
     def margins_of(self, outputs: NDArray[np.float64], winners: NDArray[np.intp]) -> NDArray[np.float64]:
-        """How clearly the classes `winners` (n,) win in outputs (n, q), (n,)."""
+        """Margins (n,) of the classes `winners` (n,) in outputs (n, q)."""
         if self._matrix is not None:
             values = self.scores_of(outputs)
             if values.ndim == 1:
@@ -281,31 +273,26 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
         return decision_margins(outputs, self.decoding, len(self.classes_), winners)
 
     def with_calibration(self, calibration: Calibration | None) -> Self:
-        """The same model with other probabilities."""
-        kept = {name: getattr(self, name) for name in self._kept}
-        return self._with_bound(type(self)(self.expansion, **{**kept, "calibration": calibration}))
-
-    def _with_bound(self, other: Self) -> Self:
-        if self.loss_bound_ is not None:
-            other.loss_bound_ = self.loss_bound_
-        return other
+        """A copy of the model with other probabilities."""
+        return self._replace(calibration=calibration)
 
     def calibrated(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> ExpansionClassifier:
-        """The same model with sigmoids for probabilities, fitted on these rows.
+        """A copy of the model with sigmoids for probabilities, fitted on these samples.
 
         A sigmoid for each pair of classes where there is a machine for each pair, coupled; else one for each
         class, and their sum is 1. `predict` stays as it is.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows that no training has seen: on its own rows a model is more certain than it should be.
-        y : array-like of shape (n,)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples that training has not seen: on its training samples a model is more certain than it should
+            be.
+        y : array-like of shape (n_samples,)
             Their labels, every class among them.
-        sample_weight : array-like of shape (n,), default=None
-            How often each row counts.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples.
 
         Returns
         -------
@@ -315,7 +302,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
         Raises
         ------
         ValueError
-            If a label is no class of the model, or a class has no rows.
+            If a label is not a class of the model, or a class has no samples.
 
         Examples
         --------
@@ -347,7 +334,7 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
         return self.with_calibration(Calibration.fitted(link, values, numbers, k, weights))
 
     def probabilities_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What `predict_proba` makes of outputs (n, q)."""
+        """`predict_proba` of outputs (n, q)."""
         assert self.calibration is not None
         k = len(self.classes_)
         pairwise = self.calibration.link == "pairs" and k > 2
@@ -356,22 +343,22 @@ class ExpansionClassifier(LabelledOutputs, ExpansionModel):
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probabilities of the classes, where `calibration` says them.
+        """Probabilities of the classes, if there is a `calibration`.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
 
         Returns
         -------
-        ndarray of shape (n, n_classes)
+        ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`. The most probable class may be another one than `predict` has.
 
         Raises
         ------
         ValueError
-            If X has NaN, infinities or another number of columns.
+            If X has NaN, infinities or another number of features.
         """
         return self.probabilities_of(self.outputs(X))
 

@@ -1,9 +1,9 @@
-"""What a family promises whose binary machines are trained together for several classes.
+"""Protocols of the families whose binary machines are trained together for several classes.
 
 A code is a matrix with a row for each class and a column for each binary machine: +1 for the classes on the
 machine's positive side, -1 for those on its negative side, 0 for those that it never sees. Machines of one
 family have work in common (kernel rows, a factorisation), so that all columns cost far less than one by one.
-`svmarrow.multiclass` asks a family for what is here and knows nothing else of it.
+`svmarrow.multiclass` uses a family by these protocols alone.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Columns(NamedTuple):
     expansion: KernelExpansion
     #: Training rows that are vectors of the expansion; None where that is not known.
     support: NDArray[np.int64] | None = None
-    #: What the solver vouches for; None where it vouches for nothing.
+    #: Certificate of the solution; None if the solver has none.
     certificate: Certificate | None = None
     #: Outputs at each training row of machines trained without it, (n, columns); None where not known.
     left_out: NDArray[np.float64] | None = None
@@ -60,7 +60,7 @@ class Columns(NamedTuple):
 
 
 class RowColumns(NamedTuple):
-    """Machines without intercepts at their training rows."""
+    """Machines without intercepts at their training samples."""
 
     #: Place of each row in each machine, (n, columns): +1, -1, or 0 where the machine never saw it.
     signs: NDArray[np.int8]
@@ -68,14 +68,16 @@ class RowColumns(NamedTuple):
     outputs: NDArray[np.float64]
     #: Signed coefficient of each row in each machine, (n, columns).
     coefficients: NDArray[np.float64]
-    #: What solvers vouch for; none where they vouch for nothing.
+    #: Certificates of the solutions; empty if the solver has none.
     certificates: Sequence[Certificate] = ()
 
 
-#: Relative difference that numbers of a solution may have which are equal in exact arithmetic.
-LOOSE = 1e-3
-#: Why a bound of averages over rows does not hold.
-UNALIKE = "the bound is for rows that count alike: the model was fitted with weights, or has not converged"
+#: Relative difference of numbers of a solution that are equal in exact arithmetic.
+SOLUTION_TOLERANCE = 1e-3
+#: The reason why a bound of averages over samples does not hold.
+UNEQUAL_WEIGHTS = (
+    "the bound is for samples of equal weight: the model was fitted with weights, or has not converged"
+)
 
 
 @runtime_checkable
@@ -92,7 +94,7 @@ class ColumnTrainer(Protocol):
     def _column_memory(
         self, X: Any, matrix: NDArray[np.int8], counts: NDArray[np.int64]
     ) -> MemoryEstimate | None:
-        """Memory of `_fit_columns` for classes of so many rows."""
+        """Memory of `_fit_columns` for classes of `counts` samples."""
 
 
 @runtime_checkable
@@ -119,4 +121,4 @@ class BoundedMachine(Protocol):
         """
 
     def _slack(self, fitted: RowColumns) -> NDArray[np.float64]:
-        """How far the outputs of each machine (columns,) may be from the optimum's."""
+        """Maximum distance (columns,) of the outputs of each machine from those of the optimum."""

@@ -12,7 +12,7 @@ from svmarrow.models.preparation import Affine
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from svmarrow.models.reading import Reading
+    from svmarrow.models.output_spec import OutputSpec
 
 __all__ = ["CompiledModel"]
 
@@ -25,7 +25,7 @@ class CompiledModel:
 
     Parameters
     ----------
-    reading : Reading
+    spec : OutputSpec
         The expansion and the meaning of its outputs.
 
     Attributes
@@ -35,7 +35,7 @@ class CompiledModel:
     predict : callable
         From a row (a list, a tuple, a vector of NumPy or another sequence of numbers, columns in the order of
         training) to its label as a plain int, float or str, to 1 or -1 of an outlier detector, to a float, or
-        to a tuple of floats for several targets. Raises a ValueError for another number of columns, NaN and
+        to a tuple of floats for several targets. Raises a ValueError for another number of features, NaN and
         infinities.
     decision_function : callable or None
         From a row to a float where `decision_function` of the estimator has one number a row, else to a tuple
@@ -51,33 +51,33 @@ class CompiledModel:
     (0, 3)
     """
 
-    __slots__ = ("decision_function", "n_features_in_", "predict", "reading")
+    __slots__ = ("decision_function", "n_features_in_", "predict", "spec")
 
     predict: Callable[[Any], Any]
     decision_function: Callable[[Any], Any] | None
+    n_features_in_: int
+    spec: OutputSpec
 
-    def __init__(self, reading: Reading) -> None:
-        self.reading = reading
-        self.n_features_in_ = reading.n_features
-        step, before = reading.preparation, None
+    def __init__(self, spec: OutputSpec) -> None:
+        self.spec = spec
+        self.n_features_in_ = spec.n_features
+        step, before = spec.preparation, None
         if isinstance(step, Affine):
             before = (step.centre, step.scale, step.matrix, step.offset)
-        elif step is not None:
-            before = None
-        answer, scores, labels = _words(reading)
+        answer, scores, labels = _decoding(spec)
         inner = step is not None and before is None
         single = _core.Single(
-            reading.expansion.core_parts,
-            step.n_out if inner and step is not None else reading.n_features,
+            spec.expansion.core_parts,
+            step.n_out if inner and step is not None else spec.n_features,
             before,
             answer,
             scores,
-            reading.matrix,
+            spec.matrix,
             labels,
         )
         self.predict, self.decision_function = single.predict, single.decision_function
         if inner and step is not None:
-            # Categories and gaps are Python's business: such a step takes longer than the model behind it.
+            # Python handles categories and gaps: such a step takes longer than the model itself.
             kind = object if step.mixed else np.float64
 
             def prepared(row: Any) -> Any:
@@ -86,22 +86,22 @@ class CompiledModel:
 
             self.predict = lambda row: single.predict(prepared(row))
             self.decision_function = lambda row: single.decision_function(prepared(row))
-        if reading.kind == "numbers":
+        if spec.kind == "numbers":
             self.decision_function = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CompiledModel, (self.reading,)
+        return CompiledModel, (self.spec,)
 
     def __repr__(self) -> str:
-        return f"<CompiledModel: {self.reading.expansion!r}>"
+        return f"<CompiledModel: {self.spec.expansion!r}>"
 
 
-def _words(reading: Reading) -> tuple[str, str, list[Any]]:
-    """How the extension module is to read outputs, and the labels."""
-    if reading.kind == "inside":
+def _decoding(spec: OutputSpec) -> tuple[str, str, list[Any]]:
+    """The meaning of the outputs as the extension module takes it, and the labels."""
+    if spec.kind == "inside":
         return "inside", "flat", []
-    if reading.kind in ("numbers", "outputs"):
-        return "flat" if reading.flat else "outputs", "outputs", []
-    assert reading.classes is not None
-    scores = f"difference {reading.winner}" if reading.scores == "difference" else reading.scores
-    return reading.winner, scores, reading.classes.tolist()
+    if spec.kind in ("numbers", "outputs"):
+        return "flat" if spec.flat else "outputs", "outputs", []
+    assert spec.classes is not None
+    scores = f"difference {spec.winner}" if spec.scores == "difference" else spec.scores
+    return spec.winner, scores, spec.classes.tolist()

@@ -1,4 +1,4 @@
-"""A kernel expansion that tells inside from outside: what compression makes of one-class machines."""
+"""A kernel expansion as an outlier detector: the result of compressing a one-class machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from svmarrow.models.base import ExpansionModel
-from svmarrow.models.decoded import InsideOutputs
+from svmarrow.models.output_mixins import OutlierOutputMixin
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 __all__ = ["ExpansionDetector"]
 
 
-class ExpansionDetector(InsideOutputs, ExpansionModel):
+class ExpansionDetector(OutlierOutputMixin, ExpansionModel):
     """An outlier detector made of a kernel expansion with one output, positive inside.
 
-    Compressing a ``OneClassSVM`` gives one, and so does loading it from a file. It is fitted from the start.
+    Compressing a ``OneClassSVM`` gives one, and so does loading it from a file. There is nothing to fit.
 
     Parameters
     ----------
     expansion : KernelExpansion
         The decision function.
     feature_names : array-like of str of shape (n_features,), default=None
-        Column names to expect at prediction.
+        Feature names to expect at prediction.
     n_features : int, default=None
-        Number of columns at prediction, where the vectors do not say it: for the precomputed kernel, the
-        number of training rows. None takes it from the vectors.
+        Number of features at prediction, if the vectors do not determine it: for the precomputed kernel, the
+        number of training samples. None takes it from the vectors.
     preparation : Step, default=None
         What happens to a row before the kernel sees it, see `svmarrow.models.preparation`; `as_expansion`
         makes it of the steps of a pipeline. None hands rows to the kernel as they are.
@@ -49,9 +49,9 @@ class ExpansionDetector(InsideOutputs, ExpansionModel):
     offset_ : ndarray of shape (1,)
         What `decision_function` takes from `score_samples`.
     n_features_in_ : int
-        Number of columns at prediction.
+        Number of features at prediction.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Column names, where they are known.
+        Feature names, where they are known.
     loss_bound_ : LossBound or None
         Bound of the loss against the model that `compress` was given, where it measured one.
 
@@ -83,6 +83,6 @@ class ExpansionDetector(InsideOutputs, ExpansionModel):
             raise ValueError(f"expansion has {expansion.n_outputs} outputs: a detector has one")
         self._check_columns()
 
-    def inside(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
-        """What `predict` makes of outputs (n, 1)."""
+    def decode(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
+        """1 inside the region and -1 outside, for outputs (n, 1)."""
         return np.where(outputs[:, 0] > 0.0, 1, -1)

@@ -1,4 +1,4 @@
-"""What estimators with a kernel share: their checks and tags, and the expansion that a fit leaves behind."""
+"""Base classes of estimators with a kernel: checks, tags, and the fitted expansion."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from svmarrow._support.atomic import consistent
 from svmarrow._support.estimator import Estimator
 from svmarrow._support.rows import validated
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.decoded import LabelledOutputs, WithOutputs
+from svmarrow.models.output_mixins import ClassifierOutputMixin, OutputMixin
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,7 +53,7 @@ class KernelEstimator(Estimator):
         return tags
 
 
-class FittedExpansion(WithOutputs, KernelEstimator):
+class FittedExpansion(OutputMixin, KernelEstimator):
     """An estimator whose fitted model is one kernel expansion."""
 
     expansion_: KernelExpansion
@@ -100,8 +100,8 @@ class FittedExpansion(WithOutputs, KernelEstimator):
         return hasattr(self, "expansion_")
 
 
-class FittedClassifier(LabelledOutputs):
-    """One whose fitted model is an expansion with labels."""
+class FittedClassifier(ClassifierOutputMixin):
+    """A classifier whose fitted model is a kernel expansion."""
 
     n_jobs: int | None
     n_features_in_: int

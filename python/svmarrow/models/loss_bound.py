@@ -1,4 +1,4 @@
-"""The bound of what a compressed model loses against the full one."""
+"""The bound of the loss of a compressed model against the full one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["LossBound"]
 @savable
 @dataclass(frozen=True)
 class LossBound:
-    """A bound of what a compressed model loses against the full one, its ``loss_bound_``.
+    """A bound of the loss of a compressed model against the full one, its ``loss_bound_``.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class LossBound:
         Probability that such a bound holds.
     rows : int
         Number of samples held out.
-    measure : {"accuracy", "balanced_accuracy", "r2", "mse", "agreement"}
+    measure : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error", "agreement"}
         What the loss is a loss of; agreement is that with the full model's answers.
     asked : float or None
         The largest loss that was asked for.
@@ -46,13 +46,13 @@ class LossBound:
 
     @property
     def kept(self) -> bool | None:
-        """Whether the bound is within what was asked; None where nothing was asked."""
+        """True if the bound is at most `asked`; None if that is None."""
         return None if self.asked is None else self.upper is not None and self.upper <= self.asked
 
     def __str__(self) -> str:
         if self.loss is None or self.upper is None:
             return "no bound: no samples were held out"
-        measure = self.measure.replace("_", " ")
+        measure = self.measure.replace("neg_", "negative ").replace("_", " ")
         text = (
             f"loses {self.loss:.4f} of {measure} on {self.rows:,} samples, at most {self.upper:.4f} with "
             f"confidence {self.confidence:g}"

@@ -1,4 +1,4 @@
-"""What happens to a row before the kernel sees it: scaling, projections, filling gaps, encoding categories.
+"""Steps from the samples as given to those that the kernel takes: scaling, projections, gaps, categories.
 
 A pipeline that ends in a kernel machine is that machine behind a `Step`: numbers alone, so that it is stored
 in a model file and exported like everything else of the model. `svmarrow.as_expansion` makes steps of
@@ -27,13 +27,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
+from svmarrow._support.array_types import check_array_types
 from svmarrow._support.blas import product
-from svmarrow._support.kinds import check_kinds
 from svmarrow._support.rows import as_rows
 from svmarrow._support.saving import savable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -45,12 +45,12 @@ __all__ = [
     "Parts",
     "Step",
     "chain",
+    "check_column_numbers",
     "check_length",
-    "check_places",
     "numbers",
 ]
 
-NORMS = {
+NORMS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
     "l1": lambda X: np.abs(X).sum(axis=1),
     "l2": lambda X: np.sqrt((X * X).sum(axis=1)),
     "max": lambda X: np.abs(X).max(axis=1, initial=0.0),
@@ -58,7 +58,7 @@ NORMS = {
 
 
 class Step(ABC):
-    """Rows to rows. Steps do not change once they are made."""
+    """A map from samples to samples; immutable."""
 
     n_in: int
     n_out: int
@@ -70,7 +70,7 @@ class Step(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.n_in} columns to {self.n_out}>"
 
-    #: Whether columns may hold what is no number.
+    #: Whether columns may hold strings.
     mixed: bool = False
     #: Whether columns may have gaps.
     gaps: bool = False
@@ -81,7 +81,7 @@ class Step(ABC):
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n, n_in)
-            Rows as the pipeline took them.
+            Samples as the pipeline took them.
 
         Returns
         -------
@@ -91,9 +91,9 @@ class Step(ABC):
         Raises
         ------
         ValueError
-            For a wrong number of columns, a category that is not known, a gap that nothing fills.
+            For a wrong number of features, a category that is not known, a gap that nothing fills.
         """
-        check_kinds(X=X)
+        check_array_types(X=X)
         matrix: Any = X
         if not sparse.issparse(X):
             # Numbers beside strings are an array of objects; columns that nothing reads may hold anything.
@@ -124,7 +124,7 @@ def numbers(X: Any) -> Any:
 
 
 def check_length(name: str, array: NDArray[Any] | None, size: int) -> None:
-    """Refuse what is not so many finite numbers; None is in order."""
+    """Refuse an array that is not `size` finite numbers; None is allowed."""
     if array is not None and (array.shape != (size,) or not np.isfinite(array).all()):
         raise ValueError(f"{name} has shape {array.shape}: it must be ({size},), all finite")
 
@@ -246,7 +246,7 @@ class Normalize(Step):
     n_in : int
         Columns.
     norm : {"l1", "l2", "max"}
-        What the length is.
+        The norm that is the length.
     """
 
     n_in: int
@@ -278,8 +278,8 @@ def _spans(X: Any) -> Iterable[tuple[int, int]]:
     return zip(X.indptr[:-1], X.indptr[1:], strict=True)
 
 
-def check_places(name: str, places: Any, size: int) -> None:
-    """Refuse what is no numbers of columns; None is in order."""
+def check_column_numbers(name: str, places: Any, size: int) -> None:
+    """Refuse an array that does not hold column numbers; None is allowed."""
     if places is None:
         return
     if places.ndim != 1 or places.dtype.kind != "i" or (places < 0).any() or (places >= size).any():
@@ -307,20 +307,20 @@ class Parts(Step):
 
     def __post_init__(self) -> None:
         if not self.steps or len(self.steps) != len(self.columns):
-            raise ValueError("columns and steps must be as many, at least one")
+            raise ValueError("columns and steps must have the same length, at least one")
         for taken, step in zip(self.columns, self.steps, strict=True):
-            check_places("columns", taken, self.n_in)
+            check_column_numbers("columns", taken, self.n_in)
             if step is not None and step.n_in != taken.size:
                 raise ValueError(f"a step does not take the {taken.size} columns that it is given")
 
     @property
     def mixed(self) -> bool:  # type: ignore[override]
-        """Whether columns hold what is no number."""
+        """True if some columns hold strings."""
         return any(step is not None and step.mixed for step in self.steps)
 
     @property
     def gaps(self) -> bool:  # type: ignore[override]
-        """Whether columns may have gaps."""
+        """True if columns may have gaps."""
         return any(step is not None and step.gaps for step in self.steps)
 
     @property
@@ -363,13 +363,13 @@ class Chain(Step):
 
     @property
     def mixed(self) -> bool:  # type: ignore[override]
-        """Whether columns hold what is no number."""
+        """True if some columns hold strings."""
         return self.steps[0].mixed
 
     @property
     def gaps(self) -> bool:  # type: ignore[override]
-        """Whether columns may have gaps."""
-        # Scaling leaves gaps where they are, for a step behind it.
+        """True if columns may have gaps."""
+        # Scaling keeps gaps for a later step.
         return any(step.gaps for step in self.steps)
 
     @property

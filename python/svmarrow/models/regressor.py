@@ -1,4 +1,4 @@
-"""A kernel expansion that predicts numbers: what compression and conversion make of regression machines."""
+"""A kernel expansion as a regressor: the result of compressing or converting a regression machine."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from svmarrow._support.parameters import Rule, boolean
 from svmarrow.models.base import ExpansionModel
-from svmarrow.models.decoded import NumberOutputs
+from svmarrow.models.output_mixins import RegressorOutputMixin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.preparation import Step
@@ -20,21 +19,21 @@ if TYPE_CHECKING:
 __all__ = ["ExpansionRegressor"]
 
 
-class ExpansionRegressor(NumberOutputs, ExpansionModel):
+class ExpansionRegressor(RegressorOutputMixin, ExpansionModel):
     """A regressor made of a kernel expansion: its outputs are its predictions.
 
-    Compressing a regression machine gives one, and so does loading it from a file. It is fitted from the
-    start.
+    Compressing a regression machine gives one, and so does loading it from a file. There is nothing
+    to fit.
 
     Parameters
     ----------
     expansion : KernelExpansion
         One output for each target.
     feature_names : array-like of str of shape (n_features,), default=None
-        Column names to expect at prediction.
+        Feature names to expect at prediction.
     n_features : int, default=None
-        Number of columns at prediction, where the vectors do not say it: for the precomputed kernel, the
-        number of training rows. None takes it from the vectors.
+        Number of features at prediction, if the vectors do not determine it: for the precomputed kernel, the
+        number of training samples. None takes it from the vectors.
     preparation : Step, default=None
         What happens to a row before the kernel sees it, see `svmarrow.models.preparation`; `as_expansion`
         makes it of the steps of a pipeline. None hands rows to the kernel as they are.
@@ -52,9 +51,9 @@ class ExpansionRegressor(NumberOutputs, ExpansionModel):
     expansion_ : KernelExpansion
         The expansion.
     n_features_in_ : int
-        Number of columns at prediction.
+        Number of features at prediction.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
-        Column names, where they are known.
+        Feature names, where they are known.
     loss_bound_ : LossBound or None
         Bound of the loss against the model that `compress` was given, where it measured one.
 
@@ -68,7 +67,6 @@ class ExpansionRegressor(NumberOutputs, ExpansionModel):
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {"flat": boolean, **ExpansionModel._rules}
-    _kept: ClassVar[tuple[str, ...]] = ("flat", *ExpansionModel._kept)
 
     def __init__(
         self,
@@ -90,15 +88,9 @@ class ExpansionRegressor(NumberOutputs, ExpansionModel):
         self.n_jobs = n_jobs
         self._check_columns()
 
-    def shaped(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What `predict` makes of outputs (n, q)."""
-        return outputs[:, 0] if outputs.shape[1] == 1 and self.flat else outputs
-
-    _shaped = shaped
-
     @property
     def _single(self) -> bool:  # type: ignore[override]  # read-only here
-        return self.flat
+        return self.flat and self.expansion.n_outputs == 1
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""Several classes from binary machines: every code, every decoder, and what can be said about them.
+"""Several classes from binary machines: codes, decoders, and bounds of their error.
 
 | name | what |
 |---|---|

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
-from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from svmarrow._support.array_types import check_array_types
 from svmarrow._support.atomic import atomic_fit, consistent
+from svmarrow._support.bases import MetaEstimatorMixin
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.codes import CODES, DECODERS, check_decoder, loss_of, make_code
-from svmarrow._support.decoding import code_class_indices, code_decision_values, numbered_classes
+from svmarrow._support.decoding import code_class_indices, code_decision_values, encode_classes
 from svmarrow._support.estimator import Estimator
-from svmarrow._support.kinds import check_kinds
 from svmarrow._support.memory import EstimatesMemory, MemoryEstimate
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
@@ -31,9 +31,8 @@ from svmarrow._support.routing import RoutesFit
 from svmarrow._support.rows import sample_weights, validated
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.columns import ColumnMixer
-from svmarrow.models.decoded import LabelledOutputs
-from svmarrow.multiclass._memory import memory_of_machines, refuse_machines
-from svmarrow.multiclass.training import Machines, train
+from svmarrow.models.output_mixins import ClassifierOutputMixin
+from svmarrow.multiclass.training import Machines, memory_of_machines, refuse_machines, train
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,8 +46,8 @@ if TYPE_CHECKING:
 __all__ = ["CodedClassifier"]
 
 
-class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOutputs, Estimator):
-    """Several classes from binary machines: a code says what each learns, a decoder makes a class of outputs.
+class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, ClassifierOutputMixin, Estimator):
+    """Multiclass classifier of binary machines: a code of targets, a decoder of outputs.
 
     Machines of svmarrow share what they can. Support vector machines of all columns are trained over one set
     of kernel rows; one system of least squares serves every code without zeros; all kernel machines predict
@@ -59,10 +58,10 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
     ----------
     estimator : estimator
         The binary machine: `svmarrow.SVC`, any other classifier of svmarrow, or any binary classifier with
-        ``decision_function``. What it says about several classes (``multi_class``,
+        ``decision_function``. Its parameters for several classes (``multi_class``,
         ``decision_function_shape``, ``break_ties``) has no effect here. With ``warm_start=True`` of
-        `svmarrow.SVC` and `svmarrow.NuSVC` a further `fit` goes on from the last solution, if code and rows
-        are the same: a code that is drawn needs a seed for that.
+        `svmarrow.SVC` and `svmarrow.NuSVC` a further `fit` starts from the last solution, if code and samples
+        are the same: a random code needs a seed for that.
     code : {"ovr", "ovo", "complete", "dense", "sparse", "bch"}, Code or array-like, default="ovr"
         The code, see `make_code`; a matrix has a row for each class in the order of `classes_`.
     decoder : str, default="loss"
@@ -73,7 +72,7 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
           ``"logistic"``, ``"exponential"`` and ``"perceptron"`` name a loss instead;
         * ``"mean_loss"``, and ``"mean_hinge"`` to ``"mean_perceptron"``: the same loss for each machine that
           knows the class, zeros left out [3]_. Classes whose rows have fewer zeros lose their advantage: take
-          it for sparse codes. Where all rows have as many zeros it decides as the total does;
+          it for sparse codes. Where all rows have equally many zeros it decides as the total does;
         * ``"hamming"``: the class whose row is nearest to the signs of the outputs, (4.42); zeros, of the
           code or of an output, count one half;
         * ``"votes"``: every machine votes for the classes of its side, an output of 0 for the negative one;
@@ -85,7 +84,7 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
         of the scores. Of equals the first class wins. For two classes and one column the sign of the output
         decides.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes of y, as in scikit-learn; "balanced" counts a row as its weight says. Every
+        Weights of the classes of y, as in scikit-learn; "balanced" counts a row by its weight. Every
         machine gets them as weights of the rows, so that its estimator must take ``sample_weight``. A
         ``class_weight`` of the estimator itself is about the classes of y too where machines of svmarrow are
         trained together; else about the two sides of a column, -1 and 1.
@@ -114,17 +113,17 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
         All machines over one pool of vectors, a column for each column of the code. Missing where the
         machines are not expansions of one built-in kernel.
     certificate_ : Certificate
-        Of support vector machines: what the solver vouches for, an entry for each column; columns that are
+        Of support vector machines: certificate of the solutions, an entry for each column; columns that are
         equal or opposite are trained once.
     support_ : ndarray of int64 of shape (n_vectors,)
-        Of support vector machines: training rows that are vectors of the pool.
-    loo_decision_ : ndarray of shape (n, n_classes) or (n,)
-        Of `svmarrow.RLSClassifier`: what `decision_function` would say of each training row had all machines
-        been trained without it, exactly.
+        Of support vector machines: training samples that are vectors of the pool.
+    loo_decision_ : ndarray of shape (n_samples, n_classes) or (n,)
+        Of `svmarrow.RLSClassifier`: `decision_function` of each training sample had all
+        machines been trained without it, exactly.
     loo_error_ : float
         Of `svmarrow.RLSClassifier`: the exact leave-one-out error.
     estimators_ : list
-        Where each column was fitted by itself: the fitted estimators, one for each column that is not equal
+        If each column was fitted separately: the fitted estimators, one for each column that is not equal
         or opposite to an earlier one.
     n_features_in_ : int
         Number of features seen during `fit`.
@@ -161,6 +160,9 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
         "shared": boolean,
         "n_jobs": THREADS,
     }
+    n_features_in_: int
+    loo_decision_: NDArray[np.float64]
+    loo_error_: float
 
     def __init__(
         self,
@@ -189,14 +191,14 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for a precomputed kernel
-            Rows.
-        y : array-like of shape (n,)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Samples, or the kernel matrix for a precomputed kernel.
+        y : array-like of shape (n_samples,)
             Labels of at least two classes.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the rows in every machine, not negative; for estimators whose ``fit`` takes them.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the samples in every machine, not negative; for estimators whose ``fit`` takes them.
         **metadata : Any
-            With scikit-learn's metadata routing: whatever else the estimator asks for. Each column is then
+            With scikit-learn's metadata routing: whatever else the estimator requests. Each column is then
             trained by a clone of its own.
 
         Returns
@@ -216,14 +218,14 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
             If what the machines cannot do without is more than this process may take.
         """
         check(self.get_params(deep=False), {"estimator": ESTIMATOR, **self._rules})
-        check_kinds(X=X, y=y)
+        check_array_types(X=X, y=y)
         with fitting(self, X, y, sample_weight):
             validate_data(self, X, y, skip_check_array=True)
             y = column_or_1d(y, warn=True)
             if y.dtype.kind in "fc":
                 assert_all_finite(y, input_name="y")
             check_consistent_length(X, y)
-            classes, labels = numbered_classes(y)
+            classes, labels = encode_classes(y)
             decoder = self._decoder()
             code = self._make_code(classes.size)
             check_decoder(decoder, code)
@@ -248,19 +250,19 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
             self._take(trained, labels)
         return self
 
-    def _keeps_last_fit(self) -> bool:
+    def _starts_from_last_fit(self) -> bool:
         return bool(getattr(self.estimator, "warm_start", False))
 
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         if y is None:
             raise ValueError("y=None is not allowed: it must be labels, which decide the code")
         check(self.get_params(deep=False), self._rules)
-        classes, labels = numbered_classes(column_or_1d(y))
+        classes, labels = encode_classes(column_or_1d(y))
         code, sharing = self._make_code(classes.size), (bool(self.shared), self.n_jobs)
         return memory_of_machines(self.estimator, rows, labels, code, *sharing)
 
     def _take(self, trained: Machines, labels: NDArray[Any] | None) -> None:
-        """The machines, and what they know of rows left out."""
+        """The machines, and what they know of samples left out."""
         self._machines = trained
         for name in ("loo_decision_", "loo_error_"):
             self.__dict__.pop(name, None)
@@ -276,7 +278,7 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
         """The machines of another code from a fitted least-squares classifier, without training.
 
         Solutions of least squares are linear in the targets: those of one-vs-rest give those of every column
-        that leaves out no class (thesis (4.67) to (4.80)).
+        that leaves out no class (Rifkin 2002, (4.67) to (4.80)).
 
         Parameters
         ----------
@@ -362,18 +364,18 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows; (n, n_train) kernel values for a precomputed kernel.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples; (n_samples, n_train) kernel values for a precomputed kernel.
 
         Returns
         -------
-        ndarray of shape (n, n_columns)
+        ndarray of shape (n_samples, n_columns)
             Positive for the classes of +1 in a column of `code_`.
 
         Raises
         ------
         ValueError
-            For a wrong number of columns and values that are not finite.
+            For a wrong number of features and values that are not finite.
         """
         check_is_fitted(self)
         expansion = self._machines.expansion
@@ -382,7 +384,7 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
                 raise ValueError(
                     f"X has shape {X.shape}, expected rows. Reshape your data to (1, n_features)"
                 )
-            check_kinds(X=X)
+            check_array_types(X=X)
             validate_data(self, X, skip_check_array=True, reset=False)
             return self._machines.outputs(X, self.n_jobs)
         precomputed = isinstance(expansion.kernel, str) and expansion.kernel == "precomputed"
@@ -405,7 +407,7 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
 
     @property
     def certificate_(self) -> Certificate:
-        """What the solver vouches for."""
+        """Certificate of the solutions."""
         found: Certificate = self._found(
             "certificate", "only support vector machines that share have a certificate"
         )
@@ -413,13 +415,13 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, LabelledOu
 
     @property
     def support_(self) -> NDArray[np.int64]:
-        """Training rows that are vectors of the pool."""
+        """Training samples that are vectors of the pool."""
         found: NDArray[np.int64] = self._found("support", "only machines that share know their training rows")
         return found
 
     @property
     def estimators_(self) -> list[Any]:
-        """The fitted estimators of the distinct columns, where each was fitted by itself."""
+        """The fitted estimators of the distinct columns, if each was fitted separately."""
         found: list[Any] = self._found("estimators", "the machines were trained together")
         return found
 

@@ -1,9 +1,9 @@
-"""How alike codes err: overlaps of predictions, and binary errors where one machine a class went wrong.
+"""Correlation of the errors of codes: overlaps of predictions, and binary errors where one-vs-rest is wrong.
 
-An error-correcting code corrects something only where its machines err apart. The thesis looks at it in two
-ways: the share of rows that two codes put into the same class (tables 4.6 and 4.7), and, on the rows that a
-reference such as the code "ovr" gets wrong, the share of the machines that err among those that tell the true
-class from the mistaken one (figures 4-2 and 4-3).
+An error-correcting code corrects something only where its machines err apart. Rifkin (2002) measures it
+in two ways: the share of rows that two codes put into the same class (tables 4.6 and 4.7), and, on the rows
+that a reference such as the code "ovr" gets wrong, the share of the machines that err among those that
+distinguish the true class from the mistaken one (figures 4-2 and 4-3).
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def overlap_matrix(predictions: Sequence[ArrayLike]) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    predictions : sequence of m array-likes of shape (n,)
+    predictions : sequence of m array-likes of shape (n_samples,)
         Predicted labels of each classifier for the same rows.
 
     Returns
     -------
     ndarray of shape (m, m)
-        Symmetric, ones on the diagonal (thesis, tables 4.6 and 4.7).
+        Symmetric, ones on the diagonal (Rifkin 2002, tables 4.6 and 4.7).
 
     Raises
     ------
@@ -72,18 +72,18 @@ def binary_errors(model: CodedClassifier, X: Any, y: ArrayLike, reference: Array
     ----------
     model : CodedClassifier
         Fitted.
-    X : {array-like, sparse matrix} of shape (n, d)
-        Rows.
-    y : array-like of shape (n,)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Samples.
+    y : array-like of shape (n_samples,)
         Their labels.
-    reference : array-like of shape (n,)
-        Labels that the reference predicted, those of ``code="ovr"`` for example, as in the thesis.
+    reference : array-like of shape (n_samples,)
+        Labels that the reference predicted, those of ``code="ovr"`` for example, as in Rifkin 2002.
 
     Returns
     -------
     ndarray of shape (n_errors,)
         One share for each row that the reference got wrong, in the order of the rows; NaN where no machine
-        tells the two classes apart.
+        distinguishes the two classes.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def reverse_cumulative(values: ArrayLike) -> tuple[NDArray[np.float64], NDArray[
 
     Parameters
     ----------
-    values : array-like of shape (n,)
+    values : array-like of shape (n_samples,)
         Numbers; NaN is left out.
 
     Returns
@@ -178,6 +178,8 @@ class OverlapDisplay:
 
     ax_: Any
     figure_: Any
+    matrix: NDArray[np.float64]
+    names: list[str]
 
     def __init__(self, matrix: ArrayLike, names: Sequence[str]) -> None:
         self.matrix = np.asarray(matrix, dtype=np.float64)
@@ -239,6 +241,7 @@ class BinaryErrorDisplay:
     ax_: Any
     figure_: Any
     lines_: list[Any]
+    shares: dict[str, NDArray[np.float64]]
 
     def __init__(self, shares: Mapping[str, ArrayLike]) -> None:
         self.shares = {name: np.asarray(of, dtype=np.float64) for name, of in shares.items()}
@@ -259,7 +262,7 @@ class BinaryErrorDisplay:
             x = np.concatenate([[0.0], points, [1.0]])
             y = np.concatenate([[1.0], above, above[-1:] if points[-1] >= 1.0 else [0.0]])
             self.lines_ += ax.step(100.0 * x, 100.0 * y, where="pre", label=name)
-        ax.set_xlabel("at least so many of the machines concerned err (%)")
+        ax.set_xlabel("minimum share of the machines concerned that err (%)")
         ax.set_ylabel("rows that the reference gets wrong (%)")
         ax.set_xlim(0.0, 100.0)
         ax.set_ylim(0.0, 103.0)

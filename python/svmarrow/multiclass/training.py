@@ -13,14 +13,21 @@ from sklearn.utils import _safe_indexing, check_array, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 
 from svmarrow._support.callbacks import subtasks
-from svmarrow._support.memory import new_threads
+from svmarrow._support.memory import (
+    MemoryEstimate,
+    bytes_of_rows,
+    estimate_of,
+    new_threads,
+    refuse_beyond_memory,
+)
 from svmarrow._support.routing import check_takes_weights, of_rows
 from svmarrow._support.rows import (
     any_weighted,
+    as_rows,
     check_every_class,
     class_weights,
     default_gamma,
-    parts_at_once,
+    n_joblib_workers,
     threads,
     weights_differ,
 )
@@ -39,25 +46,25 @@ if TYPE_CHECKING:
     from svmarrow._support.codes import Code
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["Machines", "train"]
+__all__ = ["Machines", "memory_of_machines", "refuse_machines", "train"]
 
 
 @savable
 @dataclass(eq=False, repr=False)
 class Machines:
-    """What training gives: one expansion for all columns, or an estimator for each."""
+    """The trained machines: one expansion for all columns, or an estimator for each."""
 
     #: All outputs over one pool of vectors; None where the machines are no expansions of one kernel.
     expansion: KernelExpansion | None = None
     #: Training rows that are vectors of the expansion; None where that is not known.
     support: NDArray[np.int64] | None = None
-    #: What the solver vouches for.
+    #: Certificate of the solutions.
     certificate: Certificate | None = None
     #: Outputs at each training row of machines that were trained without it, (n, F); None where not known.
     left_out: NDArray[np.float64] | None = None
-    #: The estimator that trained them together, which can go on from where it is.
+    #: The estimator that trained them together, which can continue from its solution.
     machine: Any = None
-    #: A fitted estimator for each distinct column, where each was fitted by itself.
+    #: A fitted estimator for each distinct column, if each was fitted separately.
     estimators: list[Any] = field(default_factory=list)
     #: Place in `estimators` of each column, and its sign.
     which: NDArray[np.intp] | None = None
@@ -107,16 +114,16 @@ def train(
     ----------
     estimator : estimator
         The binary machine, not fitted; it is cloned.
-    X : {array-like, sparse matrix} of shape (n, d)
-        Rows.
-    labels : ndarray of int64 of shape (n,)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Samples.
+    labels : ndarray of int64 of shape (n_samples,)
         Index of each row's class.
     code : Code
         The code.
     classes : ndarray of shape (n_classes,)
         The labels of the classes, which class weights are about.
-    sample_weight : ndarray of shape (n,) or None
-        Weights of the rows.
+    sample_weight : ndarray of shape (n_samples,) or None
+        Weights of the samples.
     metadata : dict
         What else the estimator's `fit` gets.
     class_weight : dict, "balanced" or None
@@ -207,7 +214,7 @@ def _one_by_one(
         X = check_array(X)
         if X.shape[0] != X.shape[1]:
             raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
-    jobs = parts_at_once(n_jobs) or threads(n_jobs)
+    jobs = n_joblib_workers(n_jobs) or threads(n_jobs)
     chosen, which, signs = code.distinct_columns()
     if jobs > 1 and chosen.size > 1 and _is_ours(estimator) and getattr(estimator, "n_jobs", 1) is None:
         # The columns are what runs in parallel.
@@ -252,7 +259,7 @@ def _is_ours(estimator: Any) -> bool:
 def _of_one_kernel(estimator: Any, X: Any, sample_weight: NDArray[np.float64] | None) -> Any:
     """A kernel machine of svmarrow whose width follows from the rows takes it from all of them.
 
-    The width counts a row as its weight says, where the family does so, but not its class's weight.
+    The width weighs a sample by its own weight, if the family does so, but not by its class's weight.
     """
     if not _is_ours(estimator):
         return estimator
@@ -291,3 +298,39 @@ def _pooled(
             for of, rows in zip(expansions, columns, strict=True)
         ]
     return merge(expansions)
+
+
+def memory_of_machines(
+    estimator: Any, rows: Any, labels: NDArray[Any], code: Code, shared: bool, n_jobs: int | None
+) -> MemoryEstimate:
+    """Memory of all machines."""
+    counts = np.bincount(labels, minlength=code.n_classes).astype(np.int64)
+    matrix = np.ascontiguousarray(code.matrix[:, code.distinct_columns()[0]])
+    # Coefficients, and the vectors of the pool: at most all rows, once.
+    kept = 16 * int(counts.sum()) * code.n_columns + bytes_of_rows(rows)
+    if shared and isinstance(estimator, ColumnTrainer):
+        machine: Any = clone(estimator)
+        if n_jobs is not None:
+            machine.set_params(n_jobs=n_jobs)
+        found = machine._column_memory(rows, matrix, counts)
+        if found is not None:
+            return MemoryEstimate(found.total + kept, found.least)
+    sizes = np.sort(counts @ (matrix != 0))[::-1]
+    # The largest machines, which may be fitted at the same time; each keeps its rows.
+    part = np.linspace(0, rows.shape[0] - 1, int(sizes[0])).astype(np.intp)
+    one = estimate_of(estimator, rows[part], np.arange(part.size) % 2)
+    copies = 2 * bytes_of_rows(rows) * int(sizes.sum()) // max(int(counts.sum()), 1)
+    at_once = min(threads(n_jobs), int(sizes.size))
+    return MemoryEstimate(at_once * one.total + copies + kept, one.least)
+
+
+def refuse_machines(
+    estimator: Any, X: Any, labels: NDArray[Any], code: Code, shared: bool, n_jobs: int | None
+) -> None:
+    """Raise a MemoryError if the machines need more memory than is available."""
+    try:
+        least = memory_of_machines(estimator, as_rows(X), labels, code, shared, n_jobs).least
+    except (TypeError, ValueError):
+        return  # The estimator reports what is wrong with X and the parameters.
+    remedy = f"give another {type(estimator).__name__}, whose estimate_memory is less"
+    refuse_beyond_memory("CodedClassifier.fit", least, remedy)

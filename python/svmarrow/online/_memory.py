@@ -1,9 +1,8 @@
-"""What online learners take of the memory, and how much of a stream fits into what there is.
+"""Memory of online learners, and the number of rows of a stream that fit into the free memory.
 
-A budget bounds the vectors. Without one every row may become a vector, though few do: nobody can tell
-beforehand, and refusing what could be too much would refuse streams that never come near it. So a piece is
-learnt in as many parts as it takes: each so short that it fits whatever its mistakes are. A stream in pieces
-is the stream in one, bit for bit, so the parts cannot be seen in the model.
+A budget bounds the number of vectors. Without one every row may become a vector, though few do, and rejecting
+the worst case would reject streams that need far less. So a batch is split into parts that fit into the
+memory whatever their mistakes are. Learning in parts gives the same model bit for bit.
 """
 
 from __future__ import annotations
@@ -14,19 +13,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from svmarrow import _core
-from svmarrow._support.memory import SMALL, refuse_beyond_memory
+from svmarrow._support.memory import MIN_CHECKED_BYTES, refuse_beyond_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["Rows", "TreeSizes", "bytes_of_pool", "rows_that_fit"]
 
-#: Bytes of a line of a panel: two registers, the largest there are.
+#: Number of bytes of a panel line: two of the largest registers.
 LINE = 128
-#: Columns up to which a sparse panel lists them all.
-NARROW = 1 << 15
-#: Rows for which a part of a stream must have room.
-FEWEST = 1024
+#: Maximum number of columns for which a sparse panel lists them all.
+MAX_LISTED_COLUMNS = 1 << 15
+#: Minimum number of rows of a part of a stream.
+MIN_PART_ROWS = 1024
 
 
 class Rows:
@@ -37,22 +36,22 @@ class Rows:
     X : {ndarray, csr_array} of shape (n, d)
         Rows.
     precise : bool, default=False
-        Whether kernel values are computed in double precision whatever the rows have.
+        Whether kernel values are computed in double precision whatever the type of the rows.
     """
 
     def __init__(self, X: Any, *, precise: bool = False) -> None:
         self.count, self.features = (int(size) for size in X.shape)
-        #: Bytes of a number as it is kept, and as it is computed with.
+        #: Number of bytes of a stored number and of a number in computations.
         self.kept = 8 if X.dtype == np.float64 else 4
         self.single = 8 if precise else self.kept
         self.precise = precise
         self.stored: Any = None
         if sp.issparse(X):
-            # The longest rows come first: whichever become vectors, they have no more entries.
+            # Longest rows first: any vectors have at most as many entries.
             self.stored = np.cumsum(np.sort(np.diff(X.indptr).astype(np.int64))[::-1])
 
     def entries(self, vectors: int) -> int:
-        """Entries of so many rows, at most."""
+        """Returns the maximum number of entries of ``vectors`` rows."""
         if self.stored is None:
             return vectors * self.features
         if self.count == 0:
@@ -61,27 +60,27 @@ class Rows:
         return int(times * self.stored[-1] + (self.stored[rest - 1] if rest else 0))
 
     def plain(self, vectors: int, number: int) -> int:
-        """Bytes of rows as they are stored, of so many bytes a number."""
+        """Returns the bytes of stored rows with ``number`` bytes per number."""
         if self.stored is None:
             return self.entries(vectors) * number
         return self.entries(vectors) * (number + 8) + 8 * vectors
 
     def packed(self, vectors: int, *, pools: int = 1, replaced: bool = False) -> int:
-        """Bytes of pools of so many vectors together; `replaced` where vectors take the place of others."""
+        """Returns the bytes of pools with ``vectors`` vectors; `replaced` if vectors replace others."""
         columns = LINE // self.single
         panels = vectors // columns + pools
         if self.stored is None:
             return panels * LINE * (self.features + 2)
         entries = (3 if replaced else 1) * self.entries(vectors) + panels * columns
         lines = min(entries, panels * (self.features + 1))
-        found = 4 * self.features * panels if self.features <= NARROW else 32 * lines
+        found = 4 * self.features * panels if self.features <= MAX_LISTED_COLUMNS else 32 * lines
         return (LINE + 4) * lines + 2 * LINE * panels + found
 
 
 def bytes_of_pool(rows: Rows, known: int, vectors: int, outputs: int, policy: str) -> int:
-    """Bytes of a piece that grows a pool from `known` vectors to so many."""
+    """Returns the bytes of a batch that extends a pool from `known` to ``vectors`` vectors."""
     scored = outputs if policy in ("margin", "tightest") else 0
-    # The Gram matrix is kept in two halves that are equal; a factor has one.
+    # The Gram matrix is stored in full, a factor as one triangle.
     pairs = {"tightest": 8, "projectron": 4, "projectron++": 4}.get(policy, 0)
 
     def state(m: int) -> int:
@@ -90,42 +89,45 @@ def bytes_of_pool(rows: Rows, known: int, vectors: int, outputs: int, policy: st
     replaced = policy not in ("unlimited", "stop", "projectron", "projectron++")
     grown = rows.packed(vectors, replaced=replaced) + pairs * vectors * vectors
     grown += 16 * vectors * (6 + outputs + scored)
-    # The state before is here twice, as Python has it and as the work begins.
+    # The previous state exists twice, in Python and as the start of the computation.
     return grown + state(vectors) + 2 * state(known)
 
 
 class TreeSizes(NamedTuple):
-    """What the memory of a tree depends on; a tree is known by its stored rows and its leaves."""
+    """Sizes that determine the memory of a tree, with its stored rows and leaves."""
 
     rows: Rows
     outputs: int
     budget: int
-    #: Most vectors that a side of a split begins with.
+    #: Maximum number of initial vectors of a side of a split.
     children: int
     sample: int
     max_leaves: int | None
     split: str
 
     def whole(self, n: int, passes: int) -> int:
-        """Bytes of so many passes over n rows."""
+        """Returns the bytes of ``passes`` passes over n rows."""
         before, after = (self._grown((0, 1), n * passed, n) for passed in (passes - 1, passes))
         return self._bytes(before, after)
 
     def piece(self, known: tuple[int, int], mistakes: int, most: int) -> int:
-        """Bytes of a piece that makes so many mistakes; at most so many rows are stored after it."""
+        """Returns the bytes of a batch with ``mistakes`` mistakes, after which at most ``most`` rows are
+        stored.
+        """
         return self._bytes(known, self._grown(known, mistakes, most))
 
     def _grown(self, known: tuple[int, int], mistakes: int, most: int) -> tuple[int, int]:
-        # Both sides of a split have lost what they need to overflow again.
+        # After a split both sides need further mistakes before they overflow again.
         leaves = known[1] + mistakes // max(1, self.budget + 1 - self.children)
         leaves = max(known[1], leaves if self.max_leaves is None else min(leaves, self.max_leaves))
         return min(most, known[0] + mistakes), leaves
 
     def _bytes(self, known: tuple[int, int], grown: tuple[int, int]) -> int:
         rows, m = self.rows, self.budget + 1
-        # Kernel values of a sample, all and by sides; both programs and what solves them; its rows twice.
+        # Kernel values of a sample, all and by sides; both quadratic programs and their solver; its rows
+        # twice.
         of_split = 8 * (3 * self.sample * m + 8 * m * m) + 2 * self.sample * (rows.plain(1, rows.single) + 64)
-        # The state before is here twice, as Python has it and as the work begins.
+        # The previous state exists twice, in Python and as the start of the computation.
         return self._built(*grown) + self._state(*grown) + 2 * self._state(*known) + of_split
 
     @property
@@ -133,7 +135,7 @@ class TreeSizes(NamedTuple):
         return self.split.startswith(("wpq", "rndw"))
 
     def _vectors(self, leaves: int) -> int:
-        """Vectors of leaves and rules."""
+        """Returns the number of vectors of leaves and rules."""
         of_rule = self.sample if self.split == "zpq" else 0 if self._is_linear else 1
         return leaves * self.budget + (leaves - 1) * of_rule
 
@@ -148,32 +150,32 @@ class TreeSizes(NamedTuple):
         rules = (leaves - 1) * (rows.single * rows.features if self._is_linear else 0)
         pools = leaves + (0 if self._is_linear else leaves - 1)
         packed = rows.packed(self._vectors(leaves), pools=pools)
-        # Coefficients, and what their averages take.
+        # Coefficients and their averages.
         packed += 16 * leaves * self.budget * self.outputs
         return rows.plain(stored, rows.single) + 120 * stored + packed + rules + 16 * leaves * self.sample
 
 
 def rows_that_fit(name: str, rest: int, needed: Callable[[int], int]) -> int:
-    """How many of the rows that are left may be learnt at once; `needed` tells the bytes of so many.
+    """Returns how many of the remaining rows fit into the memory; `needed(n)` is the bytes of n rows.
 
     Raises
     ------
     MemoryError
-        If there is no room for the next 1,024 of them.
+        If the next 1,024 rows do not fit.
     """
-    if needed(rest) < SMALL:
+    if needed(rest) < MIN_CHECKED_BYTES:
         return rest
-    free = max(SMALL, _core.available_memory())
+    free = max(MIN_CHECKED_BYTES, _core.available_memory())
     if needed(rest) <= free:
         return rest
     fits, too_many = 0, rest
     while too_many - fits > 1:
         middle = (fits + too_many) // 2
         fits, too_many = (middle, too_many) if needed(middle) <= free else (fits, middle)
-    if fits < FEWEST:
+    if fits < MIN_PART_ROWS:
         refuse_beyond_memory(
             f"{name}.fit",
-            needed(min(rest, FEWEST)),
+            needed(min(rest, MIN_PART_ROWS)),
             "set or lower a budget, or give rows in single precision",
         )
     return max(fits, 1)

@@ -1,4 +1,4 @@
-"""What a fitted tree answers with."""
+"""A fitted tree, packed for prediction."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from svmarrow import _core
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Ready"]
+__all__ = ["PackedTree"]
 
 
-class Ready:
-    """A tree packed for prediction when it is first asked; what is pickled are its arrays.
+class PackedTree:
+    """A tree that is packed at its first prediction; only its arrays are pickled.
 
-    With `averaged` its leaves answer by the average of their hypotheses.
+    With `averaged` leaves predict by the average of their hypotheses.
     """
 
     __slots__ = ("averaged", "kernel", "state", "tree_")
@@ -39,16 +39,16 @@ class Ready:
         return tree
 
     def coefficients(self, leaf: int) -> NDArray[np.float64]:
-        """Those by which a leaf answers, (vectors, q)."""
+        """Returns the coefficients with which a leaf predicts, (n_vectors, q)."""
         state = self.state
         members = slice(state["starts"][leaf], state["starts"][leaf + 1])
         last: NDArray[np.float64] = state["weights"][members]
-        if not self.averaged or state["lived"][leaf] == 0:
+        if not self.averaged or state["age"][leaf] == 0:
             return last
-        return np.asarray(last - state["early"][members] / state["lived"][leaf])
+        return np.asarray(last - state["accumulator"][members] / state["age"][leaf])
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self.kernel, self.state, self.averaged
 
-    def __setstate__(self, kept: tuple[Any, ...]) -> None:
-        self.__init__(*kept)  # type: ignore[misc]
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.__init__(*state)  # type: ignore[misc]

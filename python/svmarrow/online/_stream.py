@@ -1,9 +1,9 @@
-"""What all online learners share: labels, layout and counts of a stream, and how a state is kept.
+"""Base class of the online learners: labels, layout, counts and state of a stream.
 
-The state is a dict of NumPy arrays and numbers, the attribute ``_state``: everything that a later row depends
-on. Each call passes it to the extension module and keeps what comes back, so an interrupted call changes
-nothing and a pickle between two calls loses nothing. The first piece decides the layout (dense or CSR) and
-the precision of a stream; later pieces are converted to it.
+The state ``_state`` is a dict of NumPy arrays and numbers on which later updates depend. Each call passes it
+to the extension module and stores the returned one, so an interrupted call changes nothing, and a model can
+be pickled between two calls. The first batch determines the layout (dense or CSR) and the precision of a
+stream; later batches are converted.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
-from svmarrow._support.atomic import Kept, atomic_fit, atomic_update, consistent
+from svmarrow._support.atomic import InterruptedFit, atomic_fit, atomic_update, consistent
 from svmarrow._support.callbacks import fitting, subtasks
 from svmarrow._support.memory import EstimatesMemory, MemoryEstimate
 from svmarrow._support.parameters import ROW_KERNELS, THREADS, VERBOSE, check, integer, kernel_rules, seed_of
 from svmarrow._support.rows import default_gamma, rows_of, validated
-from svmarrow._support.stored import check_alike
+from svmarrow._support.stored import check_state
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.models.decoded import LabelledOutputs
 from svmarrow.models.fitted import KernelEstimator
+from svmarrow.models.output_mixins import ClassifierOutputMixin
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -40,9 +40,10 @@ STREAM_RULES = {
 }
 
 
-class StreamClassifier(EstimatesMemory, LabelledOutputs, KernelEstimator):
-    """A classifier that learns from a stream; the base of all online learners."""
+class StreamClassifier(EstimatesMemory, ClassifierOutputMixin, KernelEstimator):
+    """Base class of the classifiers that learn from a stream."""
 
+    feature_names_in_: NDArray[np.object_]
     mistakes_: int
     n_seen_: int
     mistake_rows_: NDArray[np.int64]
@@ -60,32 +61,31 @@ class StreamClassifier(EstimatesMemory, LabelledOutputs, KernelEstimator):
 
     @atomic_fit
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget everything and learn from the rows, in their order, ``n_epochs`` times over.
+        """Fit the model from scratch to the samples in their order, ``n_epochs`` times.
 
-        There is no ``sample_weight``: a perceptron learns from mistakes in their order and minimises no sum
-        over rows in which one could count double.
+        ``sample_weight`` is not supported, since a perceptron does not minimize a sum over samples.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows.
-        y : array-like of shape (n,)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training samples.
+        y : array-like of shape (n_samples,)
             Labels of at least two classes.
 
         Returns
         -------
         self : object
-            Itself.
+            The fitted estimator.
 
         Raises
         ------
         ValueError
-            For parameters outside their rules, NaN or infinities, a single class.
+            If a parameter is outside its range, the data contain NaN or infinity, or there is a single class.
         MemoryError
-            If the vectors may take more than this process may, see `estimate_memory`.
+            If the free memory may be too small for the vectors, see `estimate_memory`.
         KeyboardInterrupt
-            On Ctrl-C; passes that ended before are kept, and before the end of the first the estimator is as
-            it was.
+            On Ctrl-C; the model of the last complete pass is kept, and without one the estimator is
+            unchanged.
         """
         self._check_parameters()
         with fitting(self, X, y), subtasks("epoch", int(self.n_epochs)) as epochs:
@@ -103,36 +103,36 @@ class StreamClassifier(EstimatesMemory, LabelledOutputs, KernelEstimator):
                 if completed is None:
                     raise
                 self.__dict__ = completed
-                raise Kept(self) from None
+                raise InterruptedFit(self) from None
         return self
 
     @atomic_update
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """Learn from the next piece of the stream: one row or a million, in their order.
+        """Update the model with the next batch of the stream, in its order.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows. The first piece decides the layout and the precision in which the stream is kept.
-        y : array-like of shape (n,)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples. The first batch determines the layout and the precision of the stream.
+        y : array-like of shape (n_samples,)
             Labels.
         classes : array-like of shape (n_classes,) or None, default=None
-            All labels that the stream may have; needed in the first call, the same or None in later ones.
+            All class labels of the stream; required in the first call, the same or None in later ones.
 
         Returns
         -------
         self : object
-            Itself.
+            The fitted estimator.
 
         Raises
         ------
         ValueError
-            For parameters outside their rules, NaN or infinities, labels that are not among the classes,
-            another number of columns.
+            If a parameter is outside its range, the data contain NaN or infinity, a label is unknown, or the
+            number of features differs.
         MemoryError
-            If the vectors may take more than this process may, see `estimate_memory`.
+            If the free memory may be too small for the vectors, see `estimate_memory`.
         KeyboardInterrupt
-            On Ctrl-C; the estimator is then as it was before the call.
+            On Ctrl-C; the estimator is then unchanged.
         """
         self._check_parameters()
         first = not hasattr(self, "_state")
@@ -194,27 +194,27 @@ class StreamClassifier(EstimatesMemory, LabelledOutputs, KernelEstimator):
         return MemoryEstimate.of(self._bytes(rows, 1 if classes == 2 else int(classes)))
 
     def _bytes(self, X: Any, outputs: int) -> int:
-        """What `fit` takes beside the rows, at most."""
+        """Returns the maximum memory of `fit` in addition to the samples."""
         raise NotImplementedError
 
     def _rows_that_fit(self, X: Any) -> int:
-        """How many of the rows that are left may be learnt at once."""
+        """Returns how many of the remaining rows fit into the memory."""
         raise NotImplementedError
 
     def _empty(self, X: Any, seed: int) -> dict[str, Any]:
-        """The state before the first row."""
+        """Returns the initial state."""
         raise NotImplementedError
 
     def _learn(self, X: Any, labels: NDArray[np.int64]) -> None:
-        """Learn from rows in the stream's layout, all or nothing."""
+        """Learns from rows in the stream's layout, all or none."""
         raise NotImplementedError
 
     def _take(self, state: dict[str, Any]) -> None:
-        """Take over a state."""
+        """Sets the state and the attributes that depend on it."""
         raise NotImplementedError
 
     def _check_state(self, state: dict[str, Any]) -> None:
-        """Refuse a state from a file that does not fit; what the extension module checks may be left out."""
+        """Checks a state from a file, as far as the extension module does not."""
         raise NotImplementedError
 
     def _after_load(self) -> None:
@@ -224,14 +224,14 @@ class StreamClassifier(EstimatesMemory, LabelledOutputs, KernelEstimator):
         if min(self.n_seen_, self.mistakes_, self.n_epochs_) < 0:
             raise ValueError("n_seen_, mistakes_ and n_epochs_ are not three counts")
         rows = rows_of(state["rows"])
-        # Refuses rows that are not in order, and parameters that the kernel does not allow.
+        # Checks the rows and the parameters of the kernel.
         self._check_columns_of(
             KernelExpansion(rows, np.zeros((rows.shape[0], 1)), np.zeros(1), *self._kernel_spec)
         )
         if self.kernel == "chi2":
             check_non_negative(rows, "a model file")
         self._check_parameters()
-        check_alike(state, self._empty(rows, 0))
+        check_state(state, self._empty(rows, 0))
         self._check_state(state)
         self._take(state)
 
@@ -240,7 +240,7 @@ class StreamClassifier(EstimatesMemory, LabelledOutputs, KernelEstimator):
         return self._outputs_of(validated(self, X, reset=False))
 
     def _outputs_of(self, rows: Any) -> NDArray[np.float64]:
-        """Outputs (n, q) of the current model."""
+        """Returns the outputs (n, q) of the current model."""
         raise NotImplementedError
 
     @property
@@ -253,7 +253,7 @@ class StreamClassifier(EstimatesMemory, LabelledOutputs, KernelEstimator):
 
     @staticmethod
     def _no_rows(X: Any) -> CoreRows:
-        """No rows, in the layout that the stream of X is kept in: bytes become single precision."""
+        """Returns an empty matrix in the layout of the stream of X; uint8 becomes single precision."""
         kind = np.float64 if X.dtype == np.float64 else np.float32
         if sp.issparse(X):
             index = np.zeros(0, dtype=np.int64)
@@ -261,7 +261,7 @@ class StreamClassifier(EstimatesMemory, LabelledOutputs, KernelEstimator):
         return np.zeros((0, X.shape[1]), dtype=kind)
 
     def _as_stream(self, X: Any) -> Any:
-        """Rows in the layout and the precision of the stream."""
+        """Converts rows to the layout and the precision of the stream."""
         kept = self._state["rows"]
         kind = kept[0].dtype if isinstance(kept, tuple) else kept.dtype
         if isinstance(kept, tuple):
@@ -273,10 +273,10 @@ class StreamClassifier(EstimatesMemory, LabelledOutputs, KernelEstimator):
     @property
     @consistent
     def cumulative_error_(self) -> float:
-        """Mistakes made along the stream, as a share of the rows seen.
+        """Share of mistakes among the samples seen, the *prequential* error.
 
-        Each row is answered before it is learnt from, so this is an error on rows that were new: the
-        *prequential* error (predictive and sequential), without rows held back for a test.
+        Each sample is predicted before it is learnt from, so this is an error on new samples, without
+        held-out samples.
         """
         check_is_fitted(self)
         return self.mistakes_ / max(1, self.n_seen_)

@@ -156,6 +156,10 @@ class KernelPerceptron(FittedClassifier, StreamClassifier):
         **STREAM_RULES,
         "random_state": RANDOM_STATE,
     }
+    mistake_rows_: NDArray[np.int64]
+    n_seen_: int
+    mistakes_: int
+    expansion_: KernelExpansion
 
     def __init__(
         self,
@@ -233,40 +237,40 @@ class KernelPerceptron(FittedClassifier, StreamClassifier):
             "eta": float(self.eta),
         }
         before = {**self._state, "counters": (self.n_seen_, self.mistakes_)}
-        with progress(self.verbose) as told:
-            state, wrong = _core.perceptron_stream(core_rows(X), labels, settings, before, told.callback)
+        with progress(self.verbose) as reporter:
+            state, wrong = _core.perceptron_stream(core_rows(X), labels, settings, before, reporter.callback)
         self.mistake_rows_ = wrong + self.n_seen_
         self.n_seen_, self.mistakes_ = state.pop("counters")
         self._take(state)
 
     def _bytes(self, X: Any, outputs: int) -> int:
         n, sizes = int(X.shape[0]), self._sizes(X)
-        # A row that is a vector is in the span, so that no second pass adds it to a factor again.
+        # A vector is in the span, so that no later pass adds it to a factor again.
         passes = (min(1, self.n_epochs - 1), 1) if sizes.precise else (self.n_epochs - 1, self.n_epochs)
-        before, after = (self._most_vectors(n * passed) for passed in passes)
+        before, after = (self._max_vectors_after(n * passed) for passed in passes)
         return bytes_of_pool(sizes, before, after, outputs, self.policy)
 
     def _rows_that_fit(self, X: Any) -> int:
         sizes, known = self._sizes(X), self._state["born"].size
 
         def needed(count: int) -> int:
-            grown = max(known, self._most_vectors(known + count))
+            grown = max(known, self._max_vectors_after(known + count))
             return bytes_of_pool(sizes, known, grown, self._n_outputs, self.policy)
 
         return rows_that_fit(type(self).__name__, int(X.shape[0]), needed)
 
-    def _most_vectors(self, mistakes: int) -> int:
+    def _max_vectors_after(self, mistakes: int) -> int:
         return min(mistakes, self._max_vectors)
 
     def _sizes(self, X: Any) -> Rows:
-        # A factor needs all digits of the kernel values.
+        # A factor needs kernel values in double precision.
         return Rows(X, precise=self.policy in _PROJECTIONS)
 
     def _after_load(self) -> None:
         stored = self.expansion_
         super()._after_load()
         if stored != self.expansion_:
-            raise ValueError("expansion_ is not what the state says")
+            raise ValueError("expansion_ differs from the state")
 
     def _check_state(self, state: dict[str, Any]) -> None:
         m, q = state["coefficients"].shape
@@ -312,17 +316,17 @@ class KernelPerceptron(FittedClassifier, StreamClassifier):
 
     @consistent
     def as_expansion(self) -> ExpansionClassifier:
-        """The model as an expansion with labels: what `svmarrow.compress` takes.
+        """Get the model as an expansion with labels, as `svmarrow.compress` takes it.
 
         Returns
         -------
         ExpansionClassifier
-            The same answers, without the estimator.
+            A model with the same predictions.
 
         Raises
         ------
         TypeError
-            For ``prediction="voted"``: votes are not an expansion.
+            If ``prediction="voted"``, since votes are not an expansion.
         """
         if self.prediction == "voted":
             raise TypeError("prediction='voted' is not a kernel expansion: use 'last' or 'averaged'")

@@ -30,7 +30,7 @@ from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
 from svmarrow.online._memory import Rows, TreeSizes, rows_that_fit
-from svmarrow.online._ready import Ready
+from svmarrow.online._ready import PackedTree
 from svmarrow.online._stream import STREAM_RULES, StreamClassifier
 
 if TYPE_CHECKING:
@@ -58,55 +58,55 @@ _TREE_RULES: dict[str, Rule] = {
 class PerceptronTreeClassifier(StreamClassifier):
     """A tree whose leaves are kernel perceptrons over few vectors each.
 
-    An inner node sends a row left or right; the leaf that it reaches answers with at most `budget` kernel
-    values, however many vectors the tree has. A leaf that a mistake brings above its budget is split: a
-    branching rule is found that divides the rows it has seen in halves, and each side begins with those of
-    the leaf's vectors that keep its answers best.
+    A sample passes from the root to a leaf, which predicts with at most `budget` kernel values, whatever the
+    number of vectors of the tree. A leaf that exceeds its budget after a mistake is split: a branching rule
+    divides the samples that it has seen in halves, and each side starts with those of the leaf's vectors that
+    preserve its outputs best.
 
     Parameters
     ----------
     budget : int, default=100
-        B: most vectors of a leaf.
+        Maximum number of vectors of a leaf (B).
     split : str, default="wpq"
-        How a leaf is split, by the paper's names. Two are named after the unknowns that they find together,
-        so that both sides answer like the leaf before: p and q, the vectors of the two sides, and "wpq" the
-        normal w of a hyperplane that divides the rows, "zpq" the side z of each row, which new rows learn
-        from their nearest neighbour. The others divide first and select then, as in "bal-opts". Partitions:
-        "rndw", by a random hyperplane; "bal", by the kernel values of one vector, that of the best split;
-        "ent", of the vector with the purest side (least entropy of the labels). Selections: "rnds", random
-        vectors; "inds", the vectors that the rule sends to a side (of too many, the newest); "opts", those
-        that keep the answers best.
+        The split strategy, by the paper's names. Two optimize partition and selection together, so that both
+        sides preserve the outputs of the leaf: "wpq" finds the normal w of a hyperplane, "zpq" the side z of
+        each sample, which new samples take from their nearest neighbour; p and q are the vectors of the two
+        sides. The others combine a partition and a selection, as in "bal-opts". Partitions: "rndw", by a
+        random hyperplane; "bal", by the kernel values of the vector with the most balanced split; "ent", of
+        the vector with the purest side (minimum entropy of the labels). Selections: "rnds", random vectors;
+        "inds", the vectors on the same side (the newest if there are too many); "opts", those that preserve
+        the outputs best.
     child_budget : int or None, default=None
-        C: most vectors that a side begins with; None is half of `budget`. At most `budget`.
+        Maximum number of initial vectors of a side (C), at most `budget`; None is half of `budget`.
     max_leaves : int or None, default=None
-        Most leaves; None is no limit. Where there are so many, a leaf whose budget is spent takes up no new
-        vectors (with 1 the tree is one perceptron of the policy "stop").
+        Maximum number of leaves; None is no limit. When it is reached, a full leaf adds no more vectors (with
+        1 the tree is one perceptron with the policy "stop").
     prediction : {"last", "averaged"}, default="last"
-        Who answers at prediction: the last hypothesis of the row's leaf, as in the paper; or the average of
-        all hypotheses that the leaf had since it began, each weighted by the rows that it saw. What is learnt
-        is the same, and so are `mistakes_`, which the last hypotheses make. Averages are worth a try where
-        rows are noisy: on a9a they took the error on test rows from 0.211 to 0.171. A leaf that has learnt
-        nothing yet answers by what it began with.
+        The hypothesis that predicts: the last one of the leaf, as in the paper; or the average of all
+        hypotheses of the leaf, each weighted by the number of samples that it saw. What is learnt is the
+        same, and so are `mistakes_`, which count those of the last hypotheses. Averages may help with noisy
+        labels: on a9a they reduced the test error from 0.211 to 0.171. A new leaf predicts with its initial
+        hypothesis.
     sample_size : int, default=512
-        Rows that a leaf remembers for its split: a uniform sample of those it has seen.
+        Number of samples that a leaf stores for its split, drawn uniformly from those it has seen.
     draws : int, default=100
-        Draws when a fractional selection is rounded; the best is kept.
+        Number of random roundings of a fractional selection; the best is kept.
     kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2"}, default="rbf"
-        The kernel; "precomputed" is not among them, since a stream has no fixed rows to refer to.
+        The kernel. "precomputed" is not supported, because a stream has no fixed samples to refer to.
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient. "auto" is 1 / n_features. "scale" is 1 / (n_features * X.var()) of the first
-        piece, so that the model depends on where the stream was cut.
+        batch, so that the model depends on the size of that batch.
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     n_epochs : int, default=1
-        Passes of `fit` over its rows; `partial_fit` makes one.
+        The number of passes of `fit` over its samples; `partial_fit` makes one.
     random_state : int, RandomState instance or None, default=None
         Seed of samples and draws; None draws one.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
-        ``OMP_NUM_THREADS``. `fit` uses them for the "bal" partitions alone.
+        ``OMP_NUM_THREADS``. `fit` uses them only for the "bal" partitions.
     verbose : bool or int, default=False
         Whether to show the progress on stderr.
 
@@ -115,19 +115,20 @@ class PerceptronTreeClassifier(StreamClassifier):
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     mistakes_ : int
-        Rows that were answered wrongly, or with a score of exactly 0, before they were learnt from.
+        The number of samples that were misclassified, or had a score of exactly 0, before they were learnt
+        from.
     cumulative_error_ : float
         `mistakes_` / `n_seen_`.
     mistake_rows_ : ndarray of int64
-        Where along the stream the mistakes of the last piece (of `partial_fit`, or pass of `fit`) were.
+        Positions along the stream of the mistakes of the last batch (of `partial_fit`, or pass of `fit`).
     n_seen_ : int
-        Rows seen.
+        The number of samples seen.
     n_epochs_ : int
-        Passes over its rows that `fit` completed; 0 where `partial_fit` alone taught.
+        The number of passes that `fit` completed; 0 if only `partial_fit` was called.
     n_leaves_ : int
-        Leaves of the tree.
+        Number of leaves.
     n_vectors_ : int
-        Distinct vectors of all leaves.
+        Number of distinct vectors of all leaves.
     gamma_ : float
         Kernel coefficient in use.
     n_features_in_ : int
@@ -139,9 +140,8 @@ class PerceptronTreeClassifier(StreamClassifier):
     -----
     Ukkonen and Arias, Example-dependent basis vector selection for kernel-based classifiers, 2010. All
     outputs of a multiclass tree share partitions and vectors: costs are summed over the outputs. A mistake on
-    a row that is a vector of its leaf already adds to that vector's coefficients, and rows that the tree
-    remembers are stored once. A leaf whose rows no rule divides stays a leaf and keeps its best
-    `child_budget` vectors.
+    a sample that is a vector of its leaf changes that vector's coefficients, and stored samples are shared. A
+    leaf whose samples no rule divides remains a leaf with its best `child_budget` vectors.
 
     Examples
     --------
@@ -155,8 +155,8 @@ class PerceptronTreeClassifier(StreamClassifier):
 
     n_leaves_: int
     n_vectors_: int
-    _ready: Ready
-    _made_anew = ("_ready",)
+    _ready: PackedTree
+    _transient = ("_ready",)
     _coding: Decoding
     _rules: ClassVar[dict[str, Rule]] = {
         **_TREE_RULES,
@@ -165,6 +165,9 @@ class PerceptronTreeClassifier(StreamClassifier):
         "prediction": one_of("last", "averaged"),
         **STREAM_RULES,
     }
+    mistake_rows_: NDArray[np.int64]
+    n_seen_: int
+    mistakes_: int
 
     def __init__(
         self,
@@ -208,8 +211,8 @@ class PerceptronTreeClassifier(StreamClassifier):
     def _learn(self, X: Any, labels: NDArray[np.int64]) -> None:
         if self._coding == "ovo":
             raise ValueError(
-                "this tree was made of one-vs-one machines and cannot learn: only trees with one output, or "
-                "one a class, can"
+                "this tree was converted from one-vs-one machines and cannot learn: only trees with one "
+                "output, or one per class, can"
             )
         child_budget = self._children()
         settings = {
@@ -223,15 +226,15 @@ class PerceptronTreeClassifier(StreamClassifier):
             "max_leaves": 2**62 if self.max_leaves is None else int(self.max_leaves),
         }
         n_jobs = threads(self.n_jobs) if self.split.startswith("bal") else 1
-        with progress(self.verbose) as told:
+        with progress(self.verbose) as reporter:
             state, wrong = _core.perceptron_tree_stream(
-                core_rows(X), labels, settings, self._state, n_jobs, told.callback
+                core_rows(X), labels, settings, self._state, n_jobs, reporter.callback
             )
         self.mistake_rows_ = wrong + self.n_seen_
         self._take(state)
 
     def _children(self) -> int:
-        """Most vectors that a side of a split begins with."""
+        """Returns the maximum number of initial vectors of a side of a split."""
         return max(1, int(self.budget) // 2) if self.child_budget is None else int(self.child_budget)
 
     def _bytes(self, X: Any, outputs: int) -> int:
@@ -250,12 +253,12 @@ class PerceptronTreeClassifier(StreamClassifier):
         return TreeSizes(Rows(X), outputs, *own)
 
     def _after_load(self) -> None:
-        coding = self._coding  # An empty state takes one of its own.
+        coding = self._coding  # creating an empty state changes it
         known = self._state.keys()
-        if known >= {"weights", "leaf_seen"} and not known & {"early", "lived"}:
+        if known >= {"weights", "leaf_seen"} and not known & {"accumulator", "age"}:
             # A file of before there were averages: they begin with the next row.
-            self._state["early"] = np.zeros_like(self._state["weights"])
-            self._state["lived"] = np.zeros_like(self._state["leaf_seen"])
+            self._state["accumulator"] = np.zeros_like(self._state["weights"])
+            self._state["age"] = np.zeros_like(self._state["leaf_seen"])
         super()._after_load()
         self._coding = coding
 
@@ -267,15 +270,15 @@ class PerceptronTreeClassifier(StreamClassifier):
         if state["intercepts"].shape[1] != outputs:
             raise ValueError(f"the tree has {state['intercepts'].shape[1]} outputs, expected {outputs}")
         if state["sample_labels"].size and state["sample_labels"].max() >= self.classes_.size:
-            raise ValueError("the samples of the tree have classes that are not there")
+            raise ValueError("the samples of the tree have unknown classes")
         if state["counters"] != (self.n_seen_, self.mistakes_):
             raise ValueError("the tree has seen another number of rows")
-        # The core checks all that is left: lengths, ways and members.
+        # The core checks the rest: lengths, children and members.
         _core.PerceptronTree(self._kernel_spec, state, False)
 
     def _take(self, state: dict[str, Any]) -> None:
         self._state = state
-        self._ready = Ready(self._kernel_spec, state, self.prediction == "averaged")
+        self._ready = PackedTree(self._kernel_spec, state, self.prediction == "averaged")
         self.n_seen_, self.mistakes_ = state["counters"]
         leaves = np.flatnonzero(state["kinds"] == 0)
         self.n_leaves_ = leaves.size
@@ -291,40 +294,40 @@ class PerceptronTreeClassifier(StreamClassifier):
 
     @consistent
     def apply(self, X: ArrayLike) -> NDArray[np.int64]:
-        """The leaf of each row.
+        """Find the leaf of each sample.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
 
         Returns
         -------
-        ndarray of int64 of shape (n,)
+        ndarray of int64 of shape (n_samples,)
             Indices of nodes, as `leaf_expansion` takes them.
         """
         return self._routes(X)[:, 0]
 
     @consistent
     def kernel_values(self, X: ArrayLike) -> NDArray[np.int64]:
-        """How many kernel values the answer for each row costs.
+        """Count the kernel values of each prediction.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
 
         Returns
         -------
-        ndarray of int64 of shape (n,)
-            The vectors of the row's leaf, and one for each inner node on its path whose rule is a kernel
-            value (the partitions "bal" and "ent"). The distances of "zpq" are not among them.
+        ndarray of int64 of shape (n_samples,)
+            The number of vectors of the leaf, plus one for each inner node on the path whose rule is a kernel
+            value (the partitions "bal" and "ent"). The distances of "zpq" are not counted.
         """
         return self._routes(X)[:, 2]
 
     @consistent
     def decision_depth(self, X: ArrayLike) -> NDArray[np.int64]:
-        """How many inner nodes are on the path of each row of X, (n,)."""
+        """Count the inner nodes on the path of each sample of X; returns shape (n_samples,)."""
         return self._routes(X)[:, 1]
 
     def _routes(self, X: ArrayLike) -> NDArray[np.int64]:
@@ -334,27 +337,27 @@ class PerceptronTreeClassifier(StreamClassifier):
 
     @consistent
     def leaf_expansion(self, leaf: int) -> KernelExpansion:
-        """The local expansion of a leaf.
+        """Get the local expansion of a leaf.
 
         Parameters
         ----------
         leaf : int
-            Index of its node, as `apply` gives it.
+            Index of its node, as `apply` returns it.
 
         Returns
         -------
         KernelExpansion
-            The functions of the leaf, as it answers: see `prediction`.
+            The functions with which the leaf predicts, see `prediction`.
 
         Raises
         ------
         ValueError
-            If there is no such leaf.
+            If the index is not a leaf.
         """
         state = self._state
         if not 0 <= leaf < state["kinds"].size or state["kinds"][leaf] != 0:
             raise ValueError(
-                f"leaf={leaf!r} is not allowed: it must be the index of a leaf, as apply gives it"
+                f"leaf={leaf!r} is not allowed: it must be the index of a leaf, as apply returns it"
             )
         members = slice(state["starts"][leaf], state["starts"][leaf + 1])
         return KernelExpansion(
@@ -382,49 +385,48 @@ class PerceptronTreeClassifier(StreamClassifier):
     ) -> Self:
         """Turn a fitted kernel classifier into a tree of local expansions.
 
-        Nodes above the budget are split where the rows are, each side keeping at most half of the vectors,
-        until all are within it. With `refit` each leaf then chooses among all vectors those that explain the
-        outputs of the whole model best on the rows that reach it, and fits their coefficients to them.
+        Nodes above the budget are split, each side keeping at most half of the vectors, until all are within
+        it. With `refit` each leaf then selects the vectors that approximate the outputs of the whole model
+        best on the samples that reach it, and fits their coefficients.
 
         Parameters
         ----------
         model : object
             A fitted classifier of svmarrow or scikit-learn that is a kernel expansion, as `svmarrow.compress`
             takes it, with at most 16,384 vectors. All its outputs share partitions and vectors.
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows like those that will be predicted, the training rows for example.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples like those that will be predicted, such as the training samples.
         budget : int, default=100
-            Most vectors of a leaf.
+            Maximum number of vectors of a leaf.
         split : str, default="wpq"
             As in the class.
         refit : bool, default=True
-            Whether to fit each leaf by least squares; else the vectors are those that the splits kept, with
-            the coefficients of the model.
+            Whether to fit each leaf by least squares; else its vectors keep the coefficients of the model.
         alpha : float, default=0.0
-            Weight of the squared norm of a leaf's expansion in its fit, for each row.
+            Weight of the squared norm of a leaf's expansion in its fit, per sample.
         sample_size : int, default=512
-            Rows on which a node is split.
+            Number of samples on which a node is split.
         draws : int, default=100
             As in the class.
         random_state : int, RandomState instance or None, default=None
             As in the class.
         n_jobs : int or None, default=None
-            Threads.
+            Number of threads.
         verbose : bool or int, default=False
             Whether to show the progress on stderr.
 
         Returns
         -------
         PerceptronTreeClassifier
-            Fitted. It can learn on by `partial_fit`, unless the model has one-vs-one machines.
+            The fitted tree. It can be updated by `partial_fit`, unless the model has one-vs-one machines.
 
         Raises
         ------
         TypeError
             If the model is not a kernel expansion with labels.
         ValueError
-            For parameters outside their rules, rows that do not fit the model, too many vectors, a
-            precomputed kernel.
+            If a parameter is outside its range, X does not fit the model, there are too many vectors, or the
+            kernel is precomputed.
         """
         given: dict[str, Any] = {
             "budget": budget,
@@ -439,7 +441,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         if not isinstance(source, ExpansionClassifier):
             raise TypeError("model is an expansion without labels: wrap it in an ExpansionClassifier")
         if source.decoding == "code" or source.preparation:
-            raise ValueError("a tree has no place for codes (decoding='code'), nor for steps of a pipeline")
+            raise ValueError("trees do not support codes (decoding='code') or steps of a pipeline")
         f = source.expansion_
         if callable(f.kernel) or f.kernel not in ROW_KERNELS:
             raise refuse("kernel", f.kernel, "computed from rows by svmarrow, for a tree of it")
@@ -464,9 +466,9 @@ class PerceptronTreeClassifier(StreamClassifier):
             "alpha": float(alpha) if refit else None,
             "seed": seed_of(random_state),
         }
-        with progress(verbose) as told:
+        with progress(verbose) as reporter:
             state = _core.perceptron_tree_of(
-                expansion, core_rows(rows), labels, settings, threads(n_jobs), told.callback
+                expansion, core_rows(rows), labels, settings, threads(n_jobs), reporter.callback
             )
         tree.classes_ = source.classes_
         tree.gamma_ = f.gamma
@@ -481,7 +483,7 @@ class PerceptronTreeClassifier(StreamClassifier):
 
 
 def _like(X: Any, vectors: Any) -> Any:
-    """Rows in the layout of the vectors."""
+    """Converts rows to the layout of the vectors."""
     if sp.issparse(vectors):
         return X if sp.issparse(X) else sp.csr_array(X)
     return X.toarray() if sp.issparse(X) else X

@@ -4,7 +4,7 @@
 >>> svmarrow.patch_sklearn()
 >>> from sklearn.svm import SVC
 >>> SVC.__module__
-'svmarrow.patch.machines'
+'svmarrow.patch.svm'
 >>> svmarrow.unpatch_sklearn()
 
 A program that cannot be edited runs under ``python -m svmarrow.patch script.py``.

@@ -12,9 +12,7 @@ __all__ = ["REPLACED", "patch_sklearn", "unpatch_sklearn"]
 
 #: Names that can be patched: scikit-learn's public module that has them, and the module of the replacements.
 REPLACED = {
-    **dict.fromkeys(
-        ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"), ("sklearn.svm", "svmarrow.patch.machines")
-    ),
+    **dict.fromkeys(("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"), ("sklearn.svm", "svmarrow.patch.svm")),
     "KernelRidge": ("sklearn.kernel_ridge", "svmarrow.patch.ridge"),
 }
 

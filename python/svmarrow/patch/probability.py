@@ -39,8 +39,8 @@ def out_of_fold(
     """Outputs (n, pairs) of machines that were trained without the row's fold, positive for the first class.
 
     All machines of all folds are columns of one code over parts of classes, so they share kernel rows, and
-    each starts from the solution ``full`` for all rows. Where a fold is all there is of a class, its rows get
-    the side that the pair has left, or 0, as LIBSVM has it.
+    each starts from the solution ``full`` for all samples. Where a fold is all there is of a class, its rows
+    get the side that the pair has left, or 0, as LIBSVM has it.
     """
     k = int(labels.max()) + 1
     parts, part = np.unique(labels * FOLDS + folds, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Kernel ridge regression with the signature and manners of scikit-learn's."""
+"""Kernel ridge regression with the signature and behaviour of scikit-learn's."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from sklearn.base import _fit_context
 from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.parameters import Rule, integer, one_of, real
 from svmarrow._support.rows import as_rows, validated
+from svmarrow.interop.sklearn_models import PAIRWISE
 from svmarrow.least_squares.regression import RLSRegressor
 from svmarrow.models.regressor import ExpansionRegressor
-from svmarrow.patch.drop_in import DropIn, like
+from svmarrow.patch.replacement import Replacement, like
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,25 +21,23 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["KernelRidge"]
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-#: Of scikit-learn's pairwise kernels, those that an expansion has, by svmarrow's names.
-KERNELS = {name: name for name in ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed")}
-KERNELS["polynomial"] = "poly"
+__all__ = ["KernelRidge"]
 
 
 class KernelRidgeTrainer(RLSRegressor, stored=False):
     """Trains `KernelRidge`."""
 
     _rules: ClassVar[Mapping[str, Rule]] = {
-        "kernel": one_of(*KERNELS),
+        "kernel": one_of(*PAIRWISE),
         "alpha": real(least=0.0),
         "degree": integer(least=0, most=2**31 - 1),
         "coef0": real(),
     }
 
     def _kernel(self, X: Any, weights: NDArray[np.float64] | None = None) -> tuple[Any, float, float, int]:  # noqa: ARG002
-        kernel: Any = KERNELS[self.kernel]  # type: ignore[index]
+        kernel: Any = PAIRWISE[self.kernel]  # type: ignore[index]
         given: Any = self.gamma
         if kernel == "chi2" and given is None:
             raise ValueError("gamma=None is not allowed: kernel='chi2' needs a number")
@@ -47,16 +46,17 @@ class KernelRidgeTrainer(RLSRegressor, stored=False):
         return kernel, gamma, float(self.coef0), int(self.degree)
 
 
-class KernelRidge(DropIn, originals.KernelRidge, original=originals.KernelRidge):  # noqa: D101 - the original's
+class KernelRidge(Replacement, originals.KernelRidge, original=originals.KernelRidge):  # noqa: D101 - the original's
     kernel: Any
     dual_coef_: NDArray[np.float64]
     X_fit_: Any
+    expansion_: KernelExpansion
 
     @like(originals.KernelRidge)
     @atomic_fit
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: D102
-        return self._fit_or_hand_over(self._fit_here, X, y, sample_weight)
+        return self._fit_or_fall_back(self._fit_here, X, y, sample_weight)
 
     def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Fits with svmarrow, and keeps what scikit-learn keeps."""

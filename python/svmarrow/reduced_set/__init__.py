@@ -2,21 +2,20 @@
 
 | file | holds |
 |---|---|
-| `compression` | `compress`: six steps |
-| `samples` | samples to learn from, and samples held out |
+| `compression` | `compress`: the split of the samples, the choice among what is tried |
 | `proposals` | the sizes and methods that are tried |
-| `choice`, `size_search` | the choice among them |
-| `holdout`, `loss_bounds` | what a small model loses against the full one; upper bounds |
+| `holdout` | the loss of small models on samples held out, its upper bounds, the search for a size |
 | `paths` | `compression_path`: every size, by any method |
-| `path`, `path_numbers` | the sizes of a selection, or of a construction |
+| `path` | the sizes of a selection, or of a construction |
 | `construction` | vectors moved by gradient steps |
 | `selection` | settings of the selections |
-| `sizes`, `score`, `timing` | what paths share: scores, the choice of a size, measured times |
+| `sizes` | the base class of the paths: scores, the choice of a size, measured times |
+| `score` | goals, scores and the checks of a compression |
 | `threshold` | thresholds of compressed models |
 | `effective_clusters` | a warning where few vectors cannot be enough |
 | `quantization`, `rounding` | numbers of fewer bytes, with their measured cost |
 | `memory` | an estimate of the memory that a compression takes |
-| `baseline` | machines trained on fewer samples, to compare with |
+| `baseline` | models trained on fewer samples, for comparison |
 | `wrapper`, `estimator` | meta-estimators; `ReducedSet` |
 """
 

@@ -1,4 +1,4 @@
-"""What a path is compared with: machines that have few vectors because they were trained on few rows."""
+"""Baseline of a compression path: models that have few vectors because they were trained on few samples."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ def subsample_baseline(
     sample_weight: ArrayLike | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Scores of machines that are trained on random parts of the rows instead of being compressed.
+    """Score models that are trained on random subsets of the samples instead of being compressed.
 
-    What one gets without compression for as many vectors: ``path.plot(X, y, baseline=...)`` draws it beside
-    the path.
+    This is the score that is reached without compression for as many vectors; ``path.plot(X, y,
+    baseline=...)`` draws it together with the path.
 
     Parameters
     ----------
     estimator : estimator
-        A fitted machine: clones of it are fitted.
+        A fitted model: clones of it are fitted.
     X_train : {array-like, sparse matrix} of shape (n_train, n_features)
-        Training rows.
+        Training samples.
     y_train : array-like of shape (n_train,)
-        Their labels or numbers.
-    X : {array-like, sparse matrix} of shape (n, n_features)
-        Rows to score on.
-    y : array-like of shape (n,)
-        Their labels or numbers.
+        Their labels or targets.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Samples to score on.
+    y : array-like of shape (n_samples,)
+        Their labels or targets.
     sizes : array-like of shape (n_sizes,)
-        Numbers of vectors to aim at, ``np.geomspace(5, len(path), 8)`` for example: the rows are in the
-        proportion that the full model has.
+        Approximate numbers of vectors, ``np.geomspace(5, len(path), 8)`` for example: the number of samples
+        is in the proportion that the full model has.
     sample_weight : array-like of shape (n_train,), default=None
-        Weights of the training rows, where the machine was fitted with some.
+        Weights of the training samples, if the model was fitted with some.
     random_state : int, RandomState instance or None, default=None
-        Seed of the choice of the rows.
+        Seed of the choice of the samples.
 
     Returns
     -------
     sizes : ndarray of int
-        Vectors that the machines have; those with one class only are left out.
+        Numbers of vectors of the models; subsets with one class only are left out.
     scores : ndarray of float
         ``estimator.score`` of each.
     """

@@ -7,29 +7,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+import numpy as np
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
 from svmarrow._support.parameters import Rule, check, either, integer, none, one_of
 from svmarrow._support.progress import progress as shown_progress
+from svmarrow._support.rows import sample_weights
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.loss_bound import LossBound
-from svmarrow.reduced_set.choice import Choice, best_of_size, smallest
 from svmarrow.reduced_set.effective_clusters import warn_too_few_vectors
-from svmarrow.reduced_set.holdout import HoldoutEvaluator
-from svmarrow.reduced_set.paths import PathRequest, check_scoring, refuse_number
-from svmarrow.reduced_set.proposals import propose
-from svmarrow.reduced_set.samples import Samples, split_samples
-from svmarrow.reduced_set.score import rows_for, unwrap_expansion, with_bound
-from svmarrow.reduced_set.sizes import (
+from svmarrow.reduced_set.holdout import HoldoutEvaluator, SizeSearch
+from svmarrow.reduced_set.paths import PathRequest
+from svmarrow.reduced_set.proposals import Proposal, propose
+from svmarrow.reduced_set.score import (
     CONFIDENCE,
     GOAL_RULES,
-    MAX_LOSS,
+    check_scoring,
+    goal_of,
+    refuse_number,
     refuse_scoring,
-    refuse_several_goals,
+    rows_for,
+    unwrap_expansion,
     warn_if_constant,
+    with_bound,
+    wrap_like,
 )
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.models.base import KernelModel
     from svmarrow.reduced_set.construction import GradientSettings
@@ -48,26 +56,14 @@ RULES = {
         lambda v: v is None or (isinstance(v, (tuple, list)) and len(v) in (2, 3)),
     ),
 }
-MIN_AGREEMENT = 0.99
-"""Default where there are no labels."""
+HOLDOUT_FRACTION, MAX_HOLDOUT_SAMPLES = 0.5, 20_000
+"""Fraction of the samples that are held out where no others are given, and the maximum of them."""
+
+MAX_REFINEMENTS = 2
+"""Maximum number of sizes between the smallest that is good enough and the next."""
 
 
-class Goal(NamedTuple):
-    """What a compression is asked for: one of the names, and its value."""
-
-    name: str
-    value: float
-
-    @property
-    def max_loss(self) -> float | None:
-        """The largest loss, None for a goal of size."""
-        return {"max_loss": self.value, "min_agreement": 1.0 - self.value}.get(self.name)
-
-    def __str__(self) -> str:
-        return f"{self.name}={self.value:g}"
-
-
-Scoring: TypeAlias = Literal["accuracy", "balanced_accuracy", "r2", "mse"]
+Scoring: TypeAlias = Literal["accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"]
 
 
 def compress(
@@ -113,7 +109,7 @@ def compress(
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
         Their labels; targets for regression, 1 and -1 for a detector. Without them the answers of the full
         model take their place. Thresholds are set for labels where the model is known to be trained without
-        weights, or `scoring` or `sample_weight` say which loss is meant; where it is not known (LIBSVM's
+        weights, or `scoring` or `sample_weight` select a loss; where it is not known (LIBSVM's
         files; machines of scikit-learn, which do not keep the weights of samples) they are set for the
         model's own answers.
     n_vectors : int, default=None
@@ -129,7 +125,7 @@ def compress(
         Largest number of bytes of the model's arrays.
     validation : tuple of (X, y) or (X, y, sample_weight), default=None
         The samples held out, best some that neither training nor compression has seen; y may be None.
-    scoring : {"accuracy", "balanced_accuracy", "r2", "mse"}, default=None
+    scoring : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"}, default=None
         The measure of `max_loss` and of the choice among models of one size; needs y. None is "accuracy" for
         a classifier or detector that is known to be trained without weights, or where `sample_weight` is
         given, "balanced_accuracy" for the others, and "r2" for regression.
@@ -138,7 +134,7 @@ def compress(
         thresholds; None is 1 for each. Constructed vectors then learn from the model alone.
     method : {"auto", "backfit", "prefit", "rank", "gradient"}, default="auto"
         How vectors are selected or constructed. ``"auto"`` tries ``"backfit"`` and, where there are samples
-        held out, ``"gradient"``, in a few seconds. The others, each by itself:
+        held out, ``"gradient"``, in a few seconds. The others, separately:
 
         * ``"backfit"``: selects one of the model's vectors after the other and solves for all coefficients
           after each (matching pursuit with back-fitting); milliseconds.
@@ -184,7 +180,7 @@ def compress(
     Warns
     -----
     svmarrow.exceptions.SizeWarning
-        If `n_vectors` are fewer than half of the clusters that an RBF kernel tells apart among the model's
+        If `n_vectors` are fewer than half of the clusters that an RBF kernel distinguishes among the model's
         vectors (m^2 / sum K_ij^2 over their kernel matrix, at least 40, of samples that fill at most four
         dimensions), or a model of the given size predicts one class for all samples although the full model
         does not.
@@ -236,7 +232,7 @@ def compress(
         "max_bytes": max_bytes,
     }
     check({**goals, "method": method, "validation": validation}, RULES)
-    goal = _goal(goals, Samples(X, y), validation)
+    goal = goal_of(goals, X, y, validation)
     full = as_expansion(model)
     if goal.name == "n_vectors":
         warn_too_few_vectors(unwrap_expansion(full), int(goal.value), stacklevel=2)
@@ -268,33 +264,94 @@ def compress(
     if goal.max_loss is None and rows is not None:
         samples = rows_for(full, rows) if evaluator is None else rows
         warn_if_constant(full, choice.model, samples, str(goal), n_jobs)
-    small: KernelModel = with_bound(choice.model, _loss_bound(choice, evaluator, goal))
+    bound = LossBound(None, None, CONFIDENCE, 0, "accuracy")
+    if evaluator is not None and choice.scores is not None:
+        bound = evaluator.loss_bound(choice.scores, CONFIDENCE, goal.max_loss, choice.n_tests)
+    small: KernelModel = with_bound(choice.model, bound)
     return small
 
 
-def _goal(goals: dict[str, float | None], samples: Samples, validation: tuple[Any, ...] | None) -> Goal:
-    """The goal that is given, or the default."""
-    refuse_several_goals(goals)
-    given = [Goal(name, value) for name, value in goals.items() if value is not None]
-    has_samples = samples.X is not None or validation is not None
-    labels = samples.y if validation is None else validation[1]
-    if not given and not has_samples:
-        raise ValueError(
-            "without samples the loss is not known: give X and y, or say how large the model may be with "
-            "n_vectors or max_bytes"
+class Samples(NamedTuple):
+    """Samples with what is known of them."""
+
+    X: Any
+    y: Any = None
+    weights: Any = None
+
+    def part(self, chosen: Any) -> Samples:
+        """Some of the samples."""
+        return Samples(
+            _safe_indexing(self.X, chosen),
+            None if self.y is None else _safe_indexing(np.asarray(self.y), chosen),
+            None if self.weights is None else self.weights[chosen],
         )
-    goal = given[0] if given else Goal("max_loss", MAX_LOSS)
-    if not given and labels is None:
-        goal = Goal("min_agreement", MIN_AGREEMENT)
-    if goal.max_loss is not None and not has_samples:
-        raise ValueError(f"{goal} needs samples to measure the loss on: give X and y, or validation=(X, y)")
-    if goal.name == "max_loss" and labels is None:
-        raise ValueError(f"{goal} needs labels or targets y: without them ask for min_agreement")
-    return goal
 
 
-def _loss_bound(choice: Choice, evaluator: HoldoutEvaluator | None, goal: Goal) -> LossBound:
-    """The bound of the loss of the chosen model on other samples."""
-    if evaluator is None or choice.scores is None:
-        return LossBound(None, None, CONFIDENCE, 0, "accuracy")
-    return evaluator.loss_bound(choice.scores, CONFIDENCE, goal.max_loss, choice.n_tests)
+def split_samples(
+    samples: Samples, validation: tuple[Any, ...] | None, *, hold_out: bool
+) -> tuple[Samples, Samples | None]:
+    """Samples to learn from, and samples to measure the loss on where there are any.
+
+    The latter are `validation`, else half of the samples if `hold_out`. A ValueError if X and y disagree.
+    """
+    X, y, weights = samples
+    if X is None and y is not None:
+        raise ValueError("y is given without X: give X too, or validation=(X, y)")
+    if weights is not None:
+        if X is None:
+            raise ValueError("sample_weight is given without X: give X, or no weights")
+        if validation is not None and len(validation) == 2:
+            raise ValueError(
+                "sample_weight is given without weights of the samples held out: give "
+                "validation=(X, y, sample_weight)"
+            )
+        samples = Samples(X, y, sample_weights(weights, _num_samples(X)))
+    if validation is not None:
+        return samples, Samples(*validation)
+    if X is None or not hold_out:
+        return samples, None
+    n = _num_samples(X)
+    if n < 2:
+        raise ValueError(f"X has {n} samples: at least 2 are needed, to learn from and to hold out")
+    if y is not None and _num_samples(y) != n:
+        raise ValueError(f"X and y disagree: X has {n} samples, y has {_num_samples(y)}")
+    order = np.random.default_rng(0).permutation(n)
+    held = min(int(HOLDOUT_FRACTION * n), MAX_HOLDOUT_SAMPLES)
+    return samples.part(np.sort(order[held:])), samples.part(np.sort(order[:held]))
+
+
+class Choice(NamedTuple):
+    """A model, its sample scores where there are samples held out, and how many models were compared."""
+
+    model: Any
+    scores: NDArray[np.float64] | None = None
+    n_tests: int = 1
+
+
+def smallest(
+    model: Any, proposals: Sequence[Proposal], evaluator: HoldoutEvaluator, max_loss: float
+) -> Choice:
+    """The smallest proposed model whose safe loss is at most `max_loss`; the full model where none is."""
+    best = Choice(wrap_like(model, unwrap_expansion(model)), evaluator.full)
+    for proposal in proposals:
+        search = SizeSearch(max_loss)
+        seen = search.search(proposal.levels(evaluator), evaluator)
+        for _ in range(MAX_REFINEMENTS):
+            size = search.next_between if proposal.refines else None
+            if size is None:
+                break
+            seen[size] = evaluator.scores_of(proposal.model(size))
+            search.add(size, evaluator.safe_loss(seen[size]))
+        size = search.smallest
+        if size is not None and size < unwrap_expansion(best.model).n_vectors:
+            best = Choice(proposal.model(size), seen[size])
+    return best._replace(n_tests=max(1, sum(proposal.n_tests for proposal in proposals)))
+
+
+def best_of_size(proposals: Sequence[Proposal], evaluator: HoldoutEvaluator | None) -> Choice:
+    """The model that scores best of the largest that each method proposes."""
+    models = [proposal.model(proposal.sizes[0]) for proposal in proposals]
+    if evaluator is None:
+        return Choice(models[0])
+    best = min(models, key=lambda model: evaluator.loss(evaluator.scores_of(model)))
+    return Choice(best, evaluator.scores_of(best, allow_constant=True), len(models))

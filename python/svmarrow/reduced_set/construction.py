@@ -1,8 +1,8 @@
-"""Gradient support vectors: few vectors that are made, not chosen (Burges & Schoelkopf, 1997; Xu, Gardner,
+"""Construct few vectors by gradient steps instead of selecting them (Burges & Schoelkopf, 1997; Xu, Gardner,
 Tyree & Weinberger, "Compressed support vector machines", 2015, equation 10).
 
 Vectors Z and coefficients B move together so that K(x, Z) B + b does on given rows what the large model
-does, or better, where labels say how. The rows are the training rows where they are given, else the model's
+does, or better, where labels are given. The rows are the training samples if they are given, else the model's
 own vectors.
 """
 
@@ -33,20 +33,25 @@ if TYPE_CHECKING:
     from svmarrow._support.progress import ProgressCallback
     from svmarrow.models.classifier import ExpansionClassifier
 
-__all__ = ["GradientSettings", "answers_of", "construct", "stages"]
+__all__ = ["GradientSettings", "construct", "output_targets", "path_sizes"]
 
 SELECTIONS = ("backfit", "prefit", "rank", "l0", "l1", "lars")
-SMALLEST = 8
-"""Size below which a path of doubling sizes does not go."""
+MIN_PATH_SIZE = 8
+"""Minimum size of a path whose sizes double."""
 
 LABEL_WEIGHT = 0.3
-"""Share of the labels where they are known and nothing is said of it."""
+"""Default weight of the labels where they are known."""
 
-MOST_STEPS, LEAST_STEPS = 60_000, 20_000
-"""Steps where nothing is said of them: those of cheap and of dear steps."""
+MAX_STEPS, MIN_STEPS = 60_000, 20_000
+"""Default numbers of steps, of inexpensive and of expensive steps."""
 
-CHEAP = 64_000
-"""Multiplications of a row up to which all steps are taken."""
+MAX_FULL_COST = 64_000
+"""Maximum number of multiplications for a sample at which all steps are taken."""
+
+#: Samples of the fit of the first coefficients: for each vector, and their minimum number.
+START_SAMPLES_PER_VECTOR, MIN_START_SAMPLES = 6, 2000
+#: Samples of a cluster that its centre is computed from.
+SAMPLES_PER_CENTRE = 100
 
 
 def _increasing(value: object) -> bool:
@@ -86,17 +91,18 @@ def _vectors(start: object) -> Any:
 @savable
 @dataclass(frozen=True)
 class GradientSettings:
-    """How the vectors of ``compress(method="gradient")`` are moved.
+    """Settings of ``compress(method="gradient")``.
 
-    The defaults were chosen on held-out training rows of several data sets; more steps are what helps most.
+    The defaults were chosen on held-out training samples of several data sets; more steps are what helps
+    most.
 
     Parameters
     ----------
     loss : {"agreement", "matching", "hinge", "squared_hinge"}, default="agreement"
         ``"matching"`` is the squared difference of the outputs, equation 10 of the paper. ``"agreement"``
         is the cross-entropy between the class probabilities of both models, softmax or sigmoid of the
-        outputs: it spends the vectors where they change decisions. The hinge losses ask for the labels,
-        which must count alike, and forget the model. A bare expansion, which has no classes, is always
+        outputs: vectors go where they change decisions. The hinge losses learn from the labels, which must
+        have equal weights, and not from the model. A bare expansion, which has no classes, is always
         matched.
     start : str, matrix of shape (m, n_features) or model, default="centres"
         Where the vectors come from before they are moved. ``"centres"``: cluster centres of the rows, class
@@ -105,8 +111,8 @@ class GradientSettings:
         begins with its first rows, a model with its vectors. Where these are too few, cluster centres
         follow. Coefficients begin with the least squares fit to the outputs.
     sizes : sequence of int, default=None
-        Sizes of a path besides its largest, each made by itself. None means the halves of the largest size,
-        down to 8. `compress`, which makes one model, refuses them.
+        Sizes of a path besides its largest, each constructed separately. None means the halves of the
+        largest size, down to 8. `compress`, which makes one model, refuses them.
     sharpness : float, default=1.0
         Factor of the outputs before they become probabilities.
     label_weight : float, default=None
@@ -126,7 +132,7 @@ class GradientSettings:
         Length of the first steps of a coefficient, as a share of the root mean square of the coefficients.
     noise : float, default=0.2
         Rows are displaced at random by this share of each feature's standard deviation, so that the models
-        are compared beside the training rows too.
+        are compared beside the training samples too.
     mixing : float, default=0.0
         Displaced rows are also moved towards another row, by a random share of the way up to this one.
     places : int, default=2
@@ -151,31 +157,31 @@ class GradientSettings:
 
     @property
     def needs_labels(self) -> bool:
-        """Whether y must be given."""
+        """True if y must be given."""
         return self.loss in ("hinge", "squared_hinge") or (self.loss == "agreement" and self.asks_for_labels)
 
     @property
     def asks_for_labels(self) -> bool:
-        """Whether a share of the labels was named."""
+        """True if `label_weight` is given and positive."""
         return self.label_weight is not None and self.label_weight > 0
 
 
-def stages(settings: GradientSettings, size: int, *, path: bool) -> list[int]:
-    """The sizes that are made.
+def path_sizes(settings: GradientSettings, size: int, *, path: bool) -> list[int]:
+    """The sizes to construct.
 
     Parameters
     ----------
     settings : GradientSettings
-        May name them.
+        Their `sizes` may be given.
     size : int
-        The last.
+        The largest size.
     path : bool
-        Whether all are wanted, or only the last.
+        Whether to construct all sizes, or only the largest.
 
     Raises
     ------
     ValueError
-        If a named size is beyond the last, or sizes are named and one model is wanted.
+        If a given size is larger than the largest, or sizes are given for a single model.
     """
     if settings.sizes is not None and not path:
         raise refuse("sizes", settings.sizes, "None for one model: compression_path makes several")
@@ -185,22 +191,22 @@ def stages(settings: GradientSettings, size: int, *, path: bool) -> list[int]:
             raise refuse("sizes", settings.sizes, f"at most {size}, the size of the largest model")
         return named if named[-1] == size else [*named, size]
     sizes = [size]
-    while path and sizes[0] >= 2 * SMALLEST:
+    while path and sizes[0] >= 2 * MIN_PATH_SIZE:
         sizes.insert(0, -(-sizes[0] // 2))
     return sizes
 
 
-def answers_of(
+def output_targets(
     full: KernelExpansion, settings: GradientSettings, y: ArrayLike, rows: Any
 ) -> NDArray[np.float64]:
-    """Numbers (n, q) that the outputs of a bare expansion should have; a ValueError if `y` does not fit."""
+    """Targets (n, q) of the outputs of a bare expansion; a ValueError if `y` does not fit."""
     if settings.label_weight == 0:
-        raise ValueError("y is of no use with label_weight=0: the model alone is imitated")
+        raise ValueError("y is not used with label_weight=0, which imitates the model: leave y out")
     values = numbers_for(full, y, rows)
     return np.ascontiguousarray(values)
 
 
-def _starts(
+def _initial_vectors(
     settings: GradientSettings,
     rows: Any,
     groups: NDArray[np.int64] | None,
@@ -254,7 +260,7 @@ def construct(
     n_jobs: int | None = None,
     progress: ProgressCallback | None = None,
 ) -> dict[int, Any]:
-    """Make the small models of ``compress(method="gradient")``.
+    """Construct the small models of ``compress(method="gradient")``.
 
     Parameters
     ----------
@@ -263,17 +269,17 @@ def construct(
     sizes : sequence of int
         Increasing numbers of vectors, at most the number of rows.
     select : callable
-        ``select(method, size, max_time)`` gives the first vectors that another method chooses.
-    rows : {ndarray, CSR matrix} of shape (n, n_features), default=None
+        ``select(method, size, max_time)`` returns the first vectors that another method selects.
+    rows : {ndarray, CSR matrix} of shape (n_samples, n_features), default=None
         Validated rows on which both models are compared. None takes the model's vectors.
-    labels : ndarray of int64 of shape (n,), default=None
+    labels : ndarray of int64 of shape (n_samples,), default=None
         Index of each row's class. None takes the model's decisions where classes are needed for the start.
-    answers : ndarray of float64 of shape (n, q), default=None
+    answers : ndarray of float64 of shape (n_samples, n_outputs), default=None
         What the outputs of a bare expansion should be.
     settings : GradientSettings, default=None
         None takes the defaults.
     random_state : int, RandomState instance or None, default=None
-        Of the start, the batches and the displacements.
+        Seed of the start, the batches and the displacements.
     max_time : float, default=None
         Seconds after which moving ends with what it has; the start takes half of them at most.
     n_jobs : int, default=None
@@ -332,8 +338,8 @@ def construct(
         given["label_weight"] = LABEL_WEIGHT if learns else 0.0
     if chosen.steps is None:
         cost = int(sizes[-1]) * (2 * rows.shape[1] + 3 * full.n_outputs)
-        given["steps"] = min(MOST_STEPS, max(LEAST_STEPS, MOST_STEPS * CHEAP // cost))
-    starts = _starts(chosen, rows, groups, sizes, select, seed, time_left, threads(n_jobs))
+        given["steps"] = min(MAX_STEPS, max(MIN_STEPS, MAX_STEPS * MAX_FULL_COST // cost))
+    starts = _initial_vectors(chosen, rows, groups, sizes, select, seed, time_left, threads(n_jobs))
     made = _core.gradient_vectors(
         full.core_parts,
         core_rows(rows),
@@ -363,3 +369,15 @@ def construct(
         parts = {name: one[name] for name in ("vectors", "coefficients", "intercepts")}
         models[int(size)] = wrap_like(source, full.replaced(**parts))
     return models
+
+
+def bytes_of_construction(q: int, rows: Any, size: int, settings: GradientSettings) -> int:
+    """Bytes of the construction of `size` vectors for q outputs."""
+    n, d = int(rows.shape[0]), int(rows.shape[1])
+    of_fit = 8 * min(n, max(START_SAMPLES_PER_VECTOR * size, MIN_START_SAMPLES)) * (
+        2 * size + d + q
+    ) + 8 * size * (size + q)
+    of_centres = 8 * d * min(n, SAMPLES_PER_CENTRE * size) if isinstance(settings.start, str) else 0
+    of_outputs = 4 * n * q * (1 + settings.places)
+    of_steps = 4 * (6 * size * (d + q) + 2 * min(n, settings.batch) * (2 * size + d))
+    return int(max(of_fit, of_centres) + of_outputs + of_steps)

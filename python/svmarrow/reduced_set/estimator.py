@@ -14,7 +14,7 @@ from svmarrow._support.atomic import consistent
 from svmarrow._support.parameters import THREADS, Rule, boolean, integer
 from svmarrow._support.progress import progress
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.decoded import WithOutputs
+from svmarrow.models.output_mixins import OutputMixin
 from svmarrow.models.regressor import ExpansionRegressor
 from svmarrow.reduced_set.memory import bytes_of_work
 from svmarrow.reduced_set.paths import RULES, PathRequest, path_of
@@ -37,7 +37,7 @@ def _classifies(model: ReducedSet) -> bool:
     return bool(is_classifier(model))
 
 
-class ReducedSet(WithOutputs, ModelWrapper):
+class ReducedSet(OutputMixin, ModelWrapper):
     """Fit a kernel classifier or regressor, then keep only the few vectors that matter.
 
     Parameters
@@ -51,8 +51,8 @@ class ReducedSet(WithOutputs, ModelWrapper):
     method : str, default="backfit"
         See `svmarrow.compression_path`.
     candidates : {"vectors", "rows"}, default="vectors"
-        Choose among the vectors of the fitted model, or among all training rows. ``"gradient"`` makes vectors
-        and compares the models on all training rows.
+        Choose among the vectors of the fitted model, or among all training samples. ``"gradient"`` makes
+        vectors and compares the models on all training samples.
     tune_threshold : bool, default=True
         Set the thresholds again on the training samples. Where the estimator was fitted with weights of
         samples or classes they stay as they are, see `svmarrow.compress`.
@@ -123,6 +123,7 @@ class ReducedSet(WithOutputs, ModelWrapper):
         "tune_threshold": boolean,
         "n_jobs": THREADS,
     }
+    model_: Any
 
     def __init__(
         self,
@@ -217,7 +218,7 @@ class ReducedSet(WithOutputs, ModelWrapper):
         Raises
         ------
         ValueError
-            If X has NaN, infinities or another number of columns.
+            If X has NaN, infinities or another number of features.
         """
         check_is_fitted(self, "model_")
         predicted: NDArray[Any] = self.model_.predict(X)
@@ -241,7 +242,7 @@ class ReducedSet(WithOutputs, ModelWrapper):
         Raises
         ------
         ValueError
-            If X has NaN, infinities or another number of columns.
+            If X has NaN, infinities or another number of features.
         """
         check_is_fitted(self, "model_")
         values: NDArray[np.float64] = self.model_.decision_function(X)

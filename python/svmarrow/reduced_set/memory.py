@@ -1,31 +1,21 @@
-"""What a compression takes of the memory, before it is begun."""
+"""Memory that a compression needs, estimated before it starts."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from svmarrow import _core
-from svmarrow._support.memory import MemoryEstimate, refuse_beyond_memory
+from svmarrow._support.memory import MemoryEstimate
 from svmarrow._support.parameters import refuse
 from svmarrow._support.rows import as_rows
 from svmarrow.interop.convert import as_expansion, bare_expansion
-from svmarrow.reduced_set.construction import GradientSettings
+from svmarrow.reduced_set.construction import GradientSettings, bytes_of_construction
 from svmarrow.reduced_set.score import unwrap_expansion
-from svmarrow.reduced_set.selection import SelectionSettings, as_arguments, selection_of
+from svmarrow.reduced_set.selection import SelectionSettings, as_arguments, bytes_of_selection, selection_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import ArrayLike
 
-__all__ = ["bytes_of_moving", "bytes_of_selection", "bytes_of_work", "estimate_memory", "refuse_selection"]
-
-#: Rows of the fit of the first coefficients: so many a vector, and so many at least.
-ROWS_PER_VECTOR, LEAST_ROWS = 6, 2000
-#: Rows of a cluster that are looked at for its centre.
-ROWS_PER_CENTRE = 100
+__all__ = ["bytes_of_work", "estimate_memory"]
 
 
 def estimate_memory(
@@ -45,7 +35,7 @@ def estimate_memory(
         As for `compress`.
     n_vectors : int
         The largest size.
-    X : {array-like, sparse matrix} of shape (n, n_features), default=None
+    X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
         Rows, as for `compress`; they are not counted.
     method, candidates, settings
         As for `compress`.
@@ -90,45 +80,14 @@ def bytes_of_work(
     candidates: str = "vectors",
     settings: GradientSettings | SelectionSettings | None = None,
 ) -> int:
-    """Bytes of a compression of a model of so many outputs and such vectors; rows may be None."""
+    """Bytes that the compression of a model with these outputs and vectors takes; rows may be None."""
     if method == "gradient":
         chosen = GradientSettings() if settings is None else settings
         if not isinstance(chosen, GradientSettings):
             raise refuse("settings", chosen, "None or a GradientSettings")
-        return bytes_of_moving(outputs, vectors if rows is None else rows, n_vectors, chosen)
+        return bytes_of_construction(outputs, vectors if rows is None else rows, n_vectors, chosen)
     selection = selection_of(settings, method)
     pool = rows if candidates == "rows" and rows is not None else vectors
     given = as_arguments(selection, method) | {"max_vectors": int(n_vectors)}
     given |= {"tolerance": 0.0, "seed": 0, "max_time": None}
     return bytes_of_selection(outputs, pool, rows if selection.criterion == "predictions" else None, given)
-
-
-def bytes_of_selection(q: int, pool: Any, compared: Any, given: Mapping[str, Any]) -> int:
-    """Bytes of a choice from a pool for q outputs; `compared` are the rows on which predictions are."""
-    count = int(pool.shape[0])
-    needed = _core.estimate_selection_memory(count, q, dict(given))
-    if compared is not None:
-        room = int(given["max_memory"] * 1e6 / 2)
-        values = 8 * int(compared.shape[0]) * count
-        needed += (values if values <= room else 0) + 8 * int(compared.shape[0]) * (q + 24)
-    # Packed in double precision, and once as they are.
-    return int(needed + 2 * 8 * np.prod(pool.shape, dtype=float))
-
-
-def refuse_selection(method: str, needed: int) -> None:
-    """A MemoryError where a selection takes more than there is."""
-    remedy = (
-        "keep fewer vectors (n_vectors), look at few candidates a step (SelectionSettings(sample=59)), or "
-        "take the vectors in chunks (SelectionSettings(chunk=1000))"
-    )
-    refuse_beyond_memory(f"compress(method={method!r})", needed, remedy)
-
-
-def bytes_of_moving(q: int, rows: Any, size: int, settings: GradientSettings) -> int:
-    """Bytes of the construction of so many vectors for q outputs."""
-    n, d = int(rows.shape[0]), int(rows.shape[1])
-    of_fit = 8 * min(n, max(ROWS_PER_VECTOR * size, LEAST_ROWS)) * (2 * size + d + q) + 8 * size * (size + q)
-    of_centres = 8 * d * min(n, ROWS_PER_CENTRE * size) if isinstance(settings.start, str) else 0
-    of_outputs = 4 * n * q * (1 + settings.places)
-    of_steps = 4 * (6 * size * (d + q) + 2 * min(n, settings.batch) * (2 * size + d))
-    return int(max(of_fit, of_centres) + of_outputs + of_steps)

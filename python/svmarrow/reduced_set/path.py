@@ -1,4 +1,4 @@
-"""The sizes of a compression: the beginnings of one order, or models that were constructed each by itself.
+"""The sizes of a compression: the prefixes of one order, or models that were constructed separately.
 
 The pursuit picks vectors one after the other; after s picks the best approximation of the model by those s
 vectors has coefficients L_s^-T P_s, where L_s is the leading block of one Cholesky factor and P_s the leading
@@ -11,15 +11,17 @@ Memory is bounded: the thresholds of the sizes are chosen a group of sizes at a 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from svmarrow import _core
 from svmarrow._support.memory import new_threads
-from svmarrow._support.rows import threads
+from svmarrow._support.rows import core_rows, threads
+from svmarrow._support.saving import savable
 from svmarrow.reduced_set import threshold
-from svmarrow.reduced_set.path_numbers import PathNumbers
 from svmarrow.reduced_set.score import unwrap_expansion, wrap_like
 from svmarrow.reduced_set.sizes import ReducedPath
 
@@ -35,7 +37,42 @@ if TYPE_CHECKING:
 __all__ = ["CompressionPath", "GradientPath"]
 
 TUNING_BYTES = 256 << 20
-"""Outputs of all rows held at once while choosing thresholds."""
+"""Maximum bytes of the outputs that are held at once while thresholds are tuned."""
+
+
+@savable
+@dataclass(frozen=True, eq=False)
+class PathNumbers:
+    """A triangle and projections, or the changes of basic steps with the vectors and sizes they belong to."""
+
+    triangle: NDArray[np.float64] | None
+    projections: NDArray[np.float64]
+    steps: tuple[NDArray[np.int64], NDArray[np.int64]] | None
+
+    def coefficients(self, size: int) -> NDArray[np.float64]:
+        """The coefficients (size, q) of a size."""
+        return _core.path_coefficients((self.triangle, self.projections, self.steps), size)
+
+    def outputs(
+        self, expansion: KernelExpansion, kept: Any, rows: Any, sizes: Sequence[int], jobs: int
+    ) -> NDArray[np.float64]:
+        """Outputs (sizes, n, q) of increasing sizes; `kept` are the vectors of the last."""
+        largest = sizes[-1]
+        steps, used, triangle = None, largest, self.triangle
+        if self.steps is not None:
+            used = int(self.steps[1][largest - 1])
+            steps = self.steps[0][:used], self.steps[1][:largest]
+        return _core.path_decisions(
+            (
+                None if triangle is None else np.ascontiguousarray(triangle[:largest, :largest]),
+                np.ascontiguousarray(self.projections[:used]),
+                steps,
+            ),
+            (core_rows(kept), expansion.intercepts, expansion.kernel_spec),
+            core_rows(rows),
+            np.array(sizes, dtype=np.int64),
+            jobs,
+        )
 
 
 class CompressionPath(ReducedPath):
@@ -80,9 +117,11 @@ class CompressionPath(ReducedPath):
     True
     """
 
-    _made_anew = ("_tuning",)
+    _transient = ("_tuning",)
     exact: bool = True
     penalties: NDArray[np.float64] | None = None
+    model: ExpansionModel | KernelExpansion
+    orthogonal: bool
 
     def __init__(
         self,
@@ -115,7 +154,11 @@ class CompressionPath(ReducedPath):
 
     def _after_load(self) -> None:
         self._tuning = None
-        m, q, columns = len(self.order), self.expansion.n_outputs, self.expansion.vectors.shape[1]
+        m, q, columns = (
+            len(self.order),
+            unwrap_expansion(self.model).n_outputs,
+            unwrap_expansion(self.model).vectors.shape[1],
+        )
         if self.vectors.shape != (m, columns) or self.residual_norms.shape != (m + 1,):
             raise ValueError(f"vectors and residual_norms are not those of {m} sizes")
         if [*self._shifts] not in ([], [*self.sizes]) or any(b.shape != (q,) for b in self._shifts.values()):
@@ -133,7 +176,7 @@ class CompressionPath(ReducedPath):
         return f"CompressionPath(sizes {self._listed_sizes()}, {tuned}of {self.model!r})"
 
     def _model(self, size: int) -> Any:
-        full = self.expansion
+        full = unwrap_expansion(self.model)
         small = full.replaced(
             vectors=self.vectors[:size],
             coefficients=self._numbers.coefficients(size),
@@ -142,7 +185,7 @@ class CompressionPath(ReducedPath):
         return wrap_like(self.model, small)
 
     def nbytes(self, size: int) -> int:
-        """Bytes of the arrays of a size, without making it.
+        """Bytes of the arrays of a size, without building its model.
 
         Parameters
         ----------
@@ -162,7 +205,7 @@ class CompressionPath(ReducedPath):
             of_vectors = entries * (vectors.data.itemsize + vectors.indices.itemsize) + ends
         else:
             of_vectors = size * vectors.shape[1] * vectors.itemsize
-        return int(of_vectors) + 8 * (size + 1) * self.expansion.n_outputs
+        return int(of_vectors) + 8 * (size + 1) * unwrap_expansion(self.model).n_outputs
 
     def _outputs(self, rows: Any, sizes: Sequence[int]) -> NDArray[np.float64]:
         """Outputs (sizes, n, q) of increasing sizes, with their own thresholds."""
@@ -171,11 +214,11 @@ class CompressionPath(ReducedPath):
     def _untuned(self, rows: Any, sizes: Sequence[int]) -> NDArray[np.float64]:
         """The same with the intercepts of the full model."""
         kept = self.vectors[: sizes[-1]]
-        return self._numbers.outputs(self.expansion, kept, rows, sizes, threads(self.n_jobs))
+        return self._numbers.outputs(unwrap_expansion(self.model), kept, rows, sizes, threads(self.n_jobs))
 
     def _shifts_of(self, sizes: Sequence[int]) -> NDArray[np.float64]:
-        """What re-optimising the thresholds adds to the intercepts, (sizes, q); zeros without tuning rows."""
-        q = self.expansion.n_outputs
+        """Changes of the intercepts by tuned thresholds, (sizes, q); zeros without tuning samples."""
+        q = unwrap_expansion(self.model).n_outputs
         if self._tuning is not None:
             self._tune(sorted(set(sizes) - self._shifts.keys()), *self._tuning)
         shifts = [self._shifts.get(size, np.zeros(q)) for size in sizes]
@@ -188,7 +231,7 @@ class CompressionPath(ReducedPath):
         labels: NDArray[Any],
         weights: NDArray[np.float64] | None,
     ) -> None:
-        step = max(1, TUNING_BYTES // (8 * max(1, rows.shape[0]) * self.expansion.n_outputs))
+        step = max(1, TUNING_BYTES // (8 * max(1, rows.shape[0]) * unwrap_expansion(self.model).n_outputs))
         for start in range(0, len(missing), step):
             group = missing[start : start + step]
             outputs = self._untuned(rows, group)
@@ -205,11 +248,12 @@ class CompressionPath(ReducedPath):
 
 
 class GradientPath(ReducedPath):
-    """Models of several sizes, each made by itself, of ``svmarrow.compression_path(method="gradient")``.
+    """Models of several sizes, each constructed separately, of
+    ``svmarrow.compression_path(method="gradient")``.
 
     ``path[s]`` is the model with s vectors for each s of ``path.sizes``, ready to predict; ``len(path)`` is
     the number of sizes. Scores, choice and picture are those of `CompressionPath`; `order` and
-    `residual_norms` are None, because the vectors are no choice of the model's own.
+    `residual_norms` are None, because the vectors are not selected from the model's own.
 
     Attributes
     ----------
@@ -236,6 +280,8 @@ class GradientPath(ReducedPath):
     True
     """
 
+    model: ExpansionModel | KernelExpansion
+
     def __init__(
         self,
         model: ExpansionClassifier | KernelExpansion,
@@ -244,7 +290,7 @@ class GradientPath(ReducedPath):
     ) -> None:
         self.model = model
         self.n_jobs = n_jobs
-        self._models = dict(models)
+        self._models: dict[int, ExpansionModel | KernelExpansion] = dict(models)
 
     def _after_load(self) -> None:
         found = {size: unwrap_expansion(model) for size, model in self._models.items()}
@@ -261,7 +307,7 @@ class GradientPath(ReducedPath):
     def __repr__(self) -> str:
         return f"GradientPath(sizes {self._listed_sizes()}, of {self.model!r})"
 
-    def _model(self, size: int) -> Any:
+    def _model(self, size: int) -> ExpansionModel | KernelExpansion:
         return self._models[size]
 
     def _outputs(self, rows: Any, sizes: Sequence[int]) -> NDArray[np.float64]:

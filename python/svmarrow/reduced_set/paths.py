@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
+from svmarrow._support.array_types import check_array_types
 from svmarrow._support.decoding import label_indices
-from svmarrow._support.kinds import check_kinds
 from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import (
     MAX_TIME,
@@ -31,19 +30,31 @@ from svmarrow._support.rows import core_rows, threads
 from svmarrow.interop.convert import as_expansion, bare_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
-from svmarrow.reduced_set.construction import GradientSettings, answers_of, construct, stages
-from svmarrow.reduced_set.memory import bytes_of_moving, bytes_of_selection, refuse_selection
+from svmarrow.reduced_set.construction import (
+    GradientSettings,
+    bytes_of_construction,
+    construct,
+    output_targets,
+    path_sizes,
+)
 from svmarrow.reduced_set.path import CompressionPath, GradientPath
 from svmarrow.reduced_set.score import (
-    CLASSES,
-    NUMBERS,
+    check_scoring,
     loss_weights,
     numbers_for,
     predicts_classes,
+    refuse_number,
     rows_for,
     unwrap_expansion,
 )
-from svmarrow.reduced_set.selection import PURSUITS, SelectionSettings, as_arguments, selection_of
+from svmarrow.reduced_set.selection import (
+    PURSUITS,
+    SelectionSettings,
+    as_arguments,
+    bytes_of_selection,
+    refuse_selection,
+    selection_of,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -88,11 +99,11 @@ class PathRequest(NamedTuple):
     scoring: str | None = None
     sample_weight: Any = None
 
-    def counts_alike(self, full: Any) -> bool:
-        """Whether each row may count as one where labels are learnt.
+    def has_equal_weights(self, full: Any) -> bool:
+        """True if labels may be learnt with equal weights.
 
-        Not if the model was trained with weights or a weighted loss is asked for. Where it is not known how
-        it was trained, accuracy must be asked for.
+        False if the model was trained with weights or a weighted loss is asked for. If it is not known how it
+        was trained, accuracy must be asked for.
         """
         if self.sample_weight is not None or self.scoring == "balanced_accuracy":
             return False
@@ -100,7 +111,9 @@ class PathRequest(NamedTuple):
         return weighted is False or (weighted is None and self.scoring is not None)
 
 
-def path_of(request: PathRequest, progress: ProgressCallback | None, *, every_size: bool) -> Any:
+def path_of(
+    request: PathRequest, progress: ProgressCallback | None, *, every_size: bool
+) -> CompressionPath | GradientPath:
     """The path of a request; unless every size is wanted, ``"gradient"`` constructs the largest alone."""
     check({name: getattr(request, name) for name in RULES}, RULES)
     full = as_expansion(request.model)
@@ -132,7 +145,7 @@ def _constructed(
             raise ValueError(f"{name} is given without X")
     rows: Any = None
     labels = answers = None
-    learns = request.y is None or request.counts_alike(full)
+    learns = request.y is None or request.has_equal_weights(full)
     if not learns and chosen.needs_labels:
         if request.sample_weight is not None or request.scoring is not None or full.weighted:
             raise _refuse_labels(chosen, request)
@@ -148,11 +161,13 @@ def _constructed(
                 "y is of no use for method='gradient' of a detector: vectors learn from its outputs"
             )
         elif request.y is not None and learns:
-            answers = answers_of(source, chosen, request.y, rows)
+            answers = output_targets(source, chosen, request.y, rows)
     available = int((expansion.vectors if rows is None else rows).shape[0])
     size = min(request.n_vectors, available)
 
-    needed = bytes_of_moving(expansion.n_outputs, expansion.vectors if rows is None else rows, size, chosen)
+    needed = bytes_of_construction(
+        expansion.n_outputs, expansion.vectors if rows is None else rows, size, chosen
+    )
     refuse_beyond_memory(
         "compress(method='gradient')", needed, "make fewer vectors (n_vectors) from fewer rows"
     )
@@ -164,7 +179,7 @@ def _constructed(
 
     models = construct(
         source,
-        stages(chosen, size, path=every_size),
+        path_sizes(chosen, size, path=every_size),
         select=select,
         rows=rows,
         labels=labels,
@@ -248,13 +263,6 @@ def _refuse_unknown_values(expansion: KernelExpansion) -> None:
         )
 
 
-def check_scoring(full: Any, scoring: str | None, y: Any) -> None:
-    """Refuses a measure that does not fit the model, or has no labels to look at."""
-    check({"scoring": scoring}, {"scoring": either(none, CLASSES if predicts_classes(full) else NUMBERS)})
-    if scoring is not None and y is None:
-        raise ValueError(f"scoring={scoring!r} needs labels or numbers y")
-
-
 def _refuse_labels(settings: GradientSettings, request: PathRequest) -> ValueError:
     hinge = settings.loss in ("hinge", "squared_hinge")
     name, value = ("loss", settings.loss) if hinge else ("label_weight", settings.label_weight)
@@ -297,10 +305,8 @@ def _tuning(
     if not own:
         return rows, None
     outputs: NDArray[Any] = unwrap_expansion(full)._evaluate(rows, request.n_jobs)
-    if isinstance(full, ExpansionClassifier):
+    if predicts_classes(full):
         outputs = full.decode(outputs).astype(np.int64)
-    elif isinstance(full, ExpansionDetector):
-        outputs = full.inside(outputs)
     return rows, _counted(rows, outputs, loss_weights(outputs, None, request.sample_weight))
 
 
@@ -318,7 +324,7 @@ def _targets(full: Any, y: ArrayLike, rows: Any) -> NDArray[Any]:
     """Labels as numbers of classes, 1 and -1 for a detector, or numbers."""
     if isinstance(full, ExpansionClassifier):
         return _labels(full, y, rows)
-    check_kinds(y=y)
+    check_array_types(y=y)
     if isinstance(full, ExpansionDetector):
         inside = np.asarray(y)
         if inside.shape != (rows.shape[0],) or not np.isin(inside, (-1, 1)).all():
@@ -328,7 +334,7 @@ def _targets(full: Any, y: ArrayLike, rows: Any) -> NDArray[Any]:
 
 
 def _labels(source: ExpansionClassifier, y: ArrayLike, rows: Any) -> NDArray[np.int64]:
-    check_kinds(y=y)
+    check_array_types(y=y)
     labels = np.asarray(y)
     if labels.shape != (rows.shape[0],):
         raise ValueError(f"X and y disagree: X has {rows.shape[0]} rows, y has shape {labels.shape}")
@@ -353,9 +359,9 @@ def compression_path(
     max_time: float | None = None,
     n_jobs: int | None = None,
     verbose: bool = False,
-    scoring: Literal["accuracy", "balanced_accuracy", "r2", "mse"] | None = None,
+    scoring: Literal["accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"] | None = None,
     sample_weight: ArrayLike | None = None,
-) -> Any:
+) -> CompressionPath | GradientPath:
     """Compress a fitted kernel machine to every size in one run.
 
     Parameters
@@ -406,7 +412,7 @@ def compression_path(
         Number of threads. None means all cores that this process may use.
     verbose : bool, default=False
         Show the progress on standard error.
-    scoring : {"accuracy", "balanced_accuracy", "r2", "mse"}, default=None
+    scoring : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"}, default=None
         The loss by which thresholds are set for labels y; None is "accuracy".
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the samples in that loss; None is 1 for each.
@@ -455,9 +461,3 @@ def compression_path(
     with shown_progress(verbose) as shown:
         shown.stops_in = ("pursuit", 1)
         return path_of(request, shown.callback, every_size=True)
-
-
-def refuse_number(X: Any) -> None:
-    """Refuse a number of vectors in the place of X."""
-    if isinstance(X, Integral):
-        raise TypeError(f"X={X} is not allowed: it must be samples; a number of vectors is n_vectors={X}")

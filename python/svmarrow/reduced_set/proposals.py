@@ -10,9 +10,8 @@ seconds of one core, and not by a clock: a seed gives the same model on any mach
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import _num_samples
@@ -21,13 +20,13 @@ from svmarrow._support.parameters import refuse
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
 from svmarrow.reduced_set.construction import GradientSettings
+from svmarrow.reduced_set.holdout import sizes_to_search
 from svmarrow.reduced_set.paths import DEFAULT_PATH, path_of
 from svmarrow.reduced_set.score import unwrap_expansion
 from svmarrow.reduced_set.selection import SelectionSettings
-from svmarrow.reduced_set.size_search import sizes_to_search
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -60,10 +59,14 @@ DISPLACED_SAMPLES, MAX_PLACES = 6_000, 8
 """Number of displaced samples to compare the models on where there are few, and the maximum for each."""
 
 
-class Proposal(ABC):
-    """Sizes of one method, decreasing."""
+class Proposal(NamedTuple):
+    """Sizes of one method, decreasing, with their models and sample scores."""
 
     sizes: list[int]
+    #: The model of a size.
+    model: Callable[[int], Any]
+    #: The sizes with their sample scores by an evaluator.
+    levels: Callable[[HoldoutEvaluator], Iterator[tuple[int, NDArray[np.float64]]]]
     #: Whether sizes between two of them may be tried.
     refines: bool = False
 
@@ -73,56 +76,29 @@ class Proposal(ABC):
         # Two refinements reach at most three sizes between each two.
         return (4 if self.refines else 1) * len(self.sizes)
 
-    @abstractmethod
-    def model(self, size: int) -> Any:
-        """The model of a size."""
 
-    @abstractmethod
-    def levels(self, evaluator: HoldoutEvaluator) -> Iterator[tuple[int, NDArray[np.float64]]]:
-        """The sizes with their sample scores."""
-
-
-class SelectedVectors(Proposal):
+def _selected_vectors(path: ReducedPath, limit: int) -> Proposal:
     """Sizes of a path of selected vectors."""
-
-    def __init__(self, path: ReducedPath, limit: int) -> None:
-        self.path = path
-        self.sizes = sizes_to_search([size for size in path.sizes if size <= limit])
-
-    def model(self, size: int) -> Any:
-        """The model of a size."""
-        return self.path[size]
-
-    def levels(self, evaluator: HoldoutEvaluator) -> Iterator[tuple[int, NDArray[np.float64]]]:
-        """The sizes with their sample scores."""
-        return self.path._levels(evaluator, self.sizes)
+    sizes = sizes_to_search([size for size in path.sizes if size <= limit])
+    return Proposal(sizes, path.__getitem__, lambda evaluator: evaluator.levels(path._outputs, sizes))
 
 
-class ConstructedVectors(Proposal):
+def _constructed_vectors(
+    request: PathRequest, sizes: list[int], progress: ProgressCallback | None, *, refines: bool = False
+) -> Proposal:
     """Sizes whose vectors are constructed, each when it is asked for."""
+    models: dict[int, Any] = {}
 
-    def __init__(
-        self,
-        request: PathRequest,
-        sizes: list[int],
-        progress: ProgressCallback | None,
-        *,
-        refines: bool = False,
-    ) -> None:
-        self.request, self.sizes, self.progress = request, sizes, progress
-        self.refines = refines
-        self._models: dict[int, Any] = {}
+    def model(size: int) -> Any:
+        if size not in models:
+            path = path_of(request._replace(n_vectors=size), progress, every_size=False)
+            models[size] = path[path.sizes[-1]]
+        return models[size]
 
-    def model(self, size: int) -> Any:
-        """The model of a size."""
-        if size not in self._models:
-            path = path_of(self.request._replace(n_vectors=size), self.progress, every_size=False)
-            self._models[size] = path[path.sizes[-1]]
-        return self._models[size]
+    def levels(evaluator: HoldoutEvaluator) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        return ((size, evaluator.scores_of(model(size))) for size in sizes)
 
-    def levels(self, evaluator: HoldoutEvaluator) -> Iterator[tuple[int, NDArray[np.float64]]]:
-        """The sizes with their sample scores."""
-        return ((size, evaluator.scores_of(self.model(size))) for size in self.sizes)
+    return Proposal(sizes, model, levels, refines)
 
 
 def propose(
@@ -163,7 +139,7 @@ def propose(
             )
         path = _selection(selecting, progress, by_predictions=automatic)
         limit = path.sizes[-1] if max_bytes is None else path._size_within(max_bytes)
-        proposals.append(SelectedVectors(path, limit))
+        proposals.append(_selected_vectors(path, limit))
         if not automatic or not held_out:
             return proposals
     making = settings if of_gradient else _default_settings(request.X) if automatic else GradientSettings()
@@ -201,7 +177,7 @@ def _constructions(
     if selected and isinstance(request.model, ExpansionDetector):
         making = making._replace(y=None, scoring=None)
     if size is not None and not selected:
-        return [ConstructedVectors(making, [size], progress)]
+        return [_constructed_vectors(making, [size], progress)]
     if size is not None:
         size = min(size, expansion.n_vectors)
         steps = settings.steps or _steps_of_size(expansion, size, settings)
@@ -209,20 +185,20 @@ def _constructions(
             return []
         starts = settings.start, unwrap_expansion(selected[0].model(selected[0].sizes[0])).vectors
         each = [replace(settings, steps=steps, sizes=None, start=start) for start in starts]
-        return [ConstructedVectors(making._replace(settings=one), [size], progress) for one in each]
+        return [_constructed_vectors(making._replace(settings=one), [size], progress) for one in each]
     sizes, steps = plan_construction(expansion, n_samples, settings)
     if not sizes:
         return []
     imitates = settings.loss == "agreement" and isinstance(request.model, ExpansionClassifier)
     weight = 0.0 if settings.label_weight is None and imitates else settings.label_weight
     settings = replace(settings, steps=steps, sizes=None, label_weight=weight)
-    return [ConstructedVectors(making._replace(settings=settings), sizes, progress, refines=True)]
+    return [_constructed_vectors(making._replace(settings=settings), sizes, progress, refines=True)]
 
 
 def plan_construction(expansion: Any, n_samples: int, settings: GradientSettings) -> tuple[list[int], int]:
     """Sizes to construct, decreasing, and the number of steps for each.
 
-    There are none where the model is too small, or has so many columns that the fewest steps cost too much.
+    There are none if the model is too small, or has too many columns for the minimum number of steps.
     """
     m = expansion.n_vectors
     size = min(MAX_SIZE, max(MIN_SIZE, m // 2), DEFAULT_PATH, m - 1, n_samples)

@@ -51,7 +51,7 @@ class Quantization:
         Root mean square of the difference of the outputs, divided by that of the outputs' deviation from
         their means.
     disagreement : float or None
-        Share of the rows that get another label; None for a bare expansion.
+        Fraction of the samples that get another label; None for a bare expansion.
     score_before, score_after : float or None
         Accuracy, or R^2 of a bare expansion; None without `y`.
     """
@@ -90,10 +90,10 @@ def quantize(
         Round each output's coefficients to at most 256 equally spaced numbers, or leave them.
     dtype : {"int8"}, default=None
         "int8" is short for ``vectors="uint8", coefficients="uint8"``, as in `svmarrow.export.to_c`.
-    X : {array-like, sparse matrix} of shape (n, n_features), default=None
-        Rows on which both are compared, best some that training has not seen. None takes the vectors. With
+    X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
+        Samples on which both are compared, best some that training has not seen. None takes the vectors. With
         ``vectors="uint8"`` coefficients are tuned on every other row, and the others compared.
-    y : array-like of shape (n,) or (n, q), default=None
+    y : array-like of shape (n_samples,) or (n_samples, q), default=None
         Their labels, or numbers for a bare expansion: scores are measured too.
     n_jobs : int, default=None
         Threads. None means all cores that this process may use.
@@ -138,12 +138,12 @@ def quantize(
         )
     rows = None if X is None else rows_for(source, X)
     targets = None if y is None else np.asarray(y)
-    tuning, judged = (None if rows is None else rows[::2]), slice(None)
+    tuning, compared = (None if rows is None else rows[::2]), slice(None)
     if vectors == "uint8" and rows is not None and rows.shape[0] > 1:
-        judged = slice(1, None, 2)
+        compared = slice(1, None, 2)
     small = _rounded(full, vectors, coefficients, tuning, n_jobs)
-    rows = full.vectors if rows is None else rows[judged]
-    y = None if targets is None else targets[judged]
+    rows = full.vectors if rows is None else rows[compared]
+    y = None if targets is None else targets[compared]
     before, after = full._evaluate(rows, n_jobs), small._evaluate(rows, n_jobs)
     spread = float(np.sqrt(((before - before.mean(axis=0)) ** 2).mean())) if before.size else 0.0
     error = float(np.sqrt(((after - before) ** 2).mean())) if before.size else 0.0

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 __all__ = ["ByteCoefficients", "ByteVectors", "byte_coefficients", "byte_vectors", "tuned"]
 
 #: Largest code.
-MOST = 255
+MAX_CODE = 255
 #: Bits of a step.
 STEP_BITS = 12
 #: Penalty on other coefficients, relative to the mean of the diagonal of H.
 PENALTY = 1e-4
 #: Rows that coefficients are tuned on at most.
-ROWS = 4096
+MAX_TUNING_SAMPLES = 4096
 
 
 class ByteVectors(NamedTuple):
@@ -97,9 +97,9 @@ def byte_vectors(vectors: Any, *, from_zero: bool) -> ByteVectors:
     if widest == 0.0:
         # Every column holds one number.
         widest = float(np.abs(low).max()) or 1.0
-    step = _short(widest / MOST)
+    step = _short(widest / MAX_CODE)
     lows = np.round(low / step)
-    codes = np.clip(np.round(Z / step) - lows, 0, MOST)
+    codes = np.clip(np.round(Z / step) - lows, 0, MAX_CODE)
     return ByteVectors(codes.astype(np.uint8), lows.astype(np.int64), step)
 
 
@@ -121,7 +121,7 @@ def tuned(
         The model.
     vectors : ndarray of shape (m, d)
         In the place of its own.
-    rows : {ndarray, CSR matrix} of shape (n, d), default=None
+    rows : {ndarray, CSR matrix} of shape (n_samples, n_features), default=None
         Where the outputs should agree; of many, evenly spaced ones. None: in feature space.
     n_jobs : int or None
         Threads.
@@ -141,8 +141,8 @@ def tuned(
         H = kernel_values(vectors, n_jobs)
         wanted = expansion.replaced(intercepts=np.zeros(expansion.n_outputs))._evaluate(vectors, n_jobs)
     else:
-        if rows.shape[0] > ROWS:
-            rows = rows[np.linspace(0, rows.shape[0] - 1, ROWS).astype(np.intp)]
+        if rows.shape[0] > MAX_TUNING_SAMPLES:
+            rows = rows[np.linspace(0, rows.shape[0] - 1, MAX_TUNING_SAMPLES).astype(np.intp)]
         G = kernel_values(rows, n_jobs)
         F = expansion._evaluate(rows, n_jobs) - expansion.intercepts
         with one_blas_thread():
@@ -179,16 +179,16 @@ def byte_coefficients(
     """
     low = np.minimum(coefficients.min(axis=0, initial=0.0), 0.0)
     high = np.maximum(coefficients.max(axis=0, initial=0.0), 0.0)
-    step = ((high - low) / MOST).astype(np.float32)
+    step = ((high - low) / MAX_CODE).astype(np.float32)
     # The rounded step must not be too small for the range.
-    step = np.where(step * np.float64(MOST) < high - low, np.nextafter(step, np.float32(np.inf)), step)
+    step = np.where(step * np.float64(MAX_CODE) < high - low, np.nextafter(step, np.float32(np.inf)), step)
     steps = step.astype(np.float64)
     safe = np.where(steps > 0, steps, 1.0)
     zeros = np.round(-low / safe)
     in_steps = coefficients / safe
     codes = np.empty_like(in_steps)
     if H is None:
-        codes = np.clip(np.round(in_steps), -zeros, MOST - zeros)
+        codes = np.clip(np.round(in_steps), -zeros, MAX_CODE - zeros)
     else:
         with one_blas_thread():
             R = cholesky(H)
@@ -196,6 +196,6 @@ def byte_coefficients(
             lost = np.zeros_like(in_steps)
             for i in reversed(range(len(rows))):
                 best = in_steps[i] + rows[i, i + 1 :] @ lost[i + 1 :]
-                codes[i] = np.clip(np.round(best), -zeros, MOST - zeros)
+                codes[i] = np.clip(np.round(best), -zeros, MAX_CODE - zeros)
                 lost[i] = in_steps[i] - codes[i]
     return ByteCoefficients((codes + zeros).astype(np.uint8), zeros.astype(np.uint8), steps)

@@ -1,14 +1,17 @@
-"""What models are to a compression: an expansion taken out, put back, and scored at many sizes at once."""
+"""Models and goals of a compression: their checks, their expansions, their scores at many sizes at once."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import warnings
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from svmarrow._support.decoding import label_indices
-from svmarrow._support.parameters import check, either, none, one_of
+from svmarrow._support.parameters import check, either, integer, none, one_of, real
 from svmarrow._support.rows import as_rows, sample_weights
+from svmarrow.exceptions import SizeWarning
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.classifier import ExpansionClassifier
@@ -20,19 +23,29 @@ if TYPE_CHECKING:
     from svmarrow.models.loss_bound import LossBound
 
 __all__ = [
+    "CONFIDENCE",
+    "GOAL_RULES",
+    "MAX_LOSS",
     "Score",
+    "check_scoring",
     "default_scoring",
+    "goal_of",
     "loss_weights",
     "numbers_for",
+    "predictions_of",
     "predicts_classes",
+    "refuse_number",
+    "refuse_scoring",
+    "refuse_several_goals",
     "rows_for",
     "unwrap_expansion",
+    "warn_if_constant",
     "with_bound",
     "wrap_like",
 ]
 
 CLASSES = one_of("accuracy", "balanced_accuracy")
-NUMBERS = one_of("r2", "mse")
+NUMBERS = one_of("r2", "neg_mean_squared_error")
 
 
 def unwrap_expansion(model: Any) -> KernelExpansion:
@@ -41,12 +54,14 @@ def unwrap_expansion(model: Any) -> KernelExpansion:
     return expansion
 
 
-def wrap_like(model: ExpansionModel | KernelExpansion, small: KernelExpansion) -> Any:
+def wrap_like(
+    model: ExpansionModel | KernelExpansion, small: KernelExpansion
+) -> ExpansionModel | KernelExpansion:
     """The same kind of model around another expansion; the expansion itself where the model is bare."""
     return small if isinstance(model, KernelExpansion) else model.with_expansion(small)
 
 
-def with_bound(model: Any, bound: LossBound) -> Any:
+def with_bound(model: ExpansionModel | KernelExpansion, bound: LossBound) -> ExpansionModel | KernelExpansion:
     """The model with the bound of its loss; a bare expansion has no place for one."""
     if isinstance(model, ExpansionModel):
         model.loss_bound_ = bound
@@ -54,15 +69,23 @@ def with_bound(model: Any, bound: LossBound) -> Any:
 
 
 def predicts_classes(model: object) -> bool:
-    """Whether the model is a classifier or a detector of outliers, so that its score is an accuracy."""
+    """True for a classifier or outlier detector, whose score is an accuracy."""
     return isinstance(model, (ExpansionClassifier, ExpansionDetector))
+
+
+def predictions_of(model: Any, outputs: NDArray[np.float64]) -> NDArray[Any]:
+    """Labels of outputs (n, q); the outputs themselves for a regressor or a bare expansion."""
+    if not predicts_classes(model):
+        return outputs
+    decoded: NDArray[Any] = model.decode(outputs)
+    return model.classes_[decoded] if isinstance(model, ExpansionClassifier) else decoded
 
 
 def default_scoring(model: object) -> str:
     """The measure of what a compression loses, where none is named.
 
-    Whoever weighs rows or classes gives up accuracy on purpose: a small model that gave it back would be
-    another one. Accuracy is for models that are known to be trained without weights.
+    Weights of samples or classes trade accuracy on purpose, and a small model should make the same trade.
+    Accuracy is for models that are known to be trained without weights.
     """
     if not predicts_classes(model):
         return "r2"
@@ -72,7 +95,7 @@ def default_scoring(model: object) -> str:
 def loss_weights(
     labels: NDArray[Any], scoring: str | None, sample_weight: ArrayLike | None
 ) -> NDArray[np.float64] | None:
-    """What each row counts in a loss, 1 in the mean; None where all count alike.
+    """Weights of the samples in a loss, 1 on average; None if all are equal.
 
     For ``"balanced_accuracy"`` a row counts as its share of the weight of its class.
     """
@@ -121,6 +144,10 @@ def numbers_for(model: Any, y: ArrayLike, rows: Any) -> NDArray[np.float64]:
 class Score:
     """Scores of several models at once, from their outputs a chunk of rows at a time."""
 
+    scoring: str
+    weights: NDArray[np.float64] | None
+    sums: NDArray[np.float64]
+
     def __init__(
         self,
         model: ExpansionModel | KernelExpansion,
@@ -158,8 +185,8 @@ class Score:
         """Take the outputs (models, rows of the chunk, q)."""
         models, n, q = outputs.shape
         if isinstance(self.model, (ExpansionClassifier, ExpansionDetector)):
-            decide = self.model.decode if isinstance(self.model, ExpansionClassifier) else self.model.inside
-            right = decide(outputs.reshape(models * n, q)).reshape(models, n) == self.targets[chunk]
+            decoded = self.model.decode(outputs.reshape(models * n, q)).reshape(models, n)
+            right = decoded == self.targets[chunk]
             self.sums += right.sum(axis=1) if self.weights is None else right @ self.weights[chunk]
         elif self.weights is None:
             self.sums += ((outputs - self.targets[chunk]) ** 2).sum(axis=(1, 2))
@@ -174,10 +201,109 @@ class Score:
         return np.asarray(((self.targets - mean) ** 2).sum(axis=1) * self.weights)
 
     def result(self) -> NDArray[np.float64]:
-        """Accuracy, R^2 over all outputs together, or the mean squared error with its sign turned."""
+        """Accuracy, R^2 over all outputs together, or minus the mean squared error."""
         if predicts_classes(self.model):
             return self.sums / len(self.targets)
-        if self.scoring == "mse":
+        if self.scoring == "neg_mean_squared_error":
             return -self.sums / self.targets.size
         spread = float(self.spread().sum())
         return 1.0 - self.sums / spread if spread > 0 else np.where(self.sums == 0, 1.0, 0.0)
+
+
+MAX_LOSS, CONFIDENCE = 0.003, 0.95
+"""Defaults of the loss that is allowed and of the confidence of its bound."""
+
+MIN_AGREEMENT = 0.99
+"""Default where there are no labels."""
+
+GOAL_RULES = {
+    "max_loss": either(none, real(least=0.0)),
+    "min_agreement": either(none, real(least=0.0, most=1.0)),
+    "max_bytes": either(none, integer(least=1)),
+}
+
+
+class Goal(NamedTuple):
+    """The goal of a compression: the name of the parameter, and its value."""
+
+    name: str
+    value: float
+
+    @property
+    def max_loss(self) -> float | None:
+        """The largest loss, None for a goal of size."""
+        return {"max_loss": self.value, "min_agreement": 1.0 - self.value}.get(self.name)
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value:g}"
+
+
+def refuse_several_goals(goals: dict[str, Any]) -> None:
+    """Refuse more than one goal."""
+    given = [f"{name}={value}" for name, value in goals.items() if value is not None]
+    if len(given) > 1:
+        raise ValueError(
+            f"{' and '.join(given)} are not allowed together: a compression has one goal, leave "
+            "out the others"
+        )
+
+
+def goal_of(goals: dict[str, float | None], X: Any, y: Any, validation: tuple[Any, ...] | None) -> Goal:
+    """The goal that is given, or the default."""
+    refuse_several_goals(goals)
+    given = [Goal(name, value) for name, value in goals.items() if value is not None]
+    has_samples = X is not None or validation is not None
+    labels = y if validation is None else validation[1]
+    if not given and not has_samples:
+        raise ValueError(
+            "without samples the loss is not known: give X and y, or limit the size with "
+            "n_vectors or max_bytes"
+        )
+    goal = given[0] if given else Goal("max_loss", MAX_LOSS)
+    if not given and labels is None:
+        goal = Goal("min_agreement", MIN_AGREEMENT)
+    if goal.max_loss is not None and not has_samples:
+        raise ValueError(f"{goal} needs samples to measure the loss on: give X and y, or validation=(X, y)")
+    if goal.name == "max_loss" and labels is None:
+        raise ValueError(f"{goal} needs labels or targets y: without them ask for min_agreement")
+    return goal
+
+
+def refuse_scoring(scoring: str | None) -> None:
+    """Refuse a measure of labels where the models are compared without labels."""
+    if scoring is not None:
+        raise ValueError(
+            f"scoring={scoring!r} is of no use with min_agreement, which compares both models and reads no "
+            "labels: ask for max_loss, or leave it out"
+        )
+
+
+def warn_if_constant(
+    model: Any, small: Any, rows: Any, goal: str, n_jobs: int | None, stacklevel: int = 3
+) -> None:
+    """Warn of a small model that predicts one class for all samples although the full model does not."""
+    if not predicts_classes(model) or rows.shape[0] == 0:
+        return
+    outputs, full = (unwrap_expansion(one)._evaluate(rows, n_jobs) for one in (small, model))
+    if np.ptp(model.decode(outputs)) > 0 or np.ptp(model.decode(full)) == 0:
+        return
+    label = predictions_of(model, outputs)[0]
+    warnings.warn(
+        f"{goal} leaves {unwrap_expansion(small).n_vectors} vectors, which give all {rows.shape[0]} samples "
+        f"the class {label.tolist()!r}, as the full model does not: allow more",
+        SizeWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def refuse_number(X: Any) -> None:
+    """Refuse a number of vectors in the place of X."""
+    if isinstance(X, Integral):
+        raise TypeError(f"X={X} is not allowed: it must be samples; a number of vectors is n_vectors={X}")
+
+
+def check_scoring(full: Any, scoring: str | None, y: Any) -> None:
+    """Refuses a measure that does not fit the model, or has no labels to look at."""
+    check({"scoring": scoring}, {"scoring": either(none, CLASSES if predicts_classes(full) else NUMBERS)})
+    if scoring is not None and y is None:
+        raise ValueError(f"scoring={scoring!r} needs labels or numbers y")

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from svmarrow import _core
+from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import boolean, check, either, integer, none, one_of, real, refuse
 from svmarrow._support.saving import savable
 
-__all__ = ["SelectionSettings", "selection_of"]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["SelectionSettings", "bytes_of_selection", "selection_of"]
 
 RULES = {
     "joint": boolean,
@@ -44,7 +51,7 @@ READERS = {
 @savable
 @dataclass(frozen=True)
 class SelectionSettings:
-    """How vectors are selected; every method except ``"gradient"`` takes them.
+    """Settings of every method that selects vectors, all except ``"gradient"``.
 
     A method refuses a setting that it does not read, unless it has its default.
 
@@ -76,21 +83,23 @@ class SelectionSettings:
     penalty : float, default=None
         For ``"l1"`` and ``"lars"``: lambda of equation 4 or 5, the price of the coefficients. The path
         then has the vectors of that solution and no others, the largest first. None follows the whole path
-        over lambda; ``CompressionPath.penalties`` says where each vector enters. The path of a model with
-        one output, or of outputs by themselves, is exact; that of several outputs together is followed in
-        steps of 7 %.
+        over lambda; ``CompressionPath.penalties`` holds the lambda at which each vector enters. The path of
+        a model with one output, or of outputs by themselves, is exact; that of several outputs together is
+        followed in steps of 7 %.
     criterion : {"norm", "predictions"}, default="norm"
         What the pursuits make small: ``"norm"`` the distance to the model in feature space,
         ``"predictions"`` the mean squared difference of the outputs on the rows of `X`, or without `X` on the
         model's own vectors (TR-132, before equation 11). The latter takes kernels that are not positive
         semidefinite too, and costs a kernel value for every row and candidate at each step.
     sample : int, default=None
-        For the pursuits: look at so many random candidates a step instead of all (TR-132, "probabilistic
-        search"). 59 have one of the best 5 % among them with probability 0.95, because 0.95 ** 59 < 0.05.
+        For the pursuits: number of random candidates that each step compares, instead of all (TR-132,
+        "probabilistic search"). 59 have one of the best 5 % among them with probability 0.95, because 0.95 **
+        59 < 0.05.
     chunk : int, default=None
-        Choose from so many vectors at a time, at least twice the number to keep, then from what the chunks
-        have kept (TR-132, section 3.6). None takes all vectors together where `max_memory` allows it, and
-        else chunks of 4096 (``"lars"`` 2048, ``"l0"`` 1024), or twice the number to keep if that is more.
+        Number of vectors to choose from at a time, at least twice the number to keep; the last choice is
+        among what the chunks have kept (TR-132, section 3.6). None takes all vectors together where
+        `max_memory` allows it, else chunks of 4096 (``"lars"`` 2048, ``"l0"`` 1024), or twice the
+        number to keep if that is more.
     max_memory : float, default=2000
         Megabytes that a selection may take beside the model. The selections other than the pursuits hold a
         kernel matrix, 8 bytes for every pair of vectors; a pursuit 8 bytes for every candidate and vector
@@ -133,3 +142,24 @@ def as_arguments(settings: SelectionSettings, method: str) -> dict[str, Any]:
     """The method and its settings as the extension module takes them."""
     given = {name: value for name, value in asdict(settings).items() if name != "criterion"}
     return given | {"gamma": given.pop("max_change"), "method": CORE_METHODS.get(method, method)}
+
+
+def bytes_of_selection(q: int, pool: Any, compared: Any, given: Mapping[str, Any]) -> int:
+    """Bytes of a selection from a pool for q outputs; `compared` are samples to compare predictions on."""
+    count = int(pool.shape[0])
+    needed = _core.estimate_selection_memory(count, q, dict(given))
+    if compared is not None:
+        room = int(given["max_memory"] * 1e6 / 2)
+        values = 8 * int(compared.shape[0]) * count
+        needed += (values if values <= room else 0) + 8 * int(compared.shape[0]) * (q + 24)
+    # Packed in double precision, and once as they are.
+    return int(needed + 2 * 8 * np.prod(pool.shape, dtype=float))
+
+
+def refuse_selection(method: str, needed: int) -> None:
+    """Raise a MemoryError if a selection takes more memory than is available."""
+    remedy = (
+        "keep fewer vectors (n_vectors), compare few candidates in each step (SelectionSettings(sample=59)), "
+        "or take the vectors in chunks (SelectionSettings(chunk=1000))"
+    )
+    refuse_beyond_memory(f"compress(method={method!r})", needed, remedy)

@@ -1,95 +1,53 @@
-"""What the paths of compressed models share: scores of every size, and the choice of a size.
+"""Base class of the paths of compressed models: scores of every size, and the choice of a size.
 
 Outputs (sizes, samples, q) are computed for a chunk of samples at a time, so that memory is bounded.
 """
 
 from __future__ import annotations
 
-import warnings
+import time
 from abc import abstractmethod
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow._support.parameters import boolean, check, either, integer, none, real
+from svmarrow._support.parameters import boolean, check, real
 from svmarrow._support.path import SizePath, scoring_chunks
-from svmarrow.exceptions import SizeWarning
-from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.detector import ExpansionDetector
-from svmarrow.reduced_set.holdout import HoldoutEvaluator
-from svmarrow.reduced_set.score import Score, predicts_classes, rows_for, unwrap_expansion, with_bound
-from svmarrow.reduced_set.size_search import SizeSearch, sizes_to_search
-from svmarrow.reduced_set.timing import microseconds_per_row
+from svmarrow.reduced_set.holdout import HoldoutEvaluator, SizeSearch, sizes_to_search
+from svmarrow.reduced_set.score import (
+    CONFIDENCE,
+    GOAL_RULES,
+    MAX_LOSS,
+    Score,
+    predictions_of,
+    predicts_classes,
+    refuse_scoring,
+    refuse_several_goals,
+    rows_for,
+    unwrap_expansion,
+    warn_if_constant,
+    with_bound,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.base import ExpansionModel
 
-__all__ = [
-    "CONFIDENCE",
-    "GOAL_RULES",
-    "MAX_LOSS",
-    "ReducedPath",
-    "refuse_scoring",
-    "warn_if_constant",
-]
-
-SIZES_PER_GROUP = 8
-"""Number of sizes that a search for the smallest scores together."""
+__all__ = ["ReducedPath"]
 
 MAX_SAMPLE_SCORES = 1 << 24
 """Maximum number of sample scores that a choice among all sizes holds at once."""
 
-MAX_LOSS, CONFIDENCE = 0.003, 0.95
-"""Defaults of the loss that is allowed and of the confidence of its bound."""
+MAX_TIMED_SAMPLES = 2000
+"""Maximum number of samples that are timed together."""
 
-GOAL_RULES = {
-    "max_loss": either(none, real(least=0.0)),
-    "min_agreement": either(none, real(least=0.0, most=1.0)),
-    "max_bytes": either(none, integer(least=1)),
-}
-
-
-def refuse_several_goals(goals: dict[str, Any]) -> None:
-    """Refuse more than one goal."""
-    given = [f"{name}={value}" for name, value in goals.items() if value is not None]
-    if len(given) > 1:
-        raise ValueError(
-            f"{' and '.join(given)} are not allowed together: a compression has one goal, leave "
-            "out the others"
-        )
-
-
-def refuse_scoring(scoring: str | None) -> None:
-    """Refuse a measure of labels where the models are compared without labels."""
-    if scoring is not None:
-        raise ValueError(
-            f"scoring={scoring!r} is of no use with min_agreement, which compares both models and reads no "
-            "labels: ask for max_loss, or leave it out"
-        )
-
-
-def warn_if_constant(
-    model: Any, small: Any, rows: Any, goal: str, n_jobs: int | None, stacklevel: int = 3
-) -> None:
-    """Warn of a small model that predicts one class for all samples although the full model does not."""
-    if not predicts_classes(model) or rows.shape[0] == 0:
-        return
-    decode = model.decode if isinstance(model, ExpansionClassifier) else model.inside
-    predicted = decode(unwrap_expansion(small)._evaluate(rows, n_jobs))
-    if np.ptp(predicted) > 0 or np.ptp(decode(model.expansion_._evaluate(rows, n_jobs))) == 0:
-        return
-    label = model.classes_[predicted[0]] if isinstance(model, ExpansionClassifier) else predicted[0]
-    warnings.warn(
-        f"{goal} leaves {unwrap_expansion(small).n_vectors} vectors, which give all {rows.shape[0]} samples "
-        f"the class {label.tolist()!r}, as the full model does not: allow more",
-        SizeWarning,
-        stacklevel=stacklevel,
-    )
+MIN_SECONDS = 0.004
+"""Minimum duration of one measurement."""
 
 
 class ReducedPath(SizePath):
@@ -98,6 +56,10 @@ class ReducedPath(SizePath):
     model: ExpansionModel | KernelExpansion
     n_jobs: int | None
     orthogonal: bool = False
+
+    if TYPE_CHECKING:
+
+        def __getitem__(self, size: int) -> ExpansionModel | KernelExpansion: ...
 
     @abstractmethod
     def _outputs(self, rows: Any, sizes: Sequence[int]) -> NDArray[np.float64]:
@@ -121,17 +83,17 @@ class ReducedPath(SizePath):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Rows.
-        y : array-like of shape (n,) or (n, q)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,) or (n_samples, q)
             Labels; 1 and -1 for an outlier detector; numbers for a regressor or a bare expansion.
         sizes : sequence of int, default=None
             Which sizes, in any order; None means all.
-        scoring : {"accuracy", "balanced_accuracy", "r2", "mse"}, default=None
+        scoring : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"}, default=None
             The measure: share of right labels, the mean of these shares over the classes, coefficient of
-            determination, or the mean squared error with its sign turned (larger is better). None is
+            determination, or minus the mean squared error. None is
             "accuracy" where there are labels, else "r2".
-        sample_weight : array-like of shape (n,), default=None
+        sample_weight : array-like of shape (n_samples,), default=None
             What each row counts in the score; None is 1 for each.
 
         Returns
@@ -171,13 +133,13 @@ class ReducedPath(SizePath):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Rows.
-        y : array-like of shape (n,) or (n, q)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,) or (n_samples, q)
             Labels or numbers, see `scores`.
-        scoring : {"accuracy", "balanced_accuracy", "r2", "mse"}, default=None
+        scoring : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"}, default=None
             See `scores`.
-        sample_weight : array-like of shape (n,), default=None
+        sample_weight : array-like of shape (n_samples,), default=None
             See `scores`.
 
         Returns
@@ -192,12 +154,12 @@ class ReducedPath(SizePath):
         return float(score.result()[0])
 
     def agreement(self, X: ArrayLike, sizes: Sequence[int] | None = None) -> NDArray[np.float64]:
-        """How far the compressed models answer as the full one does; no labels are needed.
+        """Agreement of the compressed models with the full one; no labels are needed.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Rows.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
         sizes : sequence of int, default=None
             Which sizes, in any order; None means all.
 
@@ -206,13 +168,8 @@ class ReducedPath(SizePath):
         ndarray of shape (len(sizes),)
             Share of rows with the full model's label; where there are no labels, R^2 against its outputs.
         """
-        return self.scores(X, self._full_answers(rows_for(self.model, X)), sizes)
-
-    def _full_answers(self, rows: Any) -> Any:
-        outputs = self.expansion._evaluate(rows, self.n_jobs)
-        if isinstance(self.model, ExpansionClassifier):
-            return self.model.classes_[self.model.decode(outputs)]
-        return self.model.inside(outputs) if isinstance(self.model, ExpansionDetector) else outputs
+        outputs = self.expansion._evaluate(rows_for(self.model, X), self.n_jobs)
+        return self.scores(X, predictions_of(self.model, outputs), sizes)
 
     def nbytes(self, size: int) -> int:
         """Bytes of the arrays of a size.
@@ -234,7 +191,7 @@ class ReducedPath(SizePath):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Samples that are predicted together, at most 2000 of them; one sample gives the latency.
         size : int
             One of `sizes`.
@@ -262,7 +219,7 @@ class ReducedPath(SizePath):
         sample_weight: ArrayLike | None = None,
         confidence: float = CONFIDENCE,
         strict: bool = False,
-    ) -> Any:
+    ) -> ExpansionModel | KernelExpansion:
         """Choose a size by one goal.
 
         With `max_loss` or `min_agreement` the smallest size that is good enough: from the largest on, sizes a
@@ -286,7 +243,7 @@ class ReducedPath(SizePath):
             smallest R^2 against the full model's outputs.
         max_bytes : int, default=None
             Largest number of bytes of the model's arrays.
-        scoring : {"accuracy", "balanced_accuracy", "r2", "mse"}, default=None
+        scoring : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"}, default=None
             Measure of the loss, see `scores`. None is "accuracy" for a model that is known to be trained
             without weights or where `sample_weight` is given, "balanced_accuracy" for other models with
             labels, else "r2".
@@ -337,13 +294,13 @@ class ReducedPath(SizePath):
         sizes = sizes_to_search(self.sizes)
         if strict:
             size, scores = None, {}
-            for size_, one in self._levels(evaluator, sizes):
+            for size_, one in evaluator.levels(self._outputs, sizes):
                 if evaluator.bound(one, 1.0 - confidence) > allowed + 1e-12:
                     break
                 size, scores = size_, {size_: one}
         else:
             search = SizeSearch(allowed)
-            scores = search.search(self._levels(evaluator, sizes), evaluator)
+            scores = search.search(evaluator.levels(self._outputs, sizes), evaluator)
             size = search.smallest
         if size is None:
             asked = f"{name}={MAX_LOSS if goals[name] is None else goals[name]:g}"
@@ -353,13 +310,13 @@ class ReducedPath(SizePath):
 
     def _best_within(
         self, max_bytes: int, X: Any, y: Any, scoring: str | None, sample_weight: Any, confidence: float
-    ) -> Any:
+    ) -> ExpansionModel | KernelExpansion:
         limit = self._size_within(max_bytes)
         if X is None or y is None:
             return self[limit]
         sizes = [size for size in self.sizes if size <= limit]
         evaluator = HoldoutEvaluator(self.model, X, y, scoring, self.n_jobs, sample_weight)
-        levels = self._levels(evaluator, sizes[::-1], max(SIZES_PER_GROUP, MAX_SAMPLE_SCORES // evaluator.n))
+        levels = evaluator.levels(self._outputs, sizes[::-1], MAX_SAMPLE_SCORES // evaluator.n)
         best = self[min((evaluator.loss(one), size) for size, one in levels)[1]]
         warn_if_constant(
             self.model, best, evaluator.rows, f"max_bytes={max_bytes}", self.n_jobs, stacklevel=4
@@ -368,25 +325,16 @@ class ReducedPath(SizePath):
         return with_bound(best, evaluator.loss_bound(scores, confidence, n_tests=len(sizes)))
 
     def _size_within(self, max_bytes: int) -> int:
-        """The largest size whose arrays have at most so many bytes."""
+        """The largest size whose arrays have at most `max_bytes` bytes."""
         sizes = [size for size in self.sizes if self.nbytes(size) <= max_bytes]
         if not sizes:
             least = self.sizes[0]
             raise ValueError(f"max_bytes={max_bytes} is less than {least} vectors need: {self.nbytes(least)}")
         return sizes[-1]
 
-    def _levels(
-        self, evaluator: HoldoutEvaluator, sizes: Sequence[int], together: int = SIZES_PER_GROUP
-    ) -> Iterator[tuple[int, NDArray[np.float64]]]:
-        """Decreasing sizes with their sample scores (n,), so many of them evaluated together."""
-        for start in range(0, len(sizes), together):
-            group = sizes[start : start + together][::-1]
-            scores = evaluator.scores_of_sizes(self._outputs, group, self.expansion.n_outputs)
-            yield from zip(group[::-1], scores[::-1], strict=True)
-
     def _not_reached(self, goal: str, evaluator: HoldoutEvaluator) -> ValueError:
         largest = self.sizes[-1]
-        ((_, scores),) = self._levels(evaluator, [largest])
+        ((_, scores),) = evaluator.levels(self._outputs, [largest])
         tried = f"{goal} is not reached: {largest} vectors, the largest size,"
         if np.isinf(scores).any():
             why = f"give all {evaluator.n} samples one class, which the full model does not"
@@ -398,9 +346,27 @@ class ReducedPath(SizePath):
         remedy = "compress with a larger n_vectors, give more samples or ask for less"
         return ValueError(f"{tried} {why}; {remedy}")
 
-    def _drawn(self, X: ArrayLike, y: ArrayLike) -> dict[str, Any]:
+    def _plot_arguments(self, X: ArrayLike, y: ArrayLike) -> dict[str, Any]:
         return {
             "full_size": self.expansion.n_vectors,
             "full_score": self.full_score(X, y),
             "score_name": "accuracy" if predicts_classes(self.model) else "R^2",
         }
+
+
+def microseconds_per_row(predict: Callable[[Any], Any], rows: Any, repeat: int = 3) -> float:
+    """Median time of a prediction of all these rows at once, divided by their number."""
+    rows = rows[:MAX_TIMED_SAMPLES]
+    predict(rows)
+    start = time.perf_counter()
+    predict(rows)
+    once = time.perf_counter() - start
+    loops = max(1, int(MIN_SECONDS / max(once, 1e-7)))
+
+    def measure() -> float:
+        start = time.perf_counter()
+        for _ in range(loops):
+            predict(rows)
+        return (time.perf_counter() - start) / loops
+
+    return 1e6 * median(measure() for _ in range(repeat)) / float(rows.shape[0])

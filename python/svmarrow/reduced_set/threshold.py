@@ -1,5 +1,4 @@
-"""The thresholds of a compressed classifier, chosen anew on training rows (Weston & Bakir, TR-132, footnote
-4).
+"""Tune the thresholds of a compressed classifier on training samples (Weston & Bakir, TR-132, footnote 4).
 
 Compression moves the outputs a little; where a decision boundary runs along many rows, a small shift of the
 intercepts wins much of the loss back. Which shift is the best for the training error depends on the decoding:
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmarrow import _core
+from svmarrow._support.decoding import pair_matrix
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
 
@@ -31,18 +31,18 @@ def shifts(
     labels: NDArray[Any],
     weights: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """What to add to the intercepts for the least weight of errors on these rows.
+    """Changes of the intercepts that minimise the weight of errors on these samples.
 
     Parameters
     ----------
     model : ExpansionModel or KernelExpansion
         Says how outputs are decoded.
-    outputs : ndarray of shape (n, q)
+    outputs : ndarray of shape (n_samples, n_outputs)
         Outputs on the rows.
-    labels : ndarray of int64 of shape (n,), or of float64 of shape (n, q)
+    labels : ndarray of int64 of shape (n_samples,), or of float64 of shape (n_samples, n_outputs)
         Index of each row's class; 1 or -1 for a detector; the numbers that outputs should be, which their
         mean then is.
-    weights : ndarray of shape (n,), default=None
+    weights : ndarray of shape (n_samples,), default=None
         What each row counts, more than 0; None is 1 for each.
 
     Returns
@@ -61,31 +61,12 @@ def shifts(
         return np.asarray(_core.threshold_joint(np.ascontiguousarray(outputs), labels, weights))
     if model.decoding == "binary":
         return np.array([_core.threshold_binary(np.ascontiguousarray(outputs[:, 0]), labels == 1, weights)])
-    n_classes = len(model.classes_)
-    of_class = [np.flatnonzero(labels == index) for index in range(n_classes)]
-    found = np.zeros(outputs.shape[1])
-    if model._matrix is not None:
-        known = np.flatnonzero(labels >= 0)
-        for column, entries in enumerate(model._matrix.T):
-            signs = entries[labels[known]]
-            rows, positive = known[signs != 0], signs[signs != 0] > 0
-            if 0 < np.count_nonzero(positive) < rows.size:
-                found[column] = _shift(outputs[:, column], rows, positive, weights)
-        return found
-    pairs = ((a, b) for a in range(n_classes) for b in range(a + 1, n_classes))
-    for column, (a, b) in enumerate(pairs):
-        rows = np.concatenate([of_class[a], of_class[b]])
-        positive = np.arange(rows.size) < of_class[a].size
-        if 0 < of_class[a].size < rows.size:
-            found[column] = _shift(outputs[:, column], rows, positive, weights)
+    matrix = pair_matrix(len(model.classes_)) if model._matrix is None else model._matrix
+    found, known = np.zeros(outputs.shape[1]), np.flatnonzero(labels >= 0)
+    for column, entries in enumerate(matrix.T):
+        signs = entries[labels[known]]
+        rows, positive = known[signs != 0], signs[signs != 0] > 0
+        if 0 < np.count_nonzero(positive) < rows.size:
+            part = None if weights is None else weights[rows]
+            found[column] = _core.threshold_binary(outputs[rows, column], positive, part)
     return found
-
-
-def _shift(
-    output: NDArray[np.float64],
-    rows: NDArray[np.intp],
-    positive: NDArray[np.bool_],
-    weights: NDArray[np.float64] | None,
-) -> float:
-    """The shift of one output by some of the rows."""
-    return _core.threshold_binary(output[rows], positive, None if weights is None else weights[rows])

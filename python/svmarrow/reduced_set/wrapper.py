@@ -1,4 +1,4 @@
-"""What the meta-estimators around a kernel machine share: `ReducedSet` and the cascades."""
+"""Base class of the meta-estimators around a kernel machine: `ReducedSet` and the cascades."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import MetaEstimatorMixin, clone, is_regressor
+from sklearn.base import clone, is_regressor
 from sklearn.utils import get_tags
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples
 
 from svmarrow._support.atomic import atomic_fit
+from svmarrow._support.bases import MetaEstimatorMixin
 from svmarrow._support.callbacks import fitting, subtasks
 from svmarrow._support.estimator import Estimator
 from svmarrow._support.memory import (
@@ -24,19 +25,18 @@ from svmarrow._support.parameters import ESTIMATOR, check
 from svmarrow._support.routing import RoutesFit, check_takes_weights
 from svmarrow._support.rows import sample_weights, weights_differ
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models.classifier import ExpansionClassifier, n_outputs
-from svmarrow.models.decoded import Labels
+from svmarrow.models.classifier import n_outputs
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.models.base import ExpansionModel
 
-__all__ = ["ClassifierWrapper", "ModelWrapper"]
+__all__ = ["ModelWrapper"]
 
 
 class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
-    """Fits an estimator, and has a model of its own, ``model_``, out of it."""
+    """Fits an estimator, and makes its own model, ``model_``, of it."""
 
     estimator: Any
     estimator_: Any
@@ -44,6 +44,8 @@ class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
     #: The kinds of models that an estimator may become, and their name in an error.
     _kinds: ClassVar[tuple[type[ExpansionModel], ...]]
     _kind_text: ClassVar[str]
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
 
     @atomic_fit
     def fit(
@@ -53,14 +55,14 @@ class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features)
-            Training rows.
-        y : array-like of shape (n,)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training samples.
+        y : array-like of shape (n_samples,)
             Labels or targets.
-        sample_weight : array-like of shape (n,), default=None
+        sample_weight : array-like of shape (n_samples,), default=None
             Weights, passed to the estimator's fit.
         **metadata : Any
-            With scikit-learn's metadata routing: whatever else the estimator asks for.
+            With scikit-learn's metadata routing: whatever else the estimator requests.
 
         Returns
         -------
@@ -70,13 +72,13 @@ class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
         Raises
         ------
         ValueError
-            If a parameter is out of its range, the kernel is none that is allowed, the estimator refuses the
+            If a parameter is out of its range, the kernel is not allowed, the estimator refuses the
             data, or weights are given that it does not take or ask for.
         TypeError
             If the estimator does not become an expansion of a kind that is allowed.
         MemoryError
-            If what the estimator cannot do without is more than this process may take, and before the
-            compression if that is, see `estimate_memory`.
+            If the estimator or the compression needs more memory than this process may take, see
+            `estimate_memory`.
         """
         check(self.get_params(deep=False), {"estimator": ESTIMATOR, **self._rules})
         with fitting(self, X, y, sample_weight):
@@ -104,13 +106,13 @@ class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
 
     @abstractmethod
     def _bytes_after(self, rows: Any, outputs: int) -> int:
-        """What the work after the fit of the full model takes, if all rows are vectors of it."""
+        """Bytes of the work after the fit of the full model, if all samples are vectors of it."""
 
     def _refuse_beyond_memory(self, X: Any, y: Any) -> None:
         try:
             least = estimate_of(self.estimator, X, y).least
         except (TypeError, ValueError):
-            return  # What is wrong with rows and labels is the estimator's to say.
+            return  # The estimator reports what is wrong with X and y.
         remedy = f"give another {type(self.estimator).__name__}, whose estimate_memory is less"
         refuse_beyond_memory(f"{type(self).__name__}.fit", least, remedy)
 
@@ -128,7 +130,7 @@ class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
             self.estimator_.fit(X, y, **metadata)
         full = self._full(self.estimator_)
         if full.weighted is None and weights_differ(sample_weights(given, _num_samples(X))):
-            # What an estimator of others does not remember.
+            # Estimators of other packages do not keep the weights of samples.
             full = full.with_weighted(True)
         return full
 
@@ -154,17 +156,3 @@ class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
         tags.regressor_tags = inner.regressor_tags
         tags.target_tags = inner.target_tags
         return tags
-
-
-class ClassifierWrapper(Labels, ModelWrapper):
-    """A wrapper of classifiers alone."""
-
-    model_: ExpansionClassifier
-    _kinds = (ExpansionClassifier,)
-    _kind_text = "a classifier"
-
-    @property
-    def classes_(self) -> NDArray[Any]:  # type: ignore[override]  # read-only here
-        """The labels, (n_classes,)."""
-        check_is_fitted(self, "model_")
-        return self.model_.classes_

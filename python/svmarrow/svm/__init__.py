@@ -1,14 +1,14 @@
-"""Support vector machines: scikit-learn's family on one solver, and the certificates of their fits.
+"""Support vector machines with scikit-learn's interface, and the certificates of their fits.
 
 | estimator | problem |
 |---|---|
 | `svmarrow.SVC` | classification, hinge or squared hinge loss, with or without intercept |
-| `svmarrow.NuSVC` | classification, nu bounds the share of rows inside the margin |
+| `svmarrow.NuSVC` | classification, nu bounds the share of samples inside the margin |
 | `svmarrow.SVR` | regression, deviations below epsilon cost nothing |
-| `svmarrow.NuSVR` | regression, nu bounds the share of rows outside the tube |
+| `svmarrow.NuSVR` | regression, nu bounds the share of samples outside the tube |
 | `QuantileSVR` | regression, functions below which given shares of the targets lie |
-| `svmarrow.OneClassSVM` | where most of the rows lie |
-| `svmarrow.LowRankSVC` | classification with coefficients at a few points |
+| `svmarrow.OneClassSVM` | novelty detection |
+| `svmarrow.LowRankSVC` | classification with a fixed number of vectors |
 """
 
 from svmarrow._support.certificate import Certificate, LeaveOneOut, MachineCertificate

@@ -1,4 +1,4 @@
-"""What the estimators of the family share: rows in, the solver's arguments, the fitted model out."""
+"""Base class of the support vector machines: validation, arguments of the solver, the fitted model."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
-from svmarrow._support.atomic import Kept, consistent
+from svmarrow._support.atomic import InterruptedFit, consistent
 from svmarrow._support.certificate import Certificate
 from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.memory import (
-    SMALL,
+    MIN_CHECKED_BYTES,
     EstimatesMemory,
     MemoryEstimate,
     bytes_of_rows,
@@ -40,10 +40,10 @@ from svmarrow._support.rows import (
     default_gamma,
     sample_weights,
     select_rows,
-    shown,
     threads,
     validated,
     weights_differ,
+    with_sparse_interface,
 )
 from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -57,14 +57,14 @@ if TYPE_CHECKING:
 
 __all__ = ["COST", "SOLVER_RULES", "SupportVectorMachine", "Training", "cost"]
 
-#: `C` where the loss may be forbidden altogether.
+#: Rule of `C` if it may be infinite.
 COST = either(
     real(above=0.0), Rule("inf", lambda value: isinstance(value, (float, np.floating)) and value == math.inf)
 )
-#: What stands for an infinite C: coefficients beyond it have lost the digits that tell rows apart.
-_NO_LOSS = 1e15
+#: Stands for an infinite C, since larger coefficients lose the digits that distinguish samples.
+_INFINITE_C = 1e15
 
-#: Rules of the parameters that every estimator of the family has.
+#: Rules of the shared parameters.
 SOLVER_RULES = {
     **kernel_rules(),
     "kernel": either(kernel_rules()["kernel"], function),
@@ -77,25 +77,25 @@ SOLVER_RULES = {
     "n_jobs": THREADS,
     "verbose": VERBOSE,
 }
-#: Multiplications of all kernel values of a fit that stays on the calling thread, whatever the cores.
-_SMALL_FIT = 2_000_000
-#: A byte budget of which such a fit leaves most unused; only what is used is memory.
-_AMPLE = 2**28
+#: Maximum number of multiplications for all kernel values of a fit that uses only the calling thread.
+_MAX_SERIAL_MULTIPLICATIONS = 2_000_000
+#: Cache budget in bytes of such a fit, which allocates only what it uses.
+_SERIAL_CACHE_BYTES = 2**28
 
 
 def cost(C: float) -> float:
-    """C as the solver takes it."""
-    return _NO_LOSS if math.isinf(C) else float(C)
+    """Returns C for the solver."""
+    return _INFINITE_C if math.isinf(C) else float(C)
 
 
 class Training(NamedTuple):
-    """The rows that a fit is about: those of positive weight."""
+    """The training rows: those of positive weight."""
 
-    #: All rows as they were given.
+    #: All rows.
     X: Any
-    #: Indices of the rows that take part, rising; None for all.
+    #: Increasing indices of the training rows; None for all.
     used: NDArray[np.intp] | None
-    #: The rows that take part, in the extension module's form.
+    #: The training rows.
     rows: Any
     #: Their weights.
     weights: NDArray[np.float64]
@@ -103,14 +103,14 @@ class Training(NamedTuple):
     kernel: tuple[Any, float, float, int]
 
     def of_used(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The entries of the rows that take part, contiguous."""
+        """Returns the values of the training rows as a contiguous array."""
         return np.ascontiguousarray(values if self.used is None else values[self.used])
 
 
 class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
-    """Base of the machines with support vectors.
+    """Base class of the support vector machines.
 
-    A subclass stores its parameters, calls `_training` and `_solve` in `fit`, and adds what its outputs mean.
+    A subclass stores its parameters, calls `_training` and `_solve` in `fit`, and interprets the outputs.
     """
 
     degree: int
@@ -124,18 +124,20 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
     max_time: float | None
     verbose: bool | int
 
-    #: Sizes of the solver ("block", "largest_block", "nested", "cheap", "sampled"; `Tuning` of the core says
-    #: what they are) in the place of its own, whether it takes its two kinds of long steps ("direct",
-    #: "walks") and sums Gaussians in few columns without a look at every pair ("fast_sums"), for experiments
-    #: with time: an instance may set them. The solution is the same.
+    #: Tuning of the solver for timing experiments, set on an instance: sizes ("block", "max_block",
+    #: "nested_block", "cheap_kernel", "min_subsampled", see `Tuning` of the core), and whether to take Newton
+    #: steps ("newton_steps"), to run the active-set method ("active_set") and to use the fast Gauss transform
+    #: ("fast_sums"). The solution is the same.
     _tuning: ClassVar[Mapping[str, int] | None] = None
 
     support_: NDArray[np.int32]
     n_support_: NDArray[np.int32]
     shape_fit_: tuple[int, int]
+    expansion_: KernelExpansion
+    certificate_: Certificate
 
     def _validated(self, X: Any, y: Any = None, *, with_y: bool) -> Any:
-        """Checked parameters and data; what scikit-learn's checks make of X, with y if asked."""
+        """Checks parameters and data; returns the validated X, with y if requested."""
         check({name: getattr(self, name) for name in self._rules}, self._rules)
         data = validated(self, X, y, reset=True, precomputed=self._is_precomputed(), with_y=with_y)
         self._check_training_rows(data[0] if with_y else data)
@@ -143,32 +145,32 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
 
     @staticmethod
     def _weights(sample_weight: Any, n: int) -> NDArray[np.float64]:
-        """One weight a row, not all zero."""
+        """Returns one weight per row, not all zero."""
         weights = sample_weights(sample_weight, n)
         if weights is None:
             return np.ones(n)
         if not weights.any():
-            raise ValueError("the sample weights are all zero: at least one row needs a positive weight")
+            raise ValueError("the sample weights are all zero: at least one sample needs a positive weight")
         return weights
 
     def _training(self, X: Any, weights: NDArray[np.float64]) -> Training:
-        """The rows of positive weight."""
+        """Returns the rows of positive weight."""
         self._weighted = weights_differ(weights)
         precomputed = self._is_precomputed()
         used = np.flatnonzero(weights)
-        every = used.size == weights.size
+        is_full = used.size == weights.size
         kernel = self._trained_kernel()
         gamma = default_gamma(self.gamma, X, kernel=kernel)
         return Training(
             X,
-            None if every else used,
-            X if every else select_rows(X, used, precomputed=precomputed),
-            np.ascontiguousarray(weights if every else weights[used], dtype=np.float64),
+            None if is_full else used,
+            X if is_full else select_rows(X, used, precomputed=precomputed),
+            np.ascontiguousarray(weights if is_full else weights[used], dtype=np.float64),
             (kernel, gamma, float(self.coef0), int(self.degree)),
         )
 
     def _trained_kernel(self) -> Any:
-        """The kernel of the rows that the solver gets."""
+        """Returns the kernel of the rows that the solver gets."""
         return self.kernel
 
     def _solve(
@@ -181,10 +183,14 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
     ) -> Any:
         """Runs ``fit(rows, kernel, solver)``, a function of the extension module."""
         n, d = map(int, training.rows.shape)
-        # To look up the free memory and the cores takes longer than a small fit, which has no use for either.
-        is_small = n * n * max(d, 8) <= _SMALL_FIT
+        # Looking up the free memory and the number of cores takes longer than a small fit.
+        is_small = n * n * max(d, 8) <= _MAX_SERIAL_MULTIPLICATIONS
         if is_small:
-            budget = _AMPLE if self.cache_size is None else int(min(float(self.cache_size) * 2.0**20, _AMPLE))
+            budget = (
+                _SERIAL_CACHE_BYTES
+                if self.cache_size is None
+                else int(min(float(self.cache_size) * 2.0**20, _SERIAL_CACHE_BYTES))
+            )
         else:
             budget = cache_bytes(self.cache_size)
         jobs = 1 if is_small and self.n_jobs is None else threads(self.n_jobs)
@@ -192,18 +198,18 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
         if callable(kernel[0]):
             kernel = TrainingKernel(kernel[0], training.rows)
         rows = core_rows(training.rows)
-        if bytes_of_rows(training.rows) >= SMALL:
+        if bytes_of_rows(training.rows) >= MIN_CHECKED_BYTES:
             least = _core.estimate_svm_memory(rows, n, kernel, list(machines), 0, jobs)["least"]
             refuse_beyond_memory(f"{type(self).__name__}.fit", least, "train on fewer samples")
-        with progress(self.verbose) as told:
-            told.stops_in = ("fit", 0)
+        with progress(self.verbose) as reporter:
+            reporter.stops_in = ("fit", 0)
             solver = {
                 "tol": float(self.tol),
                 "cache_bytes": budget,
                 "shrinking": bool(self.shrinking),
                 "max_iter": None if self.max_iter == -1 else int(self.max_iter),
                 "max_time": None if self.max_time is None else float(self.max_time),
-                "progress": told.callback,
+                "progress": reporter.callback,
                 "n_jobs": jobs,
                 "start": start,
                 "tuning": self._tuning,
@@ -214,7 +220,7 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
     def _start(
         self, training: Training, outputs: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], None] | None:
-        """The last solution, where warm_start asks for it and it fits these rows."""
+        """Returns the previous solution with ``warm_start`` if its shape is the same."""
         if not self.warm_start or not hasattr(self, "expansion_"):
             return None
         expansion = self.expansion_
@@ -229,13 +235,13 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
         return support, np.ascontiguousarray(coefficients), None
 
     def _fit_machines(self, training: Training, machines: Sequence[int], fit: Callable[..., Any]) -> Self:
-        """Fits machines of the given numbers of variables, whose outputs are not about classes."""
+        """Fits machines of the given numbers of variables whose outputs are not class scores."""
         fitted = self._solve(training, machines, fit, start=self._start(training, len(machines)))
         self._store(training, fitted, np.array([fitted["support"].size]))
         return self
 
     def _store(self, training: Training, fitted: Mapping[str, Any], counts: NDArray[Any]) -> None:
-        """The fitted model; warns if it ended early, and passes Ctrl-C on."""
+        """Stores the fitted model; warns if the fit ended early, and raises after Ctrl-C."""
         X = training.X
         support = fitted["support"] if training.used is None else training.used[fitted["support"]]
         vectors = support[:, np.newaxis].astype(np.float64) if self._is_precomputed() else X[support]
@@ -247,15 +253,15 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
         self.n_support_ = np.asarray(counts, dtype=np.int32)
         self.shape_fit_ = (int(X.shape[0]), int(X.shape[1]))
         certificate = self.certificate_
-        # A callback that has ended the fit knows that it did.
+        # No warning if a callback has stopped the fit.
         if certificate.stop != "converged" and (fitted["interrupted"] or certificate.stop != "interrupted"):
-            warn_caller(self._ended_early(certificate), ConvergenceWarning)
+            warn_caller(self._convergence_message(certificate), ConvergenceWarning)
         if fitted["interrupted"]:
-            raise Kept(self)
+            raise InterruptedFit(self)
 
-    def _ended_early(self, certificate: Certificate) -> str:
-        """The warning of a fit that did not converge."""
-        more = "call fit again to go on" if self.warm_start else "go on with warm_start=True"
+    def _convergence_message(self, certificate: Certificate) -> str:
+        """Returns the warning of a fit that did not converge."""
+        more = "call fit again to continue" if self.warm_start else "continue with warm_start=True"
         remedy = f"{more}, raise max_iter or max_time, or scale the data"
         rounding = max((m.rounding for m in certificate.machines if m.stop == "stalled"), default=0.0)
         cause = ""
@@ -273,20 +279,20 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
         return self._memory_of(rows, n, self._machine_sizes(y, n))
 
     def _memory_of(self, rows: Any, n: int, machines: Sequence[int]) -> MemoryEstimate:
-        """Bytes of a fit of machines of so many variables to n rows like these."""
+        """Estimates the memory of a fit to n such rows of machines with the given numbers of variables."""
         kernel = self.kernel if callable(self.kernel) else (self.kernel, 1.0, 0.0, 1)
         budget, jobs = cache_bytes(self.cache_size), threads(self.n_jobs)
         given = _core.estimate_svm_memory(core_rows(rows), n, kernel, list(machines), budget, jobs)
         least = given.pop("least")
         return MemoryEstimate(sum(given.values()), least, given)
 
-    def _machine_sizes(self, y: Any, n: int) -> list[int]:  # noqa: ARG002 - what classifiers need
+    def _machine_sizes(self, y: Any, n: int) -> list[int]:  # noqa: ARG002 - used by classifiers
         return [n]
 
     @property
     @consistent
     def dual_coef_(self) -> Any:
-        """Coefficients (n_outputs, n_vectors), for one output too; sparse after a sparse fit."""
+        """Coefficients (n_outputs, n_vectors); sparse after a sparse fit."""
         return self._in_kind(super().dual_coef_)
 
     def _after_load(self) -> None:
@@ -303,4 +309,8 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
     def support_vectors_(self) -> Any:
         """Support vectors (n_SV, d) as in the training data; empty for the precomputed kernel."""
         self._check_fitted()
-        return np.empty((0, 0)) if self._is_fitted_precomputed() else shown(self.expansion_.vectors)
+        return (
+            np.empty((0, 0))
+            if self._is_fitted_precomputed()
+            else with_sparse_interface(self.expansion_.vectors)
+        )

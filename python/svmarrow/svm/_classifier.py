@@ -1,4 +1,4 @@
-"""What `SVC` and `NuSVC` share: labels, weights, machines of several classes over one set of kernel rows."""
+"""Base class of `SVC` and `NuSVC`: labels, weights, machines of several classes with shared kernel rows."""
 
 from __future__ import annotations
 
@@ -29,37 +29,37 @@ CLASSIFIER_RULES = {**SOLVER_RULES, **DECODING_RULES}
 
 
 class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
-    """Base of `SVC` and `NuSVC`."""
+    """Base class of `SVC` and `NuSVC`."""
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train.
+        """Fit the model.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for the precomputed kernel
-            Rows.
-        y : array-like of shape (n,)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Training samples; kernel values between them for the precomputed kernel.
+        y : array-like of shape (n_samples,)
             Labels of at least two classes.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weight of each row, which multiplies C where there is one. Rows of weight 0 are left out; negative
-            weights, which scikit-learn takes for 0, are refused, since they are nearly always a mistake.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of each sample, which multiplies C. Samples of weight 0 are ignored; negative weights,
+            which scikit-learn treats as 0, raise an error, since they are nearly always a mistake.
 
         Returns
         -------
         self : object
-            Itself.
+            The fitted estimator.
 
         Raises
         ------
         ValueError
-            For parameters outside their rules, NaN or infinities, lengths that disagree, a single class, a
-            class without a row of positive weight, a nu that the classes cannot meet.
+            If a parameter is outside its range, the data contain NaN or infinity, lengths differ, there is a
+            single class, a class has no sample of positive weight, or nu is infeasible.
         MemoryError
-            If the memory that is free cannot hold even what the fit needs with the smallest cache.
+            If the free memory is too small for the fit with the smallest cache.
         KeyboardInterrupt
-            On Ctrl-C, within a second; the estimator is then as it was, or with ``warm_start=True`` as far as
-            the fit had come.
+            On Ctrl-C, within a second; the estimator is then unchanged, or has the solution so far with
+            ``warm_start=True``.
 
         Warns
         -----
@@ -70,7 +70,7 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
             return self._fit(X, y, sample_weight)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, code: NDArray[np.int8] | None = None) -> Self:
-        """Trains; ``code`` (k, q) takes the place of ``multi_class``."""
+        """Fits the model; ``code`` (k, q) replaces ``multi_class``."""
         X, y = self._validated(X, y, with_y=True)
         classes, labels, class_weight, weights = self._labelled(y, sample_weight)
         decoding: Decoding = self._decoding_of(classes.size) if code is None else "code"
@@ -102,7 +102,7 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
     def _fit_columns(
         self, X: Any, y: NDArray[Any], matrix: NDArray[np.int8], sample_weight: NDArray[np.float64] | None
     ) -> Columns:
-        """All columns over one set of kernel rows, see `svmarrow.models.columns.ColumnTrainer`."""
+        """Fits all columns with shared kernel rows, see `svmarrow.models.columns.ColumnTrainer`."""
         self._fit(X, y, sample_weight, matrix)
         return Columns(self.expansion_, self.support_.astype(np.int64), self.certificate_)
 
@@ -112,11 +112,11 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
         return self._memory_of(X, int(X.shape[0]), (counts @ (matrix != 0)).tolist())
 
     def _options(self) -> Mapping[str, Any]:
-        """Loss, nu and intercept, as the solver takes them."""
+        """Returns loss, nu and intercept for the solver."""
         raise NotImplementedError
 
     def _cost(self) -> float:
-        """Multiplier of all weights."""
+        """Returns the multiplier of all weights."""
         return 1.0
 
     def _machine_sizes(self, y: Any, n: int) -> list[int]:
@@ -130,7 +130,7 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
     def dual_coef_(self) -> Any:
         """Signed coefficients in scikit-learn's layout, sparse after a sparse fit.
 
-        (1, n_SV) for two classes; (n_classes - 1, n_SV) one against one, where row r of a support vector
+        (1, n_SV) for two classes; (n_classes - 1, n_SV) one against one, where entry r of a support vector
         belongs to its machine against the r-th of the other classes; (n_classes, n_SV) one against the rest.
         """
         self._check_fitted()
@@ -147,7 +147,7 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
 
 
 def _sizes(counts: NDArray[Any], decoding: Decoding) -> list[int]:
-    """Variables of each machine."""
+    """Returns the number of variables of each machine."""
     if decoding == "ovo":
         return [int(counts[a] + counts[b]) for a, b in pairs(counts.size)]
     return [int(counts.sum())] * (1 if decoding == "binary" else counts.size)

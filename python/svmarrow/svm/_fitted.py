@@ -1,4 +1,4 @@
-"""What a fit leaves behind: an expansion, its certificate, and for classifiers what the outputs mean."""
+"""Fitted models with certificates: an expansion, its certificate, and the decoding of classifiers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ import scipy.sparse as sp
 
 from svmarrow import _core
 from svmarrow._support.atomic import consistent
-from svmarrow._support.decoding import numbered_classes
+from svmarrow._support.decoding import encode_classes
 from svmarrow._support.parameters import CLASS_WEIGHT, boolean, one_of
-from svmarrow._support.rows import check_every_class, class_weights, core_rows, sample_weights, shown, threads
+from svmarrow._support.rows import (
+    check_every_class,
+    class_weights,
+    core_rows,
+    sample_weights,
+    threads,
+    with_sparse_interface,
+)
 from svmarrow.models.fitted import FittedClassifier, FittedExpansion
 
 if TYPE_CHECKING:
@@ -26,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DECODING_RULES", "CertifiedClassifier", "CertifiedMachine", "feature_weights"]
 
-#: Rules of the parameters that are about classes.
+#: Rules of the classifiers' parameters.
 DECODING_RULES = {
     "class_weight": CLASS_WEIGHT,
     "multi_class": one_of("ovo", "ovr"),
@@ -36,10 +43,10 @@ DECODING_RULES = {
 
 
 def feature_weights(expansion: KernelExpansion) -> Any:
-    """Weights of the features (n_outputs, d) of an expansion of the linear kernel, read-only."""
+    """Returns the read-only feature weights (n_outputs, d) of an expansion with the linear kernel."""
     vectors: Any = expansion.vectors
     if sp.issparse(vectors):
-        weights = shown(type(vectors)(expansion.coefficients.T) @ vectors)
+        weights = with_sparse_interface(type(vectors)(expansion.coefficients.T) @ vectors)
         weights.data.flags.writeable = False
     else:
         weights = _core.linear_weights(core_rows(vectors), expansion.coefficients, threads(None))
@@ -52,11 +59,11 @@ class CertifiedMachine(FittedExpansion):
 
     kernel: str | KernelFunction
     certificate_: Certificate
-    #: gamma="scale" takes all rows alike, whatever their weights: scikit-learn's rule.
+    #: gamma="scale" ignores sample weights, as in scikit-learn.
     _weighs_gamma: ClassVar[bool] = False
 
     def _after_load(self) -> None:
-        if getattr(self, "_coding", "") != "code":  # What a code's outputs mean knows who has the code.
+        if getattr(self, "_coding", "") != "code":  # The owner of a code checks its outputs.
             super()._after_load()
         machines, outputs = len(self.certificate_.machines), self.expansion_.n_outputs
         if machines != outputs:
@@ -65,7 +72,7 @@ class CertifiedMachine(FittedExpansion):
     @property
     @consistent
     def coef_(self) -> Any:
-        """Weights of the features (n_outputs, d), sparse after a sparse fit; for the linear kernel alone.
+        """Weights of the features (n_outputs, d), sparse after a sparse fit; only for the linear kernel.
 
         Read-only.
         """
@@ -76,13 +83,13 @@ class CertifiedMachine(FittedExpansion):
         return feature_weights(expansion)
 
     def _in_kind(self, matrix: NDArray[np.float64]) -> Any:
-        """The matrix, sparse if the vectors are."""
+        """Returns the matrix, sparse if the vectors are."""
         vectors = self.expansion_.vectors
-        return shown(type(vectors)(matrix)) if sp.issparse(vectors) else matrix
+        return with_sparse_interface(type(vectors)(matrix)) if sp.issparse(vectors) else matrix
 
     @property
     def n_iter_(self) -> Any:
-        """Pair steps."""
+        """Number of SMO steps."""
         self._check_fitted()
         return self.certificate_.iterations
 
@@ -93,8 +100,8 @@ class CertifiedMachine(FittedExpansion):
         return int(self.certificate_.stop != "converged")
 
 
-class Absent:
-    """A method that there is not, with a word on what to use; `hasattr` is false."""
+class UnavailableMethod:
+    """An unavailable method, whose error names an alternative; `hasattr` is False."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -102,18 +109,18 @@ class Absent:
     def __get__(self, instance: object, owner: type) -> NoReturn:
         kind = owner.__name__
         raise AttributeError(
-            f"{kind} has no {self._name}: CalibratedClassifierCV({kind}(...), ensemble=False) of "
-            "sklearn.calibration has; for SVC(probability=True) of scikit-learn call svmarrow.patch_sklearn()"
+            f"{kind} has no {self._name}: use CalibratedClassifierCV({kind}(...), ensemble=False) of "
+            "sklearn.calibration; for SVC(probability=True) of scikit-learn call svmarrow.patch_sklearn()"
         )
 
 
 class CertifiedClassifier(FittedClassifier, CertifiedMachine):
-    """One of labels: a machine for each pair of classes, or for each class against the rest."""
+    """A classifier with a machine for each pair of classes, or for each class against the rest."""
 
-    predict_proba: Any = Absent()
-    predict_log_proba: Any = Absent()
+    predict_proba: Any = UnavailableMethod()
+    predict_log_proba: Any = UnavailableMethod()
 
-    #: Its loss by the names of `svmarrow._support.codes.LOSSES`, where no parameter says it.
+    #: The loss, a name of `svmarrow._support.codes.LOSSES`, if it is not a parameter.
     _margin_loss: ClassVar[str] = "hinge"
 
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
@@ -125,9 +132,9 @@ class CertifiedClassifier(FittedClassifier, CertifiedMachine):
     def _labelled(
         self, y: NDArray[Any], sample_weight: Any
     ) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
-        """The classes, the number of each row's, the weight of each class, and of each row in all."""
-        classes, labels = numbered_classes(y)
-        # scikit-learn's SVC balances the classes by their rows, whatever the rows weigh.
+        """Returns the classes, class indices, class weights, and the combined weight of each sample."""
+        classes, labels = encode_classes(y)
+        # scikit-learn's SVC balances the classes by their number of samples, ignoring weights.
         own = sample_weights(1.0 if sample_weight is None else sample_weight, labels.size)
         by_class, weights = class_weights(self.class_weight, own, classes, labels, counted=False)
         check_every_class(classes, labels, weights)
@@ -143,6 +150,6 @@ class CertifiedClassifier(FittedClassifier, CertifiedMachine):
 
     @property
     def n_iter_(self) -> NDArray[np.int64]:
-        """Pair steps of each machine (n_outputs,)."""
+        """Number of SMO steps of each machine (n_outputs,)."""
         self._check_fitted()
         return np.array([machine.iterations for machine in self.certificate_.machines], dtype=np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.parameters import boolean, one_of, real
-from svmarrow.models.columns import LOOSE, UNALIKE
+from svmarrow.models.columns import SOLUTION_TOLERANCE, UNEQUAL_WEIGHTS
 from svmarrow.svm._base import COST, cost
 from svmarrow.svm._classifier import CLASSIFIER_RULES, KernelClassifier
 
@@ -34,14 +34,14 @@ class SVC(KernelClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the loss; multiplied for each row by its class weight and its sample weight. Positive; inf
-        allows no loss at all (in numbers, 1e15), and where the classes cannot be told apart without loss such
-        a fit ends by `max_iter` or `max_time` alone.
+        Weight of the loss; multiplied for each sample by its class weight and its sample weight. Positive;
+        inf allows no loss (it is replaced by 1e15); if the classes are not separable, such a fit only ends by
+        `max_iter` or `max_time`.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
         The default is "rbf".
         With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an (n_test, n) one. A function
         ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows, (rows of the first, rows of
-        the second); it is called on blocks, never on a pair.
+        the second).
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -50,8 +50,8 @@ class SVC(KernelClassifier):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     shrinking : bool, default=True
-        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and
-        has no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
+        Whether to remove samples at their bounds from the problem until the end. It changes the time, not the
+        result, and has no effect if kernel rows are cached (kernels of many features on larger problems).
     tol : float, default=1e-3
         Maximum violation of the optimality conditions, in units of the decision function.
     cache_size : float or None, default=None
@@ -61,7 +61,7 @@ class SVC(KernelClassifier):
     multi_class : {"ovo", "ovr"}, default="ovo"
         A machine for each pair of classes, or one for each class against all others.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        For ``multi_class="ovo"``: whether `decision_function` gives a number for each class, or one for each
+        For ``multi_class="ovo"``: whether `decision_function` returns a value for each class or for each
         pair.
     break_ties : bool, default=False
         Whether `predict` breaks ties between votes by `decision_function`; needs
@@ -72,10 +72,10 @@ class SVC(KernelClassifier):
         Whether to fit an intercept. If False, `loo_error_bound_` is available.
     warm_start : bool, default=False
         Whether `fit` reuses the previous solution as the starting point, after an early end or along a path
-        of C. X must be the same rows in the same order, labels may differ. Coefficients outside new bounds
-        are clipped. A fit of another shape or with other classes starts anew; other rows in the same number
-        are fitted rightly, only from a poor start. Ctrl-C then keeps the model as far as it is before
-        `KeyboardInterrupt` goes on.
+        of C. X must have the same samples in the same order, labels may differ. Coefficients outside new
+        bounds are clipped. A fit with another shape or other classes starts from zero; other samples of the
+        same number start from a poor solution. Ctrl-C then keeps the solution so far before it raises
+        `KeyboardInterrupt`.
     max_iter : int, default=-1
         Maximum number of SMO steps of a machine; -1 means no limit.
     max_time : float or None, default=None
@@ -91,15 +91,15 @@ class SVC(KernelClassifier):
     expansion_ : KernelExpansion
         The model: support vectors, coefficients (n_SV, n_outputs), intercepts.
     certificate_ : Certificate
-        Objectives, duality gap, violation, counts and cost of the fit, in all and for each machine.
+        Objectives, duality gap, violation, counts and cost of the fit, in total and for each machine.
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     class_weight_ : ndarray of shape (n_classes,)
         Weight of each class.
     support_ : ndarray of shape (n_SV,), int32
-        Training rows that are support vectors, class by class.
+        Indices of the support vectors in the training data, class by class.
     n_support_ : ndarray of shape (n_classes,), int32
-        Support vectors of each class.
+        Number of support vectors of each class.
     support_vectors_ : ndarray or sparse matrix of shape (n_SV, d)
         Support vectors, as in the training data; empty for the precomputed kernel.
     dual_coef_ : ndarray or sparse matrix of shape (n_classes - 1, n_SV) or (n_classes, n_SV)
@@ -107,13 +107,13 @@ class SVC(KernelClassifier):
     intercept_ : ndarray of shape (n_outputs,)
         Intercepts of the machines.
     coef_ : ndarray or sparse matrix of shape (n_outputs, d)
-        Weights of the features, for the linear kernel alone.
+        Weights of the features, only for the linear kernel.
     n_iter_ : ndarray of shape (n_outputs,)
         Number of SMO steps of each machine.
     fit_status_ : int
         0 if every machine reached the tolerance, else 1.
     loo_error_bound_ : ndarray of shape (n_outputs,)
-        Upper bound of the leave-one-out error of each machine, with ``fit_intercept=False`` alone.
+        Upper bound of the leave-one-out error of each machine, only with ``fit_intercept=False``.
     xi_alpha_error_ : ndarray of shape (n_outputs,)
         Upper bound of the leave-one-out error of each machine, from the fit alone (Joachims 2000).
     xi_alpha_recall_ : ndarray of shape (n_outputs,)
@@ -129,26 +129,26 @@ class SVC(KernelClassifier):
 
     See Also
     --------
-    svmarrow.compress : The same machine with fewer vectors.
+    svmarrow.compress : Reduces the number of vectors of a model.
     svmarrow.SVCCV : C and gamma by cross-validation.
 
     Notes
     -----
-    The dual is solved by two-tier decomposition: blocks of violators, pair steps inside a block with
+    The dual is solved by two-tier decomposition: blocks of violators, SMO steps inside a block with
     second-order selection, float32 kernel rows and double-precision sums. float32, float64 and (dense) uint8
-    data is used as it lies in memory when rows are contiguous; other data is converted once.
+    data is used without a copy if rows are contiguous; other data is converted once.
 
-    Scale the columns to one variance where nothing is known about them: those with larger values count for
-    more. Of the width of "rbf", gamma = 1 / (2 sigma^2), training rows alone tell what is far off: with gamma
-    much too large nearly every row is a support vector, much too small the error is terrible on them too.
-    Between, choose by cross-validation (`SVCCV`); start from C = 1 and go up by tens. A C that is far too
-    large costs ten and a hundred times the time. Where it is far too small no support vector lies below it,
-    and the intercept may lie anywhere in an interval, whose middle is taken: ``intercept_range`` of
-    ``certificate_.machines`` is its length, and near 2, the whole margin, the classes of all rows depend on
-    the choice (Rifkin 2002, section 2.6).
+    Scale the features to unit variance if nothing is known about them, since features with larger values
+    dominate the kernel. The training set shows whether gamma of "rbf", 1 / (2 sigma^2), is far off: if it is
+    much too large, nearly every sample is a support vector; if it is much too small, the training error is
+    large. Choose between by cross-validation (`SVCCV`), starting from C = 1 and increasing it tenfold. If C
+    is far too large, training takes 10 to 100 times as long. If it is far too small, no support vector lies
+    below it, and every intercept in an interval is optimal, whose middle is chosen: ``intercept_range`` of
+    ``certificate_.machines`` is its length. Near 2, the whole margin, the predicted classes depend on this
+    choice (Rifkin 2002, section 2.6).
 
-    There is no ``probability`` parameter: `sklearn.calibration.CalibratedClassifierCV` does it, see the
-    examples. Programs that pass it keep it after `svmarrow.patch_sklearn`.
+    A ``probability`` parameter is not supported: use `sklearn.calibration.CalibratedClassifierCV`, see the
+    examples. `svmarrow.patch_sklearn` supports it in programs that pass it.
 
     Examples
     --------
@@ -168,14 +168,14 @@ class SVC(KernelClassifier):
     >>> calibrated.predict_proba(X[:1]).round(1)
     array([[1., 0., 0.]])
 
-    A path of C, each step from the solution before:
+    A path of C, each step starting from the previous solution:
 
     >>> svc = SVC(C=1, warm_start=True)
     >>> supports = [svc.set_params(C=C).fit(X, y).support_.size for C in (1, 10, 100)]
     >>> supports[0] > supports[-1]
     True
 
-    A kernel of one's own:
+    A user-defined kernel:
 
     >>> def cosine(A, B):
     ...     return (A @ B.T) / np.linalg.norm(A, axis=1)[:, None] / np.linalg.norm(B, axis=1)
@@ -190,6 +190,9 @@ class SVC(KernelClassifier):
         "loss": one_of("hinge", "squared_hinge"),
         "fit_intercept": boolean,
     }
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
+    multi_class: Literal["ovo", "ovr"]
+    decision_function_shape: Literal["ovo", "ovr"]
 
     def __init__(
         self,
@@ -241,33 +244,33 @@ class SVC(KernelClassifier):
         return cost(self.C)
 
     def _norm_weight(self, fitted: RowColumns) -> float:
-        """1 / (2 C n), see `svmarrow.models.columns.BoundedMachine`."""
+        """Returns 1 / (2 C n), see `svmarrow.models.columns.BoundedMachine`."""
         largest = cost(self.C)
         sizes = np.abs(fitted.coefficients)
         missed = np.where(fitted.signs != 0, 1.0 - fitted.signs * fitted.outputs, 0.0)
-        near = self._slack(fitted) + LOOSE
+        near = self._slack(fitted) + SOLUTION_TOLERANCE
         if self.loss == "squared_hinge":
             alike = np.abs(sizes - 2.0 * largest * np.maximum(missed, 0.0)) <= 2.0 * largest * near
         else:
-            alike = (sizes <= largest * (1.0 + LOOSE)) & (
-                (missed <= near) | (sizes >= largest * (1.0 - LOOSE))
+            alike = (sizes <= largest * (1.0 + SOLUTION_TOLERANCE)) & (
+                (missed <= near) | (sizes >= largest * (1.0 - SOLUTION_TOLERANCE))
             )
         if not alike.all():
-            raise ValueError(UNALIKE)
+            raise ValueError(UNEQUAL_WEIGHTS)
         return 1.0 / (2.0 * largest * len(sizes))
 
     def _slack(self, fitted: RowColumns) -> NDArray[np.float64]:
-        """The solver's violation, see `svmarrow.models.columns.BoundedMachine`."""
+        """Returns the solver's violation, see `svmarrow.models.columns.BoundedMachine`."""
         return np.full(fitted.outputs.shape[1], max(found.violation for found in fitted.certificates))
 
     @property
     def loo_error_bound_(self) -> NDArray[np.float64]:
         """Upper bound for the leave-one-out error of each machine (n_outputs,), without training again.
 
-        The share of rows whose margin is not above 0 without their own term, y_i f(x_i) - a_i k(x_i, x_i)
-        with a_i the size of the row's coefficient (Jaakkola and Haussler 1999); for ``fit_intercept=False``
-        alone. Never below the true error for positive semidefinite kernels. Rows count alike whatever their
-        weights.
+        The share of samples whose margin is not positive without their own term, y_i f(x_i) - a_i k(x_i, x_i)
+        with a_i the absolute value of the coefficient (Jaakkola and Haussler 1999); only for
+        ``fit_intercept=False``. Never below the true error for positive semidefinite kernels. Samples count
+        equally, whatever their weights.
         """
         return self._estimates(_bound, "fit_intercept=False")
 
@@ -275,10 +278,10 @@ class SVC(KernelClassifier):
     def xi_alpha_error_(self) -> NDArray[np.float64]:
         """Joachims' xi-alpha estimate of the leave-one-out error, (n_outputs,): an upper bound.
 
-        The share of rows for which 2 a_i R^2 + xi_i is at least 1: a_i is the size of the row's coefficient,
-        xi_i its loss, R^2 a bound of k(x, x) - k(x, x') (Joachims 2000). It costs no training.
-        The bound holds for positive semidefinite kernels where a machine has a support vector below C
-        (``certificate_.machines[j].leave_one_out.stable``). Rows count alike whatever their weights.
+        The share of samples for which 2 a_i R^2 + xi_i is at least 1: a_i is the absolute value of the
+        coefficient, xi_i the loss, R^2 a bound of k(x, x) - k(x, x') (Joachims 2000). It needs no training.
+        The bound holds for positive semidefinite kernels if a machine has a support vector below C
+        (``certificate_.machines[j].leave_one_out.stable``). Samples count equally, whatever their weights.
         """
         return self._estimates(lambda e: (e.missed + e.false_alarms) / (e.positive + e.negative))
 
@@ -313,7 +316,7 @@ def _precision(estimate: LeaveOneOut) -> float:
 
 
 class NuSVC(KernelClassifier):
-    """Support vector classification whose parameter is the share of rows that may lie inside the margin.
+    """Support vector classification whose parameter bounds the share of margin errors.
 
     nu is an upper bound of the share of margin errors and a lower bound of the share of support vectors.
     Outputs are scaled so that the margin is 1.
@@ -326,7 +329,7 @@ class NuSVC(KernelClassifier):
         The default is "rbf".
         With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an (n_test, n) one. A function
         ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows, (rows of the first, rows of
-        the second); it is called on blocks, never on a pair.
+        the second).
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -335,28 +338,28 @@ class NuSVC(KernelClassifier):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     shrinking : bool, default=True
-        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and
-        has no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
+        Whether to remove samples at their bounds from the problem until the end. It changes the time, not the
+        result, and has no effect if kernel rows are cached (kernels of many features on larger problems).
     tol : float, default=1e-3
         Maximum violation of the optimality conditions, in units of the decision function before it is scaled.
     cache_size : float or None, default=None
         Memory for kernel rows in MB; None is a share of the free memory.
     class_weight : dict, "balanced" or None, default=None
-        Multipliers of the weights of rows, by their class. They make more values of nu impossible.
+        Multipliers of the sample weights by class. They make more values of nu infeasible.
     multi_class : {"ovo", "ovr"}, default="ovo"
         A machine for each pair of classes, or one for each class against all others.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        For ``multi_class="ovo"``: whether `decision_function` gives a number for each class, or one for each
+        For ``multi_class="ovo"``: whether `decision_function` returns a value for each class or for each
         pair.
     break_ties : bool, default=False
         Whether `predict` breaks ties between votes by `decision_function`; needs
         ``decision_function_shape="ovr"``.
     warm_start : bool, default=False
         Whether `fit` reuses the previous solution as the starting point, after an early end or along a path
-        of nu. X must be the same rows in the same order, labels may differ. Coefficients outside new bounds
-        are clipped. A fit of another shape or with other classes starts anew; other rows in the same number
-        are fitted rightly, only from a poor start. Ctrl-C then keeps the model as far as it is before
-        `KeyboardInterrupt` goes on.
+        of nu. X must have the same samples in the same order, labels may differ. Coefficients outside new
+        bounds are clipped. A fit with another shape or other classes starts from zero; other samples of the
+        same number start from a poor solution. Ctrl-C then keeps the solution so far before it raises
+        `KeyboardInterrupt`.
     max_iter : int, default=-1
         Maximum number of SMO steps of a machine; -1 means no limit.
     max_time : float or None, default=None
@@ -372,15 +375,15 @@ class NuSVC(KernelClassifier):
     expansion_ : KernelExpansion
         The model: support vectors, coefficients (n_SV, n_outputs), intercepts.
     certificate_ : Certificate
-        Objectives, duality gap, violation, counts and cost of the fit, in all and for each machine.
+        Objectives, duality gap, violation, counts and cost of the fit, in total and for each machine.
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     class_weight_ : ndarray of shape (n_classes,)
         Weight of each class.
     support_ : ndarray of shape (n_SV,), int32
-        Training rows that are support vectors, class by class.
+        Indices of the support vectors in the training data, class by class.
     n_support_ : ndarray of shape (n_classes,), int32
-        Support vectors of each class.
+        Number of support vectors of each class.
     support_vectors_ : ndarray or sparse matrix of shape (n_SV, d)
         Support vectors, as in the training data; empty for the precomputed kernel.
     dual_coef_ : ndarray or sparse matrix of shape (n_classes - 1, n_SV) or (n_classes, n_SV)
@@ -388,7 +391,7 @@ class NuSVC(KernelClassifier):
     intercept_ : ndarray of shape (n_outputs,)
         Intercepts of the machines.
     coef_ : ndarray or sparse matrix of shape (n_outputs, d)
-        Weights of the features, for the linear kernel alone.
+        Weights of the features, only for the linear kernel.
     n_iter_ : ndarray of shape (n_outputs,)
         Number of SMO steps of each machine.
     fit_status_ : int
@@ -410,6 +413,9 @@ class NuSVC(KernelClassifier):
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {"nu": real(above=0.0, most=1.0), **CLASSIFIER_RULES}
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
+    multi_class: Literal["ovo", "ovr"]
+    decision_function_shape: Literal["ovo", "ovr"]
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A support vector machine whose kernel matrix is projected on a few points (Rifkin 2002, (3.104)-(3.121)).
+"""Support vector machines with a kernel projected on a few points (Rifkin 2002, (3.104)-(3.121)).
 
 With K_mm = L L', the rows of F = K_lm L^-T have the projected kernel K_lm K_mm^-1 K_ml as their inner
 products: the dual (3.118) is that of a linear machine on F, and
@@ -28,28 +28,30 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow._support.certificate import Certificate
+
 
 __all__ = ["LowRankSVC"]
 
 
 class LowRankSVC(EstimatesMemory, CertifiedClassifier):
-    """Support vector classification with coefficients at a few points (Rifkin 2002, section 3.7.2).
+    """Support vector classification with a fixed number of vectors (Rifkin 2002, section 3.7.2).
 
-    The machine of `svmarrow.SVC` for a kernel that is projected on m points: the loss is over all rows, the
-    model has ``n_vectors`` vectors however many rows support it. Memory n m numbers.
+    The model of `svmarrow.SVC` for a kernel that is projected on m points: the loss is over all samples, the
+    model has ``n_vectors`` vectors whatever the number of support vectors. It needs memory for n m numbers.
 
     Parameters
     ----------
     n_vectors : int, default=500
-        Points; fewer where there are fewer rows.
+        Number of vectors; fewer if there are fewer samples.
     C : float, default=1.0
-        Weight of the loss; multiplied for each row by its class weight and its sample weight.
+        Weight of the loss; multiplied for each sample by its class weight and its sample weight.
     selection : {"random", "kmeans", "ic", "leverage", "trace"} or array of shape (m, d), default="random"
-        How the points are chosen among the rows of positive weight, as in
-        `svmarrow.least_squares.LowRankRLSClassifier`: drawn evenly; as cluster centres; by the pivoted
-        incomplete Cholesky factorisation ("ic": the row whose own kernel value is explained worst comes
-        next); drawn by how much each row decides its own value ("leverage"); each the best of 59 rows for the
-        whole matrix ("trace"). Or the points themselves.
+        How the vectors are chosen among the samples of positive weight, as in
+        `svmarrow.least_squares.LowRankRLSClassifier`: uniformly at random; as cluster centres; by the pivoted
+        incomplete Cholesky factorization ("ic": next is the sample with the largest residual kernel value);
+        by leverage scores ("leverage"); each the best of 59 random samples for the trace of the residual
+        matrix ("trace"). Or the vectors themselves.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"}, default="rbf"
         The kernel.
     degree : int, default=3
@@ -65,19 +67,18 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
     multi_class : {"ovo", "ovr"}, default="ovo"
         A machine for each pair of classes, or one for each class against all others.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        For ``multi_class="ovo"``: whether `decision_function` gives a number for each class, or one for each
+        For ``multi_class="ovo"``: whether `decision_function` returns a value for each class or for each
         pair.
     break_ties : bool, default=False
         Whether `predict` breaks ties between votes by `decision_function`; needs
         ``decision_function_shape="ovr"``.
     max_iter : int, default=10,000,000
-        Maximum number of SMO steps of a machine; -1 means no limit. Classes that overlap under a C or sample
-        weights of 1e12 would need many more; the certificate then says how far the machine is from the
-        optimum.
+        Maximum number of SMO steps of a machine; -1 means no limit. Overlapping classes with a C or sample
+        weights of 1e12 would need many more; the certificate then bounds the distance from the optimum.
     max_time : float or None, default=None
-        Maximum number of seconds of training, without the choice of the points.
+        Maximum number of seconds of training, without the choice of the vectors.
     random_state : int, RandomState instance or None, default=None
-        Seed of the points; None draws others at each `fit`.
+        Seed of the vectors; None draws different ones in each `fit`.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
         ``OMP_NUM_THREADS``.
@@ -91,22 +92,22 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
     class_weight_ : ndarray of shape (n_classes,)
         Weight of each class.
     expansion_ : KernelExpansion
-        The model: points, coefficients (m, n_outputs), intercepts.
+        The model: vectors, coefficients (m, n_outputs), intercepts.
     certificate_ : Certificate
-        Objectives, duality gap, violation, counts and cost of the fit, in all and for each machine: those of
+        Objectives, duality gap, violation, counts and cost of the fit, in total and for each machine, for
         the projected kernel.
     dual_coef_ : ndarray of shape (n_outputs, m)
-        Coefficients of the points.
+        Coefficients of the vectors.
     intercept_ : ndarray of shape (n_outputs,)
         Intercepts of the machines.
     coef_ : ndarray of shape (n_outputs, d)
-        Weights of the features, for the linear kernel alone.
+        Weights of the features, only for the linear kernel.
     n_iter_ : ndarray of shape (n_outputs,)
         Number of SMO steps of each machine.
     fit_status_ : int
         0 if every machine reached the tolerance, else 1.
     indices_ : ndarray of shape (m,) or None
-        Which training rows the points are; None where they are not rows.
+        Indices of the vectors in the training data; None if they are not training samples.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -114,17 +115,18 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
 
     See Also
     --------
-    svmarrow.least_squares.LowRankRLSClassifier : The same functions with the square loss, many times as fast.
-    svmarrow.compress : A trained `SVC` with fewer vectors.
+    svmarrow.least_squares.LowRankRLSClassifier : The same functions with the square loss, many times faster.
+    svmarrow.compress : Reduces the number of vectors of a trained `SVC`.
 
     Notes
     -----
-    When not to use it: wherever `SVC` itself can be trained; the thesis says so too, of solvers that need few
-    kernel rows. The features are dense and as many as there are points, so what was sparse or had few columns
-    becomes slow: on 8,000 rows of a9a, magic and cod_rna it took 2 to 48 times as long as `SVC`, and
-    ``compress(svc, n_vectors=m)`` with as many vectors erred less on most of them from 256 vectors on.
-    `LowRankRLSClassifier` takes a third to a twentieth of its time and errs little more. It pays where rows
-    are too many for `SVC`, or have many columns and few points are wanted, and the hinge loss matters.
+    Use `SVC` if it can be trained; Rifkin (2002) recommends the same for solvers that need few kernel rows.
+    The projected features are dense, one for each vector, so that sparse or low-dimensional data becomes
+    slow: on 8,000 samples of a9a, magic and cod_rna it took 2 to 48 times as long as `SVC`, and
+    ``compress(svc, n_vectors=m)`` with the same number of vectors had a smaller error on most of them from
+    256 vectors on. `LowRankRLSClassifier` takes a third to a twentieth of its time with a slightly larger
+    error. Use it if there are too many samples for `SVC`, or many features and few vectors, and the hinge
+    loss matters.
 
     Examples
     --------
@@ -147,6 +149,13 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
         "max_iter": MAX_ITER,
         "max_time": MAX_TIME,
     }
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
+    multi_class: Literal["ovo", "ovr"]
+    decision_function_shape: Literal["ovo", "ovr"]
+    expansion_: KernelExpansion
+    classes_: NDArray[Any]
+    class_weight_: NDArray[np.float64]
+    certificate_: Certificate
 
     def __init__(
         self,
@@ -189,16 +198,17 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose the points, train on their features, go back to coefficients.
+        """Choose the vectors, train on the projected features, and convert the weights to coefficients.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, d)
-            Rows.
-        y : array-like of shape (n,)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training samples.
+        y : array-like of shape (n_samples,)
             Labels of at least two classes.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Multiplier of C for each row, not negative. Rows of weight 0 are left out, of the points too.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of each sample, which multiplies C, not negative. Samples of weight 0 are ignored, also as
+            vectors.
 
         Returns
         -------
@@ -208,12 +218,13 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
         Raises
         ------
         ValueError
-            For parameters outside their rules, NaN or infinities, lengths that disagree, a single class, a
-            class without a row of positive weight, and a kernel that is not positive definite on the points.
+            If a parameter is outside its range, the data contain NaN or infinity, lengths differ, there is a
+            single class, a class has no sample of positive weight, or the kernel matrix of the vectors is not
+            positive definite.
         MemoryError
-            If features, factor and machines take more than this process may, see `estimate_memory`.
+            If the free memory is too small for features, factor and machines, see `estimate_memory`.
         KeyboardInterrupt
-            On Ctrl-C; the model is then as it was before the call.
+            On Ctrl-C; the estimator is then unchanged.
 
         Warns
         -----
@@ -227,10 +238,10 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
 
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         n, m = int(rows.shape[0]), number_of_points(rows, self.n_vectors, self.selection)
-        # A few rows stand for the features, which are not there yet.
+        # A few rows stand for the features, which are not computed yet.
         features = np.ones((min(n, 512), m))
         machine = SVC(kernel="linear", multi_class=self.multi_class, n_jobs=self.n_jobs)
-        # The features, and the support vectors among them; the factor, and once more by panels.
+        # The features and the support vectors; the factor and its copy in panels.
         own = 8 * (2 * n * m + 2 * m * m + m * (2 * int(rows.shape[1]) + 1024))
         own += bytes_of_points(rows, self.n_vectors, self.selection)
         machines = machine._memory_of(features, n, machine._machine_sizes(y, n))
@@ -263,15 +274,15 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
             verbose=self.verbose,
         )
         jobs = threads(self.n_jobs)
-        with progress(self.verbose) as told:
+        with progress(self.verbose) as reporter:
             try:
-                projected = _core.Features((core_rows(points), spec), told.callback, jobs)
+                projected = _core.Features((core_rows(points), spec), reporter.callback, jobs)
             except np.linalg.LinAlgError:
                 raise np.linalg.LinAlgError(
                     f"the kernel matrix of the points is not positive definite: kernel={self.kernel!r} must "
                     "be, and rows must be scaled and centred so that rounding does not cancel them"
                 ) from None
-            features = projected.of(core_rows(X), told.callback, jobs)
+            features = projected.of(core_rows(X), reporter.callback, jobs)
         shared = ("C", "tol", "multi_class", "decision_function_shape", "break_ties", "max_iter", "max_time")
         options = {name: getattr(self, name) for name in (*shared, "n_jobs", "verbose")}
         machine = SVC(kernel="linear", **options).fit(features, y, sample_weight=weights)

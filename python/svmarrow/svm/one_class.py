@@ -1,4 +1,4 @@
-"""The one-class machine: where most of the rows lie."""
+"""One-class support vector machines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from svmarrow import _core
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import Rule, real
-from svmarrow.models.decoded import InsideOutputs
+from svmarrow.models.output_mixins import OutlierOutputMixin
 from svmarrow.svm._base import SOLVER_RULES, SupportVectorMachine
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["OneClassSVM"]
 
 
-class OneClassSVM(InsideOutputs, SupportVectorMachine):
-    """The region that holds most of the rows.
+class OneClassSVM(OutlierOutputMixin, SupportVectorMachine):
+    """Novelty detection: estimates the region that contains most samples.
 
-    nu is an upper bound of the share of rows outside the region and a lower bound of the share of support
+    nu is an upper bound of the share of samples outside the region and a lower bound of the share of support
     vectors. Coefficients add up to nu times the sum of the weights, as LIBSVM's do.
 
     Parameters
@@ -33,7 +33,7 @@ class OneClassSVM(InsideOutputs, SupportVectorMachine):
         The default is "rbf".
         With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an (n_test, n) one. A function
         ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows, (rows of the first, rows of
-        the second); it is called on blocks, never on a pair.
+        the second).
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -42,17 +42,17 @@ class OneClassSVM(InsideOutputs, SupportVectorMachine):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     shrinking : bool, default=True
-        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and
-        has no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
+        Whether to remove samples at their bounds from the problem until the end. It changes the time, not the
+        result, and has no effect if kernel rows are cached (kernels of many features on larger problems).
     tol : float, default=1e-3
         Maximum violation of the optimality conditions, in units of the decision function.
     cache_size : float or None, default=None
         Memory for kernel rows in MB; None is a share of the free memory.
     warm_start : bool, default=False
         Whether `fit` reuses the previous solution as the starting point, after an early end or along a path
-        of nu. X must be the same rows in the same order. Coefficients outside new bounds are clipped. A fit
-        of another shape starts anew; other rows in the same number are fitted rightly, only from a poor
-        start. Ctrl-C then keeps the model as far as it is before `KeyboardInterrupt` goes on.
+        of nu. X must have the same samples in the same order. Coefficients outside new bounds are clipped. A
+        fit with another shape starts from zero; other samples of the same number start from a poor solution.
+        Ctrl-C then keeps the solution so far before it raises `KeyboardInterrupt`.
     max_iter : int, default=-1
         Maximum number of SMO steps of a machine; -1 means no limit.
     max_time : float or None, default=None
@@ -66,13 +66,13 @@ class OneClassSVM(InsideOutputs, SupportVectorMachine):
     Attributes
     ----------
     offset_ : ndarray of shape (1,)
-        What `decision_function` takes from `score_samples`.
+        `decision_function` is `score_samples` minus this offset.
     expansion_ : KernelExpansion
         The model: support vectors, coefficients (n_SV, n_outputs), intercepts.
     certificate_ : Certificate
         Objectives, duality gap, violation, counts and cost of the fit.
     support_ : ndarray of shape (n_SV,), int32
-        Training rows that are support vectors.
+        Indices of the support vectors in the training data.
     n_support_ : ndarray of shape (1,), int32
         Number of support vectors.
     support_vectors_ : ndarray or sparse matrix of shape (n_SV, d)
@@ -82,7 +82,7 @@ class OneClassSVM(InsideOutputs, SupportVectorMachine):
     intercept_ : ndarray of shape (n_outputs,)
         Intercepts of the machines.
     coef_ : ndarray or sparse matrix of shape (n_outputs, d)
-        Weights of the features, for the linear kernel alone.
+        Weights of the features, only for the linear kernel.
     n_iter_ : int
         Number of SMO steps.
     fit_status_ : int
@@ -137,32 +137,32 @@ class OneClassSVM(InsideOutputs, SupportVectorMachine):
 
     @atomic_fit
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
-        """Train.
+        """Fit the model.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for the precomputed kernel
-            Rows.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Training samples; kernel values between them for the precomputed kernel.
         y : ignored
             For scikit-learn's interface.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weight of each row. Rows of weight 0 are left out; negative weights, which scikit-learn takes for
-            0, are refused, since they are nearly always a mistake.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of each sample. Samples of weight 0 are ignored; negative weights, which scikit-learn
+            treats as 0, raise an error, since they are nearly always a mistake.
 
         Returns
         -------
         OneClassSVM
-            Itself.
+            The fitted estimator.
 
         Raises
         ------
         ValueError
-            For parameters outside their rules, NaN or infinities, lengths that disagree.
+            If a parameter is outside its range, the data contain NaN or infinity, or lengths differ.
         MemoryError
-            If the memory that is free cannot hold even what the fit needs with the smallest cache.
+            If the free memory is too small for the fit with the smallest cache.
         KeyboardInterrupt
-            On Ctrl-C, within a second; the estimator is then as it was, or with ``warm_start=True`` as far as
-            the fit had come.
+            On Ctrl-C, within a second; the estimator is then unchanged, or has the solution so far with
+            ``warm_start=True``.
 
         Warns
         -----

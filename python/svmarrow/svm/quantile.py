@@ -51,20 +51,20 @@ class PinballScore:
     predict: Any
 
     def _fitted_quantiles(self) -> NDArray[np.float64]:
-        """The quantiles of the fitted outputs."""
+        """Returns the quantiles of the fitted outputs."""
         raise NotImplementedError
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of the pinball loss that the model explains, D^2, the mean over quantiles.
+        """Return the share of the pinball loss that the model explains, D^2, averaged over quantiles.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
-        y : array-like of shape (n,)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Test samples; their kernel values with the training samples for the precomputed kernel.
+        y : array-like of shape (n_samples,)
             Targets.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the rows.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the samples.
 
         Returns
         -------
@@ -79,24 +79,24 @@ class QuantileSVR(PinballScore, KernelRegressor):
     """Support vector quantile regression: functions below which given shares of the targets lie.
 
     For a quantile q, minimises ``1/2 ||w||^2 + sum_i C_i L_q(y_i - w'phi(x_i) - b)`` with the pinball loss
-    ``L_q(r) = max(q r, (q - 1) r)`` (Koenker and Bassett 1978; Takeuchi, Le, Sears and Smola 2006). At most
-    a share q of the training targets lies below the function and at most 1 - q above it. Several quantiles
-    are fitted together on the same kernel rows, each by a machine of its own, so that functions of two
-    quantiles may cross where samples are few.
+    ``L_q(r) = max(q r, (q - 1) r)`` (Koenker and Bassett 1978; Takeuchi, Le, Sears and Smola 2006). At most a
+    share q of the training targets lies below the function and at most 1 - q above it. Several quantiles are
+    fitted together with shared kernel rows, each by its own machine, so that functions of two quantiles may
+    cross where samples are few.
 
     Parameters
     ----------
     quantile : float or array-like of float, default=0.5
         The quantiles to predict, each above 0 and below 1. With a list, `predict` returns a column for each.
     C : float, default=1.0
-        Weight of the loss; multiplied for each row by its sample weight. inf allows no loss at all (in
-        numbers, 1e15), and where no function passes through all targets such a fit ends by `max_iter` or
-        `max_time` alone.
+        Weight of the loss; multiplied for each sample by its sample weight. inf allows no loss (it is
+        replaced by 1e15); if no function passes through all targets, such a fit only ends by `max_iter` or
+        `max_time`.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
         The default is "rbf".
         With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an (n_test, n) one. A function
         ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows, (rows of the first, rows of
-        the second); it is called on blocks, never on a pair.
+        the second).
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -105,17 +105,17 @@ class QuantileSVR(PinballScore, KernelRegressor):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     shrinking : bool, default=True
-        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and
-        has no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
+        Whether to remove samples at their bounds from the problem until the end. It changes the time, not the
+        result, and has no effect if kernel rows are cached (kernels of many features on larger problems).
     tol : float, default=1e-3
         Maximum violation of the optimality conditions, in units of the targets.
     cache_size : float or None, default=None
         Memory for kernel rows in MB; None is a share of the free memory.
     warm_start : bool, default=False
         Whether `fit` reuses the previous solution as the starting point, after an early end or along a path
-        of C. X must be the same rows in the same order, targets may differ. Coefficients outside new bounds
-        are clipped. A fit of another shape, or with another number of quantiles, starts from zero. Ctrl-C
-        then keeps the model as far as it is before `KeyboardInterrupt` goes on.
+        of C. X must have the same samples in the same order, targets may differ. Coefficients outside new
+        bounds are clipped. A fit with another shape or number of quantiles starts from zero. Ctrl-C then
+        keeps the solution so far before it raises `KeyboardInterrupt`.
     max_iter : int, default=-1
         Maximum number of SMO steps of a machine; -1 means no limit.
     max_time : float or None, default=None
@@ -135,7 +135,7 @@ class QuantileSVR(PinballScore, KernelRegressor):
     certificate_ : Certificate
         Objectives, duality gap, violation, counts and cost of the fit, a machine for each quantile.
     support_ : ndarray of shape (n_SV,), int32
-        Training rows that are support vectors of any quantile.
+        Indices of the support vectors of any quantile in the training data.
     n_support_ : ndarray of shape (1,), int32
         Number of support vectors.
     support_vectors_ : ndarray or sparse matrix of shape (n_SV, d)
@@ -145,7 +145,7 @@ class QuantileSVR(PinballScore, KernelRegressor):
     intercept_ : ndarray of shape (n_quantiles,)
         Intercepts of the machines.
     coef_ : ndarray or sparse matrix of shape (n_quantiles, d)
-        Weights of the features, for the linear kernel alone.
+        Weights of the features, only for the linear kernel.
     n_iter_ : int
         Number of SMO steps.
     fit_status_ : int
@@ -215,7 +215,7 @@ class QuantileSVR(PinballScore, KernelRegressor):
     def _fitted_quantiles(self) -> NDArray[np.float64]:
         return self.quantiles_
 
-    def _machine_sizes(self, y: Any, n: int) -> list[int]:  # noqa: ARG002 - what classifiers need
+    def _machine_sizes(self, y: Any, n: int) -> list[int]:  # noqa: ARG002 - used by classifiers
         return [n] * np.size(self.quantile)
 
     def _solver(

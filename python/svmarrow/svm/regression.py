@@ -10,7 +10,7 @@ from svmarrow import _core
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import real
-from svmarrow.models.decoded import NumberOutputs
+from svmarrow.models.output_mixins import RegressorOutputMixin
 from svmarrow.svm._base import COST, SOLVER_RULES, SupportVectorMachine, cost
 
 if TYPE_CHECKING:
@@ -26,45 +26,45 @@ if TYPE_CHECKING:
 __all__ = ["SVR", "NuSVR"]
 
 
-class KernelRegressor(NumberOutputs, SupportVectorMachine):
-    """Base of the support vector regressors: rows and targets in, a machine for each output out."""
+class KernelRegressor(RegressorOutputMixin, SupportVectorMachine):
+    """Base class of the support vector regressors."""
 
     C: float
 
     def _solver(
         self, targets: NDArray[np.float64], upper: NDArray[np.float64]
     ) -> Callable[[Any, Any, Any], Any]:
-        """Returns ``fit(rows, kernel, solver)``, which solves for these targets with the C of each row."""
+        """Returns ``fit(rows, kernel, solver)``, which solves for these targets with the C of each sample."""
         raise NotImplementedError
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train.
+        """Fit the model.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n, d), or (n, n) for the precomputed kernel
-            Rows.
-        y : array-like of shape (n,)
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Training samples; kernel values between them for the precomputed kernel.
+        y : array-like of shape (n_samples,)
             Targets, finite numbers.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Multiplier of C for each row. Rows of weight 0 are left out; negative weights, which scikit-learn
-            takes for 0, are refused, since they are nearly always a mistake.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weight of each sample, which multiplies C. Samples of weight 0 are ignored; negative weights,
+            which scikit-learn treats as 0, raise an error, since they are nearly always a mistake.
 
         Returns
         -------
         self : object
-            Itself.
+            The fitted estimator.
 
         Raises
         ------
         ValueError
-            For parameters outside their rules, NaN or infinities, lengths that disagree.
+            If a parameter is outside its range, the data contain NaN or infinity, or lengths differ.
         MemoryError
-            If the memory that is free cannot hold even what the fit needs with the smallest cache.
+            If the free memory is too small for the fit with the smallest cache.
         KeyboardInterrupt
-            On Ctrl-C, within a second; the estimator is then as it was, or with ``warm_start=True`` as far as
-            the fit had come.
+            On Ctrl-C, within a second; the estimator is then unchanged, or has the solution so far with
+            ``warm_start=True``.
 
         Warns
         -----
@@ -76,7 +76,7 @@ class KernelRegressor(NumberOutputs, SupportVectorMachine):
             try:
                 y = y.astype(np.float64)
             except (TypeError, ValueError) as error:
-                raise ValueError(f"y must hold numbers: {error}") from None
+                raise ValueError(f"y must contain numbers: {error}") from None
             training = self._training(X, self._weights(sample_weight, X.shape[0]))
             targets = training.of_used(y)
             fit = self._solver(targets, training.weights * cost(self.C))
@@ -84,10 +84,10 @@ class KernelRegressor(NumberOutputs, SupportVectorMachine):
 
 
 class TubeRegressor(KernelRegressor):
-    """Base of the regressors with a tube within which a deviation costs nothing."""
+    """Base class of the regressors with an epsilon tube."""
 
     def _tube(self) -> tuple[float, float | None]:
-        """Returns half the width of the tube, and nu where the width is found."""
+        """Returns half the width of the tube, and nu if the width is optimized."""
         raise NotImplementedError
 
     def _solver(
@@ -106,16 +106,16 @@ class SVR(TubeRegressor):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the loss; multiplied for each row by its sample weight. inf allows no loss at all (in
-        numbers, 1e15), and where no function stays within the tube such a fit ends by `max_iter` or
-        `max_time` alone.
+        Weight of the loss; multiplied for each sample by its sample weight. inf allows no loss (it is
+        replaced by 1e15); if no function stays within the tube, such a fit only ends by `max_iter` or
+        `max_time`.
     epsilon : float, default=0.1
         Half the width of the tube within which a deviation costs nothing.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
         The default is "rbf".
         With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an (n_test, n) one. A function
         ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows, (rows of the first, rows of
-        the second); it is called on blocks, never on a pair.
+        the second).
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -124,18 +124,18 @@ class SVR(TubeRegressor):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     shrinking : bool, default=True
-        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and
-        has no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
+        Whether to remove samples at their bounds from the problem until the end. It changes the time, not the
+        result, and has no effect if kernel rows are cached (kernels of many features on larger problems).
     tol : float, default=1e-3
         Maximum violation of the optimality conditions, in units of the targets.
     cache_size : float or None, default=None
         Memory for kernel rows in MB; None is a share of the free memory.
     warm_start : bool, default=False
         Whether `fit` reuses the previous solution as the starting point, after an early end or along a path
-        of C or epsilon. X must be the same rows in the same order, targets may differ. Coefficients outside
-        new bounds are clipped. A fit of another shape starts anew; other rows in the same number are fitted
-        rightly, only from a poor start. Ctrl-C then keeps the model as far as it is before
-        `KeyboardInterrupt` goes on.
+        of C or epsilon. X must have the same samples in the same order, targets may differ. Coefficients
+        outside new bounds are clipped. A fit with another shape starts from zero; other samples of the same
+        number start from a poor solution. Ctrl-C then keeps the solution so far before it raises
+        `KeyboardInterrupt`.
     max_iter : int, default=-1
         Maximum number of SMO steps of a machine; -1 means no limit.
     max_time : float or None, default=None
@@ -153,7 +153,7 @@ class SVR(TubeRegressor):
     certificate_ : Certificate
         Objectives, duality gap, violation, counts and cost of the fit.
     support_ : ndarray of shape (n_SV,), int32
-        Training rows that are support vectors.
+        Indices of the support vectors in the training data.
     n_support_ : ndarray of shape (1,), int32
         Number of support vectors.
     support_vectors_ : ndarray or sparse matrix of shape (n_SV, d)
@@ -163,7 +163,7 @@ class SVR(TubeRegressor):
     intercept_ : ndarray of shape (n_outputs,)
         Intercepts of the machines.
     coef_ : ndarray or sparse matrix of shape (n_outputs, d)
-        Weights of the features, for the linear kernel alone.
+        Weights of the features, only for the linear kernel.
     n_iter_ : int
         Number of SMO steps.
     fit_status_ : int
@@ -228,22 +228,22 @@ class SVR(TubeRegressor):
 
 
 class NuSVR(TubeRegressor):
-    """Support vector regression whose parameter is the share of rows that may lie outside the tube.
+    """Support vector regression whose parameter bounds the share of samples outside the tube.
 
-    nu is an upper bound of the share of rows outside the tube and a lower bound of the share of support
-    vectors; `epsilon_` is the half width that was found.
+    nu is an upper bound of the share of samples outside the tube and a lower bound of the share of support
+    vectors; `epsilon_` is the resulting half width.
 
     Parameters
     ----------
     nu : float, default=0.5
         In (0, 1].
     C : float, default=1.0
-        Weight of the loss; multiplied for each row by its sample weight.
+        Weight of the loss; multiplied for each sample by its sample weight.
     kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
         The default is "rbf".
         With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an (n_test, n) one. A function
         ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows, (rows of the first, rows of
-        the second); it is called on blocks, never on a pair.
+        the second).
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -252,18 +252,18 @@ class NuSVR(TubeRegressor):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     shrinking : bool, default=True
-        Whether rows that seem settled are set aside until the end. It changes the time, not the result, and
-        has no effect where kernel rows are kept in the cache (kernels of many features on larger problems).
+        Whether to remove samples at their bounds from the problem until the end. It changes the time, not the
+        result, and has no effect if kernel rows are cached (kernels of many features on larger problems).
     tol : float, default=1e-3
         Maximum violation of the optimality conditions, in units of the targets.
     cache_size : float or None, default=None
         Memory for kernel rows in MB; None is a share of the free memory.
     warm_start : bool, default=False
         Whether `fit` reuses the previous solution as the starting point, after an early end or along a path
-        of nu or C. X must be the same rows in the same order, targets may differ. Coefficients outside new
-        bounds are clipped. A fit of another shape starts anew; other rows in the same number are fitted
-        rightly, only from a poor start. Ctrl-C then keeps the model as far as it is before
-        `KeyboardInterrupt` goes on.
+        of nu or C. X must have the same samples in the same order, targets may differ. Coefficients outside
+        new bounds are clipped. A fit with another shape starts from zero; other samples of the same number
+        start from a poor solution. Ctrl-C then keeps the solution so far before it raises
+        `KeyboardInterrupt`.
     max_iter : int, default=-1
         Maximum number of SMO steps of a machine; -1 means no limit.
     max_time : float or None, default=None
@@ -283,7 +283,7 @@ class NuSVR(TubeRegressor):
     certificate_ : Certificate
         Objectives, duality gap, violation, counts and cost of the fit.
     support_ : ndarray of shape (n_SV,), int32
-        Training rows that are support vectors.
+        Indices of the support vectors in the training data.
     n_support_ : ndarray of shape (1,), int32
         Number of support vectors.
     support_vectors_ : ndarray or sparse matrix of shape (n_SV, d)
@@ -293,7 +293,7 @@ class NuSVR(TubeRegressor):
     intercept_ : ndarray of shape (n_outputs,)
         Intercepts of the machines.
     coef_ : ndarray or sparse matrix of shape (n_outputs, d)
-        Weights of the features, for the linear kernel alone.
+        Weights of the features, only for the linear kernel.
     n_iter_ : int
         Number of SMO steps.
     fit_status_ : int
@@ -360,7 +360,7 @@ class NuSVR(TubeRegressor):
     def _tube(self) -> tuple[float, float | None]:
         return 0.0, float(self.nu)
 
-    def _machine_sizes(self, y: Any, n: int) -> list[int]:  # noqa: ARG002 - what classifiers need
+    def _machine_sizes(self, y: Any, n: int) -> list[int]:  # noqa: ARG002 - used by classifiers
         return [2 * n]
 
     def _store(self, training: Training, fitted: Mapping[str, Any], counts: NDArray[Any]) -> None:

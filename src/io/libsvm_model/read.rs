@@ -15,9 +15,9 @@ use crate::data::OwnedRows;
 use crate::error::Result;
 use crate::expansion::KernelExpansion;
 use crate::io::columns::{Columns, IndexBase};
+use crate::io::content_error::ContentError;
 use crate::io::lines::{Lines, SparseBuilder, excerpt, finite, push};
-use crate::io::trouble::Trouble;
-use crate::io::watched;
+use crate::io::monitored;
 use crate::kernels::Kernel;
 use crate::memory::{TryCollect, try_zeros};
 
@@ -45,7 +45,7 @@ pub fn read(
     base: IndexBase,
     ctx: Context<'_>,
 ) -> Result<LibsvmModel> {
-    read_from(watched::open_text(path, ctx)?, path, n_features, base)
+    read_from(monitored::open_text(path, ctx)?, path, n_features, base)
 }
 
 /// Reads a model from a stream; `path` is what its errors call it.
@@ -70,7 +70,7 @@ pub fn read_from(
             blank.get_or_insert(lines.number());
             continue;
         }
-        let at = |trouble: Trouble| lines.error(trouble);
+        let at = |content_error: ContentError| lines.error(content_error);
         if vectors.indptr.len() > layout.total {
             return Err(lines.error(format!("more support vectors than total_sv={}", layout.total)));
         }
@@ -109,7 +109,7 @@ pub fn read_from(
 
     let zero_based = layout.kernel != Kernel::Precomputed && columns.are_zero_based();
     let count = columns.count().map_err(|(line, message)| lines.error_at(line, message))?;
-    let coefficients = layout.spread(listed).map_err(|trouble| lines.error_at(0, trouble))?;
+    let coefficients = layout.spread(listed).map_err(|content_error| lines.error_at(0, content_error))?;
     let owned = if layout.kernel == Kernel::Precomputed {
         let data: Vec<f64> = vectors.values.iter().map(|serial| serial - 1.0).try_collect_vec()?;
         Array1::from(data).insert_axis(Axis(1)).into()
@@ -150,7 +150,7 @@ struct Header {
 fn list<T>(
     tokens: SplitAsciiWhitespace<'_>,
     value: impl Fn(&str) -> Result<T, String>,
-) -> Result<Vec<T>, Trouble> {
+) -> Result<Vec<T>, ContentError> {
     let mut values = Vec::new();
     for token in tokens {
         push(&mut values, value(token)?)?;
@@ -181,12 +181,12 @@ impl Header {
             if key == "SV" && tokens.clone().next().is_none() {
                 return Ok(header);
             }
-            header.set(key, tokens).map_err(|trouble| lines.error(trouble))?;
+            header.set(key, tokens).map_err(|content_error| lines.error(content_error))?;
         }
         Err(lines.error("the file ends before the line SV: it is no LIBSVM model or it is cut off"))
     }
 
-    fn set(&mut self, key: &str, values: SplitAsciiWhitespace<'_>) -> Result<(), Trouble> {
+    fn set(&mut self, key: &str, values: SplitAsciiWhitespace<'_>) -> Result<(), ContentError> {
         let whole = |token: &str| match token.parse() {
             Ok(value) => Ok(value),
             Err(_) => Err(format!("{key}: {} is not a count", excerpt(token))),
@@ -295,7 +295,7 @@ impl Header {
 
 impl Layout {
     /// B (m, q) from the (m, k-1) coefficients of the file.
-    fn spread(&self, listed: Vec<f64>) -> Result<Array2<f64>, Trouble> {
+    fn spread(&self, listed: Vec<f64>) -> Result<Array2<f64>, ContentError> {
         let (k, q) = (self.classes, self.intercepts.len());
         let matrix = |values| {
             Array2::from_shape_vec((self.total, q), values).map_err(|error| error.to_string().into())

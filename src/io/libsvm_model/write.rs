@@ -34,7 +34,7 @@ pub fn write(
     class_counts: &[usize],
     ctx: Context<'_>,
 ) -> Result<()> {
-    atomic::save(path, ctx, prepared(svm_type, expansion, labels, class_counts, ctx)?)
+    atomic::save(path, ctx, checked_writer(svm_type, expansion, labels, class_counts, ctx)?)
 }
 
 /// Writes the text of [`write()`] to a stream; `path` is what its errors call it.
@@ -46,12 +46,12 @@ pub fn write_to(
     labels: &[i32],
     class_counts: &[usize],
 ) -> Result<()> {
-    prepared(svm_type, expansion, labels, class_counts, Context::default())?(out)
+    checked_writer(svm_type, expansion, labels, class_counts, Context::default())?(out)
         .map_err(|source| Error::io(path, source))
 }
 
 /// Checks what is to be written, and gives what writes it.
-fn prepared<'a>(
+fn checked_writer<'a>(
     svm_type: SvmType,
     expansion: &'a ExpansionView<'_>,
     labels: &'a [i32],

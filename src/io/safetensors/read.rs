@@ -13,10 +13,10 @@ use crate::data::{CsrView, DenseElement, Element, IndexSlice, OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::expansion::KernelExpansion;
 use crate::io::container::{self, Container, Metadata, Tensor};
+use crate::io::content_error::ContentError;
 use crate::io::grid::Grid;
-use crate::io::lines::MOST_COLUMNS;
-use crate::io::trouble::Trouble;
-use crate::io::watched;
+use crate::io::lines::MAX_COLUMNS;
+use crate::io::monitored;
 use crate::kernels::Kernel;
 use crate::memory::{self, TryCollect, try_with_capacity};
 
@@ -31,25 +31,25 @@ const LONGEST_TEXT: usize = 1000;
 /// [`Error::Stopped`] where the monitor says so.
 pub fn read(path: &Path, ctx: Context<'_>) -> Result<ModelFile> {
     let failed = |source| Error::io(path, source);
-    let (mut file, length) = watched::open(path, ctx)?;
+    let (mut file, length) = monitored::open(path, ctx)?;
     let mut bytes = Vec::new();
     (&mut file).take(9).read_to_end(&mut bytes).map_err(failed)?;
     let checked = container::header_length(&bytes, length);
-    checked.map_err(|message| Trouble::from(message).at(path, 0))?;
-    // What comes after the length that the system tells is not part of the file.
+    checked.map_err(|message| ContentError::from(message).at(path, 0))?;
+    // Bytes after the length that the system reports are not part of the file.
     let rest = length.saturating_sub(bytes.len() as u64);
     let mut whole = try_with_capacity("a model file", length as usize)?;
     whole.append(&mut bytes);
     file.take(rest).read_to_end(&mut whole).map_err(failed)?;
-    decode(&whole, ctx).map_err(|trouble| trouble.at(path, 0))
+    decode(&whole, ctx).map_err(|content_error| content_error.at(path, 0))
 }
 
 /// Reads a model from the bytes of its file; `path` is what the errors call it.
 pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<ModelFile> {
-    decode(bytes, Context::default()).map_err(|trouble| trouble.at(path, 0))
+    decode(bytes, Context::default()).map_err(|content_error| content_error.at(path, 0))
 }
 
-fn decode(bytes: &[u8], ctx: Context<'_>) -> Result<ModelFile, Trouble> {
+fn decode(bytes: &[u8], ctx: Context<'_>) -> Result<ModelFile, ContentError> {
     let Container { metadata, mut tensors } = Container::parse(bytes)?;
     if metadata.text("format").ok().as_deref() != Some("svmarrow") {
         return Err("not a svmarrow model: __metadata__ does not say format=svmarrow".into());
@@ -63,8 +63,9 @@ fn decode(bytes: &[u8], ctx: Context<'_>) -> Result<ModelFile, Trouble> {
     for key in metadata.0.keys() {
         let name = if key == "kernel" { Some("") } else { key.strip_suffix(".kernel") };
         if let Some(name) = name {
-            let expansion = expansion(&metadata, &mut tensors, name, ctx)
-                .map_err(|trouble| if name.is_empty() { trouble } else { trouble.within(name) })?;
+            let expansion = expansion(&metadata, &mut tensors, name, ctx).map_err(|content_error| {
+                if name.is_empty() { content_error } else { content_error.within(name) }
+            })?;
             expansions.insert(name.to_owned(), expansion);
         }
     }
@@ -82,8 +83,8 @@ fn expansion(
     tensors: &mut BTreeMap<String, Tensor<'_>>,
     name: &str,
     ctx: Context<'_>,
-) -> Result<KernelExpansion, Trouble> {
-    let parsed = |key: &str| -> Result<Value, Trouble> {
+) -> Result<KernelExpansion, ContentError> {
+    let parsed = |key: &str| -> Result<Value, ContentError> {
         let text = metadata.text(&part(name, key))?;
         if text.len() > LONGEST_TEXT {
             return Err(
@@ -131,8 +132,8 @@ fn expansion(
     } else if tensors.contains_key(&whole) {
         dense(&take(tensors, &whole, &[Dtype::U8, Dtype::F32, Dtype::F64], 2)?, ctx)?
     } else {
-        let shape =
-            parsed("vectors.shape").map_err(|trouble| trouble.within(format!("no tensor {whole:?}, and")))?;
+        let shape = parsed("vectors.shape")
+            .map_err(|content_error| content_error.within(format!("no tensor {whole:?}, and")))?;
         sparse(tensors, &whole, &shape, ctx)?
     };
     let view = vectors.view();
@@ -175,7 +176,7 @@ fn take<'a>(
     name: &str,
     dtypes: &[Dtype],
     dimensions: usize,
-) -> Result<Tensor<'a>, Trouble> {
+) -> Result<Tensor<'a>, ContentError> {
     let tensor = tensors.remove(name).ok_or_else(|| format!("no tensor {name:?}"))?;
     if !dtypes.contains(&tensor.dtype) {
         let names: Vec<_> = dtypes.iter().map(|d| d.name()).try_collect_vec()?;
@@ -194,7 +195,7 @@ fn take_if<'a>(
     tensors: &mut BTreeMap<String, Tensor<'a>>,
     name: &str,
     dtype: Dtype,
-) -> Result<Option<Tensor<'a>>, Trouble> {
+) -> Result<Option<Tensor<'a>>, ContentError> {
     tensors.contains_key(name).then(|| take(tensors, name, &[dtype], 1)).transpose()
 }
 
@@ -210,7 +211,7 @@ fn check_places(
     coefficients: &Tensor<'_>,
     vectors: Rows<'_>,
     vector_bytes: usize,
-) -> Result<(), Trouble> {
+) -> Result<(), ContentError> {
     let all = m.checked_mul(q).ok_or("there are more coefficients than any memory holds")?;
     if bits.len() != all.div_ceil(8) {
         let found = bits.len();
@@ -243,7 +244,7 @@ fn byte_rows(
     step: &Tensor<'_>,
     kind: &str,
     ctx: Context<'_>,
-) -> Result<OwnedRows, Trouble> {
+) -> Result<OwnedRows, ContentError> {
     let tensor = take(tensors, name, &[Dtype::U8], 2)?;
     let lows = take(tensors, &format!("{name}.lows"), &[Dtype::I16], 1)?.i16s(ctx)?;
     let (m, d, steps) = (tensor.shape[0], tensor.shape[1], step.f64s(ctx)?);
@@ -264,11 +265,11 @@ fn byte_rows(
     }
 }
 
-fn matrix<T: DenseElement>(shape: (usize, usize), values: Vec<T>) -> Result<OwnedRows, Trouble> {
+fn matrix<T: DenseElement>(shape: (usize, usize), values: Vec<T>) -> Result<OwnedRows, ContentError> {
     Ok(Array2::from_shape_vec(shape, values).map_err(|error| error.to_string())?.into())
 }
 
-fn dense(tensor: &Tensor<'_>, ctx: Context<'_>) -> Result<OwnedRows, Trouble> {
+fn dense(tensor: &Tensor<'_>, ctx: Context<'_>) -> Result<OwnedRows, ContentError> {
     let shape = (tensor.shape[0], tensor.shape[1]);
     match tensor.dtype {
         Dtype::U8 => matrix(shape, tensor.bytes(ctx)?),
@@ -282,13 +283,13 @@ fn sparse(
     name: &str,
     shape: &Value,
     ctx: Context<'_>,
-) -> Result<OwnedRows, Trouble> {
+) -> Result<OwnedRows, ContentError> {
     let size = |i: usize| shape[i].as_u64().and_then(|n| usize::try_from(n).ok());
     let (Some(rows), Some(cols), None) = (size(0), size(1), shape.get(2)) else {
         return Err(format!("vectors.shape is {shape}, expected two sizes").into());
     };
-    if cols > MOST_COLUMNS {
-        return Err(format!("vectors.shape is {shape}: more than {MOST_COLUMNS} columns").into());
+    if cols > MAX_COLUMNS {
+        return Err(format!("vectors.shape is {shape}: more than {MAX_COLUMNS} columns").into());
     }
     let indptr = take(tensors, &format!("{name}.indptr"), &[Dtype::I64], 1)?.i64s(ctx)?;
     let indices = take(tensors, &format!("{name}.indices"), &[Dtype::I64], 1)?.i64s(ctx)?;
@@ -314,9 +315,9 @@ fn check_structure<T: Element>(
     indices: &[i64],
     values: &[T],
     cols: usize,
-) -> Result<(), Trouble> {
+) -> Result<(), ContentError> {
     let checked = CsrView::new(IndexSlice::I64(indptr), IndexSlice::I64(indices), values, cols);
-    checked.map(drop).map_err(|error| Trouble::from(error).within("vectors"))
+    checked.map(drop).map_err(|error| ContentError::from(error).within("vectors"))
 }
 
 fn kernel_from_json(value: &Value) -> Result<Kernel, String> {

@@ -1,14 +1,17 @@
-//! Any kernel expansion as a tree of local ones (section 1: "a post-processing step to any kernel-based classifier").
+//! A kernel expansion as a tree of local ones (section 1: "a post-processing step to any kernel-based classifier").
 //!
-//! The root holds all m vectors. A node above the budget is split as a leaf of a growing tree is, on a sample of the
-//! rows that reach it, and each child takes over at most half of its vectors (or the budget, if that is more): log2(m / B)
-//! levels. Without a fit that is the tree. With one, each leaf chooses its B vectors anew among all m by a
-//! matching pursuit with pre-fitting and takes the coefficients that minimise
-//! sum_i |sum_j beta_j k(x_i, z_j) + b - f(x_i)|^2 + alpha n beta'K beta over the n rows that reach it, f the whole
+//! The root holds all m vectors. A node above the budget is split like a leaf of a growing tree, on a sample of the rows
+//! that reach it, and each child inherits at most half of its vectors (or the budget, if that is more): log2(m / B)
+//! levels. Without a refit this is the tree. With a refit, each leaf selects B vectors among all m by a matching pursuit
+//! with pre-fitting and takes the coefficients that minimise
+//! sum_i |sum_j beta_j k(x_i, z_j) + b - f(x_i)|^2 + alpha n beta'K beta over the n rows that reach it, with f the whole
 //! expansion. All outputs share partition, vectors and matrix.
 //!
-//! Tried and dropped: fitted coefficients for the vectors that the programs left, or that a forward selection found
-//! among 8 B that they left: 3.3 % and 2.5 % errors where all m vectors give 1.4 % and the expansion 1.3 % (ijcnn1).
+//! The leaves select among all m vectors because fewer candidates are worse: with the vectors that the programs keep, or a
+//! forward selection among 8 B of them, the tree errs at 3.3 % and 2.5 %, with all at 1.4 %, the expansion itself at 1.3 %
+//! (ijcnn1).
+//!
+//! Invariant: every row of the sample is in exactly one open node or finished leaf.
 //!
 //! Cost: at the root O(s m^2) a round for s sampled rows, half at each further level; the selections O(s m B) and the
 //! fits O(n B^2) for each leaf of n rows; memory m^2.
@@ -34,43 +37,44 @@ use crate::simd::blas::dot;
 use ndarray::{Array2, Axis, aview1};
 use std::collections::BTreeMap;
 
-/// Vectors of an expansion, at most: the program at the root has the square of them.
-const MOST_VECTORS: usize = 16_384;
+/// Maximum number of vectors of an expansion; the program at the root takes memory of its square.
+const MAX_VECTORS: usize = 16_384;
 
-/// Part of the largest diagonal entry that is added to all when coefficients are fitted.
-const LIFT: f64 = 1e-11;
+/// Ridge of the fits as a share of the largest diagonal entry.
+const RELATIVE_RIDGE: f64 = 1e-11;
 
-/// Rows on which a leaf selects, at most.
-const SELECTION_ROWS: usize = 1536;
-/// Bytes of their kernel values that are kept.
-const SELECTION_BYTES: usize = 1 << 28;
+/// Maximum number of rows on which a leaf selects its vectors.
+const MAX_SELECTION_ROWS: usize = 1536;
+/// Maximum number of bytes of kernel values that a selection keeps.
+const MAX_SELECTION_BYTES: usize = 1 << 28;
 
-/// How an expansion is converted.
+/// Parameters of a conversion.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct ConvertParams {
-    /// B: most vectors of a leaf.
+    /// B: maximum number of vectors of a leaf.
     pub budget: usize,
-    /// Rows on which a node is split, and rows that a leaf remembers.
+    /// Number of rows on which a node is split, and of rows that a leaf keeps.
     pub sample: usize,
-    /// Draws when a fractional selection is rounded.
+    /// Number of draws when a fractional selection is rounded.
     pub draws: usize,
-    /// How nodes are split.
+    /// Strategy of splitting a node.
     pub strategy: Strategy,
     /// alpha of the fits in the leaves; `None` keeps the expansion's coefficients.
     pub refit: Option<f64>,
-    /// Seed.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
 impl ConvertParams {
-    /// Returns the parameters of leaves of at most `budget` vectors that are fitted without a penalty, with 512 rows and 100 draws for a split.
+    /// Returns the parameters of leaves of at most `budget` vectors fitted without a penalty, with 512 rows and 100 draws
+    /// for a split.
     pub fn new(budget: usize, strategy: Strategy) -> Self {
         Self { budget, sample: 512, draws: 100, strategy, refit: Some(0.0), seed: 0 }
     }
 }
 
-/// The tree of an expansion, split where the given rows are; `labels` are their classes.
+/// Converts an expansion to a tree, split by the given rows; `labels` are their classes.
 ///
 /// # Errors
 /// [`Error::Param`] for an expansion of too many vectors and for parameters outside their rules, [`Error::Shape`]
@@ -85,9 +89,9 @@ pub fn from_expansion(
 ) -> Result<TreeState> {
     check_stream(&expansion.kernel, classes)?;
     check_piece(&expansion.kernel, classes, expansion.vectors.cols(), rows, labels)?;
-    let rule = format!("an expansion of at most {MOST_VECTORS} vectors; compress it first");
+    let rule = format!("an expansion of at most {MAX_VECTORS} vectors; compress it first");
     let found = format!("{} vectors", expansion.len());
-    Error::check_param(expansion.len() <= MOST_VECTORS, "model", found, rule)?;
+    Error::check_param(expansion.len() <= MAX_VECTORS, "model", found, rule)?;
     Error::check_param(rows.rows() > 0, "X", "(0 rows)", "at least one row")?;
     Error::check_not_negative("alpha", params.refit.unwrap_or(0.0))?;
     let tree = TreeParams {
@@ -107,49 +111,51 @@ pub fn from_expansion(
         let evaluator = Evaluator::new(expansion)?;
         let work = (expansion.len() * rows.cols().max(8)) as u64;
         counter.for_each_batch(rows.rows(), work, |part, _| {
-            let part = rows.gather(&part.try_collect_vec()?)?;
-            targets.extend(evaluator.evaluate(part.view(), ctx.silent())? - aview1(expansion.intercepts));
+            let outputs = evaluator.evaluate(rows.slice(part), ctx.silent())?;
+            targets.extend(outputs - aview1(expansion.intercepts));
             Ok(())
         })?;
     }
     let shape = (targets.len() / expansion.outputs(), expansion.outputs());
     let targets = Array2::from_shape_vec(shape, targets).expect("a line of outputs a row");
     let expansion = &expansion.reborrow();
-    let work = Work { expansion, rows: rows.reborrow(), labels, targets: &targets, params };
+    let source = Source { expansion, rows: rows.reborrow(), labels, targets: &targets, params };
     if expansion.vectors.is_f64() {
-        Conversion::<f64>::new(work, tree, counter)?.run()
+        Conversion::<f64>::new(source, tree, counter)?.run()
     } else {
-        Conversion::<f32>::new(work, tree, counter)?.run()
+        Conversion::<f32>::new(source, tree, counter)?.run()
     }
 }
 
-struct Work<'a> {
+/// The expansion, the rows and the parameters of a conversion.
+struct Source<'a> {
     expansion: &'a ExpansionView<'a>,
     rows: Rows<'a>,
     labels: &'a [usize],
-    /// f less its intercepts at all rows, where leaves are fitted.
+    /// f less its intercepts at all rows; empty without a refit.
     targets: &'a Array2<f64>,
     params: &'a ConvertParams,
 }
 
-/// A tree in the making.
+/// The state of a conversion.
 struct Conversion<'a, T> {
-    work: Work<'a>,
+    source: Source<'a>,
     tree: Tree<T>,
-    /// All vectors in one leaf, equal ones once.
+    /// All distinct vectors in one leaf.
     root: Leaf<T>,
-    /// The place of each vector of the expansion in it.
+    /// Place of each vector of the expansion in the root.
     slots: Vec<usize>,
-    /// Nodes that are not finished, and the rows that reach them.
+    /// Unfinished nodes, and the rows that reach them.
     open: Vec<(usize, Vec<usize>)>,
     counter: WorkCounter<'a>,
 }
 
 impl<'a, T: Real> Conversion<'a, T> {
-    fn new(work: Work<'a>, params: TreeParams, counter: WorkCounter<'a>) -> Result<Self> {
-        let (vectors, q) = (work.expansion.vectors, work.expansion.outputs());
-        let mut tree = Tree::<T>::new(params, vectors, q, work.params.seed)?;
-        let mut root = Leaf::new(&tree.row, work.expansion.intercepts.try_to_vec()?);
+    /// Puts all vectors into the root.
+    fn new(source: Source<'a>, params: TreeParams, counter: WorkCounter<'a>) -> Result<Self> {
+        let (vectors, q) = (source.expansion.vectors, source.expansion.outputs());
+        let mut tree = Tree::<T>::new(params, vectors, q, source.params.seed)?;
+        let mut root = Leaf::new(&tree.row, source.expansion.intercepts.try_to_vec()?);
         let (mut known, mut slots) =
             (BTreeMap::new(), try_with_capacity("the rows of a tree", vectors.rows())?);
         for i in 0..vectors.rows() {
@@ -161,17 +167,18 @@ impl<'a, T: Real> Conversion<'a, T> {
                 root.push(id, &tree.row, std::iter::repeat_n(0.0, q))?;
             }
             for c in 0..q {
-                root.coefficients[slot * q + c] += work.expansion.coefficients[[i, c]];
+                root.coefficients[slot * q + c] += source.expansion.coefficients[[i, c]];
             }
         }
         let all = tree.child(&root, &try_vec![true; root.ids.len()]?)?;
         tree.nodes.push(Node::Leaf(all));
-        let open = vec![(0, (0..work.rows.rows()).try_collect_vec()?)];
-        Ok(Self { work, tree, root, slots, open, counter })
+        let open = vec![(0, (0..source.rows.rows()).try_collect_vec()?)];
+        Ok(Self { source, tree, root, slots, open, counter })
     }
 
+    /// Splits nodes until all are finished.
     fn run(mut self) -> Result<TreeState> {
-        let budget = self.work.params.budget;
+        let budget = self.source.params.budget;
         while let Some((at, list)) = self.open.pop() {
             let Node::Leaf(leaf) = &mut self.tree.nodes[at] else { continue };
             let m = leaf.ids.len();
@@ -186,24 +193,25 @@ impl<'a, T: Real> Conversion<'a, T> {
         self.tree.state()
     }
 
+    /// Splits a node, or keeps its best vectors if no rule divides its rows.
     fn divide(&mut self, leaf: &Leaf<T>, at: usize, list: Vec<usize>, most: usize) -> Result<()> {
-        let (work, tree) = (&self.work, &mut self.tree);
+        let (source, tree) = (&self.source, &mut self.tree);
         let features = tree.row.features();
-        let chosen = tree.random.sample(list.len(), list.len().min(work.params.sample))?;
+        let chosen = tree.random.sample(list.len(), list.len().min(source.params.sample))?;
         let load = |i: usize| {
             let mut row = tree.row.another()?;
-            row.load(&work.rows, list[i]);
+            row.load(&source.rows, list[i]);
             Ok(row)
         };
         let sample: Vec<RowBuffer<T>> = chosen.iter().map(|&i| load(i)).try_collect_results()?;
-        let labels: Vec<u32> = chosen.iter().map(|&i| work.labels[list[i]] as u32).try_collect_vec()?;
+        let labels: Vec<u32> = chosen.iter().map(|&i| source.labels[list[i]] as u32).try_collect_vec()?;
         let (found, kept) = tree.divide(leaf, &sample, &labels, most, &mut self.counter)?;
         let Some(split) = found else {
             tree.nodes[at] = Node::Leaf(tree.child(leaf, &kept)?);
             self.open.push((at, list));
             return Ok(());
         };
-        let stored: Vec<u32> = match work.params.strategy {
+        let stored: Vec<u32> = match source.params.strategy {
             Strategy::JointNearest => {
                 sample.iter().map(|row| tree.store.intern(row)).try_collect_results()?
             }
@@ -213,8 +221,8 @@ impl<'a, T: Real> Conversion<'a, T> {
         let (mut left_rows, mut right_rows) = (Vec::new(), Vec::new());
         for i in list {
             self.counter.charge(rule.cost(features.max(8)) as u64)?;
-            tree.row.load(&work.rows, i);
-            let goes_left = rule.goes_left(&tree.formula, &tree.row, &mut tree.lines)?;
+            tree.row.load(&source.rows, i);
+            let goes_left = rule.goes_left(&tree.formula, &tree.row, &mut tree.workspace)?;
             if goes_left { &mut left_rows } else { &mut right_rows }.try_push(i)?;
         }
         let children = [tree.child(leaf, &split.left)?, tree.child(leaf, &split.right)?];
@@ -225,54 +233,54 @@ impl<'a, T: Real> Conversion<'a, T> {
         Ok(())
     }
 
-    /// A leaf within the budget: its sample, and its coefficients fitted again.
+    /// Finishes a leaf within the budget: draws its sample and fits its coefficients.
     fn finish(&mut self, at: usize, list: &[usize]) -> Result<()> {
-        let (work, tree) = (&self.work, &mut self.tree);
-        let chosen = tree.random.sample(list.len(), list.len().min(work.params.sample))?;
+        let (source, tree) = (&self.source, &mut self.tree);
+        let chosen = tree.random.sample(list.len(), list.len().min(source.params.sample))?;
         let Node::Leaf(leaf) = &mut tree.nodes[at] else { return Ok(()) };
         leaf.seen = list.len() as u64;
         for i in chosen {
-            tree.row.load(&work.rows, list[i]);
-            leaf.sample.try_push((tree.store.intern(&tree.row)?, work.labels[list[i]] as u32))?;
+            tree.row.load(&source.rows, list[i]);
+            leaf.sample.try_push((tree.store.intern(&tree.row)?, source.labels[list[i]] as u32))?;
         }
-        let Some(alpha) = work.params.refit else { return Ok(()) };
-        if self.root.ids.len() > work.params.budget {
+        let Some(alpha) = source.params.refit else { return Ok(()) };
+        if self.root.ids.len() > source.params.budget {
             self.select(at, list)?;
         }
-        let (work, tree, counter) = (&self.work, &mut self.tree, &mut self.counter);
+        let (source, tree, counter) = (&self.source, &mut self.tree, &mut self.counter);
         let Node::Leaf(leaf) = &mut tree.nodes[at] else { return Ok(()) };
-        let (n, m, q) = (list.len(), leaf.ids.len(), work.expansion.outputs());
+        let (n, m, q) = (list.len(), leaf.ids.len(), source.expansion.outputs());
         if m == 0 || n == 0 {
             return Ok(());
         }
-        let values_of_a_row = (m * work.rows.cols().max(8)) as u64;
+        let values_of_a_row = (m * source.rows.cols().max(8)) as u64;
         let mut columns = try_zeros("kernel values of a leaf", m * n)?;
         for (i, &row) in list.iter().enumerate() {
             counter.charge(values_of_a_row)?;
-            tree.row.load(&work.rows, row);
-            leaf.to_columns(&tree.formula, &tree.row, &mut tree.lines, i, &mut columns)?;
+            tree.row.load(&source.rows, row);
+            leaf.to_columns(&tree.formula, &tree.row, &mut tree.workspace, i, &mut columns)?;
         }
         let column = |j: usize| &columns[j * n..(j + 1) * n];
         let mut system = lower_products(&columns, m, |_, _| 1.0, counter)?.into_raw_vec_and_offset().0;
         for j in 0..m {
             counter.charge(values_of_a_row)?;
             tree.store.read(leaf.ids[j], &mut tree.row);
-            let values = leaf.pool.values(&tree.formula, &tree.row, &mut tree.lines)?;
+            let values = leaf.pool.values(&tree.formula, &tree.row, &mut tree.workspace)?;
             for k in 0..=j {
                 system[j * m + k] += alpha * n as f64 * values[k].to_f64();
             }
         }
         let mut solution = try_vec![0.0; m * q]?;
         for c in 0..q {
-            let target: Vec<f64> = list.iter().map(|&i| work.targets[[i, c]]).try_collect_vec()?;
+            let target: Vec<f64> = list.iter().map(|&i| source.targets[[i, c]]).try_collect_vec()?;
             for j in 0..m {
                 solution[j * q + c] = dot(column(j), &target);
             }
         }
-        // Columns that others span leave pivots of rounding size: lifted, they take no part.
+        // A dependent column leaves a pivot of rounding size; with the ridge its coefficient is negligible.
         let largest = (0..m).map(|j| system[j * m + j]).fold(f64::MIN_POSITIVE, f64::max);
         for j in 0..m {
-            system[j * m + j] += LIFT * largest;
+            system[j * m + j] += RELATIVE_RIDGE * largest;
         }
         counter.for_each_batch(m, (m * m) as u64 / 2, |lines, _| {
             cholesky::factor_lines(&mut system, m, lines)
@@ -282,20 +290,24 @@ impl<'a, T: Real> Conversion<'a, T> {
         Ok(())
     }
 
-    /// A leaf takes the vectors that explain f best on its rows.
+    /// Selects the vectors of a leaf that approximate f best on its rows.
     fn select(&mut self, at: usize, list: &[usize]) -> Result<()> {
-        let (work, tree) = (&self.work, &mut self.tree);
+        let (source, tree) = (&self.source, &mut self.tree);
         if list.is_empty() {
             return Ok(());
         }
-        let some: Vec<usize> = if list.len() > SELECTION_ROWS {
-            tree.random.sample(list.len(), SELECTION_ROWS)?.into_iter().map(|i| list[i]).try_collect_vec()?
+        let subset: Vec<usize> = if list.len() > MAX_SELECTION_ROWS {
+            tree.random
+                .sample(list.len(), MAX_SELECTION_ROWS)?
+                .into_iter()
+                .map(|i| list[i])
+                .try_collect_vec()?
         } else {
             list.try_to_vec()?
         };
-        let (rows, vectors) = (work.rows.gather(&some)?, work.expansion.vectors.reborrow());
-        let functions = KernelFunctions::new(work.expansion.kernel, vectors, rows.view(), None)?;
-        let targets = work.targets.select(Axis(0), &some);
+        let (rows, vectors) = (source.rows.gather(&subset)?, source.expansion.vectors.reborrow());
+        let functions = KernelFunctions::new(source.expansion.kernel, vectors, rows.view(), None)?;
+        let targets = source.targets.select(Axis(0), &subset);
         let task = Task {
             functions: &[&functions],
             targets: targets.view(),
@@ -307,13 +319,13 @@ impl<'a, T: Real> Conversion<'a, T> {
         };
         let params = MatchingParams {
             variant: Variant::PreFitting,
-            functions: work.params.budget,
+            functions: source.params.budget,
             steps: None,
             every: 1,
             tolerance: 0.0,
             patience: None,
             measure: Measure::Loss,
-            storage: Storage { single: true, budget: SELECTION_BYTES },
+            storage: Storage { single: true, budget: MAX_SELECTION_BYTES },
             sample: None,
             seed: 0,
         };

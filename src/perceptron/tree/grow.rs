@@ -1,15 +1,16 @@
-//! Algorithm 2 over a stream: a row goes to its leaf, which answers and learns; a leaf above the budget is split.
+//! Algorithm 2 over a stream: the leaf of a row answers and learns; a leaf above the budget is split.
 //!
-//! A leaf keeps a uniform sample of the rows that came to it (Vitter's algorithm R); at a split the children inherit
-//! what their side of the sample holds, as a sample of their share of the rows. A mistake on a row that is a vector of
-//! its leaf already adds to that vector's coefficients.
+//! A leaf keeps a uniform sample of the rows that reached it (Vitter's algorithm R). At a split each child inherits its
+//! side of the sample, as a sample of its share of the rows. A mistake on a row that is already a vector of its leaf adds to
+//! that vector's coefficients.
 //!
-//! The hypothesis of a leaf changes with its mistakes. Beside it a leaf keeps what the average of all its hypotheses
-//! takes, each weighted by the rows that it saw (Freund and Schapire, Machine Learning 37, 1999): averages answer at
-//! prediction, if they are asked to, and learn nothing. They begin anew where a leaf's vectors are chosen: in a child.
+//! The hypothesis of a leaf changes with its mistakes. The leaf also accumulates the average of its hypotheses, each
+//! weighted by the number of rows that it answered (Freund and Schapire, Machine Learning 37, 1999). Averages can answer at
+//! prediction; they do not learn. They restart when the vectors of a leaf are selected, that is in a child.
 //!
-//! Between two rows no leaf has more than B vectors. Where no rule divides the sample of a leaf (all rows alike), it
-//! stays a leaf and keeps the best C of its vectors. Cost of a row: its path and B kernel values; of a split, see `split`.
+//! Invariant between two rows: no leaf has more than B vectors. If no rule divides the sample of a leaf (all rows are
+//! equal), it remains a leaf and keeps the best C of its vectors. Cost of a row: its path and B kernel values; of a split,
+//! see `split`.
 
 use super::node::{Leaf, Node, Rule, route};
 use super::rows::Store;
@@ -26,7 +27,7 @@ use crate::perceptron::update::{Update, outputs};
 use crate::random::Random;
 use crate::simd::Real;
 
-/// What is fixed along a stream.
+/// Parameters of a tree.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct TreeParams {
@@ -34,23 +35,23 @@ pub struct TreeParams {
     pub kernel: Kernel,
     /// Number of classes, at least 2.
     pub classes: usize,
-    /// B: most vectors of a leaf.
+    /// B: maximum number of vectors of a leaf.
     pub budget: usize,
-    /// C: most vectors that a child takes over from its parent, at most B.
+    /// C: maximum number of vectors that a child inherits from its parent, at most B.
     pub child_budget: usize,
-    /// Rows that a leaf remembers for its split, at least 2.
+    /// Number of rows that a leaf keeps for its split, at least 2.
     pub sample: usize,
-    /// Draws when a fractional selection is rounded, at least 1.
+    /// Number of draws when a fractional selection is rounded, at least 1.
     pub draws: usize,
-    /// Most leaves: where there are so many, a leaf whose budget is spent stops learning new vectors.
+    /// Maximum number of leaves. Once it is reached, full leaves do not learn new vectors.
     pub max_leaves: usize,
-    /// How a leaf is split.
+    /// Strategy of splitting a leaf.
     pub strategy: Strategy,
 }
 
 impl TreeParams {
-    /// Returns the parameters of the paper: at most 100 vectors for each leaf, 50 for a new leaf, 512 rows and 100 draws for a split, any
-    /// number of leaves.
+    /// Returns the parameters of the paper: at most 100 vectors for each leaf, 50 for a new leaf, 512 rows and 100 draws for
+    /// a split, any number of leaves.
     pub fn new(kernel: Kernel, classes: usize, strategy: Strategy) -> Self {
         Self {
             kernel,
@@ -78,11 +79,11 @@ impl TreeParams {
     }
 }
 
-/// Learns from a piece of a stream, row by row in the given order. Returns the new state and which rows of the piece
-/// were mistakes.
+/// Learns from a piece of a stream, row by row in the given order. Returns the new state and the rows of the piece
+/// that were mistakes.
 ///
 /// # Errors
-/// As [`crate::perceptron::partial_fit`].
+/// See [`crate::perceptron::partial_fit`].
 pub fn partial_fit(
     params: &TreeParams,
     state: &TreeState,
@@ -105,6 +106,7 @@ pub fn partial_fit(
     }
 }
 
+/// Learns in the precision T.
 fn learn<T: Real>(
     params: &TreeParams,
     state: &TreeState,
@@ -136,7 +138,7 @@ fn learn<T: Real>(
         mistakes: state.mistakes + wrong.len() as u64,
         ..tree.state()?
     };
-    // Rows near the ends of the numbers can make a rule that no number has.
+    // Rows near the limits of the number range can make a rule that is not finite.
     next.check()?;
     Ok((next, wrong))
 }
@@ -149,14 +151,14 @@ pub(super) struct Tree<T> {
     pub(super) store: Store<T>,
     pub(super) random: Random,
     pub(super) row: RowBuffer<T>,
-    /// Room for a row that is looked up.
+    /// Buffer for a row of the store.
     pub(super) other: RowBuffer<T>,
-    pub(super) lines: PoolWorkspace<T>,
+    pub(super) workspace: PoolWorkspace<T>,
     pub(super) scores: Vec<f64>,
 }
 
 impl<T: Real> Tree<T> {
-    /// Without nodes, for rows laid out like those given.
+    /// Returns a tree without nodes, for rows laid out like those of `like`.
     pub(super) fn new(params: TreeParams, like: Rows<'_>, q: usize, seed: u64) -> Result<Self> {
         let (features, sparse) = (like.cols(), like.is_sparse());
         let formula = Formula::of(&params.kernel, sparse)?;
@@ -168,29 +170,29 @@ impl<T: Real> Tree<T> {
             random: Random::new(seed),
             row: formula.row(features)?,
             other: formula.row(features)?,
-            lines: PoolWorkspace::new(),
+            workspace: PoolWorkspace::new(),
             scores: try_vec![0.0; q]?,
         })
     }
 
-    /// Its arrays; rows seen and mistakes are left at 0.
+    /// Returns the arrays of the tree; the counts of rows and mistakes are 0.
     pub(super) fn state(&mut self) -> Result<TreeState> {
-        let arrays = TreeState::of(&self.nodes, &self.store, self.scores.len(), &mut self.row);
+        let arrays = TreeState::from_nodes(&self.nodes, &self.store, self.scores.len(), &mut self.row);
         Ok(TreeState { random: self.random.state(), ..arrays? })
     }
 
-    /// The current row is answered and learnt from; whether it was a mistake.
+    /// Answers and learns from the current row; returns whether it was a mistake.
     fn learn(&mut self, number: usize, label: usize, counter: &mut WorkCounter<'_>) -> Result<bool> {
-        let at = route(&self.nodes, &self.formula, &self.row, &mut self.lines)?.leaf;
+        let at = route(&self.nodes, &self.formula, &self.row, &mut self.workspace)?.leaf;
         // A binary tree of n nodes has (n + 1) / 2 leaves.
         let grown = self.nodes.len().div_ceil(2) >= self.params.max_leaves;
         let Node::Leaf(leaf) = &mut self.nodes[at] else { return Ok(false) };
-        leaf.scores(&self.formula, &self.row, &mut self.lines, &mut self.scores)?;
+        leaf.scores(&self.formula, &self.row, &mut self.workspace, &mut self.scores)?;
         let double = size_of::<T>() == size_of::<f64>();
         check_values(&self.params.kernel, number, self.scores.iter().copied(), double)?;
-        let (update, margin) = Update::of(&self.scores, label);
+        let (update, margin) = Update::new(&self.scores, label);
         leaf.seen += 1;
-        leaf.lived += 1;
+        leaf.age += 1;
         if leaf.sample.len() < self.params.sample {
             leaf.sample.try_push((self.store.intern(&self.row)?, label as u32))?;
         } else {
@@ -210,7 +212,7 @@ impl<T: Real> Tree<T> {
         let slot = known.unwrap_or(leaf.ids.len());
         let full = grown && leaf.ids.len() >= self.params.budget;
         if known.is_some() || full {
-            // The leaf holds its one reference already, or learns no new vectors.
+            // The leaf already has a reference to the row, or learns no new vectors.
             self.store.release(id, &mut self.other);
         } else {
             leaf.push(id, &self.row, std::iter::repeat_n(0.0, q))?;
@@ -226,7 +228,7 @@ impl<T: Real> Tree<T> {
         Ok(true)
     }
 
-    /// SPLIT of algorithm 2.
+    /// Splits a leaf (SPLIT of algorithm 2).
     fn split(&mut self, at: usize, counter: &mut WorkCounter<'_>) -> Result<()> {
         let empty = Node::Leaf(Leaf::new(&self.row, Vec::new()));
         let Node::Leaf(leaf) = std::mem::replace(&mut self.nodes[at], empty) else { return Ok(()) };
@@ -237,12 +239,12 @@ impl<T: Real> Tree<T> {
             return self.branch(at, leaf, rows, &split);
         }
         let child = self.child(&leaf, &kept);
-        self.forget(&leaf.ids);
+        self.release(&leaf.ids);
         self.nodes[at] = Node::Leaf(Leaf { sample: leaf.sample, seen: leaf.seen, ..child? });
         Ok(())
     }
 
-    /// The rows of some ids.
+    /// Returns the rows with the given ids.
     pub(super) fn rows(&self, ids: impl Iterator<Item = u32>) -> Result<Vec<RowBuffer<T>>> {
         ids.map(|id| {
             let mut row = self.row.another()?;
@@ -252,7 +254,7 @@ impl<T: Real> Tree<T> {
         .try_collect_results()
     }
 
-    /// A split of a leaf, or else the vectors that it keeps.
+    /// Returns a split of a leaf, or the vectors that it keeps if no rule divides its rows.
     pub(super) fn divide(
         &mut self,
         leaf: &Leaf<T>,
@@ -266,7 +268,7 @@ impl<T: Real> Tree<T> {
         let mut kernel = try_zeros("kernel values of a split", n * m)?;
         for (i, row) in rows.iter().enumerate() {
             counter.charge(values_of_a_row)?;
-            leaf.to_columns(&self.formula, row, &mut self.lines, i, &mut kernel)?;
+            leaf.to_columns(&self.formula, row, &mut self.workspace, i, &mut kernel)?;
         }
         let induced = matches!(self.params.strategy, Strategy::Heuristic(_, Selection::Induced));
         let vectors = if induced { self.rows(leaf.ids.iter().copied()) } else { Ok(Vec::new()) }?;
@@ -274,7 +276,10 @@ impl<T: Real> Tree<T> {
         for vector in &vectors {
             counter.charge(values_of_a_row)?;
             gram.extend(
-                leaf.pool.values(&self.formula, vector, &mut self.lines)?.iter().map(|value| value.to_f64()),
+                leaf.pool
+                    .values(&self.formula, vector, &mut self.workspace)?
+                    .iter()
+                    .map(|value| value.to_f64()),
             );
         }
         let double = size_of::<T>() == size_of::<f64>();
@@ -292,14 +297,14 @@ impl<T: Real> Tree<T> {
             target: Vec::new(),
             total: try_zero_matrix("a matrix of results", (0, 0))?,
         }
-        .ready(counter)?;
+        .prepare(counter)?;
         Ok(match problem.split(self.params.strategy, &mut self.random, counter)? {
             Some(split) => (Some(split), Vec::new()),
             None => (None, problem.reduce(&mut self.random, counter)?),
         })
     }
 
-    /// A leaf with some of the vectors of another one, each counted once more.
+    /// Returns a leaf with the selected vectors of another one, and adds a reference to each.
     pub(super) fn child(&mut self, leaf: &Leaf<T>, chosen: &[bool]) -> Result<Leaf<T>> {
         let q = self.scores.len();
         let mut child = Leaf::new(&self.row, leaf.intercepts.clone());
@@ -311,7 +316,7 @@ impl<T: Real> Tree<T> {
         Ok(child)
     }
 
-    /// The branching rule of a split; rows that it keeps are counted once more.
+    /// Returns the branching rule of a split, and adds a reference to each of its rows.
     pub(super) fn rule(
         &mut self,
         leaf: &Leaf<T>,
@@ -340,6 +345,7 @@ impl<T: Real> Tree<T> {
         }
     }
 
+    /// Replaces a leaf by a branch with two children.
     fn branch(&mut self, at: usize, leaf: Leaf<T>, rows: Vec<RowBuffer<T>>, split: &Split<T>) -> Result<()> {
         let sample: Vec<u32> = leaf.sample.iter().map(|&(id, _)| id).try_collect_vec()?;
         let rule = self.rule(&leaf, &rows, &sample, split)?;
@@ -351,15 +357,15 @@ impl<T: Real> Tree<T> {
             child.seen =
                 (leaf.seen as f64 * child.sample.len() as f64 / leaf.sample.len() as f64).round() as u64;
         }
-        self.forget(&leaf.ids);
+        self.release(&leaf.ids);
         let left = self.nodes.len();
         self.nodes[at] = Node::Branch { rule, left, right: left + 1 };
         self.nodes.extend(children.map(Node::Leaf));
         Ok(())
     }
 
-    /// Gives the vectors of a leaf back.
-    fn forget(&mut self, ids: &[u32]) {
+    /// Releases the vectors of a leaf.
+    fn release(&mut self, ids: &[u32]) {
         for &id in ids {
             self.store.release(id, &mut self.other);
         }

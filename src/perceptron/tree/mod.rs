@@ -1,23 +1,22 @@
 //! Perceptron trees (Ukkonen and Arias, Example-dependent basis vector selection for kernel-based classifiers, 2010).
 //!
-//! Inner nodes send a row left or right, leaves are perceptrons over at most B vectors. A leaf that a mistake brings
-//! above B is split: a branching rule is found, and each child begins with at most C of the leaf's vectors. So an
-//! answer costs a path and at most B kernel values, however many vectors the tree has. All rows that a tree remembers
-//! (vectors, branching rows, samples of leaves) lie in one store, equal ones once.
+//! Inner nodes send a row left or right, leaves are perceptrons over at most B vectors. If a mistake
+//! adds a vector to a leaf that has B, the leaf is split: a branching rule is chosen, and each child begins with at most C
+//! of the leaf's vectors. The cost of an answer is therefore a path and at most B kernel values for any number of
+//! vectors of the tree. All rows of a tree (vectors, branching rows, samples of leaves) are in one store, equal ones once.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `rows` | the store |
-//! | `node` | branching rules, leaves, the way of a row |
-//! | `grow` | algorithm 2: a row is learnt, a leaf overflows |
+//! | `rows` | the store of rows |
+//! | `node` | branching rules, leaves, the path of a row |
+//! | `grow` | algorithm 2: learning from a row, splitting a leaf |
 //! | `split` | algorithms 3 and 4: partitions and selections |
 //! | `strategy` | their names |
-//! | `program` | the quadratic program of a selection |
-//! | `interior` | its relaxed form, exactly |
-//! | `selection` | its rounding, and steps towards it for many vectors |
-//! | `convert` | any expansion as a tree of local ones |
+//! | `program` | the quadratic program of a selection and the exact solution of its relaxation |
+//! | `selection` | rounding, and SMO steps for many vectors |
+//! | `convert` | an expansion as a tree of local ones |
 //! | `state` | a tree as plain arrays |
-//! | `predictor` | a tree made ready for prediction |
+//! | `predictor` | prediction |
 //!
 //! ```
 //! use ndarray::Array2;
@@ -39,7 +38,6 @@
 
 mod convert;
 mod grow;
-mod interior;
 mod node;
 mod predictor;
 mod program;
@@ -51,9 +49,8 @@ mod strategy;
 
 pub use convert::{ConvertParams, from_expansion};
 pub use grow::{TreeParams, partial_fit};
-pub use interior::box_budget_program;
 pub use node::Route;
 pub use predictor::TreePredictor;
-pub use program::Program;
+pub use program::{Program, box_budget_program};
 pub use state::TreeState;
 pub use strategy::{Partition, Selection, Strategy};

@@ -1,4 +1,6 @@
-//! A tree made ready for prediction: rows take their ways and are answered on many threads.
+//! Prediction with a tree, blocks of rows over threads.
+//!
+//! Invariant: a row is answered by the leaf of its path, whatever the number of threads. Cost of a row: see `node`.
 
 use super::node::{Node, Route, route};
 use super::state::TreeState;
@@ -11,23 +13,23 @@ use crate::perceptron::params::check_values;
 use crate::simd::Real;
 use ndarray::Array2;
 
-/// Rows that one task answers.
-const BLOCK: usize = 256;
-/// Multiplications of a thread between two checks of the monitor, roughly.
+/// Number of rows of a task.
+const ROWS_PER_TASK: usize = 256;
+/// Approximate number of multiplications of a thread between two checks of the monitor.
 const WORK_PER_CHECK: usize = 1 << 27;
 
 /// A tree in one precision.
-struct Ready<T> {
+struct PackedTree<T> {
     kernel: Kernel,
     formula: Formula<T>,
     nodes: Vec<Node<T>>,
     features: usize,
     outputs: usize,
-    /// Members of the largest node.
+    /// Number of members of the largest node.
     largest: usize,
 }
 
-impl<T: Real> Ready<T> {
+impl<T: Real> PackedTree<T> {
     fn new(kernel: &Kernel, state: &TreeState, averaged: bool) -> Result<Self> {
         let rows = state.rows.view();
         let formula = Formula::of(kernel, rows.is_sparse())?;
@@ -42,6 +44,7 @@ impl<T: Real> Ready<T> {
         Ok(Self { kernel: *kernel, formula, nodes, features, outputs, largest })
     }
 
+    /// Computes `width` answers for each row.
     fn each<R: Send + Clone + Default>(
         &self,
         x: Rows<'_>,
@@ -49,17 +52,19 @@ impl<T: Real> Ready<T> {
         ctx: Context<'_>,
         answer: impl Fn(&Self, &RowBuffer<T>, &mut PoolWorkspace<T>, &mut [R]) -> Result<()> + Sync,
     ) -> Result<Vec<R>> {
+        Error::check_len("columns of X", self.features, x.cols())?;
+        self.kernel.check_rows("X", x)?;
         let mut out = try_filled("the answers of a tree", x.rows() * width, R::default())?;
-        let part =
-            BLOCK * (WORK_PER_CHECK / (BLOCK * self.largest * self.features.max(8)).max(1)).clamp(1, 64);
+        let part = ROWS_PER_TASK
+            * (WORK_PER_CHECK / (ROWS_PER_TASK * self.largest * self.features.max(8)).max(1)).clamp(1, 64);
         let part = part * ctx.threads();
         for (round, out) in out.chunks_mut(part * width).enumerate() {
             ctx.check("tree", round * part, x.rows())?;
-            ctx.try_for_each_chunk(out, BLOCK * width, |block, out| {
-                let (mut row, mut lines) = (self.formula.row(self.features)?, PoolWorkspace::new());
+            ctx.try_for_each_chunk(out, ROWS_PER_TASK * width, |block, out| {
+                let (mut row, mut workspace) = (self.formula.row(self.features)?, PoolWorkspace::new());
                 for (i, out) in out.chunks_exact_mut(width).enumerate() {
-                    row.load(&x, round * part + block * BLOCK + i);
-                    answer(self, &row, &mut lines, out)?;
+                    row.load(&x, round * part + block * ROWS_PER_TASK + i);
+                    answer(self, &row, &mut workspace, out)?;
                 }
                 Ok(())
             })?;
@@ -68,18 +73,18 @@ impl<T: Real> Ready<T> {
     }
 }
 
-/// What a tree answers in any precision.
-trait Answers: Send + Sync {
+/// Prediction in any precision.
+trait Predict: Send + Sync {
     fn decide(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>>;
     fn routes(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Vec<Route>>;
 }
 
-impl<T: Real> Answers for Ready<T> {
+impl<T: Real> Predict for PackedTree<T> {
     fn decide(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
-        let values = self.each(x, self.outputs, ctx, |tree, row, lines, out| {
-            let way = route(&tree.nodes, &tree.formula, row, lines)?;
-            if let Node::Leaf(leaf) = &tree.nodes[way.leaf] {
-                leaf.scores(&tree.formula, row, lines, out)?;
+        let values = self.each(x, self.outputs, ctx, |tree, row, workspace, out| {
+            let path = route(&tree.nodes, &tree.formula, row, workspace)?;
+            if let Node::Leaf(leaf) = &tree.nodes[path.leaf] {
+                leaf.scores(&tree.formula, row, workspace, out)?;
             }
             Ok(())
         })?;
@@ -91,60 +96,50 @@ impl<T: Real> Answers for Ready<T> {
     }
 
     fn routes(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Vec<Route>> {
-        let ways = self.each(x, 1, ctx, |tree, row, lines, out: &mut [Option<Route>]| {
-            out[0] = Some(route(&tree.nodes, &tree.formula, row, lines)?);
+        let paths = self.each(x, 1, ctx, |tree, row, workspace, out: &mut [Option<Route>]| {
+            out[0] = Some(route(&tree.nodes, &tree.formula, row, workspace)?);
             Ok(())
         })?;
-        let mut routes = try_with_capacity("the ways of rows", ways.len())?;
-        routes.extend(ways.into_iter().flatten());
+        let mut routes = try_with_capacity("the paths of rows", paths.len())?;
+        routes.extend(paths.into_iter().flatten());
         Ok(routes)
     }
 }
 
-/// A tree made ready for prediction: vectors packed. Computes in the precision of its rows.
+/// A tree with packed vectors, ready for prediction in the precision of its rows.
 pub struct TreePredictor {
-    kernel: Kernel,
-    features: usize,
-    tree: Box<dyn Answers>,
+    tree: Box<dyn Predict>,
 }
 
 impl TreePredictor {
-    /// Packs a tree, whose leaves answer by their last hypothesis, or `averaged`: by the average of all of them.
+    /// Packs a tree, whose leaves answer by their last hypothesis or, if `averaged`, by the average of all hypotheses.
     ///
     /// # Errors
     /// [`Error::Shape`] and [`Error::Param`] for arrays that contradict each other.
     pub fn new(kernel: Kernel, state: &TreeState, averaged: bool) -> Result<Self> {
         kernel.check()?;
-        let rows = state.rows.view();
-        let tree: Box<dyn Answers> = if rows.is_f64() {
-            Box::new(Ready::<f64>::new(&kernel, state, averaged)?)
+        let tree: Box<dyn Predict> = if state.rows.view().is_f64() {
+            Box::new(PackedTree::<f64>::new(&kernel, state, averaged)?)
         } else {
-            Box::new(Ready::<f32>::new(&kernel, state, averaged)?)
+            Box::new(PackedTree::<f32>::new(&kernel, state, averaged)?)
         };
-        Ok(Self { kernel, features: rows.cols(), tree })
+        Ok(Self { tree })
     }
 
-    fn check(&self, x: Rows<'_>) -> Result<()> {
-        Error::check_len("columns of X", self.features, x.cols())?;
-        self.kernel.check_rows("X", x)
-    }
-
-    /// The outputs, (n, q).
+    /// Returns the outputs, (n, q).
     ///
     /// # Errors
     /// [`Error::Shape`] for another number of columns, [`Error::Param`] for rows outside the kernel's domain,
     /// [`Error::Stopped`].
     pub fn decide(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
-        self.check(x)?;
         self.tree.decide(x, ctx)
     }
 
-    /// The way of each row and its cost.
+    /// Returns the path of each row and its cost.
     ///
     /// # Errors
-    /// As [`TreePredictor::decide`].
+    /// See [`TreePredictor::decide`].
     pub fn routes(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Vec<Route>> {
-        self.check(x)?;
         self.tree.routes(x, ctx)
     }
 }

@@ -1,7 +1,7 @@
-//! The store of rows that a tree remembers: equal rows once, with a count of those who refer to them.
+//! The reference-counted store of the rows of a tree, in which equal rows are stored once.
 //!
-//! Invariant: an id is valid while its count is positive; a row that nobody refers to is gone and its id is given
-//! again. What a tree does depends on the rows, never on ids. Cost: O(d) for each operation.
+//! Invariant: an id is valid while its count is positive; the id of a row without references is reused. The results of a
+//! tree depend on the rows, never on ids. Cost: O(d) for each operation.
 
 use crate::error::Result;
 use crate::kernels::RowBuffer;
@@ -10,32 +10,33 @@ use crate::simd::Real;
 use std::collections::BTreeMap;
 
 /// Rows in the layout of their stream.
-enum Memory<T> {
+enum RowStorage<T> {
     Dense(Vec<T>),
     Sparse(Vec<Vec<(u32, T)>>),
 }
 
-/// The store.
+/// Rows with their reference counts.
 pub(super) struct Store<T> {
     features: usize,
-    memory: Memory<T>,
+    storage: RowStorage<T>,
     counts: Vec<u32>,
     free: Vec<u32>,
     by_hash: BTreeMap<u64, Vec<u32>>,
 }
 
 impl<T: Real> Store<T> {
+    /// Returns an empty store.
     pub(super) fn new(features: usize, sparse: bool) -> Self {
         Self {
             features,
-            memory: if sparse { Memory::Sparse(Vec::new()) } else { Memory::Dense(Vec::new()) },
+            storage: if sparse { RowStorage::Sparse(Vec::new()) } else { RowStorage::Dense(Vec::new()) },
             counts: Vec::new(),
             free: Vec::new(),
             by_hash: BTreeMap::new(),
         }
     }
 
-    /// The id of a row, which is stored if it is new; counts one more reference.
+    /// Returns the id of a row, which is stored if it is new, and adds a reference to it.
     pub(super) fn intern(&mut self, row: &RowBuffer<T>) -> Result<u32> {
         let hash = hash(row);
         let known =
@@ -48,12 +49,12 @@ impl<T: Real> Store<T> {
         Ok(id)
     }
 
-    /// One more reference.
+    /// Adds a reference.
     pub(super) fn retain(&mut self, id: u32) {
         self.counts[id as usize] += 1;
     }
 
-    /// One reference less.
+    /// Removes a reference, and the row if it was the last one; `buffer` is overwritten.
     pub(super) fn release(&mut self, id: u32, buffer: &mut RowBuffer<T>) {
         self.counts[id as usize] -= 1;
         if self.counts[id as usize] > 0 {
@@ -67,17 +68,17 @@ impl<T: Real> Store<T> {
                 self.by_hash.remove(&hash);
             }
         }
-        if let Memory::Sparse(rows) = &mut self.memory {
+        if let RowStorage::Sparse(rows) = &mut self.storage {
             rows[id as usize] = Vec::new();
         }
         self.free.push(id);
     }
 
-    /// Copies a row out.
+    /// Copies a row to a buffer.
     pub(super) fn read(&self, id: u32, buffer: &mut RowBuffer<T>) {
-        match &self.memory {
-            Memory::Dense(_) => buffer.load_dense(self.dense(id)),
-            Memory::Sparse(rows) => buffer.load_entries(|push| {
+        match &self.storage {
+            RowStorage::Dense(_) => buffer.load_dense(self.dense(id)),
+            RowStorage::Sparse(rows) => buffer.load_entries(|push| {
                 for &(k, v) in &rows[id as usize] {
                     push(k as usize, v);
                 }
@@ -86,16 +87,16 @@ impl<T: Real> Store<T> {
     }
 
     fn dense(&self, id: u32) -> &[T] {
-        match &self.memory {
-            Memory::Dense(data) => &data[id as usize * self.features..][..self.features],
-            Memory::Sparse(_) => &[],
+        match &self.storage {
+            RowStorage::Dense(data) => &data[id as usize * self.features..][..self.features],
+            RowStorage::Sparse(_) => &[],
         }
     }
 
     fn equals(&self, id: u32, row: &RowBuffer<T>) -> bool {
-        match &self.memory {
-            Memory::Dense(_) => self.dense(id) == row.given(),
-            Memory::Sparse(rows) => {
+        match &self.storage {
+            RowStorage::Dense(_) => self.dense(id) == row.given(),
+            RowStorage::Sparse(rows) => {
                 let (features, values) = (row.entries().0, row.given());
                 let stored = &rows[id as usize];
                 stored.len() == features.len()
@@ -111,18 +112,18 @@ impl<T: Real> Store<T> {
         let id = if let Some(id) = self.free.pop() {
             id
         } else {
-            match &mut self.memory {
-                Memory::Dense(data) => data.try_resize(data.len() + self.features, T::ZERO)?,
-                Memory::Sparse(rows) => rows.try_push(Vec::new())?,
+            match &mut self.storage {
+                RowStorage::Dense(data) => data.try_resize(data.len() + self.features, T::ZERO)?,
+                RowStorage::Sparse(rows) => rows.try_push(Vec::new())?,
             }
             self.counts.try_push(0)?;
             (self.counts.len() - 1) as u32
         };
-        match &mut self.memory {
-            Memory::Dense(data) => {
+        match &mut self.storage {
+            RowStorage::Dense(data) => {
                 data[id as usize * self.features..][..self.features].copy_from_slice(row.given());
             }
-            Memory::Sparse(rows) => {
+            RowStorage::Sparse(rows) => {
                 let mut entries = try_with_capacity("a row of a tree", row.given().len())?;
                 row.for_each_given(|k, v| entries.push((k as u32, v)));
                 rows[id as usize] = entries;
@@ -133,7 +134,7 @@ impl<T: Real> Store<T> {
     }
 }
 
-/// Equal for equal rows: zeros do not count, so the sign of a zero does not either.
+/// Returns a hash that is equal for equal rows: zeros are skipped, and so are their signs.
 fn hash<T: Real>(row: &RowBuffer<T>) -> u64 {
     let mut hash = 0xCBF2_9CE4_8422_2325_u64;
     row.for_each_given(|k, v| {
@@ -153,7 +154,7 @@ mod tests {
     use crate::kernels::{Formula, Kernel};
 
     #[test]
-    fn equal_rows_are_one_and_forgotten_rows_make_room() {
+    fn equal_rows_are_one_and_rows_without_references_are_replaced() {
         let data = [1.0_f32, 0.0, 2.0, 3.0, 1.0, -0.0, 4.0, 5.0];
         let rows: Rows<'_> = Rows::from_shape((4, 2), &data).unwrap();
         for sparse in [false, true] {

@@ -1,8 +1,8 @@
-//! Selections beside the exact program of `interior`: pair steps towards its solution for many vectors, and rounding.
+//! Rounding of a fractional selection, and SMO steps towards the solution of its program for many vectors.
 //!
-//! A slack variable s in [0, C] without cost turns the budget into sum p + s = C. Then pair steps as in a decomposition
-//! solver: the steepest variable that can rise, and the partner that promises the largest decrease. Between two steps
-//! p is feasible and `gradient` = Qp - w. Cost: O(m) a step and m^2 at the beginning, where an exact solution costs m^3.
+//! A slack variable s in [0, C] without cost turns the budget into sum p + s = C. Each SMO step moves the steepest variable
+//! that can rise and the partner with the largest decrease of the objective. Invariant between two steps: p is feasible
+//! and `gradient` = Qp - w. Cost: O(m) for a step and m^2 initially, compared with m^3 for an exact solution.
 
 use super::program::Program;
 use crate::context::WorkCounter;
@@ -11,14 +11,14 @@ use crate::memory::{TryCollect, try_vec};
 use crate::random::Random;
 use crate::simd::blas::axpy;
 
-/// Curvatures below this are treated as flat.
-const FLAT: f64 = 1e-14;
+/// Minimum curvature along a step; a smaller one is replaced by it.
+const MIN_CURVATURE: f64 = 1e-14;
 
-/// Improves a feasible `p` of the relaxed program by so many pair steps for each variable; `tolerance` is relative to the
-/// largest entry of w.
+/// Improves a feasible `p` of the relaxed program by at most `steps` SMO steps for each variable; `tolerance` is relative
+/// to the largest entry of w.
 ///
 /// # Errors
-/// [`Error::Stopped`](crate::Error::Stopped) where the monitor stops the work.
+/// [`Error::Stopped`](crate::Error::Stopped) if the monitor stops the work.
 pub(super) fn improve(
     program: &Program<'_>,
     tolerance: f64,
@@ -27,7 +27,7 @@ pub(super) fn improve(
     counter: &mut WorkCounter<'_>,
 ) -> Result<()> {
     let (m, most) = (p.len(), program.most);
-    let mut gradient = program.slopes(p)?;
+    let mut gradient = program.gradient(p)?;
     let mut slack = most - p.iter().sum::<f64>();
     let scale = program.scale();
     let entry = |i: usize, j: usize| program.q[[i, j]];
@@ -47,13 +47,13 @@ pub(super) fn improve(
         let (mut down, mut gain, mut slope) = (usize::MAX, 0.0, tolerance * scale);
         let mut steep = 0.0;
         if slack > 0.0 && up != m && -steepest > slope {
-            (down, gain, steep) = (m, steepest * steepest / own.max(FLAT), -steepest);
+            (down, gain, steep) = (m, steepest * steepest / own.max(MIN_CURVATURE), -steepest);
         }
         for (j, (&g, &p)) in gradient.iter().zip(p.iter()).enumerate() {
             let difference = g - steepest;
             if p > 0.0 && difference > slope && j != up {
                 let cross = if up == m { 0.0 } else { entry(up, j) };
-                let decrease = difference * difference / (own + entry(j, j) - 2.0 * cross).max(FLAT);
+                let decrease = difference * difference / (own + entry(j, j) - 2.0 * cross).max(MIN_CURVATURE);
                 if decrease > gain {
                     (down, gain, steep) = (j, decrease, difference);
                 }
@@ -63,10 +63,10 @@ pub(super) fn improve(
         if down == usize::MAX {
             break;
         }
-        let room_up = if up == m { most - slack } else { 1.0 - p[up] };
-        let room_down = if down == m { slack } else { p[down] };
-        let step = (gain / slope).min(room_up).min(room_down);
-        for (index, sign, bound) in [(up, 1.0, step == room_up), (down, -1.0, step == room_down)] {
+        let max_rise = if up == m { most - slack } else { 1.0 - p[up] };
+        let max_fall = if down == m { slack } else { p[down] };
+        let step = (gain / slope).min(max_rise).min(max_fall);
+        for (index, sign, bound) in [(up, 1.0, step == max_rise), (down, -1.0, step == max_fall)] {
             let limit = if sign < 0.0 {
                 0.0
             } else if index == m {
@@ -84,8 +84,8 @@ pub(super) fn improve(
     Ok(())
 }
 
-/// At most C members, by repeated draws with the fractional solution as probabilities, the best draw kept
-/// (section 3.2). The largest fractions are tried first, so the result is never worse than theirs.
+/// Returns at most C members: the best of repeated draws with the fractional solution as probabilities (section 3.2). The
+/// largest fractions are tried first, so the result is never worse than theirs.
 pub(super) fn rounded(
     program: &Program<'_>,
     draws: usize,
@@ -121,7 +121,7 @@ pub(super) fn rounded(
 
 #[cfg(test)]
 mod tests {
-    use super::super::interior::box_budget_program;
+    use super::super::program::box_budget_program;
     use super::*;
     use crate::context::Context;
     use crate::simd::blas::dot;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn pair_steps_reach_the_exact_solution() {
+    fn smo_steps_reach_the_exact_solution() {
         for (m, rank, most) in [(30, 40, 12.0), (30, 7, 12.0), (25, 25, 40.0), (1, 1, 1.0), (40, 60, 1.0)] {
             let (q, w) = program(m, rank, 5);
             let (mut p, mut exact) = (vec![0.0; m], vec![0.0; m]);

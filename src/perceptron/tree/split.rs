@@ -1,4 +1,4 @@
-//! How a leaf is split (sections 3 and 4): a partition z of its sampled rows by a branching rule, and selections p and q
+//! Splitting a leaf (sections 3 and 4): a partition z of its sampled rows by a branching rule, and selections p and q
 //! of its m vectors for the left and the right child.
 //!
 //! With G_c the (n, m) matrix a_jc K_ij of output c and r_c = G_c 1: c_p(x_i) = sum_c (G_c p - r_c)_i^2, and the cost of a
@@ -6,17 +6,16 @@
 //! program of `selection` with Q_L = (A A') o (K' diag(z) K) and w_L = Q_L 1; Q_R = Q - Q_L.
 //!
 //! The joint strategies alternate (algorithm 3) from random p and q while the cost falls; selections are fractional
-//! until the end. Cost: a round O(n m^2 / 4) and the programs; BAL with the programs does so for each vector.
+//! until the end. Cost: O(n m^2 / 4) and the programs for a round; BAL with the programs takes as much for each vector.
 //!
-//! Invariant: every partition has rows on both sides; where no rule can do that there is no split.
+//! Invariant: every partition has rows on both sides; a leaf that no rule divides is not split.
 
-use super::interior::box_budget_program;
 use super::node::projection;
-use super::program::{Program, lower_products};
+use super::program::{Program, box_budget_program, lower_products};
 use super::selection::{improve, rounded};
 use super::strategy::{Partition, Selection, Strategy};
 use crate::context::WorkCounter;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernels::RowBuffer;
 use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zero_matrix, try_zeros};
 use crate::random::Random;
@@ -24,50 +23,50 @@ use crate::simd::Real;
 use crate::simd::blas::axpy;
 use ndarray::Array2;
 
-/// Rounds of algorithm 3, at most; it mostly ends after a few.
-const ROUNDS: usize = 30;
-/// Part of the cost by which a round must be better.
-const PROGRESS: f64 = 1e-4;
-/// Vectors above which neither the rounds nor their programs go on to the end.
-const LARGE: usize = 256;
-/// Pair steps for each of so many vectors.
-const PAIR_STEPS: usize = 10;
-/// Tolerance of the programs, relative.
-const TOLERANCE: f64 = 1e-5;
+/// Maximum number of rounds of algorithm 3; it usually ends after a few.
+const MAX_ROUNDS: usize = 30;
+/// Minimum relative decrease of the cost in a round.
+const MIN_DECREASE: f64 = 1e-4;
+/// Maximum number of vectors for which the rounds and the programs are solved to the tolerance.
+const MAX_EXACT_VECTORS: usize = 256;
+/// Number of SMO steps for each vector if there are more.
+const SMO_STEPS_PER_VECTOR: usize = 10;
+/// Relative tolerance of the programs.
+const PROGRAM_TOLERANCE: f64 = 1e-5;
 
 /// A branching rule in terms of the leaf.
 pub(super) enum Cut<T> {
-    /// Left where w'x/|x| > threshold.
+    /// Left if w'x/|x| > threshold.
     Linear { direction: Vec<T>, threshold: f64 },
-    /// Left where k(x, b_j) <= threshold.
+    /// Left if k(x, b_j) <= threshold.
     Vector { vector: usize, threshold: f64 },
-    /// Left where the nearest sampled row went left.
+    /// Left if the nearest sampled row went left.
     Nearest,
 }
 
-/// A branching rule, and which sampled rows it sends left.
-type Divided<T> = (Cut<T>, Vec<bool>);
+/// A branching rule, and whether it sends each sampled row left.
+type Division<T> = (Cut<T>, Vec<bool>);
 
 /// A split of a leaf.
 pub(super) struct Split<T> {
     pub(super) cut: Cut<T>,
-    /// Which sampled rows went left.
+    /// True for the sampled rows that go left.
     pub(super) rows: Vec<bool>,
-    /// Which vectors the children take over.
+    /// True for the vectors that a child inherits.
     pub(super) left: Vec<bool>,
     pub(super) right: Vec<bool>,
 }
 
-/// A leaf that is to be split.
+/// The problem of splitting a leaf.
 pub(super) struct Problem<'a, T> {
-    /// n sampled rows and their classes.
+    /// The n sampled rows and their classes.
     pub(super) rows: &'a [RowBuffer<T>],
     pub(super) labels: &'a [u32],
-    /// The vectors as rows, where a selection is induced.
+    /// The vectors as rows, for induced selections.
     pub(super) vectors: &'a [RowBuffer<T>],
     /// K, column after column: n values for each of the m vectors.
     pub(super) kernel: &'a [f64],
-    /// Kernel values between the vectors, (m, m), where a selection is induced.
+    /// Kernel values between the vectors, (m, m), for induced selections.
     pub(super) gram: &'a [f64],
     /// A, (m, q).
     pub(super) coefficients: &'a [f64],
@@ -75,13 +74,13 @@ pub(super) struct Problem<'a, T> {
     /// C.
     pub(super) most: usize,
     pub(super) draws: usize,
-    /// r_c of each output, output after output, and Q of all rows: empty before `ready`.
+    /// r_c of each output, output after output, and Q of all rows: empty before `prepare`.
     pub(super) target: Vec<f64>,
     pub(super) total: Array2<f64>,
 }
 
-/// Fractional or whole selections and what they cost.
-struct Selected {
+/// Fractional or whole selections and their cost.
+struct Selections {
     left: Vec<f64>,
     right: Vec<f64>,
     cost: f64,
@@ -100,7 +99,7 @@ impl<T: Real> Problem<'_, T> {
         &self.kernel[j * self.n()..(j + 1) * self.n()]
     }
 
-    /// sum_c (G_c p)_i of each output, output after output.
+    /// Returns (G_c p)_i of each output, output after output.
     fn fitted(&self, p: &[f64]) -> Result<Vec<f64>> {
         let n = self.n();
         let mut out = try_vec![0.0; n * self.outputs]?;
@@ -115,7 +114,7 @@ impl<T: Real> Problem<'_, T> {
         Ok(out)
     }
 
-    /// c_p of each row.
+    /// Returns c_p of each row.
     fn costs(&self, p: &[f64]) -> Result<Vec<f64>> {
         let mut out = try_vec![0.0; self.n()]?;
         let fitted = self.fitted(p)?;
@@ -127,7 +126,7 @@ impl<T: Real> Problem<'_, T> {
         Ok(out)
     }
 
-    /// Q of the rows that `z` marks, (m, m).
+    /// Returns Q of the rows that `z` marks, (m, m).
     fn quadratic(&self, z: &[bool], counter: &mut WorkCounter<'_>) -> Result<Array2<f64>> {
         let (m, q) = (self.m(), self.outputs);
         let chosen: Vec<usize> = (0..self.n()).filter(|&i| z[i]).try_collect_vec()?;
@@ -153,14 +152,14 @@ impl<T: Real> Problem<'_, T> {
         Ok(out)
     }
 
-    /// Fills in what all rows together say.
-    pub(super) fn ready(mut self, counter: &mut WorkCounter<'_>) -> Result<Self> {
+    /// Computes the target and Q of all rows.
+    pub(super) fn prepare(mut self, counter: &mut WorkCounter<'_>) -> Result<Self> {
         self.target = self.fitted(&try_vec![1.0; self.m()]?)?;
         self.total = self.quadratic(&try_vec![true; self.n()]?, counter)?;
         Ok(self)
     }
 
-    /// The split, if a rule divides the rows.
+    /// Returns the split, or None if no rule divides the rows.
     pub(super) fn split(
         &self,
         strategy: Strategy,
@@ -178,21 +177,21 @@ impl<T: Real> Problem<'_, T> {
                     Partition::Balanced => self.balanced(selection, random, counter)?,
                     Partition::Entropy => self.purest()?,
                 };
-                let select = |(cut, rows): Divided<T>| {
+                let select = |(cut, rows): Division<T>| {
                     let selected = self.select(selection, &cut, &rows, random, counter)?;
-                    Ok(((cut, rows), selected))
+                    Ok::<_, Error>(((cut, rows), selected))
                 };
                 divided.map(select).transpose()?
             }
         };
         let Some(((cut, rows), selected)) = found else { return Ok(None) };
-        let (left, right) = self.both(&rows, counter)?;
+        let (left, right) = self.sides(&rows, counter)?;
         let left = rounded(&left.program(), self.draws, &selected.left, random, counter)?;
         let right = rounded(&right.program(), self.draws, &selected.right, random, counter)?;
         Ok(Some(Split { cut, rows, left, right }))
     }
 
-    /// The vectors that stay where the rows cannot be divided: the best C for all of them.
+    /// Returns the best C vectors for all rows, for a leaf that cannot be split.
     pub(super) fn reduce(&self, random: &mut Random, counter: &mut WorkCounter<'_>) -> Result<Vec<bool>> {
         let m = self.m();
         let mut total = try_zero_matrix("the program of a split", self.total.dim())?;
@@ -203,15 +202,15 @@ impl<T: Real> Problem<'_, T> {
         rounded(&side.program(), self.draws, &p, random, counter)
     }
 
-    /// The programs of the left and of the right rows.
-    fn both(&self, z: &[bool], counter: &mut WorkCounter<'_>) -> Result<(Side, Side)> {
+    /// Returns the programs of the left and of the right rows.
+    fn sides(&self, z: &[bool], counter: &mut WorkCounter<'_>) -> Result<(Side, Side)> {
         let left = self.quadratic(z, counter)?;
         let mut right = try_zero_matrix("the program of a split", self.total.dim())?;
         ndarray::Zip::from(&mut right).and(&self.total).and(&left).for_each(|to, a, b| *to = a - b);
         Ok((Side::new(left, self.most)?, Side::new(right, self.most)?))
     }
 
-    /// Solves both programs from where the selections are.
+    /// Solves both programs from the current selections; returns the cost.
     fn solve(
         &self,
         z: &[bool],
@@ -219,33 +218,33 @@ impl<T: Real> Problem<'_, T> {
         right: &mut [f64],
         counter: &mut WorkCounter<'_>,
     ) -> Result<f64> {
-        let sides = self.both(z, counter)?;
-        sides.0.relax(left, counter)?;
-        sides.1.relax(right, counter)?;
+        let (of_left, of_right) = self.sides(z, counter)?;
+        of_left.relax(left, counter)?;
+        of_right.relax(right, counter)?;
         self.cost(z, left, right)
     }
 
-    /// (2)
+    /// Returns the cost (2) of a split.
     fn cost(&self, z: &[bool], left: &[f64], right: &[f64]) -> Result<f64> {
         let (p, q) = (self.costs(left)?, self.costs(right)?);
         Ok(z.iter().zip(p.iter().zip(&q)).map(|(&z, (p, q))| if z { p } else { q }).sum())
     }
 
-    /// Algorithm 3.
+    /// Alternates partition and selections (algorithm 3).
     fn joint(
         &self,
         strategy: Strategy,
         random: &mut Random,
         counter: &mut WorkCounter<'_>,
-    ) -> Result<Option<(Divided<T>, Selected)>> {
+    ) -> Result<Option<(Division<T>, Selections)>> {
         let mut draw = || {
             let p: Vec<f64> = (0..self.m()).map(|_| random.uniform()).try_collect_vec()?;
             let scale = (self.most as f64 / p.iter().sum::<f64>()).min(1.0);
             p.into_iter().map(|p| p * scale).try_collect_vec()
         };
         let (mut left, mut right) = (draw()?, draw()?);
-        let mut best: Option<(Divided<T>, Selected)> = None;
-        for _ in 0..if self.m() > LARGE { ROUNDS / 6 } else { ROUNDS } {
+        let mut best: Option<(Division<T>, Selections)> = None;
+        for _ in 0..if self.m() > MAX_EXACT_VECTORS { MAX_ROUNDS / 6 } else { MAX_ROUNDS } {
             let (p, q) = (self.costs(&left)?, self.costs(&right)?);
             let gains: Vec<f64> = p.iter().zip(&q).map(|(p, q)| p - q).try_collect_vec()?;
             let divided = match strategy {
@@ -254,17 +253,17 @@ impl<T: Real> Problem<'_, T> {
             };
             let Some((cut, rows)) = divided else { break };
             let cost = self.solve(&rows, &mut left, &mut right, counter)?;
-            if best.as_ref().is_some_and(|(_, best)| cost >= best.cost * (1.0 - PROGRESS)) {
+            if best.as_ref().is_some_and(|(_, best)| cost >= best.cost * (1.0 - MIN_DECREASE)) {
                 break;
             }
-            let selected = Selected { left: left.try_to_vec()?, right: right.try_to_vec()?, cost };
+            let selected = Selections { left: left.try_to_vec()?, right: right.try_to_vec()?, cost };
             best = Some(((cut, rows), selected));
         }
         Ok(best)
     }
 
-    /// LP_w of section 3.3 with its threshold at the median.
-    fn hyperplane(&self, gains: &[f64]) -> Result<Option<Divided<T>>> {
+    /// Solves LP_w of section 3.3, with the threshold at the median.
+    fn hyperplane(&self, gains: &[f64]) -> Result<Option<Division<T>>> {
         let mut d = try_vec![0.0; self.rows[0].features()]?;
         for (row, gain) in self.rows.iter().zip(gains) {
             let length = row.squared_norm().sqrt();
@@ -275,11 +274,13 @@ impl<T: Real> Problem<'_, T> {
         self.halved(d)
     }
 
-    fn random_hyperplane(&self, random: &mut Random) -> Result<Option<Divided<T>>> {
+    /// Draws a hyperplane (RNDW).
+    fn random_hyperplane(&self, random: &mut Random) -> Result<Option<Division<T>>> {
         self.halved((0..self.rows[0].features()).map(|_| random.normal()).try_collect_vec()?)
     }
 
-    fn halved(&self, d: Vec<f64>) -> Result<Option<Divided<T>>> {
+    /// Divides the rows by a hyperplane through the median.
+    fn halved(&self, d: Vec<f64>) -> Result<Option<Division<T>>> {
         let length = d.iter().map(|v| v * v).sum::<f64>().sqrt();
         if !(length > 0.0) {
             return Ok(None);
@@ -291,19 +292,20 @@ impl<T: Real> Problem<'_, T> {
         Ok(Some((Cut::Linear { direction, threshold }, rows)))
     }
 
-    /// Algorithm 4's partition by vector j.
-    fn by_vector(&self, j: usize) -> Result<Option<Divided<T>>> {
+    /// Divides the rows by their kernel values with vector j (algorithm 4).
+    fn by_vector(&self, j: usize) -> Result<Option<Division<T>>> {
         let Some(threshold) = median(self.column(j))? else { return Ok(None) };
         let rows = self.column(j).iter().map(|k| *k <= threshold).try_collect_vec()?;
         Ok(Some((Cut::Vector { vector: j, threshold }, rows)))
     }
 
+    /// Finds the vector whose split costs least (BAL).
     fn balanced(
         &self,
         selection: Selection,
         random: &mut Random,
         counter: &mut WorkCounter<'_>,
-    ) -> Result<Option<Divided<T>>> {
+    ) -> Result<Option<Division<T>>> {
         let seeds: Vec<u64> = (0..self.m()).map(|_| random.bits()).try_collect_vec()?;
         let cost = |j: usize, counter: &mut WorkCounter<'_>| {
             let Some((cut, rows)) = self.by_vector(j)? else { return Ok(None) };
@@ -314,7 +316,7 @@ impl<T: Real> Problem<'_, T> {
         let work = if selection == Selection::Optimised { n * m * m } else { n * m * self.outputs as u64 };
         let mut costs = try_with_capacity("the costs of a split", self.m())?;
         counter.for_each_batch(self.m(), work, |part, counter| {
-            // One alone is long: it spreads its own work, and looks.
+            // A single cost is large: it distributes its own work and checks the monitor.
             costs.extend(match part.len() {
                 1 => vec![cost(part.start, counter)],
                 count => {
@@ -331,7 +333,8 @@ impl<T: Real> Problem<'_, T> {
         best.map_or(Ok(None), |(j, _)| self.by_vector(j))
     }
 
-    fn purest(&self) -> Result<Option<Divided<T>>> {
+    /// Finds the vector with the purest side (ENT).
+    fn purest(&self) -> Result<Option<Division<T>>> {
         let score = |rows: &[bool]| {
             let left = entropy(self.labels.iter().zip(rows).filter(|(_, z)| **z).map(|(l, _)| *l));
             let right = entropy(self.labels.iter().zip(rows).filter(|(_, z)| !**z).map(|(l, _)| *l));
@@ -348,7 +351,7 @@ impl<T: Real> Problem<'_, T> {
         purest.map_or(Ok(None), |(j, _)| self.by_vector(j))
     }
 
-    /// Selections for a partition: fractional for OPTS, whole else.
+    /// Returns the selections for a partition: fractional for OPTS, otherwise whole.
     fn select(
         &self,
         selection: Selection,
@@ -356,7 +359,7 @@ impl<T: Real> Problem<'_, T> {
         rows: &[bool],
         random: &mut Random,
         counter: &mut WorkCounter<'_>,
-    ) -> Result<Selected> {
+    ) -> Result<Selections> {
         let (m, most) = (self.m(), self.most.min(self.m()));
         let (mut left, mut right) = (try_vec![0.0; m]?, try_vec![0.0; m]?);
         match selection {
@@ -364,7 +367,7 @@ impl<T: Real> Problem<'_, T> {
                 left.fill(most as f64 / m as f64);
                 right.fill(most as f64 / m as f64);
                 let cost = self.solve(rows, &mut left, &mut right, counter)?;
-                return Ok(Selected { left, right, cost });
+                return Ok(Selections { left, right, cost });
             }
             Selection::Random => {
                 for side in [&mut left, &mut right] {
@@ -374,7 +377,7 @@ impl<T: Real> Problem<'_, T> {
                 }
             }
             Selection::Induced => {
-                let mut room = [most; 2];
+                let mut left_over = [most; 2];
                 for j in (0..m).rev() {
                     let goes_left = match cut {
                         Cut::Linear { direction, threshold } => {
@@ -383,31 +386,34 @@ impl<T: Real> Problem<'_, T> {
                         Cut::Vector { vector, threshold } => self.gram[vector * m + j] <= *threshold,
                         Cut::Nearest => false,
                     };
-                    let (side, room) =
-                        if goes_left { (&mut left, &mut room[0]) } else { (&mut right, &mut room[1]) };
-                    if *room > 0 {
+                    let (side, remaining) = if goes_left {
+                        (&mut left, &mut left_over[0])
+                    } else {
+                        (&mut right, &mut left_over[1])
+                    };
+                    if *remaining > 0 {
                         side[j] = 1.0;
-                        *room -= 1;
+                        *remaining -= 1;
                     }
                 }
             }
         }
         let cost = self.cost(rows, &left, &right)?;
-        Ok(Selected { left, right, cost })
+        Ok(Selections { left, right, cost })
     }
 }
 
-/// The program of a side.
+/// The program of one child.
 struct Side {
     q: Array2<f64>,
-    /// Q 1
+    /// Q 1.
     w: Vec<f64>,
     most: f64,
 }
 
 impl Side {
     fn new(q: Array2<f64>, most: usize) -> Result<Self> {
-        // Summed in their order, as ndarray's sums are not.
+        // Summed in order; ndarray does not.
         let w = q.rows().into_iter().map(|row| row.iter().sum()).try_collect_vec()?;
         Ok(Self { q, w, most: most as f64 })
     }
@@ -416,18 +422,18 @@ impl Side {
         Program { q: self.q.view(), w: &self.w, most: self.most }
     }
 
-    /// Solves the relaxed program: exactly, or for the many vectors of a large expansion, which only asks what to divide
-    /// further, by some steps from where `p` is.
+    /// Solves the relaxed program: exactly, or by some steps from `p` for the many vectors of a large expansion, whose
+    /// children are split again.
     fn relax(&self, p: &mut [f64], counter: &mut WorkCounter<'_>) -> Result<()> {
-        if p.len() > LARGE {
-            return improve(&self.program(), TOLERANCE, PAIR_STEPS, p, counter);
+        if p.len() > MAX_EXACT_VECTORS {
+            return improve(&self.program(), PROGRAM_TOLERANCE, SMO_STEPS_PER_VECTOR, p, counter);
         }
-        box_budget_program(&self.program(), TOLERANCE, p)?;
+        box_budget_program(&self.program(), PROGRAM_TOLERANCE, p)?;
         Ok(())
     }
 }
 
-/// A threshold near the median with values on both sides, above it and not above it.
+/// Returns a threshold near the median with values above it and values not above it.
 fn median(values: &[f64]) -> Result<Option<f64>> {
     let mut sorted = values.try_to_vec()?;
     sorted.sort_unstable_by(f64::total_cmp);
@@ -438,7 +444,7 @@ fn median(values: &[f64]) -> Result<Option<f64>> {
     Ok(sorted.into_iter().rev().find(|v| *v < largest))
 }
 
-/// LP_z: the half with the smallest gains.
+/// Returns the half with the smallest gains (LP_z).
 fn smallest_half(gains: &[f64]) -> Result<Vec<bool>> {
     let mut order: Vec<usize> = (0..gains.len()).try_collect_vec()?;
     order.sort_unstable_by(|&a, &b| gains[a].total_cmp(&gains[b]).then(a.cmp(&b)));
@@ -449,7 +455,7 @@ fn smallest_half(gains: &[f64]) -> Result<Vec<bool>> {
     Ok(z)
 }
 
-/// Entropy of some classes, and how many rows there are.
+/// Returns the entropy of the classes.
 fn entropy(labels: impl Iterator<Item = u32>) -> f64 {
     let mut counts: Vec<usize> = Vec::new();
     for label in labels {

@@ -1,12 +1,13 @@
-//! A tree as plain arrays: what a stream is saved as between two pieces.
+//! A tree as plain arrays: the form in which a stream is saved between two pieces.
 //!
 //! Node t is a leaf (kind 0), or sends rows by a linear (1), kernel (2) or nearest-neighbour (3) rule to
 //! `children[t, 0]` (left) or `children[t, 1]`. Its members are `members[starts[t]..starts[t + 1]]`, indices of rows:
 //! the vectors of a leaf, the vector of a kernel rule, the rows of a nearest-neighbour rule. `weights` has one line of q
-//! numbers for each member: the coefficients in a leaf; else unused but for a nearest-neighbour rule, where the first
-//! is 1 for rows that went left. Linear rules take the lines of `directions` in the order of their nodes.
+//! numbers for each member: in a leaf the coefficients; in a nearest-neighbour rule the first is 1 for rows that went
+//! left, and the others are not used. Linear rules take the lines of `directions` in the order of their nodes.
 //!
 //! Invariant: rows are numbered in the order in which nodes refer to them, so that equal trees have equal arrays.
+//! Cost: O(d) for each row, and O(q) for each member.
 
 use super::node::{Leaf, Node, Rule};
 use super::rows::Store;
@@ -24,50 +25,53 @@ const LINEAR: u8 = 1;
 const KERNEL: u8 = 2;
 const NEAREST: u8 = 3;
 
-/// Everything that the rest of the stream depends on.
+/// The state of a stream: everything that later rows depend on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeState {
     /// The distinct rows.
     pub rows: OwnedRows,
-    /// Rule of each node, (nodes,).
+    /// Kind of each node, (nodes,).
     pub kinds: Vec<u8>,
     /// Left and right child of each node, (nodes, 2); 0 for leaves.
     pub children: Array2<u64>,
-    /// theta or t of each node, (nodes,); 0 where there is none.
+    /// theta or t of each node, (nodes,); 0 for nodes without a threshold.
     pub thresholds: Vec<f64>,
-    /// Where the members of each node begin, (nodes + 1,).
+    /// Index of the first member of each node, (nodes + 1,).
     pub starts: Vec<u64>,
     /// Rows that nodes refer to.
     pub members: Vec<u64>,
     /// (members, q).
     pub weights: Array2<f64>,
-    /// Every addition to a weight of a leaf, times the rows that it had learnt from before, (members, q): less this
-    /// over `lived` the weights are those of the average hypothesis.
-    pub early: Array2<f64>,
-    /// Rows that each leaf has learnt from since its vectors were chosen, (nodes,).
-    pub lived: Vec<u64>,
+    /// Accumulator of the averaged perceptron, (members, q): the sum of the additions to each weight of a leaf, each times
+    /// the age at which it was made. The weights less this over `age` are those of the average hypothesis.
+    pub accumulator: Array2<f64>,
+    /// Number of rows that each leaf has seen since its vectors were selected, (nodes,).
+    pub age: Vec<u64>,
     /// w of the linear rules, (linear nodes, d).
     pub directions: Array2<f64>,
     /// (nodes, q); 0 for inner nodes.
     pub intercepts: Array2<f64>,
-    /// Where the sample of each node begins, (nodes + 1,).
+    /// Index of the first sampled row of each node, (nodes + 1,).
     pub sample_starts: Vec<u64>,
     /// Rows of the samples.
     pub sample: Vec<u64>,
-    /// Their classes.
+    /// Classes of the rows of the samples.
     pub sample_labels: Vec<u64>,
-    /// Rows that came to each leaf, (nodes,).
+    /// Number of rows that reached each leaf, (nodes,).
     pub leaf_seen: Vec<u64>,
-    /// State of the random generator; the seed at the beginning.
+    /// State of the random generator; initially the seed.
     pub random: u64,
-    /// Rows seen.
+    /// Number of rows seen.
     pub seen: u64,
-    /// Mistakes made.
+    /// Number of mistakes.
     pub mistakes: u64,
 }
 
 impl TreeState {
-    /// One empty leaf; `like` tells columns, layout and precision of the stream.
+    /// Returns a tree of one empty leaf for a stream with the columns, layout and precision of `like`.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
     pub fn new(like: Rows<'_>, outputs: usize, seed: u64) -> Result<Self> {
         Ok(Self {
             rows: RowWriter::new(like.cols(), like.is_sparse(), like.is_f64()).finish(),
@@ -77,8 +81,8 @@ impl TreeState {
             starts: try_vec![0; 2]?,
             members: Vec::new(),
             weights: try_zero_matrix("a matrix of results", (0, outputs))?,
-            early: try_zero_matrix("a matrix of results", (0, outputs))?,
-            lived: vec![0],
+            accumulator: try_zero_matrix("a matrix of results", (0, outputs))?,
+            age: vec![0],
             directions: try_zero_matrix("a matrix of results", (0, like.cols()))?,
             intercepts: try_zero_matrix("a matrix of results", (1, outputs))?,
             sample_starts: try_vec![0; 2]?,
@@ -91,11 +95,12 @@ impl TreeState {
         })
     }
 
-    /// Number of outputs q.
+    /// Returns the number of outputs q.
     pub fn outputs(&self) -> usize {
         self.intercepts.ncols()
     }
 
+    /// Checks the arrays against each other.
     pub(super) fn check(&self) -> Result<()> {
         let (n, q, rows) = (self.kinds.len(), self.outputs(), self.rows.view());
         let linear = self.kinds.iter().map(|&kind| usize::from(kind == LINEAR)).sum::<usize>();
@@ -107,7 +112,7 @@ impl TreeState {
             ("sample starts of a tree", n + 1, self.sample_starts.len()),
             ("labels of the samples of a tree", self.sample.len(), self.sample_labels.len()),
             ("counts of the leaves of a tree", n, self.leaf_seen.len()),
-            ("rows that the leaves of a tree learnt from", n, self.lived.len()),
+            ("rows that the leaves of a tree learnt from", n, self.age.len()),
         ];
         for (what, expected, found) in lengths {
             Error::check_len(what, expected, found)?;
@@ -115,22 +120,17 @@ impl TreeState {
         Error::check_shape("children of a tree", (n, 2), self.children.dim())?;
         Error::check_shape("intercepts of a tree", (n, q), self.intercepts.dim())?;
         Error::check_shape("weights of a tree", (self.members.len(), q), self.weights.dim())?;
-        Error::check_shape("early of a tree", self.weights.dim(), self.early.dim())?;
+        Error::check_shape("early of a tree", self.weights.dim(), self.accumulator.dim())?;
         Error::check_shape("directions of a tree", (linear, rows.cols()), self.directions.dim())?;
         check_counts(self.seen, self.mistakes)?;
-        // A tree made of an expansion has sorted rows into its leaves that no stream has seen.
+        // The rows that reached the leaves of a converted expansion are not part of a stream.
         check_counts(self.leaf_seen.iter().copied().max().unwrap_or(0), 0)?;
-        let lived = self.lived.iter().copied().max().unwrap_or(0);
-        Error::check_param(
-            lived <= self.seen,
-            "lived",
-            lived,
-            format!("at most {}, the rows seen", self.seen),
-        )?;
+        let age = self.age.iter().copied().max().unwrap_or(0);
+        Error::check_param(age <= self.seen, "lived", age, format!("at most {}, the rows seen", self.seen))?;
         rows.check_finite("rows of a tree")?;
         for (what, matrix) in [
             ("weights of a tree", &self.weights),
-            ("early of a tree", &self.early),
+            ("early of a tree", &self.accumulator),
             ("directions of a tree", &self.directions),
             ("intercepts of a tree", &self.intercepts),
         ] {
@@ -147,7 +147,7 @@ impl TreeState {
             return broken("members that are not rows");
         }
         for node in 0..n {
-            // A child comes after its parent, so that every way ends.
+            // A child comes after its parent, so that every path ends.
             let inner = self.kinds[node] != LEAF;
             if inner && self.children.row(node).iter().any(|&c| c <= node as u64 || c >= n as u64) {
                 return broken("children before their parent");
@@ -163,7 +163,7 @@ impl TreeState {
         Ok(())
     }
 
-    /// The nodes, with samples if asked for, and the store of their rows.
+    /// Returns the nodes, with their samples if `samples`, and the store of their rows.
     pub(super) fn build<T: Real>(
         &self,
         formula: &Formula<T>,
@@ -214,8 +214,13 @@ impl TreeState {
                         ids,
                         pool,
                         coefficients: weights.iter().copied().try_collect_vec()?,
-                        early: self.early.slice(s![range.clone(), ..]).iter().copied().try_collect_vec()?,
-                        lived: self.lived[node],
+                        accumulator: self
+                            .accumulator
+                            .slice(s![range.clone(), ..])
+                            .iter()
+                            .copied()
+                            .try_collect_vec()?,
+                        age: self.age[node],
                         intercepts: self.intercepts.row(node).iter().copied().try_collect_vec()?,
                         sample,
                         seen: self.leaf_seen[node],
@@ -229,8 +234,8 @@ impl TreeState {
         Ok((nodes, store))
     }
 
-    /// The arrays of a tree; the counts are left at 0.
-    pub(super) fn of<T: Real>(
+    /// Returns the arrays of a tree; the counts of rows and mistakes are 0.
+    pub(super) fn from_nodes<T: Real>(
         nodes: &[Node<T>],
         store: &Store<T>,
         outputs: usize,
@@ -250,12 +255,13 @@ impl TreeState {
             }
             Ok::<u64, Error>(number)
         };
-        let (mut weights, mut early, mut directions, mut linear) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        let (mut weights, mut accumulator, mut directions, mut linear) =
+            (Vec::new(), Vec::new(), Vec::new(), 0);
         let n = nodes.len();
         state.children = try_zero_matrix("a matrix of results", (n, 2))?;
         state.intercepts = try_zero_matrix("a matrix of results", (n, outputs))?;
         (state.kinds, state.thresholds) = (try_vec![LEAF; n]?, try_vec![0.0; n]?);
-        (state.leaf_seen, state.lived) = (try_vec![0; n]?, try_vec![0; n]?);
+        (state.leaf_seen, state.age) = (try_vec![0; n]?, try_vec![0; n]?);
         state.starts.truncate(1);
         state.sample_starts.truncate(1);
         for (at, node) in nodes.iter().enumerate() {
@@ -265,8 +271,8 @@ impl TreeState {
                         state.members.try_push(number(id)?)?;
                     }
                     weights.try_extend(leaf.coefficients.iter().copied())?;
-                    early.try_extend(leaf.early.iter().copied())?;
-                    state.lived[at] = leaf.lived;
+                    accumulator.try_extend(leaf.accumulator.iter().copied())?;
+                    state.age[at] = leaf.age;
                     for &(id, label) in &leaf.sample {
                         state.sample.try_push(number(id)?)?;
                         state.sample_labels.try_push(u64::from(label))?;
@@ -300,19 +306,20 @@ impl TreeState {
                     };
                 }
             }
-            // Members of rules have no weights that are learnt.
-            early.try_resize(weights.len(), 0.0)?;
+            // The weights of the members of rules are not learnt.
+            accumulator.try_resize(weights.len(), 0.0)?;
             state.starts.push(state.members.len() as u64);
             state.sample_starts.push(state.sample.len() as u64);
         }
-        state.weights = lines_of(weights, (state.members.len(), outputs));
-        state.early = lines_of(early, (state.members.len(), outputs));
-        state.directions = lines_of(directions, (linear, features));
+        state.weights = to_matrix(weights, (state.members.len(), outputs));
+        state.accumulator = to_matrix(accumulator, (state.members.len(), outputs));
+        state.directions = to_matrix(directions, (linear, features));
         state.rows = writer.finish();
         Ok(state)
     }
 }
 
-fn lines_of(values: Vec<f64>, shape: (usize, usize)) -> Array2<f64> {
+/// Returns the matrix of row-major values.
+fn to_matrix(values: Vec<f64>, shape: (usize, usize)) -> Array2<f64> {
     Array2::from_shape_vec(shape, values).expect("whole lines were written")
 }

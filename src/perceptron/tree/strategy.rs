@@ -1,4 +1,4 @@
-//! Names of the ways to split a leaf; `split` has the algorithms.
+//! Strategies of splitting a leaf and their names; `split` implements them.
 //!
 //! | strategy | partition |
 //! |---|---|
@@ -8,41 +8,41 @@
 //! | balanced (BAL) | k(x, b_j) <= median, the b_j whose split costs least |
 //! | entropy (ENT) | the b_j with the least entropy of the labels of a side |
 
-/// Where the children's rows come from.
+/// The rule that divides the rows between the children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Partition {
-    /// RNDW.
+    /// RNDW: a random hyperplane through the median.
     RandomHyperplane,
-    /// BAL.
+    /// BAL: the vector whose split costs least.
     Balanced,
-    /// ENT: the purer side counts.
+    /// ENT: the vector with the least entropy of the labels of its purer side.
     Entropy,
 }
 
-/// Where the children's vectors come from.
+/// The rule that selects the children's vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selection {
-    /// RNDS: random ones.
+    /// RNDS: at random.
     Random,
-    /// INDS: where the branching rule sends them; of too many the newest.
+    /// INDS: the vectors that the branching rule sends to the side; if they are too many, the newest.
     Induced,
-    /// OPTS: by the programs.
+    /// OPTS: by the quadratic programs.
     Optimised,
 }
 
-/// How a leaf is split.
+/// Strategy of splitting a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// WPQ.
+    /// WPQ: jointly, with a linear rule.
     JointLinear,
-    /// ZPQ.
+    /// ZPQ: jointly, with a nearest-neighbour rule.
     JointNearest,
     /// A partition crossed with a selection.
     Heuristic(Partition, Selection),
 }
 
 impl Strategy {
-    /// From the paper's names: "wpq", "zpq", or a partition and a selection such as "bal-opts".
+    /// Returns the strategy with one of the paper's names: "wpq", "zpq", or a partition and a selection such as "bal-opts".
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "wpq" => return Some(Self::JointLinear),

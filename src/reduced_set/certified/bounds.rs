@@ -1,7 +1,7 @@
-//! How far the outputs of an orthogonal projection can be from those of the machine that it approximates.
+//! Bounds on the distance of the outputs of an orthogonal projection from those of the machine that it approximates.
 //!
 //! With S the first t vectors of a path and v_j the projection of w_j on their span, w_j - v_j is orthogonal to every
-//! phi(s), so only the part of phi(x) outside the span counts, or outside the span of fewer of them, P the first p:
+//! phi(s), so only the part of phi(x) outside the span matters, or, for a weaker bound, outside the span of the first p, P:
 //!
 //! ```text
 //! |f_j(x) - f^_j(x)| = |<w_j - v_j, phi(x)>| <= ||w_j - v_j|| sqrt(k(x, x) - k_P(x)' K_P^-1 k_P(x))      (Cauchy-Schwarz)
@@ -10,16 +10,18 @@
 //! and for the difference of two outputs the same with ||(w_a - w_b) - (v_a - v_b)||. The second factor costs p^2 / 2
 //! multiply-adds a row, the kernel values t d: p may be smaller than t where that is cheaper.
 //!
-//! **Rounding.** Nothing that was computed is taken as exact. u_i = sum_k (L^-1)_ik phi(s_k) are the directions that the
-//! stored factor really defines; their Gram matrix U, the products h of w_j - v_j with them, and the norms are computed
+//! **Rounding.** No computed number is assumed to be exact. u_i = sum_k (L^-1)_ik phi(s_k) are the directions that the
+//! stored factor defines; their Gram matrix U, the products h of w_j - v_j with them, and the norms are computed
 //! afterwards from kernel values, with bounds on their own errors (`kernels::rounding`). Then for q = sum_i phi_i u_i
 //!
 //! ```text
 //! |f_j - f^_j| <= ||w_j - v_j|| ||phi(x) - q|| + ||h_j|| ||phi||,    ||phi(x) - q||^2 <= k(x, x) - ||phi||^2 + tau k(x, x)
 //! ```
 //!
-//! holds for the numbers in memory, and the errors of evaluating f and f^ themselves are added. The errors of an L that
-//! is badly conditioned show up in tau and h: the bound then certifies less, and never wrongly.
+//! holds for the numbers in memory, and the errors of evaluating f and f^ themselves are added. The errors of an
+//! ill-conditioned L enlarge tau and h: the bound then certifies less.
+//!
+//! Invariant: the bound holds for the numbers in memory.
 //!
 //! Cost: m^2 kernel values once (the norms of w), p^3 / 2 and t^2 q multiply-adds for the stages.
 
@@ -50,14 +52,14 @@ pub struct Moments {
     pub masses: Vec<f64>,
 }
 
-/// The inner products that the bounds need. Cost m (m + M) kernel values and m q^2 multiply-adds.
+/// Computes the inner products for the bounds. Cost m (m + M) kernel values and m q^2 multiply-adds.
 ///
 /// # Errors
-/// As [`Evaluator::new`]; [`Error::Param`] for kernels without a feature space; [`Error::Stopped`].
+/// See [`Evaluator::new`]; [`Error::Param`] for kernels without a feature space; [`Error::Stopped`].
 pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, ctx: Context<'_>) -> Result<Moments> {
     feature_space(target)?;
     let q = target.outputs();
-    // Behind the outputs those with the absolute coefficients: they share the kernel values.
+    // The outputs with the absolute coefficients come second: they share the kernel values.
     let mut both = try_zero_matrix("a matrix of results", (target.len(), 2 * q))?;
     both.slice_mut(s![.., ..q]).assign(&target.coefficients);
     both.slice_mut(s![.., q..]).zip_mut_with(&target.coefficients, |to, from: &f64| *to = from.abs());
@@ -83,7 +85,7 @@ pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, ctx: Context<'_>) -> 
         }
     }
     let mut masses = sums.clone(); // small: one number per output
-    // Where kernel values are not negative the sum is an inner product with sum_i |B_ij| phi(z_i).
+    // If kernel values are not negative, the sum is an inner product with sum_i |B_ij| phi(z_i).
     if matches!(target.kernel, Kernel::Rbf { .. } | Kernel::Laplacian { .. } | Kernel::ChiSquared { .. }) {
         for (mass, square) in masses.iter_mut().zip(&squares) {
             *mass = mass.min(1.01 * square.sqrt());
@@ -92,7 +94,7 @@ pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, ctx: Context<'_>) -> 
     Ok(Moments { products, at_kept, sums, masses })
 }
 
-/// The relative error of a kernel value in double and in single precision.
+/// Returns the relative error of a kernel value in double and in single precision.
 pub(super) fn feature_space(target: &ExpansionView<'_>) -> Result<(f64, f64)> {
     let of = |single| rounding(&target.kernel, target.vectors, single);
     of(false)?.zip(of(true)?).ok_or_else(|| {
@@ -104,16 +106,16 @@ pub(super) fn feature_space(target: &ExpansionView<'_>) -> Result<(f64, f64)> {
     })
 }
 
-/// A stage of a cascade: outputs from so many vectors of the path, distances from the span of so many of them.
+/// The size of a stage of a cascade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StageSize {
-    /// t, vectors.
+    /// t, the number of vectors of the outputs.
     pub vectors: usize,
-    /// p, at most t.
+    /// p, the number of vectors of the span from which distances are measured, at most t.
     pub directions: usize,
 }
 
-/// What a stage needs to bound its errors.
+/// A stage with its error bounds.
 #[derive(Debug, Clone)]
 pub(super) struct Stage {
     pub(super) size: StageSize,
@@ -121,18 +123,18 @@ pub(super) struct Stage {
     pub(super) coefficients: Vec<f64>,
     /// ||w_j - v_j||, (q,).
     pub(super) radius: Vec<f64>,
-    /// The same for the difference of two outputs, (q, q); empty where only signs count.
+    /// The same for the difference of two outputs, (q, q); empty if only signs decide.
     pub(super) pair_radius: Vec<f64>,
-    /// What is added for rounding in units of sqrt(k(x, x)), (q,), where the machine is evaluated in double precision
-    /// and in single; the errors of its kernel values are not in it.
+    /// Rounding errors in units of sqrt(k(x, x)), (q,), without those of kernel values, if the machine is evaluated in double
+    /// and in single precision.
     pub(super) slack: [Vec<f64>; 2],
-    /// The same without unit, for the intercepts.
+    /// Rounding errors of the intercepts, (q,), in double and in single precision.
     pub(super) fixed: [Vec<f64>; 2],
-    /// What is added to the squared distance, in units of k(x, x).
+    /// Rounding error of the squared distance in units of k(x, x).
     pub(super) tau: f64,
 }
 
-/// A machine and a path whose sizes are its orthogonal projections: what stages are made of.
+/// A machine and a path whose sizes are its orthogonal projections, the source of the stages.
 pub struct Projection<'a> {
     /// The machine.
     pub target: ExpansionView<'a>,
@@ -142,20 +144,21 @@ pub struct Projection<'a> {
     pub factor: ArrayView2<'a, f64>,
     /// G, (M, q).
     pub projections: ArrayView2<'a, f64>,
-    /// Of the machine and the vectors of the path.
+    /// Moments of the machine and the vectors of the path.
     pub moments: &'a Moments,
 }
 
 impl Projection<'_> {
+    /// Returns the path.
     fn path(&self) -> PathView<'_> {
         PathView { projections: self.projections.reborrow(), form: Form::Factored(self.factor.reborrow()) }
     }
 }
 
-/// Makes the stages, which increase in both sizes.
+/// Computes the stages, whose sizes must increase.
 ///
 /// # Errors
-/// [`Error::Param`] where they do not, [`Error::Shape`] where the arrays disagree.
+/// [`Error::Param`] if they do not, [`Error::Shape`] if the arrays disagree.
 pub(super) fn stages(
     source: &Projection<'_>,
     sizes: &[StageSize],
@@ -183,7 +186,7 @@ pub(super) fn stages(
     sizes.iter().map(|&size| shared.stage(source, size, coding, &mut counter)).try_collect_results()
 }
 
-/// What all stages share.
+/// The data that all stages share.
 struct Shared {
     deltas: (f64, f64),
     /// K of the kept vectors of the last stage, (t, t).
@@ -195,11 +198,10 @@ struct Shared {
 }
 
 impl Shared {
+    /// Computes the kernel matrix and the directions of the last stage.
     fn new(source: &Projection<'_>, last: &StageSize, deltas: (f64, f64), ctx: Context<'_>) -> Result<Self> {
         let (target, t) = (&source.target, last.vectors);
-        let first: Vec<usize> = (0..t).try_collect_vec()?;
-        let kept = source.kept.gather(&first)?;
-        let gram = kernel_matrix(&target.kernel, kept.view(), ctx)?;
+        let gram = kernel_matrix(&target.kernel, source.kept.slice(0..t), ctx)?;
         let lengths: Vec<f64> = (0..t).map(|i| gram[i * t + i].max(0.0).sqrt()).try_collect_vec()?;
         let lines: Vec<&[f64]> =
             (0..last.directions).map(|i| &row(&source.factor, i)[..=i]).try_collect_vec()?;
@@ -208,6 +210,7 @@ impl Shared {
         Ok(Self { deltas, gram, t, lengths, directions })
     }
 
+    /// Computes a stage.
     fn stage(
         &self,
         source: &Projection<'_>,
@@ -265,23 +268,23 @@ impl Shared {
                 }
             }
         }
-        // h: what is left of the orthogonality, on the directions of the stored factor.
+        // h: the deviation from orthogonality, on the directions of the stored factor.
         let lengths: f64 = self.lengths[..p].iter().map(|l| l * l).sum::<f64>().sqrt();
-        let mut leaks = try_with_capacity("sums of the error bounds", q)?;
+        let mut orthogonality_errors = try_with_capacity("sums of the error bounds", q)?;
         for j in 0..q {
             let left: Vec<f64> = (0..p).map(|i| of_w[j * t + i] - of_v[j * t + i]).try_collect_vec()?;
-            let leak = solve(&source.factor, &left)?;
-            let norm = dot(&leak, &leak).sqrt();
+            let orthogonality_error = solve(&source.factor, &left)?;
+            let norm = dot(&orthogonality_error, &orthogonality_error).sqrt();
             let error = self.directions.norm(p) * lengths * values_error(j)
                 + relative_error_bound(p, false) * self.directions.condition(p) * norm;
-            leaks.push(1.1 * (norm + error));
+            orthogonality_errors.push(1.1 * (norm + error));
         }
         let evaluation = |single: bool| {
             // Sums are kept in the precision of the rows over at most 2,048 vectors.
             let of_sum = relative_error_bound(total.min(2048), single) + relative_error_bound(total, false);
             (0..q)
                 .map(|j| {
-                    leaks[j]
+                    orthogonality_errors[j]
                         + of_sum * masses[j]
                         + (self.deltas.0 + relative_error_bound(t, false)) * small_mass[j]
                 })
@@ -303,18 +306,19 @@ impl Shared {
     }
 }
 
-/// What the stored factor L really is, for all its leading blocks at once.
+/// Properties of the stored factor L, for all its leading blocks.
 struct Directions {
     /// For p = 0, 1, ...: ||L^-1||_F, || |L^-1| |L| ||_F, ||U - I||_F and sum_i (sum_k |L^-1_ik| sqrt(k_kk))^2, squared
     /// where they are norms.
     inverse: Vec<f64>,
     condition: Vec<f64>,
     skew: Vec<f64>,
-    reach: Vec<f64>,
+    length_bound: Vec<f64>,
     delta: f64,
 }
 
 impl Directions {
+    /// Computes them row by row.
     fn new(
         lines: &[&[f64]],
         gram: &[f64],
@@ -342,7 +346,7 @@ impl Directions {
         let inverse: Vec<Vec<f64>> =
             (0..p).map(|i| (0..=i).map(|k| columns[k][i]).try_collect_vec()).try_collect_results()?;
         // Row i of L^-1 K, then its products with the rows of L^-1 up to the i-th.
-        let of_row = |i: usize| {
+        let row_properties = |i: usize| {
             let mut product = try_vec![0.0; p]?;
             let mut amplified = try_vec![0.0; p]?;
             for (k, &l) in inverse[i].iter().enumerate() {
@@ -356,12 +360,17 @@ impl Directions {
                 let value = dot(&product[..=k], line) - f64::from(u8::from(k == i));
                 skew += if k == i { 1.0 } else { 2.0 } * value * value;
             }
-            let reach: f64 = inverse[i].iter().zip(lengths).map(|(l, s)| l.abs() * s).sum();
-            Ok([dot(&inverse[i], &inverse[i]), dot(&amplified, &amplified), skew, reach * reach])
+            let length_bound: f64 = inverse[i].iter().zip(lengths).map(|(l, s)| l.abs() * s).sum();
+            Ok([
+                dot(&inverse[i], &inverse[i]),
+                dot(&amplified, &amplified),
+                skew,
+                length_bound * length_bound,
+            ])
         };
         let mut per_row: Vec<[f64; 4]> = try_with_capacity("sums of the error bounds", p)?;
         counter.for_each_batch(p, (2 * p * p) as u64, |part, _| {
-            per_row.extend(ctx.try_map(part.len(), |i| of_row(part.start + i))?);
+            per_row.extend(ctx.try_map(part.len(), |i| row_properties(part.start + i))?);
             Ok(())
         })?;
         let running = |which: usize| {
@@ -377,35 +386,35 @@ impl Directions {
             inverse: running(0)?,
             condition: running(1)?,
             skew: running(2)?,
-            reach: running(3)?,
+            length_bound: running(3)?,
             delta,
         })
     }
 
-    /// ||L^-1||_F.
+    /// Returns ||L^-1||_F.
     fn norm(&self, p: usize) -> f64 {
         self.inverse[p].sqrt()
     }
 
-    /// || |L^-1| |L| ||_F.
+    /// Returns || |L^-1| |L| ||_F.
     fn condition(&self, p: usize) -> f64 {
         self.condition[p].sqrt()
     }
 
-    /// tau: ||L^-1 k - phi|| for the computed phi twice, ||U - I||, and the errors of k(x, x) and of these.
+    /// Returns tau: ||L^-1 k - phi|| for the computed phi twice, ||U - I||, and the errors of k(x, x) and of these.
     fn tau(&self, p: usize) -> f64 {
         let substitution = relative_error_bound(p, false) * self.condition(p);
         let unit = self.delta + relative_error_bound(4, false);
-        2.2 * (self.reach[p].sqrt() * self.delta + substitution)
+        2.2 * (self.length_bound[p].sqrt() * self.delta + substitution)
             + self.skew[p].sqrt()
-            + (self.delta + relative_error_bound(2 * p, false)) * self.reach[p]
+            + (self.delta + relative_error_bound(2 * p, false)) * self.length_bound[p]
             + 4.0 * substitution
             + relative_error_bound(p, false)
             + unit
     }
 }
 
-/// L^-1 b.
+/// Returns L^-1 b.
 fn solve(factor: &ArrayView2<'_, f64>, b: &[f64]) -> Result<Vec<f64>> {
     let mut out = try_with_capacity("sums of the error bounds", b.len())?;
     for (i, b) in b.iter().enumerate() {

@@ -1,17 +1,17 @@
-//! A small machine that answers where its answer is certain to be the large one's.
+//! A small machine that answers only if its answer is certain to be the large one's.
 //!
-//! The stages of a path are nested: a stage adds vectors to the kernel values and directions to the projection that the
-//! one before has left. A row leaves at the first stage whose bounds (see `certified`) decide it:
+//! The stages of a path are nested: a stage adds vectors to the kernel values and directions to the projection of the one
+//! before. A row is answered at the first stage whose bounds (see `certified`) decide it:
 //!
-//! | coding | decided for class a when |
+//! | coding | decided for class a if |
 //! |---|---|
 //! | sign | \|f^\| is above its bound |
 //! | largest | f^_a - f^_c is above the bound of the difference for every other c |
-//! | pairs | the certain votes for a exceed all votes that c may get (equal ones suffice where a comes first) |
+//! | pairs | the certain votes for a exceed all possible votes for c (equal ones suffice if a comes first) |
 //!
-//! Invariant: a decided row has the class that the machine itself gives, evaluated as `kernels::product` does it.
+//! Invariant: a decided row has the class of the machine itself, evaluated as in `kernels::product`.
 //!
-//! Cost a row and stage: the new vectors' kernel values, p^2 / 2 for the new directions, t q for the outputs.
+//! Cost of a row and stage: the new vectors' kernel values, p^2 / 2 for the new directions, t q for the outputs.
 
 use ndarray::Array2;
 
@@ -28,24 +28,25 @@ use crate::memory::{
 use crate::reduced_set::coding::Coding;
 use crate::simd::blas::dot;
 
-/// Rows that pass through the stages together.
-const BLOCK: usize = 48;
-/// Blocks a thread gets between two checks of the monitor, at most, and multiplications of them.
-const TURN: usize = 8;
-const WORK_OF_A_TURN: usize = 1 << 28;
-/// Where the answer is left to the machine itself.
+/// Number of rows that pass through the stages together.
+const ROWS_PER_BLOCK: usize = 48;
+/// Maximum number of blocks of a thread between two checks of the monitor.
+const MAX_BLOCKS_PER_CHECK: usize = 8;
+/// Maximum number of multiplications of a thread between two checks of the monitor.
+const WORK_PER_CHECK: usize = 1 << 28;
+/// The class of a row that is left to the machine itself.
 pub const UNDECIDED: usize = usize::MAX;
 
-/// CertainAnswers of a cascade.
+/// Answers of a cascade.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertainAnswers {
     /// The class, or [`UNDECIDED`].
     pub classes: Vec<usize>,
-    /// The stage that decided; the number of stages where none did.
+    /// The stage that decided, or the number of stages if none did.
     pub stages: Vec<usize>,
 }
 
-/// A path made ready to answer.
+/// The stages of a path, ready for prediction.
 pub struct Cascade {
     kernel: Kernel,
     decision: Decision,
@@ -54,12 +55,12 @@ pub struct Cascade {
     stages: Vec<Stage>,
     /// The new vectors of each stage.
     columns: Vec<PackedVectors<f64>>,
-    /// The lines of L that are needed.
+    /// The lines of L of the last stage.
     lines: Vec<Vec<f64>>,
     machine: Machine,
 }
 
-/// How well the machine itself is evaluated.
+/// Errors in the evaluation of the machine itself.
 struct Machine {
     /// The errors of its kernel values in double and in single precision.
     deltas: (f64, f64),
@@ -68,37 +69,37 @@ struct Machine {
     masses: Vec<f64>,
 }
 
-/// A row on its way.
-struct Traveller {
-    /// Its number in the block.
+/// A row that is not decided.
+struct ActiveRow {
+    /// Its index in the block.
     row: usize,
-    /// Its line among the kernel values.
+    /// Index of its line of kernel values.
     slot: usize,
     covered: f64,
-    at: Place,
+    at: RowPrecision,
 }
 
-/// Sees (number in the block, stage, outputs, place) of a row; whether the row leaves.
-type Visit<'a> = dyn FnMut(usize, usize, &[f64], Place) -> bool + 'a;
+/// Receives (index in the block, stage, outputs, precision) of a row; returns whether the row is finished.
+type Visit<'a> = dyn FnMut(usize, usize, &[f64], RowPrecision) -> bool + 'a;
 
-/// What a bound needs to know of a row.
+/// The properties of a row that its bounds depend on.
 #[derive(Clone, Copy)]
-struct Place {
+struct RowPrecision {
     /// k(x, x).
     own: f64,
     /// Its distance from the span of the directions so far.
     distance: f64,
-    /// The relative error of a kernel value where the machine is evaluated in single precision.
+    /// The relative error of a kernel value if the machine is evaluated in single precision.
     relative: f64,
-    /// Whether it is evaluated in double precision.
+    /// True if the machine is evaluated in double precision.
     double: bool,
 }
 
 impl Cascade {
-    /// Makes the stages of a path.
+    /// Computes the stages of a path.
     ///
     /// # Errors
-    /// [`Error::Param`] for stages that do not increase and kernels without a feature space, [`Error::Shape`] where the
+    /// [`Error::Param`] for stages that do not increase and kernels without a feature space, [`Error::Shape`] if the
     /// arrays disagree, [`Error::Stopped`].
     pub fn new(
         projection: &Projection<'_>,
@@ -136,17 +137,17 @@ impl Cascade {
         Ok(Self { kernel: target.kernel, decision, classes, intercepts, stages, columns, lines, machine })
     }
 
-    /// Number of outputs q.
+    /// Returns the number of outputs q.
     pub fn outputs(&self) -> usize {
         self.intercepts.len()
     }
 
-    /// The stages.
+    /// Returns the sizes of the stages.
     pub fn sizes(&self) -> Result<Vec<StageSize>> {
         self.stages.iter().map(|stage| stage.size).try_collect_vec()
     }
 
-    /// Multiply-adds of a row that passes all stages, of vectors with d columns.
+    /// Returns the number of multiply-adds of a row that passes all stages, of vectors with d columns.
     pub fn cost(&self, columns: usize) -> usize {
         self.stages.last().map_or(0, |stage| {
             let StageSize { vectors, directions } = stage.size;
@@ -154,17 +155,18 @@ impl Cascade {
         })
     }
 
-    /// Rows between two checks of the monitor.
-    fn turn(&self, columns: usize, ctx: Context<'_>) -> usize {
-        let blocks = WORK_OF_A_TURN / (BLOCK * self.cost(columns)).max(1);
-        BLOCK * blocks.clamp(1, TURN) * ctx.threads()
+    /// Returns the number of rows between two checks of the monitor.
+    fn rows_per_check(&self, columns: usize, ctx: Context<'_>) -> usize {
+        let blocks = WORK_PER_CHECK / (ROWS_PER_BLOCK * self.cost(columns)).max(1);
+        ROWS_PER_BLOCK * blocks.clamp(1, MAX_BLOCKS_PER_CHECK) * ctx.threads()
     }
 
+    /// Checks the columns and values of rows.
     fn check(&self, x: Rows<'_>) -> Result<()> {
         self.columns.first().map_or(Ok(()), |columns| columns.check(x))
     }
 
-    /// The certain answers. Interrupted, it leaves the rest undecided.
+    /// Returns the certain answers. If interrupted, the remaining rows are undecided.
     ///
     /// # Errors
     /// [`Error::Shape`] for another number of columns, [`Error::Param`] for rows outside the kernel's domain.
@@ -172,17 +174,17 @@ impl Cascade {
         self.check(x)?;
         let n = x.rows();
         let mut found = try_vec![(UNDECIDED, self.stages.len()); n]?;
-        let turn = self.turn(x.cols(), ctx);
-        for (round, found) in found.chunks_mut(turn).enumerate() {
-            let done = round * turn;
+        let rows_per_check = self.rows_per_check(x.cols(), ctx);
+        for (round, found) in found.chunks_mut(rows_per_check).enumerate() {
+            let done = round * rows_per_check;
             let progress = Progress { steps: done as u64, ..Progress::new("cascade", done, n) };
             if StopReason::from_result(ctx.tick(&progress))?.is_some() {
                 break;
             }
-            ctx.try_for_each_chunk(found, BLOCK, |chunk, found| {
-                let first = round * turn + chunk * BLOCK;
-                self.pass(x, first, found.len(), &mut |at, stage, outputs, place| {
-                    let class = self.decide(stage, outputs, place);
+            ctx.try_for_each_chunk(found, ROWS_PER_BLOCK, |chunk, found| {
+                let first = round * rows_per_check + chunk * ROWS_PER_BLOCK;
+                self.pass(x, first, found.len(), &mut |at, stage, outputs, precision| {
+                    let class = self.decide(stage, outputs, precision);
                     if let Some(class) = class {
                         found[at] = (class, stage);
                     }
@@ -195,10 +197,10 @@ impl Cascade {
         Ok(CertainAnswers { classes, stages })
     }
 
-    /// The outputs of a stage, (n, q), and how far each can be from the machine's.
+    /// Returns the outputs of a stage, (n, q), and bounds on their distances from the machine's.
     ///
     /// # Errors
-    /// As [`Cascade::answer`]; [`Error::Param`] where there is no such stage.
+    /// See [`Cascade::answer`]; [`Error::Param`] if the stage does not exist.
     pub fn outputs_with_bounds(
         &self,
         x: Rows<'_>,
@@ -210,16 +212,16 @@ impl Cascade {
         Error::check_param(stage < count, "stage", stage, format_args!("below {count}"))?;
         let q = self.outputs();
         let mut found = try_filled("outputs and bounds", x.rows() * q, (0.0, 0.0))?;
-        let turn = self.turn(x.cols(), ctx);
-        for (round, found) in found.chunks_mut(turn * q).enumerate() {
-            ctx.check("cascade", round * turn, x.rows())?;
-            ctx.try_for_each_chunk(found, BLOCK * q, |chunk, found| {
-                let first = round * turn + chunk * BLOCK;
-                self.pass(x, first, found.len() / q, &mut |at, s, outputs, place| {
+        let rows_per_check = self.rows_per_check(x.cols(), ctx);
+        for (round, found) in found.chunks_mut(rows_per_check * q).enumerate() {
+            ctx.check("cascade", round * rows_per_check, x.rows())?;
+            ctx.try_for_each_chunk(found, ROWS_PER_BLOCK * q, |chunk, found| {
+                let first = round * rows_per_check + chunk * ROWS_PER_BLOCK;
+                self.pass(x, first, found.len() / q, &mut |at, s, outputs, precision| {
                     if s == stage {
                         let mine = &mut found[at * q..(at + 1) * q];
                         for (j, (out, &f)) in mine.iter_mut().zip(outputs).enumerate() {
-                            *out = (f, self.bound(s, j, place));
+                            *out = (f, self.bound(s, j, precision));
                         }
                     }
                     s == stage
@@ -230,33 +232,34 @@ impl Cascade {
         Ok((try_matrix(shape, |(i, j)| found[i * q + j].0)?, try_matrix(shape, |(i, j)| found[i * q + j].1)?))
     }
 
-    /// How many of the rows the outputs of stage i decide with the distances of stage j <= i, (stages, stages).
+    /// Returns the number of rows that the outputs of stage i decide with the distances of stage j <= i, (stages, stages).
     ///
     /// # Errors
-    /// As [`Cascade::answer`].
-    pub fn survey(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<usize>> {
+    /// See [`Cascade::answer`].
+    pub fn count_decided(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<usize>> {
         self.check(x)?;
         let count = self.stages.len();
         let mut sums = try_zero_matrix("a matrix of results", (count, count))?;
         let of_block = |block: usize| -> Result<Array2<usize>> {
-            let first = block * BLOCK;
-            let rows = BLOCK.min(x.rows() - first);
+            let first = block * ROWS_PER_BLOCK;
+            let rows = ROWS_PER_BLOCK.min(x.rows() - first);
             let mut distances = try_vec![f64::INFINITY; rows * count]?;
             let mut decided = try_zero_matrix("a matrix of results", (count, count))?;
-            self.pass(x, first, rows, &mut |at, stage, outputs, place| {
-                distances[at * count + stage] = place.distance;
+            self.pass(x, first, rows, &mut |at, stage, outputs, precision| {
+                distances[at * count + stage] = precision.distance;
                 for earlier in 0..=stage {
                     let distance = distances[at * count + earlier];
-                    let class = self.decide(stage, outputs, Place { distance, ..place });
+                    let class = self.decide(stage, outputs, RowPrecision { distance, ..precision });
                     decided[[stage, earlier]] += usize::from(class.is_some());
                 }
                 false
             })?;
             Ok(decided)
         };
-        let (blocks, at_once) = (x.rows().div_ceil(BLOCK), self.turn(x.cols(), ctx) / BLOCK);
+        let (blocks, at_once) =
+            (x.rows().div_ceil(ROWS_PER_BLOCK), self.rows_per_check(x.cols(), ctx) / ROWS_PER_BLOCK);
         for from in (0..blocks).step_by(at_once) {
-            ctx.check("cascade", from * BLOCK, x.rows())?;
+            ctx.check("cascade", from * ROWS_PER_BLOCK, x.rows())?;
             for decided in ctx.try_map(at_once.min(blocks - from), |block| of_block(from + block))? {
                 sums += &decided;
             }
@@ -264,97 +267,98 @@ impl Cascade {
         Ok(sums)
     }
 
-    /// Takes rows through the stages; `visit(number in the block, stage, outputs, place)` says whether the row leaves.
+    /// Takes rows through the stages; `visit` returns whether a row is finished.
     fn pass(&self, x: Rows<'_>, first: usize, count: usize, visit: &mut Visit<'_>) -> Result<()> {
         let Some(last) = self.stages.last() else { return Ok(()) };
         let depth = last.size.directions;
-        let list: Vec<usize> = (first..first + count).try_collect_vec()?;
         let own = match self.kernel.constant_diagonal() {
             Some(value) => try_vec![value; count]?,
-            None => diagonal(&self.kernel, x.gather(&list)?.view())?,
+            None => diagonal(&self.kernel, x.slice(first..first + count))?,
         };
         let double = x.is_f64();
         let relative = |row: usize| match &self.machine.relative {
             Some(relative) if !double => relative.of(x, first + row),
             _ => f64::INFINITY,
         };
-        let mut alive: Vec<Traveller> = own
+        let mut active: Vec<ActiveRow> = own
             .iter()
             .enumerate()
             .map(|(row, &own)| {
-                let at = Place { own, distance: own.sqrt(), relative: relative(row), double };
-                Traveller { row, slot: row, covered: 0.0, at }
+                let at = RowPrecision { own, distance: own.sqrt(), relative: relative(row), double };
+                ActiveRow { row, slot: row, covered: 0.0, at }
             })
             .try_collect_vec()?;
-        // Kernel values of the rows that are left, one line of the stage's vectors each.
+        // Kernel values of the active rows, one line of the stage's vectors each.
         let mut values: Vec<f64> = Vec::new();
         let mut phi = try_vec![0.0; count * depth]?;
         let mut outputs = try_vec![0.0; self.outputs()]?;
         let (mut from, mut covered) = (0, 0);
         for (s, (stage, columns)) in self.stages.iter().zip(&self.columns).enumerate() {
             let StageSize { vectors: t, directions: p } = stage.size;
-            let rows: Vec<usize> = alive.iter().map(|traveller| first + traveller.row).try_collect_vec()?;
+            let rows: Vec<usize> = active.iter().map(|row_state| first + row_state.row).try_collect_vec()?;
             let mut wider = try_vec![0.0; rows.len() * t]?;
-            for (slot, (traveller, line)) in alive.iter_mut().zip(wider.chunks_exact_mut(t)).enumerate() {
-                line[..from].copy_from_slice(&values[traveller.slot * from..(traveller.slot + 1) * from]);
-                traveller.slot = slot;
+            for (slot, (row_state, line)) in active.iter_mut().zip(wider.chunks_exact_mut(t)).enumerate() {
+                line[..from].copy_from_slice(&values[row_state.slot * from..(row_state.slot + 1) * from]);
+                row_state.slot = slot;
             }
             values = wider;
             columns.values(x, &rows, &mut values[from..], t)?;
             // Lines of L outside, rows inside: a line is read from memory once a block.
             for (i, line) in self.lines.iter().enumerate().take(p).skip(covered) {
-                for traveller in &mut alive {
-                    let phi = &mut phi[traveller.row * depth..(traveller.row + 1) * depth];
-                    let value = (values[traveller.slot * t + i] - dot(&phi[..i], &line[..i])) / line[i];
+                for row_state in &mut active {
+                    let phi = &mut phi[row_state.row * depth..(row_state.row + 1) * depth];
+                    let value = (values[row_state.slot * t + i] - dot(&phi[..i], &line[..i])) / line[i];
                     phi[i] = value;
-                    traveller.covered += value * value;
+                    row_state.covered += value * value;
                 }
             }
             (from, covered) = (t, p);
-            alive.retain(|traveller| {
-                let line = &values[traveller.slot * t..(traveller.slot + 1) * t];
+            active.retain(|row_state| {
+                let line = &values[row_state.slot * t..(row_state.slot + 1) * t];
                 for (j, (out, b)) in outputs.iter_mut().zip(&self.intercepts).enumerate() {
                     *out = b + dot(line, &stage.coefficients[j * t..(j + 1) * t]);
                 }
-                let own = traveller.at.own;
-                let outside = (own - traveller.covered).max(0.0) + stage.tau * own;
-                !visit(traveller.row, s, &outputs, Place { distance: outside.sqrt(), ..traveller.at })
+                let own = row_state.at.own;
+                let outside = (own - row_state.covered).max(0.0) + stage.tau * own;
+                !visit(row_state.row, s, &outputs, RowPrecision { distance: outside.sqrt(), ..row_state.at })
             });
-            if alive.is_empty() {
+            if active.is_empty() {
                 break;
             }
         }
         Ok(())
     }
 
-    /// What rounding may add to the error of output j.
-    fn rounding(&self, stage: usize, j: usize, place: Place) -> f64 {
+    /// Returns a bound on the rounding error of output j.
+    fn rounding(&self, stage: usize, j: usize, precision: RowPrecision) -> f64 {
         let (stage, machine) = (&self.stages[stage], &self.machine);
-        let which = usize::from(!place.double);
-        let delta = if place.double { machine.deltas.0 } else { machine.deltas.1 };
-        let values = (delta * machine.sums[j]).min(place.relative * machine.masses[j]);
-        place.own.sqrt() * (stage.slack[which][j] + values) + stage.fixed[which][j]
+        let which = usize::from(!precision.double);
+        let delta = if precision.double { machine.deltas.0 } else { machine.deltas.1 };
+        let values = (delta * machine.sums[j]).min(precision.relative * machine.masses[j]);
+        precision.own.sqrt() * (stage.slack[which][j] + values) + stage.fixed[which][j]
     }
 
-    fn bound(&self, stage: usize, j: usize, place: Place) -> f64 {
-        self.stages[stage].radius[j] * place.distance + self.rounding(stage, j, place)
+    /// Returns a bound on the error of output j.
+    fn bound(&self, stage: usize, j: usize, precision: RowPrecision) -> f64 {
+        self.stages[stage].radius[j] * precision.distance + self.rounding(stage, j, precision)
     }
 
-    /// The class that the machine is certain to give.
-    fn decide(&self, stage: usize, f: &[f64], place: Place) -> Option<usize> {
-        let bound = |j: usize| self.bound(stage, j, place);
+    /// Returns the class of the machine if it is certain.
+    fn decide(&self, stage: usize, f: &[f64], precision: RowPrecision) -> Option<usize> {
+        let bound = |j: usize| self.bound(stage, j, precision);
         match self.decision.coding {
             Coding::Values => None,
-            // Written so that a bound which is not a number decides nothing.
+            // The comparison is false for a bound that is not a number.
             Coding::Sign => (f[0].abs() > bound(0)).then(|| usize::from(f[0] > 0.0)),
             Coding::Largest => {
                 let best = argmax(f.iter().copied());
                 let radius = &self.stages[stage].pair_radius[best * f.len()..(best + 1) * f.len()];
-                let of_best = self.rounding(stage, best, place);
+                let of_best = self.rounding(stage, best, precision);
                 (0..f.len())
                     .all(|c| {
-                        let room = radius[c] * place.distance + of_best + self.rounding(stage, c, place);
-                        c == best || f[best] - f[c] > room
+                        let min_difference =
+                            radius[c] * precision.distance + of_best + self.rounding(stage, c, precision);
+                        c == best || f[best] - f[c] > min_difference
                     })
                     .then_some(best)
             }
@@ -459,9 +463,9 @@ mod tests {
                         decided += usize::from(*class != UNDECIDED);
                     }
                     assert!(decided > 0, "{kernel:?} {coding:?} {}", x.is_f64());
-                    let survey = cascade.survey(x, Context::SEQUENTIAL).unwrap();
+                    let counts = cascade.count_decided(x, Context::SEQUENTIAL).unwrap();
                     let last = sizes.len() - 1;
-                    assert!(survey[[last, last]] <= decided);
+                    assert!(counts[[last, last]] <= decided);
                 }
             }
         }

@@ -1,18 +1,20 @@
-//! From outputs and bounds of their errors to the class that is certain.
+//! The class that is certain, from outputs and bounds on their errors.
+//!
+//! Invariant: a bound that is not a number decides nothing. Cost: O(k^2) for the pairs of k classes.
 
 use crate::argmax::argmax;
 use crate::reduced_set::coding::Coding;
 
-/// How outputs decide.
+/// The rule from outputs to a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    /// What they mean.
+    /// The meaning of the outputs.
     pub coding: Coding,
-    /// For pairs: the sums of the outputs break ties of the votes.
+    /// For pairs: whether the sums of the outputs break ties of the votes.
     pub break_ties: bool,
 }
 
-/// The class of k that wins the votes of the pairs whatever the outputs are within their bounds.
+/// Returns the class of k that wins the votes of the pairs for all outputs within their bounds.
 pub(super) fn certain_winner(
     k: usize,
     break_ties: bool,

@@ -1,10 +1,10 @@
-//! A small machine whose answers are certain to be the large one's, where it gives any.
+//! A small machine whose answers are certain to be those of the large one, or are undecided.
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `bounds` | how far a projection's outputs can be from the machine's |
+//! | `bounds` | bounds on the distance of a projection's outputs from the machine's |
 //! | `cascade` | stages of a path, each answering the rows that its bounds decide |
-//! | `decision` | the class that outputs with bounds are certain of |
+//! | `decision` | the class that is certain, from outputs with bounds |
 
 mod bounds;
 mod cascade;

@@ -1,11 +1,10 @@
-//! Where moving vectors start: the centres of clusters of the rows, found in each class by itself (k-means, Lloyd 1982),
-//! so that every class has its share of vectors however rare it is.
+//! Initial vectors: the centres of clusters of the rows, computed for each class separately (k-means, Lloyd 1982), so that
+//! rare classes have their share of vectors.
 //!
-//! Centres are a better start for moving than chosen rows are: they lie in the middle of what they stand for, and
-//! outliers, which a reduction by norm likes, have no weight. A sample of each class and a few rounds are enough,
-//! since the vectors are moved afterwards.
+//! Centres are better initial vectors than rows: they represent their clusters, and outliers, which a reduction by norm
+//! favours, have no weight. A sample of each class and a few rounds are enough, since the vectors are optimised afterwards.
 //!
-//! Cost: rounds x sample x (centres of the class) x d.
+//! Invariant: no class has more centres than rows. Cost: rounds x sample x (centres of the class) x d.
 
 use ndarray::Array2;
 
@@ -16,18 +15,20 @@ use crate::kernels::{Kernel, gram};
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity, try_zeros};
 use crate::random::Random;
 
-const ROUNDS: usize = 10;
-/// Rows of a sample for each centre.
+/// Maximum number of rounds.
+const MAX_ROUNDS: usize = 10;
+/// Number of sampled rows for each centre.
 const ROWS_PER_CENTRE: usize = 100;
 
-/// Multiplications between two checks of the monitor.
+/// Number of multiplications between two checks of the monitor.
 const WORK_PER_CHECK: usize = 100_000_000;
 
-/// `count` centres, (count, d), class after class; `groups` holds the class of each row, or nothing for all
-/// rows together. Where the monitor asks to stop they stay as they are.
+/// Returns `count` centres, (count, d), class after class; `groups` has the class of each row, or is None for one class. If
+/// the monitor stops the work, the current centres are returned.
 ///
 /// # Errors
-/// [`Error::Param`] for more centres than rows or none, [`Error::Shape`] where there is not one group a row.
+/// [`Error::Param`] unless `count` is between 1 and the number of rows, [`Error::Shape`] unless there is one group for
+/// each row.
 pub fn centres(
     rows: Rows<'_>,
     groups: Option<&[usize]>,
@@ -46,14 +47,14 @@ pub fn centres(
     for i in 0..n {
         members[groups.map_or(0, |g| g[i])].try_push(i)?;
     }
-    // One centre each in turn until all are given out.
+    // The classes receive one centre each in turn.
     let mut shares = try_vec![0; group_count]?;
-    let mut left = count;
-    while left > 0 {
+    let mut remaining = count;
+    while remaining > 0 {
         for (share, members) in shares.iter_mut().zip(&members) {
-            if left > 0 && *share < members.len() {
+            if remaining > 0 && *share < members.len() {
                 *share += 1;
-                left -= 1;
+                remaining -= 1;
             }
         }
     }
@@ -70,6 +71,7 @@ pub fn centres(
     Ok(Array2::from_shape_vec((count, d), out).expect("every class gave its share"))
 }
 
+/// Clusters a sample with Lloyd's algorithm.
 fn lloyd(rows: Rows<'_>, sample: &[usize], count: usize, ctx: Context<'_>) -> Result<Vec<f32>> {
     let d = rows.cols();
     let mut points = try_zeros("the rows of clusters", sample.len() * d)?;
@@ -82,12 +84,12 @@ fn lloyd(rows: Rows<'_>, sample: &[usize], count: usize, ctx: Context<'_>) -> Re
     // The sample is in random order.
     let mut centres = points[..count * d].try_to_vec()?;
     let block = (WORK_PER_CHECK / (count * d)).clamp(16, 4096);
-    'rounds: for round in 0..ROUNDS {
+    'rounds: for round in 0..MAX_ROUNDS {
         let norms: Vec<f64> =
             centres.chunks_exact(d).map(|c| 0.5 * c.iter().map(|v| v * v).sum::<f64>()).try_collect_vec()?;
         let (mut sums, mut counts) = (try_vec![0.0; count * d]?, try_vec![0_usize; count]?);
         for points in points.chunks(block * d) {
-            if StopReason::from_result(ctx.check("centres", round, ROUNDS))?.is_some() {
+            if StopReason::from_result(ctx.check("centres", round, MAX_ROUNDS))?.is_some() {
                 break 'rounds;
             }
             let some: Rows<'_> = Rows::from_shape((points.len() / d, d), points)?;
@@ -103,7 +105,7 @@ fn lloyd(rows: Rows<'_>, sample: &[usize], count: usize, ctx: Context<'_>) -> Re
             }
         }
         let mut moved = false;
-        // A centre that lost all its rows stays.
+        // A centre without rows stays.
         for ((centre, sum), &size) in
             centres.chunks_exact_mut(d).zip(sums.chunks_exact(d)).zip(&counts).filter(|(_, size)| **size > 0)
         {

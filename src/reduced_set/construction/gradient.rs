@@ -1,19 +1,18 @@
-//! Gradient support vectors: vectors and coefficients of a small expansion moved together, so that it does on given rows
-//! what a large one does (Burges and Schoelkopf, 1997; Xu, Gardner, Tyree and Weinberger, Compressed support vector
-//! machines, 2015, eq. 10)
+//! Gradient support vectors: vectors and coefficients of a small expansion are optimised together, so that its outputs on
+//! given rows approximate those of a large one (Burges and Schoelkopf, 1997; Xu, Gardner, Tyree and Weinberger, Compressed
+//! support vector machines, 2015, eq. 10)
 //!
 //! ```text
 //! min over Z, B, b of  mean over rows x of  L(K(x, Z) B + b, f*(x), label)
 //! ```
 //!
-//! with the losses L of `objective`, on the rows and places of `teacher`. The problem is not convex. What measured best,
-//! by far: a start at cluster centres (`centres`) with the coefficients by least squares, then many cheap steps of Adam
-//! (Kingma and Ba, 2015) on small batches, the rates falling to zero along a half cosine. More steps is what helps most.
+//! with the losses L of `objective`, on the rows and places of `teacher`. The problem is not convex. Vectors
+//! start at cluster centres (`centres`) with coefficients by least squares, followed by many cheap steps of Adam (Kingma and
+//! Ba, 2015) on small batches, with rates that decrease to zero along a half cosine. The number of steps matters most.
 //!
-//! Several sizes share the machine's outputs on the rows, and nothing else. Tried and dropped: an expansion that is moved,
-//! grows by new vectors and is moved again, so that a size begins where the one before ended. It took as long, and on
-//! letter it erred a point more than a model of 100, 200 or 400 vectors made by itself: vectors that have settled for few
-//! do not become good ones of many.
+//! Several sizes share only the machine's outputs on the rows. Each size starts from its own centres, because vectors that
+//! were optimised as a few do not become good ones of many: starting a size from the one before took as long, and erred one
+//! percentage point more on letter with 100, 200 or 400 vectors.
 //!
 //! Invariant: the same seed gives the same model whatever the number of threads. Cost: for each size steps x batch x
 //! (2 m d + 3 m q) multiply-adds and steps x batch x m kernel values, and once the machine's outputs on rows x places.
@@ -32,13 +31,14 @@ use crate::random::Random;
 use crate::reduced_set::pursuit::check_kernel;
 use crate::simd::adam;
 
-/// Steps between two checks of the monitor, at most, and multiplications of them.
+/// Maximum number of steps between two checks of the monitor.
 const STEPS_PER_TICK: usize = 16;
+/// Maximum number of multiplications between two checks of the monitor.
 const WORK_PER_TICK: usize = 100_000_000;
-/// Rows of a batch that are made by one task.
+/// Number of rows of a batch for each task.
 const ROWS_PER_TASK: usize = 48;
 
-/// A small expansion made by moving.
+/// A small expansion with constructed vectors.
 #[derive(Debug, Clone)]
 pub struct Construction {
     /// Z, (m, d).
@@ -47,17 +47,17 @@ pub struct Construction {
     pub coefficients: Array2<f64>,
     /// b, (q,).
     pub intercepts: Vec<f64>,
-    /// Mean loss of a row over each tenth of the run, as it was while the vectors moved.
+    /// Mean loss of a row over each tenth of the run.
     pub losses: Vec<f64>,
-    /// Converged where all steps were made.
+    /// The end of the run: converged after all steps.
     pub stop: Stop,
 }
 
-/// Moves the vectors and the coefficients that fit them best, to imitate `target` on the examples, or to do better than it
-/// where the objective asks for the answers; one result for each of `starts`, fewer where the monitor ended the run, and
-/// none where it did so before there were coefficients.
+/// Optimises the vectors and coefficients of small expansions to approximate `target` on the examples, or the answers if the
+/// objective uses them. Returns one result for each of `starts`, fewer if the monitor ended the run, none if it did so before
+/// the first coefficients.
 ///
-/// A start (m, d) holds the vectors of one result.
+/// A start (m, d) holds the initial vectors of one result.
 ///
 /// # Errors
 /// [`Error::Param`] for parameters outside their rules, labels that are missing or not below the number of classes, a
@@ -75,8 +75,8 @@ pub fn gradient_vectors(
     check_kernel(&target.kernel)?;
     Error::check_len("columns of the rows", target.vectors.cols(), d)?;
     let rule = "at least one, with at least one column and one vector to start from";
-    let is_there = n > 0 && d > 0 && !starts.is_empty() && starts.iter().all(|start| !start.is_empty());
-    Error::check_param(is_there, "rows", n, rule)?;
+    let is_valid = n > 0 && d > 0 && !starts.is_empty() && starts.iter().all(|start| !start.is_empty());
+    Error::check_param(is_valid, "rows", n, rule)?;
     params.check_answers(examples, q)?;
     target.kernel.check_rows("rows", rows)?;
     for start in starts {
@@ -88,7 +88,7 @@ pub fn gradient_vectors(
     }
 
     let mut teacher = Teacher::new(target, rows.reborrow(), params)?;
-    let mut made: Vec<Construction> = Vec::new();
+    let mut results: Vec<Construction> = Vec::new();
     for (stage, start) in starts.iter().enumerate() {
         let share = params.objective.label_weight;
         let fitted = teacher.fitted_coefficients(target, *start, answers, share, ctx);
@@ -96,16 +96,19 @@ pub fn gradient_vectors(
             Ok(fitted) => fitted,
             Err(error) => {
                 let reason = error.into_stop_reason()?;
-                made.iter_mut().last().into_iter().for_each(|last| last.stop.reason = reason);
+                results.iter_mut().last().into_iter().for_each(|last| last.stop.reason = reason);
                 break;
             }
         };
-        let mut small = Small { vectors: start.iter().copied().try_collect_vec()?, coefficients, intercepts };
+        let mut student =
+            Student { vectors: start.iter().copied().try_collect_vec()?, coefficients, intercepts };
         if stage == 0
             && let Some(reason) =
-                StopReason::from_result(teacher.ask(target, answers, params.objective, ctx))?
+                StopReason::from_result(teacher.compute_outputs(target, answers, params.objective, ctx))?
         {
-            return Ok(vec![small.construction(Vec::new(), Stop { reason, iterations: 0, gap: f64::NAN })?]);
+            return Ok(vec![
+                student.construction(Vec::new(), Stop { reason, iterations: 0, gap: f64::NAN })?,
+            ]);
         }
         let run = Run {
             kernel: target.kernel,
@@ -116,51 +119,53 @@ pub fn gradient_vectors(
             params,
             stages: starts.len(),
         };
-        let (losses, stop) = run.move_all(&mut small, stage, ctx)?;
+        let (losses, stop) = run.optimize(&mut student, stage, ctx)?;
         let reason = stop.reason;
-        // A size that has hardly begun to move is no better than the one before.
-        if reason == StopReason::Converged || made.is_empty() {
-            made.push(small.construction(losses, stop)?);
-        } else if let Some(last) = made.last_mut() {
+        // An interrupted size is not returned, except the first.
+        if reason == StopReason::Converged || results.is_empty() {
+            results.push(student.construction(losses, stop)?);
+        } else if let Some(last) = results.last_mut() {
             last.stop.reason = reason;
         }
         if reason != StopReason::Converged {
             break;
         }
     }
-    Ok(made)
+    Ok(results)
 }
 
-/// The expansion of one size.
-struct Small {
+/// The small expansion of one size.
+struct Student {
     vectors: Vec<f32>,
     coefficients: Vec<f32>,
     intercepts: Vec<f32>,
 }
 
-impl Small {
+impl Student {
+    /// Returns the expansion as a result.
     fn construction(&self, losses: Vec<f64>, stop: Stop) -> Result<Construction> {
         let m = self.coefficients.len() / self.intercepts.len();
         let whole = "vectors and coefficients have a line each";
         let vectors =
             Array2::from_shape_vec((m, self.vectors.len() / m), self.vectors.try_to_vec()?).expect(whole);
         let shape = (m, self.intercepts.len());
-        let coefficients = Array2::from_shape_vec(shape, wide(&self.coefficients)?).expect(whole);
-        Ok(Construction { vectors, coefficients, intercepts: wide(&self.intercepts)?, losses, stop })
+        let coefficients = Array2::from_shape_vec(shape, to_double(&self.coefficients)?).expect(whole);
+        Ok(Construction { vectors, coefficients, intercepts: to_double(&self.intercepts)?, losses, stop })
     }
 }
 
-fn wide(values: &[f32]) -> Result<Vec<f64>> {
+/// Converts to double precision.
+fn to_double(values: &[f32]) -> Result<Vec<f64>> {
     values.iter().map(|&v| f64::from(v)).try_collect_vec()
 }
 
-/// Root mean square, 1 where there is nothing else.
-fn size_of(values: &[f32]) -> f64 {
+/// Returns the root mean square, or 1 if it is 0.
+fn root_mean_square(values: &[f32]) -> f64 {
     let mean = values.iter().map(|&v| f64::from(v) * f64::from(v)).sum::<f64>() / values.len() as f64;
     if mean > 0.0 { mean.sqrt() } else { 1.0 }
 }
 
-/// What does not change from size to size.
+/// The data and settings that all sizes share.
 struct Run<'a, 'r> {
     kernel: Kernel,
     teacher: &'a Teacher<'r>,
@@ -172,24 +177,24 @@ struct Run<'a, 'r> {
 }
 
 impl Run<'_, '_> {
-    /// All steps of one size.
-    fn move_all(&self, small: &mut Small, stage: usize, ctx: Context<'_>) -> Result<(Vec<f64>, Stop)> {
+    /// Takes all steps of one size.
+    fn optimize(&self, student: &mut Student, stage: usize, ctx: Context<'_>) -> Result<(Vec<f64>, Stop)> {
         let (teacher, params, objective) = (self.teacher, self.params, self.objective);
         if params.steps == 0 {
             let stop = Stop { reason: StopReason::Converged, iterations: 0, gap: f64::NAN };
             return Ok((Vec::new(), stop));
         }
-        let (n, d, q) = (teacher.rows.rows(), teacher.rows.cols(), small.intercepts.len());
+        let (n, d, q) = (teacher.rows.rows(), teacher.rows.cols(), student.intercepts.len());
         let rates = [
-            params.vector_rate * size_of(&teacher.deviations),
-            params.coefficient_rate * size_of(&small.coefficients),
+            params.vector_rate * root_mean_square(&teacher.deviations),
+            params.coefficient_rate * root_mean_square(&student.coefficients),
         ];
-        let mut vectors = std::mem::take(&mut small.vectors);
+        let mut vectors = std::mem::take(&mut student.vectors);
         for z in vectors.chunks_exact_mut(d) {
             z.iter_mut().zip(&teacher.centre).for_each(|(z, c)| *z -= c);
         }
         let mut moving =
-            TrainableExpansion::new(self.kernel, &vectors, d, &small.coefficients, &small.intercepts)?;
+            TrainableExpansion::new(self.kernel, &vectors, d, &student.coefficients, &student.intercepts)?;
         let mut states: Vec<[Vec<f32>; 4]> = moving
             .panels
             .iter()
@@ -209,7 +214,7 @@ impl Run<'_, '_> {
         let mut next = n;
         let mut reason = StopReason::Converged;
         let (mut done, mut work_done) = (0, 0);
-        let work_of_step = batch_size * (small.coefficients.len() / q) * (2 * d + 3 * q);
+        let work_of_step = batch_size * (student.coefficients.len() / q) * (2 * d + 3 * q);
         for step in 0..params.steps {
             work_done += work_of_step;
             if step % STEPS_PER_TICK == 0 || work_done >= WORK_PER_TICK {
@@ -245,9 +250,9 @@ impl Run<'_, '_> {
             batch.fill(&dense, d)?;
             let loss = |i: usize, outputs: &mut [f32]| {
                 let (row, place) = picked[i];
-                objective.slopes(outputs, teacher.outputs(row, place), self.signs_of_row(row))
+                objective.gradient(outputs, teacher.outputs(row, place), self.signs_of_row(row))
             };
-            match moving.slopes(&batch, &mut work, loss, ctx) {
+            match moving.gradient(&batch, &mut work, loss, ctx) {
                 Ok(loss) => sum += loss,
                 Err(error) => {
                     reason = error.into_stop_reason()?;
@@ -260,7 +265,7 @@ impl Run<'_, '_> {
             let [for_vectors, for_coefficients] = rates.map(|rate| adam::corrected(rate * fall, step + 1));
             let kernel = moving.kernel();
             let mut parts: Vec<_> =
-                moving.panels.iter_mut().zip(&mut states).zip(&work.slopes).try_collect_vec()?;
+                moving.panels.iter_mut().zip(&mut states).zip(&work.panels).try_collect_vec()?;
             ctx.for_each_chunk(&mut parts, 1, |_, part| {
                 let ((panel, [v1, v2, c1, c2]), slopes) = &mut part[0];
                 adam::step(for_vectors, &slopes.vectors, v1, v2, &mut panel.vectors);
@@ -275,12 +280,12 @@ impl Run<'_, '_> {
                 (sum, count) = (0.0, 0);
             }
         }
-        (small.vectors, small.coefficients) = moving.unpack()?;
-        for z in small.vectors.chunks_exact_mut(d) {
+        (student.vectors, student.coefficients) = moving.unpack()?;
+        for z in student.vectors.chunks_exact_mut(d) {
             z.iter_mut().zip(&teacher.centre).for_each(|(v, c)| *v += c);
         }
-        small.intercepts = moving.intercepts;
-        let all = small.vectors.iter().chain(&small.coefficients).chain(&small.intercepts);
+        student.intercepts = moving.intercepts;
+        let all = student.vectors.iter().chain(&student.coefficients).chain(&student.intercepts);
         let (finite, rule) =
             (all.copied().all(f32::is_finite), "small enough for the vectors to stay finite");
         Error::check_param(finite, "vector_rate", params.vector_rate, rule)?;
@@ -288,6 +293,7 @@ impl Run<'_, '_> {
         Ok((losses, Stop { reason, iterations: done as u64, gap }))
     }
 
+    /// Returns the signs of the outputs for the label of a row.
     fn signs_of_row(&self, row: usize) -> Option<&[f32]> {
         self.labels.map(|labels| self.signs.get(labels[row]).map_or(&[][..], Vec::as_slice))
     }

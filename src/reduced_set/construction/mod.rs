@@ -1,12 +1,12 @@
-//! New vectors, moved together with their coefficients (compressed SVM, eq. 10).
+//! Constructed vectors, optimised together with their coefficients (compressed SVM, eq. 10).
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `gradient` | the moving |
-//! | `params` | how they are moved, and on what |
-//! | `objective` | the losses that they are moved for |
-//! | `teacher` | where they are compared with the large machine, and what it says there |
-//! | `centres` | where they start |
+//! | `gradient` | the optimisation |
+//! | `params` | its parameters and rows |
+//! | `objective` | the losses |
+//! | `teacher` | outputs of the large machine on rows and perturbed rows |
+//! | `centres` | initial vectors |
 
 mod centres;
 mod gradient;

@@ -1,5 +1,5 @@
-//! What moving vectors are moved for: the loss of one row from its outputs f (q,), the outputs f* of the machine that is
-//! approximated, and perhaps its label.
+//! The objective of constructed vectors: the loss of one row from its outputs f (q,), the outputs f* of the machine that is
+//! approximated, and optionally its label.
 //!
 //! | loss | formula | source |
 //! |---|---|---|
@@ -8,17 +8,19 @@
 //! | hinge | sum_k max(0, 1 - y_k f_k) | the SVM's own |
 //! | squared hinge | 1/2 sum_k max(0, 1 - y_k f_k)^2 | compressed SVM, eq. 1 |
 //!
-//! Agreement spends the few vectors where they change a decision: far from every boundary both sides' probabilities are
-//! 0 or 1, and nothing more is asked of f, whereas matching wants every value. Its targets are
+//! Agreement uses the few vectors near the decision boundaries: far from them the probabilities of both machines are 0 or 1
+//! and do not restrict f further, whereas matching restricts every value. Its targets are
 //! (1 - w) p(s f*) + w [label]: w = 0 imitates the machine, w = 1 is the logistic or softmax loss on the labels.
-//! Probabilities are the softmax where the largest output wins, and one sigmoid an output where signs count. In
-//! one-vs-one coding a label speaks only of the pairs of its class; the other targets stay the machine's.
+//! Probabilities are the softmax if the largest output wins, and one sigmoid for each output if signs decide. In
+//! one-vs-one coding a label determines only the targets of the pairs of its class; the others are the machine's.
+//!
+//! Invariant: the gradient is that of the loss returned. Cost: O(q) for a row.
 
 use crate::error::Result;
 use crate::memory::TryCollect;
 use crate::reduced_set::coding::Coding;
 
-/// Which loss.
+/// The kind of a loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
     /// Squared difference of the outputs.
@@ -34,18 +36,18 @@ pub enum Loss {
 /// A loss with its constants.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Objective {
-    /// Which loss.
+    /// The kind of the loss.
     pub loss: Loss,
-    /// What the outputs mean.
+    /// The coding of the outputs.
     pub coding: Coding,
-    /// s: outputs are multiplied by it before they become probabilities.
+    /// s, the factor of the outputs in the probabilities.
     pub sharpness: f64,
     /// w: share of the label in the targets of [`Loss::Agreement`].
     pub label_weight: f64,
 }
 
 impl Objective {
-    /// Whether rows need labels.
+    /// Returns whether rows need labels.
     pub fn needs_labels(&self) -> bool {
         match self.loss {
             Loss::Matching => false,
@@ -54,7 +56,7 @@ impl Objective {
         }
     }
 
-    /// Turns the machine's outputs (rows, q) into what [`Objective::slopes`] compares with, once for all visits.
+    /// Replaces the machine's outputs (rows, q) by the targets of [`Objective::gradient`].
     pub(crate) fn prepare(&self, machine: &mut [f32], q: usize) {
         let s = self.sharpness as f32;
         if self.loss != Loss::Agreement {
@@ -74,9 +76,9 @@ impl Objective {
         }
     }
 
-    /// The row's loss; `outputs` become its slopes. `wanted` is what [`Objective::prepare`] made of the machine's
-    /// outputs, `signs` what [`Objective::signs`] gives for the row's label.
-    pub(crate) fn slopes(&self, outputs: &mut [f32], wanted: &[f32], signs: Option<&[f32]>) -> f32 {
+    /// Returns the loss of a row, and replaces `outputs` by its gradient. `wanted` are the targets of [`Objective::prepare`],
+    /// `signs` those of [`Objective::signs`] for the label of the row.
+    pub(crate) fn gradient(&self, outputs: &mut [f32], wanted: &[f32], signs: Option<&[f32]>) -> f32 {
         let (s, w) = (self.sharpness as f32, self.label_weight as f32);
         match self.loss {
             Loss::Matching => {
@@ -133,7 +135,7 @@ impl Objective {
         }
     }
 
-    /// The sign that every output should have for each class, 0 where it does not matter: (classes, q).
+    /// Returns the sign of every output for each class, 0 if it does not matter: (classes, q).
     pub(crate) fn signs(&self, q: usize) -> Result<Vec<Vec<f32>>> {
         let classes = self.coding.classes(q).unwrap_or(0);
         let sign = |wanted: bool| if wanted { 1.0 } else { -1.0 };
@@ -159,7 +161,7 @@ impl Objective {
     }
 }
 
-/// Replaces f by e^(s f - max); the maximum max(s f) and the sum.
+/// Replaces f by e^(s f - max); returns the maximum max(s f) and the sum.
 fn exponentials(outputs: &mut [f32], s: f32) -> (f32, f32) {
     let top = outputs.iter().fold(f32::NEG_INFINITY, |top, &f| top.max(s * f));
     let mut sum = 0.0;
@@ -170,7 +172,7 @@ fn exponentials(outputs: &mut [f32], s: f32) -> (f32, f32) {
     (top, sum)
 }
 
-/// 1 / (1 + e^-x), and e^-|x|.
+/// Returns 1 / (1 + e^-x) and e^-|x|.
 fn sigmoid(x: f32) -> (f32, f32) {
     let small = (-x.abs()).exp();
     (if x >= 0.0 { 1.0 } else { small } / (1.0 + small), small)
@@ -183,7 +185,7 @@ mod tests {
     #[test]
     fn slopes_equal_differences() {
         let machine = [0.3_f32, -1.2, 0.9];
-        // Of the softmax, by the book.
+        // The softmax, from its definition.
         let softmax =
             Objective { loss: Loss::Agreement, coding: Coding::Largest, sharpness: 2.0, label_weight: 0.0 };
         let mut wanted = machine;
@@ -201,17 +203,17 @@ mod tests {
                 for label in 0..signs.len().max(1) {
                     let signs = signs.get(label).map(Vec::as_slice);
                     let f = [0.2_f32, -0.4, 0.15];
-                    let value = |f: [f32; 3]| objective.slopes(&mut { f }, &wanted, signs);
-                    let mut slopes = f;
-                    objective.slopes(&mut slopes, &wanted, signs);
+                    let value = |f: [f32; 3]| objective.gradient(&mut { f }, &wanted, signs);
+                    let mut gradient = f;
+                    objective.gradient(&mut gradient, &wanted, signs);
                     for k in 0..3 {
                         let (mut up, mut down) = (f, f);
                         up[k] += 1e-2;
                         down[k] -= 1e-2;
                         let expected = (value(up) - value(down)) / 2e-2;
                         assert!(
-                            (slopes[k] - expected).abs() < 1e-3,
-                            "{objective:?} {slopes:?} {k} {expected}"
+                            (gradient[k] - expected).abs() < 1e-3,
+                            "{objective:?} {gradient:?} {k} {expected}"
                         );
                     }
                 }

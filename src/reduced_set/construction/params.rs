@@ -1,4 +1,6 @@
-//! How vectors are moved, and on what.
+//! Parameters of constructed vectors, and the rows they are fitted to.
+//!
+//! Cost: a check reads each answer once.
 
 use ndarray::ArrayView2;
 
@@ -6,40 +8,40 @@ use super::objective::Objective;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 
-/// Parameters of moving.
+/// Parameters of the optimisation.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct GradientParams {
-    /// What is minimised.
+    /// The loss.
     pub objective: Objective,
     /// Number of steps for each size.
     pub steps: usize,
-    /// Rows of a step.
+    /// Number of rows of a step.
     pub batch: usize,
-    /// Length of a first step in each feature of a vector, as a share of the features' root mean square deviation.
+    /// Initial step length in each feature of a vector, as a share of the features' root mean square deviation.
     pub vector_rate: f64,
-    /// Length of a first step in each coefficient, as a share of the coefficients' root mean square.
+    /// Initial step length in each coefficient, as a share of the coefficients' root mean square.
     pub coefficient_rate: f64,
     /// Displacement of rows as a share of each feature's standard deviation.
     pub noise: f64,
-    /// Largest share of the way that a displaced row is moved towards another row.
+    /// Maximum displacement of a row towards another row, as a share of their distance.
     pub mixing: f64,
-    /// Places that each row is displaced to, besides its own.
+    /// Number of displaced copies of each row.
     pub places: usize,
-    /// Of the batches and displacements.
+    /// Seed of the batches and displacements.
     pub seed: u64,
 }
 
-/// What the small expansion is moved on.
+/// The rows that the small expansion is fitted to.
 #[derive(Debug, Clone, Copy)]
 pub struct Examples<'a> {
     /// The rows on which both expansions are compared.
     pub rows: Rows<'a>,
-    /// What is known of them.
+    /// Labels or values of the rows, if known.
     pub answers: Option<Answers<'a>>,
 }
 
-/// What is known of the rows besides the machine's outputs.
+/// Labels or values of the rows.
 #[derive(Debug, Clone, Copy)]
 pub enum Answers<'a> {
     /// The class of each row, (n,).
@@ -64,6 +66,7 @@ impl GradientParams {
         }
     }
 
+    /// Checks every parameter against its rule.
     pub(super) fn check(&self) -> Result<()> {
         Error::check_param(self.batch > 0, "batch", self.batch, "at least 1")?;
         Error::check_not_negative("vector_rate", self.vector_rate)?;
@@ -77,7 +80,7 @@ impl GradientParams {
         Ok(())
     }
 
-    /// The answers of n rows for q outputs.
+    /// Checks the answers of the rows for q outputs.
     pub(super) fn check_answers(&self, examples: &Examples<'_>, q: usize) -> Result<()> {
         let n = examples.rows.rows();
         match examples.answers {

@@ -1,15 +1,15 @@
-//! Where a small expansion is compared with the large one: the rows, places beside them, and what the large one says
-//! there.
+//! The outputs of the large machine (the teacher) on the rows and on displaced copies of them.
 //!
-//! A machine's outputs on its own training rows are flattered by the fit. So each row has a few places besides its own:
-//! moved at random by a share of each feature's standard deviation, and towards another row by a share of the way. The
-//! machine's outputs there are computed once; the places themselves are drawn again from the row's own random stream
-//! whenever they are visited, and never stored.
+//! A machine's outputs on its own training rows are biased by the fit. Therefore each row has a few displaced copies: moved
+//! at random by a share of each feature's standard deviation, and towards another row by a share of the distance. The
+//! machine's outputs on them are computed once; the copies are drawn again from the row's own random stream whenever they
+//! are needed, and never stored.
 //!
-//! Where numbers are given besides the machine (regression), what is asked for at a place is the machine's value plus a
-//! share w of what the machine lacks at the row: f*(x') + w (y - f*(x)), so that w = 1 asks for y at the row itself.
+//! If values are given in addition to the machine (regression), the target at a copy is the machine's value plus a share w of
+//! its error at the row: f*(x') + w (y - f*(x)), so that w = 1 gives the target y at the row itself.
 //!
-//! Cost: rows x (1 + places) outputs of the machine; memory as many single precision numbers a machine output.
+//! Invariant: copy p of row i is the same whenever it is drawn. Cost: rows x (1 + places) outputs of the machine, and as many
+//! single precision numbers for each output.
 
 use ndarray::ArrayView2;
 
@@ -26,30 +26,31 @@ use crate::random::Random;
 use crate::reduced_set::pursuit::for_blocks;
 use crate::simd::blas::{axpy, dot};
 
-/// Rows whose machine outputs are computed together, at most.
-const CHUNK: usize = 512;
-/// Multiplications between two checks of the monitor.
+/// Maximum number of rows whose outputs are computed together.
+const MAX_CHUNK_ROWS: usize = 512;
+/// Number of multiplications between two checks of the monitor.
 const WORK_PER_CHECK: usize = 400_000_000;
 
-/// The rows with their places and the machine's outputs there.
+/// The rows, their displaced copies and the machine's outputs on them.
 pub(super) struct Teacher<'a> {
     pub(super) rows: Rows<'a>,
     kernel: Kernel,
-    /// Subtracted from rows and vectors where the kernel allows it: keeps single precision accurate.
+    /// Vector subtracted from rows and vectors if the kernel allows it, for the accuracy of single precision.
     pub(super) centre: Vec<f32>,
     pub(super) deviations: Vec<f32>,
     noise: f32,
     mixing: f64,
     seed: u64,
-    /// The row itself and those beside it.
+    /// Number of places of a row: place 0 is the row itself, the others are its displaced copies.
     pub(super) places: usize,
-    /// (places, n, q), or (1, n, q) of zeros where labels alone are asked for.
+    /// Targets, (places, n, q), or (1, n, q) of zeros if the loss uses only labels.
     outputs: Vec<f32>,
     outputs_per_row: usize,
-    labels_alone: bool,
+    uses_only_labels: bool,
 }
 
 impl<'a> Teacher<'a> {
+    /// Computes means and deviations of the rows.
     pub(super) fn new(target: &ExpansionView<'_>, rows: Rows<'a>, params: &GradientParams) -> Result<Self> {
         let (n, d) = (rows.rows(), rows.cols());
         let (mut sums, mut squares) = (try_vec![0.0; d]?, try_vec![0.0; d]?);
@@ -78,15 +79,15 @@ impl<'a> Teacher<'a> {
             places: 1 + if moves { params.places } else { 0 },
             outputs: Vec::new(),
             outputs_per_row: target.outputs(),
-            labels_alone: matches!(params.objective.loss, Loss::Hinge | Loss::SquaredHinge),
+            uses_only_labels: matches!(params.objective.loss, Loss::Hinge | Loss::SquaredHinge),
         })
     }
 
-    /// Evaluates the machine at all places.
+    /// Computes the outputs of the machine at all places.
     ///
     /// # Errors
     /// [`Error::Stopped`](crate::Error::Stopped).
-    pub(super) fn ask(
+    pub(super) fn compute_outputs(
         &mut self,
         target: &ExpansionView<'_>,
         answers: Option<Answers<'_>>,
@@ -94,13 +95,14 @@ impl<'a> Teacher<'a> {
         ctx: Context<'_>,
     ) -> Result<()> {
         let (n, d, q) = (self.rows.rows(), self.rows.cols(), self.outputs_per_row);
-        if self.labels_alone {
+        if self.uses_only_labels {
             self.outputs = try_zeros("the outputs at the rows", n * q)?;
             return Ok(());
         }
         let evaluator = Evaluator::new(target)?;
-        self.outputs = try_with_capacity("the outputs at the rows and beside them", self.places * n * q)?;
-        let chunk = (WORK_PER_CHECK / (target.len() * (d + q)).max(1)).clamp(16, CHUNK);
+        self.outputs =
+            try_with_capacity("the outputs at the rows and their displaced copies", self.places * n * q)?;
+        let chunk = (WORK_PER_CHECK / (target.len() * (d + q)).max(1)).clamp(16, MAX_CHUNK_ROWS);
         for place in 0..self.places {
             for first in (0..n).step_by(chunk) {
                 ctx.check("outputs", place * n + first, self.places * n)?;
@@ -123,28 +125,28 @@ impl<'a> Teacher<'a> {
         }
         if let Some(Answers::Values(wanted)) = answers {
             let share = objective.label_weight;
-            let lacking: Vec<f32> = wanted
+            let error: Vec<f32> = wanted
                 .iter()
                 .zip(&self.outputs)
                 .map(|(y, &f)| (share * (y - f64::from(f))) as f32)
                 .try_collect_vec()?;
             for place in self.outputs.chunks_exact_mut(n * q) {
-                place.iter_mut().zip(&lacking).for_each(|(f, lacking)| *f += lacking);
+                place.iter_mut().zip(&error).for_each(|(f, error)| *f += error);
             }
         }
         objective.prepare(&mut self.outputs, q);
         Ok(())
     }
 
-    /// What is asked for at a place of a row, (q,), as the loss takes it.
+    /// Returns the targets at a place of a row, (q,).
     pub(super) fn outputs(&self, row: usize, place: usize) -> &[f32] {
-        let place = if self.labels_alone { 0 } else { place };
+        let place = if self.uses_only_labels { 0 } else { place };
         let q = self.outputs_per_row;
         let at = (place * self.rows.rows() + row) * q;
         &self.outputs[at..at + q]
     }
 
-    /// A row at one of its places; place 0 is the row itself.
+    /// Writes a row at one of its places.
     pub(super) fn row(&self, row: usize, place: usize, out: &mut [f32]) {
         out.fill(0.0);
         self.rows.for_each_in_row(row, |k, v| out[k] = v as f32);
@@ -172,8 +174,8 @@ impl<'a> Teacher<'a> {
         }
     }
 
-    /// B and b that bring K(X, Z) B + b nearest to what is asked for on a sample of the rows: least squares with a ridge
-    /// of 1e-6 of the mean diagonal, which duplicate vectors need.
+    /// Returns the B and b with which K(X, Z) B + b approximates the targets on a sample of the rows best: least squares with
+    /// a ridge of 1e-6 of the mean diagonal, which duplicate vectors need.
     pub(super) fn fitted_coefficients(
         &self,
         target: &ExpansionView<'_>,
@@ -183,10 +185,10 @@ impl<'a> Teacher<'a> {
         ctx: Context<'_>,
     ) -> Result<(Vec<f32>, Vec<f32>)> {
         const ROWS_PER_VECTOR: usize = 6;
-        const LEAST_ROWS: usize = 2000;
-        const RIDGE: f64 = 1e-6;
+        const MIN_ROWS: usize = 2000;
+        const RELATIVE_RIDGE: f64 = 1e-6;
         let (n, q, m) = (self.rows.rows(), target.outputs(), start.nrows());
-        let count = n.min((m * ROWS_PER_VECTOR).max(LEAST_ROWS));
+        let count = n.min((m * ROWS_PER_VECTOR).max(MIN_ROWS));
         let mut sample = Random::stream(self.seed, u64::MAX).sample(n, count)?;
         sample.sort_unstable();
         let rows = self.rows.gather(&sample)?;
@@ -224,7 +226,7 @@ impl<'a> Teacher<'a> {
             });
             Ok(())
         })?;
-        let ridge = RIDGE * (0..size).map(|i| normal[i * size + i]).sum::<f64>() / size as f64;
+        let ridge = RELATIVE_RIDGE * (0..size).map(|i| normal[i * size + i]).sum::<f64>() / size as f64;
         for i in 0..size {
             normal[i * size + i] += ridge;
         }

@@ -4,39 +4,42 @@
 //! tr(B' H B) - 2 tr(B' T) + 2 h sum_i c_i max_j |B_ij|        R = T - H B,   h = lambda / 2
 //! ```
 //!
-//! B is the solution where |R_i|_1 <= h c_i for every vector, and R_i B_i' = h c_i max_j |B_ij| for those inside, with B_i
-//! not 0. Both are looked at, with R computed afresh, before a solution counts as found.
+//! B is the solution if |R_i|_1 <= h c_i for every vector and R_i B_i' = h c_i max_j |B_ij| for the active ones, those with
+//! B_i not 0. Both are checked, with R computed from B, before a solution is accepted.
 //!
-//! The vectors inside are a problem of their own, solved in rounds: a sweep of block coordinate descent, where row i becomes
-//! the prox of h c_i / H_ii max|.| at Z_i / H_ii, Z_i = T_i - sum over k != i of H_ik B_k, and Newton's step on the faces
-//! that the rows are then on (`face`). Neighbouring vectors of a kernel are nearly parallel: sweeps alone creep along the
-//! directions in which H is weak, and there an undamped step goes far beyond the face. So H is damped, the more the fewer
-//! steps are taken whole: a round is one of the proximal point algorithm, and momentum between rounds makes up for the
-//! damping (Nesterov; Gueler, SIAM Journal on Optimization 1992), which begins anew where the objective has risen. Vectors
-//! outside that break their condition come in, until none does. The next h begins from there.
+//! The problem of the active vectors is solved in rounds: a sweep of block coordinate descent, where row i becomes the prox
+//! of h c_i / H_ii max|.| at Z_i / H_ii, Z_i = T_i - sum over k != i of H_ik B_k, and the Newton step for the entries that
+//! are then clipped and free (`newton`). Neighbouring vectors of a kernel are nearly parallel: sweeps alone are slow along
+//! the directions in which H is small, and there an undamped step changes many entries from clipped to free. Therefore H is
+//! damped, the more the fewer steps have full length: a round is one of the proximal point algorithm, and momentum between
+//! rounds compensates for the damping (Nesterov; Gueler, SIAM Journal on Optimization 1992), which restarts if the objective
+//! has risen. Inactive vectors that violate their condition become active, until none does. The next h starts from the
+//! solution.
 //!
-//! Cost: of a round some six |A|^2 q for the vectors A inside, of a look at those outside m |A| q.
+//! Cost: about six |A|^2 q for a round with the active vectors A, m |A| q for checking the others.
 
-use super::face::{Face, Room, largest, product};
+use super::newton::{Point, Workspace, max_norm, product};
 use crate::context::WorkCounter;
 use crate::error::Result;
 use crate::memory::{TryCollect, TryToVec, try_vec, try_zeros};
 use crate::simd::blas::{add_rows, dot};
 
-/// How far the conditions may be off, as a share of h c_i: little beside the steps between two h.
-pub(super) const EXACT: f64 = 1e-3;
-/// Rounds at one h, at most; a solution that is not exact by then is said not to be.
-const ROUNDS: usize = 2000;
-/// Sweeps after which a vector that has come in and is zero is out again.
-const TRIAL: usize = 2;
-/// Damping of the first step, what it is multiplied by after a step that was shortened and after a whole one, and its
-/// bounds.
-const DAMPING: f64 = 1e-3;
-const MORE: f64 = 2.0;
-const LESS: f64 = 0.7;
-const DAMPINGS: (f64, f64) = (1e-10, 1.0);
+/// Maximum violation of the conditions as a share of h c_i: small compared with the steps between two h.
+pub(super) const MAX_VIOLATION: f64 = 1e-3;
+/// Maximum number of rounds for one h; a solution that then violates its conditions is reported as not converged.
+const MAX_ROUNDS: usize = 2000;
+/// Number of sweeps after which a new vector with a zero row becomes inactive again.
+const TRIAL_SWEEPS: usize = 2;
+/// Damping of the first step.
+const INITIAL_DAMPING: f64 = 1e-3;
+/// Factor of the damping after a shortened step, and after one of full length.
+const DAMPING_INCREASE: f64 = 2.0;
+const DAMPING_DECREASE: f64 = 0.7;
+/// Bounds of the damping.
+const MIN_DAMPING: f64 = 1e-10;
+const MAX_DAMPING: f64 = 1.0;
 
-/// The solution at some h, from which the next one is found.
+/// The solution for some h, the starting point for the next one.
 pub(super) struct Groups<'a> {
     /// H, (m, m), symmetric.
     quadratic: &'a [f64],
@@ -50,15 +53,15 @@ pub(super) struct Groups<'a> {
     b: Vec<f64>,
     /// R, (m, q).
     residual: Vec<f64>,
-    /// The vectors with B_i not 0, in the order in which they came.
-    inside: Vec<usize>,
-    /// Of the last step.
+    /// The active vectors, in the order in which they entered.
+    active: Vec<usize>,
+    /// Damping of the last step.
     damping: f64,
-    room: Room,
+    work: Workspace,
 }
 
 impl<'a> Groups<'a> {
-    /// B = 0. A vector with c = 0 stays out.
+    /// Starts with B = 0. A vector with c = 0 never enters.
     pub(super) fn new(
         quadratic: &'a [f64],
         linear: &'a [f64],
@@ -73,117 +76,117 @@ impl<'a> Groups<'a> {
             outputs,
             b,
             residual,
-            inside: Vec::new(),
-            damping: DAMPING,
-            room: Room::default(),
+            active: Vec::new(),
+            damping: INITIAL_DAMPING,
+            work: Workspace::default(),
         })
     }
 
-    /// The vectors with B_i not 0.
-    pub(super) fn inside(&self) -> &[usize] {
-        &self.inside
+    /// Returns the active vectors.
+    pub(super) fn active(&self) -> &[usize] {
+        &self.active
     }
 
-    /// B_i.
+    /// Returns B_i.
     pub(super) fn row(&self, i: usize) -> &[f64] {
         &self.b[i * self.outputs..(i + 1) * self.outputs]
     }
 
-    /// The squared length of what vector i adds, by H.
+    /// Returns the squared length of the contribution of vector i in the norm of H.
     pub(super) fn size(&self, i: usize) -> f64 {
         dot(self.row(i), self.row(i)) * self.quadratic[i * self.weights.len() + i]
     }
 
-    /// h from which on B = 0.
-    pub(super) fn first(&self) -> f64 {
-        (0..self.weights.len()).map(|i| self.pull(i)).fold(0.0, f64::max)
+    /// Returns the smallest h with B = 0.
+    pub(super) fn max_half(&self) -> f64 {
+        (0..self.weights.len()).map(|i| self.entry_level(i)).fold(0.0, f64::max)
     }
 
-    /// |R_i|_1 / c_i: h above which row i is to be zero.
-    fn pull(&self, i: usize) -> f64 {
+    /// Returns |R_i|_1 / c_i, the h above which row i is zero.
+    fn entry_level(&self, i: usize) -> f64 {
         let (m, q) = (self.weights.len(), self.outputs);
-        let may = self.quadratic[i * m + i] > 0.0 && self.weights[i] > 0.0;
+        let may_enter = self.quadratic[i * m + i] > 0.0 && self.weights[i] > 0.0;
         let size = self.residual[i * q..(i + 1) * q].iter().map(|v| v.abs()).sum::<f64>();
-        if may { size / self.weights[i] } else { 0.0 }
+        if may_enter { size / self.weights[i] } else { 0.0 }
     }
 
-    /// The largest share of h c_i by which a condition is off.
-    pub(super) fn off(&self, half: f64) -> f64 {
+    /// Returns the maximum violation of a condition as a share of h c_i.
+    pub(super) fn violation(&self, half: f64) -> f64 {
         let q = self.outputs;
-        let outside = (0..self.weights.len()).map(|i| self.pull(i) / half - 1.0);
-        let along = self.inside.iter().map(|&i| {
-            let largest = largest(self.row(i));
+        let outside = (0..self.weights.len()).map(|i| self.entry_level(i) / half - 1.0);
+        let along = self.active.iter().map(|&i| {
+            let max = max_norm(self.row(i));
             let along = dot(&self.residual[i * q..(i + 1) * q], self.row(i));
-            (1.0 - along / (half * self.weights[i] * largest)).abs()
+            (1.0 - along / (half * self.weights[i] * max)).abs()
         });
         outside.chain(along).fold(0.0, f64::max)
     }
 
-    /// Goes to the solution at h; false where the conditions are not met in the rounds allowed.
+    /// Solves for h; returns false if the conditions are not met within the maximum number of rounds.
     ///
     /// # Errors
     /// [`Error::Stopped`](crate::Error::Stopped).
     pub(super) fn solve(&mut self, half: f64, counter: &mut WorkCounter<'_>) -> Result<bool> {
-        let (m, mut rounds, mut exact) = (self.weights.len(), ROUNDS, 0.5 * EXACT);
-        let mut is_inside = try_vec![false; m]?;
+        let (m, mut rounds, mut exact) = (self.weights.len(), MAX_ROUNDS, 0.5 * MAX_VIOLATION);
+        let mut is_active = try_vec![false; m]?;
         loop {
-            is_inside.fill(false);
-            for &i in &self.inside {
-                is_inside[i] = true;
+            is_active.fill(false);
+            for &i in &self.active {
+                is_active[i] = true;
             }
             let wanted: Vec<usize> =
-                (0..m).filter(|&i| !is_inside[i] && self.pull(i) > half).try_collect_vec()?;
-            self.inside.extend(wanted);
-            let mut alone = Alone::new(self, half)?;
-            let mut stopped = (0..TRIAL).try_for_each(|_| alone.sweep(counter));
-            self.take(&alone);
-            if stopped.is_ok() {
-                alone = Alone::new(self, half)?;
-                stopped = alone.descend(exact, &mut rounds, &mut self.damping, &mut self.room, counter);
-                self.take(&alone);
+                (0..m).filter(|&i| !is_active[i] && self.entry_level(i) > half).try_collect_vec()?;
+            self.active.extend(wanted);
+            let mut problem = ActiveProblem::new(self, half)?;
+            let mut result = (0..TRIAL_SWEEPS).try_for_each(|_| problem.sweep(counter));
+            self.store(&problem);
+            if result.is_ok() {
+                problem = ActiveProblem::new(self, half)?;
+                result = problem.solve(exact, &mut rounds, &mut self.damping, &mut self.work, counter);
+                self.store(&problem);
             }
-            if stopped.is_ok() {
-                stopped = self.look_afresh(counter);
+            if result.is_ok() {
+                result = self.update_residual(counter);
             }
-            stopped?;
-            if self.off(half) <= EXACT {
+            result?;
+            if self.violation(half) <= MAX_VIOLATION {
                 return Ok(true);
             }
             if rounds == 0 {
                 return Ok(false);
             }
             rounds -= 1;
-            exact = (0.3 * exact).max(1e-6 * EXACT);
+            exact = (0.3 * exact).max(1e-6 * MAX_VIOLATION);
         }
     }
 
-    /// B of the vectors inside; those at zero are outside.
-    fn take(&mut self, alone: &Alone) {
+    /// Stores B of the active vectors; those with a zero row become inactive.
+    fn store(&mut self, problem: &ActiveProblem) {
         let q = self.outputs;
-        for (&i, row) in self.inside.iter().zip(alone.b.chunks_exact(q)) {
+        for (&i, row) in self.active.iter().zip(problem.b.chunks_exact(q)) {
             self.b[i * q..(i + 1) * q].copy_from_slice(row);
         }
         let b = &self.b;
-        self.inside.retain(|&i| b[i * q..(i + 1) * q].iter().any(|&v| v != 0.0));
+        self.active.retain(|&i| b[i * q..(i + 1) * q].iter().any(|&v| v != 0.0));
     }
 
-    /// R from B.
-    fn look_afresh(&mut self, counter: &mut WorkCounter<'_>) -> Result<()> {
+    /// Computes R from B.
+    fn update_residual(&mut self, counter: &mut WorkCounter<'_>) -> Result<()> {
         let (m, q) = (self.weights.len(), self.outputs);
-        let rows: Vec<&[f64]> = self.inside.iter().map(|&k| &self.b[k * q..(k + 1) * q]).try_collect_vec()?;
+        let rows: Vec<&[f64]> = self.active.iter().map(|&k| &self.b[k * q..(k + 1) * q]).try_collect_vec()?;
         self.residual.copy_from_slice(self.linear);
         for (i, residual) in self.residual.chunks_exact_mut(q).enumerate() {
             counter.charge((rows.len() * q) as u64)?;
             let line = &self.quadratic[i * m..(i + 1) * m];
-            let weights: Vec<f64> = self.inside.iter().map(|&k| -line[k]).try_collect_vec()?;
+            let weights: Vec<f64> = self.active.iter().map(|&k| -line[k]).try_collect_vec()?;
             add_rows(&weights, &rows, 0, residual);
         }
         Ok(())
     }
 }
 
-/// The problem of the n vectors inside.
-struct Alone {
+/// The problem of the n active vectors.
+struct ActiveProblem {
     /// (n, n).
     quadratic: Vec<f64>,
     /// (n, q), as B.
@@ -194,30 +197,31 @@ struct Alone {
     b: Vec<f64>,
 }
 
-impl Alone {
+impl ActiveProblem {
+    /// Gathers the rows of the active vectors.
     fn new(of: &Groups<'_>, half: f64) -> Result<Self> {
-        let (m, q, n) = (of.weights.len(), of.outputs, of.inside.len());
-        let mut quadratic = try_zeros("the vectors inside", n * n)?;
-        for (&i, line) in of.inside.iter().zip(quadratic.chunks_exact_mut(n.max(1))) {
-            for (&j, h) in of.inside.iter().zip(line) {
+        let (m, q, n) = (of.weights.len(), of.outputs, of.active.len());
+        let mut quadratic = try_zeros("the active vectors", n * n)?;
+        for (&i, line) in of.active.iter().zip(quadratic.chunks_exact_mut(n.max(1))) {
+            for (&j, h) in of.active.iter().zip(line) {
                 *h = of.quadratic[i * m + j];
             }
         }
         let gathered = |a: &[f64]| {
-            of.inside.iter().flat_map(|&i| a[i * q..(i + 1) * q].iter().copied()).try_collect_vec()
+            of.active.iter().flat_map(|&i| a[i * q..(i + 1) * q].iter().copied()).try_collect_vec()
         };
-        let bounds = of.inside.iter().map(|&i| half * of.weights[i]).try_collect_vec()?;
+        let bounds = of.active.iter().map(|&i| half * of.weights[i]).try_collect_vec()?;
         let (linear, b) = (gathered(of.linear)?, gathered(&of.b)?);
         Ok(Self { quadratic, linear, bounds, outputs: q, b })
     }
 
-    /// Rounds until the conditions are off by at most this, or none is left.
-    fn descend(
+    /// Iterates until no condition is violated by more than `exact`, or no round is left.
+    fn solve(
         &mut self,
         exact: f64,
         rounds: &mut usize,
         damping: &mut f64,
-        room: &mut Room,
+        work: &mut Workspace,
         counter: &mut WorkCounter<'_>,
     ) -> Result<()> {
         let q = self.outputs;
@@ -227,19 +231,20 @@ impl Alone {
             *rounds -= 1;
             self.sweep(counter)?;
             self.residual(&mut residual, counter)?;
-            let peaks: Vec<f64> = self.b.chunks_exact(q).map(largest).try_collect_vec()?;
-            if self.off(&residual, &peaks) <= exact {
+            let row_max: Vec<f64> = self.b.chunks_exact(q).map(max_norm).try_collect_vec()?;
+            if self.violation(&residual, &row_max) <= exact {
                 break;
             }
             let (quadratic, bounds, b) = (&self.quadratic, &self.bounds, &self.b);
-            let face = Face { quadratic, bounds, b, residual: &residual, peaks: &peaks, outputs: q };
-            let step = face.step(*damping, room, counter)?;
+            let point = Point { quadratic, bounds, b, residual: &residual, row_max: &row_max, outputs: q };
+            let step = point.step(*damping, work, counter)?;
             let change = step.as_ref().map_or(0.0, |step| step.change);
             // tr(B' H B) = tr(B' (T - R))
-            let penalty: f64 = self.bounds.iter().zip(&peaks).map(|(bound, peak)| bound * peak).sum();
+            let penalty: f64 = self.bounds.iter().zip(&row_max).map(|(bound, max)| bound * max).sum();
             let reached = 2.0 * penalty - dot(&self.b, &self.linear) - dot(&self.b, &residual) + change;
             let whole = step.as_ref().is_some_and(|step| step.length == 1.0);
-            *damping = (*damping * if whole { LESS } else { MORE }).clamp(DAMPINGS.0, DAMPINGS.1);
+            *damping = (*damping * if whole { DAMPING_DECREASE } else { DAMPING_INCREASE })
+                .clamp(MIN_DAMPING, MAX_DAMPING);
             if let Some(step) = step {
                 self.b = step.b;
             }
@@ -261,7 +266,7 @@ impl Alone {
         Ok(())
     }
 
-    /// Minimises over every row in turn.
+    /// Minimises over each row in turn.
     fn sweep(&mut self, counter: &mut WorkCounter<'_>) -> Result<()> {
         let (n, q) = (self.bounds.len(), self.outputs);
         let mut new = try_vec![0.0; q]?;
@@ -274,43 +279,43 @@ impl Alone {
             for ((new, t), b) in new.iter_mut().zip(&self.linear[i * q..]).zip(rows[i]) {
                 *new = b + (t - *new) / line[i];
             }
-            clip_to_prox(&mut new, bound / line[i]);
+            prox_max_norm(&mut new, bound / line[i]);
             self.b[i * q..(i + 1) * q].copy_from_slice(&new);
         }
         Ok(())
     }
 
-    /// T - H B.
+    /// Computes T - H B.
     fn residual(&self, out: &mut Vec<f64>, counter: &mut WorkCounter<'_>) -> Result<()> {
         product(&self.quadratic, &self.b, self.outputs, out, counter)?;
         out.iter_mut().zip(&self.linear).for_each(|(r, t)| *r = t - *r);
         Ok(())
     }
 
-    /// As [`Groups::off`], of the rows that are not zero.
-    fn off(&self, residual: &[f64], peaks: &[f64]) -> f64 {
+    /// Returns the maximum violation as [`Groups::violation`] does, for the active vectors.
+    fn violation(&self, residual: &[f64], row_max: &[f64]) -> f64 {
         let q = self.outputs;
-        let rows = residual.chunks_exact(q).zip(self.b.chunks_exact(q)).zip(self.bounds.iter().zip(peaks));
-        let off = rows.map(|((r, b), (bound, &peak))| {
+        let rows = residual.chunks_exact(q).zip(self.b.chunks_exact(q)).zip(self.bounds.iter().zip(row_max));
+        let violation = rows.map(|((r, b), (bound, &max))| {
             let beyond = r.iter().map(|v| v.abs()).sum::<f64>() / bound - 1.0;
-            if peak > 0.0 { beyond.max((1.0 - dot(r, b) / (bound * peak)).abs()) } else { beyond }
+            if max > 0.0 { beyond.max((1.0 - dot(r, b) / (bound * max)).abs()) } else { beyond }
         });
-        off.fold(0.0, f64::max)
+        violation.fold(0.0, f64::max)
     }
 }
 
-/// The prox of reach max|.|: values are clipped at the level t where what is cut off sums to `reach`; all zero where the
-/// values sum to less (the rest after projection on the l1 ball of radius `reach`).
-fn clip_to_prox(values: &mut [f64], reach: f64) {
+/// Computes the prox of weight max|.|: values are clipped at the level t at which the excess sums to `weight`, or are all
+/// zero if their sum is smaller (the difference from the projection on the l1 ball of radius `weight`).
+fn prox_max_norm(values: &mut [f64], weight: f64) {
     let sum: f64 = values.iter().map(|v| v.abs()).sum();
-    if sum <= reach {
+    if sum <= weight {
         values.fill(0.0);
         return;
     }
-    // Of the values above a level their sum and number; the level that follows is above it and not above t (Michelot, 1986).
-    // Where `reach` is the whole sum, rounding can put it below zero.
+    // The sum and number of the values above a level give the next level, which is not above t (Michelot, 1986). If
+    // `weight` is nearly the whole sum, rounding can make it negative.
     let mut count = values.len();
-    let mut level = ((sum - reach) / count as f64).max(0.0);
+    let mut level = ((sum - weight) / count as f64).max(0.0);
     loop {
         let (mut sum, mut above) = (0.0, 0);
         for v in values.iter().map(|v| v.abs()).filter(|&v| v > level) {
@@ -320,7 +325,7 @@ fn clip_to_prox(values: &mut [f64], reach: f64) {
             break;
         }
         count = above;
-        level = level.max((sum - reach) / count as f64);
+        level = level.max((sum - weight) / count as f64);
     }
     for v in values {
         *v = v.clamp(-level, level);
@@ -336,13 +341,13 @@ mod tests {
 
     #[test]
     fn the_prox_minimises_its_objective() {
-        for reach in [0.1, 0.7, 2.0, 10.0] {
+        for weight in [0.1, 0.7, 2.0, 10.0] {
             let v = [1.5, -0.4, 0.9, 0.0];
             let mut best = v;
-            clip_to_prox(&mut best, reach);
+            prox_max_norm(&mut best, weight);
             let value = |b: &[f64]| {
                 let distance: f64 = b.iter().zip(&v).map(|(b, v)| 0.5 * (b - v) * (b - v)).sum();
-                distance + reach * b.iter().fold(0.0_f64, |a, v| a.max(v.abs()))
+                distance + weight * b.iter().fold(0.0_f64, |a, v| a.max(v.abs()))
             };
             let at_best = value(&best);
             for trial in 0..2000 {
@@ -354,19 +359,19 @@ mod tests {
     }
 
     #[test]
-    fn a_reach_of_nearly_the_whole_sum_leaves_next_to_nothing() {
+    fn a_weight_of_nearly_the_whole_sum_leaves_almost_nothing() {
         let mut random = Random::new(5);
         for _ in 0..1000 {
             let mut values: Vec<f64> = (0..10).map(|_| random.uniform() - 0.5).collect();
             let sum: f64 = values.iter().map(|v| v.abs()).sum();
-            clip_to_prox(&mut values, sum.next_down());
+            prox_max_norm(&mut values, sum.next_down());
             assert!(values.iter().all(|v| v.abs() < 1e-15));
         }
     }
 
-    /// Every vector is there twice, and twice again a hair away.
+    /// Every vector has a copy and two near copies.
     #[test]
-    fn copies_and_near_copies_do_not_keep_a_solution_away() {
+    fn copies_and_near_copies_do_not_prevent_a_solution() {
         let (m, q) = (40, 6);
         let mut random = Random::new(3);
         let x: Vec<f64> = (0..m / 4).map(|_| random.uniform()).collect();
@@ -379,15 +384,15 @@ mod tests {
         }
         let weights = vec![1.0; m];
         let mut groups = Groups::new(&h, &linear, &weights, q).unwrap();
-        let first = groups.first();
+        let first = groups.max_half();
         for level in 1..=60 {
             let half = first * 1e-3_f64.powf(f64::from(level) / 60.0);
             assert!(groups.solve(half, &mut Context::default().counter("", 0)).unwrap(), "level {level}");
-            assert!(groups.off(half) <= EXACT);
+            assert!(groups.violation(half) <= MAX_VIOLATION);
         }
     }
 
-    /// The conditions are met at every h of a path, for the matrix of a kernel whose columns are far from orthogonal.
+    /// The conditions hold at every h of a path, for a kernel matrix whose columns are far from orthogonal.
     #[test]
     fn every_solution_meets_its_conditions() {
         for (m, q) in [(40, 4), (30, 2), (20, 1), (50, 40)] {
@@ -403,12 +408,12 @@ mod tests {
             }
             let weights: Vec<f64> = (0..m).map(|i| 1.0 + 0.1 * (i % 3) as f64).collect();
             let mut groups = Groups::new(&h, &linear, &weights, q).unwrap();
-            let first = groups.first();
+            let first = groups.max_half();
             let mut counter = Context::default().counter("", 0);
             for level in 1..=40 {
                 let half = first * 1e-2_f64.powf(f64::from(level) / 40.0);
                 assert!(groups.solve(half, &mut counter).unwrap(), "m {m} level {level}");
-                // Straight from the definition, with a residual of its own.
+                // Straight from the definition, with a separate residual.
                 for i in 0..m {
                     let mut residual = linear[i * q..(i + 1) * q].to_vec();
                     for k in 0..m {
@@ -416,15 +421,15 @@ mod tests {
                     }
                     let (sum, bound): (f64, f64) =
                         (residual.iter().map(|v| v.abs()).sum(), half * weights[i]);
-                    assert!(sum <= bound * (1.0 + 2.0 * EXACT));
-                    let peak = largest(groups.row(i));
-                    if peak > 0.0 {
-                        let along = dot(&residual, groups.row(i)) / peak;
-                        assert!((along - bound).abs() <= 2.0 * EXACT * bound);
+                    assert!(sum <= bound * (1.0 + 2.0 * MAX_VIOLATION));
+                    let max = max_norm(groups.row(i));
+                    if max > 0.0 {
+                        let along = dot(&residual, groups.row(i)) / max;
+                        assert!((along - bound).abs() <= 2.0 * MAX_VIOLATION * bound);
                     }
                 }
             }
-            assert!(groups.inside().len() > 3);
+            assert!(groups.active().len() > 3);
         }
     }
 }

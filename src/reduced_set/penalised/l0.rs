@@ -6,32 +6,32 @@
 //!          s_i <- s_i sum_j |lambda_ij|
 //! ```
 //!
-//! Scales that shrink once shrink faster, as the majoriser of sum_i log |b_i| has it. The print has the two matrices of the
-//! solution swapped and penalises the sum of lambda; the step is the ridge problem above, and for gamma = 0 its solution
-//! of least norm, which is what makes the lossless form choose at all.
+//! Scales that shrink once shrink faster, as for the majoriser of sum_i log |b_i|. The paper swaps the two matrices of the
+//! solution and penalises the sum of lambda; here the step is the ridge problem above, and for gamma = 0 its solution of
+//! least norm, which makes the lossless form select at all.
 //!
-//! Where the rounds stand still, sum_j |lambda_ij| = 1 for every vector left, and so gamma has a natural unit. One output,
-//! b = s lambda, t = K alpha: the vectors left satisfy
+//! At a fixed point sum_j |lambda_ij| = 1 for every remaining vector, and so gamma has a natural unit. For one output,
+//! b = s lambda, t = K alpha, the remaining vectors satisfy
 //!
 //! ```text
-//! K b + gamma / b = t     so     gamma m' = b' t - b' K b <= ||w||^2 / 4     for m' vectors left
+//! K b + gamma / b = t     so     gamma m' = b' t - b' K b <= ||w||^2 / 4     for m' remaining vectors
 //! ```
 //!
-//! A vector alone is left from gamma = t_i^2 / (4 k_ii) down; several that need each other, such as a near copy with the
-//! other sign, can hold out above that, but nothing above ||w||^2 / 4 (q outputs: q sum_j ||w_j||^2 / 4). There the path
-//! begins. The print's start s = 1 is a length that no unit of alpha agrees with: a larger alpha would collapse at gammas
-//! where a smaller one is kept. Rounds start from the coefficients that need no scale, those of least norm, where
-//! gamma > 0 with a ridge that is nothing but a guard against rounding. So c alpha with c^2 gamma leaves the same vectors.
+//! A single vector remains for gamma <= t_i^2 / (4 k_ii); several that depend on each other, such as a near copy with the
+//! other sign, can remain for larger gammas, but none above ||w||^2 / 4 (q outputs: q sum_j ||w_j||^2 / 4). The path starts
+//! there. The paper starts with s = 1, which depends on the unit of alpha: a larger alpha would collapse at gammas at which
+//! a smaller one remains. Here the rounds start from the coefficients of least norm, which need no scale, computed for
+//! gamma > 0 with a small ridge against rounding. So c alpha with c^2 gamma leaves the same vectors.
 //!
 //! With K = L L' from a pivoted Cholesky factorisation (m, r), g = L' alpha and D = diag(s), both cases are one formula,
 //!
 //! ```text
-//! lambda = D L (L' D^2 L + gamma I)^-1 g        or, with fewer vectors left than r,       (D K D + gamma I)^-1 D K alpha
+//! lambda = D L (L' D^2 L + gamma I)^-1 g        or, with fewer remaining vectors than r,       (D K D + gamma I)^-1 D K alpha
 //! ```
 //!
-//! and no pseudo-inverse is needed. Vectors whose scale falls below 1e-9 of the largest leave the problem.
+//! and no pseudo-inverse is needed. Invariant: the scale of every remaining vector is above 1e-9 of the largest.
 //!
-//! Cost of a round: the smaller of r and the vectors left, cubed; memory m r.
+//! Cost of a round: the smaller of r and the number of remaining vectors, cubed; memory m r.
 
 use super::problem::{Norm, Order, Problem};
 use super::rank;
@@ -41,22 +41,22 @@ use crate::linalg::cholesky;
 use crate::memory::{TryCollect, TryToVec, try_to_vec, try_vec, try_zeros};
 use crate::simd::blas::{axpy, dot, row_times};
 
-/// Rounds; the paper finds 10 to 20 enough.
-const ROUNDS: usize = 40;
-/// Share of the largest scale below which a vector has left.
-const GONE: f64 = 1e-9;
-/// Rounds end when no scale changes by more than this share of the largest.
-const STILL: f64 = 1e-6;
+/// Maximum number of rounds; the paper finds 10 to 20 enough.
+const MAX_ROUNDS: usize = 40;
+/// Share of the largest scale at or below which a vector is removed.
+const MIN_RELATIVE_SCALE: f64 = 1e-9;
+/// Change of the scales, as a share of the largest, at which the rounds end.
+const SCALE_TOLERANCE: f64 = 1e-6;
 
-/// Values of gamma that a path tries before it comes to 0.
+/// Default number of values of gamma of a path before gamma = 0.
 pub const LEVELS: usize = 24;
-/// Share of the first gamma that the last one above 0 is.
-const LAST: f64 = 1e-8;
-/// Ridge of the first round where gamma > 0, as a share of the largest k(z, z).
-const GUARD: f64 = 1e-10;
+/// Last gamma above 0 as a share of the first.
+const LAST_GAMMA_SHARE: f64 = 1e-8;
+/// Ridge of the first round if gamma > 0, as a share of the largest k(z, z).
+const INITIAL_RIDGE: f64 = 1e-10;
 
-/// The vectors left for one gamma, the heaviest first; without one gamma falls in so many levels, and vectors enter as
-/// they are first needed. Outputs by themselves take turns.
+/// Returns the remaining vectors for one gamma, the heaviest first; without gamma, vectors in the order in which they enter
+/// as gamma decreases in a number of levels. Separate outputs take turns.
 pub(super) fn order(
     problem: &Problem<'_, '_>,
     norm: Norm,
@@ -66,15 +66,15 @@ pub(super) fn order(
     let (m, q) = (problem.target.len(), problem.target.outputs());
     let (basis, factor, stopped) = rank::basis(problem, m, 1e-14)?;
     let (mut orders, mut reason) = (Vec::new(), stopped.unwrap_or(StopReason::Converged));
-    let together = if norm == Norm::Joint { q } else { 1 };
-    for first in (0..q).step_by(together) {
+    let group_size = if norm == Norm::Joint { q } else { 1 };
+    for first in (0..q).step_by(group_size) {
         if basis.is_empty() || reason != StopReason::Converged {
             break;
         }
         let lines = problem.target.flat().chunks_exact(q);
         let mut coefficients: Vec<f64> =
-            lines.flat_map(|line| &line[first..first + together]).copied().try_collect_vec()?;
-        // A power of two near the largest coefficient is the unit, so that no square leaves double precision.
+            lines.flat_map(|line| &line[first..first + group_size]).copied().try_collect_vec()?;
+        // The unit is a power of two near the largest coefficient, so that no square overflows or underflows.
         let size = coefficients.iter().fold(0.0_f64, |a, v| a.max(v.abs()));
         let unit = if size > 0.0 { size.log2().floor().exp2() } else { 1.0 };
         for v in &mut coefficients {
@@ -82,7 +82,7 @@ pub(super) fn order(
         }
         let gamma = gamma.map(|gamma| gamma / unit / unit);
         let zero_norm =
-            ZeroNorm { factor: &factor, rank: basis.len(), coefficients: &coefficients, outputs: together };
+            ZeroNorm { factor: &factor, rank: basis.len(), coefficients: &coefficients, outputs: group_size };
         let order;
         (order, reason) = match gamma {
             Some(gamma) => zero_norm.support(gamma, problem.ctx)?,
@@ -93,7 +93,7 @@ pub(super) fn order(
     Ok(Order::new(interleaved(&orders, m, problem.max_vectors)?, reason))
 }
 
-/// The first of every order, then the second, and so on, each vector once.
+/// Interleaves the orders: the first of every order, then the second, and so on, each vector once.
 fn interleaved(orders: &[Vec<usize>], m: usize, most: usize) -> Result<Vec<usize>> {
     let (mut union, mut inside) = (Vec::new(), try_vec![false; m]?);
     for place in 0..orders.iter().map(Vec::len).max().unwrap_or(0) {
@@ -106,7 +106,7 @@ fn interleaved(orders: &[Vec<usize>], m: usize, most: usize) -> Result<Vec<usize
     Ok(union)
 }
 
-/// A kernel matrix of some vectors, factored, and what is to be kept.
+/// The factored kernel matrix of some vectors, and their coefficients.
 struct ZeroNorm<'a> {
     /// L, (m, rank) row-major.
     factor: &'a [f64],
@@ -118,15 +118,16 @@ struct ZeroNorm<'a> {
 }
 
 impl ZeroNorm<'_> {
-    /// The vectors in the order in which they are needed as gamma falls.
+    /// Returns the vectors in the order in which they enter as gamma decreases.
     fn path(&self, problem: &Problem<'_, '_>, levels: usize) -> Result<(Vec<usize>, StopReason)> {
         let first = self.first_gamma()?;
         let (mut order, mut entered) = (Vec::new(), try_vec![false; problem.target.len()]?);
         if first == 0.0 {
             return Ok((order, StopReason::Converged));
         }
-        let falling = (0..=levels).map(|level| first * LAST.powf(level as f64 / levels.max(1) as f64));
-        for gamma in falling.chain([0.0]) {
+        let decreasing =
+            (0..=levels).map(|level| first * LAST_GAMMA_SHARE.powf(level as f64 / levels.max(1) as f64));
+        for gamma in decreasing.chain([0.0]) {
             let (support, reason) = self.support(gamma, problem.ctx)?;
             for i in support {
                 if !std::mem::replace(&mut entered[i], true) {
@@ -140,13 +141,13 @@ impl ZeroNorm<'_> {
         Ok((order, StopReason::Converged))
     }
 
-    /// q sum_j ||w_j||^2 / 4: above it no vector is left.
+    /// Returns q sum_j ||w_j||^2 / 4, above which no vector remains.
     fn first_gamma(&self) -> Result<f64> {
         let wanted = self.wanted()?;
         Ok(0.25 * self.outputs as f64 * dot(&wanted, &wanted))
     }
 
-    /// g = L' alpha, (rank, q): w_j in the coordinates of the factor.
+    /// Returns g = L' alpha, (rank, q): w_j in the coordinates of the factor.
     fn wanted(&self) -> Result<Vec<f64>> {
         let (r, q) = (self.rank, self.outputs);
         let mut wanted = try_vec![0.0; r * q]?;
@@ -158,23 +159,25 @@ impl ZeroNorm<'_> {
         Ok(wanted)
     }
 
-    /// The vectors left for this gamma with their weight sum_j |b_ij|, the heaviest first.
+    /// Returns the remaining vectors for this gamma, sorted by their weight sum_j |b_ij|, the heaviest first.
     fn support(&self, gamma: f64, ctx: Context<'_>) -> Result<(Vec<usize>, StopReason)> {
         let q = self.outputs;
         let m = self.coefficients.len() / q;
         let wanted = self.wanted()?;
-        let largest_own = (0..m).map(|i| dot(self.line(i), self.line(i))).fold(0.0, f64::max);
-        let guard = if gamma > 0.0 { GUARD * largest_own } else { 0.0 };
-        let mut counter = ctx.counter("zero norm", ROUNDS);
-        let mut left: Vec<usize> = (0..m).try_collect_vec()?;
+        let max_diagonal = (0..m).map(|i| dot(self.line(i), self.line(i))).fold(0.0, f64::max);
+        let guard = if gamma > 0.0 { INITIAL_RIDGE * max_diagonal } else { 0.0 };
+        let mut counter = ctx.counter("zero norm", MAX_ROUNDS);
+        let mut remaining: Vec<usize> = (0..m).try_collect_vec()?;
         let mut scales = try_vec![1.0; m]?;
         let mut reason = StopReason::Converged;
-        for round in 0..ROUNDS {
-            let progress = Progress { steps: left.len() as u64, ..Progress::new("zero norm", round, ROUNDS) };
+        for round in 0..MAX_ROUNDS {
+            let progress =
+                Progress { steps: remaining.len() as u64, ..Progress::new("zero norm", round, MAX_ROUNDS) };
             let gamma = if round == 0 { guard } else { gamma };
-            let lambda =
-                ctx.tick(&progress).and_then(|()| self.step(gamma, &left, &scales, &wanted, &mut counter));
-            // A round that is cut short leaves the scales of the one before.
+            let lambda = ctx
+                .tick(&progress)
+                .and_then(|()| self.step(gamma, &remaining, &scales, &wanted, &mut counter));
+            // An interrupted round keeps the scales of the one before.
             let lambda = match lambda {
                 Ok(lambda) => lambda,
                 Err(error) => {
@@ -184,43 +187,44 @@ impl ZeroNorm<'_> {
             };
             let mut largest = 0.0_f64;
             let mut moved = 0.0_f64;
-            for (&i, lambda) in left.iter().zip(lambda.chunks_exact(q)) {
+            for (&i, lambda) in remaining.iter().zip(lambda.chunks_exact(q)) {
                 let new = scales[i] * lambda.iter().map(|v| v.abs()).sum::<f64>();
                 moved = moved.max((new - scales[i]).abs());
                 scales[i] = new;
                 largest = largest.max(new);
             }
-            left.retain(|&i| scales[i] > GONE * largest);
-            if round > 0 && moved <= STILL * largest {
+            remaining.retain(|&i| scales[i] > MIN_RELATIVE_SCALE * largest);
+            if round > 0 && moved <= SCALE_TOLERANCE * largest {
                 break;
             }
         }
-        left.sort_unstable_by(|&a, &b| {
+        remaining.sort_unstable_by(|&a, &b| {
             let weight = |i: usize| scales[i] * dot(self.line(i), self.line(i)).sqrt();
             weight(b).total_cmp(&weight(a)).then(a.cmp(&b))
         });
-        Ok((left, reason))
+        Ok((remaining, reason))
     }
 
+    /// Returns a row of L.
     fn line(&self, i: usize) -> &[f64] {
         &self.factor[i * self.rank..(i + 1) * self.rank]
     }
 
-    /// lambda of the vectors left, (left, q).
+    /// Returns lambda of the remaining vectors, (remaining, q).
     fn step(
         &self,
         gamma: f64,
-        left: &[usize],
+        remaining: &[usize],
         scales: &[f64],
         wanted: &[f64],
         counter: &mut WorkCounter<'_>,
     ) -> Result<Vec<f64>> {
         let (r, q) = (self.rank, self.outputs);
-        let scaled: Vec<Vec<f64>> = left
+        let scaled: Vec<Vec<f64>> = remaining
             .iter()
             .map(|&i| self.line(i).iter().map(|l| scales[i] * l).try_collect_vec())
             .try_collect_results()?;
-        if left.len() >= r {
+        if remaining.len() >= r {
             // S = L' D^2 L + gamma I
             let mut s = try_zeros("a matrix of the zero norm", r * r)?;
             for line in &scaled {
@@ -233,7 +237,7 @@ impl ZeroNorm<'_> {
             self.solve(&s, r, gamma, &mut solution, counter)?;
             return scaled.iter().flat_map(|line| row_times(line, &solution, q)).try_collect_vec();
         }
-        let n = left.len();
+        let n = remaining.len();
         let mut s = try_zeros("a matrix of the zero norm", n * n)?;
         for a in 0..n {
             counter.charge((a * r) as u64)?;
@@ -247,7 +251,7 @@ impl ZeroNorm<'_> {
         Ok(solution)
     }
 
-    /// (S + gamma I)^-1, with the least addition to the diagonal that rounding asks for.
+    /// Computes (S + gamma I)^-1 B, with the smallest addition to the diagonal that makes the factor exist.
     fn solve(
         &self,
         s: &[f64],

@@ -4,23 +4,24 @@
 //! tr(B' H B) - 2 tr(B' T) + lambda sum_i c_i ||B_i||
 //! ```
 //!
-//! where B_i is the row of vector i and the norm is l1 (each output by itself, eq. 4) or l-infinity (eq. 5: a vector is
-//! in or out for all outputs together, so that the outputs share their vectors). With H = K and T = K alpha the first two
-//! terms are ||w - sum_i b_i phi(z_i)||^2 but for a constant.
+//! where B_i is the row of vector i and the norm is l1 (separate outputs, eq. 4) or l-infinity (eq. 5: a vector is
+//! active for all outputs or for none, so that the outputs share their vectors). With H = K and T = K alpha the first two
+//! terms are ||w - sum_i b_i phi(z_i)||^2 up to a constant.
 //!
-//! LARS-SVM (compressed SVM, eq. 6 to 9) is the l1 path of an SVM that is trained again on its own vectors, with squares
-//! in the place of hinges: ||w||^2 + cost sum_i (y_i - b - f(x_i))^2, so H = cost K K + K and T = cost K (y - b). The
-//! print drops the cost. A machine has 1/2 ||w||^2 + C sum_i loss, so its cost is 2 C; and it is the same machine for
-//! every C from its largest coefficient on, so an expansion alone tells: cost = 2 max |alpha|. H costs m^3 / 2
+//! LARS-SVM (compressed SVM, eq. 6 to 9) is the l1 path of an SVM that is trained again on its own vectors, with squared
+//! losses instead of hinge losses: ||w||^2 + cost sum_i (y_i - b - f(x_i))^2, so H = cost K K + K and T = cost K (y - b). The
+//! paper omits the cost. A machine minimises 1/2 ||w||^2 + C sum_i loss, so its cost is 2 C; and it is the same machine for
+//! every C that is at least its largest coefficient, so the default is cost = 2 max |alpha|. H costs m^3 / 2
 //! multiply-adds.
 //!
-//! An output by itself has an exact path of straight stretches (`lasso`). Of outputs together solutions are found at
-//! falling lambdas, each from the one before, and held to their conditions (`groups`).
+//! A separate output has an exact, piecewise linear path (`lasso`). Joint outputs are solved at decreasing lambdas, each from
+//! the solution before, and their conditions are checked (`groups`).
 //!
-//! What is kept is the order in which vectors enter the path, with the lambda of each, or the vectors of the solution
-//! at one lambda, the largest first. The penalty also shrinks what it keeps, so the coefficients of each size are
-//! solved for again (eq. 7), as in a pursuit; or they stay as the penalty has them: a size then has those of the
-//! smallest lambda before the next vector enters.
+//! Invariant of the result: vectors are in the order in which they enter the path, each with its lambda, or, for one lambda,
+//! the largest first. The penalty also shrinks the coefficients, so those of each size are computed again (eq. 7), as in a
+//! pursuit; or they are the penalised ones of the smallest lambda before the next vector enters.
+//!
+//! Cost: that of `lasso` or `groups` for each event or lambda.
 
 use super::groups::Groups;
 use super::lasso::{Event, Lasso};
@@ -30,53 +31,55 @@ use crate::error::{Error, Result};
 use crate::memory::{TryCollect, try_vec, try_zeros};
 use crate::simd::blas::dot;
 
-/// Ratio of the lambdas that outputs together are solved at: ten of them halve lambda.
-const RATIO: f64 = 0.933;
-/// Lambdas on the way to one that is asked for.
-const APPROACH: usize = 20;
-/// Share of the first lambda below which the penalty is rounding.
-const SMALLEST: f64 = 1e-12;
-/// The same for outputs together.
-const SMALLEST_TOGETHER: f64 = 1e-8;
+/// Ratio of two successive lambdas of joint outputs: ten of them halve lambda.
+const PENALTY_RATIO: f64 = 0.933;
+/// Number of lambdas on the way to a given one.
+const WARM_START_LEVELS: usize = 20;
+/// Minimum lambda of separate outputs, as a share of the first; a smaller penalty is rounding error.
+const MIN_PENALTY_SHARE: f64 = 1e-12;
+/// Minimum lambda of joint outputs, as a share of the first.
+const MIN_JOINT_PENALTY_SHARE: f64 = 1e-8;
 
 /// A penalised quadratic problem.
 pub(super) struct Penalised<'a> {
-    /// H, (m, m), symmetric with a positive diagonal where a vector may enter.
+    /// H, (m, m), symmetric; a vector with a diagonal entry of 0 never enters.
     pub(super) quadratic: &'a [f64],
     /// T, (m, q).
     pub(super) linear: &'a [f64],
-    /// c, (m,), not negative; a vector with c = 0 stays out.
+    /// c, (m,), not negative; a vector with c = 0 never enters.
     pub(super) weights: &'a [f64],
     /// q.
     pub(super) outputs: usize,
     pub(super) norm: Norm,
-    /// Whether the coefficients are kept as the penalty has them.
-    pub(super) own: bool,
+    /// Keeps the penalised coefficients.
+    pub(super) keeps_coefficients: bool,
     pub(super) ctx: Context<'a>,
 }
 
 impl Penalised<'_> {
-    /// Vectors in the order in which they enter as lambda falls, until `most` have entered; or, given the `last`
-    /// lambda, those of its solution, the largest by H first.
-    pub(super) fn order(&self, most: usize, last: Option<f64>) -> Result<Order> {
+    /// Returns at most `max_vectors` vectors in the order in which they enter as lambda decreases; or, given the
+    /// `last` lambda, those of its solution, the largest in the norm of H first.
+    pub(super) fn order(&self, max_vectors: usize, last: Option<f64>) -> Result<Order> {
         let (m, q) = (self.weights.len(), self.outputs);
         Error::check_len("quadratic term", m * m, self.quadratic.len())?;
         Error::check_len("linear term", m * q, self.linear.len())?;
-        let mut counter = self.ctx.counter("penalty path", most);
+        let mut counter = self.ctx.counter("penalty path", max_vectors);
         match (self.norm, last) {
-            (Norm::Joint, Some(last)) if q > 1 => self.together_at(most, last, &mut counter),
-            (Norm::Joint, None) if q > 1 => self.together(most, &mut counter),
-            (_, Some(last)) => self.apart_at(most, last, &mut counter),
-            (_, None) => self.apart(most, &mut counter),
+            (Norm::Joint, Some(last)) if q > 1 => self.joint_solution(max_vectors, last, &mut counter),
+            (Norm::Joint, None) if q > 1 => self.joint_path(max_vectors, &mut counter),
+            (_, Some(last)) => self.separate_solution(max_vectors, last, &mut counter),
+            (_, None) => self.separate_path(max_vectors, &mut counter),
         }
     }
 
-    fn found(&self) -> Found {
-        let own = self.own.then(|| Coefficients::new(self.outputs));
-        Found { order: Order { own, ..Order::new(Vec::new(), StopReason::Converged) }, outputs: self.outputs }
+    /// Returns an empty order.
+    fn empty_order(&self) -> PartialOrder {
+        let coefficients = self.keeps_coefficients.then(|| Coefficients::new(self.outputs));
+        let order = Order { coefficients, ..Order::new(Vec::new(), StopReason::Converged) };
+        PartialOrder { order, outputs: self.outputs }
     }
 
-    /// A path for every output.
+    /// Returns a path for each output.
     fn lassos(&self) -> Result<Vec<Lasso<'_>>> {
         let column = |j: usize| self.linear.iter().skip(j).step_by(self.outputs).copied().try_collect_vec();
         (0..self.outputs)
@@ -84,78 +87,86 @@ impl Penalised<'_> {
             .try_collect_results()
     }
 
-    /// The paths of all outputs, event after event as lambda falls.
-    fn apart(&self, most: usize, counter: &mut WorkCounter<'_>) -> Result<Order> {
-        let (mut found, mut lassos) = (self.found(), self.lassos()?);
-        let first = latest(&lassos).1;
+    /// Follows the paths of separate outputs, event by event as lambda decreases.
+    fn separate_path(&self, max_vectors: usize, counter: &mut WorkCounter<'_>) -> Result<Order> {
+        let (mut partial, mut lassos) = (self.empty_order(), self.lassos()?);
+        let first = next_output(&lassos).1;
         let mut entered = try_vec![false; self.weights.len()]?;
         let mut half = first;
         loop {
-            let (j, next, event) = latest(&lassos);
-            half = next.max(first * SMALLEST).min(half);
-            if !(next > first * SMALLEST) || event == Event::End {
+            let (j, next, event) = next_output(&lassos);
+            half = next.max(first * MIN_PENALTY_SHARE).min(half);
+            if !(next > first * MIN_PENALTY_SHARE) || event == Event::End {
                 break;
             }
             if let Some(reason) = StopReason::from_result(counter.charge(lassos[j].work()))? {
-                found.order.reason = reason;
+                partial.order.reason = reason;
                 break;
             }
-            let done = found.order.vectors.len();
-            let newcomer = match event {
+            let done = partial.order.vectors.len();
+            let new_vector = match event {
                 Event::Enter(i, _) if !entered[i] => Some(i),
                 _ => None,
             };
-            let before = newcomer.filter(|_| self.own).map(|_| found.rows_of(&lassos, half)).transpose()?;
+            let before = new_vector
+                .filter(|_| self.keeps_coefficients)
+                .map(|_| partial.rows_of(&lassos, half))
+                .transpose()?;
             lassos[j].advance()?;
-            if lassos[j].stands_still() {
-                found.order.reason = StopReason::Stalled;
+            if lassos[j].is_cycling() {
+                partial.order.reason = StopReason::Stalled;
                 break;
             }
-            if let Some(i) = newcomer.filter(|&i| lassos[j].holds(i)) {
+            if let Some(i) = new_vector.filter(|&i| lassos[j].is_active(i)) {
                 if let Some(before) = before {
-                    found.size(&before)?;
+                    partial.set_coefficients(&before)?;
                 }
-                if done == most {
-                    return Ok(found.order);
+                if done == max_vectors {
+                    return Ok(partial.order);
                 }
                 entered[i] = true;
-                found.order.vectors.push(i);
-                found.order.penalties.push(2.0 * half);
+                partial.order.vectors.push(i);
+                partial.order.penalties.push(2.0 * half);
                 counter.advance(1);
-                if done + 1 == most && !self.own {
-                    return Ok(found.order);
+                if done + 1 == max_vectors && !self.keeps_coefficients {
+                    return Ok(partial.order);
                 }
             }
         }
-        let rows = found.rows_of(&lassos, half)?;
-        found.size(&rows)?;
-        Ok(found.order)
+        let rows = partial.rows_of(&lassos, half)?;
+        partial.set_coefficients(&rows)?;
+        Ok(partial.order)
     }
 
-    /// The solution of all outputs at one lambda.
-    fn apart_at(&self, most: usize, last: f64, counter: &mut WorkCounter<'_>) -> Result<Order> {
-        let (mut found, mut lassos) = (self.found(), self.lassos()?);
-        let first = latest(&lassos).1;
-        let half = (0.5 * last).max(first * SMALLEST);
+    /// Solves for separate outputs at one lambda.
+    fn separate_solution(
+        &self,
+        max_vectors: usize,
+        last: f64,
+        counter: &mut WorkCounter<'_>,
+    ) -> Result<Order> {
+        let (mut partial, mut lassos) = (self.empty_order(), self.lassos()?);
+        let first = next_output(&lassos).1;
+        let half = (0.5 * last).max(first * MIN_PENALTY_SHARE);
         if half >= first {
-            return Ok(found.order);
+            return Ok(partial.order);
         }
         loop {
-            let (j, next, _) = latest(&lassos);
+            let (j, next, _) = next_output(&lassos);
             if next <= half {
                 break;
             }
             if let Some(reason) = StopReason::from_result(counter.charge(lassos[j].work()))? {
-                found.order.reason = reason;
-                return Ok(found.order);
+                partial.order.reason = reason;
+                return Ok(partial.order);
             }
             lassos[j].advance()?;
-            if lassos[j].stands_still() {
-                found.order.reason = StopReason::Stalled;
+            if lassos[j].is_cycling() {
+                partial.order.reason = StopReason::Stalled;
                 break;
             }
         }
-        let half = half.max(latest(&lassos).1);
+        let half = half.max(next_output(&lassos).1);
         let (m, q) = (self.weights.len(), self.outputs);
         let mut b = try_vec![0.0; m * q]?;
         for (j, lasso) in lassos.iter().enumerate() {
@@ -163,90 +174,91 @@ impl Penalised<'_> {
         }
         let row = |i: usize| &b[i * q..(i + 1) * q];
         let size = |i: usize| dot(row(i), row(i)) * self.quadratic[i * m + i];
-        let inside =
+        let active =
             (0..m).filter(|&i| row(i).iter().any(|&v| v != 0.0)).map(|i| (size(i), i)).try_collect_vec()?;
-        found.add(sorted(inside)?, most, 2.0 * half, row)?;
-        Ok(found.order)
+        partial.add(sort_by_size(active)?, max_vectors, 2.0 * half, row)?;
+        Ok(partial.order)
     }
 
-    /// Outputs together, at falling lambdas.
-    fn together(&self, most: usize, counter: &mut WorkCounter<'_>) -> Result<Order> {
-        let mut found = self.found();
+    /// Solves for joint outputs at decreasing lambdas.
+    fn joint_path(&self, max_vectors: usize, counter: &mut WorkCounter<'_>) -> Result<Order> {
+        let mut partial = self.empty_order();
         let mut groups = Groups::new(self.quadratic, self.linear, self.weights, self.outputs)?;
-        let first = groups.first();
+        let first = groups.max_half();
         let mut entered = try_vec![false; self.weights.len()]?;
         let mut half = first;
-        while half * RATIO > first * SMALLEST_TOGETHER {
-            let done = found.order.vectors.len();
-            let progress = Progress { steps: done as u64, ..Progress::new("penalty path", done, most) };
+        while half * PENALTY_RATIO > first * MIN_JOINT_PENALTY_SHARE {
+            let done = partial.order.vectors.len();
+            let progress =
+                Progress { steps: done as u64, ..Progress::new("penalty path", done, max_vectors) };
             if let Some(reason) = StopReason::from_result(self.ctx.tick(&progress))? {
-                found.order.reason = reason;
+                partial.order.reason = reason;
                 break;
             }
-            half *= RATIO;
+            half *= PENALTY_RATIO;
             match groups.solve(half, counter) {
                 Ok(true) => {}
-                Ok(false) => found.order.reason = StopReason::MaxIterations,
+                Ok(false) => partial.order.reason = StopReason::MaxIterations,
                 Err(error) => {
-                    found.order.reason = error.into_stop_reason()?;
+                    partial.order.reason = error.into_stop_reason()?;
                     break;
                 }
             }
             let fresh = groups
-                .inside()
+                .active()
                 .iter()
                 .filter(|&&i| !entered[i])
                 .map(|&i| (groups.size(i), i))
                 .try_collect_vec()?;
-            let fresh = sorted(fresh)?;
+            let fresh = sort_by_size(fresh)?;
             for &i in &fresh {
                 entered[i] = true;
             }
-            // Until others enter, the vectors there are have the coefficients of this lambda.
-            if done == most && !fresh.is_empty() {
+            // Until others enter, the vectors present have the coefficients of this lambda.
+            if done == max_vectors && !fresh.is_empty() {
                 break;
             }
-            found.add(fresh, most, 2.0 * half, |i| groups.row(i))?;
-            if found.order.vectors.len() == most && !self.own {
+            partial.add(fresh, max_vectors, 2.0 * half, |i| groups.row(i))?;
+            if partial.order.vectors.len() == max_vectors && !self.keeps_coefficients {
                 break;
             }
         }
-        Ok(found.order)
+        Ok(partial.order)
     }
 
-    /// Outputs together at one lambda.
-    fn together_at(&self, most: usize, last: f64, counter: &mut WorkCounter<'_>) -> Result<Order> {
-        let mut found = self.found();
+    /// Solves for joint outputs at one lambda.
+    fn joint_solution(&self, max_vectors: usize, last: f64, counter: &mut WorkCounter<'_>) -> Result<Order> {
+        let mut partial = self.empty_order();
         let mut groups = Groups::new(self.quadratic, self.linear, self.weights, self.outputs)?;
-        let first = groups.first();
-        let half = (0.5 * last).max(first * SMALLEST_TOGETHER);
+        let first = groups.max_half();
+        let half = (0.5 * last).max(first * MIN_JOINT_PENALTY_SHARE);
         if half >= first {
-            return Ok(found.order);
+            return Ok(partial.order);
         }
-        for level in 1..=APPROACH {
-            let at = if level == APPROACH {
+        for level in 1..=WARM_START_LEVELS {
+            let at = if level == WARM_START_LEVELS {
                 half
             } else {
-                first * (half / first).powf(level as f64 / APPROACH as f64)
+                first * (half / first).powf(level as f64 / WARM_START_LEVELS as f64)
             };
             match groups.solve(at, counter) {
                 Ok(true) => {}
-                Ok(false) if level < APPROACH => {}
-                Ok(false) => found.order.reason = StopReason::MaxIterations,
+                Ok(false) if level < WARM_START_LEVELS => {}
+                Ok(false) => partial.order.reason = StopReason::MaxIterations,
                 Err(error) => {
-                    found.order.reason = error.into_stop_reason()?;
-                    return Ok(found.order);
+                    partial.order.reason = error.into_stop_reason()?;
+                    return Ok(partial.order);
                 }
             }
         }
-        let inside = groups.inside().iter().map(|&i| (groups.size(i), i)).try_collect_vec()?;
-        found.add(sorted(inside)?, most, 2.0 * half, |i| groups.row(i))?;
-        Ok(found.order)
+        let active = groups.active().iter().map(|&i| (groups.size(i), i)).try_collect_vec()?;
+        partial.add(sort_by_size(active)?, max_vectors, 2.0 * half, |i| groups.row(i))?;
+        Ok(partial.order)
     }
 }
 
-/// The output whose next event is at the largest h, that h, and the event.
-fn latest(lassos: &[Lasso<'_>]) -> (usize, f64, Event) {
+/// Returns the output whose next event is at the largest h, that h, and the event.
+fn next_output(lassos: &[Lasso<'_>]) -> (usize, f64, Event) {
     let mut best = (0, 0.0, Event::End);
     for (j, lasso) in lassos.iter().enumerate() {
         let (half, event) = lasso.next();
@@ -257,24 +269,24 @@ fn latest(lassos: &[Lasso<'_>]) -> (usize, f64, Event) {
     best
 }
 
-/// The largest first.
-fn sorted(mut sizes: Vec<(f64, usize)>) -> Result<Vec<usize>> {
+/// Sorts vectors by size, the largest first.
+fn sort_by_size(mut sizes: Vec<(f64, usize)>) -> Result<Vec<usize>> {
     sizes.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     sizes.into_iter().map(|(_, i)| i).try_collect_vec()
 }
 
-/// What has entered so far.
-struct Found {
+/// The vectors that have entered so far.
+struct PartialOrder {
     order: Order,
     outputs: usize,
 }
 
-impl Found {
-    /// The rows of B of the vectors in order, at an h that all paths have in reach.
+impl PartialOrder {
+    /// Returns the rows of B in order, at an h that no path has passed.
     fn rows_of(&self, lassos: &[Lasso<'_>], half: f64) -> Result<Vec<f64>> {
         let q = self.outputs;
         let mut rows = try_vec![0.0; self.order.vectors.len() * q]?;
-        if self.order.own.is_some() {
+        if self.order.coefficients.is_some() {
             let mut place: Vec<usize> = try_vec![0; self.order.vectors.iter().max().map_or(0, |i| i + 1)]?;
             for (at, &i) in self.order.vectors.iter().enumerate() {
                 place[i] = at;
@@ -286,47 +298,47 @@ impl Found {
         Ok(rows)
     }
 
-    /// The coefficients of the size that is there, if they are kept.
-    fn size(&mut self, rows: &[f64]) -> Result<()> {
-        match &mut self.order.own {
-            Some(own) => Ok(own.size(rows)?),
+    /// Sets the coefficients of the current size, if they are kept.
+    fn set_coefficients(&mut self, rows: &[f64]) -> Result<()> {
+        match &mut self.order.coefficients {
+            Some(coefficients) => coefficients.set(rows),
             None => Ok(()),
         }
     }
 
-    /// Vectors that enter together, as many as there may be; each size in between has the first of them.
+    /// Adds vectors that enter at one lambda, up to the maximum number; each size in between has the first of them.
     fn add<'r>(
         &mut self,
         fresh: Vec<usize>,
-        most: usize,
+        max_vectors: usize,
         penalty: f64,
         row: impl Fn(usize) -> &'r [f64],
     ) -> Result<()> {
-        let room = most - self.order.vectors.len();
+        let remaining = max_vectors - self.order.vectors.len();
         let rows = |vectors: &[usize]| vectors.iter().flat_map(|&i| row(i).iter().copied()).try_collect_vec();
-        if fresh.is_empty() && self.order.own.is_some() {
+        if fresh.is_empty() && self.order.coefficients.is_some() {
             let rows = rows(&self.order.vectors)?;
-            self.size(&rows)?;
+            self.set_coefficients(&rows)?;
         }
-        for i in fresh.into_iter().take(room) {
+        for i in fresh.into_iter().take(remaining) {
             self.order.vectors.push(i);
             self.order.penalties.push(penalty);
-            if self.order.own.is_some() {
+            if self.order.coefficients.is_some() {
                 let rows = rows(&self.order.vectors)?;
-                self.size(&rows)?;
+                self.set_coefficients(&rows)?;
             }
         }
         Ok(())
     }
 }
 
-/// The order of the path, or of the solution at `penalty`. Weights c are 1 or, `inverse`, 1 / (sum_j |alpha_ij|).
+/// Returns the order of the path, or of the solution at `penalty`. Weights c are 1 or, if `inverse`, 1 / (sum_j |alpha_ij|).
 pub(super) fn order(
     problem: &Problem<'_, '_>,
     norm: Norm,
     inverse: bool,
     penalty: Option<f64>,
-    own: bool,
+    keeps_coefficients: bool,
 ) -> Result<Order> {
     let (coefficients, q) = (problem.target.flat(), problem.target.outputs());
     let linear = problem.times(coefficients)?;
@@ -340,23 +352,23 @@ pub(super) fn order(
         })
         .try_collect_vec()?;
     let (quadratic, ctx) = (problem.gram, problem.ctx);
-    Penalised { quadratic, linear: &linear, weights: &weights, outputs: q, norm, own, ctx }
+    Penalised { quadratic, linear: &linear, weights: &weights, outputs: q, norm, keeps_coefficients, ctx }
         .order(problem.max_vectors, penalty)
 }
 
-/// The order of LARS-SVM's path, or of the solution at `penalty`; labels are the signs of the coefficients. Without a
-/// cost it is that of the machine, 2 max |alpha|.
+/// Returns the order of the path of LARS-SVM, or of the solution at `penalty`; labels are the signs of the coefficients.
+/// The default cost is that of the machine, 2 max |alpha|.
 pub(super) fn lars_order(
     problem: &Problem<'_, '_>,
     norm: Norm,
     cost: Option<f64>,
     penalty: Option<f64>,
-    own: bool,
+    keeps_coefficients: bool,
 ) -> Result<Order> {
     let (target, k) = (problem.target, problem.gram);
     let (m, q) = (target.len(), target.outputs());
     let cost = cost.unwrap_or_else(|| 2.0 * target.flat().iter().fold(0.0, |a: f64, v| a.max(v.abs())));
-    // y - b where the vector has a say in the output, the machine's own value where it has none.
+    // The target is y - b for a vector of the output, otherwise the machine's value.
     let mut wanted = problem.times(target.flat())?;
     for (wanted, alpha) in wanted.chunks_exact_mut(q).zip(target.flat().chunks_exact(q)) {
         for ((wanted, &alpha), b) in wanted.iter_mut().zip(alpha).zip(target.intercepts) {
@@ -381,8 +393,16 @@ pub(super) fn lars_order(
     })?;
     mirror(&mut quadratic, m);
     let (weights, ctx) = (try_vec![1.0; m]?, problem.ctx);
-    Penalised { quadratic: &quadratic, linear: &linear, weights: &weights, outputs: q, norm, own, ctx }
-        .order(problem.max_vectors, penalty)
+    Penalised {
+        quadratic: &quadratic,
+        linear: &linear,
+        weights: &weights,
+        outputs: q,
+        norm,
+        keeps_coefficients,
+        ctx,
+    }
+    .order(problem.max_vectors, penalty)
 }
 
 #[cfg(test)]
@@ -401,7 +421,7 @@ mod tests {
             weights,
             outputs: 1,
             norm,
-            own: false,
+            keeps_coefficients: false,
             ctx: Context::SEQUENTIAL,
         };
         for norm in [Norm::Each, Norm::Joint] {

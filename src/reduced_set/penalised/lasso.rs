@@ -6,69 +6,75 @@
 //!                                                               |r_i| <= h c_i          elsewhere
 //! ```
 //!
-//! Between two events b is linear in h: with A the vectors inside and s their signs, b_A moves by H_AA^-1 (c s)_A while h
-//! falls by 1. An event is the next h where the residual of a vector outside reaches its bound, which lets the vector in,
-//! or where a coefficient comes to zero, which puts it out. A vector within the span of those inside cannot come in, and
-//! need not: its residual stays at the bound until one of them leaves.
+//! Between two events b is linear in h: with A the active vectors and s their signs, b_A changes by H_AA^-1 (c s)_A while
+//! h falls by 1. An event is the next h at which the residual of an inactive vector reaches its bound, so that the vector
+//! enters, or at which a coefficient becomes zero, so that its vector leaves. A vector in the span of the active ones
+//! cannot enter and need not: its residual stays at the bound until one of them leaves.
 //!
-//! Invariant: the two lines above, at every event. Every few events r is computed afresh, and b is corrected by what r_A
-//! is off, so nothing adds up.
+//! Invariant: the two lines above, at every event. Every few events r is computed from b, and b is corrected by the error
+//! of r_A, so that errors do not accumulate.
 //!
 //! Cost of an event: m |A| for the residuals, |A|^2 for the Cholesky factor of H_AA, which grows by a row or loses one.
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
-use crate::simd::blas::{add_rows, axpy, dot};
+use crate::linalg::growing::GrowingCholesky;
+use crate::memory::{TryCollect, TryToVec, try_vec};
+use crate::simd::blas::{add_rows, axpy};
 
-/// A vector whose squared distance from the span of those inside is below this share of its squared length is in it.
-const SPAN: f64 = 1e-9;
-/// Events between two residuals computed afresh.
-const AFRESH: usize = 16;
-/// Residuals that one thread brings up to date at a time.
-const PIECE: usize = 1024;
-/// A rate at which a residual nears its bound, as a share of the bound's own: below, it is rounding.
-const STILL: f64 = 1e-12;
+/// Squared distance from the span of the active vectors, as a share of the squared length, below which a vector is
+/// inside the span.
+const MIN_RELATIVE_PIVOT: f64 = 1e-9;
+/// Number of events between two exact computations of the residual.
+const EVENTS_PER_CORRECTION: usize = 16;
+/// Number of residuals that a task updates.
+const RESIDUALS_PER_TASK: usize = 1024;
+/// Rate at which a residual approaches its bound, as a share of the bound's own rate, below which it is rounding error.
+const MIN_RELATIVE_RATE: f64 = 1e-12;
 
-/// What ends a stretch of the path.
+/// The event that ends a linear piece of the path.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Event {
-    /// Vector i comes in with this sign.
+    /// Vector i enters with this sign.
     Enter(usize, f64),
-    /// The vector at this place of those inside goes out.
+    /// The active vector at this place leaves.
     Leave(usize),
     /// h = 0.
     End,
 }
 
-/// The path at one h, and what is next.
+/// The path at one h, and its next event.
 pub(super) struct Lasso<'a> {
     quadratic: &'a [f64],
     linear: Vec<f64>,
     weights: &'a [f64],
     ctx: Context<'a>,
-    /// h, and where b is now.
+    /// h of the last event.
     half: f64,
-    inside: Vec<usize>,
+    /// The active vectors A.
+    active: Vec<usize>,
     signs: Vec<f64>,
-    /// b of those inside, and by how much it grows as h falls.
+    /// b_A, and its growth as h falls by 1.
     b: Vec<f64>,
     rates: Vec<f64>,
-    factor: Triangle,
-    /// r, and by how much it falls as h does, (m,).
+    factor: GrowingCholesky,
+    /// r, and its fall as h falls by 1, (m,).
     residual: Vec<f64>,
     falls: Vec<f64>,
-    /// May not come in: inside, in the span, or waiting for h to fall.
-    barred: Vec<bool>,
-    spanned: Vec<usize>,
-    waiting: Vec<usize>,
+    /// Vectors that cannot enter: active, dependent, delayed, or without length or weight.
+    excluded: Vec<bool>,
+    /// Vectors in the span of the active ones.
+    dependent: Vec<usize>,
+    /// Vectors that may enter once h has fallen.
+    delayed: Vec<usize>,
     next: (f64, Event),
-    events: usize,
-    standing: usize,
+    n_events: usize,
+    /// Number of events at the current h.
+    n_stationary: usize,
 }
 
 impl<'a> Lasso<'a> {
-    /// At the lambda where the first vector comes in: H (m, m), t (m,), c (m,). A vector with c = 0 stays out.
+    /// Starts at the lambda at which the first vector enters: H (m, m), t (m,), c (m,). A vector with c = 0 never enters.
     pub(super) fn new(
         quadratic: &'a [f64],
         linear: Vec<f64>,
@@ -76,64 +82,64 @@ impl<'a> Lasso<'a> {
         ctx: Context<'a>,
     ) -> Result<Self> {
         let m = weights.len();
-        let barred: Vec<bool> =
+        let excluded: Vec<bool> =
             (0..m).map(|i| !(weights[i] > 0.0 && quadratic[i * m + i] > 0.0)).try_collect_vec()?;
-        let half = (0..m).filter(|&i| !barred[i]).map(|i| linear[i].abs() / weights[i]).fold(0.0, f64::max);
+        let half = (0..m).filter(|&i| !excluded[i]).map(|i| linear[i].abs() / weights[i]).fold(0.0, f64::max);
         let mut lasso = Self {
             quadratic,
             weights,
             ctx,
             half,
-            inside: Vec::new(),
+            active: Vec::new(),
             signs: Vec::new(),
             b: Vec::new(),
             rates: Vec::new(),
-            factor: Triangle::default(),
+            factor: GrowingCholesky::default(),
             residual: linear.try_to_vec()?,
             falls: try_vec![0.0; m]?,
             linear,
-            barred,
-            spanned: Vec::new(),
-            waiting: Vec::new(),
+            excluded,
+            dependent: Vec::new(),
+            delayed: Vec::new(),
             next: (half, Event::End),
-            events: 0,
-            standing: 0,
+            n_events: 0,
+            n_stationary: 0,
         };
         lasso.next = lasso.next_event();
         Ok(lasso)
     }
 
-    /// h of the next event, and the event.
+    /// Returns h of the next event, and the event.
     pub(super) fn next(&self) -> (f64, Event) {
         self.next
     }
 
-    /// Whether a vector is inside.
-    pub(super) fn holds(&self, i: usize) -> bool {
-        self.inside.contains(&i)
+    /// Returns whether a vector is active.
+    pub(super) fn is_active(&self, i: usize) -> bool {
+        self.active.contains(&i)
     }
 
-    /// Multiplications that an event takes, roughly.
+    /// Returns the approximate number of multiplications of an event.
     pub(super) fn work(&self) -> u64 {
-        let (m, n) = (self.weights.len(), self.inside.len());
+        let (m, n) = (self.weights.len(), self.active.len());
         (m * (n + 8) + 2 * n * n) as u64
     }
 
-    /// Whether events follow one another without end at one h, which only rounding can bring about.
-    pub(super) fn stands_still(&self) -> bool {
-        self.standing > 4 * self.weights.len() + 100
+    /// Returns whether events repeat endlessly at one h, which only rounding can cause.
+    pub(super) fn is_cycling(&self) -> bool {
+        self.n_stationary > 4 * self.weights.len() + 100
     }
 
-    /// The coefficients that are not zero at an h between the last event and the next one.
+    /// Returns the nonzero coefficients at an h between the last event and the next one.
     pub(super) fn at(&self, half: f64) -> impl Iterator<Item = (usize, f64)> {
         let step = self.half - half;
         let values = self.b.iter().zip(&self.rates).map(move |(b, rate)| b + step * rate);
-        // The one that comes to zero at the next event must not be left with rounding.
+        // A coefficient that becomes zero at the next event must not keep a rounding error.
         let leaves = match self.next {
             (at, Event::Leave(place)) if at == half => Some(place),
             _ => None,
         };
-        self.inside
+        self.active
             .iter()
             .copied()
             .zip(values)
@@ -142,7 +148,7 @@ impl<'a> Lasso<'a> {
             .map(|(_, pair)| pair)
     }
 
-    /// Goes to the next event and through it.
+    /// Advances to the next event and applies it.
     pub(super) fn advance(&mut self) -> Result<()> {
         let (half, event) = self.next;
         let step = self.half - half;
@@ -152,64 +158,65 @@ impl<'a> Lasso<'a> {
         axpy(-step, &self.falls, &mut self.residual);
         self.half = half;
         if step > 0.0 {
-            self.standing = 0;
-            for i in self.waiting.drain(..) {
-                self.barred[i] = false;
+            self.n_stationary = 0;
+            for i in self.delayed.drain(..) {
+                self.excluded[i] = false;
             }
         }
-        self.standing += 1;
-        self.events += 1;
-        if self.events.is_multiple_of(AFRESH) {
+        self.n_stationary += 1;
+        self.n_events += 1;
+        if self.n_events.is_multiple_of(EVENTS_PER_CORRECTION) {
             self.correct()?;
         }
         match event {
             Event::Enter(i, sign) => self.enter(i, sign)?,
             Event::Leave(place) => {
                 let i = self.leave(place);
-                self.barred[i] = false;
+                self.excluded[i] = false;
             }
             Event::End => return Ok(()),
         }
         self.direction()?;
-        // A newcomer that would move against its sign was at its bound by rounding alone.
+        // An entered vector whose coefficient would grow against its sign was at its bound by rounding alone.
         while let Some(place) =
-            (0..self.inside.len()).find(|&p| self.b[p] == 0.0 && self.rates[p] * self.signs[p] <= 0.0)
+            (0..self.active.len()).find(|&p| self.b[p] == 0.0 && self.rates[p] * self.signs[p] <= 0.0)
         {
             let i = self.leave(place);
-            self.waiting.push(i);
+            self.delayed.push(i);
             self.direction()?;
         }
         self.next = self.next_event();
         Ok(())
     }
 
+    /// Adds a vector to the active ones, unless it depends on them.
     fn enter(&mut self, i: usize, sign: f64) -> Result<()> {
         let m = self.weights.len();
         let line = &self.quadratic[i * m..(i + 1) * m];
-        let products: Vec<f64> = self.inside.iter().map(|&k| line[k]).try_collect_vec()?;
-        self.barred[i] = true;
-        if self.factor.grow(products, line[i])? {
-            self.inside.push(i);
+        let products: Vec<f64> = self.active.iter().map(|&k| line[k]).try_collect_vec()?;
+        self.excluded[i] = true;
+        if self.factor.append(&products, line[i], MIN_RELATIVE_PIVOT)? {
+            self.active.push(i);
             self.signs.push(sign);
             self.b.push(0.0);
         } else {
-            self.spanned.push(i);
+            self.dependent.push(i);
         }
         Ok(())
     }
 
-    /// Takes out the vector at a place, which stays barred.
+    /// Removes the active vector at a place, which stays excluded.
     fn leave(&mut self, place: usize) -> usize {
         self.factor.remove(place);
         self.signs.remove(place);
         self.b.remove(place);
-        for i in self.spanned.drain(..) {
-            self.barred[i] = false;
+        for i in self.dependent.drain(..) {
+            self.excluded[i] = false;
         }
-        self.inside.remove(place)
+        self.active.remove(place)
     }
 
-    /// r afresh, and b corrected by what r_A is off.
+    /// Computes r from b, and corrects b by the error of r_A.
     fn correct(&mut self) -> Result<()> {
         for round in 0..2 {
             let mut products = try_vec![0.0; self.weights.len()]?;
@@ -218,7 +225,7 @@ impl<'a> Lasso<'a> {
                 *r = t - product;
             }
             if round == 0 {
-                let places = self.inside.iter().zip(&self.signs);
+                let places = self.active.iter().zip(&self.signs);
                 let mut off: Vec<f64> = places
                     .map(|(&i, sign)| self.residual[i] - self.half * self.weights[i] * sign)
                     .try_collect_vec()?;
@@ -234,18 +241,21 @@ impl<'a> Lasso<'a> {
         Ok(())
     }
 
-    /// out += H_.A v.
+    /// Adds H_.A v to `out`.
     fn times(&self, v: &[f64], out: &mut [f64]) -> Result<()> {
         let m = self.weights.len();
         let rows: Vec<&[f64]> =
-            self.inside.iter().map(|&k| &self.quadratic[k * m..(k + 1) * m]).try_collect_vec()?;
-        self.ctx.for_each_chunk(out, PIECE, |piece, out| add_rows(v, &rows, piece * PIECE, out));
+            self.active.iter().map(|&k| &self.quadratic[k * m..(k + 1) * m]).try_collect_vec()?;
+        self.ctx.for_each_chunk(out, RESIDUALS_PER_TASK, |task, out| {
+            add_rows(v, &rows, task * RESIDUALS_PER_TASK, out);
+        });
         Ok(())
     }
 
+    /// Computes the rates of b and r as h falls.
     fn direction(&mut self) -> Result<()> {
         self.rates =
-            self.inside.iter().zip(&self.signs).map(|(&i, sign)| self.weights[i] * sign).try_collect_vec()?;
+            self.active.iter().zip(&self.signs).map(|(&i, sign)| self.weights[i] * sign).try_collect_vec()?;
         self.factor.solve(&mut self.rates);
         let mut falls = std::mem::take(&mut self.falls);
         falls.fill(0.0);
@@ -254,6 +264,7 @@ impl<'a> Lasso<'a> {
         Ok(())
     }
 
+    /// Finds the event at the largest h below the current one.
     fn next_event(&self) -> (f64, Event) {
         let (mut step, mut event) = (self.half, Event::End);
         for (place, (b, rate)) in self.b.iter().zip(&self.rates).enumerate() {
@@ -262,70 +273,18 @@ impl<'a> Lasso<'a> {
             }
         }
         for (i, (&r, &fall)) in self.residual.iter().zip(&self.falls).enumerate() {
-            if self.barred[i] {
+            if self.excluded[i] {
                 continue;
             }
             let c = self.weights[i];
             for sign in [1.0, -1.0] {
-                let (room, rate) = ((self.half * c - sign * r).max(0.0), c - sign * fall);
-                if rate > STILL * c && room / rate < step {
-                    (step, event) = (room / rate, Event::Enter(i, sign));
+                let (gap, rate) = ((self.half * c - sign * r).max(0.0), c - sign * fall);
+                if rate > MIN_RELATIVE_RATE * c && gap / rate < step {
+                    (step, event) = (gap / rate, Event::Enter(i, sign));
                 }
             }
         }
         (if event == Event::End { 0.0 } else { self.half - step }, event)
-    }
-}
-
-/// L of H_AA = L L', row after row.
-#[derive(Default)]
-struct Triangle {
-    rows: Vec<Vec<f64>>,
-}
-
-impl Triangle {
-    /// A row for one more vector with these inner products; false where it is in the span.
-    fn grow(&mut self, mut products: Vec<f64>, own: f64) -> Result<bool> {
-        self.forward(&mut products);
-        let rest = own - dot(&products, &products);
-        if !(rest > SPAN * own) {
-            return Ok(false);
-        }
-        products.try_push(rest.sqrt())?;
-        self.rows.push(products);
-        Ok(true)
-    }
-
-    /// Without the vector at a place: rotations of neighbouring columns bring the rows below it back to a triangle.
-    fn remove(&mut self, place: usize) {
-        self.rows.remove(place);
-        for j in place..self.rows.len() {
-            let (a, b) = (self.rows[j][j], self.rows[j][j + 1]);
-            let length = a.hypot(b);
-            let (cosine, sine) = (a / length, b / length);
-            for row in &mut self.rows[j..] {
-                let (x, y) = (row[j], row[j + 1]);
-                row[j] = cosine * x + sine * y;
-                row[j + 1] = cosine * y - sine * x;
-            }
-            self.rows[j].truncate(j + 1);
-        }
-    }
-
-    fn forward(&self, v: &mut [f64]) {
-        for (p, row) in self.rows.iter().enumerate() {
-            v[p] = (v[p] - dot(&row[..p], &v[..p])) / row[p];
-        }
-    }
-
-    /// Solves L L' x = v in place.
-    fn solve(&self, v: &mut [f64]) {
-        self.forward(v);
-        for (p, row) in self.rows.iter().enumerate().rev() {
-            v[p] /= row[p];
-            let (before, mine) = v.split_at_mut(p);
-            axpy(-mine[0], &row[..p], before);
-        }
     }
 }
 
@@ -378,7 +337,7 @@ mod tests {
                 break;
             }
             lasso.advance().unwrap();
-            assert!(!lasso.stands_still());
+            assert!(!lasso.is_cycling());
             events -= 1;
         }
         left
@@ -410,7 +369,7 @@ mod tests {
         while lasso.next().1 != Event::End {
             lasso.advance().unwrap();
         }
-        assert_eq!(lasso.inside.len(), 10);
+        assert_eq!(lasso.active.len(), 10);
     }
 
     #[test]

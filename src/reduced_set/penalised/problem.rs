@@ -1,4 +1,6 @@
-//! What the methods are given, and what they give: vectors in an order.
+//! The input of the methods, an expansion with its kernel matrix, and their result: vectors in an order.
+//!
+//! Invariant: kernel matrices are exactly symmetric with an exact diagonal. Cost: m^2 / 2 kernel values, m^2 numbers.
 
 use crate::context::{Context, StopReason};
 use crate::data::Rows;
@@ -8,12 +10,12 @@ use crate::kernels::{Kernel, PackedVectors, diagonal};
 use crate::memory::{TryCollect, TryGrow, try_zeros};
 use crate::simd::blas::axpy;
 
-/// How the coefficients of one vector are counted.
+/// The norm of the coefficients of a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Norm {
-    /// |b|_1: every output chooses for itself.
+    /// |b|_1: each output chooses its own vectors.
     Each,
-    /// max |b|: all outputs choose together.
+    /// max |b|: all outputs share their vectors.
     #[default]
     Joint,
 }
@@ -23,23 +25,23 @@ pub(super) struct Problem<'a, 'e> {
     pub(super) target: &'a ExpansionView<'e>,
     /// K of its vectors, (m, m).
     pub(super) gram: &'a [f64],
-    /// Most vectors to put in order.
+    /// Maximum number of vectors of the order.
     pub(super) max_vectors: usize,
     pub(super) ctx: Context<'a>,
 }
 
 impl Problem<'_, '_> {
-    /// k(z, z) of every vector.
+    /// Returns k(z, z) of every vector.
     pub(super) fn diagonal(&self) -> impl Iterator<Item = f64> + Clone {
         self.gram.iter().step_by(self.target.len() + 1).copied()
     }
 
-    /// The largest of them.
-    pub(super) fn largest(&self) -> f64 {
+    /// Returns the largest k(z, z).
+    pub(super) fn max_diagonal(&self) -> f64 {
         self.diagonal().fold(0.0, f64::max)
     }
 
-    /// K A for A (m, q).
+    /// Returns K A for A (m, q).
     pub(super) fn times(&self, a: &[f64]) -> Result<Vec<f64>> {
         let (m, q) = (self.target.len(), self.target.outputs());
         let mut out = try_zeros("the outputs at the vectors", m * q)?;
@@ -58,57 +60,58 @@ impl Problem<'_, '_> {
     }
 }
 
-/// Vectors in the order in which they are kept.
+/// Vectors in the order in which they are chosen.
 #[derive(Debug, PartialEq)]
 pub(super) struct Order {
     pub(super) vectors: Vec<usize>,
-    /// The lambda that each vector entered at, for the penalised paths.
+    /// The lambda at which each vector entered, for penalised paths.
     pub(super) penalties: Vec<f64>,
-    /// The coefficients of every size, where a method's own are kept.
-    pub(super) own: Option<Coefficients>,
+    /// The penalised coefficients of every size, if they are kept.
+    pub(super) coefficients: Option<Coefficients>,
     pub(super) reason: StopReason,
 }
 
 impl Order {
-    /// One without penalties and coefficients.
+    /// Returns an order without penalties and coefficients.
     pub(super) fn new(vectors: Vec<usize>, reason: StopReason) -> Self {
-        Self { vectors, penalties: Vec::new(), own: None, reason }
+        Self { vectors, penalties: Vec::new(), coefficients: None, reason }
     }
 }
 
-/// Coefficients of sizes 1, 2, ..., each as its difference from the one before, in the form of basic steps (`path`).
+/// Coefficients of sizes 1, 2, ..., each stored as its difference from the one before, as basic steps are (`path`).
 #[derive(Debug, PartialEq)]
 pub(super) struct Coefficients {
     outputs: usize,
     /// (steps, q).
     pub(super) changes: Vec<f64>,
-    /// The place in the order of the vector that each step belongs to.
+    /// Place of the vector of each step in the order.
     pub(super) vector_of_step: Vec<usize>,
-    /// The steps that each size has.
+    /// Number of steps of each size.
     pub(super) steps_of_size: Vec<usize>,
-    /// Those of the last size.
+    /// Coefficients of the last size.
     last: Vec<f64>,
 }
 
 impl Coefficients {
+    /// Returns coefficients of no size.
     pub(super) fn new(outputs: usize) -> Self {
         let (changes, last) = (Vec::new(), Vec::new());
         Self { outputs, changes, vector_of_step: Vec::new(), steps_of_size: Vec::new(), last }
     }
 
-    /// q.
+    /// Returns q.
     pub(super) fn outputs(&self) -> usize {
         self.outputs
     }
 
-    /// The coefficients (size, q) of a size: of the last one anew, or of the next. Of none is nothing.
-    pub(super) fn size(&mut self, rows: &[f64]) -> Result<()> {
+    /// Sets the coefficients (size, q) of the last size, or appends those of the next. Size 0 is ignored.
+    pub(super) fn set(&mut self, rows: &[f64]) -> Result<()> {
         let (q, size) = (self.outputs, rows.len() / self.outputs);
         if size == 0 {
             return Ok(());
         }
         if self.steps_of_size.len() == size {
-            self.take_back();
+            self.remove_last();
         }
         self.last.try_resize(rows.len(), 0.0)?;
         for (place, (old, new)) in self.last.chunks_exact_mut(q).zip(rows.chunks_exact(q)).enumerate() {
@@ -122,8 +125,8 @@ impl Coefficients {
         Ok(())
     }
 
-    /// Forgets the last size.
-    fn take_back(&mut self) {
+    /// Removes the last size.
+    fn remove_last(&mut self) {
         self.steps_of_size.pop();
         let steps = self.steps_of_size.last().copied().unwrap_or(0);
         let q = self.outputs;
@@ -136,7 +139,7 @@ impl Coefficients {
     }
 }
 
-/// K of some vectors, (m, m), with an exact diagonal and exact symmetry.
+/// Returns K of some vectors, (m, m), with an exact diagonal and exact symmetry.
 pub(in crate::reduced_set) fn kernel_matrix(
     kernel: &Kernel,
     vectors: Rows<'_>,

@@ -1,9 +1,11 @@
-//! The methods that need the whole kernel matrix: each gives an order of the vectors, and the path along it, with the best
-//! coefficients of every size (TR-132, eq. 7), is that of a pursuit. So the shrinking that a penalty does to the
-//! coefficients is undone; the residual can only fall by that. A path that keeps them is a list of changes, as that of a
-//! basic pursuit.
+//! Selection by a method that needs the whole kernel matrix: the method gives an order of the vectors, and the path along it
+//! has the best coefficients of every size (TR-132, eq. 7), as in a pursuit.
 //!
-//! Cost and memory grow with the square of the number of vectors, and more for some: see the methods' files.
+//! This removes the shrinkage by a penalty; the residual can only decrease. A path that keeps the penalised coefficients is a
+//! list of changes, like that of a basic pursuit.
+//!
+//! Invariant: residual norms belong to the coefficients returned. Cost and memory grow with the square of the number of
+//! vectors, and more for some methods: see their files.
 
 use super::problem::{Coefficients, Norm, Order, Problem, kernel_matrix};
 use super::{l0, l1, rank};
@@ -14,48 +16,50 @@ use crate::expansion::ExpansionView;
 use crate::kernels::Kernel;
 use crate::memory::{TryCollect, TryToVec, try_to_matrix, try_vec};
 use crate::path::Path;
-use crate::reduced_set::pursuit::{Known, PursuitParams, Selection, Space, check_kernel, indefinite, pursue};
+use crate::reduced_set::pursuit::{
+    PursuitParams, Selection, Space, TargetProducts, check_kernel, indefinite, pursue,
+};
 use crate::simd::blas::{axpy, dot};
 use std::collections::HashMap;
 
-/// A way to put the vectors in order.
+/// A method that orders the vectors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Method {
-    /// A basis, the vector farthest from the span next; vectors within `tolerance` of the span, in squared distance
-    /// relative to the largest k(z, z), are in it.
+    /// A basis: the vector farthest from the span is next; vectors within `tolerance` of the span, in squared distance
+    /// relative to the largest k(z, z), count as inside it.
     Rank {
         /// Relative squared distance.
         tolerance: f64,
     },
-    /// The zero norm. With `None` gamma falls from large to small, and vectors enter as they are first needed.
+    /// The zero norm. Without gamma, vectors enter as gamma decreases.
     ZeroNorm {
-        /// Outputs together or each by itself.
+        /// The norm, which decides if outputs share their vectors.
         norm: Norm,
-        /// Allowed change; 0 for none.
+        /// Weight of the change of w; 0 allows none.
         gamma: Option<f64>,
-        /// Values of gamma that the path tries where none is given, [`LEVELS`](super::LEVELS) for a fine one.
+        /// Number of values of gamma of a path, by default [`LEVELS`](super::LEVELS).
         levels: usize,
     },
     /// The l1 path.
     L1 {
-        /// Outputs together or each by itself.
+        /// The norm, which decides if outputs share their vectors.
         norm: Norm,
-        /// Weights 1 / (sum_j |alpha_ij|) instead of 1: vectors with small coefficients go first.
+        /// Uses the weights 1 / (sum_j |alpha_ij|) instead of 1, so that vectors with small coefficients are removed first.
         inverse_weights: bool,
         /// The vectors of the solution at this lambda instead of the path.
         penalty: Option<f64>,
-        /// Whether the coefficients of every size are solved for again, or stay as the penalty has them.
+        /// Computes the best coefficients of every size instead of keeping the penalised ones.
         refit: bool,
     },
     /// The l1 path of compressed SVM, eq. 9; the labels are the signs of the coefficients.
     Lars {
-        /// Outputs together or each by itself.
+        /// The norm, which decides if outputs share their vectors.
         norm: Norm,
-        /// What the squares cost against ||w||^2; `None` takes twice the largest |coefficient|.
+        /// Weight of the squared losses relative to ||w||^2; `None` takes twice the largest |coefficient|.
         cost: Option<f64>,
         /// The vectors of the solution at this lambda instead of the path.
         penalty: Option<f64>,
-        /// Whether the coefficients of every size are solved for again, or stay as the penalty has them.
+        /// Computes the best coefficients of every size instead of keeping the penalised ones.
         refit: bool,
     },
 }
@@ -79,7 +83,7 @@ pub fn select(
     Path::or_empty(path(target, method, max_vectors, tolerance, ctx), q)
 }
 
-/// The path of a method, for parameters that have been checked.
+/// Returns the path of a method, for checked parameters.
 fn path(
     target: &ExpansionView<'_>,
     method: Method,
@@ -88,19 +92,27 @@ fn path(
     ctx: Context<'_>,
 ) -> Result<Path> {
     ctx.check("kernel matrix", 0, max_vectors)?;
-    // What the coefficients will need, before the time can be over.
-    let known = Known::new(target, None, None, ctx)?;
-    let (Order { vectors: order, penalties, own, reason }, gram) = ordered(target, method, max_vectors, ctx)?;
+    // Computed first, because the coefficients need it even if the time ends during the selection.
+    let products = TargetProducts::new(target, None, None, ctx)?;
+    let (Order { vectors: order, penalties, coefficients, reason }, gram) =
+        order_by(target, method, max_vectors, ctx)?;
     let grace = GracePeriod::new(ctx.monitor());
     let ctx = ctx.with_monitor(&grace);
     let (kernel, pool) = (target.kernel, target.vectors.reborrow());
-    if let Some(own) = own {
-        let order = Order { vectors: order, penalties, own: None, reason };
-        return as_they_are(order, &own, &known, &gram, tolerance, ctx);
+    if let Some(coefficients) = coefficients {
+        let order = Order { vectors: order, penalties, coefficients: None, reason };
+        return penalised_path(order, &coefficients, &products, &gram, tolerance, ctx);
     }
-    let along = Along { kernel, outputs: target.outputs(), pool, known: &known, tolerance, norm_bound: None };
-    let mut path = along.path(&order, ctx)?;
-    // Vectors inside the span of earlier ones have left the order.
+    let ordered = OrderedPaths {
+        kernel,
+        outputs: target.outputs(),
+        pool,
+        products: &products,
+        tolerance,
+        norm_bound: None,
+    };
+    let mut path = ordered.path(&order, ctx)?;
+    // Vectors in the span of earlier ones are not part of the path.
     if !penalties.is_empty() {
         let at: HashMap<usize, f64> = order.iter().copied().zip(penalties).collect(); // small: one penalty per vector of the path
         path.penalties = path.order.iter().map(|p| at[p]).try_collect_vec()?;
@@ -111,33 +123,33 @@ fn path(
     Ok(path)
 }
 
-/// The path of an order with the coefficients that the method gives it; ends as a pursuit does.
-fn as_they_are(
+/// Returns the path of an order with the penalised coefficients; it ends as a pursuit does.
+fn penalised_path(
     order: Order,
-    own: &Coefficients,
-    known: &Known,
+    coefficients: &Coefficients,
+    products: &TargetProducts,
     gram: &[f64],
     tolerance: f64,
     ctx: Context<'_>,
 ) -> Result<Path> {
     let Order { vectors, penalties, reason, .. } = order;
-    let (q, m) = (own.outputs(), gram.len().isqrt());
+    let (q, m) = (coefficients.outputs(), gram.len().isqrt());
     let mut path = Path::empty(q, reason);
-    let squared = known.squared_norm();
+    let squared = products.squared_norm();
     path.residual_norms = vec![squared.sqrt()];
-    let targets = known.of(&vectors, q)?;
+    let targets = products.of(&vectors, q)?;
     let mut b = try_vec![0.0; vectors.len() * q]?;
     let mut counter = ctx.counter("coefficients", vectors.len());
     let mut steps = 0;
-    for (size, &until) in (1..).zip(&own.steps_of_size) {
+    for (size, &until) in (1..).zip(&coefficients.steps_of_size) {
         let work = (size * size * q) as u64;
         if let Some(reason) = StopReason::from_result(counter.charge(work))? {
             path.stop.reason = reason;
             break;
         }
         for step in steps..until {
-            let place = own.vector_of_step[step];
-            axpy(1.0, &own.changes[step * q..(step + 1) * q], &mut b[place * q..(place + 1) * q]);
+            let place = coefficients.vector_of_step[step];
+            axpy(1.0, &coefficients.changes[step * q..(step + 1) * q], &mut b[place * q..(place + 1) * q]);
         }
         steps = until;
         // ||w - w^||^2 = ||w||^2 - sum over the vectors of b_i (2 f(z_i) - f^(z_i))
@@ -159,15 +171,15 @@ fn as_they_are(
     let size = path.steps_of_size.len();
     path.order = vectors[..size].try_to_vec()?;
     path.penalties = penalties[..size].try_to_vec()?;
-    path.vector_of_step = own.vector_of_step[..steps].try_to_vec()?;
-    path.projections = try_to_matrix(matrix((steps, q), &own.changes[..steps * q])?)?;
+    path.vector_of_step = coefficients.vector_of_step[..steps].try_to_vec()?;
+    path.projections = try_to_matrix(matrix((steps, q), &coefficients.changes[..steps * q])?)?;
     path.orthogonal = false;
     path.stop.iterations = size as u64;
     Ok(path)
 }
 
-/// The order that a method gives, and the kernel matrix.
-fn ordered(
+/// Returns the order of a method, and the kernel matrix.
+fn order_by(
     target: &ExpansionView<'_>,
     method: Method,
     max_vectors: usize,
@@ -189,28 +201,28 @@ fn ordered(
     Ok((order?, k))
 }
 
-/// What paths along orders of some vectors have in common.
-pub(in crate::reduced_set) struct Along<'a> {
+/// Paths along given orders of some vectors.
+pub(in crate::reduced_set) struct OrderedPaths<'a> {
     pub(in crate::reduced_set) kernel: Kernel,
     /// q.
     pub(in crate::reduced_set) outputs: usize,
-    /// The vectors that orders refer to, and what is known of them.
+    /// The vectors of the orders, and their products with the target.
     pub(in crate::reduced_set) pool: Rows<'a>,
-    pub(in crate::reduced_set) known: &'a Known,
+    pub(in crate::reduced_set) products: &'a TargetProducts,
     pub(in crate::reduced_set) tolerance: f64,
-    /// As for a pursuit.
+    /// See `PursuitParams`.
     pub(in crate::reduced_set) norm_bound: Option<f64>,
 }
 
-impl Along<'_> {
-    /// The path along an order.
+impl OrderedPaths<'_> {
+    /// Returns the path along an order.
     pub(in crate::reduced_set) fn path(&self, order: &[usize], ctx: Context<'_>) -> Result<Path> {
-        // Only the chosen ones are candidates now; one that is none stands for an empty order.
+        // Only the chosen vectors are candidates; an empty order gets one candidate that is not used.
         let (first, q) = ([0], self.outputs);
         let places = if order.is_empty() { &first } else { order };
         let chosen = self.pool.gather(places)?;
-        let known = self.known.of(places, q)?;
-        let space = Space::of_features(self.kernel, chosen.view(), known, q, ctx)?;
+        let products = self.products.of(places, q)?;
+        let space = Space::of_features(self.kernel, chosen.view(), products, q, ctx)?;
         let params = PursuitParams {
             tolerance: self.tolerance,
             norm_bound: self.norm_bound,
@@ -226,6 +238,7 @@ impl Along<'_> {
 }
 
 impl Method {
+    /// Checks the parameters of the method.
     fn check(self) -> Result<()> {
         match self {
             Self::Rank { tolerance } => Error::check_not_negative("rank_tolerance", tolerance),

@@ -1,29 +1,29 @@
 //! Hyperplane matching pursuit: approximate w_j = sum_i B[i, j] phi(z_i), all outputs j at once, in the span of few
 //! candidates phi(p) (Weston and Bakir, TR-132, Alg. 3.2, with back-fitting (6)-(10), joint over outputs (12)-(13)).
 //!
-//! A step takes the candidate that is most aligned with what is missing. With r_j the residual of output j,
+//! A step takes the candidate that is most aligned with the residual. With r_j the residual of output j,
 //!
 //! ```text
-//! basic          p = argmax sum_j <r_j, phi(p)>^2 / ||phi(p)||^2         (absolute value: the print forgets it)
+//! basic          p = argmax sum_j <r_j, phi(p)>^2 / ||phi(p)||^2         (the absolute value, which the paper omits)
 //! back-fitting   the same, with r_j orthogonal to everything taken so far
 //! pre-fitting    p = argmax sum_j <r_j, phi(p)>^2 / ||phi(p) outside the span||^2
 //! ```
 //!
-//! The third is what the residual really loses by the step. The last two need only, for every candidate, its residual
+//! The third is the decrease of the squared residual by the step. The last two need only, for every candidate, its residual
 //! correlations C (M_c, q), its squared distance d from the span, and its row of the pivoted Cholesky factor L:
 //!
 //! ```text
 //! l_p = (k(p, s) - L_p . L_s) / sqrt(d_s),   d_p -= l_p^2,   C_p -= l_p C_s / sqrt(d_s)
 //! ```
 //!
-//! Invariant: after t steps C_p = <r, phi(p)> for the *best* coefficients on the t vectors, so no system is ever
+//! Invariant: after t steps C_p = <r, phi(p)> for the *best* coefficients on the t vectors, so no system is
 //! solved; coefficients of every size follow from L afterwards (see `path`). Basic steps subtract a_j = C_p / d_p times
-//! the kernel column instead and may come back to a vector; a size lasts until the next new vector.
+//! the kernel column instead and may choose a vector again; a size lasts until the next new vector.
 //!
-//! Inner products are those of the feature space or of predictions on rows (see `space`); all candidates are looked at,
-//! or a random few (see `stepper`). With outputs apart every output has a pursuit of its own, and the one that gains
-//! most goes next; the vectors of all are then kept for all, with the best coefficients on them, but for basic steps,
-//! which stay each output's own.
+//! Inner products are those of the feature space or of predictions on rows (see `space`); a step considers all
+//! candidates or a few random ones (see `stepper`). Separate outputs have one pursuit each, and the one with the largest
+//! gain takes the next step; all outputs then use the vectors of all, with the best coefficients on them. Basic steps keep
+//! the coefficients of each output.
 //!
 //! Cost of complete steps: candidates x steps^2 / 2 multiply-adds and (about) steps x candidates kernel values; memory
 //! candidates x steps numbers.
@@ -31,7 +31,7 @@
 use ndarray::Array2;
 
 use super::sampled::Sampled;
-use super::space::{Criterion, Space, Use, check_kernel};
+use super::space::{Criterion, Space, SpaceOptions, check_kernel};
 use super::stepper::{Complete, Proposal, Rule, Step};
 use crate::context::{Context, GracePeriod, Progress, Stop, StopReason};
 use crate::data::Rows;
@@ -44,32 +44,32 @@ use crate::simd::blas::dot;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Without an end basic steps would turn in ever smaller circles.
-const BASIC_STEPS_PER_VECTOR: usize = 64;
-/// Basic steps that gain less than this share of the squared norm gain nothing in double precision.
-const NOTHING: f64 = 1e-16;
+/// Maximum number of basic steps for each vector, since basic steps need not end.
+const MAX_BASIC_STEPS_PER_VECTOR: usize = 64;
+/// Minimum gain of a basic step as a share of the squared norm; a smaller one is rounding error.
+const MIN_RELATIVE_GAIN: f64 = 1e-16;
 
-/// How the next vector is chosen.
+/// The rule that chooses the next vector.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Selection {
-    /// By the angle between the residual and the candidate (TR-132). Measured on classifiers to keep the error lower
-    /// than pre-fitting does, though the residual is a little larger.
+    /// The angle between the residual and the candidate (TR-132). Classifiers had a lower error than with pre-fitting,
+    /// though the residual is slightly larger.
     #[default]
     BackFitting,
-    /// By what the residual loses, the candidate's part inside the span left out (as orthogonal least squares does).
+    /// The decrease of the residual, as in orthogonal least squares: the candidate's part in the span is ignored.
     PreFitting,
-    /// By the angle, and the coefficients already there stay (TR-132, Alg. 3.2 alone).
+    /// The angle, without a change of earlier coefficients (TR-132, Alg. 3.2 alone).
     Basic,
-    /// In a given order, with the best coefficients of every size; candidates inside the span are passed over.
+    /// A given order, with the best coefficients of every size; candidates in the span are skipped.
     Given(Vec<usize>),
 }
 
-/// Candidates looked at in a step (TR-132, "probabilistic search").
+/// A random sample of candidates for each step (TR-132, "probabilistic search").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
-    /// How many, at least 1; 59 have one of the best 5 % among them with probability .95.
+    /// Number of candidates, at least 1; 59 contain one of the best 5 % with probability .95.
     pub size: usize,
-    /// Of the draws.
+    /// Seed of the draws.
     pub seed: u64,
 }
 
@@ -77,27 +77,27 @@ pub struct Sample {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PursuitParams<'a> {
-    /// Most vectors to choose, at least 1 and at most the number of candidates.
+    /// Maximum number of vectors, at least 1 and at most the number of candidates.
     pub max_vectors: usize,
     /// Stop when the residual norm is at most this share of the target's norm.
     pub tolerance: f64,
-    /// How the next vector is chosen.
+    /// The rule that chooses the next vector.
     pub selection: Selection,
-    /// What is made small.
+    /// The residual to minimise.
     pub criterion: Criterion<'a>,
-    /// Whether the outputs choose together.
+    /// Chooses the vectors of all outputs jointly.
     pub joint: bool,
-    /// Look at a few random candidates only.
+    /// Considers only a few random candidates in each step.
     pub sample: Option<Sample>,
-    /// Kernel values of candidates on rows that may be kept where predictions are compared.
-    pub room: usize,
-    /// An upper bound of the target's squared norm that stands for it; finding it out costs m^2 kernel values. Only with
+    /// Maximum number of kernel values between candidates and rows that are kept if predictions are compared.
+    pub max_kept_values: usize,
+    /// Upper bound on the target's squared norm that replaces it, since the norm costs m^2 kernel values. Used only with
     /// candidates and the feature-space norm.
     pub norm_bound: Option<f64>,
 }
 
 impl PursuitParams<'_> {
-    /// Joint back-fitting pursuit in the feature space, to the last vector.
+    /// Returns the parameters of a joint back-fitting pursuit in the feature space with tolerance 0.
     pub fn new(max_vectors: usize) -> Self {
         Self {
             max_vectors,
@@ -106,11 +106,12 @@ impl PursuitParams<'_> {
             criterion: Criterion::Norm,
             joint: true,
             sample: None,
-            room: 1 << 26,
+            max_kept_values: 1 << 26,
             norm_bound: None,
         }
     }
 
+    /// Checks every parameter against its rule.
     fn check(&self, candidates: usize) -> Result<()> {
         let rule = format!("between 1 and {candidates}, the number of candidates");
         let fits = (1..=candidates).contains(&self.max_vectors);
@@ -124,6 +125,7 @@ impl PursuitParams<'_> {
         Error::check_param(some, "sample", 0, "at least 1")
     }
 
+    /// Returns the rule of the steps.
     fn rule(&self) -> Rule {
         match self.selection {
             Selection::Basic => Rule::Basic,
@@ -133,12 +135,12 @@ impl PursuitParams<'_> {
     }
 }
 
-/// Reduces `target` to at most `max_vectors` of the candidates: the rows given, or the target's own vectors.
+/// Reduces `target` to at most `max_vectors` candidates: the given rows, or the vectors of the target.
 ///
 /// # Errors
-/// [`Error::Param`] for parameters outside their rules, a precomputed kernel, since k between vectors is not known, and
-/// a kernel that is seen to be indefinite where distances in its feature space are asked for; [`Error::Shape`] where
-/// the candidates have other columns than the vectors.
+/// [`Error::Param`] for parameters outside their rules, a precomputed kernel, since k between vectors is unknown, and
+/// a kernel that proves indefinite if distances in its feature space are needed; [`Error::Shape`] if the candidates and the
+/// vectors have different numbers of columns.
 pub fn pursuit(
     target: &ExpansionView<'_>,
     candidates: Option<Rows<'_>>,
@@ -147,17 +149,18 @@ pub fn pursuit(
 ) -> Result<Path> {
     check_kernel(&target.kernel)?;
     params.check(candidates.map_or(target.len(), |rows| rows.rows()))?;
-    // The union of what outputs choose apart is solved for among all candidates.
+    // The union of the vectors of separate outputs is solved for among all candidates.
     let complete =
         params.sample.is_none() || !params.joint || matches!(params.selection, Selection::Given(_));
-    let used = Use { complete, room: params.room, norm_bound: params.norm_bound };
+    let options =
+        SpaceOptions { complete, max_kept_values: params.max_kept_values, norm_bound: params.norm_bound };
     let (target, candidates) = (target.reborrow(), candidates.map(Rows::reborrow));
     let criterion = params.criterion.reborrow();
-    let space = Space::new(&target, candidates, criterion, used, ctx);
+    let space = Space::new(&target, candidates, criterion, options, ctx);
     Path::or_empty(space.and_then(|space| pursue(&space, params, ctx)), target.outputs())
 }
 
-/// A pursuit in a space that is ready.
+/// Runs a pursuit in a prepared space.
 pub(in crate::reduced_set) fn pursue(
     space: &Space<'_>,
     params: &PursuitParams<'_>,
@@ -165,18 +168,18 @@ pub(in crate::reduced_set) fn pursue(
 ) -> Result<Path> {
     let mut run = Run::new(space, params, ctx);
     let reason = if let Selection::Given(order) = &params.selection {
-        run.follow(order).or_else(Error::into_stop_reason)?
+        run.follow_order(order).or_else(Error::into_stop_reason)?
     } else if params.joint || space.outputs() == 1 {
-        run.together().or_else(Error::into_stop_reason)?
+        run.joint_steps().or_else(Error::into_stop_reason)?
     } else {
-        let reason = run.apart().or_else(Error::into_stop_reason)?;
+        let reason = run.separate_steps().or_else(Error::into_stop_reason)?;
         if params.rule() == Rule::Basic {
             reason
         } else {
             let order = std::mem::take(&mut run.order);
             let grace = GracePeriod::new(ctx.monitor());
             let mut refit = Run::new(space, params, ctx.with_monitor(&grace));
-            let end = refit.follow(&order).or_else(Error::into_stop_reason)?;
+            let end = refit.follow_order(&order).or_else(Error::into_stop_reason)?;
             let mut path = refit.path(end)?;
             if reason != StopReason::Converged {
                 path.stop.reason = reason;
@@ -187,13 +190,13 @@ pub(in crate::reduced_set) fn pursue(
     run.path(reason)
 }
 
-/// One or all outputs, and their stepper.
+/// The stepper of one or all outputs.
 enum Stepper<'s, 'a> {
     Complete(Complete<'s, 'a>),
     Sampled(Sampled<'s, 'a>),
 }
 
-/// A path in the making.
+/// The state of a pursuit.
 struct Run<'s, 'a, 'p> {
     space: &'s Space<'a>,
     params: &'s PursuitParams<'p>,
@@ -211,6 +214,7 @@ struct Run<'s, 'a, 'p> {
 }
 
 impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
+    /// Starts with the whole target as residual.
     fn new(space: &'s Space<'a>, params: &'s PursuitParams<'p>, ctx: Context<'s>) -> Self {
         let norm: f64 = space.norms.iter().sum();
         Self {
@@ -229,6 +233,7 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         }
     }
 
+    /// Returns the stepper of some outputs.
     fn stepper(&self, outputs: Range<usize>) -> Result<Stepper<'s, 'a>> {
         let rule = self.params.rule();
         match self.params.sample {
@@ -240,6 +245,7 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         }
     }
 
+    /// Returns the best candidate, or None if no candidate reduces the residual.
     fn propose(&self, stepper: &mut Stepper<'_, '_>) -> Result<Option<Proposal>> {
         match stepper {
             Stepper::Complete(complete) => Ok(complete.propose()),
@@ -247,6 +253,7 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         }
     }
 
+    /// Takes a step with a candidate.
     fn take(&self, stepper: &mut Stepper<'_, '_>, proposal: Proposal) -> Result<Step> {
         match stepper {
             Stepper::Complete(complete) => complete.take(proposal.candidate, self.ctx),
@@ -254,14 +261,14 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         }
     }
 
-    /// Reports the progress; stops before the next step where there is a reason.
+    /// Reports the progress, and returns the reason to stop before the next step as an error.
     fn check(&self) -> Result<()> {
         let basic = self.params.rule() == Rule::Basic;
         let enough = self.params.tolerance * self.params.tolerance * self.norm;
         if self.residual <= enough || (!basic && self.order.len() == self.params.max_vectors) {
             return Err(Error::Stopped(StopReason::Converged));
         }
-        if basic && self.vector_of_step.len() >= BASIC_STEPS_PER_VECTOR * self.params.max_vectors {
+        if basic && self.vector_of_step.len() >= MAX_BASIC_STEPS_PER_VECTOR * self.params.max_vectors {
             return Err(Error::Stopped(StopReason::MaxIterations));
         }
         let progress = Progress {
@@ -272,15 +279,15 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         self.ctx.tick(&progress)
     }
 
-    /// Whether a step would only turn in circles, or take one vector too many.
-    fn idle(&self, proposal: Proposal) -> bool {
+    /// Returns whether a basic step gains nothing, or needs one vector too many.
+    fn ends_with(&self, proposal: Proposal) -> bool {
         self.params.rule() == Rule::Basic
-            && (proposal.gain <= NOTHING * self.norm
+            && (proposal.gain <= MIN_RELATIVE_GAIN * self.norm
                 || (self.order.len() == self.params.max_vectors
                     && !self.place.contains_key(&proposal.candidate)))
     }
 
-    /// Writes a step down; `outputs` are those it belongs to.
+    /// Records a step of some outputs.
     fn record(&mut self, candidate: usize, step: Step, gain: f64, outputs: Range<usize>) -> Result<()> {
         let fresh = self.order.len();
         let at = *self.place.entry(candidate).or_insert(fresh);
@@ -309,14 +316,14 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         Ok(())
     }
 
-    /// All outputs by one stepper.
-    fn together(&mut self) -> Result<StopReason> {
+    /// Takes steps of all outputs with one stepper.
+    fn joint_steps(&mut self) -> Result<StopReason> {
         let all = 0..self.space.outputs();
         let mut stepper = self.stepper(all.clone())?;
         loop {
             self.check()?;
             let Some(proposal) = self.propose(&mut stepper)? else { return Ok(StopReason::Converged) };
-            if self.idle(proposal) {
+            if self.ends_with(proposal) {
                 return Ok(StopReason::Converged);
             }
             let step = self.take(&mut stepper, proposal)?;
@@ -325,8 +332,8 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         }
     }
 
-    /// A stepper for every output; the one that gains most goes next.
-    fn apart(&mut self) -> Result<StopReason> {
+    /// Takes steps with one stepper for each output; the one with the largest gain takes the next step.
+    fn separate_steps(&mut self) -> Result<StopReason> {
         let q = self.space.outputs();
         let basic = self.params.rule() == Rule::Basic;
         let mut steppers: Vec<Stepper<'s, 'a>> =
@@ -337,12 +344,12 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         loop {
             self.check()?;
             let next = (0..q)
-                .filter_map(|j| proposals[j].filter(|proposal| !self.idle(*proposal)).map(|p| (j, p)))
+                .filter_map(|j| proposals[j].filter(|proposal| !self.ends_with(*proposal)).map(|p| (j, p)))
                 .max_by(|a, b| a.1.gain.total_cmp(&b.1.gain).then(b.0.cmp(&a.0)));
             let Some((j, proposal)) = next else { return Ok(StopReason::Converged) };
             let mut step = self.take(&mut steppers[j], proposal)?;
             let gain = step.gain(proposal);
-            // The factors of the single outputs are of no use for the union.
+            // The factors of single outputs do not serve the union.
             step.line.clear();
             self.record(proposal.candidate, step, gain, j..j + 1)?;
             proposals[j] = self.propose(&mut steppers[j])?;
@@ -352,13 +359,13 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         }
     }
 
-    /// All outputs along a given order.
-    fn follow(&mut self, order: &[usize]) -> Result<StopReason> {
+    /// Takes steps of all outputs along a given order.
+    fn follow_order(&mut self, order: &[usize]) -> Result<StopReason> {
         let all = 0..self.space.outputs();
         let mut stepper = Complete::new(self.space, all.clone(), Rule::BackFitting)?;
         for &candidate in order {
             self.check()?;
-            // A candidate without a share in the residual still has its place.
+            // A candidate that does not reduce the residual still has its place.
             if !stepper.is_outside(candidate) {
                 continue;
             }
@@ -369,6 +376,7 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         Ok(StopReason::Converged)
     }
 
+    /// Returns the path.
     fn path(self, reason: StopReason) -> Result<Path> {
         let m = self.order.len();
         let factor = if self.lines.is_empty() {

@@ -1,11 +1,11 @@
 //! Matching pursuit towards an expansion (TR-132, Alg. 3.2).
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
-//! | `matching` | basic, back-fitting, pre-fitting; outputs together or apart |
-//! | `stepper` | its steps, with all candidates in view |
-//! | `sampled` | the same with a random few |
-//! | `space` | the inner products it needs: in feature space, or of predictions on rows |
+//! | `matching` | basic, back-fitting and pre-fitting pursuits, of joint or separate outputs |
+//! | `stepper` | their steps with all candidates |
+//! | `sampled` | their steps with a few random candidates |
+//! | `space` | the inner products: in feature space, or of predictions on rows |
 
 mod matching;
 mod sampled;
@@ -15,4 +15,4 @@ mod stepper;
 pub(super) use matching::pursue;
 pub use matching::{PursuitParams, Sample, Selection, pursuit};
 pub use space::Criterion;
-pub(super) use space::{Known, Space, check_kernel, for_blocks, indefinite};
+pub(super) use space::{Space, TargetProducts, check_kernel, for_blocks, indefinite};

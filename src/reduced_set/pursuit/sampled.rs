@@ -1,7 +1,11 @@
-//! Steps that look at a few random candidates and keep nothing of the others (the 59-trick of Smola and Schoelkopf, 2000).
+//! Steps that consider a few random candidates and store nothing about the others (the 59-trick of Smola and Schoelkopf,
+//! 2000).
+//!
+//! Invariant: the residual and the factor are those of the vectors taken, as in `stepper`.
+//! Cost of a step: sample x steps kernel values.
 
 use super::space::Space;
-use super::stepper::{NEGATIVE, Proposal, Rule, Step, score};
+use super::stepper::{INDEFINITE_TOLERANCE, Proposal, Rule, Step, score};
 use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_reserve, try_vec};
@@ -9,30 +13,31 @@ use crate::random::Random;
 use crate::simd::blas::{axpy, dot, row_times};
 use std::ops::Range;
 
-/// A stepper that looks at a few random candidates a step and keeps nothing of the others.
+/// A stepper that considers a few random candidates in each step.
 ///
-/// A candidate's correlation is T_p - sum_s k(p, s) B_s with the coefficients B of now, or its image times what is
-/// missing on the rows; its row of L is solved for only if it is the best (with pre-fitting, for all of them).
+/// The correlation of a candidate is T_p - sum_s k(p, s) B_s with the current coefficients B, or its image times the
+/// residual on the rows. Its row of L is computed only if it is the best; with pre-fitting, for all candidates.
 pub(super) struct Sampled<'s, 'a> {
     space: &'s Space<'a>,
     rule: Rule,
     outputs: Range<usize>,
     size: usize,
     random: Random,
-    /// Candidates that may still be of use, in no order.
-    left: Vec<usize>,
+    /// Candidates outside the span, in no order.
+    remaining: Vec<usize>,
     taken: Vec<usize>,
     lines: Vec<Vec<f64>>,
     /// B, (taken, outputs).
     coefficients: Vec<f64>,
-    /// (n, outputs), and the images of the vectors taken, (taken, n): on predictions only.
-    missing: Vec<f64>,
+    /// Residual on the rows, (n, outputs), if predictions are compared.
+    residual: Vec<f64>,
+    /// Images of the vectors taken, (taken, n), if predictions are compared.
     images: Vec<f64>,
-    look: Option<Look>,
+    proposed: Option<ProposedCandidate>,
 }
 
-/// What was seen of the last candidate proposed.
-struct Look {
+/// The last proposed candidate.
+struct ProposedCandidate {
     line: Vec<f64>,
     correlations: Vec<f64>,
     pivot: f64,
@@ -40,18 +45,18 @@ struct Look {
 }
 
 /// A candidate of the sample.
-struct Seen {
+struct Candidate {
     at: usize,
     score: f64,
     own: f64,
     distance: f64,
     correlations: Vec<f64>,
-    /// <phi(p), phi(s)> with those taken, or its row of L; empty until needed.
+    /// Inner products <phi(p), phi(s)> with the vectors taken, then the row of L; empty until needed.
     line: Vec<f64>,
 }
 
 impl<'s, 'a> Sampled<'s, 'a> {
-    /// For some of the space's outputs, `size` candidates a step.
+    /// Returns a stepper for some outputs of the space with `size` candidates for each step.
     pub(super) fn new(
         space: &'s Space<'a>,
         outputs: Range<usize>,
@@ -64,68 +69,69 @@ impl<'s, 'a> Sampled<'s, 'a> {
             rule,
             size,
             random,
-            left: (0..space.len()).try_collect_vec()?,
+            remaining: (0..space.len()).try_collect_vec()?,
             taken: Vec::new(),
             lines: Vec::new(),
             coefficients: Vec::new(),
-            missing: space.missing(outputs.clone())?,
+            residual: space.residual(outputs.clone())?,
             images: Vec::new(),
-            look: None,
+            proposed: None,
             outputs,
         })
     }
 
-    /// The best of a random few. Where none of them is outside the span others are drawn, until none is left.
+    /// Returns the best of a few random candidates. If all are inside the span others are drawn, until none remain.
     pub(super) fn propose(&mut self, ctx: Context<'_>) -> Result<Option<Proposal>> {
         let basic = self.rule == Rule::Basic;
         let mut tried = 0;
-        while tried < self.left.len() {
-            let count = self.size.min(self.left.len() - tried);
+        while tried < self.remaining.len() {
+            let count = self.size.min(self.remaining.len() - tried);
             for i in tried..tried + count {
-                let other = i + self.random.below((self.left.len() - i) as u64) as usize;
-                self.left.swap(i, other);
+                let other = i + self.random.below((self.remaining.len() - i) as u64) as usize;
+                self.remaining.swap(i, other);
             }
-            let list = self.left[tried..tried + count].try_to_vec()?;
+            let list = self.remaining[tried..tried + count].try_to_vec()?;
             let images = self.space.images(&list, ctx)?;
-            let mut seen = self.see(&list, &images, ctx)?;
-            seen.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.at.cmp(&b.at)));
+            let mut candidates = self.evaluate(&list, &images, ctx)?;
+            candidates.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.at.cmp(&b.at)));
             let mut inside = Vec::new();
             let mut best = None;
-            for mut one in seen {
-                if !basic && self.rule != Rule::PreFitting && one.score > f64::NEG_INFINITY {
-                    self.solve(&mut one, &images)?;
-                    one.score = score(self.rule, one.own, &one.correlations, one.distance);
+            for mut candidate in candidates {
+                if !basic && self.rule != Rule::PreFitting && candidate.score > f64::NEG_INFINITY {
+                    self.solve(&mut candidate, &images)?;
+                    candidate.score =
+                        score(self.rule, candidate.own, &candidate.correlations, candidate.distance);
                 }
-                if one.score == f64::NEG_INFINITY {
-                    inside.push(list[one.at]);
-                } else if one.score > 0.0 {
-                    best = Some(one);
+                if candidate.score == f64::NEG_INFINITY {
+                    inside.push(list[candidate.at]);
+                } else if candidate.score > 0.0 {
+                    best = Some(candidate);
                     break;
                 }
             }
             if !inside.is_empty() {
-                // What is inside the span stays inside.
-                self.left.retain(|p| !inside.contains(p));
+                // A candidate inside the span stays inside.
+                self.remaining.retain(|p| !inside.contains(p));
             }
-            if let Some(one) = best {
-                let length = if basic { one.own } else { one.distance };
-                let gain = dot(&one.correlations, &one.correlations) / length;
+            if let Some(candidate) = best {
+                let length = if basic { candidate.own } else { candidate.distance };
+                let gain = dot(&candidate.correlations, &candidate.correlations) / length;
                 let n = images.len() / list.len();
-                self.look = Some(Look {
+                self.proposed = Some(ProposedCandidate {
                     pivot: if basic { length } else { length.sqrt() },
-                    line: one.line,
-                    correlations: one.correlations,
-                    image: images[one.at * n..(one.at + 1) * n].try_to_vec()?,
+                    line: candidate.line,
+                    correlations: candidate.correlations,
+                    image: images[candidate.at * n..(candidate.at + 1) * n].try_to_vec()?,
                 });
-                return Ok(Some(Proposal { candidate: list[one.at], gain }));
+                return Ok(Some(Proposal { candidate: list[candidate.at], gain }));
             }
             tried += count - inside.len();
         }
         Ok(None)
     }
 
-    /// Correlations and scores of a sample.
-    fn see(&self, list: &[usize], images: &[f64], ctx: Context<'_>) -> Result<Vec<Seen>> {
+    /// Computes the correlations and scores of a sample.
+    fn evaluate(&self, list: &[usize], images: &[f64], ctx: Context<'_>) -> Result<Vec<Candidate>> {
         let (t, q, all) = (self.taken.len(), self.outputs.len(), self.space.outputs());
         let on_rows = !images.is_empty();
         let kernel =
@@ -135,7 +141,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
             let p = list[at];
             let (own, correlations, line) = if on_rows {
                 let image = &images[at * n..(at + 1) * n];
-                (dot(image, image), row_times(image, &self.missing, q), Vec::new())
+                (dot(image, image), row_times(image, &self.residual, q), Vec::new())
             } else {
                 let line = kernel[at * t..(at + 1) * t].try_to_vec()?;
                 let mut correlations =
@@ -145,44 +151,44 @@ impl<'s, 'a> Sampled<'s, 'a> {
                 }
                 (self.space.own[p], correlations, line)
             };
-            let mut one = Seen { at, score: 0.0, own, distance: own, correlations, line };
+            let mut candidate = Candidate { at, score: 0.0, own, distance: own, correlations, line };
             if self.rule == Rule::PreFitting {
-                self.solve(&mut one, images)?;
+                self.solve(&mut candidate, images)?;
             }
-            one.score = score(self.rule, own, &one.correlations, one.distance);
-            Ok(one)
+            candidate.score = score(self.rule, own, &candidate.correlations, candidate.distance);
+            Ok(candidate)
         })
     }
 
-    /// The row of L of a candidate, and its distance from the span.
-    fn solve(&self, one: &mut Seen, images: &[f64]) -> Result<()> {
+    /// Computes the row of L of a candidate, and its distance from the span.
+    fn solve(&self, candidate: &mut Candidate, images: &[f64]) -> Result<()> {
         let t = self.taken.len();
-        if !self.missing.is_empty() {
-            let n = self.missing.len() / self.outputs.len();
-            let image = &images[one.at * n..(one.at + 1) * n];
-            one.line = self.images.chunks_exact(n).map(|taken| dot(taken, image)).try_collect_vec()?;
+        if !self.residual.is_empty() {
+            let n = self.residual.len() / self.outputs.len();
+            let image = &images[candidate.at * n..(candidate.at + 1) * n];
+            candidate.line = self.images.chunks_exact(n).map(|taken| dot(taken, image)).try_collect_vec()?;
         }
         for k in 0..t {
-            let l = (one.line[k] - dot(&one.line[..k], &self.lines[k][..k])) / self.lines[k][k];
-            one.line[k] = l;
-            one.distance -= l * l;
+            let l = (candidate.line[k] - dot(&candidate.line[..k], &self.lines[k][..k])) / self.lines[k][k];
+            candidate.line[k] = l;
+            candidate.distance -= l * l;
         }
-        if one.distance < -NEGATIVE * one.own {
-            return Err(self.space.indefinite(one.distance));
+        if candidate.distance < -INDEFINITE_TOLERANCE * candidate.own {
+            return Err(self.space.indefinite(candidate.distance));
         }
         Ok(())
     }
 
-    /// Takes the candidate that was proposed last.
+    /// Takes the last proposed candidate.
     pub(super) fn take(&mut self, proposal: Proposal) -> Result<Option<Step>> {
-        let Some(look) = self.look.take() else { return Ok(None) };
-        let Look { mut line, correlations, pivot, image } = look;
+        let Some(proposed) = self.proposed.take() else { return Ok(None) };
+        let ProposedCandidate { mut line, correlations, pivot, image } = proposed;
         let (q, n) = (self.outputs.len(), image.len());
         let change: Vec<f64> = correlations.iter().map(|c| c / pivot).try_collect_vec()?;
         if self.rule == Rule::Basic {
             line.clear();
-            for (missing, v) in self.missing.chunks_exact_mut(q).zip(&image) {
-                axpy(-v, &change, missing);
+            for (residual, v) in self.residual.chunks_exact_mut(q).zip(&image) {
+                axpy(-v, &change, residual);
             }
             if let Some(at) = self.taken.iter().position(|&p| p == proposal.candidate) {
                 axpy(1.0, &change, &mut self.coefficients[at * q..(at + 1) * q]);
@@ -194,7 +200,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
         }
         line.push(pivot);
         self.lines.push(line.try_to_vec()?);
-        self.left.retain(|&p| p != proposal.candidate);
+        self.remaining.retain(|&p| p != proposal.candidate);
         self.taken.try_push(proposal.candidate)?;
         try_reserve("predictions of the vectors chosen", &mut self.images, image.len())?;
         self.images.try_extend(image.iter().copied())?;
@@ -216,8 +222,8 @@ impl<'s, 'a> Sampled<'s, 'a> {
             for (&d, image) in delta.iter().zip(self.images.chunks_exact(n)) {
                 axpy(d, image, &mut direction);
             }
-            for (&v, missing) in direction.iter().zip(self.missing.chunks_exact_mut(q)) {
-                axpy(-v, &change, missing);
+            for (&v, residual) in direction.iter().zip(self.residual.chunks_exact_mut(q)) {
+                axpy(-v, &change, residual);
             }
         }
         Ok(Some(Step { line, change }))

@@ -1,4 +1,4 @@
-//! Where a pursuit measures what is missing: the inner products that it needs, in one of two spaces.
+//! The space in which a pursuit measures its residual, one of two: the inner products of candidates and target.
 //!
 //! ```text
 //! the feature space       <phi(p), phi(s)> = k(p, s)                            <w_j, phi(p)> = f_j(p)
@@ -6,13 +6,15 @@
 //! ```
 //!
 //! with f_j the target without its intercept. The second is the empirical estimate of E (f - f^)^2 (Weston and Bakir,
-//! TR-132, the text before eq. 11); its matrix is positive semidefinite for every kernel. Nothing of size n times the
-//! candidates need be held: a column of it is an expansion over X, evaluated at the candidates.
+//! TR-132, the text before eq. 11); its matrix is positive semidefinite for every kernel. No array of n times the
+//! number of candidates is needed: a column of it is an expansion over X, evaluated at the candidates. If the kernel values
+//! of the candidates on X fit in memory, a column is their product with one of their rows.
 //!
-//! Where the kernel values of the candidates on X find room, a column is their product with one of their rows.
+//! Invariant: the image of a candidate is its kernel values on X over sqrt(n), so that inner products of images are those of
+//! predictions.
 //!
-//! Cost: of the norms m^2 kernel values in the feature space, m n in that of predictions; of a column, the candidates
-//! times 1 or n. All in blocks between checks of the monitor.
+//! Cost: m^2 kernel values for the norms in the feature space, m n in that of predictions; for a column, 1 or n kernel
+//! values for each candidate.
 
 use crate::context::Context;
 use crate::data::{Rows, flat, matrix};
@@ -23,10 +25,10 @@ use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zeros}
 use crate::simd::blas::{dot, row_times};
 use std::ops::Range;
 
-/// Multiplications between two checks of the monitor.
-const BLOCK: usize = 100_000_000;
+/// Number of multiplications between two checks of the monitor.
+const WORK_PER_CHECK: usize = 100_000_000;
 
-/// What a pursuit makes small.
+/// The residual that a pursuit minimises.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Criterion<'a> {
     /// ||w - w^||^2.
@@ -37,6 +39,7 @@ pub enum Criterion<'a> {
 }
 
 impl<'a> Criterion<'a> {
+    /// Shortens the lifetime.
     pub(super) fn reborrow<'b>(self) -> Criterion<'b>
     where
         'a: 'b,
@@ -48,38 +51,39 @@ impl<'a> Criterion<'a> {
     }
 }
 
-enum Kind<'a> {
+/// The inner products of a space.
+enum Products<'a> {
     Features(Box<KernelRows<'a>>),
     Predictions {
         rows: Rows<'a>,
-        /// k(x_i, p) / sqrt(n), (candidates, n), where there is room for it.
+        /// k(x_i, p) / sqrt(n), (candidates, n), if they fit in memory.
         images: Option<Vec<f64>>,
         /// f_j(x_i) / sqrt(n), (n, q).
         outputs: Vec<f64>,
     },
 }
 
-/// How the space will be used.
+/// Options of a space.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Use {
-    /// Whether steps look at all candidates.
+pub(super) struct SpaceOptions {
+    /// True if steps consider all candidates.
     pub(super) complete: bool,
-    /// Numbers that may be kept.
-    pub(super) room: usize,
+    /// Maximum number of kernel values that are kept.
+    pub(super) max_kept_values: usize,
     /// See `PursuitParams`.
     pub(super) norm_bound: Option<f64>,
 }
 
-/// What is known of a target before the first vector is chosen.
-pub(in crate::reduced_set) struct Known {
+/// Norms of a target and its inner products with the candidates.
+pub(in crate::reduced_set) struct TargetProducts {
     /// ||w_j||^2, (q,), or one bound of their sum.
     norms: Vec<f64>,
     /// <w_j, phi(p)>, (candidates, q).
     targets: Vec<f64>,
 }
 
-impl Known {
-    /// Of the candidates given, or of the target's own vectors; a bound of the norm stands for it.
+impl TargetProducts {
+    /// Computes them for the given candidates, or for the vectors of the target; a bound replaces the norm.
     pub(in crate::reduced_set) fn new(
         target: &ExpansionView<'_>,
         candidates: Option<Rows<'_>>,
@@ -100,18 +104,18 @@ impl Known {
         Ok(Self { norms, targets })
     }
 
-    /// Of some of the candidates.
+    /// Returns those of some candidates.
     pub(in crate::reduced_set) fn of(&self, places: &[usize], outputs: usize) -> Result<Self> {
         let lines = places.iter().flat_map(|p| &self.targets[p * outputs..(p + 1) * outputs]);
         Ok(Self { norms: self.norms.try_to_vec()?, targets: lines.copied().try_collect_vec()? })
     }
 
-    /// sum_j ||w_j||^2.
+    /// Returns sum_j ||w_j||^2.
     pub(in crate::reduced_set) fn squared_norm(&self) -> f64 {
         self.norms.iter().sum()
     }
 
-    /// <w_j, phi(p)> of the candidate at a place, (q,).
+    /// Returns <w_j, phi(p)> of the candidate at a place, (q,).
     pub(in crate::reduced_set) fn target(&self, place: usize, outputs: usize) -> &[f64] {
         &self.targets[place * outputs..(place + 1) * outputs]
     }
@@ -122,7 +126,7 @@ pub(in crate::reduced_set) struct Space<'a> {
     kernel: Kernel,
     pool: Rows<'a>,
     outputs: usize,
-    kind: Kind<'a>,
+    products: Products<'a>,
     /// ||phi(p)||^2 of every candidate.
     pub(super) own: Vec<f64>,
     /// <w_j, phi(p)>, (candidates, q).
@@ -132,20 +136,20 @@ pub(in crate::reduced_set) struct Space<'a> {
 }
 
 impl<'a> Space<'a> {
-    /// Prepares the candidates: the rows given, or the target's own vectors.
+    /// Prepares the candidates: the given rows, or the vectors of the target.
     pub(super) fn new(
         target: &ExpansionView<'a>,
         candidates: Option<Rows<'a>>,
         criterion: Criterion<'a>,
-        used: Use,
+        options: SpaceOptions,
         ctx: Context<'_>,
     ) -> Result<Self> {
         let (kernel, q) = (target.kernel, target.outputs());
         let pool = candidates.unwrap_or(target.vectors);
         match criterion {
             Criterion::Norm => {
-                let known = Known::new(target, candidates, used.norm_bound, ctx)?;
-                Ok(Self::of_features(kernel, pool, known, q, ctx)?)
+                let of_target = TargetProducts::new(target, candidates, options.norm_bound, ctx)?;
+                Ok(Self::of_features(kernel, pool, of_target, q, ctx)?)
             }
             Criterion::Predictions(rows) => {
                 let zero = try_vec![0.0; q]?;
@@ -167,7 +171,7 @@ impl<'a> Space<'a> {
                     *v *= share.sqrt();
                 }
                 let (mut own, mut targets, mut images) = (Vec::new(), Vec::new(), None);
-                if used.complete && n * pool.rows() <= used.room {
+                if options.complete && n * pool.rows() <= options.max_kept_values {
                     let values = images_of(&kernel, pool, rows, ctx)?;
                     own = values.chunks_exact(n).map(|line| dot(line, line)).try_collect_vec()?;
                     let mut counter = ctx.counter("inner products", pool.rows());
@@ -176,23 +180,23 @@ impl<'a> Space<'a> {
                         targets.extend(row_times(line, &outputs, q));
                     }
                     images = Some(values);
-                } else if used.complete {
+                } else if options.complete {
                     let scaled: Vec<f64> = outputs.iter().map(|v| v * share.sqrt()).try_collect_vec()?;
                     let adjoint = ExpansionView::new(kernel, rows, matrix((n, q), &scaled)?, &zero)?;
                     targets = in_blocks(&Evaluator::new(&adjoint)?, pool, ctx)?;
                     own = mean_squares(&kernel, pool, rows, ctx)?;
                 }
-                let kind = Kind::Predictions { rows, images, outputs };
-                Ok(Self { kernel, pool, outputs: q, kind, own, targets, norms })
+                let products = Products::Predictions { rows, images, outputs };
+                Ok(Self { kernel, pool, outputs: q, products, own, targets, norms })
             }
         }
     }
 
-    /// The feature space, for what is known of the candidates.
+    /// Returns the feature space of the candidates.
     pub(in crate::reduced_set) fn of_features(
         kernel: Kernel,
         pool: Rows<'a>,
-        known: Known,
+        of_target: TargetProducts,
         outputs: usize,
         ctx: Context<'_>,
     ) -> Result<Self> {
@@ -202,37 +206,45 @@ impl<'a> Space<'a> {
         }
         let all: Vec<usize> = (0..pool.rows()).try_collect_vec()?;
         let source = KernelRows::new(kernel, pool, &all, Precision::Double, ctx)?;
-        let Known { norms, targets } = known;
-        Ok(Self { kernel, pool, outputs, kind: Kind::Features(Box::new(source)), own, targets, norms })
+        let TargetProducts { norms, targets } = of_target;
+        Ok(Self {
+            kernel,
+            pool,
+            outputs,
+            products: Products::Features(Box::new(source)),
+            own,
+            targets,
+            norms,
+        })
     }
 
-    /// Number of candidates.
+    /// Returns the number of candidates.
     pub(super) fn len(&self) -> usize {
         self.pool.rows()
     }
 
-    /// q.
+    /// Returns q.
     pub(super) fn outputs(&self) -> usize {
         self.outputs
     }
 
-    /// The error of a space whose matrix turned out not to be positive semidefinite.
+    /// Returns the error of a space whose matrix is not positive semidefinite.
     pub(super) fn indefinite(&self, evidence: f64) -> Error {
         indefinite(&self.kernel, evidence)
     }
 
-    /// <phi(p), phi(s)> of all candidates p, a column for every s in `list`.
+    /// Returns <phi(p), phi(s)> of all candidates p, a column for every s in `list`.
     pub(super) fn columns(&self, list: &[usize], ctx: Context<'_>) -> Result<Vec<Vec<f64>>> {
         let count = self.len();
-        match &self.kind {
-            Kind::Features(source) => {
+        match &self.products {
+            Products::Features(source) => {
                 let columns_wanted = list.len();
                 let columns = list.iter().map(|_| try_zeros("columns of a kernel matrix", count));
                 let mut columns = columns.try_collect_results()?;
                 let mut slices: Vec<&mut [f64]> =
                     columns.iter_mut().map(Vec::as_mut_slice).try_collect_vec()?;
-                let at_once =
-                    (8 * BLOCK / (count * self.pool.cols().max(1)).max(1)).clamp(1, list.len().max(1));
+                let at_once = (8 * WORK_PER_CHECK / (count * self.pool.cols().max(1)).max(1))
+                    .clamp(1, list.len().max(1));
                 for (group, slices) in slices.chunks_mut(at_once).enumerate() {
                     let list = &list[group * at_once..][..slices.len()];
                     ctx.check("kernel values", group * at_once, columns_wanted)?;
@@ -240,10 +252,10 @@ impl<'a> Space<'a> {
                 }
                 Ok(columns)
             }
-            Kind::Predictions { rows, images: Some(images), .. } => {
+            Products::Predictions { rows, images: Some(images), .. } => {
                 products_of(images, rows.rows(), list, ctx)
             }
-            Kind::Predictions { rows, .. } => {
+            Products::Predictions { rows, .. } => {
                 let few = self.pool.gather(list)?;
                 let mut values = for_blocks(*rows, list.len() * rows.cols().max(1), ctx, |block| {
                     gram(&self.kernel, block, few.view(), ctx.silent()).map(flat)
@@ -263,42 +275,42 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// f_j(x_i) / sqrt(n) of some outputs, (n, outputs); nothing in the feature space.
-    pub(super) fn missing(&self, of: Range<usize>) -> Result<Vec<f64>> {
-        match &self.kind {
-            Kind::Features(_) => Ok(Vec::new()),
-            Kind::Predictions { outputs, .. } => outputs
+    /// Returns f_j(x_i) / sqrt(n) of some outputs, (n, outputs); empty in the feature space.
+    pub(super) fn residual(&self, of: Range<usize>) -> Result<Vec<f64>> {
+        match &self.products {
+            Products::Features(_) => Ok(Vec::new()),
+            Products::Predictions { outputs, .. } => outputs
                 .chunks_exact(self.outputs)
                 .flat_map(|line| line[of.clone()].iter().copied())
                 .try_collect_vec(),
         }
     }
 
-    /// A few candidates' images, (list, n): their kernel values on the rows over sqrt(n); nothing in the feature space.
+    /// Returns the images of a few candidates, (list, n); empty in the feature space.
     pub(super) fn images(&self, list: &[usize], ctx: Context<'_>) -> Result<Vec<f64>> {
-        let Kind::Predictions { rows, .. } = &self.kind else { return Ok(Vec::new()) };
+        let Products::Predictions { rows, .. } = &self.products else { return Ok(Vec::new()) };
         images_of(&self.kernel, self.pool.gather(list)?.view(), *rows, ctx)
     }
 
-    /// k between a few candidates and some that were taken, (list, taken).
+    /// Returns k between a few candidates and those taken, (list, taken).
     pub(super) fn kernel(&self, list: &[usize], taken: &[usize], ctx: Context<'_>) -> Result<Vec<f64>> {
         gram(&self.kernel, self.pool.gather(list)?.view(), self.pool.gather(taken)?.view(), ctx.silent())
             .map(flat)
     }
 }
 
-/// Refuses kernel values that are given: what is reduced is made of vectors.
+/// Refuses a precomputed kernel.
 pub(in crate::reduced_set) fn check_kernel(kernel: &Kernel) -> Result<()> {
     let rule = "a function of two vectors to be reduced";
     Error::check_param(*kernel != Kernel::Precomputed, "kernel", "precomputed", rule)
 }
 
-/// The error for a kernel that has no feature space.
+/// Returns the error of an indefinite kernel.
 pub(in crate::reduced_set) fn indefinite(kernel: &Kernel, evidence: f64) -> Error {
     Error::Indefinite { kernel: kernel.name(), evidence }
 }
 
-/// alpha_j' K alpha_j for every output.
+/// Returns alpha_j' K alpha_j for every output.
 fn squared_norms(kernel: &Kernel, of_vectors: &[f64], coefficients: &[f64], q: usize) -> Result<Vec<f64>> {
     let (mut norms, mut sizes) = (try_vec![0.0; q]?, try_vec![0.0; q]?);
     for (values, alpha) in of_vectors.chunks_exact(q).zip(coefficients.chunks_exact(q)) {
@@ -317,24 +329,24 @@ fn squared_norms(kernel: &Kernel, of_vectors: &[f64], coefficients: &[f64], q: u
     Ok(norms)
 }
 
-/// Rows start..end as their own.
+/// Evaluates an expansion at rows, block by block.
 fn in_blocks(evaluator: &Evaluator, rows: Rows<'_>, ctx: Context<'_>) -> Result<Vec<f64>> {
     let work = evaluator.len().max(1) * (rows.cols() + evaluator.outputs());
     for_blocks(rows, work, ctx, |block| evaluator.evaluate_double(block, ctx.silent()).map(flat))
 }
 
-/// 1/n sum_i k(x_i, p)^2 for every candidate p.
+/// Returns 1/n sum_i k(x_i, p)^2 for every candidate p.
 fn mean_squares(kernel: &Kernel, pool: Rows<'_>, rows: Rows<'_>, ctx: Context<'_>) -> Result<Vec<f64>> {
     let n = rows.rows();
     // A block of kernel values stays below 32 MiB.
-    let work = (n * rows.cols().max(1)).max(BLOCK / (1 + (1 << 22) / n));
+    let work = (n * rows.cols().max(1)).max(WORK_PER_CHECK / (1 + (1 << 22) / n));
     for_blocks(pool, work, ctx, |block| {
         let values = gram(kernel, block, rows, ctx.silent())?;
         flat(values).chunks_exact(n).map(|line| dot(line, line) / n as f64).try_collect_vec()
     })
 }
 
-/// k(x_i, p) / sqrt(n) of every candidate, (candidates, n).
+/// Returns k(x_i, p) / sqrt(n) of every candidate, (candidates, n).
 fn images_of(kernel: &Kernel, pool: Rows<'_>, rows: Rows<'_>, ctx: Context<'_>) -> Result<Vec<f64>> {
     let share = 1.0 / (rows.rows() as f64).sqrt();
     let mut values = for_blocks(pool, rows.rows() * rows.cols().max(1), ctx, |block| {
@@ -346,14 +358,15 @@ fn images_of(kernel: &Kernel, pool: Rows<'_>, rows: Rows<'_>, ctx: Context<'_>) 
     Ok(values)
 }
 
-/// Products of all lines (count, n) with those in `list`, a column for each of the latter.
+/// Returns the products of all lines (count, n) with those in `list`, a column for each of the latter.
 fn products_of(images: &[f64], n: usize, list: &[usize], ctx: Context<'_>) -> Result<Vec<Vec<f64>>> {
-    // Lines and parts of them that stay in the second cache together.
+    // Lines and parts of lines that fit the second cache together.
     const LINES: usize = 16;
     const PART: usize = 1024;
     let (count, columns) = (images.len() / n, list.len());
     let mut out = try_zeros("products of predictions", count * columns)?;
-    let at_once = (8 * BLOCK / (n * columns).max(1)).next_multiple_of(LINES).max(LINES * ctx.threads());
+    let at_once =
+        (8 * WORK_PER_CHECK / (n * columns).max(1)).next_multiple_of(LINES).max(LINES * ctx.threads());
     for (group, out) in out.chunks_mut(at_once * columns).enumerate() {
         ctx.check("inner products", group * at_once, count)?;
         ctx.for_each_chunk(out, LINES * columns, |task, out| {
@@ -373,7 +386,7 @@ fn products_of(images: &[f64], n: usize, list: &[usize], ctx: Context<'_>) -> Re
     (0..columns).map(column).try_collect_results()
 }
 
-/// What `evaluate` gives for blocks of rows, one after the other; a row is `work` multiplications.
+/// Concatenates the results of `evaluate` for blocks of rows; a row takes `work` multiplications.
 pub(in crate::reduced_set) fn for_blocks(
     rows: Rows<'_>,
     work: usize,
@@ -381,17 +394,17 @@ pub(in crate::reduced_set) fn for_blocks(
     evaluate: impl Fn(Rows<'_>) -> Result<Vec<f64>>,
 ) -> Result<Vec<f64>> {
     let n = rows.rows();
-    let size = (BLOCK / work.max(1)).clamp(1, n.max(1)).max(n.min(16));
+    let size = (WORK_PER_CHECK / work.max(1)).clamp(1, n.max(1)).max(n.min(16));
     if size >= n {
         return evaluate(rows);
     }
     let mut out = Vec::new();
     for start in (0..n).step_by(size) {
         ctx.check("inner products", start, n)?;
-        let list: Vec<usize> = (start..n.min(start + size)).try_collect_vec()?;
-        let values = evaluate(rows.gather(&list)?.view())?;
+        let block = rows.slice(start..n.min(start + size));
+        let values = evaluate(block)?;
         if start == 0 {
-            out = try_with_capacity("values at all rows", values.len() / list.len() * n)?;
+            out = try_with_capacity("values at all rows", values.len() / block.rows() * n)?;
         }
         out.extend(values);
     }

@@ -6,31 +6,31 @@ use crate::error::{Error, Result};
 use crate::kernels::KernelFunction;
 use ndarray::{Array2, ArrayView2};
 
-/// Rows to learn from, and held-out rows.
+/// Training rows and held-out rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Fold<'a> {
-    /// Rows of the fit.
+    /// Training rows.
     pub train: &'a [usize],
-    /// Upper bounds of these rows for C = 1: their weights.
+    /// Weights of these rows, which C multiplies.
     pub weights: &'a [f64],
-    /// Rows whose outputs are asked for.
+    /// Held-out rows, whose outputs are computed.
     pub test: &'a [usize],
 }
 
-/// What is searched.
+/// The grid of kernels, costs and folds.
 #[derive(Clone, Copy)]
 pub struct Grid<'a> {
-    /// One side of the grid.
+    /// The kernels.
     pub kernels: &'a [KernelFunction<'a>],
-    /// The other side: C, rising, which the rows' own upper bounds are multiplied by.
+    /// Values of C, ascending, which the weights of the rows multiply.
     pub costs: &'a [f64],
-    /// (kernels, costs): which points are asked for.
+    /// Points to fit, (kernels, costs).
     pub wanted: ArrayView2<'a, bool>,
-    /// Where each point is tried.
+    /// The folds on which each point is fitted.
     pub folds: &'a [Fold<'a>],
 }
 
-/// A fit of the search.
+/// A point of the grid on a fold, and the cost of its fit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     /// Index of the kernel.
@@ -39,24 +39,24 @@ pub struct Point {
     pub cost: usize,
     /// Index of the fold.
     pub fold: usize,
-    /// Processor time of its steps, roughly.
+    /// Approximate processor time.
     pub seconds: f64,
-    /// Steps of all its machines.
+    /// Number of steps of all machines.
     pub iterations: u64,
-    /// Support vectors of all its machines.
+    /// Number of support vectors of all machines.
     pub support: usize,
-    /// Why the machine that came least far stopped.
+    /// Reason why the machines stopped: that of one that has not converged, if there is one.
     pub stop: StopReason,
 }
 
 /// Receives the outputs of every fit.
 pub trait ResultCallback: Sync {
-    /// Outputs (test rows of the fold, machines), not numbers for a machine whose rows in the fold are all alike. Called
-    /// from any thread, one fit after the other of a chain.
+    /// Receives outputs (test rows of the fold, machines), NaN for a machine whose training rows all have one label. Called
+    /// from any thread, for the fits of a chain in order.
     fn call(&self, point: Point, outputs: Array2<f64>);
 }
 
-/// Checks a grid beside its rows.
+/// Checks a grid against the rows.
 pub(super) fn check(rows: Rows<'_>, grid: &Grid<'_>) -> Result<()> {
     let &Grid { kernels, costs, wanted, folds } = grid;
     Error::check_len("rows of the points that are wanted, one a kernel", kernels.len(), wanted.nrows())?;

@@ -1,103 +1,73 @@
-//! Outputs for held-out rows from the coefficients of a fold's machines.
+//! Outputs for the held-out rows of a fold from the coefficients of its machines.
 //!
-//! Kernel values of the training rows against the held-out ones are put side by side once, and serve all machines and
-//! every C of a chain; without a matrix to take them from they are computed anew for the vectors of each machine.
+//! Kernel values of training rows against the held-out rows are gathered from the matrix of the search once, and serve all
+//! machines and every C of a chain; without a matrix they are computed for the vectors of each fit.
 
-use super::super::matrix::KernelMatrix;
 use super::super::precision::KernelValue;
-use super::super::subproblem::write_block;
+use super::kernel_matrix::KernelMatrix;
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::KernelRows;
-use crate::memory::{self, Arenas, TryCollect, try_vec};
+use crate::memory::{self, TryCollect, try_vec};
 use crate::simd::blas::add_rows;
 use crate::simd::gather::Indices;
 
-/// What the fits of a chain read kernel values from.
-pub(super) struct Values<'a, 's, K> {
-    pub(super) matrix: Option<&'a KernelMatrix<K>>,
-    pub(super) source: &'a KernelRows<'s>,
-    pub(super) held_out: &'a HeldOut<'s, K>,
-    pub(super) memory: &'a Arenas<K>,
-}
+/// Line of a row without kernel values.
+const NO_LINE: u32 = u32::MAX;
 
-impl<K: KernelValue> Values<'_, '_, K> {
-    /// Writes the kernel values of a block's rows among each other.
-    pub(super) fn fill(
-        &self,
-        positions: &[usize],
-        rows: &[usize],
-        kernel: &mut [K],
-        stride: usize,
-        slots: &[usize],
-    ) -> Result<()> {
-        let Some(matrix) = self.matrix else {
-            return write_block(self.source, rows, kernel, stride, slots, Context::SEQUENTIAL);
-        };
-        let columns = Indices::new(positions)?;
-        for (&position, &slot) in positions.iter().zip(slots) {
-            // There is one group: its slots are consecutive.
-            let line = &mut kernel[slot * stride + slots[0]..][..positions.len()];
-            columns.gather(matrix.row(position), line);
-        }
-        Ok(())
-    }
-}
-
-/// Held-out rows of a fold, as the machines of the fold see them.
-pub(super) enum HeldOut<'a, K> {
-    /// Kernel values: a line of all held-out rows for each training position, which `lines` finds.
-    Values { values: Vec<K>, lines: Vec<u32>, count: usize },
-    /// Where they are computed.
-    Source { source: Box<KernelRows<'a>>, count: usize },
+/// The held-out rows of a fold.
+pub(super) struct HeldOut<'a, K> {
+    /// Source of kernel values against the held-out rows; `None` if values are gathered.
+    source: Option<Box<KernelRows<'a>>>,
+    /// Number of held-out rows.
+    count: usize,
+    /// Gathered kernel values: a line for each training row of the fold.
+    values: Vec<K>,
+    /// Line of each training row; empty if values are computed.
+    lines: Vec<u32>,
 }
 
 impl<'a, K: KernelValue> HeldOut<'a, K> {
-    /// From a matrix; `train` and `test` are positions.
+    /// Gathers the values of a matrix; `train` and `test` are positions in `order`.
     pub(super) fn gather(
         matrix: &KernelMatrix<K>,
-        positions: usize,
+        order: &[usize],
         train: &[usize],
         test: &[usize],
     ) -> Result<Self> {
         let count = test.len();
         let mut values = memory::try_zeros("kernel values of held-out rows", train.len() * count)?;
-        let mut lines = try_vec![u32::MAX; positions]?;
+        let mut lines = try_vec![NO_LINE; order.len()]?;
         let columns = Indices::new(test)?;
         for ((line, &position), out) in (0..).zip(train).zip(values.chunks_exact_mut(count.max(1))) {
-            lines[position] = line;
+            lines[order[position]] = line;
             columns.gather(matrix.row(position), out);
         }
-        Ok(Self::Values { values, lines, count })
+        Ok(Self { source: None, count, values, lines })
     }
 
-    /// Computed when they are asked for; `test` are rows.
+    /// Computes values when they are needed; `test` are rows.
     pub(super) fn computed(source: &KernelRows<'a>, test: &[usize], ctx: Context<'_>) -> Result<Self> {
-        Ok(Self::Source { source: Box::new(source.with_columns(test, ctx)?), count: test.len() })
+        let source = Some(Box::new(source.with_columns(test, ctx)?));
+        Ok(Self { source, count: test.len(), values: Vec::new(), lines: Vec::new() })
     }
 
-    /// b + sum over the vectors, whose positions and rows are given.
+    /// Returns b + sum k(x, x_i) coefficients_i over training rows.
     pub(super) fn outputs(
         &self,
-        positions: &[usize],
         rows: &[usize],
         coefficients: &[f64],
         b: f64,
         ctx: Context<'_>,
     ) -> Result<Vec<f64>> {
-        match self {
-            Self::Values { values, lines, count } => {
-                let mut out = try_vec![b; *count]?;
-                let line = |&position: &usize| &values[lines[position] as usize * count..][..*count];
-                let rows: Vec<&[K]> = positions.iter().map(line).try_collect_vec()?;
-                add_rows(coefficients, &rows, 0, &mut out);
-                Ok(out)
-            }
-            Self::Source { source, count } => {
-                let mut out = try_vec![b; *count]?;
-                source.add_product(rows, coefficients, &mut out, ctx)?;
-                Ok(out)
-            }
+        let mut out = try_vec![b; self.count]?;
+        if let Some(source) = &self.source {
+            source.add_product(rows, coefficients, &mut out, ctx)?;
+        } else {
+            let line = |&row: &usize| &self.values[self.lines[row] as usize * self.count..][..self.count];
+            let lines: Vec<&[K]> = rows.iter().map(line).try_collect_vec()?;
+            add_rows(coefficients, &lines, 0, &mut out);
         }
+        Ok(out)
     }
 }

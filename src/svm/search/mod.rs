@@ -1,38 +1,36 @@
 //! Choosing C and a kernel: every point of a grid on every fold, as one job.
 //!
-//! The fits of a search are alike, and share what they can:
+//! The fits of a search share kernel values and starting points:
 //!
-//! - Kernel values do not depend on fold, C or class: one matrix a kernel (see `matrix`), with a line for every row that a
-//!   fold learns from, serves all of them where it fits the memory, and is never copied for large machines. There held-out
-//!   rows are variables that cannot move, so that their gradients *are* their outputs; small machines have their rows side
-//!   by side, solved as one block.
-//! - C rises along a chain of fits. The next one goes on from the best multiple of the last coefficients, whose gradients
-//!   are known; and once nothing is at its upper bound every larger C has the same solution.
-//! - A fold's machines with one kernel are a chain of their own, which begins from nothing. Chains share nothing but
-//!   kernel values, so they run beside each other, and what comes out does not depend on which thread does what.
-//!   Within the chain of a large problem the idle threads help.
+//! - Kernel values do not depend on fold, C or class. Machines of at most [`chain::MAX_ONE_BLOCK`] rows are solved as one block,
+//!   whose values are gathered from one kernel matrix per kernel, if it fits the memory. Larger machines are solved in rounds
+//!   as in a single fit, with a cache of kernel rows per chain.
+//! - The machines of a fold with one kernel are a *chain* of fits along increasing C. Each fit starts from the best multiple of
+//!   the last coefficients, whose gradients are known; and once no coefficient is at its upper bound, every larger C has the
+//!   same solution.
+//! - Chains start from zero and share nothing but kernel values, so they run in parallel, and results do not depend on the
+//!   number of threads. Within the chain of a large problem, idle threads share the work.
 //!
-//! (DeCoste and Wagstaff 2000 and Wen et al. 2017 go on from fold to fold instead; along C more is won, and both at once
-//! would tie the chains to each other.)
-//!
-//! Without room for the matrix, and for the large machines of one fold alone, every chain has a cache of kernel rows, or
-//! computes values again, as a single fit does.
+//! (DeCoste and Wagstaff 2000 and Wen et al. 2017 continue from fold to fold instead; continuing along C saves more, and both
+//! together would make the chains depend on each other.)
 //!
 //! | file | holds |
 //! |---|---|
-//! | `job` | the search: which kernels are at work together, and their chains |
+//! | `job` | the search: kernels and their chains |
 //! | `grid` | the search space, and the callback that receives the results |
-//! | `work` | what all chains have in common |
-//! | `task` | what is learned: the machines of a fit, their rows and problems |
+//! | `work` | the data shared by all chains |
+//! | `task` | the machines of a fit, their rows and problems |
+//! | `kernel_matrix` | kernel values of all rows |
 //! | `held_out` | outputs for the rows that are held out |
 //! | `chain` | the machines of one fold and kernel along C |
 //!
-//! Cost: n^2 kernel values a kernel; the steps of all fits; n^2 numbers of memory for each kernel at work, at least one.
+//! Cost: n^2 kernel values per kernel, or those of the rounds; the steps of all fits; n^2 numbers of memory per kernel in work.
 
 mod chain;
 mod grid;
 mod held_out;
 mod job;
+mod kernel_matrix;
 mod task;
 mod work;
 

@@ -1,6 +1,6 @@
-//! What is learned: the machines of a fit, which rows they see, and their problem for every C.
+//! The machines of a fit, their rows, and their problem for every C.
 
-use super::super::classifier::{self, Classification, ClassifierLoss, Segments, by_class, check_task};
+use super::super::classifier::{self, ClassPartition, Classification, ClassifierLoss, by_class, check_task};
 use super::super::problem::DualProblem;
 use super::super::single::{Regression, RegressionLoss, check_regression};
 use super::grid::Fold;
@@ -10,8 +10,8 @@ use crate::memory::{TryCollect, try_vec};
 use crate::multiclass::CodeMatrix;
 use std::borrow::Cow;
 
-/// What a search fits at every point of its grid; upper bounds are weights of the rows, which C multiplies. Starts are
-/// not looked at.
+/// The task that a search fits at every point of its grid; `sample_c` are weights of the rows, which C multiplies. Starts are
+/// ignored.
 #[derive(Debug, Clone, Copy)]
 pub enum SearchTask<'a> {
     /// A classifier.
@@ -21,31 +21,33 @@ pub enum SearchTask<'a> {
 }
 
 impl<'a> SearchTask<'a> {
-    /// The same for a shorter time, without starts.
+    /// Returns the same task with a shorter lifetime, without starts.
     pub(super) fn reborrow<'b>(&self) -> SearchTask<'b>
     where
         'a: 'b,
     {
         match *self {
-            Self::Classes(Classification { labels, classes, upper, coding, loss, fit_intercept, .. }) => {
+            Self::Classes(Classification {
+                labels, classes, sample_c, coding, loss, fit_intercept, ..
+            }) => {
                 let start = None;
                 SearchTask::Classes(Classification {
                     labels,
                     classes,
-                    upper,
+                    sample_c,
                     coding,
                     loss,
                     fit_intercept,
                     start,
                 })
             }
-            Self::Numbers(Regression { targets, upper, loss, .. }) => {
-                SearchTask::Numbers(Regression { targets, upper, loss, start: None })
+            Self::Numbers(Regression { targets, sample_c, loss, .. }) => {
+                SearchTask::Numbers(Regression { targets, sample_c, loss, start: None })
             }
         }
     }
 
-    /// Whether coefficients sum to zero.
+    /// Returns whether coefficients sum to zero.
     pub(super) fn sums(&self) -> CoefficientSum {
         match self {
             Self::Classes(task) if !task.fit_intercept => CoefficientSum::Any,
@@ -55,87 +57,88 @@ impl<'a> SearchTask<'a> {
 
     fn weights(&self) -> &[f64] {
         match self {
-            Self::Classes(task) => task.upper,
-            Self::Numbers(task) => task.upper,
+            Self::Classes(task) => task.sample_c,
+            Self::Numbers(task) => task.sample_c,
         }
     }
 }
 
-/// The machines of every fit.
+/// The machines of all fits.
 pub(super) struct Plan<'a> {
-    searched: SearchTask<'a>,
+    task: SearchTask<'a>,
     code: Option<Cow<'a, CodeMatrix>>,
-    /// Training row at each position; the rows of a segment are consecutive.
+    /// Training row at each position; the rows of a class block are consecutive.
     pub(super) order: Vec<usize>,
-    /// Positions of each segment.
+    /// Number of positions of each class block.
     pub(super) sizes: Vec<usize>,
-    /// Segments of each machine, rising.
+    /// Segments of each machine, ascending.
     pub(super) of_machine: Vec<Vec<usize>>,
 }
 
 impl<'a> Plan<'a> {
-    /// The plan for so many rows.
+    /// Returns the plan for a number of rows.
     ///
     /// # Errors
-    /// Those of a fit to all rows, and [`Error::Param`] for the nu machines, whose parameter is not C.
-    pub(super) fn new(searched: SearchTask<'a>, rows: usize) -> Result<Self> {
-        Error::check_len("upper bounds", rows, searched.weights().len())?;
-        match searched {
-            SearchTask::Classes(task) => {
-                if matches!(task.loss, ClassifierLoss::Nu(_)) {
+    /// Returns the errors of a fit to all rows, and [`Error::Param`] for the nu machines, whose parameter is not C.
+    pub(super) fn new(task: SearchTask<'a>, rows: usize) -> Result<Self> {
+        Error::check_len("upper bounds", rows, task.weights().len())?;
+        match task {
+            SearchTask::Classes(classes) => {
+                if matches!(classes.loss, ClassifierLoss::Nu(_)) {
                     return Err(Error::param("loss", "nu", "one with a C to be searched for"));
                 }
-                let counts = check_task(rows, &task)?;
-                let code = task.coding.matrix(task.classes)?;
-                let segments = Segments::of(&code)?;
-                let order = by_class(task.labels, &counts, &segments)?;
+                let counts = check_task(rows, &classes)?;
+                let code = classes.coding.matrix(classes.classes)?;
+                let class_blocks = ClassPartition::new(&code)?;
+                let order = by_class(classes.labels, &counts, &class_blocks)?;
                 let size = |of: &Vec<usize>| of.iter().map(|&class| counts[class]).sum();
-                let sizes = segments.classes.iter().map(size).try_collect_vec()?;
-                let (code, of_machine) = (Some(code), segments.of_machine);
-                Ok(Self { searched, code, order, sizes, of_machine })
+                let sizes = class_blocks.classes.iter().map(size).try_collect_vec()?;
+                let (code, of_machine) = (Some(code), class_blocks.of_machine);
+                Ok(Self { task, code, order, sizes, of_machine })
             }
-            SearchTask::Numbers(task) => {
-                if matches!(task.loss, RegressionLoss::Nu(_)) {
+            SearchTask::Numbers(regression) => {
+                if matches!(regression.loss, RegressionLoss::Nu(_)) {
                     return Err(Error::param("loss", "nu", "one with a C to be searched for"));
                 }
-                check_regression(rows, &task)?;
+                check_regression(rows, &regression)?;
                 let (order, sizes) = ((0..rows).try_collect_vec()?, vec![rows]);
                 let of_machine = vec![vec![0]];
-                Ok(Self { searched, code: None, order, sizes, of_machine })
+                Ok(Self { task, code: None, order, sizes, of_machine })
             }
         }
     }
 
-    /// Rows of the classes of the machine that has most.
-    pub(super) fn largest(&self) -> usize {
-        let rows = |machine: &Vec<usize>| machine.iter().map(|&segment| self.sizes[segment]).sum();
-        self.of_machine.iter().map(rows).max().unwrap_or(0)
+    /// Returns the numbers of rows of the smallest and of the largest machine.
+    pub(super) fn machine_sizes(&self) -> (usize, usize) {
+        let size = |machine: &Vec<usize>| machine.iter().map(|&b| self.sizes[b]).sum();
+        let sizes = || self.of_machine.iter().map(size);
+        (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0))
     }
 
-    /// Positions of the rows that some fold learns from, rising.
-    pub(super) fn learned(&self, folds: &[Fold<'_>]) -> Result<Vec<usize>> {
-        let mut is_learned = try_vec![false; self.order.len()]?;
-        folds.iter().flat_map(|fold| fold.train).for_each(|&row| is_learned[row] = true);
-        (0..self.order.len()).filter(|&position| is_learned[self.order[position]]).try_collect_vec()
+    /// Returns the positions of the training rows of any fold, ascending.
+    pub(super) fn trained(&self, folds: &[Fold<'_>]) -> Result<Vec<usize>> {
+        let mut is_trained = try_vec![false; self.order.len()]?;
+        folds.iter().flat_map(|fold| fold.train).for_each(|&row| is_trained[row] = true);
+        (0..self.order.len()).filter(|&position| is_trained[self.order[position]]).try_collect_vec()
     }
 
-    /// The rows' upper bounds for a C, where a fold has none of its own.
+    /// Returns the C of each row: its weight times `cost`.
     pub(super) fn weights(&self, cost: f64) -> Result<Vec<f64>> {
-        self.searched.weights().iter().map(|w| cost * w).try_collect_vec()
+        self.task.weights().iter().map(|w| cost * w).try_collect_vec()
     }
 
-    /// The problem of a machine over some rows with their upper bounds, and their K_ii; `None` where they are all on one
-    /// side, or there are none.
+    /// Returns the problem of a machine over some rows with their C and their K_ii; `None` if they all have one label, or if
+    /// there are none.
     pub(super) fn problem(
         &self,
         machine: usize,
         rows: &[usize],
-        upper: &[f64],
+        sample_c: &[f64],
         diagonal: Vec<f64>,
     ) -> Result<Option<DualProblem>> {
-        match (&self.searched, &self.code) {
+        match (&self.task, &self.code) {
             (SearchTask::Classes(task), Some(code)) => {
-                let problem = classifier::problem(task, code, machine, (rows, upper), diagonal)?;
+                let problem = classifier::problem(task, code, machine, (rows, sample_c), diagonal)?;
                 let both = problem.upper.iter().any(|u| *u > 0.0) && problem.lower.iter().any(|l| *l < 0.0);
                 Ok(both.then_some(problem))
             }
@@ -143,9 +146,9 @@ impl<'a> Plan<'a> {
                 let targets: Vec<f64> = rows.iter().map(|&row| targets[row]).try_collect_vec()?;
                 let problem = match *loss {
                     RegressionLoss::Epsilon(epsilon) => {
-                        DualProblem::regression(&targets, upper, epsilon, diagonal)
+                        DualProblem::regression(&targets, sample_c, epsilon, diagonal)
                     }
-                    RegressionLoss::Quantile(q) => DualProblem::quantile(&targets, upper, q, diagonal),
+                    RegressionLoss::Quantile(q) => DualProblem::quantile(&targets, sample_c, q, diagonal),
                     RegressionLoss::Nu(_) => return Ok(None),
                 }?;
                 Ok((!rows.is_empty()).then_some(problem))

@@ -1,39 +1,39 @@
-//! What all chains of a search have in common, and what those of one kernel have.
+//! The data shared by all chains of a search, by those of a kernel, and their results.
 
-use super::super::matrix::KernelMatrix;
 use super::super::params::SvmParams;
 use super::super::precision::Values;
 use super::grid::{Grid, ResultCallback};
+use super::kernel_matrix::KernelMatrix;
 use super::task::Plan;
 use crate::context::{Context, Monitor, Progress, StopReason};
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::{CoefficientSum, KernelFunction};
+use crate::kernels::{CoefficientSum, PreparedRows};
 use crate::memory::{Arenas, try_vec};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What all chains have in common.
+/// The data shared by all chains.
 pub(super) struct Work<'w> {
     pub(super) rows: Rows<'w>,
     pub(super) params: &'w SvmParams,
     pub(super) plan: &'w Plan<'w>,
-    /// Positions of the rows that some fold learns from, rising.
-    pub(super) learned: Vec<usize>,
+    /// Positions of the training rows of any fold, ascending.
+    pub(super) trained: Vec<usize>,
     pub(super) grid: Grid<'w>,
     pub(super) callback: &'w dyn ResultCallback,
     pub(super) progress: &'w SearchProgress<'w>,
     pub(super) sums: CoefficientSum,
     /// The context whose monitor is `progress`.
     pub(super) ctx: Context<'w>,
-    /// Matrices are used again: the first touch of their pages costs as much as their values.
+    /// Memory of matrices and blocks, used again: the first touch of a page costs as much as its values.
     pub(super) memory: Arenas,
 }
 
 /// A kernel of the grid, ready for its chains.
 pub(super) struct Prepared<'w> {
     pub(super) index: usize,
-    pub(super) kernel: KernelFunction<'w>,
+    pub(super) rows: PreparedRows<'w>,
     pub(super) values: Values,
     pub(super) matrix: Option<KernelMatrix<f32>>,
 }

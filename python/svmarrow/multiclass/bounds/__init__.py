@@ -1,8 +1,8 @@
-"""What can be said about the error of coded machines without a test set: each bound with its terms.
+"""Bounds of the error of coded machines without a test set, each with its terms.
 
 Every function gives a `Bound`: the value, the equation, what is assumed, and the quantities that went in.
 Equations are those of R. Rifkin, "Everything Old Is New Again", MIT 2002; where its print is wrong the note
-of the function says what is built instead.
+of the function states what is implemented instead.
 
 | function | equation | bounds |
 |---|---|---|
@@ -14,9 +14,10 @@ of the function says what is built instead.
 | `multiclass_generalization` | (5.34) | the error rate of a coded model of stable machines |
 """
 
-from svmarrow.multiclass.bounds.errors import leave_one_out, training_error
+from svmarrow.multiclass.bounds.errors import LeaveOneOutBound, leave_one_out, training_error
 from svmarrow.multiclass.bounds.model import multiclass_generalization_of
 from svmarrow.multiclass.bounds.stability import (
+    Bound,
     admissibility,
     bagging_stability,
     generalization,
@@ -24,7 +25,6 @@ from svmarrow.multiclass.bounds.stability import (
     ramp_loss,
     stability,
 )
-from svmarrow.multiclass.bounds.value import Bound, LeaveOneOutBound
 
 __all__ = [
     "Bound",

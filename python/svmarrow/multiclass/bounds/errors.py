@@ -1,7 +1,8 @@
-"""Bounds for errors on the training rows: with each row left out, and with all rows in."""
+"""Bounds for errors on the training samples: leave-one-out and training error."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,16 +12,27 @@ from svmarrow._support.codes import LOSSES, Code
 from svmarrow._support.parameters import check, one_of
 from svmarrow._support.rows import threads
 from svmarrow.multiclass.bounds.model import parts_of
-from svmarrow.multiclass.bounds.value import TIKHONOV, Bound, LeaveOneOutBound
+from svmarrow.multiclass.bounds.stability import TIKHONOV, Bound
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["leave_one_out", "training_error"]
+__all__ = ["LeaveOneOutBound", "leave_one_out", "training_error"]
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOutBound(Bound):
+    """A bound for the leave-one-out error, row by row."""
+
+    #: Rows that could be errors when they are left out, (n,).
+    suspects: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    #: Smallest difference of the total losses that leaving the row out can give, (n,); below 0 another
+    #: class could win.
+    margins: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
 
 def leave_one_out(model: Any, X: Any, y: ArrayLike) -> LeaveOneOutBound:
-    """Share of training rows that could be classified wrongly if each were left out of all machines.
+    """Share of training samples that could be classified wrongly if each were left out of all machines.
 
     For a machine without intercept the output at a row that it was trained without lies between f and f - c K
     (4.56), f the output with the row, c the row's signed coefficient, K = k(x, x). A row is a suspect if some
@@ -32,9 +44,9 @@ def leave_one_out(model: Any, X: Any, y: ArrayLike) -> LeaveOneOutBound:
     model : CodedClassifier or classifier of svmarrow
         Fitted, without intercept: `CodedClassifier` over ``SVC(fit_intercept=False)`` or `RLSClassifier`, or
         one of these by itself.
-    X : {array-like, sparse matrix} of shape (n, d)
-        The training rows, in the order of `fit`; kernel values for a precomputed kernel.
-    y : array-like of shape (n,)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The training samples, in the order of `fit`; kernel values for a precomputed kernel.
+    y : array-like of shape (n_samples,)
         Their labels.
 
     Returns
@@ -45,9 +57,10 @@ def leave_one_out(model: Any, X: Any, y: ArrayLike) -> LeaveOneOutBound:
     Raises
     ------
     ValueError
-        If the machines have intercepts, X are not the training rows, or the decoder is "dag" or a mean loss.
+        If the machines have intercepts, X are not the training samples, or the decoder is "dag" or a mean
+        loss.
     TypeError
-        If the model is of another kind, or its machines are not known by training rows.
+        If the model is of another kind, or its machines are not known by training samples.
 
     Examples
     --------
@@ -98,9 +111,9 @@ def training_error(
     ----------
     code : Code or array-like of shape (n_classes, n_columns)
         The code.
-    outputs : array-like of shape (n, n_columns)
+    outputs : array-like of shape (n_samples, n_columns)
         Outputs of the machines.
-    labels : array-like of int of shape (n,)
+    labels : array-like of int of shape (n_samples,)
         Row of the code of each row's class.
     loss : str
         The loss L: "hinge", "squared_hinge", "square", "logistic" or "exponential".
@@ -110,7 +123,7 @@ def training_error(
     Returns
     -------
     Bound
-        Of the share of training rows that are decoded wrongly.
+        Of the share of training samples that are decoded wrongly.
     """
     check(
         {"loss": loss, "decoder": decoder},

@@ -1,4 +1,4 @@
-"""What the bounds need of a fitted model, taken from it."""
+"""Quantities of a fitted model that the bounds need."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from svmarrow._support.codes import Code, loss_of, make_code
 from svmarrow._support.decoding import code_scores
 from svmarrow._support.rows import as_rows
 from svmarrow.models.columns import BoundedMachine, RowColumns
-from svmarrow.multiclass.bounds.stability import multiclass_generalization, ramp_loss, stability
-from svmarrow.multiclass.bounds.value import Bound
+from svmarrow.multiclass.bounds.stability import Bound, multiclass_generalization, ramp_loss, stability
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -26,7 +25,7 @@ ROUNDING = 1e-6
 
 
 class Parts(NamedTuple):
-    """A fitted model without intercepts and its training rows."""
+    """A fitted model without intercepts and its training samples."""
 
     #: The binary machine that was cloned.
     machine: BoundedMachine
@@ -45,7 +44,7 @@ class Parts(NamedTuple):
 
     @property
     def lam(self) -> float:
-        """The weight of the squared norm against the mean of the losses, the least of all machines."""
+        """Minimum weight of the squared norm in the objectives of the machines, relative to the mean loss."""
         return self.machine._norm_weight(self.fitted)
 
 
@@ -55,7 +54,7 @@ def parts_of(model: Any, X: Any, y: ArrayLike) -> Parts:
     Raises
     ------
     ValueError
-        If its machines have intercepts, X are not its training rows or y not labels of its classes.
+        If its machines have intercepts, X are not its training samples or y not labels of its classes.
     TypeError
         If it is not made of ``SVC`` or ``RLSClassifier``.
     """
@@ -86,7 +85,7 @@ def parts_of(model: Any, X: Any, y: ArrayLike) -> Parts:
 def _solution(
     model: Any, rows: Any, code: Code, labels: NDArray[np.int64], precomputed: bool
 ) -> tuple[NDArray[np.float64], list[Certificate]]:
-    """Signed coefficient of each row in each machine (n, F), and what the solvers vouch for."""
+    """Signed coefficient of each row in each machine (n, F), and the certificates."""
     chosen, which, signs = code.distinct_columns()
     together = getattr(model, "_machines", model)
     if not getattr(together, "estimators", None):
@@ -107,7 +106,7 @@ def _solution(
 def _at_rows(
     machine: Any, rows: Any, seen: NDArray[np.intp], precomputed: bool
 ) -> tuple[NDArray[np.float64], list[Certificate]]:
-    """As `_solution`, of what was trained at once on the rows `seen`."""
+    """`_solution` of machines that were trained together on the samples `seen`."""
 
     def get(name: str) -> Any:
         return getattr(machine, name + "_", getattr(machine, name, None))
@@ -138,16 +137,16 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def multiclass_generalization_of(model: Any, X: Any, y: ArrayLike, *, delta: float, gamma: float) -> Bound:
-    """`multiclass_generalization` of a fitted model, its terms taken from the model and its training rows.
+    """`multiclass_generalization` of a fitted model, its terms taken from the model and its training samples.
 
     Parameters
     ----------
     model : CodedClassifier or classifier of svmarrow
         Fitted, without intercept, of a code without zeros decoded by the machines' own loss: over ``SVC(
         fit_intercept=False)`` or `RLSClassifier`.
-    X : {array-like, sparse matrix} of shape (n, d)
-        The training rows.
-    y : array-like of shape (n,)
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        The training samples.
+    y : array-like of shape (n_samples,)
         Their labels.
     delta : float
         Probability that the bound fails.
@@ -157,7 +156,7 @@ def multiclass_generalization_of(model: Any, X: Any, y: ArrayLike, *, delta: flo
     Returns
     -------
     Bound
-        kappa is taken from the training rows: 1 for "rbf", for unbounded kernels an assumption about all
+        kappa is taken from the training samples: 1 for "rbf", for unbounded kernels an assumption about all
         rows to come.
 
     Raises

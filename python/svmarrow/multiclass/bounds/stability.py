@@ -1,20 +1,24 @@
-"""How far a row can move a learner, and what that says about rows to come (thesis, chapter 5)."""
+"""Stability of a learner when a sample changes, and generalization bounds (Rifkin 2002, chapter 5)."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from svmarrow._support.codes import LOSSES
 from svmarrow._support.parameters import check, integer, one_of, real
-from svmarrow.multiclass.bounds.value import TIKHONOV, Bound
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
+    "TIKHONOV",
+    "Bound",
     "admissibility",
     "bagging_stability",
     "generalization",
@@ -25,6 +29,26 @@ __all__ = [
 
 #: Losses that the stability bounds know: those of decoders, and two of regression.
 _STABLE = (*LOSSES, "absolute", "epsilon_insensitive")
+TIKHONOV = (
+    "each machine minimises a sum of convex losses plus a multiple of the squared norm, without intercept"
+)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A bound and what it rests on."""
+
+    #: The number.
+    value: float
+    #: Its number in Rifkin 2002, "Everything Old Is New Again".
+    equation: str
+    #: What must hold for it.
+    assumptions: tuple[str, ...]
+    #: The quantities that went in, by name.
+    terms: Mapping[str, float] = field(default_factory=dict)
+
+    def __float__(self) -> float:
+        return self.value
 
 
 def admissibility(loss: str, *, lam: float, kappa: float, target: float = 1.0) -> Bound:
@@ -88,17 +112,17 @@ def admissibility(loss: str, *, lam: float, kappa: float, target: float = 1.0) -
 
 
 def stability(loss: str, *, n: int, lam: float, kappa: float, target: float = 1.0) -> Bound:
-    """beta: how far the loss at any point moves when one training row is removed (5.8).
+    """beta: how far the loss at any point moves when one training sample is removed (5.8).
 
-    sigma^2 kappa^2 / (2 lam n), with sigma from `admissibility`. Replacing a row, as in the thesis's
-    definition 5.1.1, is removing two: twice as much.
+    sigma^2 kappa^2 / (2 lam n), with sigma from `admissibility`. Replacing a sample, as in definition
+    5.1.1 of Rifkin 2002, is removing two: twice as much.
 
     Parameters
     ----------
     loss : str
         See `admissibility`.
     n : int
-        Training rows.
+        Training samples.
     lam, kappa, target : float
         See `admissibility`.
 
@@ -113,7 +137,7 @@ def stability(loss: str, *, n: int, lam: float, kappa: float, target: float = 1.
 
 
 def bagging_stability(chunk_stability: float, *, chunk: int, n: int) -> Bound:
-    """How far the output of an average over machines of disjoint chunks moves when a row is replaced.
+    """Stability of an average over machines of disjoint chunks when a sample is replaced.
 
     Parameters
     ----------
@@ -147,11 +171,11 @@ def generalization(empirical: float, beta: float, n: int, *, delta: float, large
     Parameters
     ----------
     empirical : float
-        Average loss on the training rows.
+        Average loss on the training samples.
     beta : float
         Stability when a row is removed, see `stability`.
     n : int
-        Training rows.
+        Training samples.
     delta : float
         Probability that the bound fails, between 0 and 1.
     largest : float
@@ -160,7 +184,7 @@ def generalization(empirical: float, beta: float, n: int, *, delta: float, large
     Returns
     -------
     Bound
-        It says nothing where it is above `largest`.
+        It is vacuous if it is above `largest`.
     """
     check(
         {"empirical": empirical, "beta": beta, "n": n, "delta": delta, "largest": largest},
@@ -190,16 +214,16 @@ def ramp_loss(scores: ArrayLike, labels: ArrayLike, *, gamma: float) -> NDArray[
 
     Parameters
     ----------
-    scores : array-like of shape (n, n_classes)
+    scores : array-like of shape (n_samples, n_classes)
         Minus the total losses of the classes, as ``decision_function`` of a `CodedClassifier` gives them.
-    labels : array-like of int of shape (n,)
+    labels : array-like of int of shape (n_samples,)
         Column of each row's class.
     gamma : float
         Width of the ramp, above 0.
 
     Returns
     -------
-    ndarray of shape (n,)
+    ndarray of shape (n_samples,)
         A loss between 0 and 1 for each row.
     """
     check({"gamma": gamma}, {"gamma": real(above=0.0)})
@@ -221,11 +245,11 @@ def multiclass_generalization(
     Parameters
     ----------
     empirical : float
-        Average `ramp_loss` on the training rows.
+        Average `ramp_loss` on the training samples.
     beta : float
         Stability of each binary machine, see `stability`.
     n : int
-        Training rows.
+        Training samples.
     delta : float
         Probability that the bound fails.
     gamma : float

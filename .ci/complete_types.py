@@ -1,0 +1,26 @@
+"""Checks with pyright's engine that at least 99 % of the public names have complete types.
+
+Types from scikit-learn and SciPy, which have none, do not count.
+"""
+
+import json
+import subprocess
+import sys
+
+MIN_COMPLETENESS = 0.99
+
+command = ["basedpyright", "--pythonpath", sys.executable, "--verifytypes", "svmarrow", "--ignoreexternal"]
+report = subprocess.run(
+    [sys.executable, "-m", *command, "--outputjson"], capture_output=True, text=True, check=False
+).stdout
+types = json.loads(report)["typeCompleteness"]
+for symbol in types["symbols"]:
+    if symbol["isExported"] and not (symbol["isTypeKnown"] and not symbol["isTypeAmbiguous"]):
+        print(
+            symbol["name"],
+            *(line["message"].replace("\n", " ") for line in symbol["diagnostics"][:2]),
+            sep=": ",
+        )
+completeness = types["completenessScore"]
+print(f"types: {completeness:.1%} of the public names are complete")
+sys.exit(completeness < MIN_COMPLETENESS)

@@ -1,0 +1,60 @@
+"""Rejects inputs that NumPy would silently convert to an array with other numbers.
+
+NumPy gathers distributed or on-disk collections as a whole, drops masks, converts dates to counts of days or
+nanoseconds, and drops imaginary parts. The errors say what to do instead. Packages are recognised by the name
+of a type's module and never imported.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["check_array_types"]
+
+#: Packages with collections that are not in memory, and the method that loads one.
+_LOAD_METHODS = {"dask": "compute", "dask_expr": "compute", "pyspark": "toPandas", "polars": "collect"}
+#: Alternatives that take such collections.
+_ALTERNATIVES = dict.fromkeys(
+    ("dask", "dask_expr"), "; svmarrow.dask trains on Dask collections and predicts them"
+)
+
+
+def check_array_types(**values: Any) -> None:
+    """Raises an error for values that are not arrays of real numbers; the keys are the argument names.
+
+    Raises
+    ------
+    TypeError
+        For collections that are not in memory, dates and times.
+    ValueError
+        For arrays with masked entries and complex numbers.
+    """
+    for name, value in values.items():
+        if type(value) is np.ndarray and value.dtype.kind in "fiubOUS":
+            continue
+        package, kind = type(value).__module__.partition(".")[0], type(value).__name__
+        load = _LOAD_METHODS.get(package)
+        if load is not None and hasattr(value, load):
+            raise TypeError(
+                f"{name} is {package}'s {kind}, which is not in memory as a whole: pass {name}.{load}(), or "
+                f"a part of the rows that fits into memory{_ALTERNATIVES.get(package, '')}"
+            )
+        if np.ma.isMaskedArray(value) and np.ma.is_masked(value):
+            raise ValueError(
+                f"{name} has masked entries: fill them ({name}.filled(...)) or leave out their rows, and "
+                "pass a plain array"
+            )
+        own = getattr(value, "dtype", None)
+        for dtype in getattr(value, "dtypes", ()) if own is None else (own,):
+            if _is_time(dtype):
+                raise TypeError(f"{name} holds dates or times ({dtype}): turn them into numbers of one unit")
+            if getattr(dtype, "kind", "") == "c":
+                raise ValueError(f"{name} is {dtype}. Complex data not supported: pass real numbers")
+
+
+def _is_time(dtype: Any) -> bool:
+    """Returns whether a type of NumPy, pandas or polars holds dates, times or time differences."""
+    temporal = getattr(dtype, "is_temporal", None)
+    return getattr(dtype, "kind", "") in ("m", "M") or (callable(temporal) and bool(temporal()))

@@ -1,0 +1,93 @@
+"""The model that is exported, and the origin that a file states."""
+
+from __future__ import annotations
+
+import hashlib
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.interop.convert import as_expansion
+from svmarrow.models.output_spec import OutputSpec
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["check_text", "dense_vectors", "kernel_columns", "linear_weights", "output_spec_of", "provenance"]
+
+
+def output_spec_of(model: Any) -> OutputSpec:
+    """The expansion of a model with the meaning of its outputs.
+
+    Raises
+    ------
+    TypeError, ValueError, NotFittedError
+        As `svmarrow.as_expansion`; a ValueError for a kernel that is a Python function.
+    """
+    converted = as_expansion(model)
+    bare = isinstance(converted, KernelExpansion)
+    expansion = converted if bare else converted.expansion_
+    if callable(expansion.kernel):
+        raise ValueError(
+            f"kernel={expansion.kernel!r} is a Python function and cannot be exported: use a built-in kernel"
+        )
+    if not bare:
+        spec: OutputSpec = converted._output_spec()
+        return spec
+    precomputed = expansion.kernel == "precomputed"
+    columns = int(expansion.vectors.max(initial=-1)) + 1 if precomputed else expansion.vectors.shape[1]
+    return OutputSpec(expansion, "outputs", columns)
+
+
+def check_text(labels: NDArray[Any]) -> None:
+    """Refuse labels that are no Unicode text."""
+    for label in labels.tolist():
+        try:
+            label.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"class {label!a} cannot be exported: it must be Unicode text, without single surrogates"
+            ) from None
+
+
+def dense_vectors(expansion: KernelExpansion) -> NDArray[np.float64]:
+    """The vectors, dense and in double precision, (m, d)."""
+    rows = expansion.vectors
+    dense: NDArray[np.float64] = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
+    return dense
+
+
+def kernel_columns(spec: OutputSpec) -> int:
+    """Columns of the rows that the kernel sees."""
+    if spec.expansion.kernel == "precomputed":
+        return spec.n_features
+    return int(spec.expansion.vectors.shape[1])
+
+
+def linear_weights(expansion: KernelExpansion, n_features: int) -> NDArray[np.float64] | None:
+    """Weights (d, q) of the features for a linear kernel if they are fewer numbers than the vectors."""
+    m, d, q = expansion.n_vectors, n_features, expansion.n_outputs
+    if m == 0:
+        return np.zeros((d, q))
+    if expansion.kernel != "linear" or d * q > m * (d + q):
+        return None
+    return dense_vectors(expansion).T @ expansion.coefficients
+
+
+def provenance(expansion: KernelExpansion) -> dict[str, str]:
+    """The origin of a model as an exported file states it: producer, kernel, digest."""
+    digest = hashlib.sha256()
+    parts = (dense_vectors(expansion), expansion.coefficients, expansion.intercepts)
+    for part in parts:
+        digest.update(repr(part.shape).encode())
+        digest.update(np.ascontiguousarray(part).data)
+    digest.update(repr(expansion.kernel_spec).encode())
+    name, gamma, coef0, degree = expansion.kernel_spec
+    return {
+        "producer": f"svmarrow {version('svmarrow')}",
+        "kernel": f"{name}, gamma={gamma!r}, coef0={coef0!r}, degree={degree}",
+        "sha256": digest.hexdigest(),
+    }

@@ -1,0 +1,217 @@
+"""scikit-learn's kernel machines as expansions."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import is_outlier_detector
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from svmarrow._support.decoding import pairs
+from svmarrow._support.rows import weights_differ
+from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.interop.covariance import covariance
+from svmarrow.models.calibration import Calibration
+from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.detector import ExpansionDetector
+from svmarrow.models.regressor import ExpansionRegressor
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["MODELS", "check_fitted", "columns_of", "metadata_of"]
+
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+#: Of scikit-learn's pairwise kernels, those that an expansion has, by svmarrow's names.
+PAIRWISE = {name: name for name in (*KERNELS, "laplacian", "chi2")} | {"polynomial": "poly"}
+
+
+def check_fitted(model: Any) -> None:
+    """Raise NotFittedError, which names the class, for an estimator that is not fitted."""
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        raise NotFittedError(
+            f"this {type(model).__name__} is not fitted yet: call fit before compressing it"
+        ) from None
+
+
+def _dense(matrix: Any) -> NDArray[np.float64]:
+    dense = matrix.toarray() if sparse.issparse(matrix) else matrix
+    return np.asarray(dense, dtype=np.float64)
+
+
+def columns_of(model: Any) -> dict[str, Any]:
+    """Names and number of the features, as parameters of an `ExpansionModel`."""
+    return {
+        "feature_names": getattr(model, "feature_names_in_", None),
+        "n_features": getattr(model, "n_features_in_", None),
+    }
+
+
+def metadata_of(model: Any) -> dict[str, Any]:
+    """`columns_of`, and whether the model was fitted with weights that differ."""
+    return {**columns_of(model), "weighted": _weighted(model)}
+
+
+def _weighted(model: Any) -> bool | None:
+    """True if the model was fitted with weights that differ; None if that is not known.
+
+    scikit-learn's machines keep the weights of classes. Those of rows show where coefficients exceed C, and
+    are not known otherwise.
+    """
+    if hasattr(model, "_weighted"):
+        known: bool | None = model._weighted
+        return known
+    if weights_differ(getattr(model, "class_weight_", None)):
+        return True
+    dual, C = getattr(model, "dual_coef_", None), getattr(model, "C", None)
+    if isinstance(C, Real) and dual is not None and np.abs(_dense(dual)).max(initial=0.0) > 1.000001 * C:
+        return True
+    return None
+
+
+def _classifier_from_sklearn(model: Any) -> ExpansionClassifier:
+    check_fitted(model)
+    n_classes = len(model.classes_)
+    dual = _dense(model.dual_coef_)
+    coefficients = dual if n_classes == 2 else spread_pairs(dual, np.asarray(model.n_support_))
+    return ExpansionClassifier(
+        _expansion_from_sklearn(model, coefficients),
+        model.classes_,
+        "binary" if n_classes == 2 else "ovo",
+        decision_function_shape=model.decision_function_shape,
+        break_ties=bool(model.break_ties),
+        calibration=_platt(model, n_classes),
+        **metadata_of(model),
+    )
+
+
+def _platt(model: Any, n_classes: int) -> Calibration | None:
+    """The sigmoids of ``SVC(probability=True)``; its outputs are positive for the first class."""
+    A, B = np.asarray(getattr(model, "_probA", ())), np.asarray(getattr(model, "_probB", ()))
+    return Calibration("pairs", -A, B if n_classes == 2 else -B) if A.size else None
+
+
+def _machine_from_sklearn(model: Any) -> ExpansionRegressor | ExpansionDetector:
+    check_fitted(model)
+    kind = ExpansionDetector if is_outlier_detector(model) else ExpansionRegressor
+    return kind(_expansion_from_sklearn(model, _dense(model.dual_coef_)), **metadata_of(model))
+
+
+def _kernel_ridge(model: Any) -> ExpansionRegressor:
+    check_fitted(model)
+    if callable(model.kernel) or model.kernel not in PAIRWISE:
+        raise ValueError(
+            f"kernel={model.kernel!r} of this KernelRidge is not one that an expansion has: expected one of "
+            + ", ".join(PAIRWISE)
+        )
+    kernel = PAIRWISE[model.kernel]
+    n_features = int(model.n_features_in_)
+    gamma = 1.0 / n_features if model.gamma is None else model.gamma
+    rows = model.X_fit_
+    if kernel == "precomputed":
+        rows = np.arange(rows.shape[0], dtype=np.float64)[:, None]
+    elif sparse.issparse(rows):
+        rows = sparse.csr_array(rows)
+    dual = _dense(model.dual_coef_)
+    return ExpansionRegressor(
+        KernelExpansion(
+            rows,
+            dual,
+            np.zeros(1 if dual.ndim == 1 else dual.shape[1]),
+            kernel=kernel,
+            gamma=float(gamma),
+            coef0=float(model.coef0),
+            degree=int(model.degree),
+        ),
+        flat=dual.ndim == 1,
+        **metadata_of(model),
+    )
+
+
+def _gaussian_process(model: Any) -> ExpansionRegressor:
+    if not hasattr(model, "X_train_"):
+        raise NotFittedError(f"this {type(model).__name__} is not fitted yet: call fit before compressing it")
+    rows = np.asarray(model.X_train_)
+    if rows.dtype.kind not in "fiub" or rows.ndim != 2:
+        raise ValueError("this Gaussian process has no numbers as rows")
+    form = covariance(model.kernel_)
+    alpha = np.asarray(model.alpha_, dtype=np.float64)
+    alpha = alpha.reshape(rows.shape[0], -1) * np.atleast_1d(model._y_train_std)
+    intercepts = np.atleast_1d(model._y_train_mean) + form.constant * alpha.sum(axis=0)
+    if form.kernel is None:
+        rows, alpha = rows[:0], alpha[:0]
+    return ExpansionRegressor(
+        KernelExpansion(
+            rows,
+            form.scale * alpha,
+            np.broadcast_to(intercepts, (alpha.shape[1],)),
+            kernel=form.kernel or "linear",
+            gamma=form.gamma,
+            coef0=form.coef0,
+            degree=form.degree,
+        ),
+        feature_names=getattr(model, "feature_names_in_", None),
+        weighted=False,
+    )
+
+
+def spread_pairs(dual: NDArray[np.float64], counts: NDArray[Any]) -> NDArray[np.float64]:
+    """One row of coefficients a pair of classes, (k (k - 1) / 2, m), from LIBSVM's ``dual_coef_`` (k - 1, m).
+
+    Parameters
+    ----------
+    dual : ndarray of shape (k - 1, m)
+        Coefficients, the vectors class after class.
+    counts : ndarray of int of shape (k,)
+        How many vectors each class has.
+    """
+    n_classes = len(counts)
+    ends = np.cumsum(counts)
+    of_class = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+    spread = np.zeros((len(pairs(n_classes)), dual.shape[1]))
+    for row, (a, b) in zip(spread, pairs(n_classes), strict=True):
+        row[of_class[a]] = dual[b - 1, of_class[a]]
+        row[of_class[b]] = dual[a, of_class[b]]
+    return spread
+
+
+def _expansion_from_sklearn(model: Any, coefficients: NDArray[np.float64]) -> KernelExpansion:
+    name = type(model).__name__
+    if callable(model.kernel) or model.kernel not in KERNELS:
+        raise ValueError(
+            f"kernel={model.kernel!r} of this {name} cannot be evaluated outside Python: expected one of "
+            + ", ".join(KERNELS)
+        )
+    if model.kernel == "precomputed":
+        vectors: Any = np.asarray(model.support_, dtype=np.float64)[:, None]
+    else:
+        vectors = model.support_vectors_
+        if sparse.issparse(vectors):
+            vectors = sparse.csr_array(vectors)
+    return KernelExpansion(
+        vectors,
+        np.ascontiguousarray(coefficients.T),
+        np.asarray(model.intercept_, dtype=np.float64),
+        kernel=model.kernel,
+        gamma=float(model._gamma),
+        coef0=float(model.coef0),
+        degree=int(model.degree),
+    )
+
+
+#: scikit-learn's classes by their names: none of their modules is imported for it.
+MODELS = {
+    "SVC": _classifier_from_sklearn,
+    "NuSVC": _classifier_from_sklearn,
+    "SVR": _machine_from_sklearn,
+    "NuSVR": _machine_from_sklearn,
+    "OneClassSVM": _machine_from_sklearn,
+    "KernelRidge": _kernel_ridge,
+    "GaussianProcessRegressor": _gaussian_process,
+}

@@ -1,0 +1,292 @@
+"""Models in LIBSVM's form, and their files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit
+
+from svmarrow import _core
+from svmarrow._support.decoding import pairs
+from svmarrow._support.files import write_bytes
+from svmarrow._support.rows import core_rows
+from svmarrow.exceptions import FormatError
+from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.libsvm._options import SVM_TYPES
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from numpy.typing import NDArray
+
+    from svmarrow.libsvm._problem import Samples
+
+__all__ = ["couple", "svm_load_model", "svm_model", "svm_save_model"]
+
+#: Bounds of the probability of one class of a pair: LIBSVM's.
+_MIN_PROBABILITY = 1e-7
+
+
+class svm_model:  # noqa: N801 - LIBSVM's name
+    """A trained model, as `svm_train` and `svm_load_model` return it.
+
+    `svmarrow.io.load_libsvm_model` reads the file of such a model for compression and export.
+    """
+
+    def __init__(
+        self,
+        svm_type: int,
+        expansion: KernelExpansion,
+        labels: list[int],
+        counts: list[int],
+        prob_a: list[float],
+        prob_b: list[float],
+        indices: list[int] | None = None,
+    ) -> None:
+        self._svm_type, self._expansion = svm_type, expansion
+        self._labels, self._counts = labels, counts
+        self._prob_a, self._prob_b = prob_a, prob_b
+        self._indices = [0] * expansion.n_vectors if indices is None else indices
+
+    def __repr__(self) -> str:
+        return f"<svm_model: {SVM_TYPES[self._svm_type]}, {self._expansion.n_vectors} support vectors>"
+
+    def get_svm_type(self) -> int:
+        """Returns the number of the type, as ``-s`` takes it."""
+        return self._svm_type
+
+    def get_nr_class(self) -> int:
+        """Returns the number of classes; 2 for regression and one-class SVM."""
+        return len(self._labels) or 2
+
+    def get_labels(self) -> list[int]:
+        """Returns the labels in the order of the model; empty for regression and one-class SVM."""
+        return list(self._labels)
+
+    def get_nr_sv(self) -> int:
+        """Returns the number of support vectors."""
+        return self._expansion.n_vectors
+
+    def get_sv_indices(self) -> list[int]:
+        """Returns the training samples, counted from 1, that are support vectors; 0 for a loaded model."""
+        return list(self._indices)
+
+    def get_sv_coef(self) -> list[tuple[float, ...]]:
+        """Returns the coefficients of each support vector, one for each other class."""
+        coefficients = self._expansion.coefficients
+        k = len(self._labels)
+        if k <= 2:
+            return [tuple(row) for row in coefficients.tolist()]
+        own = np.repeat(np.arange(k), self._counts)
+        packed = np.zeros((own.size, k - 1))
+        for output, (a, b) in enumerate(pairs(k)):
+            packed[own == a, b - 1] = coefficients[own == a, output]
+            packed[own == b, a] = coefficients[own == b, output]
+        return [tuple(row) for row in packed.tolist()]
+
+    def get_SV(self) -> list[dict[int, float]]:  # noqa: N802 - LIBSVM's name
+        """Returns the support vectors as dicts of indices and values."""
+        vectors: Any = self._expansion.vectors
+        if self._expansion.kernel == "precomputed":
+            return [{0: serial + 1.0} for serial in np.asarray(vectors)[:, 0].tolist()]
+        rows = sp.csr_array(vectors)
+        return [
+            {j + 1: v for j, v in zip(rows.indices[a:b].tolist(), rows.data[a:b].tolist(), strict=True)}
+            for a, b in zip(rows.indptr, rows.indptr[1:], strict=False)
+        ]
+
+    def is_probability_model(self) -> bool:
+        """Returns whether the model was trained with ``-b 1``."""
+        return bool(self._prob_a) and (bool(self._prob_b) or not self._labels)
+
+    def get_svr_probability(self) -> float:
+        """Returns the scale of the Laplace distribution of the errors of a regression."""
+        if self._svm_type not in (3, 4) or not self._prob_a:
+            raise ValueError("Model doesn't contain information for SVR probability inference")
+        return self._prob_a[0]
+
+    @property
+    def _is_precomputed(self) -> bool:
+        """Whether the kernel is precomputed."""
+        return bool(self._expansion.kernel == "precomputed")
+
+    def _decision_values(self, samples: Samples) -> NDArray[np.float64]:
+        """Computes the outputs (n_samples, n_outputs), positive for the first class of each pair."""
+        expansion, X = self._expansion, samples.X
+        if len(samples) == 0:
+            return np.empty((0, expansion.n_outputs))
+        if expansion.n_vectors == 0:
+            return np.tile(expansion.intercepts, (len(samples), 1))
+        if samples.is_kernel:
+            if int(np.asarray(expansion.vectors).max()) >= X.shape[1]:
+                needed = int(np.asarray(expansion.vectors).max()) + 1
+                raise ValueError(
+                    f"the rows hold {X.shape[1]} kernel values and the model needs the one of index {needed}"
+                )
+            return np.asarray(expansion.decision_function(X))
+        width = max(X.shape[1], expansion.vectors.shape[1], 1)
+        X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
+        if width != expansion.vectors.shape[1]:
+            rows = sp.csr_array(expansion.vectors)
+            vectors = sp.csr_array((rows.data, rows.indices, rows.indptr), shape=(rows.shape[0], width))
+            expansion = expansion.replaced(vectors=vectors)
+        return expansion.decision_function(X)
+
+    def _labels_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns the predictions for some outputs; equal votes go to the first class of the model."""
+        if self._svm_type == 2:
+            return np.where(outputs[:, 0] > 0.0, 1.0, -1.0)
+        if not self._labels:
+            return outputs[:, 0]
+        votes = np.zeros((outputs.shape[0], len(self._labels)), dtype=np.int64)
+        for output, (a, b) in enumerate(pairs(len(self._labels))):
+            is_first = outputs[:, output] > 0.0
+            votes[:, a] += is_first
+            votes[:, b] += ~is_first
+        winners: NDArray[np.float64] = np.array(self._labels, dtype=np.float64)[votes.argmax(axis=1)]
+        return winners
+
+    def _probabilities_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns the probabilities (n_samples, n_classes) for some outputs, by LIBSVM's coupling."""
+        first = expit(-(outputs * np.array(self._prob_a) + np.array(self._prob_b)))
+        return couple(np.clip(first, _MIN_PROBABILITY, 1.0 - _MIN_PROBABILITY), len(self._labels))
+
+    def _most_probable(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns the label of the largest probability of each sample."""
+        winners: NDArray[np.float64] = np.array(self._labels, dtype=np.float64)[probabilities.argmax(axis=1)]
+        return winners
+
+
+def couple(pairwise: NDArray[np.float64], k: int) -> NDArray[np.float64]:
+    """Couples pairwise probabilities (n, n_pairs): the second method of Wu, Lin and Weng (2004).
+
+    The iteration, its tolerance and its limit are those of LIBSVM, so that the digits agree.
+    """
+    n = pairwise.shape[0]
+    if k == 2:
+        return np.column_stack([pairwise, 1.0 - pairwise])
+    r = np.zeros((k, k, n))
+    for output, (a, b) in enumerate(pairs(k)):
+        r[a, b], r[b, a] = pairwise[:, output], 1.0 - pairwise[:, output]
+    Q = -r.transpose(1, 0, 2) * r
+    for t in range(k):
+        Q[t, t] = (r[:, t] ** 2).sum(axis=0)
+    p = np.full((k, n), 1.0 / k)
+    active = np.arange(n)
+    for _ in range(max(100, k)):
+        Qa, pa = Q[:, :, active], p[:, active]
+        Qp = (Qa * pa).sum(axis=1)
+        pQp = (pa * Qp).sum(axis=0)
+        going = np.abs(Qp - pQp).max(axis=0) >= 0.005 / k
+        active = active[going]
+        if not active.size:
+            break
+        Qa, pa, Qp, pQp = Qa[:, :, going], pa[:, going], Qp[:, going], pQp[going]
+        for t in range(k):
+            diff = (pQp - Qp[t]) / Qa[t, t]
+            pa[t] += diff
+            pQp = (pQp + diff * (diff * Qa[t, t] + 2.0 * Qp[t])) / (1.0 + diff) ** 2
+            Qp = (Qp + diff * Qa[t]) / (1.0 + diff)
+            pa /= 1.0 + diff
+        p[:, active] = pa
+    return p.T.copy()
+
+
+def svm_save_model(model_file_name: str | PathLike[str], model: svm_model) -> None:
+    """Writes a model file, which ``svm-predict`` reads.
+
+    Parameters
+    ----------
+    model_file_name : str or path-like
+        The file. An existing one is replaced when the new one is complete.
+    model : svm_model
+        The model.
+
+    Raises
+    ------
+    OSError
+        If the system cannot write the file.
+    """
+    if not isinstance(model, svm_model):
+        raise TypeError(f"model={model!r} is not allowed: it must be a model of svm_train or svm_load_model")
+    expansion = model._expansion
+    with TemporaryDirectory(prefix="svmarrow-") as folder:
+        path = Path(folder) / "model"
+        _core.write_libsvm_model(
+            os.fspath(path),
+            SVM_TYPES[model._svm_type],
+            (
+                core_rows(expansion.vectors),
+                np.ascontiguousarray(expansion.coefficients),
+                np.ascontiguousarray(expansion.intercepts),
+                expansion.kernel_spec,
+            ),
+            np.array(model._labels, dtype=np.int64),
+            np.array(model._counts, dtype=np.int64),
+        )
+        content = path.read_bytes()
+    lines = "".join(
+        f"{key} {' '.join(map(repr, values))}\n"
+        for key, values in (("probA", model._prob_a), ("probB", model._prob_b))
+        if values
+    ).encode()
+    head, mark, rest = content.partition(b"\nnr_sv " if model._labels else b"\nSV\n")
+    write_bytes(model_file_name, head + b"\n" + lines + mark[1:] + rest)
+
+
+def svm_load_model(model_file_name: str | PathLike[str]) -> svm_model:
+    """Reads a model file of LIBSVM or `svm_save_model`, with its probability parameters.
+
+    Parameters
+    ----------
+    model_file_name : str or path-like
+        The file.
+
+    Returns
+    -------
+    svm_model
+        The model.
+
+    Raises
+    ------
+    OSError
+        If the system cannot read the file.
+    svmarrow.exceptions.FormatError
+        A ValueError that names the line that does not follow the format.
+    """
+    raw = _core.read_libsvm_model(os.fspath(model_file_name), None, False)
+    expansion = KernelExpansion._of_parts(raw)
+    labels = np.asarray(raw["labels"]).tolist()
+    counts = np.asarray(raw["class_counts"]).tolist()
+    found = _probability_lines(model_file_name) if raw["had_probability"] else {}
+    prob_a, prob_b = found.get("probA", []), found.get("probB", [])
+    expected = (expansion.n_outputs, expansion.n_outputs) if labels else (1, 0)
+    if found and (len(prob_a), len(prob_b)) != expected:
+        raise FormatError(
+            f"{os.fspath(model_file_name)}: probA and probB have {len(prob_a)} and {len(prob_b)} values, "
+            f"expected {expected[0]} and {expected[1]}"
+        )
+    return svm_model(SVM_TYPES.index(raw["svm_type"]), expansion, labels, counts, prob_a, prob_b)
+
+
+def _probability_lines(path: str | PathLike[str]) -> dict[str, list[float]]:
+    """Values of the lines probA and probB of the header."""
+    found: dict[str, list[float]] = {}
+    with Path(path).open(encoding="ascii", errors="replace") as file:
+        for number, line in enumerate(file, start=1):
+            key, *values = line.split() or [""]
+            if key == "SV":
+                break
+            if key in ("probA", "probB"):
+                try:
+                    found[key] = [float(value) for value in values]
+                except ValueError:
+                    found[key] = [float("nan")]
+                if not np.isfinite(found[key]).all():
+                    raise FormatError(f"{os.fspath(path)}, line {number}: {key} must hold finite numbers")
+    return found

@@ -1,0 +1,123 @@
+"""Base class of the replacements: fits by svmarrow, and by scikit-learn's own code where svmarrow refuses."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from svmarrow._support.atomic import consistent
+from svmarrow._support.rows import weights_differ
+from svmarrow._support.warn import warn_caller
+from svmarrow.exceptions import FallbackWarning
+from svmarrow.interop.convert import CONVERTERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+
+__all__ = ["ADDED_ATTRIBUTES", "Replacement", "like"]
+
+#: Attributes of a fit by svmarrow that scikit-learn's class does not have.
+ADDED_ATTRIBUTES = ("certificate_", "expansion_")
+
+#: Pairs (class, reason) that a warning has reported in this process.
+_REPORTED: set[tuple[str, str]] = set()
+#: Numbers, and lists of them: they do not distinguish reasons.
+_NUMBERS = re.compile(r"[\[(]*-?\d[\d.e+\-,\s\[\]()]*")
+
+
+def like(original: Any) -> Callable[[Any], Any]:
+    """A decorator for a method: signature and documentation are those of the original class."""
+
+    def decorate(method: Any) -> Any:
+        return functools.wraps(getattr(original, method.__name__))(method)
+
+    return decorate
+
+
+class Replacement:
+    """A class of scikit-learn, its original, whose fits and predictions are svmarrow's.
+
+    Constructor, parameters and documentation are the original's, in the version that is installed. A fit
+    leaves every attribute that the original's leaves, private ones included, and `ADDED_ATTRIBUTES`. So the
+    original's own methods work on the same object, and do so where svmarrow's `fit` refuses: users see
+    scikit-learn's errors, or its model.
+    """
+
+    #: scikit-learn's class.
+    _original: ClassVar[Any]
+    expansion_: KernelExpansion
+    #: Whether weights differed; None where that is not known.
+    _weighted: bool | None
+    n_features_in_: int
+    feature_names_in_: Any
+
+    def __init_subclass__(cls, *, original: Any = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if original is not None:
+            cls._original = original
+            cls.__doc__ = original.__doc__
+
+    @classmethod
+    @functools.cache
+    def _get_param_names(cls) -> list[str]:
+        # scikit-learn reads the signature for every fit, which takes as long as a small one.
+        names: list[str] = super()._get_param_names()  # type: ignore[misc]
+        return names
+
+    def _keep_columns(self, trained: Any) -> None:
+        """The number of columns and their names, if they have any, from a fitted estimator."""
+        self.n_features_in_ = trained.n_features_in_
+        self.__dict__.pop("feature_names_in_", None)
+        if hasattr(trained, "feature_names_in_"):
+            self.feature_names_in_ = trained.feature_names_in_
+
+    def _is_ours(self) -> bool:
+        """True if svmarrow has fitted the model; otherwise the original's methods are used."""
+        return "expansion_" in vars(self)
+
+    def _fit_or_fall_back(
+        self, fit: Callable[[Any, Any, Any], None], X: Any, y: Any, sample_weight: Any
+    ) -> Self:
+        """Fits by svmarrow, or by the original where svmarrow refuses."""
+        try:
+            fit(X, y, sample_weight)
+        except (ValueError, TypeError, MemoryError) as refusal:
+            reason = str(refusal) or type(refusal).__name__
+        else:
+            return self
+        for name in ADDED_ATTRIBUTES:
+            self.__dict__.pop(name, None)
+        self._original.fit(self, X, y, sample_weight=sample_weight)
+        own = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        self._weighted = weights_differ(own) or None
+        name = self._original.__name__
+        key = name, _NUMBERS.sub("#", reason)
+        if key not in _REPORTED:
+            warn_caller(
+                f"scikit-learn's {name} has done what svmarrow's {name} could not: {reason}", FallbackWarning
+            )
+            # A warning that a filter has turned into an exception has not been reported.
+            _REPORTED.add(key)
+        return self
+
+    def _get_doc_link(self) -> str:
+        """The page of scikit-learn's class, whose documentation is that of this one."""
+        link: str = self._original()._get_doc_link()
+        return link
+
+    @consistent
+    def _as_expansion(self) -> Any:
+        """The fitted model as a kernel expansion, without the training."""
+        if self._is_ours():
+            return self._expansion_model()
+        converted = CONVERTERS[self._original.__name__](self)
+        return converted.with_weighted(True) if self._weighted else converted
+
+    def _expansion_model(self) -> Any:
+        """The same for a fit by svmarrow."""
+        return self.expansion_

@@ -1,0 +1,204 @@
+//! Magnitudes of rows and kernel values, and the checks that they neither overflow nor vanish.
+//!
+//! Every solver checks its rows before it computes a kernel value, so that an error names the rows and the remedy, not a
+//! solution that is not finite.
+//!
+//! Cost: one pass over all rows.
+
+use super::function::KernelFunction;
+use super::rounding::{FINAL_ROUNDINGS, relative_error_bound};
+use super::standardization::{Standardization, is_l1};
+use crate::data::Rows;
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+
+/// Maximum magnitude of numbers in sums of products in single precision.
+const MAX_SINGLE: f64 = 1e37;
+/// Maximum magnitude of numbers in sums of products in double precision.
+const MAX_DOUBLE: f64 = 1e300;
+/// Maximum squared length of standardised rows at which squared distances in single precision are off by less than a hundredth.
+const MAX_SINGLE_SQUARED_LENGTH: f64 = 65536.0;
+
+/// The precision in which kernel values are computed; rows are kept in single precision either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// Twice as fast; errors of about 1e-7 relative to k(x, x).
+    #[default]
+    Single,
+    /// For kernels whose values are large compared with their differences.
+    Double,
+}
+
+/// Maximum magnitudes of rows, and of the kernel values between any two of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Magnitudes {
+    kernel: Kernel,
+    /// The largest number of the rows.
+    max_entry: f64,
+    /// The largest squared length of a standardised row; for kernels of sums of differences, the largest l1 length.
+    max_length: f64,
+    max_value: f64,
+    columns: usize,
+}
+
+impl Magnitudes {
+    /// Measures rows for a kernel. User-defined functions are not measured.
+    pub(crate) fn new(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Result<Self> {
+        let standardization = Standardization::new(&kernel.built_in(), rows)?;
+        Ok(Self::of_standardized(kernel, &standardization, rows))
+    }
+
+    /// Measures rows after a standardization that was fitted for the kernel, to these rows or to others.
+    pub(super) fn of_standardized(
+        kernel: KernelFunction<'_>,
+        standardization: &Standardization,
+        rows: Rows<'_>,
+    ) -> Self {
+        let (mut max_entry, mut max_length) = (0.0_f64, 0.0_f64);
+        let KernelFunction::BuiltIn(kernel) = kernel else {
+            let kernel = Kernel::Precomputed;
+            return Self { kernel, max_entry, max_length, max_value: 0.0, columns: 0 };
+        };
+        for row in 0..rows.rows() {
+            let (entry, length) = standardization.magnitudes(rows, row, !is_l1(&kernel));
+            (max_entry, max_length) = (max_entry.max(entry), max_length.max(length));
+        }
+        if kernel == Kernel::Precomputed {
+            max_length = 0.0;
+        }
+        let max_value = match *standardization.kernel() {
+            Kernel::Linear => max_length,
+            Kernel::Polynomial { degree, gamma, coef0 } => {
+                (gamma * max_length + coef0.abs()).powf(f64::from(degree))
+            }
+            Kernel::Precomputed => max_entry,
+            _ => 1.0,
+        };
+        Self { kernel, max_entry, max_length, max_value, columns: rows.cols() }
+    }
+
+    /// Returns the largest magnitude of a kernel value, and a bound for the error of a value in double precision (see
+    /// `rounding`). Precomputed values are exact.
+    pub(crate) fn in_double(&self) -> (f64, f64) {
+        let (sum, last) = self.double_precision_errors();
+        // The gamma of standardised rows is at most 2.
+        let error = match self.kernel {
+            Kernel::Precomputed => 0.0,
+            Kernel::Linear => (sum + last) * self.max_length,
+            Kernel::Polynomial { degree, .. } => 1.1 * f64::from(degree) * (sum + last) * self.max_value,
+            Kernel::Rbf { .. } => 8.8 * sum * self.max_length + last,
+            Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => 6.6 * sum * self.max_length + last,
+            Kernel::Sigmoid { coef0, .. } => 2.2 * sum * self.max_length + last * (1.0 + coef0.abs()),
+        };
+        (self.max_value, error)
+    }
+
+    /// Returns (a, b) of the bound k(x, z) (a + b (s + t)) for the error of a value in double precision, with the rounding
+    /// scales s and t of the rows (see `KernelRows::rounding_scales`); `None` for kernels without such a bound.
+    pub(crate) fn relative_error_in_double(&self) -> Option<(f64, f64)> {
+        let (sum, last) = self.double_precision_errors();
+        let slope = match self.kernel {
+            Kernel::Rbf { .. } => 4.4 * sum,
+            Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => 3.3 * sum,
+            _ => return None,
+        };
+        (slope * (2.0 * self.max_length) < 0.1).then_some((last, slope))
+    }
+
+    /// Returns the relative errors of a sum over the columns, and of the operations after it.
+    fn double_precision_errors(&self) -> (f64, f64) {
+        (relative_error_bound(self.columns + 4, false), FINAL_ROUNDINGS * relative_error_bound(0, false))
+    }
+
+    /// Returns whether values can be computed in single precision.
+    pub(crate) fn is_single(&self) -> bool {
+        self.max_value < MAX_SINGLE && is_single(&self.kernel, self.max_length)
+    }
+
+    /// Checks that values can be computed in double precision and stored in the precision `stored`.
+    ///
+    /// # Errors
+    /// [`Error::Param`] that names `what`.
+    pub(crate) fn check_overflow(&self, what: &'static str, stored: Precision) -> Result<()> {
+        let limit = if stored == Precision::Single { MAX_SINGLE } else { MAX_DOUBLE };
+        // About a centre, values of the linear kernel are small even if products with the centre are not.
+        let products = self.max_entry * self.max_entry * self.columns as f64;
+        let fits = self.kernel != Kernel::Linear || products < MAX_DOUBLE;
+        if self.max_length < MAX_DOUBLE && self.max_value < limit && fits {
+            return Ok(());
+        }
+        Err(self.out_of_range(what, format!("stay below {limit:e}")))
+    }
+
+    /// Checks that not all values are zero in single precision, unless values below `negligible` do not matter.
+    ///
+    /// # Errors
+    /// [`Error::Param`] that names `what`.
+    pub(crate) fn check_underflow(&self, what: &'static str, negligible: f64) -> Result<()> {
+        let vanishes = self.max_value > 0.0 && self.max_value < 1.0 / MAX_SINGLE;
+        if vanishes && self.max_value > 1e-3 * negligible {
+            Err(self.out_of_range(what, format!("reach {:e}", 1.0 / MAX_SINGLE)))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn out_of_range(&self, what: &'static str, goal: String) -> Error {
+        let Self { kernel, max_entry, max_length, max_value, .. } = *self;
+        let gamma = kernel.gamma().map_or(String::new(), |gamma| format!(" and gamma={gamma:e}"));
+        let found = if max_length >= MAX_DOUBLE {
+            max_length
+        } else if max_value >= MAX_SINGLE || kernel != Kernel::Linear {
+            max_value
+        } else {
+            max_value.max(max_entry * max_entry)
+        };
+        Error::param(
+            what,
+            format!("numbers up to {max_entry:e}"),
+            format!(
+                "scaled (for example by StandardScaler) so that {} kernel values {goal}: with these numbers{gamma} they \
+                 are as large as {found:e}",
+                kernel.name()
+            ),
+        )
+    }
+}
+
+/// Returns whether values of standardised rows of this squared length can be computed in single precision.
+pub(super) fn is_single(kernel: &Kernel, squared_norm: f64) -> bool {
+    squared_norm < if matches!(kernel, Kernel::Rbf { .. }) { MAX_SINGLE_SQUARED_LENGTH } else { MAX_SINGLE }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const N: usize = 20;
+    const D: usize = 3;
+
+    fn rows(of: impl Fn(f64) -> f64) -> Vec<f64> {
+        (0..N * D).map(|i| of((i as f64 * 0.77 + (i * i) as f64 * 0.013).sin())).collect()
+    }
+
+    #[test]
+    fn numbers_beyond_the_precision_are_refused_by_name() {
+        for (size, kernel, kept) in [
+            (1e200, Kernel::Linear, Precision::Double),
+            (1e30, Kernel::Linear, Precision::Single),
+            (1e9, Kernel::Polynomial { degree: 20, gamma: 1.0, coef0: 0.0 }, Precision::Double),
+            (1e160, Kernel::Rbf { gamma: 1.0 }, Precision::Double),
+        ] {
+            let x = rows(|v| size * v);
+            let magnitudes = Magnitudes::new(kernel.into(), Rows::from_shape((N, D), &x).unwrap()).unwrap();
+            let message = magnitudes.check_overflow("X", kept).unwrap_err().to_string();
+            assert!(message.starts_with("X=numbers up to ") && message.contains(kernel.name()), "{message}");
+        }
+        let x = rows(|v| 1e-30 * v);
+        let magnitudes =
+            Magnitudes::new(Kernel::Linear.into(), Rows::from_shape((N, D), &x).unwrap()).unwrap();
+        assert!(
+            magnitudes.check_underflow("X", 1e-3).is_ok() && magnitudes.check_underflow("X", 1e-60).is_err()
+        );
+    }
+}

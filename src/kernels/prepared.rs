@@ -1,0 +1,142 @@
+//! Rows that are prepared once for a kernel: checked, standardised and measured. Solvers, searches over many fits and
+//! measures of rounding make all their `KernelRows` from them.
+
+use super::Kernel;
+use super::bytes::Unit;
+use super::function::{DIAGONAL_BLOCK_ROWS, KernelFunction};
+use super::overflow_check::{Magnitudes, Precision};
+use super::pair::pair_with_itself;
+use super::standardization::{CoefficientSum, Standardization};
+use crate::context::Context;
+use crate::data::Rows;
+use crate::error::Result;
+use crate::fast_gauss::GaussTargets;
+use crate::memory::{TryCollect, get_or_try_init, try_vec, try_with_capacity};
+use std::sync::{Arc, OnceLock};
+
+/// Rows and a kernel, with everything that is computed from all rows. Clones share it.
+#[derive(Clone)]
+pub(crate) struct PreparedRows<'a> {
+    pub(crate) kernel: KernelFunction<'a>,
+    pub(crate) rows: Rows<'a>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    standardization: Arc<Standardization>,
+    magnitudes: Magnitudes,
+    /// The unit of rows that can be packed as bytes.
+    unit: OnceLock<Option<Unit>>,
+    /// No targets yet, for sums of Gaussians in few columns.
+    gauss: Option<GaussTargets>,
+}
+
+impl<'a> PreparedRows<'a> {
+    /// Checks rows against the domain of a kernel, standardises and measures them.
+    ///
+    /// # Errors
+    /// [`Error::Param`](crate::Error::Param) for parameters or rows outside of their domain.
+    pub(crate) fn new<'r: 'a>(
+        kernel: impl Into<KernelFunction<'a>>,
+        rows: Rows<'r>,
+        sum: CoefficientSum,
+    ) -> Result<Self> {
+        let (kernel, rows) = (kernel.into(), rows.reborrow());
+        let mut gauss = None;
+        if let KernelFunction::BuiltIn(kernel) = kernel {
+            kernel.check()?;
+            kernel.check_rows("X", rows)?;
+            gauss = GaussTargets::new(&kernel, rows);
+        }
+        let standardization = Arc::new(Standardization::with_coefficients(&kernel.built_in(), rows, sum)?);
+        let magnitudes = Magnitudes::of_standardized(kernel, &standardization, rows);
+        let shared = Arc::new(Shared { standardization, magnitudes, unit: OnceLock::new(), gauss });
+        Ok(Self { kernel, rows, shared })
+    }
+
+    /// Returns the same rows for a shorter time; see [`Rows::reborrow`].
+    pub(crate) fn reborrow<'b>(&self) -> PreparedRows<'b>
+    where
+        'a: 'b,
+    {
+        PreparedRows { kernel: self.kernel, rows: self.rows.reborrow(), shared: Arc::clone(&self.shared) }
+    }
+
+    /// Returns the maximum magnitudes of rows and kernel values.
+    pub(crate) fn magnitudes(&self) -> &Magnitudes {
+        &self.shared.magnitudes
+    }
+
+    /// Returns the precision that suffices for the values of a solver. Values of kernels without a bound may be large compared
+    /// with their differences, so these are computed in the precision of the rows.
+    pub(crate) fn precision(&self) -> Precision {
+        let bounded = self.kernel.built_in().constant_diagonal().is_some();
+        let single = (bounded || !self.rows.is_f64()) && self.magnitudes().is_single();
+        if single { Precision::Single } else { Precision::Double }
+    }
+
+    pub(super) fn standardization(&self) -> &Arc<Standardization> {
+        &self.shared.standardization
+    }
+
+    /// Returns the unit of which all numbers are multiples; `None` if packing the rows as bytes is impossible or not worth it.
+    pub(super) fn unit(&self, ctx: Context<'_>) -> Result<Option<Unit>> {
+        let find = || Ok(Unit::find(&self.kernel.built_in(), self.rows, ctx));
+        get_or_try_init(&self.shared.unit, find).copied()
+    }
+
+    pub(super) fn gauss(&self) -> Option<&GaussTargets> {
+        self.shared.gauss.as_ref()
+    }
+
+    /// Returns by how much outputs computed with values of the standardised rows exceed those of the kernel, (q,): products of
+    /// the centre with the weights of coefficients (m, q) of the listed rows.
+    pub(crate) fn intercept_correction(
+        &self,
+        rows: &[usize],
+        coefficients: &[f64],
+        q: usize,
+    ) -> Result<Vec<f64>> {
+        if self.kernel.built_in() != Kernel::Linear {
+            return try_vec![0.0; q];
+        }
+        self.shared.standardization.centre_products(self.rows, rows, coefficients, q)
+    }
+
+    /// Returns the scale of rounding errors in kernel values of the listed rows, relative to each other.
+    pub(crate) fn rounding_scales(&self, rows: &[usize]) -> Result<Vec<f64>> {
+        let length = |squared: bool| {
+            let standardization = &self.shared.standardization;
+            rows.iter().map(|&row| 1.0 + standardization.length(self.rows, row, squared)).try_collect_vec()
+        };
+        match self.kernel.built_in() {
+            Kernel::Rbf { .. } => length(true),
+            Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => length(false),
+            Kernel::Linear | Kernel::Polynomial { .. } => self.diagonal(rows),
+            Kernel::Sigmoid { .. } | Kernel::Precomputed => try_vec![1.0; rows.len()],
+        }
+    }
+
+    /// Returns k(x_i, x_i) of the listed rows, exactly.
+    pub(crate) fn diagonal(&self, rows: &[usize]) -> Result<Vec<f64>> {
+        let blocks = match self.kernel {
+            KernelFunction::BuiltIn(Kernel::Linear) => {
+                let standardization = &self.shared.standardization;
+                let values = rows.iter().map(|&row| standardization.magnitudes(self.rows, row, true).1);
+                return values.try_collect_vec();
+            }
+            KernelFunction::BuiltIn(kernel) => {
+                return rows.iter().map(|&row| pair_with_itself(&kernel, self.rows, row)).try_collect_vec();
+            }
+            KernelFunction::Blocks(blocks) => blocks,
+        };
+        let mut diagonal = try_with_capacity("the diagonal of the kernel matrix", rows.len())?;
+        let mut values = try_vec![0.0; DIAGONAL_BLOCK_ROWS * DIAGONAL_BLOCK_ROWS]?;
+        for rows in rows.chunks(DIAGONAL_BLOCK_ROWS) {
+            let n = rows.len();
+            blocks.fill(rows, rows, &mut values[..n * n]);
+            diagonal.extend((0..n).map(|i| values[i * n + i]));
+        }
+        Ok(diagonal)
+    }
+}

@@ -1,0 +1,56 @@
+//! A cache of columns of functions that are best_candidates to be chosen, in double precision and orthogonal to the basis at the time of
+//! their computation.
+//!
+//! One column costs a pass over the rows and two over the basis, all bound by memory; several columns together cost hardly
+//! more. So the columns of the best candidates are computed together with the column requested, and are made orthogonal to
+//! the vectors of the basis that will not be undone. When one of them is chosen, only the newer vectors are projected out.
+
+use super::basis::{Basis, ColumnResidual};
+use super::dictionary::Dictionary;
+use super::levels::CandidateLevels;
+use crate::context::Context;
+use crate::error::Result;
+use crate::memory::{TryCollect, TryGrow, TryToVec};
+
+/// Number of columns computed together.
+const COLUMNS_PER_BATCH: usize = 8;
+/// Maximum number of numbers of the cached columns, 64 MB; the oldest are removed.
+const MAX_CACHED_NUMBERS: usize = 1 << 23;
+
+/// The cached columns, the oldest first.
+#[derive(Default)]
+pub(super) struct ColumnCache(Vec<(usize, ColumnResidual)>);
+
+impl ColumnCache {
+    /// Returns the residual of a function's column after projection on the vectors known when it was computed.
+    pub(super) fn take(
+        &mut self,
+        p: usize,
+        levels: &CandidateLevels<'_>,
+        dictionary: &Dictionary<'_>,
+        basis: &Basis,
+        ctx: Context<'_>,
+    ) -> Result<ColumnResidual> {
+        self.0.retain(|(waiting, _)| !levels.is_final(*waiting));
+        if !self.0.iter().any(|(waiting, _)| *waiting == p) {
+            let list = levels
+                .best_candidates(p, COLUMNS_PER_BATCH, |p| self.0.iter().any(|(waiting, _)| *waiting == p))?;
+            let columns = dictionary.columns(&list, ctx)?;
+            let columns = columns.chunks_exact(columns.len() / list.len());
+            let mut rests: Vec<ColumnResidual> =
+                columns.map(|column| Ok(ColumnResidual::of(column.try_to_vec()?))).try_collect_results()?;
+            let mut lines = Vec::new();
+            for &p in &list {
+                lines.try_extend(levels.line(p)[..levels.n_final_vectors()].iter().copied())?;
+            }
+            basis.orthogonalize(&mut rests, &mut lines, ctx)?;
+            // The column requested is the newest.
+            self.0.extend(list.into_iter().zip(rests).rev());
+            let most = (MAX_CACHED_NUMBERS / dictionary.rows().max(1)).max(COLUMNS_PER_BATCH);
+            self.0.drain(..self.0.len().saturating_sub(most));
+        }
+        let found = self.0.iter().find(|(waiting, _)| *waiting == p);
+        // It stays in the cache: if its step is undone, it will be requested again.
+        found.expect("it was computed").1.try_clone()
+    }
+}

@@ -1,0 +1,207 @@
+//! The end of a machine: the effect of rounding, whether it continues in double precision, and its certificate.
+
+use super::super::certificate::{Certificate, Rounding, certify};
+use super::super::columns::KernelColumns;
+use super::super::intercept::intercept;
+use super::super::precision::{KernelValue, exceeds_single_precision, restart_coefficients};
+use super::super::problem::DualProblem;
+use super::super::training::{Training, overflow_error};
+use super::super::working_set::WorkingSet;
+use super::{Machine, cache_capacity};
+use crate::context::{Context, StopReason};
+use crate::error::{Error, Result};
+use crate::kernels::Precision;
+use crate::memory::{TryCollect, TryToVec};
+
+impl Machine<'_> {
+    /// Returns intercept, rho and certificate of a machine that has ended.
+    ///
+    /// # Errors
+    /// [`Error::Param`] if they are not finite.
+    pub(in crate::svm) fn outcome(&self) -> Result<(f64, f64, Certificate)> {
+        let problem = self.problem();
+        let (b, rho, certificate) = self.inexact_outcome.unwrap_or_else(|| self.certified(problem));
+        let numbers = [b, rho, certificate.dual, certificate.primal, certificate.gap, certificate.violation];
+        if numbers.iter().chain(&problem.beta).all(|v| v.is_finite()) {
+            return Ok((b, rho, certificate));
+        }
+        let bounds = problem.upper.iter().chain(&problem.lower).filter(|c| c.is_finite());
+        Err(overflow_error(bounds.fold(0.0, |largest, c| largest.max(c.abs()))))
+    }
+
+    /// Returns intercept, rho and certificate for the coefficients and gradients of a problem.
+    fn certified(&self, problem: &DualProblem) -> (f64, f64, Certificate) {
+        let stop = self.stop.unwrap_or(StopReason::Stalled);
+        let (b, rho) = intercept(problem);
+        let rounding = self.rounding.unwrap_or_default();
+        (b, rho, certify(problem, (b, rho), &rounding, self.iterations, self.rounds, stop))
+    }
+
+    /// Ends a machine at zero with feasible coefficients without gradients, whose intercept and dual objective are given.
+    pub(in crate::svm) fn stop_at(&mut self, beta: Vec<f64>, b: f64, dual: f64, reason: StopReason) {
+        self.stop = Some(reason);
+        let (.., at_zero) = self.certified(self.problem());
+        self.variables.problem.beta = beta;
+        self.set_inexact_outcome((b, 0.0), dual, &at_zero);
+    }
+
+    /// Takes the variables that were set aside back without their gradients. The certificate then has the dual objective
+    /// of these coefficients, and primal objective and violation of the last ones whose gradients were exact: the
+    /// optimum lies between the objectives in any case.
+    fn restore_without_gradients<K: KernelValue>(
+        &mut self,
+        columns: &KernelColumns<'_, K>,
+        ctx: Context<'_>,
+    ) -> Result<()> {
+        let levels = intercept(self.problem());
+        let Some((before, gain)) = self.variables.restore_without_gradients()? else { return Ok(()) };
+        let rounding = self.measure_rounding(&before, columns, ctx)?;
+        let size = |problem: &DualProblem| problem.beta.iter().map(|b| b.abs()).sum::<f64>();
+        let gain = gain - rounding.output * (size(&before) + size(self.problem()));
+        self.rounding = Some(rounding);
+        let (.., last) = self.certified(&before);
+        self.set_inexact_outcome(levels, last.dual + gain, &last);
+        Ok(())
+    }
+
+    /// Sets the outcome of coefficients without gradients: primal objective and violation are those of `exact`.
+    fn set_inexact_outcome(&mut self, (b, rho): (f64, f64), dual: f64, exact: &Certificate) {
+        let (.., counts) = self.certified(self.problem());
+        let &Certificate { primal, violation, .. } = exact;
+        let certificate = Certificate { dual, primal, gap: primal - dual, violation, ..counts };
+        self.inexact_outcome = Some((b, rho, certificate));
+    }
+
+    /// Measures how far rounding has moved the gradients of a problem of all variables.
+    fn measure_rounding<K: KernelValue>(
+        &self,
+        problem: &DualProblem,
+        columns: &KernelColumns<'_, K>,
+        ctx: Context<'_>,
+    ) -> Result<Rounding> {
+        let source = &columns.class_blocks[self.parts[0].class_block].source;
+        Rounding::measure(problem, &self.variables.rows, &columns.values, source, ctx)
+    }
+
+    /// Takes back the variables that were set aside, with gradients if there is time, and measures the rounding.
+    pub(in crate::svm) fn finish<K: KernelValue>(
+        &mut self,
+        columns: &KernelColumns<'_, K>,
+        training: &Training<'_>,
+    ) -> Result<()> {
+        StopReason::from_result((|| {
+            while self.unshrink(columns, training)? {}
+            Ok(())
+        })())?;
+        self.restore_without_gradients(columns, training.ctx)?;
+        if self.rounding.is_none() && self.is_exact() {
+            self.rounding = Some(self.measure_rounding(self.problem(), columns, training.ctx)?);
+        }
+        Ok(())
+    }
+
+    /// Returns whether the coefficients at the start already need double precision.
+    pub(in crate::svm) fn starts_in_double<K: KernelValue>(
+        &self,
+        columns: &KernelColumns<'_, K>,
+        training: &Training<'_>,
+    ) -> Result<bool> {
+        let rounding = self.measure_rounding(self.problem(), columns, training.ctx)?;
+        Ok(rounding.needs_double(training.params.tolerance))
+    }
+
+    /// Returns whether rounding of single precision hides the optimum of a machine that has ended.
+    pub(in crate::svm) fn needs_double(&self, tolerance: f64) -> bool {
+        let DualProblem { beta, diagonal, .. } = self.problem();
+        let is_needed = match self.stop {
+            Some(StopReason::Converged) => false,
+            // The machine may have ended early, although its values happen to be exact.
+            Some(StopReason::Stalled) => exceeds_single_precision::<f32>(beta, diagonal, tolerance),
+            _ => return false,
+        };
+        !self.is_double
+            && self.is_exact()
+            && (is_needed || self.rounding.is_some_and(|rounding| rounding.needs_double(tolerance)))
+    }
+
+    /// Continues from the present coefficients with kernel values of the same columns in another precision.
+    pub(in crate::svm) fn change_precision<K: KernelValue>(
+        &mut self,
+        columns: &KernelColumns<'_, K>,
+        training: &Training<'_>,
+    ) -> Result<()> {
+        let size = self.tuning.first_block(self.problem().len()).max(self.working_set.size);
+        self.working_set = WorkingSet::new(size.min(cache_capacity(&self.parts, columns)));
+        let has_stalled = self.stop == Some(StopReason::Stalled);
+        let beta = if has_stalled {
+            restart_coefficients(self.problem())?
+        } else {
+            self.problem().beta.try_to_vec()?
+        };
+        self.resume();
+        self.is_double = K::PRECISION == Precision::Double;
+        self.stop = StopReason::from_result(self.start_at(beta, columns, training))?;
+        Ok(())
+    }
+
+    /// Bounds the rounding error of double precision by the kernel values.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`].
+    fn bound_by_values<K: KernelValue>(
+        &self,
+        columns: &KernelColumns<'_, K>,
+        training: &Training<'_>,
+    ) -> Result<Option<Rounding>> {
+        let problem = self.problem();
+        let source = &columns.class_blocks[self.parts[0].class_block].source;
+        let scales = source.rows().rounding_scales(&self.variables.rows)?;
+        let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).try_collect_vec()?;
+        let sizes: Vec<f64> = used.iter().map(|&v| problem.beta[v].abs()).try_collect_vec()?;
+        let scaled: Vec<f64> =
+            used.iter().zip(&sizes).map(|(&v, size)| size * scales[v]).try_collect_vec()?;
+        let products = self.outputs((&used, &sizes), columns, training)?;
+        let scaled = self.outputs((&used, &scaled), columns, training)?;
+        Ok(Rounding::bound_by_values(problem, &columns.values, &scales, (&products, &scaled)))
+    }
+
+    /// Recomputes the gradients of a machine that has ended in double precision, which removes the rounding errors of the
+    /// updates, and bounds the errors that remain. Returns whether the machine continues, which it does only if `may_continue`.
+    pub(in crate::svm) fn refresh<K: KernelValue>(
+        &mut self,
+        may_continue: bool,
+        columns: &KernelColumns<'_, K>,
+        training: &Training<'_>,
+    ) -> Result<bool> {
+        let has_ended = matches!(self.stop, Some(StopReason::Converged | StopReason::Stalled));
+        if !has_ended || !self.is_exact() || self.is_rounding_bounded || !self.is_double {
+            return Ok(false);
+        }
+        let refreshed = self.start_at(self.problem().beta.try_to_vec()?, columns, training);
+        if StopReason::from_result(refreshed)?.is_some() {
+            return Ok(false);
+        }
+        let tolerance = training.params.tolerance;
+        let mut rounding = Rounding::bound(self.problem(), &columns.values);
+        if rounding.needs_double(tolerance) {
+            rounding = match self.bound_by_values(columns, training) {
+                Ok(bound) => bound.unwrap_or(rounding),
+                // The worst case holds too.
+                Err(Error::Stopped(_)) => rounding,
+                Err(error) => return Err(error),
+            };
+        }
+        self.rounding = Some(rounding);
+        let is_solved = self.kkt.largest() <= tolerance;
+        if may_continue && !is_solved {
+            self.resume();
+            return Ok(true);
+        }
+        self.is_rounding_bounded = true;
+        // Outputs may be so large that the tolerance is below their last digit.
+        let (.., Certificate { primal, gap, .. }) = self.certified(self.problem());
+        let is_certain = is_solved && (rounding.output <= tolerance || gap <= tolerance * primal.abs());
+        self.stop = Some(if is_certain { StopReason::Converged } else { StopReason::Stalled });
+        Ok(false)
+    }
+}

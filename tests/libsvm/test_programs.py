@@ -1,0 +1,254 @@
+"""``svm-train``, ``svm-predict`` and ``svm-scale`` against LIBSVM's, and LIBSVM's tools on them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.datasets import load_wine
+from typer.testing import CliRunner
+
+from svmarrow.cli import main
+from svmarrow.cli.app import app
+from svmarrow.io import save_svmlight
+from svmarrow.libsvm._programs import PROGRAMS, run
+
+needs_libsvm = pytest.mark.skipif(shutil.which("svm-train") is None, reason="LIBSVM's programs are missing")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("programs")
+    X, y = load_wine(return_X_y=True)
+    X[X < 0.2] = 0.0
+    order = np.random.default_rng(0).permutation(y.size)
+    X, y = X[order], y[order]
+    save_svmlight(X[:120], y[:120], folder / "train")
+    save_svmlight(X[120:], y[120:], folder / "test")
+    save_svmlight(X[:120], X[:120, 0], folder / "numbers")
+    return folder
+
+
+def ours(name, *arguments):
+    """Exit code, standard output, standard error."""
+    out, error = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+        code = run(name, list(map(str, arguments)))
+    return code, out.getvalue(), error.getvalue()
+
+
+def theirs(name, *arguments):
+    done = subprocess.run([name, *map(str, arguments)], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@needs_libsvm
+@pytest.mark.parametrize("options", [[], ["-l", "0"], ["-l", -2, "-u", 3, "-y", 0, 1], ["-u", "0.5"]])
+def test_scaling_is_that_of_libsvm(folder, tmp_path, options):
+    found = [
+        program("svm-scale", *options, "-s", tmp_path / program.__name__, folder / "train")
+        for program in (ours, theirs)
+    ]
+    assert found[0][:2] == found[1][:2]
+    assert found[0][1]
+    # LIBSVM's versions differ in the last line of the warning.
+    assert found[0][2].splitlines()[:1] == found[1][2].splitlines()[:1]
+    assert (tmp_path / "ours").read_text() == (tmp_path / "theirs").read_text()
+    found = [program("svm-scale", "-r", tmp_path / "ours", folder / "test") for program in (ours, theirs)]
+    assert found[0][:2] == found[1][:2]
+
+
+@needs_libsvm
+def test_features_without_a_range_are_skipped(tmp_path):
+    (tmp_path / "train").write_text("1 1:1 2:5\n2 1:3 2:5\n")
+    (tmp_path / "test").write_text("1 1:1 2:5\n2 1:2 2:6 4:1\n")
+    assert ours("svm-scale", "-s", tmp_path / "ranges", tmp_path / "train")[0] == 0
+    found = [program("svm-scale", "-r", tmp_path / "ranges", tmp_path / "test") for program in (ours, theirs)]
+    assert found[0] == found[1]
+    assert "feature index 4" in found[0][2]
+
+
+@needs_libsvm
+@pytest.mark.parametrize("svm_type", range(5))
+@pytest.mark.parametrize("probability", [0, 1])
+def test_predictions_are_those_of_libsvm(folder, tmp_path, svm_type, probability):
+    if svm_type == 2 and probability:
+        pytest.skip("one-class SVM has no probabilities")
+    (tmp_path / "scaled").write_text(ours("svm-scale", folder / ("numbers" if svm_type > 2 else "train"))[1])
+    data = tmp_path / "scaled"
+    options = ["-s", svm_type, "-b", probability, "-e", "1e-6", "-q", "-n", "0.2"]
+    assert ours("svm-train", *options, data, tmp_path / "model") == (0, "", "")
+    found = [
+        program("svm-predict", "-b", probability, data, tmp_path / "model", tmp_path / program.__name__)
+        for program in (ours, theirs)
+    ]
+    assert found[0][0] == found[1][0] == 0
+    lines = [(tmp_path / name).read_text().splitlines() for name in ("ours", "theirs")]
+    if probability and svm_type < 2:
+        assert lines[0][0] == lines[1][0]
+        lines = [text[1:] for text in lines]
+    values = [np.array([line.split() for line in text], dtype=float) for text in lines]
+    if svm_type == 2:  # support vectors lie on the boundary, where rounding decides
+        assert (values[0] == values[1]).mean() > 0.8
+        return
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-5, atol=1e-8)
+    for mine, other in zip(found[0][1].split(), found[1][1].split(), strict=True):
+        assert mine == other or float(mine) == pytest.approx(float(other), rel=1e-4)
+
+
+def test_training_names_the_model_after_the_data(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, error = ours("svm-train", "-t", "0", "-h", "0", "-m", "40", folder / "train")
+    assert (code, error) == (0, "")
+    assert "Total nSV = " in out
+    assert (tmp_path / "train.model").read_text().startswith("svm_type c_svc\nkernel_type linear\n")
+    code, out, _ = ours("svm-train", "-v", "4", "-t", "0", folder / "train")
+    assert code == 0
+    assert out.startswith("Cross Validation Accuracy = ")
+    assert out.endswith("%\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["svm-train"], "Usage"),
+        (["svm-train", "-c"], "-c needs a value"),
+        (["svm-train", "-x", "1", "@train"], "unknown option: -x"),
+        (["svm-train", "-c", "-1", "@train"], "-c -1.0: the value must be above 0"),
+        (["svm-train", "-t", "4", "@train"], "serial numbers"),
+        (["svm-train", "@missing"], "No such file"),
+        (["svm-train", "@model"], "@model"),
+        (["svm-train", "@train", "a", "b"], "give training_set_file"),
+        (["svm-predict", "@test", "@model"], "give test_file, model_file and output_file"),
+        (["svm-predict", "-b", "1", "@test", "@model", "@out"], "does not support probability"),
+        (["svm-predict", "-b", "2", "@test", "@model", "@out"], "-b 2: the value must be 0 or 1"),
+        (["svm-predict", "@test", "@test", "@out"], "@test"),
+        (["svm-scale", "-l", "1", "-u", "1", "@train"], "inconsistent lower/upper"),
+        (["svm-scale", "-s", "a", "-r", "b", "@train"], "cannot use -r and -s"),
+        (["svm-scale", "-y", "1", "@train"], "-y @train: the value must be a finite number"),
+        (["svm-scale", "-r", "@test", "@train"], "expected the line 'x'"),
+    ],
+)
+def test_errors_are_a_line_and_an_exit_code(folder, arguments, message):
+    if not (folder / "model").exists():
+        assert ours("svm-train", "-q", folder / "train", folder / "model")[0] == 0
+    code, out, error = ours(*[a.replace("@", f"{folder}/") for a in arguments])
+    assert code == 1
+    assert message in (out + error).replace(f"{folder}/", "@")
+    assert not (folder / "out").exists()
+
+
+def test_commands_of_svmarrow(folder, tmp_path, monkeypatch, capsys):
+    arguments = ["svm-train", "-h", "0", "-c", "10", "-w1", "2", "-q", str(folder / "train")]
+    result = CliRunner().invoke(app, [*arguments, str(tmp_path / "one")])
+    assert (result.exit_code, result.output) == (0, "")
+    monkeypatch.setattr(sys, "argv", ["svmarrow", *arguments, str(tmp_path / "two")])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    result = CliRunner().invoke(app, ["svm-scale", "-l", "0", str(folder / "train")])
+    assert result.output == ours("svm-scale", "-l", "0", folder / "train")[1]
+    for name in PROGRAMS:
+        assert CliRunner().invoke(app, [name]).output == PROGRAMS[name][1]
+
+
+WORDS = st.one_of(
+    st.sampled_from(
+        [f"-{letter}" for letter in "stdgrcnpmehbvqwluyz"]
+        + [
+            "-w1",
+            "-w-1",
+            "-wx",
+            "--",
+            "-",
+            "",
+            "0",
+            "1",
+            "2",
+            "3",
+            "4",
+            "-1",
+            "1e-3",
+            "1e300",
+            "nan",
+            "@train",
+        ]
+        + ["@model", "@out", "@missing", "@empty", "@odd"]
+    ),
+    st.text(max_size=4),
+)
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.sampled_from(sorted(PROGRAMS)), words=st.lists(WORDS, max_size=7), is_led=st.booleans())
+def test_no_command_line_ends_in_a_traceback(tmp_path, monkeypatch, name, words, is_led):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train").write_text("1 1:1 2:0.5\n-1 1:-1\n1 2:1\n-1 1:-2 2:-1\n")
+    (tmp_path / "odd").write_bytes(b"1 1:1\n\xff\xfe x\n")
+    (tmp_path / "empty").write_text("")
+    if not (tmp_path / "model").exists():
+        assert ours("svm-train", "-q", tmp_path / "train", tmp_path / "model")[0] == 0
+    words = [word.replace("@", f"{tmp_path}/").replace("\0", "") for word in words]
+    if is_led:
+        words = [*words, f"{tmp_path}/train", *([f"{tmp_path}/model", f"{tmp_path}/out"][: len(words) % 3])]
+    code, _, error = ours(name, *words)
+    assert code in (0, 1)
+    assert "Traceback" not in error
+
+
+@pytest.fixture
+def programs(tmp_path):
+    """Executables of svmarrow in the folder that LIBSVM's tools look in."""
+    for name in PROGRAMS:
+        path = tmp_path / name
+        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m svmarrow {name} "$@"\n')
+        path.chmod(0o755)
+    (tmp_path / "tools").mkdir()
+    return tmp_path
+
+
+@pytest.mark.skipif(shutil.which("svm-grid") is None, reason="LIBSVM's tools are missing")
+def test_grid_of_libsvm_runs_on_our_program(folder, programs):
+    found = []
+    for trainer in ("svm-train", str(programs / "svm-train")):
+        options = ["-log2c", "0,2,2", "-log2g", "-4,-6,-2", "-v", "3", "-gnuplot", "null", "-e", "1e-6"]
+        (programs / "scaled").write_text(ours("svm-scale", folder / "train")[1])
+        command = [sys.executable, shutil.which("svm-grid"), "-svmtrain", shutil.which(trainer) or trainer]
+        done = subprocess.run(
+            [*command, *options, "scaled"], capture_output=True, text=True, check=True, cwd=programs
+        )
+        found.append((done.stdout, (programs / "scaled.out").read_text()))
+    assert found[0] == found[1]
+    assert len(found[0][1].splitlines()) == 4
+
+
+@pytest.mark.skipif(
+    shutil.which("svm-easy") is None or shutil.which("gnuplot") is None, reason="svm-easy needs gnuplot"
+)
+def test_easy_of_libsvm_runs_on_our_programs(folder, programs):
+    grid = programs / "tools" / "grid.py"
+    found = f'exec "{sys.executable}" "{shutil.which("svm-grid")}" -log2c 0,0,1 -log2g -3,-3,1 "$@"'
+    grid.write_text(f"#!/bin/sh\n{found}\n")
+    grid.chmod(0o755)
+    command = [sys.executable, shutil.which("svm-easy"), folder / "train", folder / "test"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=programs / "tools")
+    assert "Accuracy = " in done.stdout
+    assert (programs / "tools" / "test.predict").exists()
+
+
+@pytest.mark.skipif(shutil.which("svm-subset") is None, reason="LIBSVM's tools are missing")
+def test_subset_and_checkdata_of_libsvm_take_our_files(folder, tmp_path):
+    (tmp_path / "scaled").write_text(ours("svm-scale", folder / "train")[1])
+    command = [sys.executable, shutil.which("svm-checkdata"), tmp_path / "scaled"]
+    assert "No error." in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    command = [sys.executable, shutil.which("svm-subset"), tmp_path / "scaled", "50", tmp_path / "some"]
+    subprocess.run(command, check=True)
+    assert ours("svm-train", "-q", tmp_path / "some", tmp_path / "model") == (0, "", "")

@@ -1,0 +1,98 @@
+"""Rules of the house that a reader can forget and a test does not."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from svmarrow import _core
+
+ROOT = Path(__file__).resolve().parents[2]
+RUST = [*(ROOT / "src").rglob("*.rs"), *(ROOT / "python" / "src").rglob("*.rs")]
+PYTHON = [*(ROOT / "python" / "svmarrow").rglob("*.py")]
+
+
+def code_of(path):
+    """Rust source without comments."""
+    return re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
+
+
+def test_sources_are_here():
+    assert len(RUST) > 20
+    assert len(PYTHON) > 5
+
+
+def test_one_gate_out_of_the_interpreter():
+    gates = {path.name: len(re.findall(r"\.detach\(", code_of(path))) for path in RUST}
+    assert {name: count for name, count in gates.items() if count} == {"run.rs": 1}
+
+
+def test_unsafe_only_in_simd():
+    users = {path for path in RUST if re.search(r"\bunsafe\b\s*(\{|fn|impl|extern)", code_of(path))}
+    assert users
+    assert all(path.is_relative_to(ROOT / "src" / "simd") for path in users)
+
+
+def test_every_unsafe_block_has_a_safety_comment():
+    for path in (ROOT / "src" / "simd").rglob("*.rs"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines):
+            if re.search(r"\bunsafe \{", line.split("//")[0]):
+                before = "\n".join(lines[max(0, number - 8) : number])
+                assert "SAFETY" in before, f"{path}:{number + 1}"
+
+
+def test_classes_of_the_extension_are_frozen():
+    for path in (ROOT / "python" / "src").rglob("*.rs"):
+        for attributes in re.findall(r"#\[pyclass(\(.*?\))?\]", code_of(path)):
+            assert "frozen" in attributes, path
+
+
+def test_files_stay_short():
+    limit = 500
+    for path in [*RUST, *PYTHON]:
+        text = path.read_text(encoding="utf-8")
+        lines = text.split("#[cfg(test)]", maxsplit=1)[0].count("\n")
+        assert lines <= limit, f"{path.relative_to(ROOT)} has {lines} lines"
+
+
+def test_no_logic_in_package_inits():
+    for path in (ROOT / "python" / "svmarrow").rglob("__init__.py"):
+        if path.parent.name == "cli":
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            assert isinstance(node, (ast.Expr, ast.Import, ast.ImportFrom, ast.Assign)), path
+
+
+def test_stub_covers_the_extension():
+    stub = ast.parse((ROOT / "python" / "svmarrow" / "_core.pyi").read_text(encoding="utf-8"))
+    described = {
+        node.name
+        for node in stub.body
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_")
+    }
+    present = {name for name in dir(_core) if not name.startswith("_")}
+    assert described == present
+
+
+@pytest.mark.parametrize("path", PYTHON, ids=lambda path: path.stem)
+def test_core_is_called_by_position(path):
+    """Keywords would freeze the names of parameters, but for those that are taken by name only."""
+    stub = ast.parse((ROOT / "python" / "svmarrow" / "_core.pyi").read_text(encoding="utf-8"))
+    by_name = {
+        node.name: {argument.arg for argument in node.args.kwonlyargs}
+        for node in stub.body
+        if isinstance(node, ast.FunctionDef)
+    }
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id == "_core"
+        ):
+            named = {keyword.arg for keyword in node.keywords if keyword.arg is not None}
+            assert named <= by_name.get(node.func.attr, set()), f"{path.name}:{node.lineno}"

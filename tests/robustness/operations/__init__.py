@@ -1,6 +1,0 @@
-"""Every public operation that can take long, at any size."""
-
-from robustness.operations import answers, files, learners, reductions  # noqa: F401 - they fill the list
-from robustness.operations.kinds import OPERATIONS, Operation, Run, Settings
-
-__all__ = ["OPERATIONS", "Operation", "Run", "Settings"]
