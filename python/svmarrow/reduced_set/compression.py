@@ -330,7 +330,7 @@ def _kernel_machine(model: Any, X: Any) -> Any:
         if not foreign or isinstance(error, NotFittedError):
             raise
         if X is None:
-            raise TypeError(
+            raise type(error)(
                 f"{error}; another predictor is imitated on samples: give X, as the predictor takes it"
             ) from error
         return None
