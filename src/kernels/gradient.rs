@@ -446,7 +446,9 @@ impl TrainablePanel {
     /// Multiplies each column of the vectors by its factor.
     pub(crate) fn multiply_columns(&mut self, factors: &[f32]) {
         for (line, factor) in self.vectors.chunks_exact_mut(self.norms.len()).zip(factors) {
-            line.iter_mut().for_each(|v| *v *= factor);
+            for v in line {
+                *v *= factor;
+            }
         }
     }
 

@@ -202,7 +202,9 @@ impl<'a> Teacher<'a> {
         let d = self.rows.cols();
         let mut wanted = if let Some(Answers::Outputs(values)) = answers {
             let mut wanted = try_with_capacity("the outputs at the rows", count * q)?;
-            sample.iter().for_each(|&row| wanted.extend(values.row(row)));
+            for &row in &sample {
+                wanted.extend(values.row(row));
+            }
             wanted
         } else {
             let evaluator = Evaluator::new(target)?;
