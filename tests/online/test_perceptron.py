@@ -299,7 +299,7 @@ def test_averaged_and_voted_are_sums_over_all_hypotheses(which, datasets):
         compress(voted, n_vectors=3)
 
 
-@pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid", "laplacian", "chi2"])
+@pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid", "laplacian", "chi2", "matern12", "matern52"])
 @pytest.mark.parametrize(
     "model",
     [KernelPerceptron(), KernelPerceptron(policy="projectron", eta=0.5), PerceptronTreeClassifier(budget=10)],
