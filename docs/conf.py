@@ -74,10 +74,9 @@ html_static_path = ["site/static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 # Pages that have none below them need no list at the side.
-ALONE = (
-    "choosing benchmarks glossary made/command dask file-format reliability design performance-log changelog"
-)
-html_sidebars = {page: [] for page in ALONE.split(" ")}
+ALONE = """choosing benchmarks glossary made/command dask file-format reliability design performance-log
+    changelog"""
+html_sidebars = {page: [] for page in ALONE.split()}
 html_theme_options = {
     "logo": {"text": "svmarrow"},
     "show_prev_next": False,

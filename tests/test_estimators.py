@@ -68,7 +68,7 @@ def test_probabilities_by_calibration(datasets):
 def test_missing_probabilities_name_the_calibrator(kind, name):
     model = kind()
     assert not hasattr(model, name)
-    with pytest.raises(AttributeError, match=rf"{kind.__name__} has no {name}: CalibratedClassifierCV"):
+    with pytest.raises(AttributeError, match=rf"{kind.__name__} has no {name}: use CalibratedClassifierCV"):
         getattr(model, name)
 
 

@@ -7,8 +7,9 @@
 //! Invariant: the residuals returned are true residuals, except after a stop by the monitor, between products or during one:
 //! then x is that of the last complete product, and the residual is the recursion's.
 //!
-//! Cost: one product with A and one with the preconditioner for an iteration. All allocations are small: a few numbers for
-//! each right-hand side, and four matrices of the size of B.
+//! Cost: one product with A and one with the preconditioner for an iteration; four matrices of the size of B.
+//!
+//! All other allocations are small: a few numbers for each right-hand side.
 
 use crate::context::{Context, Progress, StopReason};
 use crate::error::Result;

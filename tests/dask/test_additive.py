@@ -127,7 +127,7 @@ def test_streams_and_penalties(client, lazy, digits, tmp_path):
     parts.partial_fit(rows[0][200:400], rows[1][200:400]).partial_fit(X[400:], y[400:])
     np.testing.assert_allclose(parts.decision_function(X), whole.decision_function(X), atol=1e-8)
     assert parts.n_seen_ == 500
-    with pytest.raises(ValueError, match="which is not among the classes"):
+    with pytest.raises(ValueError, match="which is not among the known classes"):
         parts.partial_fit(rows[0], rows[1] + 90)
     path = whole.path([0.1, 1.0, 10.0])
     assert [each.alpha for each in path] == [0.1, 1.0, 10.0]

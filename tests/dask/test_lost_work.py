@@ -64,14 +64,14 @@ def test_between_the_points_and_the_sums(mortal, rows, kill, monkeypatch):
     rows = mortal.persist(rows)
     model = DaskLowRankRLSClassifier(40, random_state=0)
     expected = model.fit(*rows).expansion_
-    choose = additive.points_of
+    choose = additive.choose_distributed_points
 
     def choose_and_kill(*arguments):
         chosen = choose(*arguments)
         kill()
         return chosen
 
-    monkeypatch.setattr(additive, "points_of", choose_and_kill)
+    monkeypatch.setattr(additive, "choose_distributed_points", choose_and_kill)
     assert model.fit(*rows).expansion_ == expected
 
 

@@ -165,7 +165,7 @@ def test_weighted_classification_and_its_bound(datasets):
     repeated = RLSClassifier(0.5, gamma=0.05).fit(X[again], y[again])
     np.testing.assert_allclose(model.decision_function(X), repeated.decision_function(X), atol=1e-8)
     assert model.loo_error_bound_[0] >= model.loo_error_ - 1e-12
-    with pytest.raises(ValueError, match="sample_weight is zero"):
+    with pytest.raises(ValueError, match="sample weights are all zero"):
         RLSClassifier().fit(X, y, sample_weight=np.zeros(len(y)))
 
 

@@ -188,7 +188,7 @@ def test_weighted_pieces_and_merged_models_equal_all_at_once():
     for model in (pieces, parts[0].merge(parts[1])):
         np.testing.assert_allclose(model.decision_function(X), once.decision_function(X), atol=1e-8)
         assert model.n_seen_ == once.n_seen_ == (WEIGHTS > 0).sum()
-    with pytest.raises(ValueError, match="zero everywhere"):
+    with pytest.raises(ValueError, match="sample weights are all zero"):
         LowRankRLSClassifier(**how).partial_fit(X, LABELS, classes=[0, 1, 2], sample_weight=np.zeros(N))
     with pytest.raises(ValueError, match="class_weight='balanced'"):
         LowRankRLSClassifier(class_weight="balanced").partial_fit(X, LABELS, classes=[0, 1, 2])
