@@ -262,6 +262,8 @@ KERNELS: dict[str, dict[str, Any]] = {
     "linear": {"kernel": "linear"},
     "poly": {"kernel": "poly", "coef0": 1.0},
     "laplacian": {"kernel": "laplacian"},
+    "matern12": {"kernel": "matern12"},
+    "matern52": {"kernel": "matern52"},
     "sigmoid": {"kernel": "sigmoid"},
     "chi2": {"kernel": "chi2"},
 }

@@ -78,6 +78,7 @@ def _support_vectors() -> None:
     learner("SVC rbf sparse", SVC(C=100.0), "sparse32 two", 6000)
     learner("SVC sigmoid", SVC(kernel="sigmoid", gamma=0.01, C=100.0), "plain two", 6000)
     learner("SVC laplacian", SVC(kernel="laplacian", C=1e3), "plain two", 6000)
+    learner("SVC matern", SVC(kernel="matern32", C=1e3), "plain two", 6000)
     learner("SVC chi2", SVC(kernel="chi2", C=1e3), "positive two", 6000)
     learner("SVC function", SVC(kernel=cosine, **hard), "plain two", 4000)
     learner("SVC precomputed", SVC(kernel="precomputed", **hard), "kernel two", 3000)
