@@ -1,6 +1,6 @@
 //! Kernel values per second: rows for the solver ([`KernelRows::compute`]) and prediction
 //! ([`Evaluator::evaluate`]) at the widths of four common sets: 2, 22, 123 and 784 features, and for
-//! 784 pixels.
+//! 784 pixels; kernel rows for a Matérn kernel too.
 //!
 //! `cargo bench --bench tiles`; throughput is in kernel values. `SVMARROW_SIMD` forces an instruction set.
 
@@ -11,7 +11,7 @@ use ndarray::ArrayView2;
 use svmarrow::context::Context;
 use svmarrow::data::Rows;
 use svmarrow::expansion::ExpansionView;
-use svmarrow::kernels::{Evaluator, Kernel, KernelRows, Precision};
+use svmarrow::kernels::{Evaluator, Kernel, KernelRows, Precision, Smoothness};
 
 /// Widths, and whether the numbers are pixels: multiples of 1/255.
 const FEATURES: [(usize, bool); 5] = [(2, false), (22, false), (123, false), (784, false), (784, true)];
@@ -48,12 +48,24 @@ fn view(data: &[f32], rows: usize, features: usize) -> Rows<'_> {
     Rows::from_shape((rows, features), data).expect("the sizes are this file's")
 }
 
+/// RBF and Matérn kernels of a width that gives values between 0 and 1.
+fn kernels(features: usize) -> [Kernel; 2] {
+    let gamma = 1.0 / features as f64;
+    [Kernel::Rbf { gamma }, Kernel::Matern { smoothness: Smoothness::FiveHalves, gamma: gamma.sqrt() }]
+}
+
 fn kernel_rows(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("kernel_rows");
+    for index in 0..2 {
+        kernel_rows_of(criterion, index);
+    }
+}
+
+fn kernel_rows_of(criterion: &mut Criterion, index: usize) {
+    let mut group = criterion.benchmark_group(["kernel_rows", "kernel_rows matern52"][index]);
     group.throughput(Throughput::Elements((ROWS * VECTORS) as u64));
     for (features, pixels) in FEATURES {
         let data = numbers_or_pixels(VECTORS * features, 1, pixels);
-        let kernel = Kernel::Rbf { gamma: 1.0 / features as f64 };
+        let kernel = kernels(features)[index];
         let columns: Vec<usize> = (0..VECTORS).collect();
         let source = KernelRows::new(
             kernel,

@@ -3,9 +3,32 @@
 use crate::data::Rows;
 use crate::error::{Error, Result};
 
+/// The smoothness nu of a Matérn kernel. A Gaussian process with the kernel has nu - 1/2 derivatives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Smoothness {
+    /// nu = 1/2: exp(-a)
+    Half,
+    /// nu = 3/2: (1 + a) exp(-a)
+    ThreeHalves,
+    /// nu = 5/2: (1 + a + a^2 / 3) exp(-a)
+    FiveHalves,
+}
+
+impl Smoothness {
+    /// Returns a / ||x - z|| = sqrt(2 nu) gamma.
+    pub(crate) fn rate(self, gamma: f64) -> f64 {
+        gamma
+            * match self {
+                Self::Half => 1.0,
+                Self::ThreeHalves => 3_f64.sqrt(),
+                Self::FiveHalves => 5_f64.sqrt(),
+            }
+    }
+}
+
 /// A kernel with its parameters.
 ///
-/// `gamma` is scikit-learn's: the RBF kernel is exp(-gamma ||x - z||^2).
+/// `gamma` is scikit-learn's: the RBF kernel is exp(-gamma ||x - z||^2). For Matérn kernels it is 1 / `length_scale`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Kernel {
@@ -42,13 +65,21 @@ pub enum Kernel {
         /// Inverse width, positive.
         gamma: f64,
     },
+    /// A function of a = sqrt(2 nu) gamma ||x - z||, see [`Smoothness`] (Rasmussen and Williams, Gaussian Processes for
+    /// Machine Learning, 2006, eq. 4.14 to 4.17).
+    Matern {
+        /// nu.
+        smoothness: Smoothness,
+        /// Inverse length scale, positive.
+        gamma: f64,
+    },
     /// Rows already are kernel values: a row x holds k(x, t) for every training row t, and a "vector" z is a row
     /// of one number, the index of its training row.
     Precomputed,
 }
 
 impl Kernel {
-    /// scikit-learn's name.
+    /// scikit-learn's name; Matérn kernels are named by their smoothness.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Linear => "linear",
@@ -57,11 +88,14 @@ impl Kernel {
             Self::Sigmoid { .. } => "sigmoid",
             Self::Laplacian { .. } => "laplacian",
             Self::ChiSquared { .. } => "chi2",
+            Self::Matern { smoothness: Smoothness::Half, .. } => "matern12",
+            Self::Matern { smoothness: Smoothness::ThreeHalves, .. } => "matern32",
+            Self::Matern { smoothness: Smoothness::FiveHalves, .. } => "matern52",
             Self::Precomputed => "precomputed",
         }
     }
 
-    /// From scikit-learn's name and parameters; parameters that the kernel does not have are ignored.
+    /// From its [`name`](Self::name) and parameters; parameters that the kernel does not have are ignored.
     pub fn from_name(name: &str, gamma: f64, coef0: f64, degree: u32) -> Result<Self> {
         let kernel = match name {
             "linear" => Self::Linear,
@@ -70,12 +104,15 @@ impl Kernel {
             "sigmoid" => Self::Sigmoid { gamma, coef0 },
             "laplacian" => Self::Laplacian { gamma },
             "chi2" => Self::ChiSquared { gamma },
+            "matern12" => Self::Matern { smoothness: Smoothness::Half, gamma },
+            "matern32" => Self::Matern { smoothness: Smoothness::ThreeHalves, gamma },
+            "matern52" => Self::Matern { smoothness: Smoothness::FiveHalves, gamma },
             "precomputed" => Self::Precomputed,
             _ => {
                 return Err(Error::param(
                     "kernel",
                     format!("{name:?}"),
-                    "one of linear, poly, rbf, sigmoid, laplacian, chi2, precomputed",
+                    "one of linear, poly, rbf, sigmoid, laplacian, chi2, matern12, matern32, matern52, precomputed",
                 ));
             }
         };
@@ -93,7 +130,10 @@ impl Kernel {
                 }
                 gamma
             }
-            Self::Rbf { gamma } | Self::Laplacian { gamma } | Self::ChiSquared { gamma } => gamma,
+            Self::Rbf { gamma }
+            | Self::Laplacian { gamma }
+            | Self::ChiSquared { gamma }
+            | Self::Matern { gamma, .. } => gamma,
         };
         if !gamma.is_finite() || gamma < 0.0 {
             return Err(Error::param("gamma", gamma, "finite and not negative"));
@@ -130,7 +170,8 @@ impl Kernel {
             | Self::Rbf { gamma }
             | Self::Sigmoid { gamma, .. }
             | Self::Laplacian { gamma }
-            | Self::ChiSquared { gamma } => Some(gamma),
+            | Self::ChiSquared { gamma }
+            | Self::Matern { gamma, .. } => Some(gamma),
             Self::Linear | Self::Precomputed => None,
         }
     }
@@ -142,7 +183,8 @@ impl Kernel {
             | Self::Rbf { gamma }
             | Self::Sigmoid { gamma, .. }
             | Self::Laplacian { gamma }
-            | Self::ChiSquared { gamma } => *gamma = new,
+            | Self::ChiSquared { gamma }
+            | Self::Matern { gamma, .. } => *gamma = new,
             Self::Linear | Self::Precomputed => {}
         }
         self
@@ -151,7 +193,9 @@ impl Kernel {
     /// k(x, x) where it does not depend on x.
     pub fn constant_diagonal(&self) -> Option<f64> {
         match self {
-            Self::Rbf { .. } | Self::Laplacian { .. } | Self::ChiSquared { .. } => Some(1.0),
+            Self::Rbf { .. } | Self::Laplacian { .. } | Self::ChiSquared { .. } | Self::Matern { .. } => {
+                Some(1.0)
+            }
             _ => None,
         }
     }

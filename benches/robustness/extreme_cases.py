@@ -232,6 +232,11 @@ KERNEL_LEARNERS: dict[str, dict[str, Any]] = {
 SEARCHES: dict[str, dict[str, Any]] = {
     name: {"Cs": 2, "gammas": 2, "cv": 2, "max_iter": 20_000} for name in ("SVCCV", "SVRCV", "QuantileSVRCV")
 }
+#: Settings of transformers.
+TRANSFORMERS: tuple[dict[str, Any], ...] = (
+    {"max_iter": 1, "shape": "auto"},
+    {"max_iter": 1, "metric": "full", "shape": "both"},
+)
 #: Forms of them that have code of their own.
 VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
     *(("SVC", {"loss": "squared_hinge"}), ("SVC", {"fit_intercept": False}), ("SVC", {"multi_class": "ovr"})),
@@ -257,6 +262,8 @@ KERNELS: dict[str, dict[str, Any]] = {
     "linear": {"kernel": "linear"},
     "poly": {"kernel": "poly", "coef0": 1.0},
     "laplacian": {"kernel": "laplacian"},
+    "matern12": {"kernel": "matern12"},
+    "matern52": {"kernel": "matern52"},
     "sigmoid": {"kernel": "sigmoid"},
     "chi2": {"kernel": "chi2"},
 }
@@ -418,6 +425,17 @@ def cases() -> Iterator[Case]:
             for row in ROWS:
                 for form in FORMS:
                     yield Case(learner, own | {"kernel": kernel}, row, form)
+    # Transformers, of rows, weights and targets; "predict" transforms extreme rows.
+    for own in TRANSFORMERS:
+        for row in ROWS:
+            for form in FORMS:
+                if form.startswith("float") or own.get("shape") == "auto":
+                    yield Case("LearnedScaler", own, row, form)
+            yield Case("LearnedScaler", own, row, work="predict")
+        for weight in WEIGHTS:
+            yield Case("LearnedScaler", own, weights=weight)
+        for aim in AIMS:
+            yield Case("LearnedScaler", own | {"task": "regression"}, targets=aim)
     for work in ("compact", "expansion", "ExactCascade", "CalibratedCascade", "CodedClassifier"):
         for kernel in KERNELS.values():
             for row in ROWS:

@@ -57,6 +57,7 @@ from extreme_cases import (
 from reports import keep
 
 import svmarrow
+import svmarrow.preprocessing
 from svmarrow import KernelExpansion, compress, compression_path, quantize
 
 #: Seconds of a processor after which a case has no end.
@@ -115,7 +116,10 @@ def outcome(case: Case) -> tuple[str, str]:
 
 def _public(name: str) -> Any:
     """Return a class by its bare name, from the module that is its home."""
-    homes = (svmarrow, svmarrow.least_squares, svmarrow.svm, svmarrow.model_selection, svmarrow.online)
+    homes = (
+        *(svmarrow, svmarrow.least_squares, svmarrow.svm, svmarrow.model_selection, svmarrow.online),
+        svmarrow.preprocessing,
+    )
     return next(getattr(home, name) for home in homes if hasattr(home, name))
 
 
@@ -124,7 +128,7 @@ def _fitted(case: Case, X: Any) -> Any:
     if case.function is not None:
         parameters["kernel"] = FUNCTIONS[case.function]
     learner = _public(case.learner.split()[0])(**parameters, n_jobs=1)
-    numbers = case.learner.endswith(("Regressor", "SVR"))
+    numbers = case.learner.endswith(("Regressor", "SVR")) or case.parameters.get("task") == "regression"
     y = (TARGETS if case.targets is None else AIMS[case.targets]) if numbers else LABELS
     if case.matrix is not None:
         X = MATRICES[case.matrix](BASE @ BASE.T)
@@ -176,6 +180,10 @@ def _numbers(model: Any, X: Any) -> dict[str, Any]:
     for name in ("decision_function", "score_samples"):
         if hasattr(model, name):
             found[name] = getattr(model, name)(X)
+    if hasattr(model, "transform"):
+        moved = model.transform(X)
+        found["transform"] = moved.data if sp.issparse(moved) else moved
+        found["scales_"] = model.scales_
     answers = np.asarray(model.predict(X)) if hasattr(model, "predict") else np.zeros(0)
     if answers.dtype.kind == "f":
         found["predict"] = answers

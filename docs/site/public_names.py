@@ -35,6 +35,7 @@ MODULES = (
     "svmarrow.multiclass",
     "svmarrow.multiclass.bounds",
     "svmarrow.online",
+    "svmarrow.preprocessing",
     "svmarrow.reduced_set",
     "svmarrow.svm",
 )
@@ -85,6 +86,12 @@ SECTIONS = (
         "few-functions",
         _names("svmarrow", "KMPClassifier KMPRegressor")
         + _names("svmarrow.matching_pursuit", "MatchingPath"),
+    ),
+    Section(
+        "Tabular data",
+        "Scales and shapes of features, learned from the target.",
+        "tabular",
+        _names("svmarrow.preprocessing", "LearnedScaler ScaleStep"),
     ),
     Section(
         "Several classes",

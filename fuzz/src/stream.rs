@@ -5,7 +5,7 @@
 use ndarray::Array2;
 use svmarrow::context::Context;
 use svmarrow::data::{OwnedRows, Rows};
-use svmarrow::kernels::Kernel;
+use svmarrow::kernels::{Kernel, Smoothness};
 use svmarrow::perceptron::tree::{self, Strategy, TreeParams, TreePredictor, TreeState};
 use svmarrow::perceptron::{self as stream, PerceptronParams, PerceptronState, Policy};
 
@@ -93,13 +93,15 @@ impl Draws<'_> {
 
     fn kernel(&mut self) -> Kernel {
         let (gamma, coef0) = (self.number(), self.number());
-        match self.below(7) {
+        match self.below(9) {
             0 => Kernel::Rbf { gamma },
             1 => Kernel::Linear,
             2 => Kernel::Polynomial { degree: u32::from(self.byte()), gamma, coef0 },
             3 => Kernel::Sigmoid { gamma, coef0 },
             4 => Kernel::Laplacian { gamma },
             5 => Kernel::ChiSquared { gamma },
+            6 => Kernel::Matern { smoothness: Smoothness::Half, gamma },
+            7 => Kernel::Matern { smoothness: Smoothness::FiveHalves, gamma },
             _ => Kernel::Precomputed,
         }
     }

@@ -38,7 +38,10 @@ pub(crate) fn kernel_tuple(kernel: &Kernel) -> (&'static str, f64, f64, u32) {
     let (gamma, coef0, degree) = match *kernel {
         Kernel::Polynomial { degree, gamma, coef0 } => (gamma, coef0, degree),
         Kernel::Sigmoid { gamma, coef0 } => (gamma, coef0, 3),
-        Kernel::Rbf { gamma } | Kernel::Laplacian { gamma } | Kernel::ChiSquared { gamma } => (gamma, 0.0, 3),
+        Kernel::Rbf { gamma }
+        | Kernel::Laplacian { gamma }
+        | Kernel::ChiSquared { gamma }
+        | Kernel::Matern { gamma, .. } => (gamma, 0.0, 3),
         _ => (1.0, 0.0, 3),
     };
     (kernel.name(), gamma, coef0, degree)

@@ -407,7 +407,10 @@ fn kernel_json(kernel: Kernel) -> Value {
             json!({ "name": name, "gamma": gamma, "coef0": coef0, "degree": degree })
         }
         Kernel::Sigmoid { gamma, coef0 } => json!({ "name": name, "gamma": gamma, "coef0": coef0 }),
-        Kernel::Rbf { gamma } | Kernel::Laplacian { gamma } | Kernel::ChiSquared { gamma } => {
+        Kernel::Rbf { gamma }
+        | Kernel::Laplacian { gamma }
+        | Kernel::ChiSquared { gamma }
+        | Kernel::Matern { gamma, .. } => {
             json!({ "name": name, "gamma": gamma })
         }
     }

@@ -44,7 +44,10 @@ impl Unit {
     /// Returns the unit of the rows; `None` if they have none, or if bytes are impossible or not worth it for the kernel.
     pub(super) fn find(kernel: &Kernel, rows: Rows<'_>, ctx: Context<'_>) -> Option<Self> {
         let features = rows.cols();
-        let fits = matches!(kernel, Kernel::Rbf { .. } | Kernel::Polynomial { .. } | Kernel::Sigmoid { .. });
+        let fits = matches!(
+            kernel,
+            Kernel::Rbf { .. } | Kernel::Matern { .. } | Kernel::Polynomial { .. } | Kernel::Sigmoid { .. }
+        );
         if !(fits && are_fast() && !rows.is_sparse() && (MIN_FEATURES..=MAX_FEATURES).contains(&features))
             || is_mostly_zeros(rows, MAX_COLUMNS_PER_ENTRY, MAX_COLUMNS_OVERHEAD)
         {
@@ -115,6 +118,7 @@ impl Unit {
         let factor = self.factor();
         match kernel {
             Kernel::Rbf { .. } => ByteMeasure::SquaredDistance((-0.5 * factor) as f32),
+            Kernel::Matern { .. } => ByteMeasure::SquaredDistance(factor as f32),
             _ => ByteMeasure::Inner(factor as f32),
         }
     }

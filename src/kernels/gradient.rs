@@ -7,6 +7,9 @@
 //! dL/dB = K' G        dL/db = G' 1        D = G B'
 //! x'z kernels         dL/dZ = (D o k'(s))' X                         linear, polynomial, sigmoid
 //! rbf                 dL/dZ = W' X - diag(W' 1) Z,                    W = 2 gamma D o K
+//! matern, nu = 3/2                                                   W = c^2 D o exp(-a), a = c ||x - z||, c = sqrt(2 nu) gamma
+//! matern, nu = 5/2                                                   W = c^2 / 3 D o (1 + a) exp(-a)
+//! matern, nu = 1/2    dL/dz_jf = sum_i W_ij (x_if - z_jf),            W = c D o K / ||x - z||, 0 for x = z
 //! laplacian           dL/dz_jf = sum_i W_ij sign(x_if - z_jf),        W = gamma D o K
 //! chi-squared         dL/dz_jf = sum_i W_ij (x - z) (3 x + z) / (x + z)^2
 //! ```
@@ -18,8 +21,8 @@
 //!
 //! Cost of a batch of n rows: 2 n m d + 3 n m q multiply-adds and n m kernel values; memory 2 n m numbers.
 
-use super::Kernel;
 use super::pack::method;
+use super::{Kernel, Smoothness};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
@@ -271,8 +274,8 @@ impl TrainableExpansion {
             work.loss += f64::from(loss(work.first + i, outputs));
         }
         let gradient = (Block::Dense { data: &work.outputs, stride: q, depth: q }, &batch.norms[..rows]);
-        let mut derivative =
-            vec![0.0; if matches!(self.kernel, Kernel::Polynomial { .. }) { tile } else { 0 }]; // small: a tile
+        let has_derivative = matches!(self.kernel, Kernel::Polynomial { .. } | Kernel::Matern { .. });
+        let mut derivative = vec![0.0; if has_derivative { tile } else { 0 }]; // small: a tile
         let parts = work.kernel.chunks_exact(tile).zip(work.weights.chunks_exact_mut(tile));
         for (panel, (kernel, weights)) in self.panels.iter().zip(parts) {
             panel_tile(PRODUCT, gradient, 0, panel.view(&panel.coefficients), weights);
@@ -282,6 +285,23 @@ impl TrainableExpansion {
                 Kernel::Rbf { gamma } => scale(weights, kernel, 2.0 * gamma as f32),
                 Kernel::Laplacian { gamma } | Kernel::ChiSquared { gamma } => {
                     scale(weights, kernel, gamma as f32);
+                }
+                Kernel::Matern { smoothness, gamma } => {
+                    let rate = smoothness.rate(gamma);
+                    // The derivative of a kernel is the kernel one degree less smooth.
+                    let (epilogue, constant) = match smoothness {
+                        Smoothness::Half => (Epilogue::Identity, rate),
+                        Smoothness::ThreeHalves => (matern(rate, Smoothness::Half), rate * rate),
+                        Smoothness::FiveHalves => (matern(rate, Smoothness::ThreeHalves), rate * rate / 3.0),
+                    };
+                    let vectors = panel.view(&panel.vectors);
+                    panel_tile((Measure::SquaredL2, epilogue), inputs, work.first, vectors, &mut derivative);
+                    if smoothness == Smoothness::Half {
+                        for (h, k) in derivative.iter_mut().zip(kernel) {
+                            *h = if *h > 0.0 { k / h.sqrt() } else { 0.0 };
+                        }
+                    }
+                    scale(weights, &derivative, constant as f32);
                 }
                 Kernel::Sigmoid { gamma, .. } => {
                     values.for_each(|(w, k)| *w *= gamma as f32 * (1.0 - k * k));
@@ -329,9 +349,15 @@ impl TrainableExpansion {
             line[panel.used..].fill(0.0);
         }
         let weights = gather(|block| &block.weights)?;
-        match self.kernel {
-            Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => {
-                let laplacian = matches!(self.kernel, Kernel::Laplacian { .. });
+        let term: Option<fn(f32, f32) -> f32> = match self.kernel {
+            Kernel::Laplacian { .. } => Some(|x, z| sign(x - z)),
+            Kernel::ChiSquared { .. } => Some(chi_squared_derivative),
+            // Weights of near vectors are large, and products would cancel.
+            Kernel::Matern { smoothness: Smoothness::Half, .. } => Some(|x, z| x - z),
+            _ => None,
+        };
+        match term {
+            Some(term) => {
                 for ((x, z), out) in batch
                     .by_feature
                     .chunks_exact(n)
@@ -341,14 +367,14 @@ impl TrainableExpansion {
                     out.fill(0.0);
                     for (&x, weights) in x.iter().zip(weights.chunks_exact(width)) {
                         for ((out, &z), &w) in out.iter_mut().zip(z).zip(weights) {
-                            *out += w * if laplacian { sign(x - z) } else { chi_squared_derivative(x, z) };
+                            *out += w * term(x, z);
                         }
                     }
                 }
             }
-            _ => sum_over_rows(&batch.by_feature, &weights, &mut gradient.vectors),
+            None => sum_over_rows(&batch.by_feature, &weights, &mut gradient.vectors),
         }
-        if matches!(self.kernel, Kernel::Rbf { .. }) {
+        if term.is_none() && matches!(self.kernel, Kernel::Rbf { .. } | Kernel::Matern { .. }) {
             let mut totals = vec![0.0_f32; width]; // small: one number per vector of a panel
             for line in weights.chunks_exact(width) {
                 for (total, w) in totals.iter_mut().zip(line) {
@@ -368,6 +394,10 @@ impl TrainableExpansion {
     pub(crate) fn kernel(&self) -> Kernel {
         self.kernel
     }
+}
+
+fn matern(rate: f64, smoothness: Smoothness) -> Epilogue<f32> {
+    Epilogue::Matern { rate: rate as f32, smoothness }
 }
 
 fn scale(weights: &mut [f32], factors: &[f32], constant: f32) {
@@ -442,6 +472,9 @@ mod tests {
             Kernel::Sigmoid { gamma: 0.2, coef0: -0.1 },
             Kernel::Laplacian { gamma: 0.3 },
             Kernel::ChiSquared { gamma: 0.5 },
+            Kernel::Matern { smoothness: Smoothness::Half, gamma: 0.4 },
+            Kernel::Matern { smoothness: Smoothness::ThreeHalves, gamma: 0.4 },
+            Kernel::Matern { smoothness: Smoothness::FiveHalves, gamma: 0.4 },
         ] {
             for (n, m, d, q) in [(61, 5, 3, 1), (100, 40, 7, 18)] {
                 let x: Vec<f32> = (0..n * d).map(|i| 0.1 + (i as f32 * 0.37).sin().abs()).collect();

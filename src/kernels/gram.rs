@@ -307,7 +307,7 @@ pub fn diagonal(kernel: &Kernel, z: Rows<'_>) -> Result<Vec<f64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pair;
+    use super::super::{Smoothness, pair};
     use super::*;
     use crate::data::to_csr;
 
@@ -319,6 +319,9 @@ mod tests {
             Kernel::Sigmoid { gamma: 0.2, coef0: -0.1 },
             Kernel::Laplacian { gamma: 0.3 },
             Kernel::ChiSquared { gamma: 0.5 },
+            Kernel::Matern { smoothness: Smoothness::Half, gamma: 0.3 },
+            Kernel::Matern { smoothness: Smoothness::ThreeHalves, gamma: 0.3 },
+            Kernel::Matern { smoothness: Smoothness::FiveHalves, gamma: 0.3 },
         ]
     }
 

@@ -11,6 +11,7 @@
 //! | `prepared` | training rows checked, standardised and measured once |
 //! | `pack` | rows of any layout in column panels and row blocks of one precision |
 //! | `bytes` | rows of multiples of one unit (pixels, counts) as bytes |
+//! | `distances` | squared distances of nearly equal rows, which products would cancel |
 //! | `tile` | K(A, B) for blocks of rows against panels; rows of kernel values for solvers |
 //! | `gram` | kernel matrices, and values of packed vectors Z for blocks of rows X |
 //! | `product` | K(X, Z) B without the matrix K |
@@ -40,6 +41,7 @@
 
 mod bytes;
 mod conditioning_check;
+mod distances;
 mod evaluator;
 mod function;
 mod gradient;
@@ -56,7 +58,7 @@ mod standardization;
 mod tile;
 mod weights;
 
-pub use crate::kernel::Kernel;
+pub use crate::kernel::{Kernel, Smoothness};
 pub(crate) use conditioning_check::check_conditioning;
 pub use evaluator::Evaluator;
 pub use function::{KernelBlocks, KernelFunction};

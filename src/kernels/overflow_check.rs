@@ -6,7 +6,7 @@
 //! Cost: one pass over all rows.
 
 use super::function::KernelFunction;
-use super::rounding::{FINAL_ROUNDINGS, relative_error_bound};
+use super::rounding::{EUCLIDEAN_ERROR, FINAL_ROUNDINGS, relative_error_bound};
 use super::standardization::{Standardization, is_l1};
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -16,6 +16,9 @@ use crate::kernel::Kernel;
 const MAX_SINGLE: f64 = 1e37;
 /// Maximum magnitude of numbers in sums of products in double precision.
 const MAX_DOUBLE: f64 = 1e300;
+/// Factor from the relative error of a sum, times the lengths of two standardised rows, to the relative error of a Matérn kernel
+/// (see `rounding`): the largest sqrt(2 nu) gamma there is 3.2.
+const MATERN_SLOPE: f64 = 1.1 * 3.2 * EUCLIDEAN_ERROR;
 /// Maximum squared length of standardised rows at which squared distances in single precision are off by less than a hundredth.
 const MAX_SINGLE_SQUARED_LENGTH: f64 = 65536.0;
 
@@ -88,6 +91,7 @@ impl Magnitudes {
             Kernel::Polynomial { degree, .. } => 1.1 * f64::from(degree) * (sum + last) * self.max_value,
             Kernel::Rbf { .. } => 8.8 * sum * self.max_length + last,
             Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => 6.6 * sum * self.max_length + last,
+            Kernel::Matern { .. } => 2.0 * MATERN_SLOPE * sum * self.max_length.sqrt() + last,
             Kernel::Sigmoid { coef0, .. } => 2.2 * sum * self.max_length + last * (1.0 + coef0.abs()),
         };
         (self.max_value, error)
@@ -100,9 +104,12 @@ impl Magnitudes {
         let slope = match self.kernel {
             Kernel::Rbf { .. } => 4.4 * sum,
             Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => 3.3 * sum,
+            Kernel::Matern { .. } => MATERN_SLOPE * sum,
             _ => return None,
         };
-        (slope * (2.0 * self.max_length) < 0.1).then_some((last, slope))
+        let is_matern = matches!(self.kernel, Kernel::Matern { .. });
+        let largest = if is_matern { self.max_length.sqrt() } else { self.max_length };
+        (slope * (2.0 * largest) < 0.1).then_some((last, slope))
     }
 
     /// Returns the relative errors of a sum over the columns, and of the operations after it.
@@ -167,7 +174,8 @@ impl Magnitudes {
 
 /// Returns whether values of standardised rows of this squared length can be computed in single precision.
 pub(super) fn is_single(kernel: &Kernel, squared_norm: f64) -> bool {
-    squared_norm < if matches!(kernel, Kernel::Rbf { .. }) { MAX_SINGLE_SQUARED_LENGTH } else { MAX_SINGLE }
+    let is_euclidean = matches!(kernel, Kernel::Rbf { .. } | Kernel::Matern { .. });
+    squared_norm < if is_euclidean { MAX_SINGLE_SQUARED_LENGTH } else { MAX_SINGLE }
 }
 
 #[cfg(test)]

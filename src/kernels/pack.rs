@@ -5,6 +5,7 @@
 //! columns that any panel has are numbered, and panels and blocks name features by these numbers.
 
 use super::bytes::{ByteBlock, BytePanels, Unit};
+use super::distances;
 use super::overflow_check::{Precision, is_single};
 use super::standardization::{Standardization, is_packed_sparse};
 use crate::context::Context;
@@ -40,6 +41,9 @@ pub(super) fn method<T: Real>(kernel: &Kernel) -> Option<(Measure, Epilogue<T>)>
         }
         Kernel::Laplacian { gamma } => (Measure::L1, Epilogue::Decay { gamma: t(gamma) }),
         Kernel::ChiSquared { gamma } => (Measure::ChiSquared, Epilogue::Decay { gamma: t(gamma) }),
+        Kernel::Matern { smoothness, gamma } => {
+            (Measure::SquaredL2, Epilogue::Matern { rate: t(smoothness.rate(gamma)), smoothness })
+        }
         Kernel::Precomputed => return None,
     })
 }
@@ -191,7 +195,7 @@ impl<T: Real> Panels<T> {
         match self.standardization.kernel() {
             kernel if size_of::<T>() == size_of::<f32>() => is_single(kernel, norm),
             // Values of other kernels are not finite then.
-            Kernel::Rbf { .. } => norm.is_finite(),
+            Kernel::Rbf { .. } | Kernel::Matern { .. } => norm.is_finite(),
             _ => true,
         }
     }
@@ -219,6 +223,11 @@ impl<T: Real> Panels<T> {
             Data::Sparse(panels, _) => panels.iter().map(SparsePanel::bytes).sum(),
         };
         values + size_of_val(self.norms.as_slice())
+    }
+
+    /// Returns whether squared distances are computed from products.
+    pub(super) fn uses_products(&self) -> bool {
+        matches!(self.data, Data::Sparse(..)) || self.features >= distances::MIN_FEATURES
     }
 
     /// Returns the panels if they are of bytes.

@@ -1,6 +1,6 @@
 //! k(x, z) for one pair of rows in double precision, directly from the formula. Tests compare tiles with it.
 
-use super::Kernel;
+use super::{Kernel, Smoothness};
 use crate::data::Rows;
 
 /// Computes k(x_i, z_j). Cost: O(d), for sparse rows O(stored values).
@@ -39,6 +39,17 @@ pub fn pair(kernel: &Kernel, x: Rows<'_>, i: usize, z: Rows<'_>, j: usize) -> f6
         Kernel::Laplacian { gamma } => (-gamma * sum(|a, b| (a - b).abs())).exp(),
         Kernel::ChiSquared { gamma } => {
             (-gamma * sum(|a, b| if a + b > 0.0 { (a - b) * (a - b) / (a + b) } else { 0.0 })).exp()
+        }
+        Kernel::Matern { smoothness, gamma } => {
+            let a = smoothness.rate(gamma) * sum(|a, b| (a - b) * (a - b)).sqrt();
+            let factor = match smoothness {
+                Smoothness::Half => 1.0,
+                Smoothness::ThreeHalves => 1.0 + a,
+                Smoothness::FiveHalves => 1.0 + a + a * a / 3.0,
+            };
+            let value = factor * (-a).exp();
+            // Far away the factor may be infinite, and the exponential is zero.
+            if value.is_nan() && !a.is_nan() { 0.0 } else { value }
         }
         Kernel::Precomputed => unreachable!("returned above"),
     }

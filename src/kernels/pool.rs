@@ -7,12 +7,13 @@
 //! Rows are scaled as everywhere (`standardization`): the power of two that brings gamma near 1 depends on the kernel alone.
 //! They have no centre, which would be the mean of future rows, or a row that every later part of the stream must know, and
 //! which is not needed: dense squared distances are summed as (a - b)^2, which is accurate at any offset. Sparse ones are
-//! ||x||^2 + ||z||^2 - 2 x'z, but rows far from zero in columns that all of them have are not sparse.
+//! ||x||^2 + ||z||^2 - 2 x'z (for Matérn kernels see `distances`), but rows far from zero in columns that all of them have are not sparse.
 //!
 //! Cost: O(d) for adding and replacing a vector, O(m d) for a row of kernel values, without an allocation.
 //!
 //! Invariant: a value depends on x and z alone, not on the column, the panel or the order in which vectors came.
 
+use super::distances::{DistanceWorkspace, squared_distances};
 use super::pack::method;
 use super::row::RowBuffer;
 use super::standardization::scaled;
@@ -20,7 +21,7 @@ use super::{Kernel, self_value};
 use crate::error::{Error, Result};
 use crate::memory::{TryGrow, try_vec};
 use crate::simd::Real;
-use crate::simd::epilogue::Epilogue;
+use crate::simd::epilogue::{Epilogue, finish_tile};
 use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_tile, panel_width};
 
 /// Maximum number of features for which a panel has a list of all features instead of a table.
@@ -136,12 +137,18 @@ pub(crate) struct PoolWorkspace<T> {
     /// The entries of a sparse row, with the lines of a panel as features.
     entries: SparseBlock<T>,
     map: SlotMap,
+    distances: DistanceWorkspace<T>,
 }
 
-impl<T> PoolWorkspace<T> {
+impl<T: Real> PoolWorkspace<T> {
     /// Creates an empty workspace.
     pub(crate) fn new() -> Self {
-        Self { out: Vec::new(), entries: SparseBlock::new(0), map: SlotMap::of(Vec::new()) }
+        Self {
+            out: Vec::new(),
+            entries: SparseBlock::new(0),
+            map: SlotMap::of(Vec::new()),
+            distances: DistanceWorkspace::default(),
+        }
     }
 }
 
@@ -264,7 +271,7 @@ impl<T: Real> VectorPool<T> {
         row: &RowBuffer<T>,
         workspace: &'a mut PoolWorkspace<T>,
     ) -> Result<&'a [T]> {
-        let PoolWorkspace { out, entries, map } = workspace;
+        let PoolWorkspace { out, entries, map, distances } = workspace;
         if out.len() < self.panels.len() * self.width {
             out.try_resize(self.panels.len() * self.width, T::ZERO)?;
         }
@@ -283,8 +290,13 @@ impl<T: Real> VectorPool<T> {
                 Block::Dense { data: &row.values, stride: self.features, depth: self.features }
             };
             let baseline = self.sparse.then_some(&*panel.baseline);
-            let panel = PanelView { values: &panel.data, norms: &panel.norms, baseline };
-            panel_tile((formula.measure, formula.epilogue), (block, &row.norm), 0, panel, out);
+            let view = PanelView { values: &panel.data, norms: &panel.norms, baseline };
+            if self.sparse && formula.measure == Measure::SquaredL2 {
+                squared_distances((block, &row.norm), 0, view, &panel.features, out, distances)?;
+                finish_tile(formula.epilogue, &row.norm, &panel.norms, out);
+            } else {
+                panel_tile((formula.measure, formula.epilogue), (block, &row.norm), 0, view, out);
+            }
         }
         Ok(&out[..self.len])
     }
@@ -294,16 +306,18 @@ impl<T: Real> VectorPool<T> {
 mod tests {
     use super::*;
     use crate::data::{CsrView, IndexSlice, Rows, to_csr};
-    use crate::kernels::pair;
+    use crate::kernels::{Smoothness, pair};
     use crate::random::Random;
 
-    const KERNELS: [Kernel; 6] = [
+    const KERNELS: [Kernel; 8] = [
         Kernel::Linear,
         Kernel::Polynomial { degree: 3, gamma: 0.3, coef0: 1.0 },
         Kernel::Rbf { gamma: 0.7 },
         Kernel::Sigmoid { gamma: 0.2, coef0: 0.1 },
         Kernel::Laplacian { gamma: 0.4 },
         Kernel::ChiSquared { gamma: 0.5 },
+        Kernel::Matern { smoothness: Smoothness::Half, gamma: 0.4 },
+        Kernel::Matern { smoothness: Smoothness::FiveHalves, gamma: 0.4 },
     ];
 
     fn check(rows: Rows<'_>, sparse: bool) {
@@ -409,6 +423,7 @@ mod tests {
             (Kernel::Rbf { gamma: 0.7 }, 2),
             (Kernel::Laplacian { gamma: 0.7 }, 1),
             (Kernel::ChiSquared { gamma: 0.7 }, 1),
+            (Kernel::Matern { smoothness: Smoothness::ThreeHalves, gamma: 0.7 }, 1),
             (Kernel::Polynomial { degree: 3, gamma: 0.7, coef0: 1.0 }, 2),
             (Kernel::Sigmoid { gamma: 0.7, coef0: 0.1 }, 2),
         ] {

@@ -105,13 +105,15 @@ impl<'a> PreparedRows<'a> {
 
     /// Returns the scale of rounding errors in kernel values of the listed rows, relative to each other.
     pub(crate) fn rounding_scales(&self, rows: &[usize]) -> Result<Vec<f64>> {
-        let length = |squared: bool| {
+        let length = |squared: bool, power: f64| {
             let standardization = &self.shared.standardization;
-            rows.iter().map(|&row| 1.0 + standardization.length(self.rows, row, squared)).try_collect_vec()
+            let scale = |row: &usize| 1.0 + standardization.length(self.rows, *row, squared).powf(power);
+            rows.iter().map(scale).try_collect_vec()
         };
         match self.kernel.built_in() {
-            Kernel::Rbf { .. } => length(true),
-            Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => length(false),
+            Kernel::Rbf { .. } => length(true, 1.0),
+            Kernel::Matern { .. } => length(true, 0.5),
+            Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => length(false, 1.0),
             Kernel::Linear | Kernel::Polynomial { .. } => self.diagonal(rows),
             Kernel::Sigmoid { .. } | Kernel::Precomputed => try_vec![1.0; rows.len()],
         }

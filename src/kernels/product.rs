@@ -296,6 +296,7 @@ mod tests {
             Kernel::Rbf { gamma: 0.1 },
             Kernel::Laplacian { gamma: 0.1 },
             Kernel::ChiSquared { gamma: 0.1 },
+            Kernel::Matern { smoothness: crate::kernels::Smoothness::FiveHalves, gamma: 0.1 },
         ] {
             for precision in [Precision::Single, Precision::Double] {
                 let values = |rows: Rows<'_>| {

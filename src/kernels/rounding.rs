@@ -16,6 +16,11 @@ use crate::error::Result;
 /// Number of roundings of the exponential and the last operations of a kernel.
 pub(super) const FINAL_ROUNDINGS: f64 = 6.0;
 
+/// The error of a Euclidean distance is at most this, times that of a sum, times the lengths of both rows. Sparse rows have the
+/// largest: their squared distances have the errors of products, and are at least a sixteenth of the squared lengths
+/// (`distances`), so the root has at most sqrt(16) times the error.
+pub(super) const EUCLIDEAN_ERROR: f64 = 5.0;
+
 /// Returns a bound for the relative error of a result of n roundings.
 pub(crate) fn relative_error_bound(n: usize, single: bool) -> f64 {
     let n = n as f64 + 4.0;
@@ -32,46 +37,54 @@ pub(crate) fn rounding(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Resu
         Kernel::Polynomial { coef0, .. } if coef0 < 0.0 => return Ok(None),
         Kernel::Polynomial { degree, .. } => return Ok(Some(1.1 * f64::from(degree.max(1)) * (sum + last))),
         // The error of ||x||^2 + ||z||^2 - 2 x'z is that of a sum times (||x|| + ||z||)^2, norms about the centre.
-        Kernel::Rbf { .. } => 4.0 + 9.0 * Lengths::new(kernel, vectors, true)?.largest.powi(2),
+        Kernel::Rbf { .. } => 4.0 + 9.0 * Lengths::new(kernel, vectors)?.largest.powi(2),
+        // Any row x is at most a longer than z, and a k <= 1.2.
+        Kernel::Matern { .. } => EUCLIDEAN_ERROR * (1.2 + 2.0 * Lengths::new(kernel, vectors)?.largest),
         // Sparse rows are summed as differences from ||z||_1.
         Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => {
-            4.0 + 3.0 * Lengths::new(kernel, vectors, false)?.largest
+            4.0 + 3.0 * Lengths::new(kernel, vectors)?.largest
         }
         Kernel::Sigmoid { .. } | Kernel::Precomputed => return Ok(None),
     };
     Ok(Some(sum * distance + last))
 }
 
-/// Lengths of rows for kernels that are the exponential of a distance: the Euclidean length times sqrt(gamma), or the l1
-/// length times gamma.
+/// Lengths of rows for kernels of a distance: the Euclidean length times sqrt(gamma), or times sqrt(2 nu) gamma for Matérn
+/// kernels, or the l1 length times gamma.
 struct Lengths {
     standardization: Standardization,
-    /// The gamma of standardised rows.
-    gamma: f64,
-    squared: bool,
+    /// What the lengths of standardised rows are multiplied by.
+    factor: f64,
+    euclidean: bool,
     /// The length of the longest vector.
     largest: f64,
 }
 
 impl Lengths {
-    fn new(kernel: &Kernel, vectors: Rows<'_>, squared: bool) -> Result<Self> {
+    fn new(kernel: &Kernel, vectors: Rows<'_>) -> Result<Self> {
         let standardization = Standardization::new(kernel, vectors)?;
-        let gamma = standardization.kernel().gamma().unwrap_or(1.0);
-        let mut new = Self { standardization, gamma, squared, largest: 0.0 };
+        let (factor, euclidean) = match *standardization.kernel() {
+            Kernel::Rbf { gamma } => (gamma.sqrt(), true),
+            Kernel::Matern { smoothness, gamma } => (smoothness.rate(gamma), true),
+            kernel => (kernel.gamma().unwrap_or(1.0), false),
+        };
+        let mut new = Self { standardization, factor, euclidean, largest: 0.0 };
         new.largest = (0..vectors.rows()).map(|i| new.of(vectors, i)).fold(0.0, f64::max);
         Ok(new)
     }
 
     fn of(&self, rows: Rows<'_>, i: usize) -> f64 {
-        let length = self.gamma * self.standardization.length(rows, i, self.squared);
-        if self.squared { length.sqrt() } else { length }
+        let length = self.standardization.length(rows, i, self.euclidean);
+        self.factor * if self.euclidean { length.sqrt() } else { length }
     }
 }
 
-/// Rounding errors relative to the kernel value, for kernels that are the exponential of a distance. For rows near the
+/// Rounding errors relative to the kernel value, for kernels of a distance: an error of the exponent of an exponential, and for
+/// Matérn kernels of a, whose logarithm changes by at most as much. For rows near the
 /// vectors they are much smaller than relative to sqrt(k(x, x) k(z, z)) if most values are small.
 pub(crate) struct RelativeRounding {
     lengths: Lengths,
+    kernel: Kernel,
     sum: f64,
     last: f64,
 }
@@ -79,21 +92,24 @@ pub(crate) struct RelativeRounding {
 impl RelativeRounding {
     /// Measures the vectors; `None` for other kernels.
     pub(crate) fn new(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Result<Option<Self>> {
-        let squared = match *kernel {
-            Kernel::Rbf { .. } => true,
-            Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => false,
-            _ => return Ok(None),
-        };
+        if kernel.constant_diagonal().is_none() {
+            return Ok(None);
+        }
         let sum = relative_error_bound(vectors.cols() + 4, single);
         let last = FINAL_ROUNDINGS * relative_error_bound(0, single);
-        Ok(Some(Self { lengths: Lengths::new(kernel, vectors, squared)?, sum, last }))
+        Ok(Some(Self { lengths: Lengths::new(kernel, vectors)?, kernel: *kernel, sum, last }))
     }
 
     /// Returns epsilon of |computed k(x, z) - k(x, z)| <= epsilon k(x, z) for row i and any of the vectors; infinity if it is
     /// not small.
     pub(crate) fn of(&self, rows: Rows<'_>, i: usize) -> f64 {
         let both = self.lengths.of(rows, i) + self.lengths.largest;
-        let exponent = self.sum * if self.lengths.squared { both * both } else { both };
+        let exponent = self.sum
+            * match self.kernel {
+                Kernel::Rbf { .. } => both * both,
+                Kernel::Matern { .. } => EUCLIDEAN_ERROR * both,
+                _ => both,
+            };
         if exponent < 0.1 { 1.1 * exponent + self.last } else { f64::INFINITY }
     }
 }
@@ -103,7 +119,7 @@ mod tests {
     use super::*;
     use crate::context::Context;
     use crate::expansion::ExpansionView;
-    use crate::kernels::{Evaluator, pair};
+    use crate::kernels::{Evaluator, Smoothness, pair};
     use ndarray::arr2;
 
     #[test]
@@ -117,6 +133,8 @@ mod tests {
             Kernel::Rbf { gamma: 0.02 },
             Kernel::Laplacian { gamma: 0.03 },
             Kernel::ChiSquared { gamma: 0.05 },
+            Kernel::Matern { smoothness: Smoothness::Half, gamma: 0.2 },
+            Kernel::Matern { smoothness: Smoothness::FiveHalves, gamma: 0.2 },
         ] {
             let delta = rounding(&kernel, rows, true).unwrap().unwrap();
             let (mut worst, mut relative_worst) = (0.0_f64, 0.0_f64);

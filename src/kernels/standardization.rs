@@ -4,7 +4,7 @@
 //! Squared distances are computed as ||x||^2 + ||z||^2 - 2 x'z, which cancels if rows lie far from the origin, and numbers
 //! lose digits outside the range of single precision. Therefore:
 //!
-//! - RBF and Laplacian kernels, which no translation changes, are computed about a centre near the mean. The centre is rounded
+//! - RBF, Matérn and Laplacian kernels, which no translation changes, are computed about a centre near the mean. The centre is rounded
 //!   so coarsely that subtracting it from numbers with few digits (integers, pixels) is exact. Sparse rows are translated only
 //!   in columns that all of them have, so that zeros stay zeros.
 //! - The linear kernel is computed about a centre if the coefficients of each of its sums add up to zero (machines with an
@@ -60,14 +60,14 @@ impl Standardization {
     /// Fits a standardization to rows and the sum of the coefficients.
     pub(super) fn with_coefficients(kernel: &Kernel, rows: Rows<'_>, sum: CoefficientSum) -> Result<Self> {
         let is_linear = *kernel == Kernel::Linear && sum == CoefficientSum::Zero;
-        let is_rbf = matches!(kernel, Kernel::Rbf { .. });
+        let is_euclidean = matches!(kernel, Kernel::Rbf { .. } | Kernel::Matern { .. });
         let has_centre =
-            (is_linear || is_rbf || matches!(kernel, Kernel::Laplacian { .. })) && rows.rows() > 0;
+            (is_linear || is_euclidean || matches!(kernel, Kernel::Laplacian { .. })) && rows.rows() > 0;
         let (kernel, scale) = scaled(*kernel);
         if !is_packed_sparse(rows) {
             let all: Vec<u32> =
                 (0..if has_centre { rows.cols() } else { 0 }).map(|k| k as u32).try_collect_vec()?;
-            let mut centre = near_mean(rows, &all, is_linear || is_rbf)?;
+            let mut centre = near_mean(rows, &all, is_linear || is_euclidean)?;
             centre.try_resize(rows.cols(), 0.0)?;
             return Ok(Self { kernel, columns: None, centre, scale });
         }
@@ -212,7 +212,8 @@ pub(super) fn is_l1(kernel: &Kernel) -> bool {
 /// Returns the kernel of rows that are multiplied by a power of two, and the power that brings gamma near 1.
 pub(super) fn scaled(kernel: Kernel) -> (Kernel, f64) {
     let Some(gamma) = kernel.gamma().filter(|gamma| *gamma > 0.0) else { return (kernel, 1.0) };
-    let squared = !is_l1(&kernel);
+    // Other kernels have a gamma times a distance, not times a product.
+    let squared = !is_l1(&kernel) && !matches!(kernel, Kernel::Matern { .. });
     let exponent = (gamma.log2() / if squared { 2.0 } else { 1.0 }).round().clamp(-1000.0, 1000.0);
     let scale = exponent.exp2();
     // In two steps: the square of the scale may be beyond double precision if gamma is not.
@@ -295,7 +296,7 @@ mod tests {
     use crate::context::Context;
     use crate::data::{CsrView, IndexSlice};
     use crate::expansion::ExpansionView;
-    use crate::kernels::Precision;
+    use crate::kernels::{Precision, Smoothness};
     use ndarray::Array2;
     use proptest::prelude::*;
 
@@ -329,6 +330,7 @@ mod tests {
                 (Kernel::Rbf { gamma: 0.7 }, 2),
                 (Kernel::Laplacian { gamma: 0.7 }, 1),
                 (Kernel::ChiSquared { gamma: 0.7 }, 1),
+                (Kernel::Matern { smoothness: Smoothness::FiveHalves, gamma: 0.7 }, 1),
                 (Kernel::Polynomial { degree: 3, gamma: 0.7, coef0: 1.0 }, 2),
                 (Kernel::Sigmoid { gamma: 0.7, coef0: 0.1 }, 2),
             ] {
@@ -348,7 +350,11 @@ mod tests {
     fn an_offset_is_taken_out_of_dense_and_sparse_rows() {
         let indptr: Vec<i32> = (0..=N as i32).map(|i| i * D as i32).collect();
         let indices: Vec<i32> = (0..N).flat_map(|_| 0..D as i32).collect();
-        for kernel in [Kernel::Rbf { gamma: 0.5 }, Kernel::Laplacian { gamma: 0.5 }] {
+        for kernel in [
+            Kernel::Rbf { gamma: 0.5 },
+            Kernel::Laplacian { gamma: 0.5 },
+            Kernel::Matern { smoothness: Smoothness::Half, gamma: 0.5 },
+        ] {
             // Sixteenths, which are exact beside the offset.
             let near = rows(|v| (16.0 * v).round() / 16.0);
             let far: Vec<f64> = near.iter().map(|v| v + 1e8).collect();
@@ -390,7 +396,12 @@ mod tests {
         let x: Rows<'_> = CsrView::new(IndexSlice::I64(&indptr), IndexSlice::I64(&indices), &values, 1 << 40)
             .unwrap()
             .into();
-        for kernel in [Kernel::Linear, Kernel::Rbf { gamma: 0.1 }, Kernel::Laplacian { gamma: 0.1 }] {
+        for kernel in [
+            Kernel::Linear,
+            Kernel::Rbf { gamma: 0.1 },
+            Kernel::Laplacian { gamma: 0.1 },
+            Kernel::Matern { smoothness: Smoothness::Half, gamma: 0.1 },
+        ] {
             let found = super::super::gram(&kernel, x, x, Context::SEQUENTIAL).unwrap();
             for (at, value) in found.indexed_iter() {
                 assert!((value - pair(&kernel, x, at.0, x, at.1)).abs() < 1e-15);

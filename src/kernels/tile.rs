@@ -1,6 +1,7 @@
 //! Tiles of kernel values: blocks of rows against packed panels, and the solver's source of kernel rows.
 
 use super::Kernel;
+use super::distances::{DistanceWorkspace, squared_distances};
 use super::function::{KernelBlocks, KernelFunction, MAX_BLOCK_VALUES};
 use super::overflow_check::Precision;
 use super::pack::{Panels, RowBlock, method};
@@ -15,7 +16,7 @@ use crate::simd::Real;
 use crate::simd::blas::{Stored, add_rows};
 use crate::simd::bytes::byte_tile;
 use crate::simd::epilogue::finish_tile;
-use crate::simd::micro::panel_tile;
+use crate::simd::micro::{Measure, panel_tile};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -44,6 +45,8 @@ pub(super) fn for_each_tile<T: Real>(
     let step = max_rows.min((1 << 19) / block.row_bytes().max(1)).clamp(12, MAX_TILE_ROWS);
     let mut tile = try_vec![T::ZERO; step.min(block.len()) * width]?;
     let mut slots = panels.slots()?;
+    let (finds_near_rows, mut workspace) =
+        (method.0 == Measure::SquaredL2 && panels.uses_products(), DistanceWorkspace::default());
     let bytes = panels.byte_panels().zip(block.bytes());
     let bytes = bytes.map(|(panels, rows)| (panels, panels.unit.measure(kernel), rows.view()));
     // The lengths are in the measure of bytes already.
@@ -57,6 +60,10 @@ pub(super) fn for_each_tile<T: Real>(
             if let Some((panels, measure, rows_of_bytes)) = bytes {
                 byte_tile(rows_of_bytes, first, panels.panel(p), measure, bytemuck::cast_slice_mut(out));
                 finish_tile(method.1, &zeros[..rows], &zeros[..width], out);
+            } else if finds_near_rows {
+                let block_rows = (block.view(&slots), &*block.norms);
+                squared_distances(block_rows, first, panels.panel(p), features, out, &mut workspace)?;
+                finish_tile(method.1, &block.norms[first..first + rows], panels.panel(p).norms, out);
             } else {
                 panel_tile(method, (block.view(&slots), &block.norms), first, panels.panel(p), out);
             }

@@ -2,6 +2,7 @@
 
 use super::exp::{exp, exp2_of_negative};
 use super::{Real, Vector, lanes, vectorized};
+use crate::kernel::Smoothness;
 
 /// The function of the pairwise sum s of a row with squared norm n and a column with squared norm m.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +19,8 @@ pub(crate) enum Epilogue<T> {
     Tanh { gamma: T, coef0: T },
     /// exp(-gamma max(0, s)); sums over sparse rows subtract from a baseline, and may round below zero.
     Decay { gamma: T },
+    /// The Matérn kernel of a = rate sqrt(max(0, s)).
+    Matern { rate: T, smoothness: Smoothness },
 }
 
 /// Replaces every vector s of a tile. It is a macro since closures are not compiled for the instruction set of the function
@@ -88,6 +91,13 @@ pub(super) unsafe fn apply<V: Vector>(
                     minus_gamma.mul(s.max(V::zero()))
                 ));
             }
+            Epilogue::Matern { rate, smoothness } => {
+                let rate = V::splat(rate);
+                for_each_vector!(tile, stride, row_norms.len(), |i, half, s| matern(
+                    rate.mul(s.max(V::zero()).sqrt()),
+                    smoothness
+                ));
+            }
         }
     }
 }
@@ -106,6 +116,55 @@ pub(crate) fn finish_tile<T: Real>(
         // SAFETY: the assertion above covers all sizes.
         unsafe { apply::<T::Of<I>>(&epilogue, tile.as_mut_ptr(), width, row_norms, column_norms) };
     });
+}
+
+/// Appends the lines of a tile of squared distances in which any is below `part` of the squared norms of its row and column.
+pub(crate) fn near_rows<T: Real>(
+    tile: &[T],
+    row_norms: &[T],
+    column_norms: &[T],
+    part: T,
+    near: &mut Vec<usize>,
+) {
+    let width = 2 * lanes::<T>();
+    assert!(column_norms.len() == width && tile.len() <= row_norms.len() * width);
+    vectorized!([T: Real] (tile: &[T], row_norms: &[T], column_norms: &[T], part: T, near: &mut Vec<usize>) {
+        let lanes = <T::Of<I> as Vector>::LANES;
+        // SAFETY: the assertion above covers all sizes.
+        unsafe {
+            let part = T::Of::<I>::splat(part);
+            let load = |from: &[T], half: usize| T::Of::<I>::load(from.as_ptr().add(half * lanes));
+            for (i, (line, &norm)) in tile.chunks_exact(2 * lanes).zip(row_norms).enumerate() {
+                let norm = T::Of::<I>::splat(norm);
+                let gap = |half: usize| {
+                    load(line, half).sub(part.mul(norm.add(load(column_norms, half))))
+                };
+                if gap(0).min(gap(1)).least() < T::ZERO {
+                    near.push(i);
+                }
+            }
+        }
+    });
+}
+
+/// Computes the Matérn kernel of a >= 0.
+#[inline(always)]
+unsafe fn matern<V: Vector>(a: V, smoothness: Smoothness) -> V {
+    // SAFETY: the contract is the caller's.
+    unsafe {
+        let one = V::splat(V::Elem::ONE);
+        // Beyond, the exponential is not zero, and the polynomial would grow.
+        let a = a.min(V::zero().sub(V::splat(V::Elem::EXP_MIN)));
+        let decay = exp2_of_negative(a.mul(V::splat(V::Elem::ZERO).sub(V::splat(V::Elem::LOG2_E))));
+        match smoothness {
+            Smoothness::Half => decay,
+            Smoothness::ThreeHalves => a.mul_add(decay, decay),
+            Smoothness::FiveHalves => {
+                let third = V::splat(V::Elem::from_f64(1.0 / 3.0));
+                a.mul(third).mul_add(a, a.add(one)).mul(decay)
+            }
+        }
+    }
 }
 
 /// Computes x^n by repeated squaring.

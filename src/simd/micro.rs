@@ -5,7 +5,7 @@
 //! is two vector loads. A dense block is row-major; each of its elements is broadcast against the panel:
 //! c[i, j] = sum_k measure(a[i, k], b[k, j]). A sparse block visits its stored entries only. A feature that
 //! the panel lacks has a row of zeros, so no branch is needed. The contribution of the zeros of the block is the panel's
-//! baseline (sum |b| for l1 and chi-squared, sum b^2 for squared distances, nothing for the inner product).
+//! baseline (sum |b| for l1 and chi-squared, nothing for the inner product).
 //!
 //! Every entry is summed feature by feature in one accumulator for all shapes of tiles, so its value depends neither on its
 //! position nor on the number of threads.
@@ -32,7 +32,7 @@ pub(crate) enum Measure {
     L1,
     /// sum (a - b)^2 / (a + b)
     ChiSquared,
-    /// sum (a - b)^2: no cancellation far from the origin, one operation more than the inner product
+    /// sum (a - b)^2 of dense rows: no cancellation, one operation more than the inner product
     SquaredL2,
 }
 
@@ -117,6 +117,11 @@ impl SlotMap {
         self.slots.extend(self.slots.len() as u32..panel_rows as u32);
     }
 
+    /// Returns the row of the panel that holds a feature.
+    pub(crate) fn slot(&self, feature: u32) -> usize {
+        self.slots[feature as usize] as usize
+    }
+
     /// Removes the features of the panel that was entered last.
     pub(crate) fn leave(&mut self, present: &[u32]) {
         for &feature in present {
@@ -168,6 +173,12 @@ impl<T> SparseBlock<T> {
         (&self.features, &self.values)
     }
 
+    /// Returns the features and values of a row.
+    pub(crate) fn row(&self, row: usize) -> (&[u32], &[T]) {
+        let range = self.starts[row]..self.starts[row + 1];
+        (&self.features[range.clone()], &self.values[range])
+    }
+
     /// Ends the row being written.
     pub(crate) fn end_row(&mut self) {
         self.starts.push(self.features.len());
@@ -208,6 +219,7 @@ pub(crate) fn panel_tile<T: Real>(
     if measure == Measure::Inner {
         panel.baseline = None;
     }
+    assert!(measure != Measure::SquaredL2 || matches!(block, Block::Dense { .. }));
     assert!(rows > 0 && first + rows <= block_norms.len());
     assert!(panel.norms.len() == width && panel.baseline.is_none_or(|b| b.len() == width));
     match block {

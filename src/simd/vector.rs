@@ -24,6 +24,7 @@ pub(crate) trait Vector: Copy {
     unsafe fn min(self, o: Self) -> Self;
     unsafe fn max(self, o: Self) -> Self;
     unsafe fn abs(self) -> Self;
+    unsafe fn sqrt(self) -> Self;
     /// Rounds to the nearest integer.
     unsafe fn round(self) -> Self;
     /// Computes self * 2^n for integral n within the exponent range of normal numbers.
@@ -60,6 +61,7 @@ pub(crate) trait Real:
     + std::ops::Add<Output = Self>
     + std::ops::AddAssign
     + std::ops::Mul<Output = Self>
+    + std::ops::Sub<Output = Self>
     + std::fmt::Debug
     + Default
     + bytemuck::Pod
@@ -240,6 +242,7 @@ macro_rules! portable {
             fn min(self, o: Self) -> Self = self.zip(o, |a, b| if a < b { a } else { b });
             fn max(self, o: Self) -> Self = self.zip(o, |a, b| if a > b { a } else { b });
             fn abs(self) -> Self = Self(self.0.map($t::abs));
+            fn sqrt(self) -> Self = Self(self.0.map($t::sqrt));
             fn round(self) -> Self = Self(self.0.map($t::round_ties_even));
             fn scale_pow2(self, n: Self) -> Self =
                 self.zip(n, |a, n| a * $t::from_bits(((n as i64 + $bias) as $bits) << $mantissa));

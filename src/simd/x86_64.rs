@@ -61,6 +61,7 @@ vector! { __m512, f32, 16, {
         _mm512_insertf32x8::<1>(_mm512_castps256_ps512(low), high)
     };
     fn abs(self) -> Self = _mm512_abs_ps(self);
+    fn sqrt(self) -> Self = _mm512_sqrt_ps(self);
     fn round(self) -> Self = _mm512_roundscale_ps::<NEAREST>(self);
     fn scale_pow2(self, n: Self) -> Self = _mm512_scalef_ps(self, n);
     fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self =
@@ -83,6 +84,7 @@ vector! { __m512d, f64, 8, {
     fn load_f32(p: *const f32) -> Self = _mm512_cvtps_pd(_mm256_loadu_ps(p));
     fn load_f64(p: *const f64) -> Self = _mm512_loadu_pd(p);
     fn abs(self) -> Self = _mm512_abs_pd(self);
+    fn sqrt(self) -> Self = _mm512_sqrt_pd(self);
     fn round(self) -> Self = _mm512_roundscale_pd::<NEAREST>(self);
     fn scale_pow2(self, n: Self) -> Self = _mm512_scalef_pd(self, n);
     fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self =
@@ -106,6 +108,7 @@ vector! { __m256, f32, 8, {
     fn load_f64(p: *const f64) -> Self =
         _mm256_set_m128(_mm256_cvtpd_ps(_mm256_loadu_pd(p.add(4))), _mm256_cvtpd_ps(_mm256_loadu_pd(p)));
     fn abs(self) -> Self = _mm256_andnot_ps(_mm256_set1_ps(-0.0), self);
+    fn sqrt(self) -> Self = _mm256_sqrt_ps(self);
     fn round(self) -> Self = _mm256_round_ps::<NEAREST>(self);
     fn scale_pow2(self, n: Self) -> Self = {
         let exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
@@ -139,6 +142,7 @@ vector! { __m256d, f64, 4, {
     fn load_f32(p: *const f32) -> Self = _mm256_cvtps_pd(_mm_loadu_ps(p));
     fn load_f64(p: *const f64) -> Self = _mm256_loadu_pd(p);
     fn abs(self) -> Self = _mm256_andnot_pd(_mm256_set1_pd(-0.0), self);
+    fn sqrt(self) -> Self = _mm256_sqrt_pd(self);
     fn round(self) -> Self = _mm256_round_pd::<NEAREST>(self);
     fn scale_pow2(self, n: Self) -> Self = {
         let exponent = _mm256_cvtepi32_epi64(_mm256_cvtpd_epi32(n));

@@ -25,6 +25,7 @@ from svmarrow.models.classifier import ExpansionClassifier
 KERNELS = [
     {"kernel": "rbf", "gamma": 0.02},
     {"kernel": "laplacian", "gamma": 0.02},
+    {"kernel": "matern12", "gamma": 0.1},
     {"kernel": "poly", "gamma": 0.1, "coef0": 1.0, "degree": 2},
     {"kernel": "linear"},
 ]

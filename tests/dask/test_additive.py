@@ -26,6 +26,7 @@ OPTIONS = [
     {"fit_intercept": True, "alpha": 1e-3},
     {"kernel": "poly", "degree": 2, "coef0": 1.0},
     {"kernel": "chi2", "gamma": 0.5},
+    {"kernel": "matern52"},
     {"class_weight": "balanced"},
     {"class_weight": {"digit 3": 7.0}, "gamma": "auto"},
 ]

@@ -98,6 +98,7 @@ def supports(far, near):
         {"loss": "squared_hinge"},
         {"fit_intercept": False},
         {"kernel": "poly", "degree": 2, "coef0": 1.0},
+        {"kernel": "matern32"},
         {"kernel": "linear"},
         {"class_weight": {"left": 5.0}},
         {"class_weight": "balanced", "C": 0.01},

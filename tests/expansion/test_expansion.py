@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from helpers import reference
 from svmarrow import KernelExpansion, _core
 
-KERNELS = ["linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"]
+KERNELS = ["linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52"]
 
 
 def make(rng, kernel="rbf", m=37, d=5, q=3, dtype=np.float64):

@@ -28,6 +28,9 @@ KERNELS = {
     "sigmoid": {"gamma": 0.1, "coef0": -0.2},
     "laplacian": {"gamma": 0.3},
     "chi2": {"gamma": 0.3},
+    "matern12": {"gamma": 0.4},
+    "matern32": {"gamma": 0.4},
+    "matern52": {"gamma": 0.4},
 }
 STRICT = ["-Wall", "-Wextra", "-Wdouble-promotion", "-Wfloat-conversion", "-Werror", "-O1"]
 #: Reads rows of numbers, writes class, outputs, label.

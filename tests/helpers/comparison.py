@@ -62,8 +62,16 @@ def predictions(model, X):
     """Returns the outputs of every prediction method of a model."""
     if hasattr(model, "sizes"):
         return {size: predictions(model[size], X) for size in list(model.sizes)[::3]}
-    methods = ("decision_function", "predict", "score_samples", "route", "apply")
+    methods = ("decision_function", "predict", "score_samples", "route", "apply", "transform")
     return {name: getattr(model, name)(X) for name in methods if hasattr(model, name)}
+
+
+def answers(model, X):
+    """Returns the predictions of a model, or what a transformer makes of the rows, as an array."""
+    if hasattr(model, "predict"):
+        return model.predict(X)
+    rows = model.transform(X)
+    return rows.toarray() if sparse.issparse(rows) else rows
 
 
 def assert_same_model(a, b, X):

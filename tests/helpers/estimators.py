@@ -69,6 +69,7 @@ from svmarrow.model_selection import QuantileSVRCV
 from svmarrow.models import ExpansionDetector, ExpansionRegressor
 from svmarrow.multiclass import Code
 from svmarrow.online import KernelPerceptron
+from svmarrow.preprocessing import LearnedScaler
 from svmarrow.reduced_set import GradientSettings, SelectionSettings
 from svmarrow.svm import QuantileSVR
 
@@ -703,6 +704,26 @@ ESTIMATORS = {
             "CalibratedCascade": fit_of(
                 "CalibratedCascade", inside=lambda: SVC(C=0.1), n_vectors=30, epsilon=0.3, random_state=0
             )
+        },
+    ),
+    "LearnedScaler": Entry(
+        quick=[LearnedScaler(shape="standard", max_iter=1)],
+        contract=[
+            (LearnedScaler(max_iter=1), _SEARCHED),
+            (LearnedScaler(metric="full", max_iter=1, shape="both"), _SEARCHED),
+        ],
+        examples={
+            "LearnedScaler": (lambda: LearnedScaler(max_iter=2).fit(FRAME, WORDS, WEIGHTS), FRAME),
+            "LearnedScaler both": (lambda: LearnedScaler(shape="both", max_iter=1).fit(IRIS, PAIRS), IRIS),
+            "LearnedScaler full": (
+                lambda: LearnedScaler(metric="full", n_components=2, max_iter=1).fit(SINGLE, NUMBERS),
+                SINGLE,
+            ),
+            "LearnedScaler sparse": (lambda: LearnedScaler(max_iter=1).fit(SPARSE, KIND), SPARSE),
+        },
+        large={
+            "LearnedScaler": fit_of("LearnedScaler", max_iter=1, n_samples=400),
+            "LearnedScaler full": fit_of("LearnedScaler", metric="full", max_iter=1, n_samples=400),
         },
     ),
     "MatchingPath": Entry(

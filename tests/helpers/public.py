@@ -16,6 +16,7 @@ HOMES = (
     "svmarrow.models",
     "svmarrow.multiclass",
     "svmarrow.online",
+    "svmarrow.preprocessing",
     "svmarrow.reduced_set",
     "svmarrow.svm",
 )

@@ -28,6 +28,10 @@ def kernel(spec, X, Z):
         case "chi2":
             terms = np.divide(difference**2, total, out=np.zeros_like(total), where=total > 0)
             return np.exp(-gamma * terms.sum(axis=2))
+        case "matern12" | "matern32" | "matern52":
+            twice_nu = {"matern12": 1.0, "matern32": 3.0, "matern52": 5.0}[name]
+            a = np.sqrt(twice_nu) * gamma * np.sqrt((difference**2).sum(axis=2))
+            return {1.0: 1.0, 3.0: 1.0 + a, 5.0: 1.0 + a + a**2 / 3.0}[twice_nu] * np.exp(-a)
     raise ValueError(name)
 
 

@@ -77,6 +77,9 @@ COVARIANCES = [
     2.0 * gp.RBF(2.0) + 0.5 * gp.RBF(2.0),
     (gp.ConstantKernel(2.0) * gp.RBF(2.0)) ** 2,
     gp.Matern(2.0, nu=np.inf),
+    gp.ConstantKernel(2.0) * gp.Matern(3.0, nu=0.5) + gp.WhiteKernel(0.5),
+    gp.Matern(2.0, nu=1.5) + gp.ConstantKernel(0.7),
+    gp.Matern(4.0, nu=2.5),
     gp.RBF([2.0] * 10),
     gp.DotProduct(0.5) + gp.WhiteKernel(1.0),
     (0.1 * gp.DotProduct(0.5)) ** 3 + gp.WhiteKernel(1.0),
@@ -107,7 +110,9 @@ def test_gaussian_processes_with_fitted_parameters_compress(diabetes):
 @pytest.mark.parametrize(
     ("covariance", "why"),
     [
-        (gp.Matern(nu=1.5), "Matern"),
+        (gp.Matern(nu=2.0), "Matern"),
+        (gp.Matern(nu=1.5) * gp.Matern(nu=1.5), "this product"),
+        (gp.Matern(np.arange(1.0, 11.0), nu=2.5), "every column has its own length scale"),
         (gp.RBF(np.arange(1.0, 11.0)), "every column has its own length scale"),
         (gp.RBF(1.0) + gp.RBF(2.0), "sums different kernels"),
         (gp.RBF(1.0) * gp.DotProduct(), "this product"),

@@ -92,6 +92,7 @@ def assert_alike(search, machine, X, y, *, rows=1, **params):
         {"class_weight": {0: 5.0, 2: 0.2}},
         {"kernel": "poly", "degree": 2, "coef0": 1.0},
         {"kernel": "laplacian"},
+        {"kernel": "matern32"},
         {"kernel": "linear"},
         {"kernel": cosine},
         {"break_ties": True},

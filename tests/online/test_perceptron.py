@@ -299,7 +299,7 @@ def test_averaged_and_voted_are_sums_over_all_hypotheses(which, datasets):
         compress(voted, n_vectors=3)
 
 
-@pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid", "laplacian", "chi2"])
+@pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid", "laplacian", "chi2", "matern12", "matern52"])
 @pytest.mark.parametrize(
     "model",
     [KernelPerceptron(), KernelPerceptron(policy="projectron", eta=0.5), PerceptronTreeClassifier(budget=10)],
@@ -307,7 +307,8 @@ def test_averaged_and_voted_are_sums_over_all_hypotheses(which, datasets):
 )
 def test_kernels(model, kernel, datasets):
     X, y = shuffled(datasets, "iris")
-    model = fresh(model, kernel=kernel, gamma=0.3, coef0=0.5, n_epochs=3).fit(X, y)
+    gamma = 2.0 if kernel.startswith("matern") else 0.3
+    model = fresh(model, kernel=kernel, gamma=gamma, coef0=0.5, n_epochs=3).fit(X, y)
     sparse = fresh(model).fit(sp.csr_array(X), y)
     if kernel != "sigmoid":
         assert model.score(X, y) > 0.5

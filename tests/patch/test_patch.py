@@ -176,6 +176,7 @@ def test_a_ridge_with_a_kernel_of_scikit_learns_own(patched):
     [
         ({"C": -1.0}, {}, ValueError, "The 'C' parameter of SVC must be"),
         ({"kernel": "laplacian"}, {}, ValueError, "The 'kernel' parameter of SVC must be"),
+        ({"kernel": "matern32"}, {}, ValueError, "The 'kernel' parameter of SVC must be"),
         ({}, {"sample_weight": np.zeros(150)}, ValueError, "all samples have zero or negative weights"),
         ({}, {"y": np.ones(150)}, ValueError, "The number of classes has to be greater than one"),
     ],

@@ -58,7 +58,17 @@ def test_the_start_is_the_least_squares_fit(pixels):
 
 @pytest.mark.parametrize(
     ("kernel", "gamma"),
-    [("linear", 1.0), ("poly", 0.1), ("rbf", 0.5), ("sigmoid", 0.05), ("laplacian", 0.2), ("chi2", 0.5)],
+    [
+        ("linear", 1.0),
+        ("poly", 0.1),
+        ("rbf", 0.5),
+        ("sigmoid", 0.05),
+        ("laplacian", 0.2),
+        ("chi2", 0.5),
+        ("matern12", 0.5),
+        ("matern32", 0.5),
+        ("matern52", 0.5),
+    ],
 )
 def test_every_kernel_moves(kernel, gamma):
     X, y = load_breast_cancer(return_X_y=True)
@@ -181,6 +191,9 @@ SPECS = [
     ("sigmoid", 0.2, 0.1, 3),
     ("laplacian", 0.3, 0.0, 3),
     ("chi2", 0.5, 0.0, 3),
+    ("matern12", 0.6, 0.0, 3),
+    ("matern32", 0.6, 0.0, 3),
+    ("matern52", 0.6, 0.0, 3),
 ]
 
 

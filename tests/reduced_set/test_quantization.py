@@ -190,7 +190,7 @@ def test_coefficients_are_tuned_after_rounding(tenths):
     assert off[0] < off[1]
 
 
-@pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid", "laplacian", "chi2"])
+@pytest.mark.parametrize("kernel", ["linear", "poly", "sigmoid", "laplacian", "chi2", "matern32"])
 def test_bytes_for_other_kernels(tenths, kernel):
     X, y, X_test, _ = tenths
     X, X_test = np.abs(X), np.abs(X_test)

@@ -43,7 +43,11 @@ BEGINNINGS = {
 }
 TYPES = {
     "n_jobs": {"int or None, default=None"},
-    "random_state": {"int, RandomState instance or None, default=None"},
+    "random_state": {
+        "int, RandomState instance or None, default=None",
+        # Folds of a guard decide on a model, which is the same for the same data.
+        "int, RandomState instance or None, default=0",
+    },
     "verbose": {"bool or int, default=False"},
 }
 

@@ -66,11 +66,13 @@ def test_powers_of_two_change_no_bit_of_a_fit(name, form):
         powers = (-120, -70, -10, 10, 62, 66, 110)
     exact = decisions(name, FORMS[form](ROWS), gamma="scale").tobytes()
     laplace = decisions(name, FORMS[form](ROWS), kernel="laplacian", gamma=0.3).tobytes()
+    matern = decisions(name, FORMS[form](ROWS), kernel="matern32", gamma=0.3).tobytes()
     for power in powers:
         X = FORMS[form](np.ldexp(ROWS, power))
         assert decisions(name, X, gamma="scale").tobytes() == exact, power
         inverse = float(np.ldexp(0.3, -power))
         assert decisions(name, X, kernel="laplacian", gamma=inverse).tobytes() == laplace, power
+        assert decisions(name, X, kernel="matern32", gamma=inverse).tobytes() == matern, power
 
 
 @pytest.mark.parametrize("name", sorted(SCALING.keys() - {"PerceptronTreeClassifier"}))

@@ -12,6 +12,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
+from helpers.comparison import answers as answers_of
 from helpers.data import STANDARD_IRIS as X
 from helpers.estimators import QUICK, name_of, target
 from svmarrow import SVC
@@ -116,7 +117,7 @@ def test_weights_of_rows_are_numbers_of_any_form_or_refused_by_name(estimator):
     def answers(weights):
         seed = {"random_state": 0} if "random_state" in estimator.get_params() else {}
         fitted = clone(estimator).set_params(**seed).fit(rows, targets, sample_weight=weights)
-        return fitted.predict(rows).tolist()
+        return answers_of(fitted, rows).tolist()
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
+from helpers.comparison import answers
 from helpers.public import PUBLIC
 from svmarrow import (
     SVC,
@@ -43,6 +44,7 @@ from svmarrow.least_squares import (
     LowRankRLSRegressor,
 )
 from svmarrow.model_selection import QuantileSVRCV
+from svmarrow.preprocessing import LearnedScaler
 from svmarrow.svm import QuantileSVR
 
 X, KIND = load_iris(return_X_y=True)
@@ -67,6 +69,7 @@ PLAIN = [
     LowRankRLSRegressor(20, random_state=0),
     KMPRegressor(n_vectors=8),
     OneClassSVM(),
+    LearnedScaler(max_iter=1, shape="standard"),
     SVCCV(Cs=2, gammas=2, cv=2),
     SVRCV(Cs=2, gammas=2, cv=2),
     QuantileSVRCV(Cs=[1.0], gammas=[0.3], cv=2),
@@ -107,7 +110,7 @@ def target(estimator):
 def outputs(model):
     if hasattr(model, "decision_function"):
         return model.decision_function(X)
-    return model.model_.outputs(X) if hasattr(model, "model_") else model.predict(X)
+    return model.model_.outputs(X) if hasattr(model, "model_") else answers(model, X)
 
 
 def directly(estimator, **fit):

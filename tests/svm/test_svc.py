@@ -207,7 +207,7 @@ def test_bytes_are_numbers(datasets):
     assert on_bytes.decision_function(raw) == pytest.approx(on_doubles.decision_function(raw), abs=1e-3)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "chi2", "poly"])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "chi2", "poly", "matern12", "matern52"])
 def test_precomputed_equals_built_in(datasets, kernel):
     X, y = datasets["iris"]
     spec = (kernel, 0.7, 0.5, 2)

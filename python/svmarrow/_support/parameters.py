@@ -18,11 +18,13 @@ __all__ = [
     "CLASS_WEIGHT",
     "ESTIMATOR",
     "KERNELS",
+    "MATERN_KERNELS",
     "MAX_ITER",
     "MAX_TIME",
     "RANDOM_STATE",
     "ROW_KERNELS",
     "THREADS",
+    "UNIT_DIAGONAL_KERNELS",
     "VERBOSE",
     "Rule",
     "boolean",
@@ -41,8 +43,12 @@ __all__ = [
 
 #: Maximum integer of the extension module.
 _MAX_INTEGER = 2**63 - 1
-#: scikit-learn's names of the kernels.
-KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed")
+#: The Matérn kernels with nu = 1/2, 3/2 and 5/2.
+MATERN_KERNELS = ("matern12", "matern32", "matern52")
+#: The kernels of a distance, which have k(x, x) = 1.
+UNIT_DIAGONAL_KERNELS = ("rbf", "laplacian", "chi2", *MATERN_KERNELS)
+#: scikit-learn's names of the kernels, and those of the Matérn kernels.
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", *MATERN_KERNELS, "precomputed")
 #: The kernels that are computed from samples.
 ROW_KERNELS = KERNELS[:-1]
 

@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_array, validate_data
 from svmarrow import _core
 from svmarrow._support.array_types import check_array_types
 from svmarrow._support.blas import one_blas_thread
-from svmarrow._support.parameters import THREADS, refuse
+from svmarrow._support.parameters import MATERN_KERNELS, THREADS, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -292,10 +292,16 @@ def select_rows(X: Any, rows: NDArray[np.intp], *, precomputed: bool = False) ->
     return X[np.ix_(rows, rows)] if precomputed else X[rows]
 
 
+def gamma_power(kernel: Any) -> float:
+    """Returns the power of 1 / (squared distance) that gamma of the kernel is in units of."""
+    return 0.5 if kernel in MATERN_KERNELS else 1.0
+
+
 def default_gamma(
     gamma: str | float, X: Any, *, kernel: Any, weights: NDArray[np.float64] | None = None
 ) -> float:
-    """Returns scikit-learn's gamma: "scale" is 1 / (n_features X.var()), "auto" is 1 / n_features.
+    """Returns scikit-learn's gamma: "scale" is 1 / (n_features X.var()), "auto" is 1 / n_features. Matérn
+    kernels, whose gamma is in units of 1 / distance, get the square root.
 
     The variance is summed in double precision block by block, without a dense copy; with weights a row counts
     as often as its weight. If the variance leaves the range of double precision, X is scaled by a power of 2
@@ -305,8 +311,9 @@ def default_gamma(
         return 1.0
     if not isinstance(gamma, str):
         return float(gamma)
+    power = gamma_power(kernel)
     if gamma == "auto":
-        return 1.0 / float(X.shape[1])
+        return float((1.0 / float(X.shape[1])) ** power)
     # Unweighted moments of dense rows do not use BLAS, whose number of threads is expensive to set.
     context = nullcontext() if weights is None and not sp.issparse(X) else one_blas_thread()
     with np.errstate(over="ignore", invalid="ignore"), context:
@@ -322,7 +329,8 @@ def default_gamma(
     if not variance > 0.0:
         return 1.0
     # Two products, since the square of the power may leave the range although the result does not.
-    value = 1.0 / (float(X.shape[1]) * variance) * scale * scale
+    value = float((1.0 / (float(X.shape[1]) * variance)) ** power) * scale
+    value *= 1.0 if kernel in MATERN_KERNELS else scale
     if _MIN_NORMAL < value < math.inf:
         return value
     if kernel == "linear":

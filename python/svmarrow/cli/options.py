@@ -86,6 +86,9 @@ class Kernel(StrEnum):
     sigmoid = "sigmoid"
     laplacian = "laplacian"
     chi2 = "chi2"
+    matern12 = "matern12"
+    matern32 = "matern32"
+    matern52 = "matern52"
 
 
 class MultiClass(StrEnum):

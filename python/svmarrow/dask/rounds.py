@@ -26,6 +26,7 @@ of its rows and of `SVC` on them.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ import scipy.sparse as sp
 
 from svmarrow import _core
 from svmarrow._support.certificate import MachineCertificate
+from svmarrow._support.parameters import MATERN_KERNELS
 from svmarrow._support.rows import core_rows
 from svmarrow.dask.partition import (
     Change,
@@ -371,6 +373,11 @@ class Rounds:
             return (2 * degree * of_value + of_sum) * largest
         if kernel == "sigmoid":
             return of_value * (scaled + abs(coef0) + 1.0) + of_sum
+        if kernel in MATERN_KERNELS:
+            # A distance has at most 5 times the error of a sum, in units of the lengths of both rows about a
+            # centre (src/kernels/rounding.rs); these are at most twice the largest, and sqrt(2 nu) is at most
+            # sqrt(5).
+            return of_value * (45.0 * gamma * math.sqrt(length) + 1.0) + of_sum
         # Exponentials of sums in which squared norms may cancel.
         return of_value * (8.0 * scaled + 1.0) + of_sum
 

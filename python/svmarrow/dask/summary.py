@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from svmarrow._support.rows import class_weights, default_gamma, moments
+from svmarrow._support.rows import class_weights, default_gamma, gamma_power, moments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,7 +118,7 @@ def gamma_of(
             mean += (own - mean) * share
     if low >= high or total == 0.0:
         return 1.0
-    value = 1.0 / (columns * square / total) if square > 0.0 else math.inf
+    value = (1.0 / (columns * square / total)) ** gamma_power(kernel) if square > 0.0 else math.inf
     if np.finfo(np.float64).tiny < value < math.inf:
         return value
     if kernel == "linear":

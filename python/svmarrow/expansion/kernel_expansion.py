@@ -9,7 +9,16 @@ import scipy.sparse as sp
 
 from svmarrow import _core
 from svmarrow._support.kernel_function import KernelFunction, evaluate
-from svmarrow._support.parameters import KERNELS, check, either, function, integer, one_of, real
+from svmarrow._support.parameters import (
+    KERNELS,
+    UNIT_DIAGONAL_KERNELS,
+    check,
+    either,
+    function,
+    integer,
+    one_of,
+    real,
+)
 from svmarrow._support.rows import as_rows, core_rows, rows_of, threads, well_aligned
 from svmarrow._support.saving import Savable
 
@@ -30,9 +39,7 @@ _RULES = {
 PARAMETERS_OF = {
     "linear": (),
     "precomputed": (),
-    "rbf": ("gamma",),
-    "laplacian": ("gamma",),
-    "chi2": ("gamma",),
+    **dict.fromkeys(UNIT_DIAGONAL_KERNELS, ("gamma",)),
     "sigmoid": ("gamma", "coef0"),
     "poly": ("gamma", "coef0", "degree"),
 }
@@ -57,8 +64,9 @@ class KernelExpansion(Savable):
     intercepts : array-like of shape (q,) or float
         b.
     kernel : str or callable, default="rbf"
-        One of "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed", as in scikit-learn; or
-        a function of two blocks of rows, which predicts and pickles but is neither compressed nor saved.
+        One of "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed", as in scikit-learn, or
+        of "matern12", "matern32", "matern52", see Notes; or a function of two blocks of rows, which predicts
+        and pickles but is neither compressed nor saved.
     gamma : float, default=1.0
         Kernel coefficient; not used by "linear" and "precomputed".
     coef0 : float, default=0.0
@@ -76,6 +84,32 @@ class KernelExpansion(Savable):
     ------
     ValueError
         For shapes that do not agree, numbers that are not finite, and kernel parameters out of range.
+
+    Notes
+    -----
+    ============= ==================================================
+    kernel        k(x, z), with r = ||x - z||
+    ============= ==================================================
+    "linear"      x'z
+    "poly"        (gamma x'z + coef0)^degree
+    "rbf"         exp(-gamma r^2)
+    "sigmoid"     tanh(gamma x'z + coef0)
+    "laplacian"   exp(-gamma ||x - z||_1)
+    "chi2"        exp(-gamma sum_k (x_k - z_k)^2 / (x_k + z_k))
+    "matern12"    exp(-a), a = gamma r
+    "matern32"    (1 + a) exp(-a), a = sqrt(3) gamma r
+    "matern52"    (1 + a + a^2 / 3) exp(-a), a = sqrt(5) gamma r
+    "precomputed" a number of the sample itself
+    ============= ==================================================
+
+    The Matérn kernels [1]_ are those of scikit-learn's ``Matern(length_scale=1 / gamma, nu=nu)`` for nu =
+    1/2, 3/2 and 5/2: the smaller nu, the rougher the functions. "matern12" is the exponential of the
+    Euclidean distance, where "laplacian" has the sum of absolute differences.
+
+    References
+    ----------
+    .. [1] C. E. Rasmussen and C. K. I. Williams, *Gaussian Processes for Machine Learning*, MIT Press, 2006,
+       section 4.2.1.
 
     Examples
     --------
@@ -226,7 +260,7 @@ class KernelExpansion(Savable):
 
     def _kernel_diagonal(self, X: Any) -> NDArray[np.float64]:
         """k(x, x) of each sample (n,)."""
-        if self.kernel in ("rbf", "laplacian", "chi2"):
+        if self.kernel in UNIT_DIAGONAL_KERNELS:
             return np.ones(X.shape[0])
         samples = [X[i : i + 1] for i in range(X.shape[0])]
         if callable(self.kernel):

@@ -94,8 +94,8 @@ def to_c(
       where the model has some;
     * ``int p_self_test(void)``: 1 where a stored row gives the stored outputs.
 
-    It allocates no memory and changes none, and of the C library it calls ``expf`` alone. It compiles as C99
-    and as C++11 without a warning.
+    It allocates no memory and changes none, and of the C library it calls ``expf`` and ``sqrtf`` alone. It
+    compiles as C99 and as C++11 without a warning.
 
     Parameters
     ----------

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from svmarrow.export.common import dense_vectors, kernel_columns, linear_weights
+from svmarrow._support.parameters import MATERN_KERNELS
+from svmarrow.export.common import dense_vectors, kernel_columns, linear_weights, matern_rate
 from svmarrow.reduced_set.rounding import (
     ByteCoefficients,
     ByteVectors,
@@ -132,14 +133,28 @@ _ZERO = """    for (o = 0; o < $OUTPUTS; ++o) {
         out[o] = 0.0f;
     }
 """
+_ENTRY |= dict.fromkeys(MATERN_KERNELS, _ENTRY["rbf"])
+#: The kernel of a = sqrt(2 nu) gamma ||x - z||, which is `sum` here.
+_MATERN = {
+    "matern12": "expf(-sum)",
+    "matern32": "(1.0f + sum) * expf(-sum)",
+    "matern52": "(1.0f + sum + sum * sum / 3.0f) * expf(-sum)",
+}
 _INNER = "sum += x[j] * {z};"
 #: Multiplications of an entry.
-_COST = {"rbf": 1, "laplacian": 0, "chi2": 2}
+_COST = {"laplacian": 0, "chi2": 2}
 
 
 def _value(expansion: KernelExpansion) -> str:
     """The kernel's value of a sum over the columns."""
     gamma, coef0 = number(expansion.gamma), number(expansion.coef0)
+    kernel = str(expansion.kernel)
+    if kernel in MATERN_KERNELS:
+        rate = number(matern_rate(kernel, expansion.gamma))
+        # Far away the polynomial would grow beyond single precision.
+        return f"""        sum = {rate} * sqrtf(sum);
+        sum = sum > 100.0f ? 100.0f : sum;
+        value = {_MATERN[kernel]};"""
     if expansion.kernel in _ENTRY:
         return f"        value = expf(-{gamma} * sum);"
     if expansion.kernel == "linear":

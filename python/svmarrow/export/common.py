@@ -16,7 +16,18 @@ from svmarrow.models.output_spec import OutputSpec
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["check_text", "dense_vectors", "kernel_columns", "linear_weights", "output_spec_of", "provenance"]
+__all__ = [
+    "check_text",
+    "dense_vectors",
+    "kernel_columns",
+    "linear_weights",
+    "matern_rate",
+    "output_spec_of",
+    "provenance",
+]
+
+#: 2 nu of the Matérn kernels.
+_TWICE_NU = {"matern12": 1.0, "matern32": 3.0, "matern52": 5.0}
 
 
 def output_spec_of(model: Any) -> OutputSpec:
@@ -51,6 +62,11 @@ def check_text(labels: NDArray[Any]) -> None:
             raise ValueError(
                 f"class {label!a} cannot be exported: it must be Unicode text, without single surrogates"
             ) from None
+
+
+def matern_rate(kernel: str, gamma: float) -> float:
+    """What a Matérn kernel multiplies the Euclidean distance by: sqrt(2 nu) gamma."""
+    return float(np.sqrt(_TWICE_NU[kernel])) * gamma
 
 
 def dense_vectors(expansion: KernelExpansion) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ F = K(X, Z) B + b, where K is
 | linear | x'z | `Gemm`; weights of the columns where they are fewer numbers |
 | poly, sigmoid | (g x'z + c)^p, tanh(g x'z + c) | `Gemm`, then `Pow` or `Tanh` |
 | rbf | exp(2 g y'w - g |y|^2 - g |w|^2), y = x - mean(z), w = z - mean(z) | `Gemm`, `Exp` |
+| matern12 to matern52 | polynomials of a times exp(-a), a = c ||x - z|| | `Scan` over the columns, `Sqrt` |
 | laplacian, chi2 | exp(-g sum_c t(x_c, z_c)) | `Scan` over the columns, so that no more than (n, m) is held |
 | precomputed | the columns of X that are vectors | `Gather` |
 
@@ -22,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow.export.common import dense_vectors, linear_weights
+from svmarrow._support.parameters import MATERN_KERNELS
+from svmarrow.export.common import dense_vectors, linear_weights, matern_rate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,6 +48,27 @@ _TERMS = {
         none = Equal (sum, nothing)
         below = Where (none, unit, sum)
         term = Div (square, below)""",
+    # Products would cancel near r = 0, and the root would turn an error of u into one of sqrt(u).
+    **dict.fromkeys(
+        MATERN_KERNELS,
+        """
+        difference = Sub (x_column, z_row)
+        term = Mul (difference, difference)""",
+    ),
+}
+#: K of the distances.
+_VALUES = {
+    "matern12": """
+            K = Identity (decay)""",
+    "matern32": """
+            factor = Add (near, one)
+            K = Mul (factor, decay)""",
+    "matern52": """
+            square = Mul (near, near)
+            curved = Mul (square, third)
+            rising = Add (near, one)
+            factor = Add (rising, curved)
+            K = Mul (factor, decay)""",
 }
 
 
@@ -115,7 +138,25 @@ def kernel_function(
                 x_column = Unsqueeze (x, right)
                 z_row = Identity (z){_TERMS[str(kernel)].format(kind=kind)}
                 after = Add (before, term)
-            }}> (start, columns, vectors)
+            }}> (start, columns, vectors)"""
+        if kernel in MATERN_KERNELS:
+            # Far away the polynomial would grow beyond the precision.
+            text += f"""
+            lengths = Sqrt (distances)
+            scaled = Mul (lengths, rate)
+            near = Min (scaled, largest)
+            exponent = Neg (near)
+            decay = Exp (exponent){_VALUES[str(kernel)]}"""
+            scalars = {
+                "rate": matern_rate(str(kernel), gamma),
+                "largest": 700.0 if kind == "double" else 100.0,
+            }
+            if kernel != "matern12":
+                scalars["one"] = 1.0
+            if kernel == "matern52":
+                scalars["third"] = 1.0 / 3.0
+            return text + outputs, arrays, scalars
+        text += """
             exponent = Mul (distances, rate)
             K = Exp (exponent)"""
         return text + outputs, arrays, {"rate": -gamma}

@@ -244,7 +244,8 @@ def _check_kernel(expansion: KernelExpansion, game: str) -> None:
     allowed = _PRODUCT_KERNELS if game == "kernel" else ("linear", *_PRODUCT_KERNELS)
     if expansion.kernel not in allowed:
         kernel = "a Python function" if callable(expansion.kernel) else expansion.kernel
-        raise refuse("kernel", kernel, f"one of {', '.join(allowed)} for game={game!r}")
+        rule = f"one of {', '.join(allowed)} for game={game!r}, which are linear or products over the columns"
+        raise refuse("kernel", kernel, rule)
 
 
 def _output_names(converted: Any, expansion: KernelExpansion, output: str) -> list[str]:

@@ -1,8 +1,9 @@
 """Covariance functions of scikit-learn's Gaussian processes as scale * k(x, z) + constant.
 
 A sum with white noise is the sum without it, because rows to predict are new; a constant summand goes into
-the intercept. Two different kernels in one sum, a length scale for each column and most Matern kernels have
-no place in an expansion, which has one kernel; they are refused by name.
+the intercept. Two different kernels in one sum, a length scale for each column and Matérn kernels with other
+nu than 1/2, 3/2, 5/2 and infinity have no place in an expansion, which has one kernel; they are refused by
+name.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import numpy as np
 from sklearn.gaussian_process import kernels
 
 __all__ = ["Covariance", "covariance"]
+
+#: svmarrow's names of Matérn kernels by nu.
+_MATERN = {0.5: "matern12", 1.5: "matern32", 2.5: "matern52"}
 
 
 class Covariance(NamedTuple):
@@ -40,9 +44,11 @@ def covariance(kernel: Any) -> Covariance:
         return Covariance()
     # Matern is a subclass of RBF.
     if isinstance(kernel, kernels.Matern):
-        if kernel.nu != math.inf:
-            raise _refuse(kernel, "only nu=inf is one of svmarrow's kernels, the RBF kernel")
-        return _gauss(kernel)
+        if kernel.nu == math.inf:
+            return _gauss(kernel)
+        if kernel.nu not in _MATERN:
+            raise _refuse(kernel, "svmarrow's Matérn kernels have nu=0.5, 1.5, 2.5 or inf")
+        return Covariance(scale=1.0, kernel=_MATERN[kernel.nu], gamma=1.0 / _length_scale(kernel))
     if isinstance(kernel, kernels.RBF):
         return _gauss(kernel)
     if isinstance(kernel, kernels.DotProduct):
@@ -61,12 +67,16 @@ def _refuse(kernel: Any, why: str) -> ValueError:
 
 
 def _gauss(kernel: Any) -> Covariance:
+    return Covariance(scale=1.0, kernel="rbf", gamma=0.5 / _length_scale(kernel) ** 2)
+
+
+def _length_scale(kernel: Any) -> float:
     scales = np.atleast_1d(np.asarray(kernel.length_scale, dtype=np.float64))
     if (scales != scales[0]).any():
         raise _refuse(
             kernel, "every column has its own length scale; divide the columns by them before the fit"
         )
-    return Covariance(scale=1.0, kernel="rbf", gamma=0.5 / float(scales[0]) ** 2)
+    return float(scales[0])
 
 
 def _sum(kernel: Any, a: Covariance, b: Covariance) -> Covariance:

@@ -48,13 +48,14 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         leverage scores. "trace": at each step, of 59 random samples the one that minimizes the trace of the
         residual kernel matrix; the best of 59 is among the best 5 % of all samples with a probability of
         95 %. An array: these vectors, whatever ``n_vectors`` is.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"}, default="rbf"
-        The kernel.
+    kernel : str, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32" or "matern52";
+        `KernelExpansion` has the formulas.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
-        Kernel coefficient of "poly", "rbf", "sigmoid", "laplacian" and "chi2"; "scale" is
-        1 / (n_features * X.var()), "auto" is 1 / n_features.
+        Kernel coefficient of all kernels but "linear" and "precomputed"; "scale" is
+        1 / (n_features * X.var()), "auto" is 1 / n_features, and for Matérn kernels their square roots.
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     fit_intercept : bool, default=False
@@ -230,13 +231,14 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         leverage scores. "trace": at each step, of 59 random samples the one that minimizes the trace of the
         residual kernel matrix; the best of 59 is among the best 5 % of all samples with a probability of
         95 %. An array: these vectors, whatever ``n_vectors`` is.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"}, default="rbf"
-        The kernel.
+    kernel : str, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32" or "matern52";
+        `KernelExpansion` has the formulas.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
-        Kernel coefficient of "poly", "rbf", "sigmoid", "laplacian" and "chi2"; "scale" is
-        1 / (n_features * X.var()), "auto" is 1 / n_features.
+        Kernel coefficient of all kernels but "linear" and "precomputed"; "scale" is
+        1 / (n_features * X.var()), "auto" is 1 / n_features, and for Matérn kernels their square roots.
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     fit_intercept : bool, default=False

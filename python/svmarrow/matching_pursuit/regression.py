@@ -74,13 +74,15 @@ class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
     backfit_every : int, default=5
         Steps between two settings of all coefficients; not used for squared error, which does it at each.
     kernel : str or callable, or list of such, default="rbf"
-        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2" or "precomputed", or a function
-        ``k(X_block, Z_block)`` that returns the values of two blocks of rows; it need be neither symmetric
-        nor positive definite. With a list, each step chooses among all kernels. "precomputed" takes the
-        (n, n) matrix of k(x_i, x_j) in `fit`, and (n_test, n) at prediction.
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
+        "precomputed" (`KernelExpansion` has the formulas), or a function ``k(X_block, Z_block)`` that
+        returns the values of two blocks of rows; it need be neither symmetric nor positive definite. With a
+        list, each step chooses among all kernels. "precomputed" takes the (n, n) matrix of k(x_i, x_j) in
+        `fit`, and (n_test, n) at prediction.
     gamma : {"scale", "auto"} or float, or list of such, default="scale"
         Kernel coefficient; "scale" is 1 / (n_features * X.var()), rows counted by their weights, "auto" is
-        1 / n_features. With a list, each step chooses among the widths.
+        1 / n_features, and for Matérn kernels their square roots. With a list, each step chooses among the
+        widths.
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     degree : int, default=3

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from svmarrow._support.parameters import Rule, either, integer, real
-from svmarrow._support.rows import default_gamma
+from svmarrow._support.parameters import UNIT_DIAGONAL_KERNELS, Rule, either, integer, real
+from svmarrow._support.rows import default_gamma, gamma_power
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["C_VALUES", "GAMMA_VALUES", "cost_values", "gamma_values"]
 
 #: Kernels that have a gamma.
-_KERNELS_WITH_GAMMA = ("poly", "rbf", "sigmoid", "laplacian", "chi2")
+_KERNELS_WITH_GAMMA = ("poly", "sigmoid", *UNIT_DIAGONAL_KERNELS)
 #: Smallest and largest C, in units of 1 / mean of k(x, x).
 C_RANGE = (0.1, 1000.0)
-#: Smallest and largest gamma, in units of ``gamma="scale"``.
+#: Smallest and largest gamma, in units of ``gamma="scale"``; Matérn kernels have the square roots.
 GAMMA_RANGE = (10.0**-1.5, 10.0**1.5)
 #: Maximum number of rows from which the mean of k(x, x) is computed.
 _MAX_DIAGONAL_ROWS = 1000
@@ -79,7 +79,7 @@ def cost_values(
 
 
 def _mean_diagonal(X: Any, kernel: Any, gamma: float, coef0: float, degree: int) -> float:
-    if kernel in ("rbf", "laplacian", "chi2"):
+    if kernel in UNIT_DIAGONAL_KERNELS:
         return 1.0
     n = int(X.shape[0])
     rows = (
@@ -106,12 +106,12 @@ def gamma_values(given: Any, X: Any, kernel: Any) -> NDArray[np.float64] | None:
     """Returns the values of gamma in increasing order; None for a kernel without gamma.
 
     If ``given`` is a number of values, they range from 10^-1.5 to 10^1.5 times 1 / (n_features X.var()),
-    scikit-learn's "scale".
+    scikit-learn's "scale"; for Matérn kernels, whose gamma is in units of 1 / distance, by the square roots.
     """
     if callable(kernel) or kernel not in _KERNELS_WITH_GAMMA:
         return None
     if not isinstance(given, (int, np.integer)):
         return np.sort(np.array([float(value) for value in given]))
     scale = default_gamma("scale", X, kernel=kernel)
-    low, high = GAMMA_RANGE
+    low, high = (float(end ** gamma_power(kernel)) for end in GAMMA_RANGE)
     return _spaced(low * scale, high * scale, int(given))

@@ -39,7 +39,8 @@ class SVCCV(CertifiedClassifier, Search):
         Values of C, or their number: then from .1 to 1,000 at equal ratios, divided by the mean of k(x, x).
     gammas : int or array-like, default=10
         Values of gamma, or their number: then from 10^-1.5 to 10^1.5 times 1 / (n_features X.var()), at equal
-        ratios. Ignored by kernels without a gamma ("linear", "precomputed" and functions).
+        ratios, and the square roots of these for Matérn kernels. Ignored by kernels without a gamma
+        ("linear", "precomputed" and functions).
     cv : int, splitter or iterable, default=5
         Folds as in `GridSearchCV`: a number of stratified folds without shuffling, a splitter, or pairs of
         training and held-out samples.
@@ -59,8 +60,8 @@ class SVCCV(CertifiedClassifier, Search):
         confidence, if fitted to a quarter of the samples.
     refit : bool, default=True
         Whether to fit the best point to all samples. If False, the search cannot predict.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
-        The default is "rbf"; as in `svmarrow.SVC`.
+    kernel : str or callable, default="rbf"
+        As in `svmarrow.SVC`.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     coef0 : float, default=0.0

@@ -37,7 +37,8 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
         y, divided by the mean of k(x, x).
     gammas : int or array-like, default=10
         Values of gamma, or their number: then from 10^-1.5 to 10^1.5 times 1 / (n_features X.var()), at equal
-        ratios. Ignored by kernels without a gamma ("linear", "precomputed" and functions).
+        ratios, and the square roots of these for Matérn kernels. Ignored by kernels without a gamma
+        ("linear", "precomputed" and functions).
     cv : int, splitter or iterable, default=5
         Folds as in `GridSearchCV`: a number of folds without shuffling, a splitter, or pairs of training and
         held-out samples.
@@ -62,8 +63,8 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
         fitted to all samples. A flexible model is closer to its training targets than to others; without the
         adjustment, the shares of unseen samples below the outer quantiles are too close to one half. It takes
         one more fit for each fold.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
-        The default is "rbf"; as in `svmarrow.SVR`.
+    kernel : str or callable, default="rbf"
+        As in `svmarrow.SVR`.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     coef0 : float, default=0.0

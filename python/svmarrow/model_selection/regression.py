@@ -90,7 +90,8 @@ class SVRCV(RegressorSearch):
         y, divided by the mean of k(x, x).
     gammas : int or array-like, default=10
         Values of gamma, or their number: then from 10^-1.5 to 10^1.5 times 1 / (n_features X.var()), at equal
-        ratios. Ignored by kernels without a gamma ("linear", "precomputed" and functions).
+        ratios, and the square roots of these for Matérn kernels. Ignored by kernels without a gamma
+        ("linear", "precomputed" and functions).
     cv : int, splitter or iterable, default=5
         Folds as in `GridSearchCV`: a number of folds without shuffling, a splitter, or pairs of training and
         held-out samples.
@@ -111,8 +112,8 @@ class SVRCV(RegressorSearch):
         Whether to fit the best point to all samples. If False, the search cannot predict.
     epsilon : float, default=0.1
         Half the width of the tube within which a deviation costs nothing.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
-        The default is "rbf"; as in `svmarrow.SVR`.
+    kernel : str or callable, default="rbf"
+        As in `svmarrow.SVR`.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     coef0 : float, default=0.0

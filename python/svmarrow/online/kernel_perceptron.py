@@ -69,11 +69,14 @@ class KernelPerceptron(FittedClassifier, StreamClassifier):
         The hypothesis that predicts: the last one; the average of all hypotheses of the stream, each
         weighted by the number of samples that it saw; or the votes of all of them, with the same weights.
         "averaged" and "voted" need ``policy="unlimited"``. What is learnt is the same.
-    kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2"}, default="rbf"
-        The kernel. "precomputed" is not supported, because a stream has no fixed samples to refer to.
+    kernel : str, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32" or "matern52";
+        `KernelExpansion` has the formulas. "precomputed" is not supported, because a stream has no fixed
+        samples to refer to.
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient. "scale" is 1 / (n_features * X.var()) of the first batch, so that the model
-        depends on the size of that batch. "auto" is 1 / n_features.
+        depends on the size of that batch. "auto" is 1 / n_features. Matérn kernels have the square
+        roots.
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     degree : int, default=3
@@ -125,8 +128,8 @@ class KernelPerceptron(FittedClassifier, StreamClassifier):
     vectors costs O(m) more kernel values for "margin", and O(m^2) additions and m^2 numbers for "tightest".
 
     "forgetron": the self-tuned Forgetron of Dekel, Shalev-Shwartz and Singer, SIAM Journal on Computing 37,
-    2008. Its bound on the number of mistakes holds for k(x, x) <= 1: the kernels "rbf", "laplacian" and
-    "chi2".
+    2008. Its bound on the number of mistakes holds for k(x, x) <= 1: the kernels "rbf", "laplacian", "chi2"
+    and the Matérn kernels.
 
     "projectron" and "projectron++": Orabona, Keshet and Caputo, JMLR 10, 2009. Kernel values are computed in
     double precision, and a factor of their matrix is stored: m^2 numbers for m vectors, and O(m^2) work at a

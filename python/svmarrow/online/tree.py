@@ -91,11 +91,13 @@ class PerceptronTreeClassifier(StreamClassifier):
         Number of samples that a leaf stores for its split, drawn uniformly from those it has seen.
     draws : int, default=100
         Number of random roundings of a fractional selection; the best is kept.
-    kernel : {"rbf", "linear", "poly", "sigmoid", "laplacian", "chi2"}, default="rbf"
-        The kernel. "precomputed" is not supported, because a stream has no fixed samples to refer to.
+    kernel : str, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32" or "matern52";
+        `KernelExpansion` has the formulas. "precomputed" is not supported, because a stream has no fixed
+        samples to refer to.
     gamma : {"scale", "auto"} or float, default="scale"
         Kernel coefficient. "auto" is 1 / n_features. "scale" is 1 / (n_features * X.var()) of the first
-        batch, so that the model depends on the size of that batch.
+        batch, so that the model depends on the size of that batch. Matérn kernels have the square roots.
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     degree : int, default=3

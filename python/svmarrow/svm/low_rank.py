@@ -52,12 +52,14 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
         incomplete Cholesky factorization ("ic": next is the sample with the largest residual kernel value);
         by leverage scores ("leverage"); each the best of 59 random samples for the trace of the residual
         matrix ("trace"). Or the vectors themselves.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2"}, default="rbf"
-        The kernel.
+    kernel : str, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32" or "matern52";
+        `KernelExpansion` has the formulas.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
-        Kernel coefficient; "scale" is 1 / (n_features * X.var()), "auto" is 1 / n_features.
+        Kernel coefficient; "scale" is 1 / (n_features * X.var()), "auto" is 1 / n_features, and for Matérn
+        kernels their square roots.
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     tol : float, default=1e-3

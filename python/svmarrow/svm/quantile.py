@@ -92,16 +92,17 @@ class QuantileSVR(PinballScore, KernelRegressor):
         Weight of the loss; multiplied for each sample by its sample weight. inf allows no loss (it is
         replaced by 1e15); if no function passes through all targets, such a fit only ends by `max_iter` or
         `max_time`.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed"} or callable
-        The default is "rbf".
+    kernel : str or callable, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
+        "precomputed"; `KernelExpansion` has the formulas.
         With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an (n_test, n) one. A function
         ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows, (rows of the first, rows of
         the second).
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
-        Kernel coefficient of "poly", "rbf", "sigmoid", "laplacian" and "chi2"; "scale" is
-        1 / (n_features * X.var()), "auto" is 1 / n_features.
+        Kernel coefficient of all kernels but "linear" and "precomputed"; "scale" is
+        1 / (n_features * X.var()), "auto" is 1 / n_features, and for Matérn kernels their square roots.
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     shrinking : bool, default=True

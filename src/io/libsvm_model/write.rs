@@ -131,7 +131,7 @@ fn kernel_lines(kernel: Kernel) -> Result<String> {
             format!("kernel_type sigmoid\ngamma {}\ncoef0 {}", Number(gamma), Number(coef0))
         }
         Kernel::Precomputed => "kernel_type precomputed".into(),
-        Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => {
+        Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } | Kernel::Matern { .. } => {
             let rule = "one that LIBSVM has: linear, poly, rbf, sigmoid, precomputed";
             return Err(Error::param("kernel", kernel.name(), rule));
         }

@@ -31,7 +31,7 @@ use crate::context::{Context, WorkCounter};
 use crate::data::{Rows, flat, matrix, row};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::kernels::{Evaluator, Kernel, diagonal, relative_error_bound, rounding};
+use crate::kernels::{Evaluator, diagonal, relative_error_bound, rounding};
 use crate::memory::{TryCollect, try_to_matrix, try_vec, try_with_capacity, try_zero_matrix};
 use crate::path::{Form, PathView, path_coefficients};
 use crate::reduced_set::coding::Coding;
@@ -86,7 +86,7 @@ pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, ctx: Context<'_>) -> 
     }
     let mut masses = sums.clone(); // small: one number per output
     // If kernel values are not negative, the sum is an inner product with sum_i |B_ij| phi(z_i).
-    if matches!(target.kernel, Kernel::Rbf { .. } | Kernel::Laplacian { .. } | Kernel::ChiSquared { .. }) {
+    if target.kernel.constant_diagonal().is_some() {
         for (mass, square) in masses.iter_mut().zip(&squares) {
             *mass = mass.min(1.01 * square.sqrt());
         }
@@ -101,7 +101,7 @@ pub(super) fn feature_space(target: &ExpansionView<'_>) -> Result<(f64, f64)> {
         Error::param(
             "kernel",
             target.kernel.name(),
-            "positive definite for an error bound: linear, poly with coef0 at least 0, rbf, laplacian or chi2",
+            "positive definite for an error bound: linear, poly with coef0 at least 0, rbf, laplacian, chi2, matern12, matern32 or matern52",
         )
     })
 }

@@ -410,6 +410,7 @@ mod tests {
         for kernel in [
             Kernel::Rbf { gamma: 0.6 },
             Kernel::Laplacian { gamma: 0.4 },
+            Kernel::Matern { smoothness: crate::kernels::Smoothness::Half, gamma: 0.4 },
             Kernel::Polynomial { degree: 3, gamma: 0.5, coef0: 1.0 },
             Kernel::Linear,
         ] {

@@ -66,7 +66,8 @@ impl<'a> Teacher<'a> {
             .zip(&squares)
             .map(|(m, s)| (s / n as f64 - m * m).max(0.0).sqrt() as f32)
             .try_collect_vec()?;
-        let translates = matches!(target.kernel, Kernel::Rbf { .. } | Kernel::Laplacian { .. });
+        let translates =
+            matches!(target.kernel, Kernel::Rbf { .. } | Kernel::Laplacian { .. } | Kernel::Matern { .. });
         let moves = params.noise > 0.0 || params.mixing > 0.0;
         Ok(Self {
             rows,

@@ -197,6 +197,7 @@ mod tests {
                     Kernel::Sigmoid { gamma: 0.2, coef0: -0.1 },
                     Kernel::Laplacian { gamma: 0.3 },
                     Kernel::ChiSquared { gamma: 0.5 },
+                    Kernel::Matern { smoothness: crate::kernels::Smoothness::Half, gamma: 0.5 },
                 ] {
                     let plain = flat(gram_symmetric(&kernel, rows, Context::SEQUENTIAL).unwrap());
                     assert_eq!(

@@ -76,6 +76,8 @@ _values("poly", "plain", 10, kernel="poly")
 _values("linear sparse", "sparse32", 2, long=6000, kernel="linear")
 _values("laplacian", "plain", 8, kernel="laplacian")
 _values("chi2", "positive", 6, kernel="chi2")
+_values("matern", "plain", 8, kernel="matern52")
+_values("matern sparse", "sparse", 2, long=6000, kernel="matern12")
 _values("function", "plain", 6, kernel=cosine)
 
 

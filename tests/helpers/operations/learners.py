@@ -35,6 +35,7 @@ from svmarrow.least_squares import (
 )
 from svmarrow.model_selection import QuantileSVRCV
 from svmarrow.online import KernelPerceptron
+from svmarrow.preprocessing import LearnedScaler
 from svmarrow.reduced_set import estimate_memory
 from svmarrow.svm import QuantileSVR
 
@@ -65,6 +66,8 @@ class Cubic:
 def _support_vectors() -> None:
     hard = {"C": 1e4, "tol": 1e-6}
     learner("SVC", SVC(gamma=0.2, **hard), "plain two", 5000)
+    learner("LearnedScaler", LearnedScaler(max_iter=2, n_samples=3000), "plain numbers", 1500)
+    learner("LearnedScaler sparse", LearnedScaler(max_iter=1, n_samples=3000), "sparse two", 1500)
     learner("SVC small cache", SVC(gamma=0.2, cache_size=1, **hard), "plain two", 5000)
     learner("SVC wide", SVC(C=10.0), "wide two", 6000)
     learner("SVC bytes", SVC(C=10.0), "bytes two", 6000)
@@ -75,6 +78,7 @@ def _support_vectors() -> None:
     learner("SVC rbf sparse", SVC(C=100.0), "sparse32 two", 6000)
     learner("SVC sigmoid", SVC(kernel="sigmoid", gamma=0.01, C=100.0), "plain two", 6000)
     learner("SVC laplacian", SVC(kernel="laplacian", C=1e3), "plain two", 6000)
+    learner("SVC matern", SVC(kernel="matern32", C=1e3), "plain two", 6000)
     learner("SVC chi2", SVC(kernel="chi2", C=1e3), "positive two", 6000)
     learner("SVC function", SVC(kernel=cosine, **hard), "plain two", 4000)
     learner("SVC precomputed", SVC(kernel="precomputed", **hard), "kernel two", 3000)

@@ -1,0 +1,172 @@
+"""Shapes of features: what happens to each column before it is scaled.
+
+"standard" subtracts the mean and divides by the standard deviation. "quantile" maps a column to the normal
+scores of its ranks by a piecewise linear function, constant outside of the training range, and standardises
+the result. "both" has the two side by side; columns of at most two values have one shape only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import ndtri
+
+from svmarrow._support.saving import savable
+from svmarrow.models.preparation import check_length
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["ColumnShapes", "ShapeName", "column_shapes"]
+
+ShapeName = Literal["standard", "quantile", "both"]
+#: Maximum number of knots of a piecewise linear function.
+MAX_KNOTS = 128
+
+
+@savable
+@dataclass(frozen=True, eq=False)
+class ColumnShapes:
+    """The shapes of d columns.
+
+    Parameters
+    ----------
+    name : {"standard", "quantile", "both"}
+        The shape.
+    mean, deviation : ndarray of shape (d,)
+        The standardisation; for sparse rows the mean is 0.
+    columns : ndarray of int64 of shape (d_q,)
+        The columns with a quantile shape.
+    knots, values : ndarray of shape (d_q, n_knots)
+        Their piecewise linear functions. Rows of fewer knots repeat the last.
+    """
+
+    name: Literal["standard", "quantile", "both"]
+    mean: NDArray[np.float64]
+    deviation: NDArray[np.float64]
+    columns: NDArray[np.int64]
+    knots: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        d = self.mean.size
+        check_length("mean", self.mean, d)
+        check_length("deviation", self.deviation, d)
+        if not (self.deviation > 0.0).all():
+            raise ValueError("deviation must be positive: columns are divided by it")
+        columns = self.columns
+        if columns.ndim != 1 or (columns < 0).any() or (columns >= d).any() or (np.diff(columns) <= 0).any():
+            raise ValueError(f"columns must be increasing numbers of columns, from 0 to {d - 1}")
+        if self.knots.ndim != 2 or self.knots.shape[0] != columns.size or not self.knots.shape[1]:
+            raise ValueError(f"knots have shape {self.knots.shape} for {columns.size} columns")
+        check_length("knots", self.knots.ravel(), self.knots.size)
+        check_length("values", self.values.ravel(), self.knots.size)
+        if self.values.shape != self.knots.shape or (np.diff(self.knots) < 0.0).any():
+            raise ValueError("knots must not decrease, and values must have their shape")
+
+    @property
+    def standard_columns(self) -> NDArray[np.int64]:
+        """The columns that are standardised."""
+        every = np.arange(self.mean.size)
+        return every if self.name != "quantile" else np.setdiff1d(every, self.columns)
+
+    @property
+    def sources(self) -> NDArray[np.int64]:
+        """The column of each shaped column, (n_shaped,)."""
+        return np.concatenate([self.standard_columns, self.columns])
+
+    def apply(self, X: Any) -> Any:
+        """Returns the shaped columns (n, n_shaped), the standardised ones first."""
+        if sp.issparse(X):
+            scaled = sp.csr_array(X, copy=True)
+            scaled.data = (scaled.data / self.deviation[scaled.indices]).astype(X.dtype)
+            return scaled
+        kind = np.float32 if X.dtype == np.float32 else np.float64
+        first = self.standard_columns
+        standard = (X[:, first] - self.mean[first]) / self.deviation[first]
+        if not self.columns.size:
+            return standard.astype(kind, copy=False)
+        parts = [np.interp(X[:, c], self.knots[i], self.values[i]) for i, c in enumerate(self.columns)]
+        return np.hstack([standard, np.stack(parts, axis=1)]).astype(kind, copy=False)
+
+
+def column_shapes(
+    X: Any, weights: NDArray[np.float64] | None, name: ShapeName, groups: NDArray[np.int64]
+) -> ColumnShapes:
+    """Returns the shapes for training rows; columns of one group share a standard deviation."""
+    d = int(X.shape[1])
+    w = np.full(X.shape[0], 1.0 / X.shape[0]) if weights is None else weights / weights.sum()
+    # Moments in units of the largest value, whose squares neither overflow nor vanish.
+    if sp.issparse(X):
+        wide = sp.csr_array(X).astype(np.float64)
+        size = _unit(abs(wide).max(axis=0).toarray().ravel())
+        wide.data = wide.data / size[wide.indices]
+        centre = np.asarray(w @ wide)
+        variance = np.maximum(np.asarray(w @ wide.multiply(wide)) - centre**2, 0.0)
+    else:
+        wide = np.asarray(X, dtype=np.float64)
+        size = _unit(np.abs(wide).max(axis=0))
+        scaled = wide / size
+        centre = w @ scaled
+        variance = w @ (scaled - centre) ** 2
+    # A column is constant if it is so up to rounding.
+    deviation = np.sqrt(variance)
+    deviation[deviation <= 10.0 * np.finfo(np.float64).eps * np.abs(centre)] = 0.0
+    with np.errstate(over="ignore"):
+        deviation = _shared(deviation * size, groups)
+    deviation[(deviation == 0.0) | ~np.isfinite(deviation)] = 1.0
+    mean = np.zeros(d) if sp.issparse(X) else centre * size
+    columns = np.zeros(0, dtype=np.int64)
+    knots = values = np.zeros((0, 1))
+    if name != "standard":
+        alone = np.bincount(groups)[groups] == 1
+        found = {c: _normal_scores(wide[:, c], w) for c in range(d) if alone[c]}
+        found = {c: pair for c, pair in found.items() if pair[0].size > 2}
+        if found:
+            columns = np.array(list(found), dtype=np.int64)
+            longest = max(pair[0].size for pair in found.values())
+            knots, values = (
+                np.stack([_padded(pair[part], longest) for pair in found.values()]) for part in (0, 1)
+            )
+    return ColumnShapes(name, mean, deviation, columns, knots, values)
+
+
+def _padded(row: NDArray[np.float64], length: int) -> NDArray[np.float64]:
+    return np.concatenate([row, np.full(length - row.size, row[-1])])
+
+
+def _unit(size: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(size > 0.0, size, 1.0)
+
+
+def _shared(deviation: NDArray[np.float64], groups: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Returns the root of the mean square of each group, for each column."""
+    largest = np.zeros(groups.max() + 1)
+    np.maximum.at(largest, groups, deviation)
+    unit = _unit(largest)[groups]
+    squares = np.bincount(groups, (deviation / unit) ** 2) / np.bincount(groups)
+    shared: NDArray[np.float64] = np.sqrt(squares)[groups] * unit
+    return shared
+
+
+def _normal_scores(
+    column: NDArray[np.float64], w: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns knots and standardised normal scores of a column; weights add up to 1."""
+    knots, inverse = np.unique(column, return_inverse=True)
+    share = np.bincount(inverse.ravel(), w)
+    kept = share > 0.0
+    knots, share = knots[kept], share[kept]
+    if knots.size <= 2:
+        return knots, knots
+    # The middle of a value's ranks.
+    scores = ndtri(np.clip(np.cumsum(share) - 0.5 * share, 1e-12, 1.0 - 1e-12))
+    centre = share @ scores
+    scores = (scores - centre) / np.sqrt(share @ (scores - centre) ** 2)
+    if knots.size > MAX_KNOTS:
+        taken = np.unique(np.linspace(0, knots.size - 1, MAX_KNOTS).round().astype(np.intp))
+        knots, scores = knots[taken], scores[taken]
+    return knots, scores
