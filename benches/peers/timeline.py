@@ -32,6 +32,9 @@ WAITING = re.compile(
     r"rayon_core::(sleep|registry::WorkerThread|latch)|crossbeam|sched_yield|futex|^\[unknown\]"
 )
 
+#: A thread, seconds since the start, frames from the innermost outwards.
+Sample = tuple[int, float, list[str]]
+
 #: The process that is sampled: it fits once to warm up, then tells the clock around the repetitions.
 FITTER = """
 import json, resource, sys, time
