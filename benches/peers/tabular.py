@@ -176,5 +176,6 @@ def summary(results: list[dict[str, Any]]) -> Iterator[str]:
         yield (
             f"{n} samples, {len(of)} sets: ahead of {BOOSTING} on {100 * np.mean(ahead):.0f} %, "
             f"ahead or level within a standard error on {100 * np.mean(level):.0f} %; "
-            f"error relative to plain least squares: median {np.median(ratios):.3f}, worst {ratios[worst]:.3f} ({of[worst]['set']})"
+            f"error relative to plain least squares: median {np.median(ratios):.3f}, "
+            f"worst {ratios[worst]:.3f} ({of[worst]['set']})"
         )

@@ -1,7 +1,7 @@
 """Least squares behind the learned scales: the kernel, its bandwidth and the penalty by leave-one-out errors.
 
-Samples beyond `MAX_CHOSEN` are not used for the choice. Up to `MAX_EXACT` samples the machine is exact, above it is
-of low rank.
+At most `MAX_CHOSEN` samples are used for the choice. Up to `MAX_EXACT` samples the machine is exact, above it
+is of low rank.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from svmarrow._support.rows import class_weights
 from svmarrow.least_squares.classification import RLSClassifier
 from svmarrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegressor
 from svmarrow.least_squares.regression import RLSRegressor
@@ -23,8 +24,10 @@ __all__ = ["Choice", "choose", "final_machine"]
 MAX_CHOSEN, MAX_EXACT, N_VECTORS = 2000, 20_000, 2000
 #: Kernels that are tried, the first is the default.
 KERNELS = ("rbf", "matern52", "matern32", "matern12")
+#: Penalties relative to the last one.
 ALPHA_FACTORS = (0.25, 1.0, 4.0)
-MAX_STEPS = 8
+#: Maximum number of steps of the search for the bandwidth, each by a factor of 2.
+MAX_BANDWIDTH_STEPS = 8
 #: Standard errors of paired leave-one-out losses by which another kernel must win.
 STANDARD_ERRORS = 0.5
 
@@ -67,8 +70,6 @@ def choose(
     kind: Any = RLSClassifier if classify else RLSRegressor
     counted = weights
     if classify and about.get("class_weight") is not None:
-        from svmarrow._support.rows import class_weights
-
         classes, labels = np.unique(y, return_inverse=True)
         counted = class_weights(about["class_weight"], weights, classes, labels)[1]
     best: Choice | None = None
@@ -88,7 +89,7 @@ def _search(
     best = _fit(kind, X, y, weights, {**about, "gamma": gamma}, alpha)
     for factor in (2.0, 0.5):
         start = best
-        for _ in range(MAX_STEPS):
+        for _ in range(MAX_BANDWIDTH_STEPS):
             width = float(best.machine.gamma) * factor
             other = _fit(kind, X, y, weights, {**about, "gamma": width}, best.machine.alpha_)
             if _error(other, counted) >= _error(best, counted):

@@ -43,8 +43,14 @@ class Columns:
             raise ValueError("is_category and is_text must have one value for each feature")
 
 
+#: What is neither a category nor a number.
+_CONTAINERS = (dict, list, set, tuple, np.ndarray)
+
+
 def _is_gap(value: Any) -> bool:
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, numbers.Real) and bool(value != value)
 
 
 def columns_of(X: Any, matrix: NDArray[Any], given: Any) -> Columns:
@@ -62,11 +68,9 @@ def columns_of(X: Any, matrix: NDArray[Any], given: Any) -> Columns:
             isinstance(value, numbers.Real) or _is_gap(value) for value in matrix[:, j]
         )
         if not is_number:
-            wrong = next(
-                (v for v in matrix[:, j] if not isinstance(v, (str, numbers.Real)) and not _is_gap(v)), ""
-            )
-            if isinstance(wrong, (dict, list, set, tuple, np.ndarray)):
-                raise TypeError(f"X holds {wrong!r}: its argument must be a string or a number")
+            wrong = [value for value in matrix[:, j] if isinstance(value, _CONTAINERS)]
+            if wrong:
+                raise TypeError(f"X holds {wrong[0]!r}: its argument must be a string or a number")
         is_category[j] = not is_number or types[j] == "category" or j in chosen
         is_text[j] = not is_number
     return Columns(is_category, is_text)
