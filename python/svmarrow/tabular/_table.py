@@ -7,10 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import OneHotEncoder
-
 from svmarrow._support.saving import savable
 
 if TYPE_CHECKING:
@@ -114,6 +110,10 @@ def matrix_of(matrix: NDArray[Any], columns: Columns) -> NDArray[Any]:
 
 def encoder(matrix: NDArray[Any], columns: Columns) -> Any:
     """Returns the fitted transformer from such a matrix to numbers without gaps; gaps become columns."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.preprocessing import OneHotEncoder
+
     gaps = np.array([all(_is_gap(value) for value in matrix[:, j]) for j in range(matrix.shape[1])])
     plain = np.flatnonzero(~columns.is_category & ~gaps)
     kinds = np.flatnonzero(columns.is_category & ~gaps)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -85,6 +84,8 @@ class _Tabular(OutputMixin, Estimator):
 
     def _fit_all(self, X: Any, y: Any, sample_weight: Any) -> Self:
         check({name: getattr(self, name) for name in self._rules}, self._rules)
+        from sklearn.pipeline import Pipeline
+
         check_array_types(X=X, y=y)
         table = X
         # The sum with which scikit-learn searches for infinities may overflow although no value does.
