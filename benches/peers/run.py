@@ -34,13 +34,14 @@ import growth
 import latency
 import report
 import speedup
-import tabular
 import targets
 import tuning
 from cells import LEFT_OUT, Cell
 from comparison import Comparison
 from engines import ENGINES
 from process import HERE, Settings, say
+
+import tabular
 
 # `--quick`: training rows and repeats.
 QUICK_ROWS = 600
