@@ -150,6 +150,16 @@ def test_more_samples_than_the_choice_takes(monkeypatch):
     assert TabularClassifier(n_samples=100).fit(X[:250], labels).predict_proba(X).shape == (300, 3)
 
 
+def test_numbers_beyond_the_training_range_are_those_of_its_ends():
+    X, y = make_friedman1(100, random_state=0)
+    model = TabularRegressor(n_samples=100).fit(X, y)
+    far = X.copy()
+    far[:, 3] = 1e6
+    ends = X.copy()
+    ends[:, 3] = X[:, 3].max()
+    assert model.predict(far) == pytest.approx(model.predict(ends))
+
+
 def test_several_targets():
     X, y = make_friedman1(100, random_state=0)
     both = TabularRegressor(n_samples=100).fit(X, np.column_stack([y, -y]))

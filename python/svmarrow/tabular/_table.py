@@ -113,7 +113,8 @@ def encoder(matrix: NDArray[Any], columns: Columns) -> Any:
     """Returns the fitted transformer from such a matrix to numbers without gaps; gaps become columns."""
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
-    from sklearn.preprocessing import OneHotEncoder
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
     gaps = np.array([all(_is_gap(value) for value in matrix[:, j]) for j in range(matrix.shape[1])])
     plain = np.flatnonzero(~columns.is_category & ~gaps)
@@ -122,7 +123,9 @@ def encoder(matrix: NDArray[Any], columns: Columns) -> Any:
         raise ValueError("X holds nothing but gaps: at least one column must have a value")
     parts: list[Any] = []
     if plain.size:
-        parts.append(("numbers", SimpleImputer(strategy="median", add_indicator=True), plain.tolist()))
+        # Outside the training range a smooth function may go anywhere, so numbers end there.
+        filled = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), MinMaxScaler(clip=True))
+        parts.append(("numbers", filled, plain.tolist()))
     if kinds.size:
         one_hot = OneHotEncoder(
             handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False
@@ -137,7 +140,7 @@ def sources_of(fitted: Any) -> NDArray[np.int64]:
     for name, part, taken in fitted.transformers_:
         if name == "numbers":
             sources += list(taken)
-            sources += [taken[j] for j in part.indicator_.features_]
+            sources += [taken[j] for j in part[0].indicator_.features_]
         elif name == "categories":
             names = part.get_feature_names_out([str(j) for j in range(len(taken))])
             counts = np.array([int(str(text).split("_", 1)[0]) for text in names])

@@ -229,10 +229,10 @@ class TabularClassifier(ClassifierOutputMixin, _Tabular):
     """Classification of tables without a parameter to set.
 
     Takes a table as it is: numbers, booleans, strings, categories, missing values. Gaps of numbers become the
-    median and a column of their own, categories become columns of 0 and 1 that share a scale. Shapes and
-    scales of the columns are learned from the target (`svmarrow.preprocessing.LearnedScaler`), and kernel,
-    bandwidth and penalty of least squares are those of the least leave-one-out error. Up to 20,000 samples
-    the machine is exact, above it is of low rank.
+    median and a column of their own, numbers beyond the training range its ends, categories become columns of
+    0 and 1 that share a scale. Shapes and scales of the columns are learned from the target
+    (`svmarrow.preprocessing.LearnedScaler`), and kernel, bandwidth and penalty of least squares are those of
+    the least leave-one-out error. Up to 20,000 samples the machine is exact, above it is of low rank.
 
     Parameters
     ----------
@@ -381,10 +381,10 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, _Tabular):
     """Regression of tables without a parameter to set.
 
     Takes a table as it is: numbers, booleans, strings, categories, missing values. Gaps of numbers become the
-    median and a column of their own, categories become columns of 0 and 1 that share a scale. Shapes and
-    scales of the columns are learned from the target (`svmarrow.preprocessing.LearnedScaler`), and kernel,
-    bandwidth and penalty of least squares are those of the least leave-one-out error. Up to 20,000 samples
-    the machine is exact, above it is of low rank.
+    median and a column of their own, numbers beyond the training range its ends, categories become columns of
+    0 and 1 that share a scale. Shapes and scales of the columns are learned from the target
+    (`svmarrow.preprocessing.LearnedScaler`), and kernel, bandwidth and penalty of least squares are those of
+    the least leave-one-out error. Up to 20,000 samples the machine is exact, above it is of low rank.
 
     Parameters
     ----------
