@@ -131,7 +131,14 @@ def encoder(matrix: NDArray[Any], columns: Columns) -> Any:
             handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False
         )
         parts.append(("categories", one_hot, kinds.tolist()))
-    return ColumnTransformer(parts, sparse_threshold=0.0).fit(matrix)
+    with np.errstate(over="ignore", invalid="ignore"):
+        fitted = ColumnTransformer(parts, sparse_threshold=0.0).fit(matrix)
+    if plain.size:
+        imputer, scaler = fitted.named_transformers_["numbers"]
+        medians = np.asarray(imputer.statistics_, dtype=np.float64)
+        if not (np.isfinite(medians).all() and np.isfinite(scaler.min_).all()):
+            raise ValueError("X has values whose medians or ranges are beyond double precision: scale X")
+    return fitted
 
 
 def sources_of(fitted: Any) -> NDArray[np.int64]:
