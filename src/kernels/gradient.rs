@@ -611,4 +611,30 @@ mod tests {
             }
         }
     }
+
+    /// exp(-gamma ||x - z||) has a kink at z = x, where the gradient is taken as 0; near it, it keeps its length.
+    #[test]
+    fn a_matern_kernel_has_a_bounded_gradient_near_its_kink() {
+        let (d, gamma) = (3, 0.5);
+        let kernel = Kernel::Matern { smoothness: Smoothness::Half, gamma };
+        let z = [0.25_f32, 4.0, -2.0];
+        let expansion = TrainableExpansion::new(kernel, &z, d, &[2.0], &[0.0]).unwrap();
+        let gradient_at = |step: f32| -> Vec<f32> {
+            let (mut batch, mut work) = (Batch::default(), Workspace::default());
+            batch.fill(&[z[0] + step, z[1], z[2]], d).unwrap();
+            let linear = |_: usize, outputs: &mut [f32]| std::mem::replace(&mut outputs[0], 1.0);
+            expansion.gradient(&batch, &mut work, linear, Context::SEQUENTIAL).unwrap();
+            (0..d).map(|k| work.panels[0].vectors[k * panel_width::<f32>()]).collect()
+        };
+        assert_eq!(gradient_at(0.0), [0.0; 3]);
+        for exponent in [-20, -10, -1] {
+            let step = (exponent as f32).exp2();
+            let expected = 2.0 * gamma * (-gamma * f64::from(step)).exp();
+            for sign in [1.0, -1.0] {
+                let found = gradient_at(sign * step);
+                assert!((f64::from(sign * found[0]) - expected).abs() < 1e-5, "{exponent} {found:?}");
+                assert_eq!(found[1..], [0.0; 2]);
+            }
+        }
+    }
 }

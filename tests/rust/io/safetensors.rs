@@ -12,7 +12,7 @@ use svmarrow::data::{CsrView, IndexSlice, OwnedRows, Rows};
 use svmarrow::expansion::{ExpansionView, KernelExpansion};
 use svmarrow::io::libsvm_model::{self, SvmType};
 use svmarrow::io::safetensors::{self as model_file, Array, Contents, Dtype};
-use svmarrow::kernels::Kernel;
+use svmarrow::kernels::{Kernel, Smoothness};
 
 use super::{Scratch, dense, iris, numbers};
 
@@ -47,6 +47,10 @@ fn expansions() -> Vec<KernelExpansion> {
         make(
             Kernel::Laplacian { gamma: 1.7976931348623157e308 },
             OwnedRows::CsrF32 { indptr, indices, values: vec![1.0, -0.0, 0.1, 2.0], cols },
+        ),
+        make(
+            Kernel::Matern { smoothness: Smoothness::FiveHalves, gamma: 0.1 },
+            Array2::from_shape_vec((6, 4), x.clone()).unwrap().into(),
         ),
         make(
             Kernel::Precomputed,
