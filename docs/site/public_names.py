@@ -89,9 +89,10 @@ SECTIONS = (
     ),
     Section(
         "Tabular data",
-        "Scales and shapes of features, learned from the target.",
+        "Tables as they are; scales and shapes of features, learned from the target.",
         "tabular",
-        _names("svmarrow.preprocessing", "LearnedScaler ScaleStep"),
+        _names("svmarrow", "TabularClassifier TabularRegressor")
+        + _names("svmarrow.preprocessing", "LearnedScaler ScaleStep"),
     ),
     Section(
         "Several classes",

@@ -138,6 +138,7 @@ class _Construction(TypedDict):
     vectors: NDArray[np.float32]
     coefficients: _Floats
     intercepts: _Floats
+    scales: _Floats
     losses: _Floats
     stop: str
 

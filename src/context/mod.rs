@@ -13,7 +13,7 @@ mod work;
 
 use crate::error::{Error, Result};
 use crate::memory::{TryCollect, try_collect_parallel};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 pub(crate) use monitor::GracePeriod;
 pub use monitor::{Budget, Monitor, Progress, Silent, Stop, StopReason};
@@ -153,6 +153,25 @@ impl<'a> Context<'a> {
             chunks.try_for_each(|(i, chunk)| work(i, chunk))
         } else {
             data.chunks_mut(size).enumerate().try_for_each(|(i, chunk)| work(i, chunk))
+        }
+    }
+
+    /// Returns the combination of `work(range)` over consecutive ranges of 0..n of length `size`; `None` if n is 0.
+    /// `combine` must be associative to the last bit.
+    pub(crate) fn reduce<R: Send>(
+        self,
+        n: usize,
+        size: usize,
+        work: impl Fn(Range<usize>) -> R + Sync + Send,
+        combine: impl Fn(R, R) -> R + Sync + Send,
+    ) -> Option<R> {
+        use rayon::prelude::*;
+        let tasks = n.div_ceil(size);
+        let work = |task: usize| work(task * size..n.min((task + 1) * size));
+        if self.is_parallel && tasks > 1 {
+            (0..tasks).into_par_iter().with_max_len(1).map(work).reduce_with(combine)
+        } else {
+            (0..tasks).map(work).reduce(combine)
         }
     }
 

@@ -14,6 +14,14 @@
 //! chi-squared         dL/dz_jf = sum_i W_ij (x - z) (3 x + z) / (x + z)^2
 //! ```
 //!
+//! Rows and vectors may have been multiplied by a scale s_f for each column. Then, with the unscaled vectors fixed,
+//!
+//! ```text
+//! rbf                 dL/d log s_f = -sum_ij W_ij (x_if - z_jf)^2
+//!                                  = sum_j z_jf (2 (W' X)_jf - z_jf (W' 1)_j) - sum_i (W 1)_i x_if^2
+//! laplacian           dL/d log s_f = -sum_ij W_ij |x_if - z_jf|
+//! ```
+//!
 //! Z is in column panels, feature after feature, so K, D, K'G and W'X are computed by the same register tile with other
 //! operands, and a gradient has the layout of its variables. The first pass (K, F, G, W) takes rows in blocks, the second
 //! (sums over all rows of the batch) takes panels. Every sum has one fixed order, so results do not depend on the number of
@@ -21,6 +29,7 @@
 //!
 //! Cost of a batch of n rows: 2 n m d + 3 n m q multiply-adds and n m kernel values; memory 2 n m numbers.
 
+use super::batch::Batch;
 use super::pack::method;
 use super::{Kernel, Smoothness};
 use crate::context::Context;
@@ -55,6 +64,8 @@ pub(crate) struct TrainablePanel {
 pub(crate) struct PanelGradient {
     pub(crate) vectors: Vec<f32>,
     pub(crate) coefficients: Vec<f32>,
+    /// The panel's part of the gradient in the logarithms of the column scales, (d,).
+    scales: Vec<f32>,
 }
 
 /// An expansion in single precision whose vectors and coefficients are variables.
@@ -66,44 +77,8 @@ pub(crate) struct TrainableExpansion {
     pub(crate) panels: Vec<TrainablePanel>,
     /// (q,)
     pub(crate) intercepts: Vec<f32>,
-}
-
-/// A batch of dense rows, row-major and feature-major.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Batch {
-    rows: usize,
-    by_row: Vec<f32>,
-    by_feature: Vec<f32>,
-    norms: Vec<f32>,
-}
-
-impl Batch {
-    /// Copies n rows of d numbers.
-    pub(crate) fn fill(&mut self, by_row: &[f32], features: usize) -> Result<()> {
-        self.rows = by_row.len() / features.max(1);
-        self.by_row.clear();
-        self.by_row.try_extend(by_row.iter().copied())?;
-        transpose(by_row, self.rows, features, &mut self.by_feature)?;
-        self.norms.clear();
-        self.norms
-            .try_extend(by_row.chunks_exact(features.max(1)).map(|x| x.iter().map(|v| v * v).sum::<f32>()))
-    }
-}
-
-/// Transposes (rows, columns) to (columns, rows), one square at a time so that both sides stay in the cache.
-fn transpose(source: &[f32], rows: usize, columns: usize, out: &mut Vec<f32>) -> Result<()> {
-    const SQUARE: usize = 16;
-    out.try_resize(rows * columns, 0.0)?;
-    for i in (0..rows).step_by(SQUARE) {
-        for j in (0..columns).step_by(SQUARE) {
-            for row in i..rows.min(i + SQUARE) {
-                for column in j..columns.min(j + SQUARE) {
-                    out[column * rows + row] = source[row * columns + column];
-                }
-            }
-        }
-    }
-    Ok(())
+    /// Whether gradients include those in the column scales, for the RBF and the Laplacian kernel.
+    pub(crate) has_scales: bool,
 }
 
 /// Memory of a pass, reused for all batches, and the gradient.
@@ -116,6 +91,8 @@ pub(crate) struct Workspace {
     pub(crate) panels: Vec<PanelGradient>,
     /// The gradient in the intercepts, (q,).
     pub(crate) intercepts: Vec<f32>,
+    /// The gradient in the logarithms of the column scales, (d,); empty without them.
+    pub(crate) scales: Vec<f32>,
 }
 
 /// Results of the first pass for a block of rows: K and W panel after panel, G row after row.
@@ -164,11 +141,29 @@ impl TrainableExpansion {
             })
             .try_collect_results()?;
         let intercepts = intercepts.try_to_vec()?;
-        let mut expansion = Self { kernel, features, vectors: m, panels, intercepts };
+        let mut expansion = Self { kernel, features, vectors: m, panels, intercepts, has_scales: false };
         for panel in &mut expansion.panels {
             panel.refresh(kernel);
         }
         Ok(expansion)
+    }
+
+    /// Returns a copy.
+    pub(crate) fn try_clone(&self) -> Result<Self> {
+        let panels = self
+            .panels
+            .iter()
+            .map(|panel| -> Result<TrainablePanel> {
+                Ok(TrainablePanel {
+                    vectors: panel.vectors.try_to_vec()?,
+                    coefficients: panel.coefficients.try_to_vec()?,
+                    norms: panel.norms.try_to_vec()?,
+                    packed: panel.packed.try_to_vec()?,
+                    used: panel.used,
+                })
+            })
+            .try_collect_results()?;
+        Ok(Self { panels, intercepts: self.intercepts.try_to_vec()?, ..*self })
     }
 
     /// Returns Z (m, d) and B (m, q), row-major.
@@ -229,6 +224,7 @@ impl TrainableExpansion {
             work.panels.try_push(PanelGradient {
                 vectors: try_vec![0.0; self.features * width]?,
                 coefficients: try_vec![0.0; q * width]?,
+                scales: try_vec![0.0; self.features]?,
             })?;
         }
         let (blocks, by_output) = (&work.blocks, &work.output_gradient);
@@ -241,7 +237,39 @@ impl TrainableExpansion {
                 self.second_pass(batch, blocks, by_output, group * at_once + p, &mut gradient[0])
             })?;
         }
+        if self.has_scales {
+            self.add_scale_gradients(batch, work)?;
+        }
         Ok(work.blocks.iter().map(|block| block.loss).sum())
+    }
+
+    /// Adds the parts of the gradient in the column scales.
+    fn add_scale_gradients(&self, batch: &Batch, work: &mut Workspace) -> Result<()> {
+        let (n, width) = (batch.rows, panel_width::<f32>());
+        work.scales.clear();
+        work.scales.try_resize(self.features, 0.0)?;
+        for panel in &work.panels[..self.panels.len()] {
+            work.scales.iter_mut().zip(&panel.scales).for_each(|(sum, part)| *sum += part);
+        }
+        if !matches!(self.kernel, Kernel::Rbf { .. }) {
+            return Ok(());
+        }
+        let mut totals = try_with_capacity("the gradient of a batch", n)?;
+        let mut lanes = vec![0.0_f32; width]; // small: one number per vector of a panel
+        for block in &work.blocks {
+            for i in 0..block.rows {
+                lanes.fill(0.0);
+                for panel in block.weights.chunks_exact(block.rows * width) {
+                    let line = &panel[i * width..(i + 1) * width];
+                    lanes.iter_mut().zip(line).for_each(|(sum, w)| *sum += w);
+                }
+                totals.push(lanes.iter().sum::<f32>());
+            }
+        }
+        for (scale, x) in work.scales.iter_mut().zip(batch.by_feature.chunks_exact(n)) {
+            *scale -= x.iter().zip(&totals).map(|(x, total)| total * x * x).sum::<f32>();
+        }
+        Ok(())
     }
 
     fn first_pass(
@@ -358,6 +386,8 @@ impl TrainableExpansion {
         };
         match term {
             Some(term) => {
+                let mut distances = vec![0.0_f32; width]; // small: one number per vector of a panel
+                let mut scales = gradient.scales.iter_mut();
                 for ((x, z), out) in batch
                     .by_feature
                     .chunks_exact(n)
@@ -370,6 +400,14 @@ impl TrainableExpansion {
                             *out += w * term(x, z);
                         }
                     }
+                    let Some(scale) = scales.next().filter(|_| self.has_scales) else { continue };
+                    distances.fill(0.0);
+                    for (&x, weights) in x.iter().zip(weights.chunks_exact(width)) {
+                        for ((sum, &z), &w) in distances.iter_mut().zip(z).zip(weights) {
+                            *sum += w * (x - z).abs();
+                        }
+                    }
+                    *scale = -distances.iter().sum::<f32>();
                 }
             }
             None => sum_over_rows(&batch.by_feature, &weights, &mut gradient.vectors),
@@ -381,7 +419,13 @@ impl TrainableExpansion {
                     *total += w;
                 }
             }
-            for (out, z) in gradient.vectors.chunks_exact_mut(width).zip(panel.vectors.chunks_exact(width)) {
+            let scales = gradient.scales.iter_mut();
+            let vectors = gradient.vectors.chunks_exact_mut(width).zip(panel.vectors.chunks_exact(width));
+            for ((out, z), scale) in vectors.zip(scales) {
+                if self.has_scales {
+                    let terms = out.iter().zip(z).zip(&totals);
+                    *scale = terms.map(|((sum, z), total)| z * (2.0 * sum - total * z)).sum();
+                }
                 for ((out, &z), &total) in out.iter_mut().zip(z).zip(&totals) {
                     *out -= total * z;
                 }
@@ -427,6 +471,15 @@ impl TrainablePanel {
     /// Returns lines of the panel's width as the micro-kernel reads them.
     fn view<'a>(&'a self, values: &'a [f32]) -> PanelView<'a, f32> {
         PanelView { values, norms: &self.norms, baseline: None }
+    }
+
+    /// Multiplies each column of the vectors by its factor.
+    pub(crate) fn multiply_columns(&mut self, factors: &[f32]) {
+        for (line, factor) in self.vectors.chunks_exact_mut(self.norms.len()).zip(factors) {
+            for v in line {
+                *v *= factor;
+            }
+        }
     }
 
     /// Updates norms and packed coefficients after vectors and coefficients have changed. Vectors outside the kernel's domain
@@ -482,7 +535,9 @@ mod tests {
                 let b: Vec<f32> = (0..m * q).map(|i| (i as f32 * 0.13).sin()).collect();
                 let intercepts = vec![0.25; q];
                 let c = |i: usize, k: usize| ((i * q + k) as f32 * 0.31).cos();
-                let expansion = TrainableExpansion::new(kernel, &z, d, &b, &intercepts).unwrap();
+                let mut expansion = TrainableExpansion::new(kernel, &z, d, &b, &intercepts).unwrap();
+                expansion.has_scales = matches!(kernel, Kernel::Rbf { .. } | Kernel::Laplacian { .. });
+                let expansion = expansion;
                 assert_eq!(expansion.unpack().unwrap(), (z.clone(), b.clone()));
                 let (mut batch, mut work) = (Batch::default(), Workspace::default());
                 batch.fill(&x, d).unwrap();
@@ -494,9 +549,9 @@ mod tests {
                     }
                     total
                 };
-                let value = |z: &[f64], b: &[f64]| -> f64 {
-                    let x: Vec<f64> = x.iter().map(|&v| f64::from(v)).collect();
-                    let rows = Rows::from_shape((n, d), &x).unwrap();
+                let x64: Vec<f64> = x.iter().map(|&v| f64::from(v)).collect();
+                let value_at = |x: &[f64], z: &[f64], b: &[f64]| -> f64 {
+                    let rows = Rows::from_shape((n, d), x).unwrap();
                     let vectors = Rows::from_shape((m, d), z).unwrap();
                     let mut total = 0.0;
                     for i in 0..n {
@@ -508,6 +563,7 @@ mod tests {
                     }
                     total
                 };
+                let value = |z: &[f64], b: &[f64]| value_at(&x64, z, b);
                 let wide = |v: &[f32]| -> Vec<f64> { v.iter().map(|&v| f64::from(v)).collect() };
                 let (z64, b64) = (wide(&z), wide(&b));
                 let loss = expansion.gradient(&batch, &mut work, linear, Context::default()).unwrap();
@@ -538,9 +594,20 @@ mod tests {
                     let found = work.panels[at / q / width].coefficients[at % q * width + at / q % width];
                     check("b", at, found, &|by| value(&z64, &moved(&b64, at, by)));
                 }
+                if expansion.has_scales {
+                    let scaled = |values: &[f64], f: usize, by: f64| -> Vec<f64> {
+                        let factor = |at: usize| if at % d == f { by.exp() } else { 1.0 };
+                        values.iter().enumerate().map(|(at, v)| v * factor(at)).collect()
+                    };
+                    for f in [0, d - 1] {
+                        let value = |by: f64| value_at(&scaled(&x64, f, by), &scaled(&z64, f, by), &b64);
+                        check("s", f, work.scales[f], &value);
+                    }
+                }
                 let alone = work.panels[0].clone();
                 expansion.gradient(&batch, &mut work, linear, Context::SEQUENTIAL).unwrap();
                 assert!(alone.vectors == work.panels[0].vectors, "threads must not change the sums");
+                assert!(alone.scales == work.panels[0].scales, "threads must not change the sums");
             }
         }
     }

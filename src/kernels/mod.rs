@@ -19,7 +19,8 @@
 //! | `evaluator` | predictions: the passes that compute the outputs of an expansion |
 //! | `row` | one row as given and standardised |
 //! | `pool` | K(x, Z) for one row at a time and vectors Z that are added and replaced |
-//! | `gradient` | K(X, Z) B with its gradient in Z and B |
+//! | `batch` | dense rows of a gradient step |
+//! | `gradient` | K(X, Z) B with its gradient in Z, B and scales of the columns |
 //!
 //! K(X, Z) B without and with the matrix K:
 //!
@@ -39,6 +40,7 @@
 //! # Ok::<(), svmarrow::Error>(())
 //! ```
 
+mod batch;
 mod bytes;
 mod conditioning_check;
 mod distances;
@@ -59,10 +61,11 @@ mod tile;
 mod weights;
 
 pub use crate::kernel::{Kernel, Smoothness};
+pub(crate) use batch::Batch;
 pub(crate) use conditioning_check::check_conditioning;
 pub use evaluator::Evaluator;
 pub use function::{KernelBlocks, KernelFunction};
-pub(crate) use gradient::{Batch, TrainableExpansion, Workspace};
+pub(crate) use gradient::{TrainableExpansion, Workspace};
 pub(crate) use gram::{PackedVectors, gram_lower};
 pub use gram::{diagonal, gram, gram_symmetric};
 pub(crate) use overflow_check::Magnitudes;

@@ -24,6 +24,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const VALUES: &str = "kernel values";
 /// Maximum number of rows of a tile.
 const MAX_TILE_ROWS: usize = 96;
+/// Rows that one task packs.
+const ROWS_PER_BLOCK: usize = 2 * MAX_TILE_ROWS;
 /// Rows of a product with values that are not computed in tiles.
 const PRODUCT_ROWS: usize = 64;
 
@@ -231,7 +233,7 @@ impl<'a> KernelRows<'a> {
     ) -> Result<()> {
         let group = group_size(panels, ctx);
         let chunk = group * panels.width();
-        let block = panels.block(self.rows.rows, rows)?;
+        let blocks = self.packed_blocks(panels, rows, ctx)?;
         let tasks = self.columns.div_ceil(chunk);
         let mut parts: Vec<Vec<&mut [O]>> = (0..tasks)
             .map(|_| try_with_capacity("the lines of a block", rows.len()))
@@ -243,16 +245,31 @@ impl<'a> KernelRows<'a> {
         }
         ctx.try_for_each_chunk(&mut parts, 1, |task, part| {
             let panel_range = task * group..panels.count().min((task + 1) * group);
-            for_each_tile(&block, panels, panel_range, MAX_TILE_ROWS, |first, count, p, tile| {
-                let from = (p - task * group) * panels.width();
-                for (line, out) in tile.chunks_exact(panels.width()).zip(&mut part[0][first..first + count]) {
-                    let to = out.len().min(from + panels.width());
-                    for (out, value) in out[from..to].iter_mut().zip(line) {
-                        *out = O::from_f64(value.to_f64());
+            for (block, lines) in blocks.iter().zip(part[0].chunks_mut(ROWS_PER_BLOCK)) {
+                for_each_tile(block, panels, panel_range.clone(), MAX_TILE_ROWS, |first, count, p, tile| {
+                    let from = (p - task * group) * panels.width();
+                    for (line, out) in tile.chunks_exact(panels.width()).zip(&mut lines[first..first + count])
+                    {
+                        let to = out.len().min(from + panels.width());
+                        for (out, value) in out[from..to].iter_mut().zip(line) {
+                            *out = O::from_f64(value.to_f64());
+                        }
                     }
-                }
-            })
+                })?;
+            }
+            Ok(())
         })
+    }
+
+    /// Packs rows for tiles with the panels, in blocks of [`ROWS_PER_BLOCK`] rows.
+    fn packed_blocks<T: Real>(
+        &self,
+        panels: &Panels<T>,
+        rows: &[usize],
+        ctx: Context<'_>,
+    ) -> Result<Vec<RowBlock<T>>> {
+        let rows_of = |b: usize| &rows[b * ROWS_PER_BLOCK..rows.len().min((b + 1) * ROWS_PER_BLOCK)];
+        ctx.try_map(rows.len().div_ceil(ROWS_PER_BLOCK), |b| panels.block(self.rows.rows, rows_of(b)))
     }
 
     /// Returns the same rows in double precision with other columns; values computed by it are not counted.
@@ -344,24 +361,26 @@ impl<'a> KernelRows<'a> {
         ctx: Context<'_>,
     ) -> Result<()> {
         self.computed.fetch_add((rows.len() * self.columns) as u64, Ordering::Relaxed);
-        let block = panels.block(self.rows.rows, rows)?;
+        let blocks = self.packed_blocks(panels, rows, ctx)?;
         let group = group_size(panels, ctx);
         let width = panels.width();
         ctx.try_for_each_chunk(out, group * width, |task, out| {
             let range = task * group..panels.count().min((task + 1) * group);
             let mut space = Vec::new();
-            let add = |first: usize, count: usize, p: usize, tile: &[T]| {
-                let from = (p - task * group) * width;
-                let to = out.len().min(from + width);
-                let (weights, tile, out) =
-                    (&weights[first..first + count], &tile[..count * width], &mut out[from..to]);
-                if self.stored == Precision::Double {
-                    add_lines(weights, tile, width, out);
-                } else {
-                    add_lines(weights, T::singles(tile, &mut space), width, out);
-                }
-            };
-            for_each_tile(&block, panels, range, MAX_TILE_ROWS, add)
+            for (block, weights) in blocks.iter().zip(weights.chunks(ROWS_PER_BLOCK)) {
+                for_each_tile(block, panels, range.clone(), MAX_TILE_ROWS, |first, count, p, tile| {
+                    let from = (p - task * group) * width;
+                    let to = out.len().min(from + width);
+                    let (weights, tile, out) =
+                        (&weights[first..first + count], &tile[..count * width], &mut out[from..to]);
+                    if self.stored == Precision::Double {
+                        add_lines(weights, tile, width, out);
+                    } else {
+                        add_lines(weights, T::singles(tile, &mut space), width, out);
+                    }
+                })?;
+            }
+            Ok(())
         })
     }
 

@@ -14,7 +14,7 @@
 
 use super::intercept::intercept_range;
 use super::problem::DualProblem;
-use crate::context::StopReason;
+use crate::context::{Context, StopReason};
 
 /// Objectives, gap and counts of a fitted machine.
 ///
@@ -97,7 +97,7 @@ pub(super) fn certify(
     let sum_error = 0.51 * f64::EPSILON * problem.len() as f64 * size;
     let dual = -0.5 * (quadratic + ridges) - linear - epsilons - 0.5 * rounding.quadratic - sum_error;
     let primal = 0.5 * quadratic + losses + 0.5 * rounding.quadratic + rounding.linear_losses + sum_error;
-    let violation = problem.kkt_violation().largest();
+    let violation = problem.kkt_violation(Context::SEQUENTIAL).largest();
     let violation = if violation < 0.0 { 0.0 } else { violation };
     Certificate {
         dual,

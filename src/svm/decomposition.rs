@@ -22,7 +22,7 @@ use super::precision::{KernelValue, exceeds_single_precision};
 use super::sharing::SharedBlocks;
 use super::stall::NEGLIGIBLE_ROUNDINGS;
 use super::training::Training;
-use crate::context::{Progress, StopReason};
+use crate::context::{Context, Progress, StopReason};
 use crate::error::Result;
 use crate::memory::{Arenas, TryCollect, TryGrow};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -115,7 +115,7 @@ fn solve_independently<'a, K: KernelValue>(
             tick()?;
             check(machine, columns, &sequential)?;
             if machine.stop.is_none() {
-                drop(machine.select()?);
+                drop(machine.select(sequential.ctx)?);
                 solve_and_update(machine, columns, memory, &sequential, tick)?;
             }
         }
@@ -200,7 +200,7 @@ fn round<'a, K: KernelValue>(
     let mut remaining = unfinished;
     while !remaining.is_empty() {
         tick(machines)?;
-        let (group, wanted) = select(remaining, machines, &columns.class_blocks)?;
+        let (group, wanted) = select(remaining, machines, &columns.class_blocks, training.ctx)?;
         remaining = &remaining[group.len()..];
         columns.fetch(&wanted, training.ctx, || tick(machines))?;
         let selected = machines.iter_mut().enumerate().filter(|(m, _)| group.contains(m));
@@ -222,6 +222,7 @@ fn select<'w, K: KernelValue>(
     remaining: &'w [usize],
     machines: &mut [Machine<'_>],
     class_blocks: &[ClassBlock<'_, K>],
+    ctx: Context<'_>,
 ) -> Result<(&'w [usize], Vec<Vec<usize>>)> {
     let mut wanted: Vec<Vec<usize>> = vec![Vec::new(); class_blocks.len()]; // small: one list per class
     let mut count = 0;
@@ -233,7 +234,7 @@ fn select<'w, K: KernelValue>(
             break;
         }
         let cached: Vec<usize> = caches().map(|(b, _)| b).try_collect_vec()?;
-        let positions = machine.select()?;
+        let positions = machine.select(ctx)?;
         for class_block in cached {
             let rows = &mut wanted[class_block];
             rows.try_extend(positions.clone())?;

@@ -6,6 +6,7 @@
 //! With one group the intercept is minus the level. The two groups of a nu problem lie at rho - b and -rho - b.
 
 use super::problem::DualProblem;
+use crate::context::Context;
 
 /// Returns b and rho of a solved machine; rho is 0 except for the nu problems.
 pub(super) fn intercept(problem: &DualProblem) -> (f64, f64) {
@@ -27,7 +28,7 @@ pub(super) fn intercept_range(problem: &DualProblem) -> f64 {
     if is_fixed || (0..problem.len()).any(|i| problem.is_unbounded(i)) {
         return 0.0;
     }
-    let (up, low) = problem.kkt_violation().maximal_pairs[0];
+    let (up, low) = problem.kkt_violation(Context::SEQUENTIAL).maximal_pairs[0];
     if up.is_finite() && low.is_finite() { (up - low).max(0.0) } else { 0.0 }
 }
 
@@ -40,7 +41,7 @@ fn level(problem: &DualProblem, group: u8) -> f64 {
     if count > 0 {
         return sum / count as f64;
     }
-    let (up, low) = problem.kkt_violation().maximal_pairs[usize::from(group)];
+    let (up, low) = problem.kkt_violation(Context::SEQUENTIAL).maximal_pairs[usize::from(group)];
     match (up.is_finite(), low.is_finite()) {
         (true, true) => f64::midpoint(up, low),
         (true, false) => up,

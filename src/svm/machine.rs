@@ -107,7 +107,7 @@ impl<'a> Machine<'a> {
         let (problem, tuning) = (&variables.problem, training.params.tuning);
         let is_exact = is_exact || problem.beta.iter().all(|b| *b == 0.0);
         let mut machine = Self {
-            kkt: problem.kkt_violation(),
+            kkt: problem.kkt_violation(training.ctx),
             iterations: 0,
             rounds: 0,
             stop: None,
@@ -140,8 +140,8 @@ impl<'a> Machine<'a> {
 
     /// Replaces the problem by another one of the same variables, whose gradients belong to its coefficients; only for
     /// machines that do not shrink.
-    pub(super) fn set_problem(&mut self, problem: DualProblem) {
-        self.kkt = problem.kkt_violation();
+    pub(super) fn set_problem(&mut self, problem: DualProblem, ctx: Context<'_>) {
+        self.kkt = problem.kkt_violation(ctx);
         self.variables.problem = problem;
         (self.iterations, self.rounds) = (0, 0);
         self.resume();
@@ -171,7 +171,7 @@ impl<'a> Machine<'a> {
             problem.gradient[v] = output + problem.linear[v] + problem.ridge[v] * beta[v];
         }
         problem.beta = beta;
-        self.kkt = problem.kkt_violation();
+        self.kkt = problem.kkt_violation(training.ctx);
         Ok(())
     }
 
@@ -252,8 +252,8 @@ impl<'a> Machine<'a> {
     }
 
     /// Selects the next working set; returns the positions of its members, for machines whose kernel rows are cached.
-    pub(super) fn select(&mut self) -> Result<impl Iterator<Item = usize> + Clone + '_> {
-        self.working_set.select(&self.variables.problem, &self.kkt.maximal_pairs)?;
+    pub(super) fn select(&mut self, ctx: Context<'_>) -> Result<impl Iterator<Item = usize> + Clone + '_> {
+        self.working_set.select(&self.variables.problem, &self.kkt.maximal_pairs, ctx)?;
         Ok(self.working_set.members.iter().map(|&v| self.position(v)))
     }
 
@@ -368,7 +368,7 @@ impl<'a> Machine<'a> {
             (problem.beta, problem.gradient) = before;
             return Err(error);
         }
-        self.kkt = self.problem().kkt_violation();
+        self.kkt = self.problem().kkt_violation(training.ctx);
         self.detect_stall(&changed, before, &solution);
         // A block must be larger than the number of unbounded variables, or rounds undo each other (Rifkin 2002, 2.6.3).
         let wanted = (self.kkt.n_unbounded * 7 / 4).next_multiple_of(64).min(self.tuning.max_block);
@@ -460,7 +460,7 @@ impl<'a> Machine<'a> {
     ) -> Result<bool> {
         let Some(active) = self.variables.unshrink(columns.depth(), training)? else { return Ok(false) };
         self.working_set = self.working_set.renumbered(|k| Some(active[k]));
-        self.kkt = self.problem().kkt_violation();
+        self.kkt = self.problem().kkt_violation(training.ctx);
         Ok(true)
     }
 }

@@ -55,7 +55,7 @@ pub(super) fn solve<K: KernelValue>(
     let (mut steps, mut expected_gain) = (0, 0.0);
     while steps < goal.max_steps {
         check()?;
-        let kkt = problem.kkt_violation();
+        let kkt = problem.kkt_violation(ctx);
         let violation = kkt.largest();
         if violation <= goal.tolerance {
             break;
@@ -76,7 +76,7 @@ pub(super) fn solve<K: KernelValue>(
                 continue;
             }
         }
-        set.select(&problem, &kkt.maximal_pairs)?;
+        set.select(&problem, &kkt.maximal_pairs, ctx)?;
         let mut block = block_of(&problem, &set.members)?;
         let tolerance = (INNER_TOLERANCE_SHARE * violation).max(0.5 * goal.tolerance);
         let made = block.solve(Goal { tolerance, max_steps: goal.max_steps - steps }, ctx)?;

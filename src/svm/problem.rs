@@ -18,11 +18,15 @@
 //! equality constraint.
 //! (Chang and Lin 2011 for the nu problems; Rifkin 2002, 2.2; Xu et al. 2015, (1) for the squared hinge.)
 
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memory::{TryCollect, TryToVec, try_vec};
+use std::ops::Range;
 
 /// Maximum number of groups of a problem.
 pub(super) const MAX_GROUPS: usize = 2;
+/// Variables per task of a pass over all variables.
+pub(super) const VARIABLES_PER_TASK: usize = 8192;
 
 /// The problem of one machine, with coefficients and gradients.
 #[derive(Clone)]
@@ -62,6 +66,19 @@ pub(super) struct KktViolation {
 }
 
 impl KktViolation {
+    /// Returns the violation by the variables of both.
+    fn and(self, other: Self) -> Self {
+        let [first, second] = [0, 1].map(|g| {
+            let ((up, low), (other_up, other_low)) = (self.maximal_pairs[g], other.maximal_pairs[g]);
+            (up.min(other_up), low.max(other_low))
+        });
+        Self {
+            maximal_pairs: [first, second],
+            n_unbounded: self.n_unbounded + other.n_unbounded,
+            is_finite: self.is_finite && other.is_finite,
+        }
+    }
+
     /// Returns the largest difference within a maximal violating pair; NaN if a gradient is not finite.
     pub(super) fn largest(&self) -> f64 {
         if !self.is_finite {
@@ -288,18 +305,25 @@ impl DualProblem {
     }
 
     /// Returns the violation of the optimality conditions.
-    pub(super) fn kkt_violation(&self) -> KktViolation {
+    pub(super) fn kkt_violation(&self, ctx: Context<'_>) -> KktViolation {
         let none = (f64::INFINITY, f64::NEG_INFINITY);
-        let mut maximal_pairs = [if self.has_equality { none } else { (0.0, 0.0) }, none];
-        let (mut n_unbounded, mut is_finite) = (0, true);
-        for i in 0..self.len() {
-            is_finite &= self.gradient[i].is_finite();
-            let (up, low) = &mut maximal_pairs[usize::from(self.group[i])];
-            *up = up.min(self.up_derivative(i));
-            *low = low.max(self.down_derivative(i));
-            n_unbounded += usize::from(self.is_unbounded(i));
-        }
-        KktViolation { maximal_pairs, n_unbounded, is_finite }
+        let start = KktViolation {
+            maximal_pairs: [if self.has_equality { none } else { (0.0, 0.0) }, none],
+            n_unbounded: 0,
+            is_finite: true,
+        };
+        let of_range = |range: Range<usize>| {
+            let mut kkt = start;
+            for i in range {
+                kkt.is_finite &= self.gradient[i].is_finite();
+                let (up, low) = &mut kkt.maximal_pairs[usize::from(self.group[i])];
+                *up = up.min(self.up_derivative(i));
+                *low = low.max(self.down_derivative(i));
+                kkt.n_unbounded += usize::from(self.is_unbounded(i));
+            }
+            kkt
+        };
+        ctx.reduce(self.len(), VARIABLES_PER_TASK, of_range, KktViolation::and).unwrap_or(start)
     }
 }
 

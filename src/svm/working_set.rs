@@ -6,9 +6,11 @@
 //! ten is drawn evenly from all violators instead: the largest ones lie close together, and once some of them are solved,
 //! so are their neighbours.
 
-use super::problem::{DualProblem, MaximalPairs};
+use super::problem::{DualProblem, MaximalPairs, VARIABLES_PER_TASK};
+use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
+use std::ops::Range;
 
 /// Interval between two new variables that come from a sample of all violators.
 const SAMPLE_INTERVAL: usize = 10;
@@ -43,7 +45,12 @@ impl WorkingSet {
     }
 
     /// Selects the next working set; `maximal_pairs` are those of the problem.
-    pub(super) fn select(&mut self, problem: &DualProblem, maximal_pairs: &MaximalPairs) -> Result<()> {
+    pub(super) fn select(
+        &mut self,
+        problem: &DualProblem,
+        maximal_pairs: &MaximalPairs,
+        ctx: Context<'_>,
+    ) -> Result<()> {
         let size = self.size.min(problem.len());
         let first = self.round == 0 && problem.beta.iter().all(|b| *b == 0.0);
         self.round += 1;
@@ -60,27 +67,16 @@ impl WorkingSet {
         }
         let wanted = size - old.len();
 
-        // Four lists: the variables of each group that should increase, and those that should decrease.
-        let mut lists = [const { Vec::new() }; 4];
-        for v in (0..problem.len()).filter(|&v| !chosen[v]) {
-            let group = usize::from(problem.group[v]);
-            let (up, low) = maximal_pairs[group];
-            let (increase, decrease) = (problem.up_derivative(v), problem.down_derivative(v));
-            if increase < low {
-                lists[2 * group].try_push((increase, v))?;
-            }
-            if decrease > up {
-                lists[2 * group + 1].try_push((-decrease, v))?;
-            }
-        }
-        for list in &mut lists {
+        let mut lists = violators(problem, maximal_pairs, &chosen, ctx)?;
+        ctx.try_for_each_chunk(&mut lists, 1, |_, list| {
             if first {
                 // Gradients are mostly equal at the start: an even sample stands for the whole.
-                *list = evenly_spaced(list, wanted)?;
+                list[0] = evenly_spaced(&list[0], wanted)?;
+                Ok(())
             } else {
-                largest_with_sample(list, wanted)?;
+                largest_with_sample(&mut list[0], wanted)
             }
-        }
+        })?;
         // The group with the larger violation comes first: a block of two must contain its maximal violating pair.
         let gap = |group: usize| maximal_pairs[group].1 - maximal_pairs[group].0;
         if gap(1) > gap(0) {
@@ -108,6 +104,43 @@ impl WorkingSet {
         (self.members, self.entered) = old.into_iter().unzip(); // small: the variables of a block
         Ok(())
     }
+}
+
+/// The variables of one group that should increase, or decrease, with the derivative in that direction.
+type Violators = Vec<(f64, usize)>;
+
+/// Returns four lists, the variables of each group that should increase and those that should decrease, without those that
+/// are chosen already.
+fn violators(
+    problem: &DualProblem,
+    maximal_pairs: &MaximalPairs,
+    is_chosen: &[bool],
+    ctx: Context<'_>,
+) -> Result<[Violators; 4]> {
+    let of_range = |range: Range<usize>| {
+        let mut lists = [const { Violators::new() }; 4];
+        for v in range.filter(|&v| !is_chosen[v]) {
+            let group = usize::from(problem.group[v]);
+            let (up, low) = maximal_pairs[group];
+            let (increase, decrease) = (problem.up_derivative(v), problem.down_derivative(v));
+            if increase < low {
+                lists[2 * group].try_push((increase, v))?;
+            }
+            if decrease > up {
+                lists[2 * group + 1].try_push((-decrease, v))?;
+            }
+        }
+        Ok(lists)
+    };
+    let joined = |first: Result<[Violators; 4]>, second: Result<[Violators; 4]>| {
+        let (mut first, second) = (first?, second?);
+        for (list, more) in first.iter_mut().zip(second) {
+            list.try_extend(more)?;
+        }
+        Ok(first)
+    };
+    ctx.reduce(problem.len(), VARIABLES_PER_TASK, of_range, joined)
+        .unwrap_or(Ok([const { Violators::new() }; 4]))
 }
 
 /// Sorts the `count` smallest entries to the front, and removes the rest.

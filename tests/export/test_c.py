@@ -20,6 +20,7 @@ from svmarrow._support.codes import DECODERS
 from svmarrow.export import to_c
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.multiclass import make_code
+from svmarrow.preprocessing import LearnedScaler
 
 KERNELS = {
     "linear": {},
@@ -64,6 +65,8 @@ PIPELINES = [
     [StandardScaler(), Normalizer()],
     [RobustScaler(), Normalizer("l1")],
     [Normalizer("max")],
+    [LearnedScaler(shape="both", max_iter=1, n_samples=100)],
+    [LearnedScaler(shape="both", metric="full", max_iter=1, n_samples=100)],
 ]
 CLASS = 'printf("%d", p_predict(x));'
 

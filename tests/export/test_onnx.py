@@ -27,6 +27,7 @@ from svmarrow._support.codes import CODES, DECODERS
 from svmarrow.export import to_onnx
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.multiclass import make_code
+from svmarrow.preprocessing import LearnedScaler
 
 onnx = pytest.importorskip("onnx")
 ReferenceEvaluator = pytest.importorskip("onnx.reference").ReferenceEvaluator
@@ -243,6 +244,8 @@ PIPELINES = [
     [StandardScaler(), Normalizer()],
     [RobustScaler(), Normalizer("l1")],
     [Normalizer("max")],
+    [LearnedScaler(shape="both", max_iter=1, n_samples=100)],
+    [LearnedScaler(shape="both", metric="full", max_iter=1, n_samples=100)],
 ]
 
 

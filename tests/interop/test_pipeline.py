@@ -29,6 +29,7 @@ from helpers.reference import largest
 from svmarrow import SVC, SVR, OneClassSVM, ReducedSet, as_expansion, compress, compression_path
 from svmarrow.models.categories import Encode, Impute, Table
 from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts
+from svmarrow.preprocessing import LearnedScaler
 
 FRAME, KIND = load_breast_cancer(return_X_y=True, as_frame=True)
 X, Y = FRAME.to_numpy(), KIND.to_numpy()
@@ -37,6 +38,10 @@ AFFINE = {
     "standard": [StandardScaler()],
     "no centre": [StandardScaler(with_mean=False)],
     "no scale": [StandardScaler(with_std=False), RobustScaler(with_scaling=False)],
+    "learned": [LearnedScaler(shape="standard", max_iter=1, n_samples=100)],
+    "learned full": [
+        LearnedScaler(shape="standard", metric="full", n_components=3, max_iter=1, n_samples=100)
+    ],
     "chain": [RobustScaler(), PCA(5), StandardScaler(), PCA(3, whiten=True), MinMaxScaler()],
     "max": [MaxAbsScaler(), "passthrough", PCA(5, whiten=True)],
     "nested": [make_pipeline(StandardScaler(), PCA(4)), FunctionTransformer()],
@@ -48,6 +53,9 @@ OTHER = {
     "l2": [Normalizer(), StandardScaler()],
     "largest": [StandardScaler(), Normalizer("max")],
     "choice": [StandardScaler(), SelectKBest(k=7), PCA(4)],
+    "quantile shapes": [LearnedScaler(shape="quantile", max_iter=1, n_samples=100)],
+    "both shapes": [StandardScaler(), LearnedScaler(shape="both", max_iter=1, n_samples=100), PCA(4)],
+    "both shapes, full": [LearnedScaler(shape="both", metric="full", max_iter=1, n_samples=100)],
     "union": [make_union(StandardScaler(), make_pipeline(MinMaxScaler(), PCA(3)))],
 }
 

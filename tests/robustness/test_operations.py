@@ -24,7 +24,7 @@ EXCEPTIONS = {
     },
     "tells what the parameters say": {"RoutesFit.get_metadata_routing", "Search.get_metadata_routing"},
     "draws what it is given": {
-        *("BinaryErrorDisplay.plot", "OverlapDisplay.plot", "GridScoresDisplay.plot", "Scored.plot"),
+        *("BinaryErrorDisplay.plot", "OverlapDisplay.plot", "GridScoresDisplay.plot", "SearchResults.plot"),
     },
     "refuses: the model is finished": {"ExpansionModel.fit"},
     "exchanges names of modules": {"patch_sklearn", "unpatch_sklearn"},

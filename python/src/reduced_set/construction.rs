@@ -50,6 +50,9 @@ pub(crate) struct GradientArg<'py> {
     mixing: f64,
     places: usize,
     seed: u64,
+    scale_rate: f64,
+    held_out: usize,
+    known_outputs: bool,
     max_time: Option<f64>,
 }
 
@@ -75,6 +78,8 @@ impl GradientArg<'_> {
         params.mixing = self.mixing;
         params.places = self.places;
         params.seed = self.seed;
+        params.scale_rate = self.scale_rate;
+        params.held_out = self.held_out;
         Ok(params)
     }
 }
@@ -91,7 +96,9 @@ pub(crate) enum AnswersArg<'py> {
 /// Vectors and coefficients moved together from each of the starts of `settings` to imitate an expansion on the rows `x`.
 ///
 /// `answers` are classes (n,) or numbers (n, q). Returns a list, one dict for each start: `vectors`
-/// (m, d) float32, `coefficients` (m, q), `intercepts` (q,), `losses` and `stop`.
+/// (m, d) float32, `coefficients` (m, q), `intercepts` (q,), `scales` (d,), `losses` and `stop`.
+///
+/// If `known_outputs` is true, the numbers are the outputs of a machine that is known by them alone.
 #[pyfunction]
 #[pyo3(signature = (expansion, x, answers, settings, progress, n_jobs))]
 pub(crate) fn gradient_vectors<'py>(
@@ -111,6 +118,9 @@ pub(crate) fn gradient_vectors<'py>(
         _ => Vec::new(),
     };
     let answers = match &answers {
+        Some(AnswersArg::Values(values)) if settings.known_outputs => {
+            Some(Answers::Outputs(matrix_view(values)?))
+        }
         Some(AnswersArg::Values(values)) => Some(Answers::Values(matrix_view(values)?)),
         Some(AnswersArg::Classes(_)) => Some(Answers::Classes(&classes)),
         None => None,
@@ -121,6 +131,6 @@ pub(crate) fn gradient_vectors<'py>(
         reduced_set::gradient_vectors(&target, &starts, &examples, &params, ctx)
     })?;
     made.into_iter()
-        .map(|made| Ok(fields!(py, made, vectors, coefficients, intercepts, losses, stop)))
+        .map(|made| Ok(fields!(py, made, vectors, coefficients, intercepts, scales, losses, stop)))
         .collect() // small: one dict per start
 }

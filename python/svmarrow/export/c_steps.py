@@ -8,6 +8,7 @@ import numpy as np
 
 from svmarrow.export.c_kernels import number, table
 from svmarrow.models.categories import Impute
+from svmarrow.models.piecewise import PiecewiseLinear
 from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ static inline void $prepare(const float *row, float *x) {{
                 return self._loop(step.n_in, f"{of} < {low} ? {low} : {of} > {high} ? {high} : {of}")
             case Normalize():
                 return self._normalize(step, rows)
+            case PiecewiseLinear():
+                return self._piecewise(step, rows)
             case Parts():
                 return self._parts(step, rows)
             case Impute() if not step.mixed:
@@ -136,6 +139,23 @@ static inline void $prepare(const float *row, float *x) {{
         self.statements += f"    {length} = {length} > 0.0f ? 1.0f / {length} : 1.0f;\n"
         self.multiplications += 2 * step.n_in
         return self._loop(step.n_in, f"{rows}[j] * {length}")
+
+    def _piecewise(self, step: PiecewiseLinear, rows: str) -> str:
+        knots, values, slopes = map(self._constants, (step.knots, step.values, step.slopes))
+        name, size = self._new(step.n_in), step.knots.shape[1]
+        self.multiplications += step.n_in
+        self.statements += f"""    for (j = 0; j < {step.n_in}; ++j) {{
+        const float *at = {knots}[j];
+        int i = 0;
+        while (i < {size - 2} && {rows}[j] > at[i + 1]) {{
+            ++i;
+        }}
+        {name}[j] = {rows}[j] <= at[0] ? {values}[j][0]
+            : {rows}[j] >= at[i + 1] ? {values}[j][i + 1]
+            : {values}[j][i] + ({rows}[j] - at[i]) * {slopes}[j][i];
+    }}
+"""
+        return name
 
     def _parts(self, step: Parts, rows: str) -> str:
         blocks = []

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmarrow.models.categories import Encode, Impute
+from svmarrow.models.piecewise import PiecewiseLinear
 from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class StepText:
                 return self._do(f"Clip ({rows}, {low}, {high})")
             case Normalize():
                 return self._normalize(step, rows)
+            case PiecewiseLinear():
+                return self._piecewise(step, rows)
             case Parts():
                 blocks = []
                 for taken, part in zip(step.columns, step.steps, strict=True):
@@ -83,6 +86,17 @@ class StepText:
         nothing, one = self._constant(np.array(0.0)), self._constant(np.array(1.0))
         empty = self._do(f"Equal ({length}, {nothing})")
         return self._do(f"Div ({rows}, {self._do(f'Where ({empty}, {one}, {length})')})")
+
+    def _piecewise(self, step: PiecewiseLinear, rows: str) -> str:
+        """The value at the first knot, and slope times the part of each interval below the number."""
+        column = self._do(f"Unsqueeze ({rows}, {self._constant(np.array([2]))})")
+        low, high = (self._constant(part[np.newaxis]) for part in (step.knots[:, :-1], step.knots[:, 1:]))
+        inside = self._do(f"Min ({self._do(f'Max ({column}, {low})')}, {high})")
+        parts = self._do(
+            f"Mul ({self._do(f'Sub ({inside}, {low})')}, {self._constant(step.slopes[np.newaxis])})"
+        )
+        sums = self._do(f"ReduceSum <keepdims = 0> ({parts}, {self._constant(np.array([2]))})")
+        return self._do(f"Add ({sums}, {self._constant(step.values[:, 0])})")
 
     def _impute(self, step: Impute, rows: str) -> str:
         if step.missing is None:

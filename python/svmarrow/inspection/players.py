@@ -13,6 +13,7 @@ import numpy as np
 
 from svmarrow._support.parameters import refuse
 from svmarrow.models.categories import Encode, Impute
+from svmarrow.models.piecewise import PiecewiseLinear
 from svmarrow.models.preparation import Affine, Chain, Clip, Parts, Step
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def _origins(step: Step) -> NDArray[np.int64]:
         return np.concatenate([np.arange(step.n_in), flags])
     if isinstance(step, Encode):
         return np.repeat(np.arange(step.n_in), [table.numbers.shape[1] for table in step.tables])
-    if isinstance(step, Clip) or (isinstance(step, Affine) and step.matrix is None):
+    if isinstance(step, (Clip, PiecewiseLinear)) or (isinstance(step, Affine) and step.matrix is None):
         return np.arange(step.n_in)
     if isinstance(step, Affine) and step.matrix is not None and (np.count_nonzero(step.matrix, 0) <= 1).all():
         sources: NDArray[np.int64] = np.abs(step.matrix).argmax(axis=0)

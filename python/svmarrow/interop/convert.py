@@ -57,8 +57,9 @@ def as_expansion(model: Any) -> Any:
         * its ``BaggingClassifier`` or ``VotingClassifier`` of machines for two classes with one and the same
           kernel: the outputs of the machines are counted as votes;
         * a ``FrozenEstimator`` around any of these;
-        * its ``Pipeline`` that ends in any of these, after scalers, ``PCA``, ``Normalizer``, imputers,
-          encoders and a ``ColumnTransformer`` of them, see `svmarrow.models.preparation`;
+        * its ``Pipeline`` that ends in any of these, after scalers (`LearnedScaler` too), ``PCA``,
+          ``Normalizer``, imputers, encoders and a ``ColumnTransformer`` of them, see
+          `svmarrow.models.preparation`;
         * a path to a model file, svmarrow's or LIBSVM's;
         * ``(vectors, coefficients, kernel)``, where kernel is a name or a dict of `KernelExpansion`'s
           parameters.

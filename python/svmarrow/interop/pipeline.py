@@ -61,12 +61,17 @@ def _step(name: str, transformer: Any, n_in: int) -> Step | None:
         check_is_fitted(transformer)
     except NotFittedError:
         raise NotFittedError(f"step {name!r}, {transformer!r}, is not fitted yet: call fit first") from None
+    if hasattr(transformer, "_preparation_step"):
+        # A transformer of svmarrow.
+        step: Step = transformer._preparation_step()
+        return step
     for kind in type(transformer).__mro__:
         if kind.__module__.startswith("sklearn.") and kind.__name__ in STEPS:
             return STEPS[kind.__name__](name, transformer, n_in)
     raise TypeError(
         f"step {name!r} is a {type(transformer).__name__}, which has no place in a model of numbers alone: "
-        f"svmarrow takes {', '.join(STEPS)}; keep this pipeline with skops, or export it with skl2onnx"
+        f"svmarrow takes LearnedScaler, {', '.join(STEPS)}; keep this pipeline with skops, or export it with "
+        "skl2onnx"
     )
 
 

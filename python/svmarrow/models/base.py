@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.distillation import Distillation
     from svmarrow.models.loss_bound import LossBound
 
 __all__ = ["ExpansionModel", "KernelModel"]
@@ -67,6 +68,8 @@ class ExpansionModel(OutputMixin, Documented, Savable, BaseEstimator):
     n_jobs: int | None
     #: Bound of the loss against the model that this one is a compression of.
     loss_bound_: LossBound | None = None
+    #: Teacher and sizes of a model that imitates a predictor that is no kernel machine.
+    distillation_: Distillation | None = None
     _rules: ClassVar[Mapping[str, Rule]] = {
         "feature_names": either(none, Rule("a list of strings", _are_names)),
         "n_features": either(none, integer(least=0)),
@@ -147,6 +150,8 @@ class ExpansionModel(OutputMixin, Documented, Savable, BaseEstimator):
         other = type(self)(**{**self.get_params(deep=False), **changes})
         if self.loss_bound_ is not None and changes.keys().isdisjoint(("expansion", "preparation")):
             other.loss_bound_ = self.loss_bound_
+        if self.distillation_ is not None:
+            other.distillation_ = self.distillation_
         return other
 
     def outputs(self, X: ArrayLike) -> NDArray[np.float64]:

@@ -29,6 +29,11 @@ class LossBound:
         What the loss is a loss of; agreement is that with the full model's answers.
     asked : float or None
         The largest loss that was asked for.
+    agreement : float or None
+        For a model that imitates a predictor that is no kernel machine, where the loss is one of its score:
+        the share of the samples held out that get the predictor's answer, for numbers R^2 against its own.
+    min_agreement : float or None
+        Lower bound of the agreement on other samples, with `confidence`.
 
     Examples
     --------
@@ -43,6 +48,8 @@ class LossBound:
     rows: int
     measure: str
     asked: float | None = None
+    agreement: float | None = None
+    min_agreement: float | None = None
 
     @property
     def kept(self) -> bool | None:
@@ -57,6 +64,8 @@ class LossBound:
             f"loses {self.loss:.4f} of {measure} on {self.rows:,} samples, at most {self.upper:.4f} with "
             f"confidence {self.confidence:g}"
         )
+        if self.agreement is not None and self.min_agreement is not None:
+            text += f"; agrees {self.agreement:.4f} with its teacher, at least {self.min_agreement:.4f}"
         return text + (
             f"; {self.asked:g} is less than these samples can certify" if self.kept is False else ""
         )

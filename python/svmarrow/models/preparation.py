@@ -10,6 +10,7 @@ the ``preparation`` of the model is one `Affine`.
 | `Affine` | ``((x - centre) / scale) @ matrix + offset`` |
 | `Clip` | numbers between bounds |
 | `Normalize` | rows of length 1 |
+| `piecewise.PiecewiseLinear` | columns by piecewise linear functions |
 | `categories.Impute` | rows without gaps |
 | `categories.Encode` | numbers for categories, by one table a column |
 | `Parts` | columns of several steps side by side, each of some of the columns |

@@ -56,6 +56,8 @@ class ExpansionRegressor(RegressorOutputMixin, ExpansionModel):
         Feature names, where they are known.
     loss_bound_ : LossBound or None
         Bound of the loss against the model that `compress` was given, where it measured one.
+    distillation_ : Distillation or None
+        Teacher and curve of a model that `compress` made of a predictor that is no kernel machine.
 
     Examples
     --------

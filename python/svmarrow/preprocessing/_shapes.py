@@ -120,7 +120,7 @@ def column_shapes(
     deviation[(deviation == 0.0) | ~np.isfinite(deviation)] = 1.0
     mean = np.zeros(d) if sp.issparse(X) else centre * size
     columns = np.zeros(0, dtype=np.int64)
-    knots = values = np.zeros((0, 1))
+    knots = values = np.zeros((0, 2))
     if name != "standard":
         alone = np.bincount(groups)[groups] == 1
         found = {c: _normal_scores(wide[:, c], w) for c in range(d) if alone[c]}

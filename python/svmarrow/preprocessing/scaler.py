@@ -32,7 +32,8 @@ from svmarrow._support.rows import (
     weights_differ,
     with_sparse_interface,
 )
-from svmarrow.models.preparation import check_length
+from svmarrow.models.piecewise import PiecewiseLinear
+from svmarrow.models.preparation import Affine, Parts, chain, check_length
 from svmarrow.preprocessing._metric import apply_map
 from svmarrow.preprocessing._search import learn_metric
 from svmarrow.preprocessing._targets import Task, deal_folds, draw, training_targets
@@ -42,10 +43,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow.models.preparation import Step
     from svmarrow.preprocessing._search import ScaleStep
     from svmarrow.preprocessing._shapes import ColumnShapes, ShapeName
 
-__all__ = ["LearnedScaler"]
+__all__ = ["MIN_WEIGHT", "LearnedScaler"]
 
 #: Samples of a smaller share of the largest weight have no effect in double precision.
 MIN_WEIGHT = 1e-15
@@ -365,6 +367,29 @@ class LearnedScaler(TransformerMixin, Estimator):
         suffix = "_quantile" if self.shape_ == "both" else ""
         first = [str(names[c]) for c in self._shapes.standard_columns]
         return np.array([*first, *(f"{names[c]}{suffix}" for c in self._shapes.columns)], dtype=object)
+
+    def _preparation_step(self) -> Step:
+        """The transformer as a step of a model, see `svmarrow.models.preparation`."""
+        shapes = self._shapes
+        first = shapes.standard_columns
+        standard = Affine(shapes.mean[first], shapes.deviation[first])
+        step: Step = standard
+        if shapes.columns.size:
+            quantile = PiecewiseLinear(shapes.knots, shapes.values)
+            pairs = [
+                (columns, part)
+                for columns, part in ((first, standard), (shapes.columns, quantile))
+                if columns.size
+            ]
+            columns, parts = zip(*pairs, strict=True)
+            step = Parts(self.n_features_in_, columns, parts)
+        zero = np.zeros(shapes.sources.size)
+        scale = Affine(zero, 1.0 / self.scales_)
+        if self.components_ is not None:
+            scale = Affine(zero, zero + 1.0, self.components_)
+        whole = chain([step, scale])
+        assert whole is not None
+        return whole
 
     def _after_load(self) -> None:
         super()._after_load()

@@ -8,14 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from svmarrow._support.parameters import Rule, check, either, integer, none, one_of
+from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, refuse
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow._support.rows import sample_weights
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.loss_bound import LossBound
+from svmarrow.reduced_set.distillation import DistillationRequest, distil
 from svmarrow.reduced_set.effective_clusters import warn_too_few_vectors
 from svmarrow.reduced_set.holdout import HoldoutEvaluator, SizeSearch
 from svmarrow.reduced_set.paths import PathRequest
@@ -33,14 +35,17 @@ from svmarrow.reduced_set.score import (
     with_bound,
     wrap_like,
 )
+from svmarrow.reduced_set.students import DistillationSettings
+from svmarrow.reduced_set.teachers import is_predictor, numeric_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow.models.base import KernelModel
+    from svmarrow.models.base import ExpansionModel, KernelModel
     from svmarrow.reduced_set.construction import GradientSettings
+    from svmarrow.reduced_set.score import Goal
     from svmarrow.reduced_set.selection import SelectionSettings
 
 __all__ = ["METHODS", "compress"]
@@ -79,17 +84,21 @@ def compress(
     scoring: Scoring | None = None,
     sample_weight: ArrayLike | None = None,
     method: CompressMethod = "auto",
-    settings: GradientSettings | SelectionSettings | None = None,
+    settings: GradientSettings | SelectionSettings | DistillationSettings | None = None,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> KernelModel:
-    """Approximate a fitted kernel machine by one with fewer vectors.
+    """Approximate a fitted kernel machine, or any other predictor, by a kernel machine with few vectors.
 
     ``compress(model, X, y)`` gives the smallest model that loses at most 0.003 of the full model's accuracy,
     as far as the samples can tell, and bounds the loss on other samples: its ``loss_bound_``. The goal is
     exactly one of `n_vectors`, `max_loss`, `min_agreement` and `max_bytes`. All machines of a multiclass
     model are approximated together over one set of vectors.
+
+    A predictor that is no kernel machine (trees, neural networks, a function of the samples) is imitated on
+    the samples X and on samples drawn around them: it is *distilled* into a kernel expansion with a gamma for
+    each column.
 
     The weights of a model are kept. If classes or samples had weights in training (``class_weight``,
     ``sample_weight``), thresholds stay as they are, vectors learn from the model and not from labels, and the
@@ -99,13 +108,19 @@ def compress(
     ----------
     model : object
         Anything that `svmarrow.as_expansion` takes: a fitted estimator of svmarrow, a fitted kernel machine
-        of scikit-learn, a pipeline that ends in one, a model file, a `KernelExpansion`.
+        of scikit-learn, a pipeline that ends in one, a model file, a `KernelExpansion`. Else a fitted
+        estimator with ``predict``, or a function of X: floating-point numbers that it returns are predicted
+        as such, other values are labels, and rows of non-negative numbers that sum to 1 are probabilities. Of
+        a classifier ``predict_proba`` is imitated, else ``decision_function``, else ``predict``.
+        Probabilities are clipped to 0.005 to 0.995.
     X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
         Samples, best some that training has not seen: on its training samples a model has larger margins than
         on others. Where a loss is measured and `validation` is not given, half of them, at most 20,000, are
         held out for it. Thresholds are set on the others (for regression, means of the outputs), except for a
         model that was trained with weights, and constructed vectors learn from them. Not needed for
-        `n_vectors` and `max_bytes`; there is no bound of the loss then.
+        `n_vectors` and `max_bytes`; there is no bound of the loss then. A predictor that is distilled needs
+        them in any case, as it takes them, with numbers in all columns and no gaps; `validation` then leaves
+        all of X, such as its training samples, to learn from.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
         Their labels; targets for regression, 1 and -1 for a detector. Without them the answers of the full
         model take their place. Thresholds are set for labels where the model is known to be trained without
@@ -147,8 +162,9 @@ def compress(
           of the vectors or fewer.
 
         `compression_path` has these and those of the papers, with more settings.
-    settings : GradientSettings or SelectionSettings, default=None
-        The former for ``"gradient"``, the latter for all other methods, either for ``"auto"``.
+    settings : GradientSettings, SelectionSettings or DistillationSettings, default=None
+        The former for ``"gradient"``, the latter for all other methods, either for ``"auto"``; a
+        `DistillationSettings` for a predictor that is distilled.
     random_state : int, RandomState instance or None, default=None
         Seed of constructed vectors and of ``SelectionSettings(sample=...)``; nothing else is random. Samples
         are held out by a fixed seed.
@@ -162,18 +178,21 @@ def compress(
     ExpansionClassifier, ExpansionRegressor, ExpansionDetector or KernelExpansion
         A model of the kind of `model`, ready to predict, with a ``loss_bound_``
         (`svmarrow.models.LossBound`); a `KernelExpansion` of a bare one, which has no place for it. Where no
-        smaller model keeps to `max_loss` or `min_agreement`, the full one.
+        smaller model keeps to `max_loss` or `min_agreement`, the full one; a distilled predictor has none,
+        and the best size is returned with a warning. Its model has a ``distillation_`` with the curve of the
+        sizes that were tried (`svmarrow.models.Distillation`), and its bound includes the agreement.
 
     Raises
     ------
     ValueError
         If a parameter is out of its range, there are several goals, the goal needs samples that are not
         given, X does not fit the model, the method does not take the kernel, the model is constant, or a
-        selection needs more than ``max_memory``.
+        selection needs more than ``max_memory``. For a predictor that is distilled: if X holds strings or
+        NaN, or it predicts several labels for a sample, one class, or numbers that are not finite.
     MemoryError
         If `svmarrow.reduced_set.estimate_memory` is more than this process may take.
     TypeError
-        If `model` is not a kernel machine.
+        If `model` is neither a kernel machine nor a predictor, or samples X for the latter are missing.
     sklearn.exceptions.NotFittedError
         If `model` is not fitted.
 
@@ -183,7 +202,8 @@ def compress(
         If `n_vectors` are fewer than half of the clusters that an RBF kernel distinguishes among the model's
         vectors (m^2 / sum K_ij^2 over their kernel matrix, at least 40, of samples that fill at most four
         dimensions), or a model of the given size predicts one class for all samples although the full model
-        does not.
+        does not, or no size of a distilled predictor keeps to `max_loss` or `min_agreement`: the warning
+        holds the curve of what is possible.
 
     See Also
     --------
@@ -223,6 +243,19 @@ def compress(
     >>> small = compress(svc, n_vectors=100)
     >>> small.expansion_.n_vectors, str(small.loss_bound_)
     (100, 'no bound: no samples were held out')
+
+    A forest as a kernel expansion, learnt from its own training samples:
+
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from svmarrow.reduced_set import DistillationSettings
+    >>> forest = RandomForestClassifier(50, random_state=0).fit(X[:800], y[:800])
+    >>> quick = DistillationSettings(steps=1000, n_drawn=2000)
+    >>> held_out = X[800:1400], y[800:1400]
+    >>> small = compress(
+    ...     forest, X[:800], y[:800], validation=held_out, n_vectors=50, settings=quick, random_state=0
+    ... )
+    >>> small.loss_bound_.agreement > 0.9, small.predict_proba(X[:1]).shape
+    (True, (1, 10))
     """
     refuse_number(X)
     goals = {
@@ -233,7 +266,24 @@ def compress(
     }
     check({**goals, "method": method, "validation": validation}, RULES)
     goal = goal_of(goals, X, y, validation)
-    full = as_expansion(model)
+    full = _kernel_machine(model, X)
+    if full is None:
+        return _distilled(
+            model,
+            Samples(X, y, sample_weight),
+            validation,
+            goal,
+            method,
+            scoring,
+            settings,
+            random_state,
+            n_jobs,
+            verbose,
+        )
+    if isinstance(settings, DistillationSettings):
+        raise refuse(
+            "settings", settings, "None, a GradientSettings or a SelectionSettings for a kernel machine"
+        )
     if goal.name == "n_vectors":
         warn_too_few_vectors(unwrap_expansion(full), int(goal.value), stacklevel=2)
     learn, holdout = split_samples(
@@ -269,6 +319,47 @@ def compress(
         bound = evaluator.loss_bound(choice.scores, CONFIDENCE, goal.max_loss, choice.n_tests)
     small: KernelModel = with_bound(choice.model, bound)
     return small
+
+
+def _kernel_machine(model: Any, X: Any) -> Any:
+    """The model as an expansion; None for a predictor that is none, of which there are samples."""
+    try:
+        return as_expansion(model)
+    except (TypeError, ValueError) as error:
+        foreign = is_predictor(model) and not type(model).__module__.startswith("svmarrow.")
+        if not foreign or isinstance(error, NotFittedError):
+            raise
+        if X is None:
+            raise type(error)(
+                f"{error}; another predictor is imitated on samples: give X, as the predictor takes it"
+            ) from error
+        return None
+
+
+def _distilled(
+    model: Any,
+    samples: Samples,
+    validation: tuple[Any, ...] | None,
+    goal: Goal,
+    method: str,
+    scoring: str | None,
+    settings: Any,
+    random_state: Any,
+    n_jobs: int | None,
+    verbose: bool,
+) -> ExpansionModel:
+    """The result of `compress` for a predictor that is no kernel machine."""
+    if method not in ("auto", "gradient"):
+        raise refuse(
+            "method",
+            method,
+            f"'auto' or 'gradient' for a {type(model).__name__}, which has no vectors to select",
+        )
+    numeric_rows(samples.X)
+    learn, holdout = split_samples(samples, validation, hold_out=True)
+    request = DistillationRequest(goal, learn, holdout, scoring, settings, random_state, n_jobs)
+    with shown_progress(verbose) as shown:
+        return distil(model, samples.y, request, shown.callback)
 
 
 class Samples(NamedTuple):

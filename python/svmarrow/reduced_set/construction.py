@@ -350,6 +350,9 @@ def construct(
             # The machines of a code are compared one by one.
             "coding": "values" if coding == "code" else coding,
             "seed": seed,
+            "scale_rate": 0.0,
+            "held_out": 0,
+            "known_outputs": False,
             "max_time": time_left(),
         },
         progress,

@@ -110,6 +110,10 @@ class HoldoutEvaluator:
         Threads.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights in the loss; None is 1 for each.
+    outputs : ndarray of float64 of shape (n_samples, n_outputs), default=None
+        Outputs of the full model; None takes those of its expansion.
+    answers : ndarray of int of shape (n_samples,), default=None
+        What the full model answers, as its ``decode`` returns it; None decodes the outputs.
     """
 
     model: Any
@@ -130,23 +134,34 @@ class HoldoutEvaluator:
         scoring: str | None = None,
         n_jobs: int | None = None,
         sample_weight: ArrayLike | None = None,
+        *,
+        outputs: NDArray[np.float64] | None = None,
+        answers: NDArray[np.intp] | None = None,
     ) -> None:
         self.model, self.rows, self.n_jobs = model, rows_for(model, X), n_jobs
         self.n = int(self.rows.shape[0])
         if self.n == 0:
             raise ValueError("X has 0 samples: at least one is needed to measure a loss")
-        outputs = unwrap_expansion(model)._evaluate(self.rows, n_jobs)
+        if outputs is None:
+            outputs = unwrap_expansion(model)._evaluate(self.rows, n_jobs)
         if scoring is None and y is not None and sample_weight is None:
             scoring = default_scoring(model)
-        score = Score(
-            model, self.rows, predictions_of(model, outputs) if y is None else y, 1, scoring, sample_weight
-        )
+        y_true: Any = y
+        if y is None and answers is None:
+            y_true = predictions_of(model, outputs)
+        elif y is None:
+            y_true = model.classes_[answers] if isinstance(model, ExpansionClassifier) else answers
+        score = Score(model, self.rows, y_true, 1, scoring, sample_weight)
         self.targets, self.measure = score.targets, "agreement" if y is None else score.scoring
         self.counts, self.weights = predicts_classes(model), score.weights
-        self.full = self.sample_scores(outputs[None], slice(0, self.n))[0]
+        if answers is None:
+            self.full = self.sample_scores(outputs[None], slice(0, self.n))[0]
+        else:
+            self.full = np.asarray(answers == self.targets, dtype=np.float64)
         self._shares = np.full(self.n, 1.0 / self.n)
         if self.counts:
-            self._varies = np.ptp(self._predicted(outputs[None])) > 0
+            predicted = self._predicted(outputs[None])[0] if answers is None else answers
+            self._varies = np.ptp(predicted) > 0
             self._cost = np.ones(self.n)
             margins = self._margins(outputs)
             if y is not None:
@@ -227,8 +242,12 @@ class HoldoutEvaluator:
     def scores_of(self, model: Any, *, allow_constant: bool = False) -> NDArray[np.float64]:
         """Sample scores (n,) of a small model."""
         expansion = unwrap_expansion(model)
+        # The rows have the preparation of the full model; a student has its own, and its teacher none.
+        step = getattr(model, "preparation", None)
+        prepares = step is not None and step is not getattr(self.model, "preparation", None)
 
         def outputs(rows: Any, _: Any) -> NDArray[np.float64]:
+            rows = step.rows(rows) if step is not None and prepares else rows
             return expansion._evaluate(rows, self.n_jobs)[None]
 
         return np.asarray(self.scores_of_sizes(outputs, [1], 1, allow_constant=allow_constant)[0])

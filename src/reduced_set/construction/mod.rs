@@ -6,12 +6,14 @@
 //! | `params` | its parameters and rows |
 //! | `objective` | the losses |
 //! | `teacher` | outputs of the large machine on rows and perturbed rows |
+//! | `scales` | scales of the columns, the best state of a run |
 //! | `centres` | initial vectors |
 
 mod centres;
 mod gradient;
 mod objective;
 mod params;
+mod scales;
 mod teacher;
 
 pub use centres::centres;

@@ -30,6 +30,11 @@ pub struct GradientParams {
     pub places: usize,
     /// Seed of the batches and displacements.
     pub seed: u64,
+    /// Initial step length in the logarithms of the column scales; 0 keeps all scales at 1.
+    pub scale_rate: f64,
+    /// Number of rows, the last ones, that no step uses: the result is the state with the smallest loss on them among the
+    /// start and the ten tenths of the run. 0 returns the last state.
+    pub held_out: usize,
 }
 
 /// The rows that the small expansion is fitted to.
@@ -48,6 +53,9 @@ pub enum Answers<'a> {
     Classes(&'a [usize]),
     /// The numbers that the outputs should have, (n, q).
     Values(ArrayView2<'a, f64>),
+    /// The outputs of a machine that is known by them alone, (n, q). The expansion gives the kernel and the number of
+    /// outputs, and is never evaluated.
+    Outputs(ArrayView2<'a, f64>),
 }
 
 impl GradientParams {
@@ -63,6 +71,8 @@ impl GradientParams {
             mixing: 0.0,
             places: 0,
             seed: 0,
+            scale_rate: 0.0,
+            held_out: 0,
         }
     }
 
@@ -72,6 +82,7 @@ impl GradientParams {
         Error::check_not_negative("vector_rate", self.vector_rate)?;
         Error::check_not_negative("coefficient_rate", self.coefficient_rate)?;
         Error::check_not_negative("noise", self.noise)?;
+        Error::check_not_negative("scale_rate", self.scale_rate)?;
         let (s, w) = (self.objective.sharpness, self.objective.label_weight);
         Error::check_param(s.is_finite() && s > 0.0, "sharpness", s, "finite and positive")?;
         for (name, share) in [("mixing", self.mixing), ("label_weight", w)] {
@@ -83,20 +94,27 @@ impl GradientParams {
     /// Checks the answers of the rows for q outputs.
     pub(super) fn check_answers(&self, examples: &Examples<'_>, q: usize) -> Result<()> {
         let n = examples.rows.rows();
+        let rule = format!("less than {n}, the number of rows");
+        Error::check_param(self.held_out < n, "held_out", self.held_out, rule)?;
         match examples.answers {
             Some(Answers::Classes(labels)) => {
                 let classes = self.objective.coding.classes(q).unwrap_or(usize::MAX);
                 Error::check_len("labels (one for each row)", n, labels.len())?;
                 Error::check_below("labels", labels, classes, "the number of classes")
             }
-            Some(Answers::Values(values)) => {
+            Some(Answers::Values(values) | Answers::Outputs(values)) => {
                 Error::check_len("answers (one for each row)", n, values.nrows())?;
                 Error::check_len("columns of the answers (one for each output)", q, values.ncols())?;
                 if let Some(((row, _), _)) = values.indexed_iter().find(|(_, v)| !v.is_finite()) {
                     return Err(Error::NotFinite { what: "answers", row });
                 }
                 let enough = !self.objective.needs_labels();
-                Error::check_param(enough, "labels", "numbers", "classes for a loss on labels")
+                Error::check_param(enough, "labels", "numbers", "classes for a loss on labels")?;
+                if matches!(examples.answers, Some(Answers::Outputs(_))) {
+                    let rule = "0 for a machine that is known by its outputs on the rows";
+                    Error::check_param(self.places == 0, "places", self.places, rule)?;
+                }
+                Ok(())
             }
             None => {
                 let enough = !self.objective.needs_labels();

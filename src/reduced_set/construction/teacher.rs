@@ -8,6 +8,8 @@
 //! If values are given in addition to the machine (regression), the target at a copy is the machine's value plus a share w of
 //! its error at the row: f*(x') + w (y - f*(x)), so that w = 1 gives the target y at the row itself.
 //!
+//! A machine that is known by its outputs on the rows alone has no displaced copies; its outputs are the targets.
+//!
 //! Invariant: copy p of row i is the same whenever it is drawn. Cost: rows x (1 + places) outputs of the machine, and as many
 //! single precision numbers for each output.
 
@@ -98,6 +100,11 @@ impl<'a> Teacher<'a> {
         let (n, d, q) = (self.rows.rows(), self.rows.cols(), self.outputs_per_row);
         if self.uses_only_labels {
             self.outputs = try_zeros("the outputs at the rows", n * q)?;
+            return Ok(());
+        }
+        if let Some(Answers::Outputs(values)) = answers {
+            self.outputs = values.iter().map(|&v| v as f32).try_collect_vec()?;
+            objective.prepare(&mut self.outputs, q);
             return Ok(());
         }
         let evaluator = Evaluator::new(target)?;
@@ -193,10 +200,18 @@ impl<'a> Teacher<'a> {
         let mut sample = Random::stream(self.seed, u64::MAX).sample(n, count)?;
         sample.sort_unstable();
         let rows = self.rows.gather(&sample)?;
-        let (evaluator, d) = (Evaluator::new(target)?, self.rows.cols());
-        let work = target.len().max(1) * (d + q);
-        let mut wanted =
-            for_blocks(rows.view(), work, ctx, |block| evaluator.evaluate(block, ctx.silent()).map(flat))?;
+        let d = self.rows.cols();
+        let mut wanted = if let Some(Answers::Outputs(values)) = answers {
+            let mut wanted = try_with_capacity("the outputs at the rows", count * q)?;
+            for &row in &sample {
+                wanted.extend(values.row(row));
+            }
+            wanted
+        } else {
+            let evaluator = Evaluator::new(target)?;
+            let work = target.len().max(1) * (d + q);
+            for_blocks(rows.view(), work, ctx, |block| evaluator.evaluate(block, ctx.silent()).map(flat))?
+        };
         if let Some(Answers::Values(values)) = answers {
             for (line, &row) in wanted.chunks_exact_mut(q).zip(&sample) {
                 for (f, y) in line.iter_mut().zip(values.row(row)) {

@@ -278,7 +278,7 @@ impl<'c, 'w> Chain<'c, 'w> {
             let (used, coefficients) = nonzero(&problem.beta, &rows)?;
             let (b, _) = intercept(&problem);
             let outputs = held_out.outputs(&used, &coefficients, b, Context::SEQUENTIAL)?;
-            let ended = if problem.kkt_violation().largest() <= params.tolerance {
+            let ended = if problem.kkt_violation(Context::SEQUENTIAL).largest() <= params.tolerance {
                 StopReason::Converged
             } else if steps >= max_steps {
                 StopReason::MaxIterations
@@ -343,7 +343,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                     }
                     if let Some(mut problem) = self.problem(*j, k, rows, diagonal)? {
                         problem.start_from_smaller_c(machine.problem(), self.ratio(k))?;
-                        machine.set_problem(problem);
+                        machine.set_problem(problem, training.ctx);
                     }
                 }
             }

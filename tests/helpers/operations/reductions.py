@@ -21,7 +21,7 @@ from svmarrow import (
 )
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.models import ExpansionClassifier
-from svmarrow.reduced_set import GradientSettings, SelectionSettings, subsample_baseline
+from svmarrow.reduced_set import DistillationSettings, GradientSettings, SelectionSettings, subsample_baseline
 
 
 def machine(
@@ -169,6 +169,20 @@ def detector(settings: Settings) -> Run:
     model = OneClassSVM(nu=0.8, gamma=1.0, n_jobs=settings.n_jobs).fit(X)
     given = {"n_vectors": settings.n // 4, "n_jobs": settings.n_jobs}
     return Run(lambda whole: compress(whole, **given), lambda _: model)
+
+
+@operation("distil a function", 20_000, 2000)
+def distilled(settings: Settings) -> Run:
+    X, y = data("plain ten", settings.n)
+    given = {"n_vectors": 100, "n_jobs": settings.n_jobs, "random_state": 0}
+    few = DistillationSettings(steps=2000)
+    return Run(lambda function: compress(function, X, y, settings=few, **given), lambda _: sines)
+
+
+def sines(X: Any) -> Any:
+    """Probabilities of ten classes."""
+    values = np.exp(np.sin(np.arange(1.0, 11.0) * X[:, :1]))
+    return values / values.sum(axis=1, keepdims=True)
 
 
 @operation("compression_path", 4000, timed=True)
