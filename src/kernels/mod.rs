@@ -58,6 +58,7 @@ mod rounding;
 mod row;
 mod standardization;
 mod tile;
+mod trainable_panel;
 mod weights;
 
 pub use crate::kernel::{Kernel, Smoothness};
