@@ -65,7 +65,7 @@ pub(crate) struct TrainableExpansion {
     pub(crate) panels: Vec<TrainablePanel>,
     /// (q,)
     pub(crate) intercepts: Vec<f32>,
-    /// Whether gradients include those in the column scales, for the RBF and the Laplacian kernel.
+    /// True if gradients include those in the column scales, for the RBF and the Laplacian kernel.
     pub(crate) has_scales: bool,
 }
 

@@ -1,4 +1,4 @@
-//! How predictions fit targets, in the words of LIBSVM's programs.
+//! Accuracy and errors of predictions, in the words of LIBSVM's programs.
 
 use crate::arguments::general;
 
