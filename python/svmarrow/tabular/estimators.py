@@ -155,7 +155,7 @@ class _Tabular(OutputMixin, Estimator):
         model = as_expansion(Pipeline(steps))
         names = getattr(self, "feature_names_in_", None)
         model = model.with_preparation(model.preparation, feature_names=names, n_features=None)
-        self._weighted = weights_differ(weights)
+        self._weighted = bool(model.weighted) or weights_differ(weights)
         self.model_ = self._calibrated(model.with_weighted(self._weighted), choice.machine, y[taken], drawn)
         self.kernel_, self.gamma_, self.alpha_ = (
             machine.kernel,
