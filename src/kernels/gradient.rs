@@ -31,13 +31,14 @@
 
 use super::batch::Batch;
 use super::pack::method;
+use super::trainable_panel::TrainablePanel;
 use super::{Kernel, Smoothness};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
 use crate::simd::epilogue::Epilogue;
 use crate::simd::lanes;
-use crate::simd::micro::{ApplyCoefficients, Block, Measure, PanelView, panel_tile, panel_width};
+use crate::simd::micro::{ApplyCoefficients, Block, Measure, panel_tile, panel_width};
 
 /// Number of rows of a task: a multiple of the height of every register tile.
 const BLOCK_ROWS: usize = 48;
@@ -45,19 +46,6 @@ const BLOCK_ROWS: usize = 48;
 const WORK_PER_CHECK: usize = 1 << 28;
 /// A tile of plain products.
 const PRODUCT: (Measure, Epilogue<f32>) = (Measure::Inner, Epilogue::Identity);
-
-/// The vectors of one panel and their coefficients, in lines of the panel's width.
-#[derive(Debug, Clone)]
-pub(crate) struct TrainablePanel {
-    /// Feature after feature, (d, width).
-    pub(crate) vectors: Vec<f32>,
-    /// Output after output, (q, width).
-    pub(crate) coefficients: Vec<f32>,
-    norms: Vec<f32>,
-    /// The coefficients of a fused product: lanes of outputs, (groups, width, lanes).
-    packed: Vec<f32>,
-    used: usize,
-}
 
 /// A gradient in the layout of a [`TrainablePanel`].
 #[derive(Debug, Clone)]
@@ -465,47 +453,6 @@ fn sign(x: f32) -> f32 {
 fn chi_squared_derivative(x: f32, z: f32) -> f32 {
     let total = x + z;
     if total > 0.0 { (x - z) * (3.0 * x + z) / (total * total) } else { 0.0 }
-}
-
-impl TrainablePanel {
-    /// Returns lines of the panel's width as the micro-kernel reads them.
-    fn view<'a>(&'a self, values: &'a [f32]) -> PanelView<'a, f32> {
-        PanelView { values, norms: &self.norms, baseline: None }
-    }
-
-    /// Multiplies each column of the vectors by its factor.
-    pub(crate) fn multiply_columns(&mut self, factors: &[f32]) {
-        for (line, factor) in self.vectors.chunks_exact_mut(self.norms.len()).zip(factors) {
-            for v in line {
-                *v *= factor;
-            }
-        }
-    }
-
-    /// Updates norms and packed coefficients after vectors and coefficients have changed. Vectors outside the kernel's domain
-    /// are moved to its boundary.
-    pub(crate) fn refresh(&mut self, kernel: Kernel) {
-        let (width, lanes) = (self.norms.len(), lanes::<f32>());
-        if matches!(kernel, Kernel::ChiSquared { .. }) {
-            for v in &mut self.vectors {
-                *v = v.max(0.0);
-            }
-        }
-        self.norms.fill(0.0);
-        for line in self.vectors.chunks_exact(width) {
-            for (norm, v) in self.norms.iter_mut().zip(line) {
-                *norm += v * v;
-            }
-        }
-        let q = self.coefficients.len() / width;
-        self.packed.resize(q.div_ceil(lanes) * width * lanes, 0.0);
-        for (k, line) in self.coefficients.chunks_exact(width).enumerate() {
-            let group = &mut self.packed[k / lanes * width * lanes..];
-            for (j, &b) in line.iter().enumerate() {
-                group[j * lanes + k % lanes] = b;
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -173,7 +173,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
 
         Returns
         -------
-        self : object
+        object
             The model of all rows so far.
 
         Raises
@@ -345,7 +345,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
 
         Returns
         -------
-        self : object
+        object
             The model of all rows so far.
 
         Raises

@@ -217,7 +217,7 @@ class LearnedScaler(TransformerMixin, Estimator):
 
         Returns
         -------
-        self : object
+        object
             The fitted transformer.
 
         Raises

@@ -53,7 +53,7 @@ class KernelRegressor(RegressorOutputMixin, SupportVectorMachine):
 
         Returns
         -------
-        self : object
+        object
             The fitted estimator.
 
         Raises

@@ -326,7 +326,7 @@ class TabularClassifier(ClassifierOutputMixin, _Tabular):
 
         Returns
         -------
-        self : object
+        object
             The fitted estimator.
 
         Raises
@@ -469,7 +469,7 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, _Tabular):
 
         Returns
         -------
-        self : object
+        object
             The fitted estimator.
 
         Raises
