@@ -8,6 +8,7 @@
     python benches/peers/run.py --suite compress
     python benches/peers/run.py --suite dropin      one scikit-learn program under three libraries
     python benches/peers/run.py --suite tuning      C and gamma chosen: SVCCV, GridSearchCV, liquidSVM
+    python benches/peers/run.py --suite tabular     tables: Tabular* and tree ensembles
     python benches/peers/run.py --quick             a few hundred rows, to see that all of it runs
 
 Exit status 1 where svmarrow does not run, its solution differs from its peers' or a compression misses its
@@ -40,10 +41,12 @@ from comparison import Comparison
 from engines import ENGINES
 from process import HERE, Settings, say
 
+import tabular
+
 # `--quick`: training rows and repeats.
 QUICK_ROWS = 600
 COMPARISONS = ("first", "svm")
-SUITES = (*COMPARISONS, "compress", "growth", "threads", "latency", "dropin", "tuning")
+SUITES = (*COMPARISONS, "compress", "growth", "threads", "latency", "dropin", "tuning", "tabular")
 # Joins every comparison that is checked: the others are judged by it.
 REFERENCE = "sklearn"
 
@@ -273,6 +276,23 @@ class Session:
         self.keep("tuning_growth", found)
         self.show(tuning.GROWTH_HEADINGS, tuning.growth_lines(found))
 
+    def tabular(self) -> None:
+        """Tables, by the number of training samples; `--repeat` is the number of splits."""
+        options, results = self.options, []
+        names = [name for name in tabular.SETS if not options.workloads or name in options.workloads]
+        for n in (120,) if options.quick else tabular.SIZES:
+            for name in tabular.QUICK if options.quick else names:
+                say(f"tabular {name}: {n} samples")
+                result = tabular.run(name, n, options.repeat)
+                if result is None:
+                    say(f"SKIPPED {name}: its file is not there (SVMARROW_DATA names another folder)")
+                    continue
+                results.append(result)
+                self.keep("tabular", results)
+        if results:
+            rows = [tabular.line(result) for result in results]
+            self.show(tabular.HEADINGS, rows, "Mean errors (seconds).", *tabular.summary(results))
+
     def run(self) -> int:
         """Every suite that is asked for; the exit status."""
         options = self.options
@@ -313,7 +333,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
             found.append((engine, workload))
         return found
 
-    known = [*(entry["name"] for entry in data.read_table()["workload"]), *tuning.SETS]
+    known = [*(entry["name"] for entry in data.read_table()["workload"]), *tuning.SETS, *tabular.SETS]
     style = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=style)
     add = parser.add_argument

@@ -436,6 +436,15 @@ def cases() -> Iterator[Case]:
             yield Case("LearnedScaler", own, weights=weight)
         for aim in AIMS:
             yield Case("LearnedScaler", own | {"task": "regression"}, targets=aim)
+    # Tables: rows, weights and targets.
+    for name in ("TabularClassifier", "TabularRegressor"):
+        for row in ROWS:
+            yield Case(name, {"n_samples": 30}, row)
+            yield Case(name, {"n_samples": 30}, row, work="predict")
+        for weight in WEIGHTS:
+            yield Case(name, {"n_samples": 30}, weights=weight)
+    for aim in AIMS:
+        yield Case("TabularRegressor", {"n_samples": 30}, targets=aim)
     for work in ("compact", "expansion", "ExactCascade", "CalibratedCascade", "CodedClassifier"):
         for kernel in KERNELS.values():
             for row in ROWS:

@@ -89,9 +89,10 @@ SECTIONS = (
     ),
     Section(
         "Tabular data",
-        "Scales and shapes of features, learned from the target.",
+        "Tables as they are; scales and shapes of features, learned from the target.",
         "tabular",
-        _names("svmarrow.preprocessing", "LearnedScaler ScaleStep"),
+        _names("svmarrow", "TabularClassifier TabularRegressor")
+        + _names("svmarrow.preprocessing", "LearnedScaler ScaleStep"),
     ),
     Section(
         "Several classes",
@@ -116,10 +117,11 @@ SECTIONS = (
         _names("svmarrow", "compress compression_path quantize ReducedSet")
         + _names(
             "svmarrow.reduced_set",
-            "CompressionPath GradientPath GradientSettings SelectionSettings SizeAccuracyDisplay "
+            "CompressionPath GradientPath GradientSettings SelectionSettings DistillationSettings "
+            "SizeAccuracyDisplay "
             "Quantization estimate_memory subsample_baseline",
         )
-        + _names("svmarrow.models", "Calibration LossBound MemoryEstimate"),
+        + _names("svmarrow.models", "Calibration Distillation LossBound MemoryEstimate"),
     ),
     Section(
         "Answers that are safe",

@@ -37,6 +37,7 @@ from svmarrow.svm.classification import SVC, NuSVC
 from svmarrow.svm.low_rank import LowRankSVC
 from svmarrow.svm.one_class import OneClassSVM
 from svmarrow.svm.regression import SVR, NuSVR
+from svmarrow.tabular.estimators import TabularClassifier, TabularRegressor
 
 __all__ = [
     "SVC",
@@ -55,6 +56,8 @@ __all__ = [
     "RLSClassifier",
     "RLSRegressor",
     "ReducedSet",
+    "TabularClassifier",
+    "TabularRegressor",
     "as_expansion",
     "compress",
     "compression_path",

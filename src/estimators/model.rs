@@ -85,7 +85,12 @@ pub struct Classifier<L> {
 }
 
 impl<L: Clone> Classifier<L> {
-    pub(super) fn new(
+    /// Creates a classifier from an expansion with the outputs of a strategy: one for two classes, positive for the second; else
+    /// one for each pair of classes, positive for the first, or one for each class. `classes` are in ascending order.
+    ///
+    /// # Errors
+    /// [`Error::Param`] for fewer than two classes, [`Error::Shape`] for another number of outputs.
+    pub fn new(
         expansion: KernelExpansion,
         classes: Vec<L>,
         strategy: Strategy,
@@ -199,7 +204,11 @@ macro_rules! single_output_model {
         }
 
         impl $name {
-            pub(super) fn new(expansion: KernelExpansion, certificate: Option<Certificate>) -> Result<Self> {
+            /// Creates a model from an expansion with one output.
+            ///
+            /// # Errors
+            /// [`Error::Shape`] for another number of outputs.
+            pub fn new(expansion: KernelExpansion, certificate: Option<Certificate>) -> Result<Self> {
                 Error::check_len("outputs of the expansion", 1, expansion.intercepts.len())?;
                 Ok(Self { prepared: Prepared::new(expansion)?, certificate })
             }

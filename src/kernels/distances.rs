@@ -27,7 +27,7 @@ pub(super) struct DistanceWorkspace<T> {
     near: Vec<usize>,
     line: Vec<T>,
     rest: Vec<T>,
-    /// Whether the row has the feature of a line of the panel.
+    /// True if the row has the feature of a line of the panel.
     present: Vec<bool>,
     /// The lines of a sparse panel in the order of their features.
     order: Vec<usize>,

@@ -31,13 +31,14 @@
 
 use super::batch::Batch;
 use super::pack::method;
+use super::trainable_panel::TrainablePanel;
 use super::{Kernel, Smoothness};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
 use crate::simd::epilogue::Epilogue;
 use crate::simd::lanes;
-use crate::simd::micro::{ApplyCoefficients, Block, Measure, PanelView, panel_tile, panel_width};
+use crate::simd::micro::{ApplyCoefficients, Block, Measure, panel_tile, panel_width};
 
 /// Number of rows of a task: a multiple of the height of every register tile.
 const BLOCK_ROWS: usize = 48;
@@ -45,19 +46,6 @@ const BLOCK_ROWS: usize = 48;
 const WORK_PER_CHECK: usize = 1 << 28;
 /// A tile of plain products.
 const PRODUCT: (Measure, Epilogue<f32>) = (Measure::Inner, Epilogue::Identity);
-
-/// The vectors of one panel and their coefficients, in lines of the panel's width.
-#[derive(Debug, Clone)]
-pub(crate) struct TrainablePanel {
-    /// Feature after feature, (d, width).
-    pub(crate) vectors: Vec<f32>,
-    /// Output after output, (q, width).
-    pub(crate) coefficients: Vec<f32>,
-    norms: Vec<f32>,
-    /// The coefficients of a fused product: lanes of outputs, (groups, width, lanes).
-    packed: Vec<f32>,
-    used: usize,
-}
 
 /// A gradient in the layout of a [`TrainablePanel`].
 #[derive(Debug, Clone)]
@@ -77,7 +65,7 @@ pub(crate) struct TrainableExpansion {
     pub(crate) panels: Vec<TrainablePanel>,
     /// (q,)
     pub(crate) intercepts: Vec<f32>,
-    /// Whether gradients include those in the column scales, for the RBF and the Laplacian kernel.
+    /// True if gradients include those in the column scales, for the RBF and the Laplacian kernel.
     pub(crate) has_scales: bool,
 }
 
@@ -467,47 +455,6 @@ fn chi_squared_derivative(x: f32, z: f32) -> f32 {
     if total > 0.0 { (x - z) * (3.0 * x + z) / (total * total) } else { 0.0 }
 }
 
-impl TrainablePanel {
-    /// Returns lines of the panel's width as the micro-kernel reads them.
-    fn view<'a>(&'a self, values: &'a [f32]) -> PanelView<'a, f32> {
-        PanelView { values, norms: &self.norms, baseline: None }
-    }
-
-    /// Multiplies each column of the vectors by its factor.
-    pub(crate) fn multiply_columns(&mut self, factors: &[f32]) {
-        for (line, factor) in self.vectors.chunks_exact_mut(self.norms.len()).zip(factors) {
-            for v in line {
-                *v *= factor;
-            }
-        }
-    }
-
-    /// Updates norms and packed coefficients after vectors and coefficients have changed. Vectors outside the kernel's domain
-    /// are moved to its boundary.
-    pub(crate) fn refresh(&mut self, kernel: Kernel) {
-        let (width, lanes) = (self.norms.len(), lanes::<f32>());
-        if matches!(kernel, Kernel::ChiSquared { .. }) {
-            for v in &mut self.vectors {
-                *v = v.max(0.0);
-            }
-        }
-        self.norms.fill(0.0);
-        for line in self.vectors.chunks_exact(width) {
-            for (norm, v) in self.norms.iter_mut().zip(line) {
-                *norm += v * v;
-            }
-        }
-        let q = self.coefficients.len() / width;
-        self.packed.resize(q.div_ceil(lanes) * width * lanes, 0.0);
-        for (k, line) in self.coefficients.chunks_exact(width).enumerate() {
-            let group = &mut self.packed[k / lanes * width * lanes..];
-            for (j, &b) in line.iter().enumerate() {
-                group[j * lanes + k % lanes] = b;
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -608,6 +555,32 @@ mod tests {
                 expansion.gradient(&batch, &mut work, linear, Context::SEQUENTIAL).unwrap();
                 assert!(alone.vectors == work.panels[0].vectors, "threads must not change the sums");
                 assert!(alone.scales == work.panels[0].scales, "threads must not change the sums");
+            }
+        }
+    }
+
+    /// exp(-gamma ||x - z||) has a kink at z = x, where the gradient is taken as 0; near it, it keeps its length.
+    #[test]
+    fn a_matern_kernel_has_a_bounded_gradient_near_its_kink() {
+        let (d, gamma) = (3, 0.5);
+        let kernel = Kernel::Matern { smoothness: Smoothness::Half, gamma };
+        let z = [0.25_f32, 4.0, -2.0];
+        let expansion = TrainableExpansion::new(kernel, &z, d, &[2.0], &[0.0]).unwrap();
+        let gradient_at = |step: f32| -> Vec<f32> {
+            let (mut batch, mut work) = (Batch::default(), Workspace::default());
+            batch.fill(&[z[0] + step, z[1], z[2]], d).unwrap();
+            let linear = |_: usize, outputs: &mut [f32]| std::mem::replace(&mut outputs[0], 1.0);
+            expansion.gradient(&batch, &mut work, linear, Context::SEQUENTIAL).unwrap();
+            (0..d).map(|k| work.panels[0].vectors[k * panel_width::<f32>()]).collect()
+        };
+        assert_eq!(gradient_at(0.0), [0.0; 3]);
+        for exponent in [-20, -10, -1] {
+            let step = (exponent as f32).exp2();
+            let expected = 2.0 * gamma * (-gamma * f64::from(step)).exp();
+            for sign in [1.0, -1.0] {
+                let found = gradient_at(sign * step);
+                assert!((f64::from(sign * found[0]) - expected).abs() < 1e-5, "{exponent} {found:?}");
+                assert_eq!(found[1..], [0.0; 2]);
             }
         }
     }

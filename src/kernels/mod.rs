@@ -21,6 +21,7 @@
 //! | `pool` | K(x, Z) for one row at a time and vectors Z that are added and replaced |
 //! | `batch` | dense rows of a gradient step |
 //! | `gradient` | K(X, Z) B with its gradient in Z, B and scales of the columns |
+//! | `trainable_panel` | a panel of vectors that a gradient moves |
 //!
 //! K(X, Z) B without and with the matrix K:
 //!
@@ -58,6 +59,7 @@ mod rounding;
 mod row;
 mod standardization;
 mod tile;
+mod trainable_panel;
 mod weights;
 
 pub use crate::kernel::{Kernel, Smoothness};

@@ -53,6 +53,8 @@ from svmarrow import (
     ReducedSet,
     RLSClassifier,
     RLSRegressor,
+    TabularClassifier,
+    TabularRegressor,
     compress,
     compression_path,
     quantize,
@@ -710,7 +712,7 @@ ESTIMATORS = {
         quick=[LearnedScaler(shape="standard", max_iter=1)],
         contract=[
             (LearnedScaler(max_iter=1), _SEARCHED),
-            (LearnedScaler(metric="full", max_iter=1, shape="both"), _SEARCHED),
+            (LearnedScaler(metric="full", max_iter=1, shape="both"), {}),
         ],
         examples={
             "LearnedScaler": (lambda: LearnedScaler(max_iter=2).fit(FRAME, WORDS, WEIGHTS), FRAME),
@@ -725,6 +727,23 @@ ESTIMATORS = {
             "LearnedScaler": fit_of("LearnedScaler", max_iter=1, n_samples=400),
             "LearnedScaler full": fit_of("LearnedScaler", metric="full", max_iter=1, n_samples=400),
         },
+    ),
+    "TabularClassifier": Entry(
+        quick=[TabularClassifier(n_samples=50)],
+        contract=[(TabularClassifier(n_samples=50), _SEARCHED)],
+        examples={
+            "TabularClassifier": (lambda: TabularClassifier(n_samples=50).fit(FRAME, WORDS, WEIGHTS), FRAME),
+            "TabularClassifier categories": (
+                lambda: TabularClassifier(n_samples=50, categories=[0]).fit(TWO, SIDES),
+                TWO,
+            ),
+        },
+        large={"TabularClassifier": fit_of("TabularClassifier", n_samples=200)},
+    ),
+    "TabularRegressor": Entry(
+        quick=[TabularRegressor(n_samples=50)],
+        contract=[(TabularRegressor(n_samples=50), _SEARCHED)],
+        examples={"TabularRegressor": (lambda: TabularRegressor(n_samples=50).fit(IRIS, PAIRS), IRIS)},
     ),
     "MatchingPath": Entry(
         examples={"MatchingPath": (lambda: KMPClassifier(n_vectors=6).fit(IRIS, WORDS).path_, IRIS)},

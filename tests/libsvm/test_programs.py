@@ -1,9 +1,13 @@
-"""``svm-train``, ``svm-predict`` and ``svm-scale`` against LIBSVM's, and LIBSVM's tools on them."""
+"""``svm-train``, ``svm-predict`` and ``svm-scale`` against LIBSVM's, and LIBSVM's tools on them.
+
+With the path of the crate's program in ``SVMARROW_PROGRAM`` its commands are tested instead of the package's.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import os
 import shutil
 import subprocess
 import sys
@@ -15,11 +19,16 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_wine
 from typer.testing import CliRunner
 
+import svmarrow
 from svmarrow.cli import main
 from svmarrow.cli.app import app
-from svmarrow.io import save_svmlight
+from svmarrow.io import load_svmlight, save_svmlight
 from svmarrow.libsvm._programs import PROGRAMS, run
 
+#: The crate's program, built by ``cargo build --release --features cli``.
+PROGRAM = os.environ.get("SVMARROW_PROGRAM", "")
+NAMES = sorted(set(PROGRAMS) - ({"grid"} if PROGRAM else set()))
+package_only = pytest.mark.skipif(bool(PROGRAM), reason="a part of the package")
 needs_libsvm = pytest.mark.skipif(shutil.which("svm-train") is None, reason="LIBSVM's programs are missing")
 
 
@@ -38,10 +47,17 @@ def folder(tmp_path_factory):
 
 def ours(name, *arguments):
     """Exit code, standard output, standard error."""
+    if PROGRAM:
+        return theirs(PROGRAM, name, *arguments)
     out, error = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
         code = run(name, list(map(str, arguments)))
     return code, out.getvalue(), error.getvalue()
+
+
+def package(name, *arguments):
+    """The package's command."""
+    return theirs(sys.executable, "-m", "svmarrow", name, *arguments)
 
 
 def theirs(name, *arguments):
@@ -81,6 +97,8 @@ def test_features_without_a_range_are_skipped(tmp_path):
 def test_predictions_are_those_of_libsvm(folder, tmp_path, svm_type, probability):
     if svm_type == 2 and probability:
         pytest.skip("one-class SVM has no probabilities")
+    if PROGRAM and probability:
+        pytest.skip("the crate's program has no probabilities")
     (tmp_path / "scaled").write_text(ours("svm-scale", folder / ("numbers" if svm_type > 2 else "train"))[1])
     data = tmp_path / "scaled"
     options = ["-s", svm_type, "-b", probability, "-e", "1e-6", "-q", "-n", "0.2"]
@@ -127,7 +145,11 @@ def test_training_names_the_model_after_the_data(folder, tmp_path, monkeypatch):
         (["svm-train", "@model"], "@model"),
         (["svm-train", "@train", "a", "b"], "give training_set_file"),
         (["svm-predict", "@test", "@model"], "give test_file, model_file and output_file"),
-        (["svm-predict", "-b", "1", "@test", "@model", "@out"], "does not support probability"),
+        pytest.param(
+            ["svm-predict", "-b", "1", "@test", "@model", "@out"],
+            "does not support probability",
+            marks=package_only,
+        ),
         (["svm-predict", "-b", "2", "@test", "@model", "@out"], "-b 2: the value must be 0 or 1"),
         (["svm-predict", "@test", "@test", "@out"], "@test"),
         (["svm-scale", "-l", "1", "-u", "1", "@train"], "inconsistent lower/upper"),
@@ -145,6 +167,7 @@ def test_errors_are_a_line_and_an_exit_code(folder, arguments, message):
     assert not (folder / "out").exists()
 
 
+@package_only
 def test_commands_of_svmarrow(folder, tmp_path, monkeypatch, capsys):
     arguments = ["svm-train", "-h", "0", "-c", "10", "-w1", "2", "-q", str(folder / "train")]
     result = CliRunner().invoke(app, [*arguments, str(tmp_path / "one")])
@@ -188,7 +211,11 @@ WORDS = st.one_of(
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(name=st.sampled_from(sorted(PROGRAMS)), words=st.lists(WORDS, max_size=7), is_led=st.booleans())
+@given(
+    name=st.sampled_from(NAMES),
+    words=st.lists(WORDS, max_size=7),
+    is_led=st.booleans(),
+)
 def test_no_command_line_ends_in_a_traceback(tmp_path, monkeypatch, name, words, is_led):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train").write_text("1 1:1 2:0.5\n-1 1:-1\n1 2:1\n-1 1:-2 2:-1\n")
@@ -209,7 +236,8 @@ def programs(tmp_path):
     """Executables of svmarrow in the folder that LIBSVM's tools look in."""
     for name in PROGRAMS:
         path = tmp_path / name
-        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m svmarrow {name} "$@"\n')
+        command = f'"{PROGRAM}"' if PROGRAM else f'"{sys.executable}" -m svmarrow'
+        path.write_text(f'#!/bin/sh\nexec {command} {name} "$@"\n')
         path.chmod(0o755)
     (tmp_path / "tools").mkdir()
     return tmp_path
@@ -252,3 +280,52 @@ def test_subset_and_checkdata_of_libsvm_take_our_files(folder, tmp_path):
     command = [sys.executable, shutil.which("svm-subset"), tmp_path / "scaled", "50", tmp_path / "some"]
     subprocess.run(command, check=True)
     assert ours("svm-train", "-q", tmp_path / "some", tmp_path / "model") == (0, "", "")
+
+
+@pytest.mark.skipif(not PROGRAM, reason="SVMARROW_PROGRAM does not name the crate's program")
+@pytest.mark.parametrize("svm_type", range(5))
+@pytest.mark.parametrize("kernel", [0, 1, 2, 3, 4])
+def test_the_crate_and_the_package_write_the_same(folder, tmp_path, svm_type, kernel):
+    X, y = load_svmlight(folder / ("numbers" if svm_type > 2 else "train"))
+    X = X.toarray() / np.abs(X.toarray()).max(axis=0)
+    if kernel == 4:
+        X = np.column_stack([np.arange(1, y.size + 1), X @ X.T])
+    base = 0 if kernel == 4 else 1
+    rows = [
+        f"{target:g} " + " ".join(f"{j + base}:{value:.17g}" for j, value in enumerate(row))
+        for target, row in zip(y, X, strict=True)
+    ]
+    (tmp_path / "data").write_text("\n".join(rows) + "\n")
+    options = ["-s", svm_type, "-t", kernel, "-n", "0.2", "-c", "3", "-w2", "2", "-e", "1e-4"]
+    for cross_validation in ([], ["-v", "4"]):
+        found, expected = (
+            program("svm-train", *options, *cross_validation, tmp_path / "data", tmp_path / name)
+            for program, name in ((ours, "crate"), (package, "package"))
+        )
+        assert found == expected
+    assert (tmp_path / "crate").read_bytes() == (tmp_path / "package").read_bytes()
+    found, expected = (
+        program("svm-predict", tmp_path / "data", tmp_path / "crate", tmp_path / name)
+        for program, name in ((ours, "out"), (package, "expected"))
+    )
+    assert found == expected
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "expected").read_bytes()
+
+
+@pytest.mark.skipif(not PROGRAM, reason="SVMARROW_PROGRAM does not name the crate's program")
+def test_the_crate_converts_and_compresses(folder, tmp_path):
+    (tmp_path / "scaled").write_text(ours("svm-scale", folder / "train")[1])
+    for data, options in (("scaled", []), ("scaled", ["-s", 2]), ("numbers", ["-s", 3])):
+        data = (tmp_path if data == "scaled" else folder) / data
+        assert ours("svm-train", "-q", *options, data, tmp_path / "model")[0] == 0
+        assert ours("convert", tmp_path / "model", tmp_path / "m.safetensors") == (0, "", "")
+        assert ours("convert", tmp_path / "m.safetensors", tmp_path / "again") == (0, "", "")
+        X, _ = load_svmlight(data)
+        loaded = svmarrow.load(tmp_path / "m.safetensors")
+        for model in ("model", "again"):
+            assert ours("svm-predict", "-q", data, tmp_path / model, tmp_path / "out")[0] == 0
+            np.testing.assert_allclose(np.loadtxt(tmp_path / "out"), loaded.predict(X), rtol=1e-9)
+        assert ours("compress", "-n", 20, tmp_path / "m.safetensors", tmp_path / "s.safetensors")[0] == 0
+        small = svmarrow.load(tmp_path / "s.safetensors")
+        assert 0 < small.expansion_.n_vectors <= 20
+        assert ours("compress", "-n", 0, tmp_path / "model", tmp_path / "s")[0] == 1

@@ -58,6 +58,7 @@ _SHAPES = {
         ),
     ),
     "laplacian": (1, (KernelPerceptron(), KernelPerceptron(policy="forgetron", budget=20))),
+    "matern32": (1, (KernelPerceptron(), KernelPerceptron(policy="projectron", eta=0.2))),
     "chi2": (1, (KernelPerceptron(policy="margin", budget=20),)),
     "poly": (2, (KernelPerceptron(),)),
     "sigmoid": (2, (KernelPerceptron(),)),

@@ -19,8 +19,7 @@ ROOMS = (
 EXCEPTIONS = {
     "a formula of some numbers": {"bagging_stability", "reverse_cumulative"},
     "a look at what is there": {
-        *("Code.check_classes", "ExpansionDetector.decode", "ReducedPath.nbytes"),
-        *("ExpansionModel.with_preparation", "ExpansionModel.with_weighted", "OutputMixin.compiled"),
+        *("Code.check_classes", "ExpansionDetector.decode", "ReducedPath.nbytes", "OutputMixin.compiled"),
     },
     "tells what the parameters say": {"RoutesFit.get_metadata_routing", "Search.get_metadata_routing"},
     "draws what it is given": {

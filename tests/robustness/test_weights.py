@@ -34,6 +34,7 @@ from svmarrow import (
     ReducedSet,
     RLSClassifier,
     RLSRegressor,
+    TabularClassifier,
     as_expansion,
     compress,
     compression_path,
@@ -148,6 +149,9 @@ WEIGHTED = {
     "bagged": lambda: BaggingClassifier(SVC(gamma=0.3), 3, random_state=0).fit(X, Y),
     "bagged machines": lambda: BaggingClassifier(
         SVC(gamma=0.3, class_weight="balanced"), 3, random_state=0
+    ).fit(X, Y),
+    "TabularClassifier": lambda: TabularClassifier(
+        n_samples=100, class_weight="balanced", random_state=0
     ).fit(X, Y),
     "ReducedSet": lambda: ReducedSet(SVC(gamma=0.3, class_weight="balanced"), 40).fit(X, Y),
     "ReducedSet by row": lambda: by_row(ReducedSet(peer.SVC(gamma=0.3), 40)),

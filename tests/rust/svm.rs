@@ -6,18 +6,19 @@ use std::ops::ControlFlow;
 use svmarrow::context::{Budget, Context, Monitor, Progress, Silent, StopReason};
 use svmarrow::data::{CsrView, IndexSlice, Rows};
 use svmarrow::expansion::ExpansionView;
-use svmarrow::kernels::{Evaluator, Kernel};
+use svmarrow::kernels::{Evaluator, Kernel, Smoothness};
 use svmarrow::svm::{
     Classification, ClassifierLoss, Coding, OneClass, Regression, RegressionLoss, Start, SvcModel, SvmParams,
     Tuning, fit_classifier, fit_one_class, fit_regression,
 };
 
-const KERNELS: [Kernel; 5] = [
+const KERNELS: [Kernel; 6] = [
     Kernel::Linear,
     Kernel::Polynomial { degree: 2, gamma: 0.5, coef0: 1.0 },
     Kernel::Rbf { gamma: 0.5 },
     Kernel::Laplacian { gamma: 0.4 },
     Kernel::ChiSquared { gamma: 0.6 },
+    Kernel::Matern { smoothness: Smoothness::ThreeHalves, gamma: 0.6 },
 ];
 
 /// Small blocks, so that a small problem goes through every part of the solver.

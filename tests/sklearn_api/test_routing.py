@@ -35,6 +35,8 @@ from svmarrow import (
     ReducedSet,
     RLSClassifier,
     RLSRegressor,
+    TabularClassifier,
+    TabularRegressor,
 )
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.least_squares import (
@@ -69,6 +71,8 @@ PLAIN = [
     LowRankRLSRegressor(20, random_state=0),
     KMPRegressor(n_vectors=8),
     OneClassSVM(),
+    TabularClassifier(n_samples=50),
+    TabularRegressor(n_samples=50),
     LearnedScaler(max_iter=1, shape="standard"),
     SVCCV(Cs=2, gammas=2, cv=2),
     SVRCV(Cs=2, gammas=2, cv=2),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import typer
 
 from svmarrow.libsvm._programs import run
@@ -9,7 +11,11 @@ from svmarrow.libsvm._programs import run
 __all__ = ["PASS_THROUGH", "grid", "svm_predict", "svm_scale", "svm_train"]
 
 #: Settings of commands that read their own options.
-PASS_THROUGH = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+PASS_THROUGH: dict[str, Any] = {
+    "ignore_unknown_options": True,
+    "allow_extra_args": True,
+    "help_option_names": [],
+}
 
 
 def svm_train(context: typer.Context) -> None:

@@ -61,7 +61,7 @@ class DaskLowRankRLS(DaskEstimator):
 
         Returns
         -------
-        self : object
+        object
             The fitted estimator.
 
         Raises
@@ -232,7 +232,7 @@ class DaskLowRankRLSClassifier(DaskClassifier, DaskLowRankRLS, LowRankRLSClassif
 
         Returns
         -------
-        self : object
+        object
             The model of all samples so far.
         """
         if not is_lazy(X):
@@ -305,7 +305,7 @@ class DaskLowRankRLSRegressor(DaskLowRankRLS, LowRankRLSRegressor, stored=False)
 
         Returns
         -------
-        self : object
+        object
             The model of all samples so far.
         """
         if not is_lazy(X):

@@ -177,8 +177,9 @@ class DaskSVC(DaskClassifier, SVC, stored=False):
         return prepared, machines, parts
 
     def estimate(self, X: Any, y: Any, sample_weight: Any = None, *, sample: int = 5000) -> FitEstimate:
-        """Estimate the resources of `fit` from one pass over the partitions and fits to a sample on the
-        driver.
+        """Estimates the resources of `fit`.
+
+        They follow from one pass over the partitions and fits to a sample on the driver.
 
         Parameters
         ----------

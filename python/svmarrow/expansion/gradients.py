@@ -32,12 +32,14 @@ if TYPE_CHECKING:
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["HAS_GRADIENT", "gradient_outer_product", "gradients"]
+__all__ = ["HAS_GRADIENT", "gradient_outer_product", "gradients", "importances"]
 
 #: Kernels whose gradients are expansions again.
 HAS_GRADIENT = ("rbf", "linear", "poly")
 #: Numbers of a block of gradients: 16 MB.
 _BLOCK_NUMBERS = 1 << 21
+#: Maximum number of vectors at which importances are computed.
+_MAX_VECTORS = 1000
 #: Columns of coefficients that one pass over the kernel values multiplies.
 _MAX_COLUMNS = 512
 
@@ -84,6 +86,26 @@ def gradient_outer_product(
             total += np.einsum("nqd,nqd->d", scaled, block)
     mean: NDArray[np.float64] = total / (X.shape[0] if weights is None else weights.sum())
     return mean
+
+
+def importances(expansion: KernelExpansion, n_jobs: int | None = None) -> NDArray[np.float64]:
+    """Returns shares of the columns in the mean squared gradient at the vectors, times their variance."""
+    Z = expansion.vectors
+    count = min(int(Z.shape[0]), _MAX_VECTORS)
+    if not count:
+        return np.zeros(Z.shape[1])
+    rows = Z[np.linspace(0, Z.shape[0] - 1, count).round().astype(np.intp)]
+    squares = gradient_outer_product(expansion, rows, n_jobs=n_jobs)
+    wide = _double(rows)
+    if sp.issparse(wide):
+        mean = np.asarray(wide.mean(axis=0)).ravel()
+        variance = np.maximum(np.asarray(wide.multiply(wide).mean(axis=0)).ravel() - mean**2, 0.0)
+    else:
+        variance = wide.var(axis=0)
+    sizes = squares * variance
+    total = sizes.sum()
+    shares: NDArray[np.float64] = sizes / total if total > 0.0 else np.zeros(sizes.size)
+    return shares
 
 
 def _blocks(

@@ -67,6 +67,31 @@ def load_svmlight_model(
     svmarrow.exceptions.FormatError
         A ValueError that names the line that does not follow the format, also for a kernel that the user of
         SVM-light has programmed.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from svmarrow.io import load_svmlight_model
+    >>> text = '''SVM-light Version V6.02
+    ... 0 # kernel type
+    ... 3 # kernel parameter -d
+    ... 1 # kernel parameter -g
+    ... 1 # kernel parameter -s
+    ... 1 # kernel parameter -r
+    ... empty# kernel parameter -u
+    ... 2 # highest feature index
+    ... 4 # number of training documents
+    ... 2 # number of support vectors plus 1
+    ... 0.5 # threshold b, each following line is a SV (starting with alpha*y)
+    ... 2 1:1 2:-1 #
+    ... '''
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "model")
+    ...     _ = file.write_text(text)
+    ...     model = load_svmlight_model(file)
+    >>> model.decision_function([[1.0, 0.0], [0.0, 1.0]]).tolist()
+    [1.5, -2.5]
     """
     if task not in ("classification", "regression"):
         raise ValueError(f"task={task!r} is not allowed: it must be 'classification' or 'regression'")

@@ -168,7 +168,7 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
 
         Returns
         -------
-        self : object
+        object
             The fitted classifier.
 
         Raises
@@ -258,7 +258,7 @@ class SquareLossRegressor(MultiOutputMixin, RegressorOutputMixin, LeastSquares):
 
         Returns
         -------
-        self : object
+        object
             The fitted regressor.
 
         Raises

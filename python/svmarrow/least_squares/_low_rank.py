@@ -276,7 +276,7 @@ class LowRankLeastSquares(LeastSquares):
 
         Returns
         -------
-        self : object
+        object
             The model of all rows of both.
 
         Raises

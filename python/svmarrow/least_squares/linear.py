@@ -228,6 +228,9 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
         With "cg": the largest relative residual of an output, computed from the solution.
     n_iter_ : int
         Number of iterations of "cg"; otherwise 1.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Shares of the features in the squared derivatives of the outputs, times the variances of the features;
+        for the kernels "rbf", "poly" and "linear".
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -318,6 +321,9 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
         With "cg": the largest relative residual of an output, computed from the solution.
     n_iter_ : int
         Number of iterations of "cg"; otherwise 1.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Shares of the features in the squared derivatives of the outputs, times the variances of the features;
+        for the kernels "rbf", "poly" and "linear".
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)

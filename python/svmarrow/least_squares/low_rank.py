@@ -96,6 +96,9 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         What had to be added to the diagonal of the system because rounding had made it indefinite; mostly 0.
     n_seen_ : int
         Rows the model stands for.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Shares of the features in the squared derivatives of the outputs, times the variances of the features;
+        for the kernels "rbf", "poly" and "linear".
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -170,7 +173,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
 
         Returns
         -------
-        self : object
+        object
             The model of all rows so far.
 
         Raises
@@ -274,6 +277,9 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         What had to be added to the diagonal of the system because rounding had made it indefinite; mostly 0.
     n_seen_ : int
         Rows the model stands for.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Shares of the features in the squared derivatives of the outputs, times the variances of the features;
+        for the kernels "rbf", "poly" and "linear".
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -339,7 +345,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
 
         Returns
         -------
-        self : object
+        object
             The model of all rows so far.
 
         Raises

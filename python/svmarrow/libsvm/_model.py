@@ -198,7 +198,7 @@ def couple(pairwise: NDArray[np.float64], k: int) -> NDArray[np.float64]:
 
 
 def svm_save_model(model_file_name: str | PathLike[str], model: svm_model) -> None:
-    """Writes a model file, which ``svm-predict`` reads.
+    r"""Writes a model file, which ``svm-predict`` reads.
 
     Parameters
     ----------
@@ -211,6 +211,27 @@ def svm_save_model(model_file_name: str | PathLike[str], model: svm_model) -> No
     ------
     OSError
         If the system cannot write the file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from svmarrow.libsvm import (
+    ...     evaluations,
+    ...     svm_load_model,
+    ...     svm_predict,
+    ...     svm_read_problem,
+    ...     svm_save_model,
+    ...     svm_train,
+    ... )
+    >>> with TemporaryDirectory() as folder:
+    ...     data, file = Path(folder, "data"), Path(folder, "model")
+    ...     _ = data.write_text("1 1:1\n-1 1:-1\n1 1:2\n")
+    ...     y, x = svm_read_problem(data)
+    ...     svm_save_model(file, svm_train(y, x, "-t 0 -q"))
+    ...     labels, _, _ = svm_predict(y, x, svm_load_model(file), "-q")
+    >>> evaluations(y, labels)[0]
+    100.0
     """
     if not isinstance(model, svm_model):
         raise TypeError(f"model={model!r} is not allowed: it must be a model of svm_train or svm_load_model")

@@ -99,6 +99,22 @@ class svm_parameter:  # noqa: N801 - LIBSVM's name
         For an unknown option, a missing value, and a value outside its range.
     """
 
+    svm_type: int
+    kernel_type: int
+    degree: int
+    gamma: float
+    coef0: float
+    nu: float
+    cache_size: float
+    C: float
+    eps: float
+    p: float
+    shrinking: int
+    probability: int
+    cross_validation: bool
+    nr_fold: int
+    quiet: bool
+
     def __init__(self, options: str | Sequence[str] = "") -> None:
         self.svm_type, self.kernel_type = 0, 2
         self.degree, self.gamma, self.coef0 = 3, 0.0, 0.0

@@ -27,6 +27,9 @@ class Samples:
     (n_samples, n_columns) of which column j belongs to the training row with the serial number j + 1.
     """
 
+    X: Any
+    serials: NDArray[np.float64] | None
+
     def __init__(self, X: Any, serials: NDArray[np.float64] | None = None) -> None:
         self.X, self.serials = X, serials
 
@@ -132,6 +135,12 @@ class svm_problem:  # noqa: N801 - LIBSVM's name
     ValueError
         For lengths that disagree, indices below 1, and values that are not finite.
     """
+
+    y: NDArray[np.float64]
+    samples: Samples
+    l: int  # noqa: E741 - LIBSVM's name
+    n: int
+    isKernel: bool  # noqa: N815 - LIBSVM's name
 
     def __init__(self, y: Any, x: Any, isKernel: bool = False) -> None:
         if not isinstance(y, (list, tuple, np.ndarray)):

@@ -98,6 +98,17 @@ def svm_train(
     -----
     ConvergenceWarning
         If a machine ended before the tolerance was reached.
+
+    Examples
+    --------
+    >>> from svmarrow.libsvm import svm_parameter, svm_predict, svm_problem, svm_train
+    >>> y, x = [1, -1, 1, -1], [{1: 1}, {1: -1}, {1: 2}, {1: -2}]
+    >>> model = svm_train(svm_problem(y, x), svm_parameter("-t 0 -c 4 -q"))
+    >>> model
+    <svm_model: c_svc, 2 support vectors>
+    >>> labels, (accuracy, mse, scc), values = svm_predict(y, x, model, "-q")
+    >>> labels
+    [1.0, -1.0, 1.0, -1.0]
     """
     if isinstance(arg1, svm_problem):
         if arg3 is not None:

@@ -116,7 +116,7 @@ class Search(SearchResults, FittedExpansion):
 
         Returns
         -------
-        self : object
+        object
             The fitted estimator.
 
         Raises

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +48,8 @@ class Impute(Step):
     gaps = True
 
     def __post_init__(self) -> None:
+        if not all(isinstance(v, (Real, str)) for v in self.values):
+            raise ValueError("values to fill gaps with must be numbers or strings")
         if any(isinstance(v, float) and not np.isfinite(v) for v in self.values):
             raise ValueError("values to fill gaps with must be finite")
         check_column_numbers("flags", self.flags, len(self.values))

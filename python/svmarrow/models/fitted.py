@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 from svmarrow._support.atomic import consistent
 from svmarrow._support.estimator import Estimator
 from svmarrow._support.rows import validated
+from svmarrow.expansion.gradients import HAS_GRADIENT, importances
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.output_mixins import ClassifierOutputMixin, OutputMixin
 
@@ -90,6 +91,23 @@ class FittedExpansion(OutputMixin, KernelEstimator):
         """Intercepts (n_outputs,); zeros without one."""
         self._check_fitted()
         return self.expansion_.intercepts
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Shares of the features in the squared derivatives of the outputs, (n_features_in_,).
+
+        The mean square over the vectors of the model (at most 1,000 of them) of the derivative of all outputs
+        with respect to a feature, times the variance of the feature there, so that units do not matter. The
+        shares add up to 1. Kernels "rbf", "poly" and "linear" have it, for `SelectFromModel` and `RFE`.
+        """
+        self._check_fitted()
+        kernel = self.expansion_.kernel
+        if not isinstance(kernel, str) or kernel not in HAS_GRADIENT:
+            names = ", ".join(HAS_GRADIENT)
+            raise AttributeError(
+                f"feature_importances_ exists for the kernels {names} only, this is {kernel!r}"
+            )
+        return importances(self.expansion_, self.n_jobs)
 
     def _check_fitted(self) -> None:
         """Raises `NotFittedError` before `fit`. scikit-learn's own check takes longer, it builds tags."""

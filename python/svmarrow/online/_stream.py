@@ -74,7 +74,7 @@ class StreamClassifier(EstimatesMemory, ClassifierOutputMixin, KernelEstimator):
 
         Returns
         -------
-        self : object
+        object
             The fitted estimator.
 
         Raises
@@ -121,7 +121,7 @@ class StreamClassifier(EstimatesMemory, ClassifierOutputMixin, KernelEstimator):
 
         Returns
         -------
-        self : object
+        object
             The fitted estimator.
 
         Raises

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from svmarrow.preprocessing._search import ScaleStep
     from svmarrow.preprocessing._shapes import ColumnShapes, ShapeName
 
-__all__ = ["LearnedScaler"]
+__all__ = ["MIN_WEIGHT", "LearnedScaler"]
 
 #: Samples of a smaller share of the largest weight have no effect in double precision.
 MIN_WEIGHT = 1e-15
@@ -217,7 +217,7 @@ class LearnedScaler(TransformerMixin, Estimator):
 
         Returns
         -------
-        self : object
+        object
             The fitted transformer.
 
         Raises

@@ -248,8 +248,9 @@ class CompressionPath(ReducedPath):
 
 
 class GradientPath(ReducedPath):
-    """Models of several sizes, each constructed separately, of
-    ``svmarrow.compression_path(method="gradient")``.
+    """Models of several sizes, each constructed separately by `compression_path`.
+
+    They are returned by ``svmarrow.compression_path(method="gradient")``.
 
     ``path[s]`` is the model with s vectors for each s of ``path.sizes``, ready to predict; ``len(path)`` is
     the number of sizes. Scores, choice and picture are those of `CompressionPath`; `order` and

@@ -196,7 +196,8 @@ class Student:
         n_jobs: int | None,
         progress: ProgressCallback | None,
     ) -> None:
-        self.teacher, self.settings = teacher, settings
+        self.teacher: Teacher = teacher
+        self.settings: DistillationSettings = settings
         self._n_jobs, self._progress = n_jobs, progress
         random = check_random_state(random_state)
         self._seed = int(random.randint(2**31 - 1))

@@ -132,7 +132,7 @@ class Teacher:
 
     def __init__(self, model: Any, X: Any, y: Any = None) -> None:
         self.model = model
-        self.name = getattr(model, "__name__", type(model).__name__)
+        self.name: str = getattr(model, "__name__", type(model).__name__)
         self._frame = X if hasattr(X, "columns") and hasattr(X, "iloc") else None
         self._is_sparse = sparse.issparse(X)
         self._shift = 0.0

@@ -47,7 +47,7 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
 
         Returns
         -------
-        self : object
+        object
             The fitted estimator.
 
         Raises

@@ -90,6 +90,9 @@ class OneClassSVM(OutlierOutputMixin, SupportVectorMachine):
         0 if the machine reached the tolerance, else 1.
     shape_fit_ : tuple of int
         Shape of the training data.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Shares of the features in the squared derivatives of the outputs, times the variances of the features;
+        for the kernels "rbf", "poly" and "linear".
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)

@@ -24,6 +24,7 @@ from svmarrow import (
     ReducedSet,
     RLSClassifier,
     RLSRegressor,
+    TabularClassifier,
     as_expansion,
 )
 from svmarrow.inspection import DecisionVectorsDisplay, shapley_values, suspicious_rows
@@ -155,6 +156,13 @@ _left_out("suspicious_rows", RLSClassifier(), "plain three", lambda m, _: suspic
 
 _predictions("SVC", 6000, _fitted(SVC(gamma=1.0), "plain ten"), "plain ten")
 _predictions("SVC", 6000, _fitted(SVC(gamma=1.0), "plain three"), "plain ten", "decision_function")
+_predictions(
+    "TabularClassifier",
+    6000,
+    _fitted(TabularClassifier(n_samples=500), "plain three"),
+    "plain ten",
+    "predict_proba",
+)
 _predictions("OneClassSVM", 8000, _fitted(OneClassSVM(nu=0.8), "plain two"), "plain two")
 _predictions("OneClassSVM", 8000, _fitted(OneClassSVM(nu=0.8), "plain two"), "plain two", "decision_function")
 _predictions("OneClassSVM", 8000, _fitted(OneClassSVM(nu=0.8), "plain two"), "plain two", "score_samples")

@@ -24,6 +24,8 @@ from svmarrow import (
     ReducedSet,
     RLSClassifier,
     RLSRegressor,
+    TabularClassifier,
+    TabularRegressor,
 )
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.least_squares import (
@@ -67,6 +69,8 @@ def _support_vectors() -> None:
     hard = {"C": 1e4, "tol": 1e-6}
     learner("SVC", SVC(gamma=0.2, **hard), "plain two", 5000)
     learner("LearnedScaler", LearnedScaler(max_iter=2, n_samples=3000), "plain numbers", 1500)
+    learner("TabularClassifier", TabularClassifier(n_samples=3000), "plain three", 1500)
+    learner("TabularRegressor", TabularRegressor(n_samples=3000), "plain targets", 1500)
     learner("LearnedScaler sparse", LearnedScaler(max_iter=1, n_samples=3000), "sparse two", 1500)
     learner("SVC small cache", SVC(gamma=0.2, cache_size=1, **hard), "plain two", 5000)
     learner("SVC wide", SVC(C=10.0), "wide two", 6000)

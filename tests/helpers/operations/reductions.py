@@ -175,8 +175,11 @@ def detector(settings: Settings) -> Run:
 def distilled(settings: Settings) -> Run:
     X, y = data("plain ten", settings.n)
     given = {"n_vectors": 100, "n_jobs": settings.n_jobs, "random_state": 0}
-    few = DistillationSettings(steps=2000)
-    return Run(lambda function: compress(function, X, y, settings=few, **given), lambda _: sines)
+
+    def distil(function: Any) -> Any:
+        return compress(function, X, y, settings=DistillationSettings(steps=2000), **given)
+
+    return Run(distil, lambda _: sines)
 
 
 def sines(X: Any) -> Any:

@@ -12,7 +12,7 @@ use svmarrow::data::OwnedRows;
 use svmarrow::expansion::{ExpansionView, KernelExpansion};
 use svmarrow::io::libsvm_model::{self, LibsvmModel, SvmType};
 use svmarrow::io::svmlight::{self, IndexBase, ReadOptions};
-use svmarrow::kernels::Kernel;
+use svmarrow::kernels::{Kernel, Smoothness};
 use svmarrow::{Error, Result};
 
 use super::{IRIS, Scratch, dense, iris, numbers};
@@ -297,9 +297,11 @@ fn what_libsvm_cannot_hold_is_refused() {
             .to_string()
     };
     let rbf = Kernel::Rbf { gamma: 1.0 };
+    let matern = Kernel::Matern { smoothness: Smoothness::Half, gamma: 1.0 };
     for (message, part) in [
         (write(Kernel::Laplacian { gamma: 1.0 }, 1, 1, SvmType::CSvc, &[0, 1], &[]), "kernel=laplacian"),
         (write(Kernel::ChiSquared { gamma: 1.0 }, 1, 1, SvmType::CSvc, &[0, 1], &[]), "kernel=chi2"),
+        (write(matern, 1, 1, SvmType::CSvc, &[0, 1], &[]), "kernel=matern12"),
         (write(rbf, 1 << 40, 1, SvmType::CSvc, &[0, 1], &[]), "columns=1099511627776"),
         (write(rbf, 1, 4, SvmType::CSvc, &[0, 1, 2, 3], &[]), "outputs=4"),
         (write(rbf, 1, 1, SvmType::NuSvc, &[0], &[]), "labels=[0]"),

@@ -12,7 +12,7 @@ use svmarrow::data::{CsrView, IndexSlice, OwnedRows, Rows};
 use svmarrow::expansion::{ExpansionView, KernelExpansion};
 use svmarrow::io::libsvm_model::{self, SvmType};
 use svmarrow::io::safetensors::{self as model_file, Array, Contents, Dtype};
-use svmarrow::kernels::Kernel;
+use svmarrow::kernels::{Kernel, Smoothness};
 
 use super::{Scratch, dense, iris, numbers};
 
@@ -43,6 +43,10 @@ fn expansions() -> Vec<KernelExpansion> {
                 values: x[..4].to_vec(),
                 cols,
             },
+        ),
+        make(
+            Kernel::Matern { smoothness: Smoothness::FiveHalves, gamma: 0.1 },
+            Array2::from_shape_vec((6, 4), x.clone()).unwrap().into(),
         ),
         make(
             Kernel::Laplacian { gamma: 1.7976931348623157e308 },
@@ -194,7 +198,7 @@ proptest! {
 
     #[test]
     fn damage_is_an_error_or_another_sound_model(
-        which in 0_usize..7,
+        which in 0_usize..8,
         flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
         in_header in any::<bool>(),
         cut in prop::option::of(any::<prop::sample::Index>()),

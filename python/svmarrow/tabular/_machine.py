@@ -1,0 +1,120 @@
+"""Least squares behind the learned scales: the kernel, its bandwidth and the penalty by leave-one-out errors.
+
+At most `MAX_CHOSEN` samples are used for the choice. Up to `MAX_EXACT` samples the machine is exact, above it
+is of low rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from svmarrow._support.rows import class_weights
+from svmarrow.least_squares.classification import RLSClassifier
+from svmarrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegressor
+from svmarrow.least_squares.regression import RLSRegressor
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Choice", "choose", "final_machine"]
+
+#: Maximum number of samples of the choice, of an exact machine, and of vectors of one of low rank.
+MAX_CHOSEN, MAX_EXACT, N_VECTORS = 2000, 20_000, 2000
+#: Kernels that are tried, the first is the default.
+KERNELS = ("rbf", "matern52", "matern32", "matern12")
+#: Penalties relative to the last one.
+ALPHA_FACTORS = (0.25, 1.0, 4.0)
+#: Maximum number of steps of the search for the bandwidth, each by a factor of 2.
+MAX_BANDWIDTH_STEPS = 8
+#: Standard errors of paired leave-one-out losses by which another kernel must win.
+STANDARD_ERRORS = 0.5
+
+
+class Choice(NamedTuple):
+    """A fitted machine and its leave-one-out losses (n,)."""
+
+    machine: Any
+    losses: NDArray[np.float64]
+
+
+def _fit(kind: Any, X: Any, y: Any, weights: Any, about: dict[str, Any], alpha: float) -> Choice:
+    alphas = [alpha * factor for factor in ALPHA_FACTORS]
+    machine = kind(alphas=alphas, fit_intercept=True, **about).fit(X, y, weights)
+    if kind is RLSRegressor:
+        losses = ((machine.loo_prediction_ - y) ** 2).reshape(len(y), -1).mean(axis=1)
+    else:
+        labels = np.searchsorted(machine.classes_, y)
+        k = machine.classes_.size
+        codes = np.where(labels[:, np.newaxis] == (np.arange(k) if k > 2 else [1]), 1.0, -1.0)
+        losses = ((machine.loo_decision_.reshape(len(y), -1) - codes) ** 2).mean(axis=1)
+    return Choice(machine, losses)
+
+
+def _error(choice: Choice, weights: Any) -> float:
+    return float(np.average(choice.losses, weights=weights))
+
+
+def choose(
+    X: Any,
+    y: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    *,
+    classify: bool,
+    gamma: float,
+    alpha: float,
+    about: dict[str, Any],
+) -> Choice:
+    """Returns least squares with the kernel, bandwidth and penalty of the least leave-one-out error."""
+    kind: Any = RLSClassifier if classify else RLSRegressor
+    counted = weights
+    if classify and about.get("class_weight") is not None:
+        classes, labels = np.unique(y, return_inverse=True)
+        counted = class_weights(about["class_weight"], weights, classes, labels)[1]
+    best: Choice | None = None
+    for kernel in KERNELS:
+        # The exponent is 1 at the same distance.
+        width = gamma if kernel == "rbf" else float(np.sqrt(gamma))
+        own = _search(kind, X, y, weights, {**about, "kernel": kernel}, width, alpha, counted)
+        if best is None or _wins(best, own, counted):
+            best = own
+    assert best is not None
+    return best
+
+
+def _search(
+    kind: Any, X: Any, y: Any, weights: Any, about: dict[str, Any], gamma: float, alpha: float, counted: Any
+) -> Choice:
+    best = _fit(kind, X, y, weights, {**about, "gamma": gamma}, alpha)
+    for factor in (2.0, 0.5):
+        start = best
+        for _ in range(MAX_BANDWIDTH_STEPS):
+            width = float(best.machine.gamma) * factor
+            other = _fit(kind, X, y, weights, {**about, "gamma": width}, best.machine.alpha_)
+            if _error(other, counted) >= _error(best, counted):
+                break
+            best = other
+        if best is not start:
+            break
+    return best
+
+
+def _wins(before: Choice, after: Choice, weights: NDArray[np.float64] | None) -> bool:
+    differences = before.losses - after.losses
+    w = np.full(len(differences), 1.0 / len(differences)) if weights is None else weights / weights.sum()
+    mean = float(w @ differences)
+    return mean > STANDARD_ERRORS * float(np.sqrt(np.sum((w * (differences - mean)) ** 2)))
+
+
+def final_machine(choice: Any, X: Any, y: Any, weights: Any, random_state: Any) -> Any:
+    """Returns a machine with the chosen settings on all samples."""
+    names = ("kernel", "gamma", "n_jobs")
+    about = {name: getattr(choice, name) for name in names} | {"fit_intercept": True, "alpha": choice.alpha_}
+    classify = isinstance(choice, RLSClassifier)
+    if classify:
+        about["class_weight"] = choice.class_weight
+    if X.shape[0] <= MAX_EXACT:
+        return (RLSClassifier if classify else RLSRegressor)(**about).fit(X, y, weights)
+    kind: Any = LowRankRLSClassifier if classify else LowRankRLSRegressor
+    return kind(N_VECTORS, random_state=random_state, **about).fit(X, y, weights)

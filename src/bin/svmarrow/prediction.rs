@@ -1,0 +1,111 @@
+//! `svm-predict`.
+
+use crate::arguments::{Failure, Outcome, flag, general, leading, value};
+use crate::evaluation::prediction_lines;
+use crate::problem::{Samples, read_samples};
+use crate::training::pairs;
+use ndarray::{Array2, ArrayView2};
+use std::path::Path;
+use svmarrow::Kernel;
+use svmarrow::context::Context;
+use svmarrow::data::OwnedRows;
+use svmarrow::expansion::KernelExpansion;
+use svmarrow::io::atomic;
+use svmarrow::io::libsvm_model::{LibsvmModel, SvmType, read};
+use svmarrow::io::svmlight::IndexBase;
+use svmarrow::kernels::Evaluator;
+
+pub(crate) const USAGE: &str = "\
+Usage: svm-predict [options] test_file model_file output_file
+-b 0          probability estimates: -b 1 needs the Python package
+-q            no output
+";
+
+/// Runs the program.
+pub(crate) fn run(arguments: &[String]) -> Outcome {
+    let mut is_quiet = false;
+    let paths = leading(arguments, |option, following| match option {
+        "-q" => {
+            is_quiet = true;
+            Ok(0)
+        }
+        "-b" if flag(option, value(option, following)?)? => {
+            Err("-b 1: this program has no probability estimates; use svm-predict of the Python package"
+                .to_owned())
+        }
+        "-b" => Ok(1),
+        _ => Err(format!("unknown option: {option}")),
+    })?;
+    let [data, model, output] = paths else {
+        return Err(Failure::usage("give test_file, model_file and output_file"));
+    };
+    let model = read(Path::new(model), None, IndexBase::One, Context::default())?;
+    let (y, samples) = read_samples(data, model.expansion.kernel == Kernel::Precomputed)?;
+    let found = match samples {
+        Samples::Features(rows) => outputs(&model.expansion, rows)?,
+        Samples::Kernel(values, _) => outputs(&model.expansion, OwnedRows::DenseF64(values))?,
+    };
+    let predictions = labels_of(&model, found.view());
+    atomic::save(Path::new(output), Context::default(), |out| {
+        predictions.iter().try_for_each(|value| writeln!(out, "{}", general(*value, 17)))
+    })?;
+    if !is_quiet {
+        if model.had_probability {
+            println!("Model supports probability estimates, but disabled in prediction.");
+        }
+        let is_regression = matches!(model.svm_type, SvmType::EpsilonSvr | SvmType::NuSvr);
+        println!("{}", prediction_lines(is_regression, &y, &predictions));
+    }
+    Ok(())
+}
+
+/// Returns the outputs (n_samples, n_outputs) for samples with any number of columns: absent ones are zeros.
+pub(crate) fn outputs(expansion: &KernelExpansion, mut rows: OwnedRows) -> Outcome<Array2<f64>> {
+    let (n, q) = (rows.view().rows(), expansion.intercepts.len());
+    let KernelExpansion { kernel, vectors, coefficients, intercepts } = expansion;
+    if vectors.view().rows() == 0 {
+        return Ok(Array2::from_shape_fn((n, q), |(_, j)| intercepts[j]));
+    }
+    let mut vectors = vectors.clone();
+    if *kernel == Kernel::Precomputed {
+        let (mut largest, held) = (0.0, rows.view().cols());
+        for i in 0..vectors.view().rows() {
+            vectors.view().for_each_in_row(i, |_, column| largest = column.max(largest));
+        }
+        if largest as usize >= held {
+            return Err(Failure::input(format!(
+                "the rows hold {held} kernel values and the model needs the one of index {}",
+                largest + 1.0
+            )));
+        }
+    } else {
+        let width = rows.view().cols().max(vectors.view().cols()).max(1);
+        for side in [&mut rows, &mut vectors] {
+            if let OwnedRows::CsrF64 { cols, .. } = side {
+                *cols = width;
+            }
+        }
+    }
+    let expansion = KernelExpansion::new(*kernel, vectors, coefficients.clone(), intercepts.clone())?;
+    Ok(Evaluator::new(&expansion.view())?.evaluate(rows.view(), Context::default())?)
+}
+
+/// Returns the predictions for some outputs; equal votes go to the first class of the model.
+pub(crate) fn labels_of(model: &LibsvmModel, outputs: ArrayView2<'_, f64>) -> Vec<f64> {
+    let label = |outputs: ndarray::ArrayView1<'_, f64>| {
+        if model.svm_type == SvmType::OneClass {
+            return if outputs[0] > 0.0 { 1.0 } else { -1.0 };
+        }
+        if model.labels.is_empty() {
+            return outputs[0];
+        }
+        let mut votes = vec![0_usize; model.labels.len()];
+        for (output, (a, b)) in outputs.iter().zip(pairs(votes.len())) {
+            votes[if *output > 0.0 { a } else { b }] += 1;
+        }
+        let most = votes.iter().max().copied().unwrap_or(0);
+        let winner = votes.iter().position(|count| *count == most).unwrap_or(0);
+        f64::from(model.labels[winner])
+    };
+    outputs.rows().into_iter().map(label).collect()
+}

@@ -1,0 +1,191 @@
+"""Tables as they are: categories, gaps, and what the fitted model is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import make_friedman1, make_moons
+from sklearn.feature_selection import SelectFromModel
+from sklearn.metrics import log_loss
+
+import svmarrow
+from svmarrow import RLSRegressor, TabularClassifier, TabularRegressor, as_expansion, compress
+from svmarrow.tabular import _machine, estimators
+
+RNG = np.random.default_rng(0)
+N = 160
+
+
+def table():
+    """A frame with a number, gaps, a category of text, one of numbers, a boolean, and noise."""
+    frame = pd.DataFrame(
+        {
+            "size": RNG.normal(size=N),
+            "age": RNG.normal(size=N),
+            "kind": RNG.choice(["a", "b", "c"], size=N),
+            "code": pd.Categorical(RNG.integers(0, 3, size=N)),
+            "flag": RNG.random(N) < 0.5,
+            "noise": RNG.normal(size=N),
+        }
+    )
+    y = np.sin(2.0 * frame["size"]) + (frame["kind"] == "b") - 0.5 * frame["flag"] + frame["age"].fillna(0.0)
+    frame.loc[::9, "age"] = np.nan
+    frame.loc[3::11, "kind"] = None
+    return frame, y.to_numpy()
+
+
+FRAME, Y = table()
+SIDE = np.where(np.median(Y) < Y, "high", "low")
+
+
+def test_a_table_is_taken_as_it_is():
+    model = TabularRegressor().fit(FRAME[:120], Y[:120])
+    assert model.score(FRAME[120:], Y[120:]) > 0.7
+    assert model.feature_names_in_.tolist() == list(FRAME.columns)
+    assert model.feature_importances_.sum() == pytest.approx(1.0)
+    assert model.feature_importances_[5] < 0.1
+    classifier = TabularClassifier().fit(FRAME[:120], SIDE[:120])
+    assert classifier.score(FRAME[120:], SIDE[120:]) > 0.75
+    assert set(classifier.predict(FRAME)) == {"high", "low"}
+
+
+@pytest.mark.parametrize("kind", [TabularClassifier, TabularRegressor])
+def test_the_model_is_one_expansion_that_travels(kind, tmp_path):
+    y = SIDE if kind is TabularClassifier else Y
+    frame = FRAME.drop(columns="code")
+    fitted = kind(n_samples=100).fit(frame, y)
+    model = as_expansion(fitted)
+    assert np.array_equal(model.predict(frame), fitted.predict(frame))
+    svmarrow.save(fitted, tmp_path / "model")
+    again = svmarrow.load(tmp_path / "model")
+    assert type(again) is kind
+    assert np.array_equal(again.predict(frame), fitted.predict(frame))
+    small = compress(fitted, n_vectors=60)
+    assert small.expansion_.n_vectors <= 60
+    close = np.mean(small.predict(frame) == fitted.predict(frame)) if y is SIDE else None
+    assert close is None or close > 0.9
+
+
+def test_new_categories_and_gaps_at_prediction():
+    model = TabularRegressor(n_samples=100).fit(FRAME, Y)
+    other = FRAME.copy()
+    other.loc[0, "kind"], other.loc[1, "size"] = "never seen", np.nan
+    assert np.isfinite(model.predict(other)).all()
+    assert np.array_equal(model.predict(other)[2:], model.predict(FRAME)[2:])
+
+
+def test_columns_are_checked():
+    model = TabularRegressor(n_samples=50).fit(FRAME, Y)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(FRAME[FRAME.columns[::-1]])
+    wrong = FRAME.copy()
+    wrong["size"] = "large"
+    with pytest.raises(ValueError, match="no number in column 0"):
+        model.predict(wrong)
+    for categories in (["absent"], [17], 3):
+        with pytest.raises(ValueError, match="categories="):
+            TabularRegressor(categories=categories).fit(FRAME, Y)
+    with pytest.raises(ValueError, match="nothing but gaps"):
+        TabularRegressor().fit(np.full((30, 2), np.nan), Y[:30])
+
+
+def test_named_columns_of_numbers_are_categories():
+    kinds = RNG.integers(0, 6, size=N)
+    y = np.array([0.0, 5.0, -3.0, 4.0, -6.0, 1.0])[kinds] + 0.1 * RNG.normal(size=N)
+    X = np.column_stack([kinds, RNG.normal(size=N)])
+    as_category = TabularRegressor(categories=[0], n_samples=100).fit(X, y)
+    assert as_category.expansion_.vectors.shape[1] > 6
+    by_name = TabularRegressor(categories=["k"], n_samples=100).fit(pd.DataFrame(X, columns=["k", "x"]), y)
+    assert np.array_equal(by_name.expansion_.coefficients, as_category.expansion_.coefficients)
+    assert as_category.score(X, y) > 0.95
+
+
+def test_columns_of_gaps_count_for_nothing():
+    X, y = make_friedman1(80, random_state=0)
+    holes = np.column_stack([X[:, :3], np.full(80, np.nan)])
+    with_holes, plain = (TabularRegressor(n_samples=80).fit(rows, y) for rows in (holes, X[:, :3]))
+    assert np.array_equal(with_holes.predict(holes), plain.predict(X[:, :3]))
+    assert with_holes.feature_importances_[3] == 0.0
+
+
+def test_probabilities_are_calibrated():
+    X, y = make_moons(600, noise=0.35, random_state=0)
+    model = TabularClassifier(n_samples=200).fit(X[:200], y[:200])
+    probabilities = model.predict_proba(X[200:])
+    assert probabilities.sum(axis=1) == pytest.approx(np.ones(400))
+    assert log_loss(y[200:], probabilities) < 0.4
+    assert as_expansion(model).predict_proba(X[200:]) == pytest.approx(probabilities)
+
+
+def test_class_weights_move_the_boundary():
+    X, y = make_moons(200, noise=0.5, random_state=0)
+    counts = [
+        np.sum(TabularClassifier(class_weight=weight, n_samples=100).fit(X, y).predict(X) == 1)
+        for weight in (None, {1: 10.0})
+    ]
+    assert counts[1] > counts[0]
+
+
+def test_the_kernel_is_the_one_of_the_least_error():
+    X, y = make_friedman1(120, noise=0.1, random_state=0)
+    model = TabularRegressor().fit(X, y)
+    assert model.kernel_ in _machine.KERNELS
+    assert model.loo_error_ < 0.2 * y.var()
+    rough = np.sign(X[:, 0] - 0.5) + np.abs(X[:, 1] - 0.5)
+    assert TabularRegressor().fit(X, rough).kernel_ != "rbf"
+
+
+def test_more_samples_than_the_choice_takes(monkeypatch):
+    X, y = make_friedman1(300, noise=0.1, random_state=0)
+    for name in ("exact", "low rank"):
+        monkeypatch.setattr(estimators, "MAX_CHOSEN", 100)
+        monkeypatch.setattr(_machine, "MAX_EXACT", 1000 if name == "exact" else 200)
+        monkeypatch.setattr(_machine, "N_VECTORS", 150)
+        model = TabularRegressor(n_samples=100).fit(X[:250], y[:250])
+        assert model.expansion_.n_vectors == (250 if name == "exact" else 150)
+        assert model.score(X[250:], y[250:]) > 0.85
+    # Nine samples of the third class: the draw may leave them out, the choice may not.
+    labels = np.r_[np.arange(241) % 2, np.full(9, 2)]
+    assert TabularClassifier(n_samples=100).fit(X[:250], labels).predict_proba(X).shape == (300, 3)
+
+
+def test_numbers_beyond_the_training_range_are_those_of_its_ends():
+    X, y = make_friedman1(100, random_state=0)
+    model = TabularRegressor(n_samples=100).fit(X, y)
+    far = X.copy()
+    far[:, 3] = 1e6
+    ends = X.copy()
+    ends[:, 3] = X[:, 3].max()
+    assert model.predict(far) == pytest.approx(model.predict(ends))
+
+
+def test_several_targets():
+    X, y = make_friedman1(100, random_state=0)
+    both = TabularRegressor(n_samples=100).fit(X, np.column_stack([y, -y]))
+    assert both.predict(X).shape == (100, 2)
+    assert both.predict(X)[:, 0] == pytest.approx(-both.predict(X)[:, 1], abs=1e-6)
+
+
+def test_importances_select_features():
+    X, y = make_friedman1(150, random_state=0)
+    kept = SelectFromModel(TabularRegressor(), max_features=5, threshold=-np.inf).fit(X, y)
+    assert kept.get_support().tolist() == [True] * 5 + [False] * 5
+
+
+def test_the_same_bits_for_any_number_of_threads():
+    one, two = (TabularRegressor(n_samples=100, n_jobs=n).fit(FRAME, Y).predict(FRAME) for n in (1, 2))
+    assert np.array_equal(one, two)
+
+
+def test_it_is_least_squares_on_the_scaled_columns():
+    X, y = make_friedman1(100, random_state=0)
+    model = TabularRegressor().fit(X, y)
+    rows = as_expansion(model).preparation.rows(X)
+    again = RLSRegressor(model.alpha_, kernel=model.kernel_, gamma=model.gamma_, fit_intercept=True)
+    assert again.fit(rows, y).predict(rows) == pytest.approx(model.predict(X), rel=1e-6, abs=1e-6)
+
+
+def test_constant_targets():
+    X, _ = make_friedman1(60, random_state=0)
+    assert TabularRegressor().fit(X, np.full(60, 3.7)).predict(X) == pytest.approx(np.full(60, 3.7))
