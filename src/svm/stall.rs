@@ -122,7 +122,7 @@ mod tests {
         }
         assert_eq!(stall.record_stretch(back, 1e-3, 0.5, 0.0), 0);
         // Within the rounding of the gradients only a smaller violation counts.
-        let floor = rounding(&[1.0, -3.0], &[0.5, -10.0], &[2.0, 1.0]);
+        let floor = rounding([3.0, 10.0, 2.0]);
         assert_eq!(floor, 23.0 * f64::EPSILON);
         assert_eq!(stall.record_stretch(forth, 1e-3, 0.1 * floor, floor), 0);
         assert_eq!(stall.record_stretch(forth, 1e-3, 0.1 * floor, floor), 1);
