@@ -48,8 +48,8 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
     random_state : int, RandomState instance or None, default=0
         Seed of the folds and of the drawn samples.
     max_time : float or None, default=None
-        Maximum number of seconds of the search for scales and kernel. The best by then are used for the fit of
-        all samples, which takes additional time.
+        Maximum number of seconds of the search for scales and kernel. The best by then are used for the fit
+        of all samples, which takes additional time.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
         ``OMP_NUM_THREADS``. The result is the same for any number.
@@ -214,8 +214,8 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
     random_state : int, RandomState instance or None, default=0
         Seed of the folds and of the drawn samples.
     max_time : float or None, default=None
-        Maximum number of seconds of the search for scales and kernel. The best by then are used for the fit of
-        all samples, which takes additional time.
+        Maximum number of seconds of the search for scales and kernel. The best by then are used for the fit
+        of all samples, which takes additional time.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
         ``OMP_NUM_THREADS``. The result is the same for any number.
