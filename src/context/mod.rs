@@ -19,6 +19,9 @@ pub(crate) use monitor::GracePeriod;
 pub use monitor::{Budget, Monitor, Progress, Silent, Stop, StopReason};
 pub(crate) use work::WorkCounter;
 
+/// Minimum number of arithmetic operations of a loop that other threads are woken for: about ten microseconds.
+const MIN_PARALLEL_OPERATIONS: usize = 1 << 15;
+
 /// The threads and the monitor of a computation.
 ///
 /// The default uses the rayon pool that the caller has installed and reports no progress.
@@ -62,6 +65,13 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn sequential(self) -> Self {
         Self { is_parallel: false, ..self }
+    }
+
+    /// Returns this context, restricted to the calling thread if the loop has so few operations that waking other threads
+    /// would take longer.
+    #[must_use]
+    pub(crate) fn for_operations(self, operations: usize) -> Self {
+        if operations < MIN_PARALLEL_OPERATIONS { self.sequential() } else { self }
     }
 
     /// Returns this context with another monitor.
@@ -157,22 +167,32 @@ impl<'a> Context<'a> {
     }
 
     /// Returns the combination of `work(range)` over consecutive ranges of 0..n of length `size`; `None` if n is 0.
-    /// `combine` must be associative to the last bit.
+    /// Results are combined in a fixed tree, so sums have the same bits for any number of threads.
     pub(crate) fn reduce<R: Send>(
         self,
         n: usize,
         size: usize,
-        work: impl Fn(Range<usize>) -> R + Sync + Send,
-        combine: impl Fn(R, R) -> R + Sync + Send,
+        work: impl Fn(Range<usize>) -> R + Sync,
+        combine: impl Fn(R, R) -> R + Sync,
     ) -> Option<R> {
-        use rayon::prelude::*;
-        let tasks = n.div_ceil(size);
         let work = |task: usize| work(task * size..n.min((task + 1) * size));
-        if self.is_parallel && tasks > 1 {
-            (0..tasks).into_par_iter().with_max_len(1).map(work).reduce_with(combine)
-        } else {
-            (0..tasks).map(work).reduce(combine)
+        (n > 0).then(|| self.reduce_tasks(0..n.div_ceil(size), &work, &combine))
+    }
+
+    fn reduce_tasks<R: Send>(
+        self,
+        tasks: Range<usize>,
+        work: &(impl Fn(usize) -> R + Sync),
+        combine: &(impl Fn(R, R) -> R + Sync),
+    ) -> R {
+        if tasks.len() == 1 {
+            return work(tasks.start);
         }
+        let middle = tasks.start + tasks.len() / 2;
+        let first = || self.reduce_tasks(tasks.start..middle, work, combine);
+        let second = || self.reduce_tasks(middle..tasks.end, work, combine);
+        let (first, second) = if self.is_parallel { rayon::join(first, second) } else { (first(), second()) };
+        combine(first, second)
     }
 
     /// Returns `work(i)` for every `i < n`, in order.

@@ -143,7 +143,7 @@ def test_compress_by_loss_with_curve(folder):
     assert small.score(data.X, data.y) >= full.score(data.X, data.y) - 0.01 - 1e-9
     assert f"vectors to {small.expansion_.n_vectors} in" in text
     assert "before" in text
-    assert "with confidence 0.95" in text
+    assert "with 95 % confidence" in text
     assert curve.read_bytes().startswith(b"\x89PNG")
     few = [*arguments[:4], "--max-loss", "0", "--validation", folder / "test.svm"]
     assert "max_loss=0 is not reached" in one_line_error(*few, "-m", "basic")

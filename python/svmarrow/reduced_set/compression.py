@@ -242,7 +242,7 @@ def compress(
 
     >>> small = compress(svc, n_vectors=100)
     >>> small.expansion_.n_vectors, str(small.loss_bound_)
-    (100, 'no bound: no samples were held out')
+    (100, 'No samples were held out, so there is no bound of the loss.')
 
     A forest as a kernel expansion, learnt from its own training samples:
 
