@@ -75,18 +75,22 @@ pub struct ProbabilityParams {
 
 impl ProbabilityParams {
     /// The parameters of a classifier's sigmoids, one for each pair of classes.
-    pub fn of_sigmoids(sigmoids: &[Sigmoid]) -> Self {
-        // small: two numbers per machine
-        Self {
-            prob_a: sigmoids.iter().map(|s| s.a).collect(),
-            prob_b: sigmoids.iter().map(|s| s.b).collect(),
-        }
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn of_sigmoids(sigmoids: &[Sigmoid]) -> Result<Self> {
+        Ok(Self {
+            prob_a: sigmoids.iter().map(|s| s.a).try_collect_vec()?,
+            prob_b: sigmoids.iter().map(|s| s.b).try_collect_vec()?,
+        })
     }
 
     /// Returns the sigmoids of a classifier, one for each pair of classes.
-    pub fn sigmoids(&self) -> Vec<Sigmoid> {
-        // small: two numbers per machine
-        self.prob_a.iter().zip(&self.prob_b).map(|(&a, &b)| Sigmoid { a, b }).collect()
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn sigmoids(&self) -> Result<Vec<Sigmoid>> {
+        self.prob_a.iter().zip(&self.prob_b).map(|(&a, &b)| Sigmoid { a, b }).try_collect_vec()
     }
 
     /// Returns true if the file has no such lines.

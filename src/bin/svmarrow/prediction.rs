@@ -141,7 +141,7 @@ fn is_probability_model(model: &LibsvmModel) -> bool {
 
 /// Returns the probabilities (n, k) of the classes for some outputs.
 pub(crate) fn probabilities(model: &LibsvmModel, outputs: ArrayView2<'_, f64>) -> Outcome<Array2<f64>> {
-    let sigmoids = model.probability.sigmoids();
+    let sigmoids = model.probability.sigmoids()?;
     Ok(couple_pairs(outputs, &sigmoids, model.labels.len(), Context::default())?)
 }
 

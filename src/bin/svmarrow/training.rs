@@ -232,7 +232,7 @@ impl Problem<'_> {
             (true, k) => {
                 let fitted =
                     pairs(k).map(|pair| self.sigmoid_of_pair(train, &classes, &labels, pair, random));
-                ProbabilityParams::of_sigmoids(&fitted.collect::<Outcome<Vec<Sigmoid>>>()?)
+                ProbabilityParams::of_sigmoids(&fitted.collect::<Outcome<Vec<Sigmoid>>>()?)?
             }
         };
         let mut fitted = self.fit(train, (!labels.is_empty()).then_some((&classes, &labels)))?;
@@ -311,7 +311,9 @@ impl Problem<'_> {
             if n_second == 0 || n_second == sides.len() {
                 // The output of a machine that knows one class or none.
                 let output = if sides.is_empty() { 0.0 } else { [1.0, -1.0][sides[0]] };
-                held.iter().for_each(|&i| found[i] = output);
+                for &i in held {
+                    found[i] = output;
+                }
                 continue;
             }
             if held.is_empty() {
@@ -363,7 +365,9 @@ impl Problem<'_> {
             };
             let is_constant = || subset.iter().all(|&j| self.y[j].trunc() == self.y[first].trunc());
             if is_classifier && is_constant() {
-                held.iter().for_each(|&i| predictions[i] = self.y[first].trunc());
+                for &i in held {
+                    predictions[i] = self.y[first].trunc();
+                }
                 continue;
             }
             let model = self.train(&subset, probability, random, false)?;

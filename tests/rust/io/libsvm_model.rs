@@ -196,6 +196,7 @@ fn a_precomputed_kernel_of_svm_train() {
         &read.expansion.view(),
         &read.labels,
         &read.class_counts,
+        &none(),
         Context::default(),
     )
     .unwrap();

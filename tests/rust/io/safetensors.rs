@@ -426,7 +426,7 @@ fn a_model_that_is_not_sound_is_not_written() {
                 &view,
                 &[],
                 &[],
-                &Default::default(),
+                &libsvm_model::ProbabilityParams::default(),
                 Context::default()
             )
             .is_err()
