@@ -162,3 +162,62 @@ def test_info_reports_where_one_vs_rest_is_smaller(tmp_path, digits):
         svmarrow.SVC(gamma=0.05, multi_class="ovr").fit(X, y), X, y, n_vectors=30, method="backfit"
     ).save(file)
     assert "note" not in json.loads(run("info", file, "--json"))
+
+
+SVMLIGHT_MODEL = """\
+SVM-light Version V6.02
+2 # kernel type
+3 # kernel parameter -d
+0.5 # kernel parameter -g
+1 # kernel parameter -s
+1 # kernel parameter -r
+empty# kernel parameter -u
+2 # highest feature index
+4 # number of training documents
+3 # number of support vectors plus 1
+-0.25 # threshold b, each following line is a SV (starting with alpha*y)
+1.5 1:1 2:-1 #
+-1 1:-1 #
+"""
+
+
+def svmlight_outputs(X):
+    """The outputs of the model above, by its formula."""
+    Z, B = np.array([[1.0, -1.0], [-1.0, 0.0]]), np.array([1.5, -1.0])
+    return np.exp(-0.5 * ((X[:, None, :] - Z) ** 2).sum(axis=2)) @ B + 0.25
+
+
+def test_models_of_svm_light(tmp_path):
+    (tmp_path / "light").write_text(SVMLIGHT_MODEL)
+    X = np.random.default_rng(0).standard_normal((12, 2)).round(3)
+    y = np.where(svmlight_outputs(X) > 0.0, 1, -1)
+    assert len(set(y.tolist())) == 2
+    # A third column, which the model does not have, is a distance of its own to vectors that are zero there.
+    rows = [f"{label} 1:{a} 2:{b} 3:7" for label, (a, b) in zip(y, X.tolist(), strict=True)]
+    (tmp_path / "data.svm").write_text("\n".join(rows) + "\n")
+    narrow = [row.removesuffix(" 3:7") for row in rows]
+    (tmp_path / "narrow.svm").write_text("\n".join(narrow) + "\n")
+    facts = json.loads(run("info", tmp_path / "light", "--json"))
+    assert (facts["format"], facts["kernel"], facts["n_vectors"]) == ("svmlight", "rbf", 2)
+    assert facts["classes"] == [-1, 1]
+    run("predict", tmp_path / "light", tmp_path / "narrow.svm", "--decision", "-o", tmp_path / "scores")
+    np.testing.assert_allclose(np.loadtxt(tmp_path / "scores"), svmlight_outputs(X), rtol=1e-6)
+    assert "accuracy 100" in " ".join(run("predict", tmp_path / "light", tmp_path / "narrow.svm").split())
+    run("predict", tmp_path / "light", tmp_path / "data.svm", "--decision", "-o", tmp_path / "wide")
+    np.testing.assert_allclose(
+        np.loadtxt(tmp_path / "wide"), (svmlight_outputs(X) - 0.25) * np.exp(-0.5 * 49) + 0.25, rtol=1e-6
+    )
+    # The file counts its columns from 1; an index 0 would name none of them.
+    (tmp_path / "zero.svm").write_text("1 0:1 1:1\n")
+    assert "0" in run("predict", tmp_path / "light", tmp_path / "zero.svm", code=1)
+    run("convert", tmp_path / "light", "-o", tmp_path / "m.safetensors")
+    loaded = svmarrow.load(tmp_path / "m.safetensors")
+    np.testing.assert_allclose(loaded.decision_function(X), svmlight_outputs(X), rtol=1e-6)
+    run("convert", tmp_path / "light", "-o", tmp_path / "libsvm.model")
+    assert (tmp_path / "libsvm.model").read_text().startswith("svm_type c_svc")
+    data = tmp_path / "narrow.svm"
+    run("compress", tmp_path / "light", "-n", "1", "--data", data, "-o", tmp_path / "small.safetensors")
+    assert svmarrow.load(tmp_path / "small.safetensors").expansion_.n_vectors == 1
+    assert svmarrow.as_expansion(tmp_path / "light").classes_.tolist() == [-1, 1]
+    (tmp_path / "light").write_text(SVMLIGHT_MODEL.replace("2 # kernel type", "4 # kernel type"))
+    assert "line 2: kernel type 4" in run("info", tmp_path / "light", code=1)

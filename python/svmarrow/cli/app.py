@@ -115,7 +115,10 @@ app.command()(train)
 def compress(
     context: typer.Context,
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="Model file, safetensors or LIBSVM.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="MODEL", help="Model file: safetensors, LIBSVM or SVM-light.", show_default=False
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", show_default=False)],
     n_vectors: Annotated[
@@ -333,7 +336,10 @@ for _program in (svm_train, svm_predict, svm_scale, grid):
 @fail_cleanly
 def info(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Model file, safetensors or LIBSVM.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Model file: safetensors, LIBSVM or SVM-light.", show_default=False
+        ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
 ) -> None:

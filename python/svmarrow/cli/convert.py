@@ -10,7 +10,7 @@ import typer
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.cli import report
 from svmarrow.cli.data import DataOptions, check_writable
-from svmarrow.cli.models import c_name, model_format, read_model, read_model_and_data, write_model
+from svmarrow.cli.models import c_name, model_format, read_model_and_data, write_model
 from svmarrow.cli.options import (
     DataFormat,
     Format,
@@ -23,6 +23,7 @@ from svmarrow.cli.options import (
 )
 from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say
 from svmarrow.export import to_c, to_onnx
+from svmarrow.interop.model_files import load_model_file
 
 __all__ = ["convert"]
 
@@ -31,7 +32,10 @@ __all__ = ["convert"]
 def convert(
     context: typer.Context,
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="Model file, safetensors or LIBSVM.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="MODEL", help="Model file: safetensors, LIBSVM or SVM-light.", show_default=False
+        ),
     ],
     output: Annotated[
         Path,
@@ -79,7 +83,7 @@ def convert(
     check_writable(output)
     rows = None
     if data is None:
-        whole = read_model(model)
+        whole = load_model_file(model)
     else:
         options = DataOptions(data_format.value, target, header, test)
         with shown_progress(on_terminal()) as shown:

@@ -1,4 +1,4 @@
-"""Model files of both formats, and data that fits a model."""
+"""Model files of all formats, and data that fits a model."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from svmarrow.cli.pieces import has_index_zero, read_pieces
 from svmarrow.cli.rows import Data, DataOptions, with_columns
 from svmarrow.export import to_c, to_onnx
 from svmarrow.interop.convert import as_expansion
-from svmarrow.interop.libsvm_reader import is_libsvm_model, model_and_base
-from svmarrow.io import load_libsvm_model, save_libsvm_model
-from svmarrow.io.model import load, save_as
+from svmarrow.interop.libsvm_reader import model_and_base
+from svmarrow.interop.model_files import load_model_file, text_format
+from svmarrow.io import load_libsvm_model, load_svmlight_model, save_libsvm_model
+from svmarrow.io.model import save_as
 from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 from svmarrow.models.base import ExpansionModel
 
@@ -33,7 +34,6 @@ __all__ = [
     "c_name",
     "model_and_pieces",
     "model_format",
-    "read_model",
     "read_model_and_data",
     "scores_of",
     "with_meaning",
@@ -90,11 +90,6 @@ def scores_of(model: ExpansionModel, outputs: NDArray[np.float64]) -> NDArray[np
     return model.scores_of(outputs) if isinstance(model, ExpansionClassifier) else outputs
 
 
-def read_model(path: Path) -> Any:
-    """Model from a file of either format."""
-    return load_libsvm_model(path) if is_libsvm_model(path) else load(path)
-
-
 def with_meaning(path: Path, model: Any) -> ExpansionModel:
     """Converts a model to one with labels or targets; raises ValueError for a bare expansion."""
     converted = as_expansion(model)
@@ -124,11 +119,11 @@ def read_model_and_data(
     """Read a model and data with its columns.
 
     Columns of a CSV file with a header are taken by their names, where the model knows names.
-    A safetensors model knows its number of columns, which the data must have. A LIBSVM model does not: like
+    A safetensors model knows its number of columns, which the data must have. A text model does not: like
     ``svm-predict``, take columns that are in one file only as zeros in the others.
     """
-    if not is_libsvm_model(model_path):
-        model = with_meaning(model_path, read_model(model_path))
+    if text_format(model_path) is None:
+        model = with_meaning(model_path, load_model_file(model_path))
         names = None if model.feature_names is None else tuple(map(str, model.feature_names_in_))
         columns = model.n_features_in_
         return model, [
@@ -148,12 +143,12 @@ def model_and_pieces(
 ) -> Iterator[tuple[ExpansionModel, Data]]:
     """A model and rows that fit it as `read_model_and_data` has them, at most `most` at a time.
 
-    The model is the same for all pieces, but for columns of LIBSVM's that came later.
+    The model is the same for all pieces, but for columns of a text model that came later.
     """
-    if is_libsvm_model(model_path):
+    if text_format(model_path) is not None:
         model, files = _with_one_base(model_path, [(path, options)])
         return _widened(model_path, model, files, most)
-    model = with_meaning(model_path, read_model(model_path))
+    model = with_meaning(model_path, load_model_file(model_path))
     if isinstance(model, ExpansionClassifier) and model.classes_.dtype.kind not in "biuf":
         options = replace(options, text_labels=True)
     names = None if model.feature_names is None else tuple(map(str, model.feature_names_in_))
@@ -179,11 +174,16 @@ def _widened(
 def _with_one_base(
     path: Path, files: list[tuple[Path, DataOptions]]
 ) -> tuple[ExpansionModel, list[tuple[Path, DataOptions]]]:
-    """A LIBSVM model and how to read svmlight data with it: as in ``svm-predict``, numbers name columns.
+    """A text model and how to read svmlight data with it: as in ``svm-predict``, numbers name columns.
 
-    Columns count from 0 if an index 0 occurs in any of the files. Rows of a precomputed kernel have their own
-    number there.
+    Columns of SVM-light count from 1, those of LIBSVM from 0 if an index 0 occurs in any of the files. Rows
+    of a precomputed kernel have their own number there.
     """
+    if text_format(path) == "svmlight":
+        return load_svmlight_model(path), [
+            (data, replace(options, zero_based=False) if format_of(data, options) == "svmlight" else options)
+            for data, options in files
+        ]
     raw, zero_based = model_and_base(path, None, "auto")
     model = with_meaning(path, raw)
     precomputed = _is_precomputed(model)
@@ -202,7 +202,9 @@ def _with_one_base(
 
 
 def _wider(path: Path, columns: int, files: list[tuple[Path, DataOptions]]) -> ExpansionModel:
-    """Loads a LIBSVM model with more columns, counted as in the files."""
+    """Loads a text model with more columns, counted as in the files."""
+    if text_format(path) == "svmlight":
+        return load_svmlight_model(path, columns)
     zero_based = any(bool(options.zero_based) for _, options in files)
     return with_meaning(path, load_libsvm_model(path, columns, zero_based=zero_based))
 

@@ -32,7 +32,10 @@ __all__ = ["predict"]
 @fail_cleanly
 def predict(
     model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="Model file, safetensors or LIBSVM.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="MODEL", help="Model file: safetensors, LIBSVM or SVM-light.", show_default=False
+        ),
     ],
     data: Annotated[
         Path, typer.Argument(metavar="DATA", help="Rows, with or without labels.", show_default=False)

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 
-from svmarrow._support.saving import load
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.ensembles import ENSEMBLES
-from svmarrow.interop.libsvm_reader import is_libsvm_model, load_libsvm_model
+from svmarrow.interop.model_files import load_model_file
 from svmarrow.interop.sklearn_models import MODELS, check_fitted, metadata_of
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
@@ -60,7 +59,7 @@ def as_expansion(model: Any) -> Any:
         * its ``Pipeline`` that ends in any of these, after scalers (`LearnedScaler` too), ``PCA``,
           ``Normalizer``, imputers, encoders and a ``ColumnTransformer`` of them, see
           `svmarrow.models.preparation`;
-        * a path to a model file, svmarrow's or LIBSVM's;
+        * a path to a model file of svmarrow, LIBSVM or SVM-light;
         * ``(vectors, coefficients, kernel)``, where kernel is a name or a dict of `KernelExpansion`'s
           parameters.
 
@@ -96,7 +95,7 @@ def as_expansion(model: Any) -> Any:
     if isinstance(model, type):
         raise TypeError(f"model={model.__name__} is a class: pass a fitted instance")
     if isinstance(model, (str, os.PathLike)):
-        return as_expansion(load_libsvm_model(model) if is_libsvm_model(model) else load(model))
+        return as_expansion(load_model_file(model))
     if isinstance(model, (tuple, list)):
         return _bare(model)
     # The replacements of scikit-learn's classes have scikit-learn's public names alone.

@@ -7,7 +7,6 @@ binary model comes first in its file; the labels of other files keep their order
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -21,18 +20,7 @@ from svmarrow.models.regressor import ExpansionRegressor
 if TYPE_CHECKING:
     from os import PathLike
 
-__all__ = ["is_libsvm_model", "load_libsvm_model", "model_and_base"]
-
-
-def is_libsvm_model(path: str | PathLike[str]) -> bool:
-    """True if the content of a model file is LIBSVM's, whatever its name is.
-
-    A ValueError for a pipe, whose content could then not be read again.
-    """
-    if Path(path).is_fifo():
-        raise ValueError(f"{path} is a pipe: a model must be a file, since it is read more than once")
-    with Path(path).open("rb") as file:
-        return file.read(9) in (b"svm_type ", b"svm_type\t")
+__all__ = ["load_libsvm_model", "model_and_base"]
 
 
 def load_libsvm_model(

@@ -9,10 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from svmarrow import _core
-from svmarrow._support.saving import load
 from svmarrow.expansion.kernel_expansion import PARAMETERS_OF
 from svmarrow.interop.convert import as_expansion
-from svmarrow.interop.libsvm_reader import is_libsvm_model, load_libsvm_model
+from svmarrow.interop.libsvm_reader import load_libsvm_model
+from svmarrow.interop.model_files import load_model_file, text_format
 from svmarrow.models.classifier import ExpansionClassifier
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def info(path: str | PathLike[str]) -> dict[str, Any]:
     Parameters
     ----------
     path : str or path-like
-        The file, svmarrow's or LIBSVM's.
+        The file, of svmarrow, LIBSVM or SVM-light.
 
     Returns
     -------
@@ -70,11 +70,11 @@ def info(path: str | PathLike[str]) -> dict[str, Any]:
     ('rbf', [0, 1, 2], 'converged')
     """
     path = Path(path)
-    text = is_libsvm_model(path)
-    model: Any = load_libsvm_model(path, zero_based="auto") if text else load(path)
+    text = text_format(path)
+    model: Any = load_libsvm_model(path, zero_based="auto") if text == "libsvm" else load_model_file(path)
     facts: dict[str, Any] = {
         "file": str(path),
-        "format": "libsvm" if text else "safetensors",
+        "format": text or "safetensors",
         "bytes": path.stat().st_size,
         "model": type(model).__name__,
         "what": (type(model).__doc__ or "").partition("\n")[0],
