@@ -3,9 +3,9 @@
     python benches/libsvm/models.py [--json docs/benchmarks/libsvm_models.json]
 
 Every type (-s 0 to 4) with every kernel (-t 0 to 4, the last one precomputed), with and without -b 1, on data
-sets of two, three and ten classes and their regression targets, with two sets of parameters. `svmarrow` reads
+sets of two, three and ten classes and their regression targets, with two sets of parameters. svmarrow reads
 each model. Its labels and regression values are compared with the output of svm-predict, its decision values
-with those of LIBSVM's library (`svm_predict_values`, by ctypes), and its probabilities with svm-predict -b 1. A
+with those of LIBSVM's library (`svm_predict_values`, by ctypes), its probabilities with svm-predict -b 1. A
 difference above 1e-10 is allowed where the terms of the sum are so large that rounding alone makes it.
 Needs svm-train, svm-predict and libsvm.so.3 (Debian's libsvm-tools).
 """
