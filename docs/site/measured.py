@@ -56,7 +56,7 @@ def percent(share: float) -> str:
 
 
 def provenance(name: str) -> str:
-    """Command, commit, machine and day of a file, as far as it tells."""
+    """Returns command, commit, machine and date of a file, if it has them."""
     found = load(name)
     about = found.get("about", found)
     machine = about.get("machine", "")
@@ -71,7 +71,7 @@ def provenance(name: str) -> str:
         processor,
         str(about.get("date", ""))[:10],
     ]
-    return f"{'; '.join(filter(None, parts))}. Every run: [{name}.json](benchmarks/{name}.json)."
+    return f"{'; '.join(filter(None, parts))}. All runs: [{name}.json](benchmarks/{name}.json)."
 
 
 # Support vector machines beside their peers --------------------------------------------------------------
@@ -390,7 +390,7 @@ def stream_rows() -> str:
 
 @part
 def dask_fits() -> str:
-    """What was fitted, and how."""
+    """Returns the fitted data sets and parameters."""
     found = load("dask")
     kinds: dict[str, Any] = {}
     for run in found["runs"]:
@@ -414,7 +414,7 @@ def dask_model() -> str:
 
 @part
 def dask_means() -> str:
-    """What the model takes for rounds and shares, and how far the fits bear it out."""
+    """Returns the number of rounds and the fractions that the cost model assumes."""
     model = load("dask")["model"]
     return (
         f"{model['rounds']:.1f} rounds, {100 * model['changed']:.0f} % of the vectors evaluated again after "
@@ -449,7 +449,7 @@ def dask_carried() -> str:
 
 @part
 def dask_crossings() -> str:
-    """Where another machine is faster."""
+    """Returns the sizes at which another method is faster."""
     found = load("dask")
     crossings, rows = found["crossings"], found["carried"][0]["rows"]
     low, driver = crossings["low_rank"], crossings["driver"]
