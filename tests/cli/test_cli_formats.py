@@ -113,7 +113,9 @@ def test_regression(tmp_path):
     assert fit > 0.5
     assert f"R^2 is {fit:.4f}" in told
     write(tmp_path / "text.csv", ["a", "b"], [X[:, 0], ["u"] * len(X)])
-    assert "no numbers" in run("train", tmp_path / "text.csv", "--task", "regression", "-o", model, code=1)
+    assert "--task regression needs numbers as targets" in run(
+        "train", tmp_path / "text.csv", "--task", "regression", "-o", model, code=1
+    )
 
 
 def test_convert(iris):
