@@ -81,6 +81,19 @@ def test_columns_are_scaled_and_found_by_name(iris):
     assert float(run("predict", model, iris / "train.csv").split("accuracy is ")[1][:5]) > 95.0
 
 
+def test_scales_are_learned_from_the_labels(iris):
+    model = iris / "m.safetensors"
+    common = ("train", iris / "train.csv", "--scale", "learned", "-o", model)
+    told = run(*common, "--tune")
+    assert "learned from all labels" in told
+    predicted = run("predict", model, iris / "train.csv")
+    assert float(predicted.split("accuracy is ")[1].split(" ")[0]) > 95.0
+    run(*common, "--task", "classification", "--balanced")
+    told = run(*common, "--low-rank", 10, code=2)
+    assert "--scale" in told
+    assert "in pieces" in told
+
+
 @pytest.mark.parametrize("name", ["train.csv.gz", "train.csv.bz2"])
 def test_packed_files(iris, name):
     run("train", iris / name, "-o", iris / "m.safetensors", "--scale", "standard")

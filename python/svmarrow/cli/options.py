@@ -67,6 +67,7 @@ class Scale(StrEnum):
     none = "none"
     standard = "standard"
     minmax = "minmax"
+    learned = "learned"
 
 
 class Numbers(StrEnum):

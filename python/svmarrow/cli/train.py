@@ -39,6 +39,7 @@ from svmarrow.io.info import size_note
 from svmarrow.least_squares.low_rank import LowRankRLSClassifier
 from svmarrow.model_selection.classification import SVCCV
 from svmarrow.model_selection.regression import SVRCV
+from svmarrow.preprocessing import LearnedScaler
 from svmarrow.svm.classification import SVC
 from svmarrow.svm.regression import SVR
 
@@ -49,6 +50,7 @@ SCALERS: dict[str, Any] = {
     "none": lambda sparse_rows: None,  # noqa: ARG005 - the same arguments for all
     "standard": lambda sparse_rows: StandardScaler(with_mean=not sparse_rows),
     "minmax": lambda sparse_rows: MaxAbsScaler() if sparse_rows else MinMaxScaler(),
+    "learned": lambda sparse_rows: LearnedScaler(),  # noqa: ARG005
 }
 
 
@@ -77,9 +79,12 @@ OF_KERNELS = {
 
 
 def _check_options(
-    context: typer.Context, low_rank: int | None, kernel: Kernel, task: Task, *, tune: bool
+    context: typer.Context, low_rank: int | None, kernel: Kernel, task: Task, scale: Scale, *, tune: bool
 ) -> None:
-    """Refuses options that would have no effect."""
+    """Refuses options that would have no effect, and options that exclude each other."""
+    if low_rank is not None and scale is Scale.learned:
+        rule = "'learned' is not supported with --low-rank, which reads the file in pieces"
+        raise typer.BadParameter(rule, param_hint="--scale")
     if low_rank is None:
         refuse_ignored(context, OF_LOW_RANK, "without --low-rank")
     else:
@@ -119,8 +124,8 @@ def train(
         Scale,
         typer.Option(
             "--scale",
-            help="Scale features to mean 0 and variance 1 (standard) or to the range 0 to 1 (minmax); the "
-            "scaling becomes part of the model.",
+            help="Scale features to mean 0 and variance 1 (standard), to the range 0 to 1 (minmax), or by "
+            "shapes and scales learned from the labels (learned); the scaling becomes part of the model.",
         ),
     ] = Scale.none,
     multi_class: Annotated[
@@ -194,7 +199,7 @@ def train(
       svmarrow train train.svm -o for-svm-predict.model
     """
     width = _gamma(gamma)
-    _check_options(context, low_rank, kernel, task, tune=tune)
+    _check_options(context, low_rank, kernel, task, scale, tune=tune)
     model_format(output, model_format_.value)
     check_writable(output)
     if tune_plot is not None:
@@ -228,8 +233,10 @@ def train(
         weights: Literal["balanced"] | None = "balanced" if balanced else None
         machine = SVC(multi_class=multi_class.value, class_weight=weights, **common)
     scaler = SCALERS[scale](sparse.issparse(rows.X))
+    if scale is Scale.learned:
+        scaler.set_params(task=task.value, class_weight="balanced" if balanced else None, n_jobs=n_jobs)
     started = time.perf_counter()
-    X = rows.X if scaler is None else scaler.fit_transform(rows.X)
+    X = rows.X if scaler is None else scaler.fit_transform(rows.X, targets)
     search: Any = _search(machine, "racing" if racing else "full") if tune else None
     if search is None:
         machine.fit(X, targets)
@@ -251,6 +258,8 @@ def train(
         chosen = ", ".join(f"{name}={value:.4g}" for name, value in search.best_params_.items())
         folds = f"Cross-validation with {search.n_splits_} folds"
         say(f"{folds} chose {chosen} with a mean score of {search.best_score_:.4f}.")
+        if scale is Scale.learned:
+            say("The scales were learned from all labels, so the mean score is somewhat too high.")
         if tune_plot is not None:
             search.plot(image_axes()).figure_.savefig(tune_plot, dpi=150)
             say(f"Wrote {tune_plot}.")

@@ -36,18 +36,18 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         Number of vectors; fewer if there are fewer samples.
     alpha : float, default=1.0
         Weight of the penalty; lambda n in Rifkin (2002) for n samples.
-    method : {"rectangle", "subset", "nystrom"}, default="rectangle"
-        The approximation. "rectangle" (subset of regressors): only the vectors have coefficients, and the
-        loss is that of all samples (3.86). "subset": the vectors are the only training samples. "nystrom":
-        the kernel matrix is replaced by its projection on the vectors, and all samples have coefficients
-        (3.81); for comparisons.
-    selection : {"random", "kmeans", "ic", "leverage", "trace"} or array of shape (m, d), default="random"
+    method : {"subset_of_regressors", "subset", "nystrom"}, default="subset_of_regressors"
+        The approximation. "subset_of_regressors" (Rifkin's rectangle method): only the vectors have
+        coefficients, and the loss is that of all samples (3.86). "subset": the vectors are the only training
+        samples. "nystrom": the kernel matrix is replaced by its projection on the vectors, and all samples
+        have coefficients (3.81); for comparisons.
+    selection : str or array of shape (m, d), default="random"
         How the vectors are chosen. "random": uniformly from the samples. "kmeans": cluster centres of
-        scikit-learn's ``MiniBatchKMeans``, for dense samples. "ic" (pivoted incomplete Cholesky
+        scikit-learn's ``MiniBatchKMeans``, for dense samples. "pivoted_cholesky" (incomplete Cholesky
         factorization): next is the sample with the largest residual kernel value. "leverage": drawn by
-        leverage scores. "trace": at each step, of 59 random samples the one that minimizes the trace of the
-        residual kernel matrix; the best of 59 is among the best 5 % of all samples with a probability of
-        95 %. An array: these vectors, whatever ``n_vectors`` is.
+        leverage scores. "greedy_trace": at each step, of 59 random samples the one that minimizes the trace
+        of the residual kernel matrix; the best of 59 is among the best 5 % of all samples with a probability
+        of 95 %. An array: these vectors, whatever ``n_vectors`` is.
     kernel : str, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32" or "matern52";
         `KernelExpansion` has the formulas.
@@ -91,7 +91,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     indices_ : ndarray of shape (m,) or None
         Which training rows the points are; None where they are not rows.
     remaining_trace_ : ndarray of shape (m + 1,)
-        Trace of K minus its approximation after each point; for "ic" and "trace".
+        Trace of K minus its approximation after each point; for "pivoted_cholesky" and "greedy_trace".
     jitter_ : float
         What had to be added to the diagonal of the system because rounding had made it indefinite; mostly 0.
     n_seen_ : int
@@ -115,7 +115,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {**LOW_RANK_RULES, "class_weight": CLASS_WEIGHT}
-    method: Literal["rectangle", "subset", "nystrom"]
+    method: Literal["subset_of_regressors", "subset", "nystrom"]
     kernel: str | KernelFunction
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
     classes_: NDArray[Any]
@@ -125,7 +125,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         n_vectors: int = 500,
         *,
         alpha: float = 1.0,
-        method: Literal["rectangle", "subset", "nystrom"] = "rectangle",
+        method: Literal["subset_of_regressors", "subset", "nystrom"] = "subset_of_regressors",
         selection: str | ArrayLike = "random",
         kernel: str = "rbf",
         degree: int = 3,
@@ -179,8 +179,9 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         Raises
         ------
         ValueError
-            As `fit`, for labels that are not among the classes, for a ``method`` other than "rectangle", and
-            for ``class_weight="balanced"``, since the classes to come are not counted yet.
+            As `fit`, for labels that are not among the classes, for a ``method`` other than
+            "subset_of_regressors", and for ``class_weight="balanced"``, since the classes to come are not
+            counted yet.
         KeyboardInterrupt
             On Ctrl-C; the model is then as it was before the call.
         """
@@ -222,18 +223,18 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         Number of vectors; fewer if there are fewer samples.
     alpha : float, default=1.0
         Weight of the penalty; lambda n in Rifkin (2002) for n samples.
-    method : {"rectangle", "subset", "nystrom"}, default="rectangle"
-        The approximation. "rectangle" (subset of regressors): only the vectors have coefficients, and the
-        loss is that of all samples (3.86). "subset": the vectors are the only training samples. "nystrom":
-        the kernel matrix is replaced by its projection on the vectors, and all samples have coefficients
-        (3.81); for comparisons.
-    selection : {"random", "kmeans", "ic", "leverage", "trace"} or array of shape (m, d), default="random"
+    method : {"subset_of_regressors", "subset", "nystrom"}, default="subset_of_regressors"
+        The approximation. "subset_of_regressors" (Rifkin's rectangle method): only the vectors have
+        coefficients, and the loss is that of all samples (3.86). "subset": the vectors are the only training
+        samples. "nystrom": the kernel matrix is replaced by its projection on the vectors, and all samples
+        have coefficients (3.81); for comparisons.
+    selection : str or array of shape (m, d), default="random"
         How the vectors are chosen. "random": uniformly from the samples. "kmeans": cluster centres of
-        scikit-learn's ``MiniBatchKMeans``, for dense samples. "ic" (pivoted incomplete Cholesky
+        scikit-learn's ``MiniBatchKMeans``, for dense samples. "pivoted_cholesky" (incomplete Cholesky
         factorization): next is the sample with the largest residual kernel value. "leverage": drawn by
-        leverage scores. "trace": at each step, of 59 random samples the one that minimizes the trace of the
-        residual kernel matrix; the best of 59 is among the best 5 % of all samples with a probability of
-        95 %. An array: these vectors, whatever ``n_vectors`` is.
+        leverage scores. "greedy_trace": at each step, of 59 random samples the one that minimizes the trace
+        of the residual kernel matrix; the best of 59 is among the best 5 % of all samples with a probability
+        of 95 %. An array: these vectors, whatever ``n_vectors`` is.
     kernel : str, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32" or "matern52";
         `KernelExpansion` has the formulas.
@@ -272,7 +273,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
     indices_ : ndarray of shape (m,) or None
         Which training rows the points are; None where they are not rows.
     remaining_trace_ : ndarray of shape (m + 1,)
-        Trace of K minus its approximation after each point; for "ic" and "trace".
+        Trace of K minus its approximation after each point; for "pivoted_cholesky" and "greedy_trace".
     jitter_ : float
         What had to be added to the diagonal of the system because rounding had made it indefinite; mostly 0.
     n_seen_ : int
@@ -295,7 +296,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
     True
     """
 
-    method: Literal["rectangle", "subset", "nystrom"]
+    method: Literal["subset_of_regressors", "subset", "nystrom"]
     kernel: str | KernelFunction
 
     def __init__(
@@ -303,7 +304,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         n_vectors: int = 500,
         *,
         alpha: float = 1.0,
-        method: Literal["rectangle", "subset", "nystrom"] = "rectangle",
+        method: Literal["subset_of_regressors", "subset", "nystrom"] = "subset_of_regressors",
         selection: str | ArrayLike = "random",
         kernel: str = "rbf",
         degree: int = 3,
@@ -351,7 +352,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         Raises
         ------
         ValueError
-            As `fit`, for another number of outputs, and for a ``method`` other than "rectangle".
+            As `fit`, for another number of outputs, and for a ``method`` other than "subset_of_regressors".
         KeyboardInterrupt
             On Ctrl-C; the model is then as it was before the call.
         """

@@ -42,6 +42,9 @@ MIN_PATH_SIZE = 8
 LABEL_WEIGHT = 0.3
 """Default weight of the labels where they are known."""
 
+START_RIDGE = 1e-6
+"""Ridge of the first coefficients, as a share of the mean diagonal."""
+
 MAX_STEPS, MIN_STEPS = 60_000, 20_000
 """Default numbers of steps, of inexpensive and of expensive steps."""
 
@@ -351,6 +354,7 @@ def construct(
             "coding": "values" if coding == "code" else coding,
             "seed": seed,
             "scale_rate": 0.0,
+            "start_ridge": START_RIDGE,
             "held_out": 0,
             "known_outputs": False,
             "max_time": time_left(),

@@ -46,12 +46,12 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
         Number of vectors; fewer if there are fewer samples.
     C : float, default=1.0
         Weight of the loss; multiplied for each sample by its class weight and its sample weight.
-    selection : {"random", "kmeans", "ic", "leverage", "trace"} or array of shape (m, d), default="random"
+    selection : str or array of shape (m, d), default="random"
         How the vectors are chosen among the samples of positive weight, as in
         `svmarrow.least_squares.LowRankRLSClassifier`: uniformly at random; as cluster centres; by the pivoted
-        incomplete Cholesky factorization ("ic": next is the sample with the largest residual kernel value);
-        by leverage scores ("leverage"); each the best of 59 random samples for the trace of the residual
-        matrix ("trace"). Or the vectors themselves.
+        incomplete Cholesky factorization ("pivoted_cholesky": next is the sample with the largest residual
+        kernel value); by leverage scores ("leverage"); each the best of 59 random samples for the trace of
+        the residual matrix ("greedy_trace"). Or the vectors themselves.
     kernel : str, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32" or "matern52";
         `KernelExpansion` has the formulas.
