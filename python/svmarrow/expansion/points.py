@@ -67,7 +67,7 @@ def choose_points(
     Parameters
     ----------
     X : {ndarray, CSR matrix} of shape (n_samples, n_features)
-        Rows in order, see `svmarrow.least_squares.LowRankRLSClassifier`.
+        Samples in order, see `svmarrow.least_squares.LowRankRLSClassifier`.
     n_vectors : int
         How many; at most n.
     kernel : tuple
@@ -75,7 +75,7 @@ def choose_points(
     selection : str or array-like
         As in the estimators.
     alpha : float
-        Penalty at which "leverage" measures how much a row decides its own value.
+        Penalty at which "leverage" measures how much a sample decides its own value.
     random_state : int, RandomState or None
         Seed of the draws.
     n_jobs : int or None
@@ -88,7 +88,7 @@ def choose_points(
     vectors : {ndarray, CSR matrix} of shape (m, d)
         The points.
     rows : ndarray of shape (m,) or None
-        Which rows of X they are; None where they are not.
+        Which samples of X they are; None where they are not.
     remaining : ndarray of shape (m + 1,) or None
         Trace of K - L L' after each point, for "pivoted_cholesky" and "greedy_trace".
     """

@@ -277,7 +277,7 @@ class LowRankLeastSquares(LeastSquares):
         Returns
         -------
         object
-            The model of all rows of both.
+            The model of all samples of both.
 
         Raises
         ------

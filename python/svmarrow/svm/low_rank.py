@@ -125,9 +125,9 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
 
     Notes
     -----
-    Use `SVC` if it can be trained; Rifkin (2002) recommends the same for solvers that need few kernel rows.
-    The projected features are dense, one for each vector, so that sparse or low-dimensional data becomes
-    slow: on 8,000 samples of a9a, magic and cod_rna it took 2 to 48 times as long as `SVC`, and
+    Use `SVC` if it can be trained; Rifkin (2002) recommends the same for solvers that need few kernel
+    rows. The projected features are dense, one for each vector, so that sparse or low-dimensional data
+    becomes slow: on 8,000 samples of a9a, magic and cod_rna it took 2 to 48 times as long as `SVC`, and
     ``compress(svc, n_vectors=m)`` with the same number of vectors had a smaller error on most of them from
     256 vectors on. `LowRankRLSClassifier` takes a third to a twentieth of its time with a slightly larger
     error. Use it if there are too many samples for `SVC`, or many features and few vectors, and the hinge
