@@ -1,4 +1,4 @@
-"""The site: `sphinx-build -W --keep-going -n -b html docs target/site`. It asks nothing of the network."""
+"""The site: `sphinx-build -W --keep-going -n -b html docs target/site`, built without the network."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ extensions = [
     "docstrings",
     "api_pages",
     "command_page",
+    "marks",
 ]
 exclude_patterns = ["gallery", "site", "reliability", "**sg_execution_times.rst"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
@@ -51,6 +52,8 @@ myst_heading_anchors = 3
 html_math_renderer = "mathml"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
+copybutton_selector = "div:not(.highlight-output) > div.highlight > pre"
+smartquotes_action = "qe"  # options of commands keep their two dashes
 
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
@@ -72,11 +75,12 @@ html_logo = html_favicon = "site/static/mark.svg"
 html_title = "svmarrow"
 html_static_path = ["site/static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(HERE / "site" / "scorer.js")
 html_show_sourcelink = False
-# Pages that have none below them need no list at the side.
-ALONE = """choosing benchmarks glossary made/command dask file-format reliability design performance-log
+# Pages without subpages have no list at the side.
+SINGLE = """choosing benchmarks glossary made/command dask file-format reliability design performance-log
     changelog"""
-html_sidebars = {page: [] for page in ALONE.split()}
+html_sidebars = {page: [] for page in SINGLE.split()}
 html_theme_options = {
     "logo": {"text": "svmarrow"},
     "show_prev_next": False,

@@ -66,6 +66,7 @@ pub mod multiclass;
 pub mod path;
 #[cfg(feature = "online")]
 pub mod perceptron;
+pub mod probability;
 #[doc(hidden)]
 pub mod random;
 #[cfg(feature = "reduce")]

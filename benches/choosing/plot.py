@@ -1,4 +1,4 @@
-"""The map of the estimators: error against the time of an answer, a panel for each kind of problem.
+"""Error against prediction time of all estimators, one panel for each kind of problem.
 
 python benches/choosing/plot.py docs/benchmarks/choosing.json docs/benchmarks/choosing.png
 """
@@ -18,15 +18,26 @@ FAMILIES = (
     (("SVC", "NuSVC", "SVR", "NuSVR"), "support vector machines", "#12355b", "o"),
     (("LowRank", "Linear", "Bagging"), "low rank, linear, bagged", "#3f8f9b", "s"),
     (("RLS",), "least squares, exact", "#8a4f7d", "D"),
-    (("KMP", "ReducedSet"), "few vectors", "#c1272d", "*"),
+    (("KMP", "ReducedSet"), "compressed and sparse models", "#c1272d", "*"),
     (("Exact", "Calibrated"), "cascades", "#e3a531", "^"),
-    (("Coded",), "codes", "#5b8c2a", "P"),
-    ((), "online", "#999999", "v"),
+    (("Coded",), "output codes", "#5b8c2a", "P"),
+    ((), "online learning", "#999999", "v"),
 )
 
 
 def family(name):
     return next(i for i, (heads, *_) in enumerate(FAMILIES) if not heads or name.startswith(heads))
+
+
+#: The kinds of problem in the file, and the titles of their panels.
+TITLES = {
+    "few rows, overlapping": "Small, overlapping classes",
+    "images, ten classes": "Images, ten classes",
+    "many classes": "Many classes",
+    "many rows, two classes": "Many samples, two classes",
+    "text, sparse": "Sparse text",
+    "a number to predict": "Regression",
+}
 
 
 def panel(ax, title, kind):
@@ -49,15 +60,19 @@ def panel(ax, title, kind):
             fastest = row["error"]
             if row["error"] <= limit:
                 place = row["predict_microseconds"], row["error"] * (1 if numbers else 100)
-                ax.annotate(name, place, (5, 5), textcoords="offset points", fontsize=7)
+                ax.annotate(
+                    name.replace(" made", " constructed").replace("one against the rest", "one-vs-rest"),
+                    place, (5, 5), textcoords="offset points", fontsize=7,
+                )  # fmt: skip
     ax.set(xscale="log", yscale="log")
     ax.set_ylim(0.85 * least * (1 if numbers else 100), limit * (1 if numbers else 100) * 1.1)
     ax.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 7)))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.yaxis.set_minor_formatter(NullFormatter())
-    words = f"{title} ({kind['set']}, {kind['rows']:,} rows)"
-    ax.set_title(words, fontsize=9.5, loc="left", fontweight="bold")
-    ax.set_ylabel("mean squared error" if numbers else "error, %")
+    ax.set_title(TITLES.get(title, title), fontsize=9.5, loc="left", fontweight="bold", pad=16)
+    words = f"{kind['set']}, {kind['rows']:,} samples"
+    ax.annotate(words, (0, 1), (0, 4), xycoords="axes fraction", textcoords="offset points", color="#555555")
+    ax.set_ylabel("mean squared error" if numbers else "error rate, %")
     ax.grid(color="#e5e5e5", linewidth=0.6)
     ax.margins(x=0.22)
     for side in ("top", "right"):
@@ -74,12 +89,12 @@ def main():
         for ax, (title, kind) in zip(axes.flat, kinds.items(), strict=False):
             panel(ax, title, kind)
         for ax in axes[1]:
-            ax.set_xlabel("microseconds a row to predict, one thread")
+            ax.set_xlabel("prediction time on one thread, µs per sample")
         marks = [
             axes[0, 0].scatter([], [], 60, color=colour, marker=mark, label=words)
             for _, words, colour, mark in FAMILIES
         ]
-        below = {"loc": "outside lower center", "ncols": len(marks), "frameon": False}
+        below = {"loc": "outside lower center", "ncols": 4, "frameon": False}
         figure.legend(handles=marks, fontsize=8.5, **below)
         figure.savefig(sys.argv[2], metadata={"Software": None})
 

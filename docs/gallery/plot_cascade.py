@@ -1,9 +1,10 @@
 """
-Where a small model is certain
-==============================
+Exact cascade
+=============
 
-`ExactCascade` answers with few vectors wherever a bound proves that all vectors would give the same label.
-Only near the boundary more of them, and in the end the full model, are asked; no label differs anywhere.
+`ExactCascade` predicts with few vectors if a bound proves that all vectors would give the same label.
+More vectors, and finally the full model, are evaluated only near the decision boundary. All labels are
+those of the full model.
 """
 
 import matplotlib.pyplot as plt
@@ -45,6 +46,6 @@ ax.legend(
 ax.set(
     xticks=[],
     yticks=[],
-    title=f"{report.mean_kernel_values:.0f} kernel values a row instead of {report.full_size}",
+    title=f"{report.mean_kernel_values:.0f} kernel evaluations per sample instead of {report.full_size}",
 )
 plt.show()

@@ -1,10 +1,9 @@
 """
-A fit that says how far it has come
-===================================
+Duality gap during training
+===========================
 
-The best objective lies between the dual value, from below, and the primal value, from above. Here a fit is
-ended again and again and goes on where it was; at each stop the two say how much can still be gained at
-most.
+The optimal objective lies between the dual objective (below) and the primal objective (above). Here a
+fit is stopped and resumed several times; the difference bounds the distance from the optimum.
 """
 
 import warnings
@@ -31,16 +30,16 @@ with warnings.catch_warnings():
 fig, (above, below) = plt.subplots(
     2, 1, figsize=(8, 5.6), sharex=True, height_ratios=(3, 2), layout="constrained"
 )
-above.plot(steps, primals, color="#c1272d", label="primal: the model is this good")
-above.plot(steps, duals, color="#12355b", label="dual: no model is better than this")
-above.fill_between(steps, duals, primals, color="#e3b261", alpha=0.35, label="gap: what is not known yet")
+above.plot(steps, primals, color="#c1272d", label="primal objective")
+above.plot(steps, duals, color="#12355b", label="dual objective")
+above.fill_between(steps, duals, primals, color="#e3b261", alpha=0.35, label="duality gap")
 above.set(
     yscale="log",
     ylabel="objective",
-    title=f"{len(steps)} stops; at the end the gap is {primals[-1] - duals[-1]:.2g}",
+    title=f"{len(steps)} stops; final gap {primals[-1] - duals[-1]:.2g}",
 )
 above.legend(frameon=False)
 gaps = [(primal - dual) / primal for primal, dual in zip(primals, duals, strict=True)]
 below.plot(steps, gaps, color="black")
-below.set(yscale="log", xlabel="pair steps", ylabel="gap, share\nof the primal")
+below.set(yscale="log", xlabel="SMO steps", ylabel="relative\nduality gap")
 plt.show()

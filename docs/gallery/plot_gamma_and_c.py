@@ -1,10 +1,9 @@
 """
-What gamma and C do
-===================
+Effect of gamma and C
+=====================
 
-gamma says how far a row reaches, C how much a row on the wrong side costs. From left to right the boundary
-follows single rows more closely, since each reaches less far; from top to bottom it gives way to more of
-them.
+From left to right gamma increases, so the boundary follows single samples more closely. From top to
+bottom C increases, so fewer training samples are misclassified.
 """
 
 import matplotlib.pyplot as plt
@@ -28,7 +27,7 @@ for row, C in zip(axes, (0.1, 1, 100), strict=True):
         ax.contour(grid[..., 0], grid[..., 1], outputs, [0], colors="black", linewidths=1)
         ax.scatter(*X.T, 6, np.where(y, "#12355b", "#7a1420"))
         error = 100 * (1 - svc.score(X_new, y_new))
-        ax.set_title(f"{svc.expansion_.n_vectors} vectors, {error:.1f} % wrong", fontsize=9)
+        ax.set_title(f"{svc.expansion_.n_vectors} vectors, {error:.1f} % errors", fontsize=9)
         ax.set(xticks=[], yticks=[])
         if ax in axes[:, 0]:
             ax.set_ylabel(f"C = {C}", fontweight="bold")

@@ -1,10 +1,10 @@
 """
-Prediction intervals: jackknife+ and quantiles
-==============================================
+Prediction intervals
+====================
 
-Both bands are meant to hold 90 % of new targets. The jackknife+ takes the exact leave-one-out errors of least
-squares and gives almost the same width everywhere; its guarantee holds on average over samples. Two quantiles
-of support vector regression follow the noise, which grows to the right.
+Both bands are intended to contain 90 % of new targets. The jackknife+ uses the exact leave-one-out
+errors of least squares and has almost constant width; its guarantee holds on average over samples. Two
+quantiles of support vector regression follow the noise, which grows to the right.
 """
 
 import matplotlib.pyplot as plt

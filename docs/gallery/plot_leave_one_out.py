@@ -1,9 +1,9 @@
 """
-A penalty without a test set
-============================
+Choosing the penalty by leave-one-out errors
+============================================
 
-Least squares knows what every row would have been given had it not been there, without fitting again. The
-curve of these leave-one-out errors finds the penalty about as well as a test set that one does not have.
+The exact leave-one-out errors of kernel ridge regression need no further fits. They select the penalty
+about as well as a test set would.
 """
 
 import matplotlib.pyplot as plt
@@ -24,9 +24,9 @@ fits = [RLSClassifier(alpha, gamma=0.03).fit(X[train], y[train]) for alpha in al
 
 fig, ax = plt.subplots(figsize=(8, 4.4), layout="constrained")
 errors = {
-    "training rows": ([1 - fit.score(X[train], y[train]) for fit in fits], "#999999"),
-    "other rows": ([1 - fit.score(X[test], y[test]) for fit in fits], "#12355b"),
-    "leave-one-out, from one fit each": (model.loo_errors_, "#c1272d"),
+    "training samples": ([1 - fit.score(X[train], y[train]) for fit in fits], "#999999"),
+    "test samples": ([1 - fit.score(X[test], y[test]) for fit in fits], "#12355b"),
+    "leave-one-out": (model.loo_errors_, "#c1272d"),
 }
 for name, (values, colour) in errors.items():
     ax.plot(alphas, 100 * np.asarray(values), color=colour, linewidth=2, label=name)
@@ -34,6 +34,6 @@ ax.axvline(model.alpha_, color="black", linewidth=0.8, linestyle=":")
 ax.annotate(
     f"chosen: {model.alpha_:.2g}", (model.alpha_, ax.get_ylim()[1]), (5, -14), textcoords="offset points"
 )
-ax.set(xscale="log", xlabel="penalty alpha", ylabel="error, %")
+ax.set(xscale="log", xlabel="penalty alpha", ylabel="error rate, %")
 ax.legend(frameon=False)
 plt.show()

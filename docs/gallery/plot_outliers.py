@@ -1,9 +1,9 @@
 """
-What is unusual
-===============
+Outlier detection
+=================
 
-`OneClassSVM` learns where rows lie, without labels. `nu` is the largest share of rows that may be left
-outside (crossed); only those and the rows on the edge are kept as vectors.
+`OneClassSVM` learns the region of the samples without labels. `nu` bounds the fraction of samples
+outside the boundary (crosses).
 """
 
 import matplotlib.pyplot as plt

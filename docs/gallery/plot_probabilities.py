@@ -1,10 +1,9 @@
 """
-Scores are not probabilities
-============================
+Probability calibration
+=======================
 
-The outputs of a machine say on which side a row lies, and how far. How often a row with such an output is
-of the class has to be learnt from rows that the machine was not trained on; scikit-learn's
-`CalibratedClassifierCV` does that.
+A score of a support vector machine is not a probability. `CalibratedClassifierCV` fits a sigmoid on
+held-out samples; its probabilities agree with the observed frequencies.
 """
 
 import matplotlib.pyplot as plt
@@ -24,13 +23,13 @@ learnt = calibrated.predict_proba(X[1500:])[:, 1]
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
 left.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle=":")
 for values, colour, name in (
-    (squeezed, "#888888", "output, squeezed by hand"),
+    (squeezed, "#888888", "sigmoid of the score, not calibrated"),
     (learnt, "#c1272d", "calibrated"),
 ):
     share, said = calibration_curve(y[1500:], values, n_bins=12)
     left.plot(said, share, "o-", color=colour, label=name)
     right.hist(values, np.linspace(0, 1, 25), histtype="step", linewidth=2, color=colour, label=name)
-left.set(xlabel="probability that is said", ylabel="share that is of the class")
-right.set(xlabel="probability that is said", ylabel="rows")
+left.set(xlabel="predicted probability", ylabel="observed frequency")
+right.set(xlabel="predicted probability", ylabel="samples")
 left.legend(frameon=False)
 plt.show()

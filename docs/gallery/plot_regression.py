@@ -1,10 +1,9 @@
 """
-Numbers: the tube, the squares, and few functions
-=================================================
+Support vector regression, kernel ridge regression and matching pursuit
+=======================================================================
 
-Support vector regression counts only deviations beyond a tube, so a few rows carry the curve, and outliers
-pull no harder than others. Least squares keeps every row. Matching pursuit chooses eight functions from the
-start.
+Support vector regression ignores errors inside a tube, so only some samples are support vectors. Kernel
+ridge regression uses all samples. Matching pursuit selects eight kernel functions.
 """
 
 import matplotlib.pyplot as plt
@@ -37,7 +36,7 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     else:
         ax.scatter(vectors, np.full(len(vectors), -0.62), 20, marker="|", color="#12355b")
     error = np.sqrt(np.mean((model.predict(X) - truth) ** 2))
-    ax.set_title(f"{name}\n{len(vectors)} vectors, {error:.3f} from the truth", fontsize=9.5)
+    ax.set_title(f"{name}\n{len(vectors)} vectors, RMSE {error:.3f}", fontsize=9.5)
     ax.set_ylim(-0.68, 1.7)
 axes[0].legend(frameon=False, fontsize=8)
 plt.show()

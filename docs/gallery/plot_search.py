@@ -1,10 +1,9 @@
 """
-The map of a search
-===================
+Grid search for C and gamma
+===========================
 
-`SVCCV` tries every C with every gamma on every fold as one job. Where gamma is too large nothing helps,
-since no row reaches another; below, a wider kernel (smaller gamma) wants a larger C. The chosen point is
-marked.
+Cross-validation accuracy of `SVCCV` over C and gamma. A smaller gamma needs a larger C; for large gamma
+no C is good. The selected point is marked.
 """
 
 import matplotlib.pyplot as plt
@@ -19,5 +18,7 @@ search = SVCCV(Cs=12, gammas=12, cv=3).fit(X, y[:900])
 
 fig, ax = plt.subplots(figsize=(7, 5.2), layout="constrained")
 search.plot(ax=ax)
-ax.set_title(f"{len(search.cv_results_['params'])} points, 3 folds: {100 * search.best_score_:.1f} % right")
+ax.set_title(
+    f"{len(search.cv_results_['params'])} points, 3 folds: {100 * search.best_score_:.1f} % accuracy"
+)
 plt.show()

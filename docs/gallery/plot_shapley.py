@@ -2,10 +2,9 @@
 Exact Shapley values of a support vector machine
 ================================================
 
-The decision value of an RBF machine is divided among the features without drawing coalitions: its kernel is a
-product over features, and the value of a feature is an integral that quadrature computes exactly. On the left
-each point is a sample, coloured by the feature's own value; on the right is one prediction, which starts at
-the mean over the background and ends at the model's output.
+The decision value is divided exactly among the features, without sampling coalitions. On the left each
+point is a sample, coloured by the value of the feature; on the right one prediction is explained, from
+the mean over the background to the output of the model.
 """
 
 import matplotlib.pyplot as plt

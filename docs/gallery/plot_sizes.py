@@ -1,9 +1,9 @@
 """
-How many vectors are needed?
-============================
+Error rate against number of vectors
+====================================
 
-Three ways to a small model: train on fewer rows, choose among the vectors of a machine that was trained on
-all, or make new ones. For the same error the made ones need the fewest.
+Three ways to obtain a small model: training on fewer samples, selecting vectors of the full model, and
+constructing new vectors. For the same error rate, constructed vectors are the fewest.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ svc = SVC(C=10, gamma=0.02, multi_class="ovr").fit(X_train, y_train)
 full = 100 * (1 - svc.score(X_test, y_test))
 
 chosen = compression_path(svc, X_train, y_train, n_vectors=300)
-made = compression_path(
+constructed = compression_path(
     svc, X_train, y_train, n_vectors=80, method="gradient",
     settings=GradientSettings(steps=1500, sizes=[10, 20, 40, 80]), random_state=0,
 )  # fmt: skip
@@ -28,15 +28,22 @@ fewer = np.array([20, 40, 80, 160, 320])
 kept, scores = subsample_baseline(svc, X_train, y_train, X_test, y_test, sizes=fewer, random_state=0)
 
 fig, ax = plt.subplots(figsize=(8, 4.8), layout="constrained")
-ax.plot(chosen.sizes, 100 * (1 - chosen.scores(X_test, y_test)), color="#12355b", label="chosen (pursuit)")
-ax.plot(made.sizes, 100 * (1 - made.scores(X_test, y_test)), "o-", color="#c1272d", label="made (gradient)")
-ax.plot(kept, 100 * (1 - scores), "s--", color="#888888", label="trained on fewer samples")
+ax.plot(chosen.sizes, 100 * (1 - chosen.scores(X_test, y_test)), color="#12355b", label="selected (pursuit)")
+ax.plot(
+    constructed.sizes,
+    100 * (1 - constructed.scores(X_test, y_test)),
+    "o-",
+    color="#c1272d",
+    label="constructed (gradient)",
+)
+ax.plot(kept, 100 * (1 - scores), "s--", color="#888888", label="trained on a subset")
 ax.axhline(full, color="black", linewidth=0.8, linestyle=":")
 ax.annotate(
     f"all {svc.expansion_.n_vectors} vectors: {full:.1f} %", (8, full), (0, -12), textcoords="offset points"
 )
 ax.set(xscale="log", yscale="log", xlabel="vectors", ylabel="test error, %", xlim=(7, 400), ylim=(2.5, 40))
 ax.set_yticks([3, 5, 10, 20, 40], ["3", "5", "10", "20", "40"])
+ax.minorticks_off()
 ax.set_xticks([10, 20, 50, 100, 200], ["10", "20", "50", "100", "200"])
 ax.grid(color="#e2e2e2", linewidth=0.6)
 ax.legend(frameon=False)

@@ -1,10 +1,9 @@
 """
-Which rows become vectors
-=========================
+Support vectors
+===============
 
-A support vector machine keeps only the rows that lie near its boundary, or on the wrong side of it: the
-ringed ones. The others could be thrown away before training, and nothing would change, if one only knew
-which they are.
+A support vector machine keeps only the training samples near its boundary or on the wrong side of it
+(circled).
 """
 
 import matplotlib.pyplot as plt
@@ -18,5 +17,5 @@ fig, axes = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True, layout="constrain
 for ax, C in zip(axes, (0.1, 100), strict=True):
     svc = SVC(C=C, gamma=2).fit(X, y)
     DecisionVectorsDisplay.from_estimator(svc, X, y, ax=ax)
-    ax.set_title(f"C = {C}: {svc.expansion_.n_vectors} of {len(X)} rows are vectors")
+    ax.set_title(f"C = {C}: {svc.expansion_.n_vectors} of {len(X)} samples are support vectors")
 plt.show()

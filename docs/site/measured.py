@@ -56,7 +56,7 @@ def percent(share: float) -> str:
 
 
 def provenance(name: str) -> str:
-    """Command, commit, machine and day of a file, as far as it tells."""
+    """Returns command, commit, machine and date of a file, if it has them."""
     found = load(name)
     about = found.get("about", found)
     machine = about.get("machine", "")
@@ -71,7 +71,7 @@ def provenance(name: str) -> str:
         processor,
         str(about.get("date", ""))[:10],
     ]
-    return f"{'; '.join(filter(None, parts))}. Every run: [{name}.json](benchmarks/{name}.json)."
+    return f"{'; '.join(filter(None, parts))}. All runs: [{name}.json](benchmarks/{name}.json)."
 
 
 # Support vector machines beside their peers --------------------------------------------------------------
@@ -159,7 +159,7 @@ def dropin_table() -> str:
             steps = [seconds(time) for time in run["seconds"].values()]
             rows.append([found["workload"], library, *steps, percent(run["error"]), f"{run['log_loss']:.3f}"])
     steps = list(load("dropin")["dropin"][0]["libraries"]["svmarrow"]["seconds"])
-    return table(["set", "library", *steps, "error", "log loss"], rows)
+    return table(["data set", "library", *steps, "error", "log loss"], rows)
 
 
 # Probabilities, searches ---------------------------------------------------------------------------------
@@ -175,7 +175,14 @@ def probability_table() -> str:
         return sum(run[what] for run in runs) / len(runs)
 
     return table(
-        ["set", "who", "log loss", "`predict` and most probable class differ", "fit, s", "predict, s"],
+        [
+            "data set",
+            "classifier",
+            "log loss",
+            "`predict` differs from the most probable class",
+            "fit, s",
+            "predict, s",
+        ],
         (
             [
                 name,
@@ -204,7 +211,7 @@ def tuning_table() -> str:
                 rows.append([*row, wall, busy, f"{done[0]['error']:.2f} %"])
             else:
                 rows.append([*row, runs[-1]["failed"], "", ""])
-    return table(["set (rows)", "search", "seconds", "processor seconds", "test error"], rows)
+    return table(["data set (samples)", "search", "seconds", "processor seconds", "test error"], rows)
 
 
 @part
@@ -220,19 +227,19 @@ def tuning_growth() -> str:
         ]
         for found in load("tuning").get("tuning_growth", [])
     ]
-    return table(["rows", "points", "budget", "search", "processor seconds", "took"], rows)
+    return table(["samples", "grid", "budget", "search", "processor seconds", "memory"], rows)
 
 
 # What ships ----------------------------------------------------------------------------------------------
 
 #: Row of the file, words, and which of its times is meant.
 SHIPPED = (
-    ("scikit-learn SVC", "scikit-learn's SVC, 1 call of `predict` a row", "single"),
+    ("scikit-learn SVC", "scikit-learn's SVC, `predict` for each sample", "single"),
     ("svmarrow, full", "svmarrow, {full:,} vectors, `compiled()`", "single"),
     ("svmarrow, compressed", "{small:,} constructed vectors, `compiled()`", "single"),
-    ("onnxruntime, compressed", "the same in onnxruntime", "single"),
-    ("svmarrow, int8", "the same in bytes, `compiled()`", "single"),
-    ("C, int8", "the same in bytes, C", "single"),
+    ("onnxruntime, compressed", "the same model in onnxruntime", "single"),
+    ("svmarrow, int8", "quantized to int8, `compiled()`", "single"),
+    ("C, int8", "quantized to int8, in C", "single"),
 )
 
 
@@ -253,7 +260,7 @@ def ship_table() -> str:
         row = found["rows"][name]
         words = words.format(full=full, small=small)
         rows.append([words, _kilobytes(row["bytes"]), _microseconds(row[which]), percent(row["error"])])
-    return table(["", "kB", "microseconds a row", "error"], rows)
+    return table(["", "kB", "µs per sample", "error"], rows)
 
 
 @part
@@ -268,7 +275,7 @@ def ship_all_table() -> str:
                 rows.append(
                     [name, form, kilobytes, single, percent(row["error"]), _kilobytes(flash) if flash else ""]
                 )
-    return table(["set", "form", "kB", "microseconds a row", "error", "kB of flash, Cortex-M4"], rows)
+    return table(["data set", "model", "kB", "µs per sample", "error", "flash on a Cortex-M4, kB"], rows)
 
 
 @part
@@ -323,10 +330,10 @@ def stream_table() -> str:
         "low rank": "`LowRankRLSClassifier.partial_fit`",
         "low rank, logistic": "`LowRankRLSRegressor.partial_fit`, logistic loss",
         "nystroem + sgd": "`Nystroem` + `SGDClassifier` of scikit-learn",
-        "exact on 20,000 rows": "`SVC` on the first 20,000 rows, exact",
+        "exact on 20,000 rows": "`SVC` on the first 20,000 samples, exact",
     }
     return table(
-        ["learner", "processor seconds", "peak of resident memory, MB", "error on 100,000 other rows"],
+        ["learner", "processor seconds", "peak memory, MB", "error on 100,000 other samples"],
         (
             [
                 words[name],
@@ -362,19 +369,28 @@ def dask_table() -> str:
                     f"{abs(fit['dual'] - local['dual']) / local['dual']:.0e}",
                 ]
             )
-    head = ["rows", "workers", "one machine", "workers, all", "driver", "share", "rounds", "vectors"]
-    return table([*head, "MB moved", "apart"], rows)
+    head = [
+        "samples",
+        "workers",
+        "one machine",
+        "all workers",
+        "driver",
+        "driver's share",
+        "rounds",
+        "vectors",
+    ]
+    return table([*head, "MB sent", "difference"], rows)
 
 
 @part
 def stream_rows() -> str:
     about = load("stream")["about"]
-    return f"{about['rows'] / 1e6:.0f} million rows, {about['points']} points"
+    return f"{about['rows'] / 1e6:.0f} million samples, {about['points']} vectors"
 
 
 @part
 def dask_fits() -> str:
-    """What was fitted, and how."""
+    """Returns the fitted data sets and parameters."""
     found = load("dask")
     kinds: dict[str, Any] = {}
     for run in found["runs"]:
@@ -393,16 +409,16 @@ def dask_model() -> str:
         [words[name], f"{1e9 * model[name]['pair']:.2f}", f"{1e9 * model[name]['column']:.3f}"]
         for name in words
     ]
-    return table(["nanoseconds of", "a pair of rows", "and for each column and output"], rows)
+    return table(["nanoseconds", "for a pair of samples", "plus for each feature and output"], rows)
 
 
 @part
 def dask_means() -> str:
-    """What the model takes for rounds and shares, and how far the fits bear it out."""
+    """Returns the number of rounds and the fractions that the cost model assumes."""
     model = load("dask")["model"]
     return (
         f"{model['rounds']:.1f} rounds, {100 * model['changed']:.0f} % of the vectors evaluated again after "
-        f"the first, {model['held']:.1f} times as many rows on the driver as vectors at most"
+        f"the first, at most {model['held']:.1f} times as many samples on the driver as vectors"
     )
 
 
@@ -427,20 +443,20 @@ def dask_carried() -> str:
         ]
         for line in load("dask")["carried"]
     ]
-    head = ["support vectors", "partitions' machines", "workers", "driver", "wire", "all"]
+    head = ["support vectors", "fits of partitions", "workers", "driver", "network", "total"]
     return table([*head, "driver's GB", "low rank"], rows)
 
 
 @part
 def dask_crossings() -> str:
-    """Where another machine is faster."""
+    """Returns the sizes at which another method is faster."""
     found = load("dask")
     crossings, rows = found["crossings"], found["carried"][0]["rows"]
     low, driver = crossings["low_rank"], crossings["driver"]
     return (
-        f"exact gives way to low rank with {crossings['points']:,} points at about {_count(low)} support "
-        f"vectors, one row in {_count(rows / low)}; from about {_count(driver)} on the driver takes longer "
-        "than the workers"
+        f"a low-rank model with {crossings['points']:,} vectors is faster from about {_count(low)} "
+        f"support vectors, one sample in {_count(rows / low)}; from about {_count(driver)} on, the driver "
+        "takes longer than the workers"
     )
 
 
@@ -452,7 +468,7 @@ def promises_sentence() -> str:
     runs = load("promises")["runs"]
     sets = len({run["set"] for run in runs})
     kept = sum(run["holds"] for run in runs)
-    return f"on {sets} sets the bound held on the test samples in {kept} of {len(runs)} runs"
+    return f"on {sets} data sets, the bound held on the test samples in {kept} of {len(runs)} runs"
 
 
 @part
@@ -463,9 +479,10 @@ def promises_excess() -> str:
     mean_before, worst_before = (f"{100 * before[key]:.2f}" for key in ("mean excess", "worst excess"))
     share, share_before = (f"{one['median share']:.2f}" for one in (after, before))
     return (
-        f"On {after['runs']} sets the loss on unseen samples exceeds these 0.3 points by {mean} points in "
-        f"the mean and {worst} at worst, with a median of {share} of the vectors. Chosen by measured losses "
-        f"alone, it exceeded them by {mean_before} and {worst_before}, with {share_before} of the vectors."
+        f"On {after['runs']} data sets the loss on unseen samples exceeds 0.3 percentage points by {mean} on "
+        f"average and by at most {worst}, with a median of {share} of the vectors. A choice by the measured "
+        f"loss alone exceeds them by {mean_before} on average and by at most {worst_before}, with "
+        f"{share_before} of the vectors."
     )
 
 
@@ -493,8 +510,8 @@ def _tabular_table(n: int) -> str:
     times = [
         median(median(found["engines"][engine]["seconds"]) for found in _tables(n)) for engine in engines
     ]
-    rows.append(["median of the seconds", "", *map(seconds, times)])
-    return table(["set", "samples", *engines], rows)
+    rows.append(["median training time, s", "", *map(seconds, times)])
+    return table(["data set", "samples", *engines], rows)
 
 
 @part
@@ -511,10 +528,10 @@ def tabular_targets() -> str:
     worst = max(ratios, key=ratios.__getitem__)
     lost = [found["set"] for found in sets if _mean_error(found, ours) > _mean_error(found, boosting)]
     return (
-        f"`Tabular*` has a smaller mean error than HistGradientBoosting on {ahead} of {len(sets)} sets; "
-        f"the trees have the smaller one on {', '.join(lost) or 'none'}. Relative to least squares on "
-        f"standardised columns the median of the ratios of errors is {median(ratios.values()):.3f}, "
-        f"the largest {ratios[worst]:.3f} ({worst})."
+        f"`Tabular*` has a smaller mean error than HistGradientBoosting on {ahead} of {len(sets)} data sets "
+        f"(the exceptions: {', '.join(lost) or 'none'}). The median of the ratios of its errors to those of "
+        f"least squares on standardised features is {median(ratios.values()):.3f}, the largest "
+        f"{ratios[worst]:.3f} ({worst})."
     )
 
 
@@ -522,28 +539,41 @@ def tabular_targets() -> str:
 
 
 def _about(kind: dict[str, Any]) -> str:
-    of = "a number" if kind["measure"] == "mse" else f"{kind['classes']} classes"
+    of = "regression" if kind["measure"] == "mse" else f"{kind['classes']} classes"
     chosen = f"C = {kind['C']:.3g}" + ("" if kind["gamma"] is None else f", gamma = {kind['gamma']:.2g}")
-    shape = f"{kind['rows']:,} rows, {kind['columns']:,} columns, {of}"
+    shape = f"{kind['rows']:,} samples, {kind['columns']:,} features, {of}"
     return f"{kind['set']}: {shape}; {kind['kernel']} kernel, {chosen}"
+
+
+#: The kinds of problem in the file, and their titles.
+KINDS = {
+    "few rows, overlapping": "Small data set, overlapping classes",
+    "images, ten classes": "Images, ten classes",
+    "many classes": "Many classes",
+    "many rows, two classes": "Many samples, two classes",
+    "text, sparse": "Sparse text",
+    "a number to predict": "Regression",
+}
 
 
 @part
 def choosing_tables() -> str:
     parts = []
     for title, kind in load("choosing")["kinds"].items():
-        rows = []
+        rows, omitted = [], {}
         for name, found in kind["estimators"].items():
             if "left_out" in found:
-                rows.append([name, f"left out: {found['left_out']}", "", "", "", ""])
+                omitted.setdefault(found["left_out"], []).append(name)
                 continue
             error = f"{found['error']:.4f}" if kind["measure"] == "mse" else percent(found["error"])
             vectors = "" if found["vectors"] is None else f"{found['vectors']:,}"
             fit, predict = seconds(found["fit_seconds"]), _microseconds(found["predict_microseconds"])
-            rows.append([name, error, fit, predict, _kilobytes(found["bytes"]), vectors])
+            shown = name.replace(" made", " constructed").replace("one against the rest", "one-vs-rest")
+            rows.append([shown, error, fit, predict, _kilobytes(found["bytes"]), vectors])
         error = "mean squared error" if kind["measure"] == "mse" else "error"
-        head = ["estimator", error, "fit, s", "predict, microseconds a row", "kB", "vectors"]
-        parts.append(f"\n### {title[0].upper()}{title[1:]}\n\n{_about(kind)}.\n{table(head, rows)}")
+        head = ["estimator", error, "fit, s", "prediction, µs per sample", "kB", "vectors"]
+        notes = "".join(f" Omitted ({why}): {', '.join(names)}." for why, names in omitted.items())
+        parts.append(f"\n### {KINDS[title]}\n\n{_about(kind)}.{notes}\n{table(head, rows)}")
     return "".join(parts)
 
 

@@ -1,6 +1,6 @@
-"""The table of the public names: what the reference is made of.
+"""The table of the public names, from which the reference is generated.
 
-A test compares it with the `__all__` of every public module, so no name is missing and none is left over.
+A test compares it with the `__all__` of every public module.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 
 class Section(NamedTuple):
-    """A heading of the reference, a sentence about it, the page of the guide that leads to it, its names."""
+    """A section of the reference: its heading, a sentence, the page of the guide about it, its names."""
 
     title: str
     about: str
@@ -48,27 +48,27 @@ def _names(module: str, names: str) -> tuple[str, ...]:
 SECTIONS = (
     Section(
         "Support vector machines",
-        "Classes, numbers and outliers, by the exact solver or with few points.",
+        "Classification, regression and outlier detection, exact or low rank.",
         "first-model",
         _names("svmarrow", "SVC NuSVC SVR NuSVR OneClassSVM LowRankSVC")
         + _names("svmarrow.svm", "QuantileSVR"),
     ),
     Section(
-        "What a fit vouches for",
-        "Certificates of support vector machines, bounds for errors on new rows, memory before the fit.",
+        "Certificates",
+        "Duality gaps of support vector machines, bounds for the error on new samples.",
         "certificates",
         _names("svmarrow.svm", "Certificate MachineCertificate LeaveOneOut"),
     ),
     Section(
-        "C and gamma by cross-validation",
-        "A grid over folds as one job.",
+        "Hyperparameter tuning",
+        "Grid searches for C and gamma by cross-validation.",
         "tuning",
         _names("svmarrow", "SVCCV SVRCV")
         + _names("svmarrow.model_selection", "QuantileSVRCV GridScoresDisplay"),
     ),
     Section(
-        "Least squares",
-        "The square loss: one linear system, and exact leave-one-out errors.",
+        "Kernel ridge regression",
+        "The squared loss: one linear system, and exact leave-one-out errors.",
         "least-squares",
         _names(
             "svmarrow",
@@ -81,39 +81,34 @@ SECTIONS = (
         ),
     ),
     Section(
-        "Few functions from the start",
+        "Sparse models",
         "Kernel matching pursuit.",
-        "few-functions",
+        "matching-pursuit",
         _names("svmarrow", "KMPClassifier KMPRegressor")
         + _names("svmarrow.matching_pursuit", "MatchingPath"),
     ),
     Section(
         "Tabular data",
-        "Tables as they are; scales and shapes of features, learned from the target.",
+        "DataFrames with categories and missing values; learned scales of features.",
         "tabular",
         _names("svmarrow", "TabularClassifier TabularRegressor")
         + _names("svmarrow.preprocessing", "LearnedScaler ScaleStep"),
     ),
     Section(
-        "Several classes",
-        "Codes, decoders, and what can be said about them.",
-        "several-classes",
+        "Output codes",
+        "Multiclass classification by output codes, and tools to study codes.",
+        "output-codes",
         _names("svmarrow", "CodedClassifier")
         + _names(
             "svmarrow.multiclass",
             "Code make_code binary_errors overlap_matrix reverse_cumulative BinaryErrorDisplay "
             "OverlapDisplay",
-        )
-        + _names(
-            "svmarrow.multiclass.bounds",
-            "Bound LeaveOneOutBound admissibility bagging_stability generalization leave_one_out "
-            "multiclass_generalization multiclass_generalization_of ramp_loss stability training_error",
         ),
     ),
     Section(
-        "Shrinking",
-        "From many vectors to few.",
-        "shrinking",
+        "Model compression and quantization",
+        "Fewer vectors, fewer bytes.",
+        "compression",
         _names("svmarrow", "compress compression_path quantize ReducedSet")
         + _names(
             "svmarrow.reduced_set",
@@ -124,21 +119,21 @@ SECTIONS = (
         + _names("svmarrow.models", "Calibration Distillation LossBound MemoryEstimate"),
     ),
     Section(
-        "Answers that are safe",
-        "A small model in front, the full one behind it.",
-        "certified-answers",
+        "Cascades",
+        "A small model that consults the full one where it is uncertain.",
+        "cascades",
         _names("svmarrow.cascade", "ExactCascade CalibratedCascade CascadeReport"),
     ),
     Section(
         "Models",
-        "What all fits end in, and what compression and files give back.",
-        "shrinking",
+        "Kernel expansions, and the models returned by compression and by files.",
+        "compression",
         _names("svmarrow", "KernelExpansion as_expansion")
         + _names("svmarrow.models", "ExpansionClassifier ExpansionRegressor ExpansionDetector"),
     ),
     Section(
-        "Explanations",
-        "What each feature adds to a prediction, and which labels look wrong.",
+        "Explanation",
+        "Shapley values, wrong labels, support vectors.",
         "explaining",
         _names(
             "svmarrow.inspection",
@@ -148,8 +143,8 @@ SECTIONS = (
     ),
     Section(
         "Files",
-        "Models and data, written and read.",
-        "files",
+        "Models and data.",
+        "saving",
         _names("svmarrow", "save load")
         + _names(
             "svmarrow.io",
@@ -157,21 +152,21 @@ SECTIONS = (
         ),
     ),
     Section(
-        "Serving without Python",
+        "Deployment",
         "ONNX and C.",
         "serving",
         _names("svmarrow.export", "to_onnx to_c CHeader register_skl2onnx"),
     ),
     Section(
-        "Streams",
-        "Online learners, with and without a budget.",
-        "streams",
+        "Online learning",
+        "Kernel perceptrons and trees, with and without a budget.",
+        "online-learning",
         _names("svmarrow.online", "KernelPerceptron") + _names("svmarrow", "PerceptronTreeClassifier"),
     ),
     Section(
-        "Beyond one machine",
-        "Partitions of Dask collections. The module needs the extra `dask`.",
-        "larger-than-memory",
+        "Distributed training",
+        "Estimators for Dask collections. The module needs the extra `dask`.",
+        "out-of-core",
         _names(
             "svmarrow.dask",
             "DaskSVC DaskLowRankSVC DaskLowRankRLSClassifier DaskLowRankRLSRegressor "
@@ -180,13 +175,13 @@ SECTIONS = (
         ),
     ),
     Section(
-        "In the place of scikit-learn's",
-        "Programs keep their imports.",
+        "Drop-in replacement",
+        "Existing programs keep their imports.",
         "drop-in",
         _names("svmarrow", "patch_sklearn unpatch_sklearn"),
     ),
     Section(
-        "LIBSVM's functions",
+        "LIBSVM compatibility",
         "`from libsvm.svmutil import *` becomes `from svmarrow.libsvm import *`.",
         "libsvm",
         _names(
@@ -197,11 +192,21 @@ SECTIONS = (
     ),
     Section(
         "Errors and warnings",
-        "What is raised beside Python's own `ValueError`, `TypeError`, `OSError` and `MemoryError`.",
-        "files",
+        "Exceptions and warnings in addition to `ValueError`, `TypeError`, `OSError` and `MemoryError`.",
+        "saving",
         _names(
             "svmarrow.exceptions",
             "ConvergenceWarning FallbackWarning FormatError InternalError NotFittedError SizeWarning",
+        ),
+    ),
+    Section(
+        "Error bounds",
+        "Leave-one-out and stability bounds, mainly of theoretical interest.",
+        "certificates",
+        _names(
+            "svmarrow.multiclass.bounds",
+            "Bound LeaveOneOutBound admissibility bagging_stability generalization leave_one_out "
+            "multiclass_generalization multiclass_generalization_of ramp_loss stability training_error",
         ),
     ),
 )
@@ -211,6 +216,6 @@ IN_SECTIONS = ("svmarrow.multiclass.bounds",)
 
 
 def thing(name: str) -> Any:
-    """What a dotted name names."""
+    """Returns the object of a dotted name."""
     module, _, attribute = name.rpartition(".")
     return getattr(importlib.import_module(module), attribute)

@@ -58,8 +58,9 @@ pub fn model(bytes: &[u8]) {
 
 fn libsvm_text(model: &LibsvmModel) -> Vec<u8> {
     let mut text = Vec::new();
-    let LibsvmModel { svm_type, expansion, labels, class_counts, .. } = model;
-    libsvm_model::write_to(&mut text, Path::new("m"), *svm_type, &expansion.view(), labels, class_counts)
+    let LibsvmModel { svm_type, expansion, labels, class_counts, probability, .. } = model;
+    let (path, view) = (Path::new("m"), expansion.view());
+    libsvm_model::write_to(&mut text, path, *svm_type, &view, labels, class_counts, probability)
         .expect("what was read can be written");
     text
 }
@@ -86,6 +87,7 @@ pub fn libsvm(bytes: &[u8]) {
         let again = libsvm_model::read_from(&text[..], Path::new("m"), n_features, IndexBase::Auto);
         let again = again.expect("what was written can be read");
         assert_eq!(again.expansion.coefficients, model.expansion.coefficients);
+        assert_eq!(again.probability, model.probability);
         assert_eq!(libsvm_text(&again), text);
     }
 }

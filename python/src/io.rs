@@ -7,7 +7,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use svmarrow::Error;
-use svmarrow::io::libsvm_model::{self, SvmType};
+use svmarrow::io::libsvm_model::{self, ProbabilityParams, SvmType};
 use svmarrow::io::safetensors::{self, Array, Contents, Dtype};
 use svmarrow::io::svmlight::{self, IndexBase, ReadOptions};
 
@@ -61,7 +61,7 @@ pub(crate) fn write_svmlight(
 }
 
 /// Reads a LIBSVM model: a dict of `svm_type`, `vectors`, `coefficients`, `intercepts`, `kernel`, `labels`,
-/// `class_counts`, `zero_based` and `had_probability`.
+/// `class_counts`, `zero_based`, `prob_a` and `prob_b`.
 #[pyfunction]
 #[pyo3(signature = (path, n_features, zero_based))]
 pub(crate) fn read_libsvm_model(
@@ -78,13 +78,14 @@ pub(crate) fn read_libsvm_model(
     result.set_item("labels", PyArray1::from_vec(py, model.labels.into_iter().map(i64::from).collect()) /* small: one number per class */)?;
     result.set_item("class_counts", index_array(py, model.class_counts)?)?;
     result.set_item("zero_based", model.zero_based)?;
-    result.set_item("had_probability", model.had_probability)?;
+    result.set_item("prob_a", PyArray1::from_vec(py, model.probability.prob_a))?;
+    result.set_item("prob_b", PyArray1::from_vec(py, model.probability.prob_b))?;
     Ok(result)
 }
 
-/// Writes a LIBSVM model, all or nothing.
+/// Writes a LIBSVM model, all or nothing; `probability` holds the numbers of its lines probA and probB, empty for none.
 #[pyfunction]
-#[pyo3(signature = (path, svm_type, expansion, labels, class_counts))]
+#[pyo3(signature = (path, svm_type, expansion, labels, class_counts, probability))]
 pub(crate) fn write_libsvm_model(
     py: Python<'_>,
     path: PathBuf,
@@ -92,6 +93,7 @@ pub(crate) fn write_libsvm_model(
     expansion: ExpansionArg<'_>,
     labels: PyReadonlyArray1<'_, i64>,
     class_counts: PyReadonlyArray1<'_, i64>,
+    probability: (Vec<f64>, Vec<f64>),
 ) -> PyResult<()> {
     let svm_type = SvmType::ALL.into_iter().find(|t| t.name() == svm_type).ok_or_else(|| {
         let names = SvmType::ALL.map(SvmType::name).join(", ");
@@ -104,8 +106,9 @@ pub(crate) fn write_libsvm_model(
     let labels = vector(&labels)?.iter().map(label).collect::<PyResult<Vec<_>>>()?; // small: one number per class
     let class_counts = indices("class_counts", &class_counts)?;
     let view = expansion.view()?;
+    let probability = ProbabilityParams { prob_a: probability.0, prob_b: probability.1 };
     run(py, 1, Cost::Unknown, None, |ctx| {
-        libsvm_model::write(&path, svm_type, &view, &labels, &class_counts, ctx)
+        libsvm_model::write(&path, svm_type, &view, &labels, &class_counts, &probability, ctx)
     })
 }
 

@@ -34,6 +34,7 @@ mod params;
 mod path;
 mod perceptron;
 mod perceptron_tree;
+mod probability;
 mod reduced_set;
 mod run;
 mod search;
@@ -79,6 +80,8 @@ mod _core {
     use crate::perceptron_tree::{
         PerceptronTree, box_budget_program, perceptron_tree, perceptron_tree_of, perceptron_tree_stream,
     };
+    #[pymodule_export]
+    use crate::probability::{couple_pairs, fit_sigmoid, laplace_scale};
     #[pymodule_export]
     use crate::reduced_set::cascade::{Cascade, expansion_moments};
     #[pymodule_export]

@@ -23,6 +23,7 @@ __all__ = [
     "box_budget_program",
     "centres",
     "code_distances",
+    "couple_pairs",
     "decode_scores",
     "decode_winners",
     "estimate_selection_memory",
@@ -30,10 +31,12 @@ __all__ = [
     "expansion_moments",
     "fit_one_class_svm",
     "fit_quantile_svr",
+    "fit_sigmoid",
     "fit_svc",
     "fit_svr",
     "gradient_vectors",
     "gram",
+    "laplace_scale",
     "least_squares",
     "least_squares_bytes",
     "least_squares_cg",
@@ -269,6 +272,20 @@ def code_distances(code: _Code, n_jobs: int) -> tuple[float, float]: ...
 def decode_scores(outputs: _Floats, code: _Code, decoder: str, n_jobs: int) -> _Floats: ...
 def decode_winners(outputs: _Floats, code: _Code, decoder: str, n_jobs: int) -> _Indices: ...
 def margin_loss(margins: _Floats, loss: str) -> _Floats: ...
+def fit_sigmoid(
+    outputs: _Floats,
+    is_first: NDArray[np.bool_],
+    weights: _Floats,
+    offset_penalty: float,
+) -> tuple[float, float]: ...
+def couple_pairs(
+    outputs: _Floats,
+    prob_a: Sequence[float],
+    prob_b: Sequence[float],
+    n_classes: int,
+    n_jobs: int,
+) -> _Floats: ...
+def laplace_scale(errors: _Floats) -> float: ...
 
 class _LeaveOneOutRows(TypedDict):
     outputs: _Floats
@@ -387,6 +404,7 @@ def write_libsvm_model(
     expansion: _Expansion,
     labels: _Indices,
     class_counts: _Indices,
+    probability: tuple[Sequence[float], Sequence[float]],
 ) -> None: ...
 def read_model(
     path: _Path,

@@ -19,6 +19,9 @@ pub(crate) use monitor::GracePeriod;
 pub use monitor::{Budget, Monitor, Progress, Silent, Stop, StopReason};
 pub(crate) use work::WorkCounter;
 
+/// Minimum number of arithmetic operations of a loop that other threads are woken for: about ten microseconds.
+const MIN_PARALLEL_OPERATIONS: usize = 1 << 15;
+
 /// The threads and the monitor of a computation.
 ///
 /// The default uses the rayon pool that the caller has installed and reports no progress.
@@ -62,6 +65,13 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn sequential(self) -> Self {
         Self { is_parallel: false, ..self }
+    }
+
+    /// Returns this context, restricted to the calling thread if the loop has so few operations that waking other threads
+    /// would take longer.
+    #[must_use]
+    pub(crate) fn for_operations(self, operations: usize) -> Self {
+        if operations < MIN_PARALLEL_OPERATIONS { self.sequential() } else { self }
     }
 
     /// Returns this context with another monitor.
@@ -157,22 +167,32 @@ impl<'a> Context<'a> {
     }
 
     /// Returns the combination of `work(range)` over consecutive ranges of 0..n of length `size`; `None` if n is 0.
-    /// `combine` must be associative to the last bit.
+    /// Results are combined in a fixed tree, so sums have the same bits for any number of threads.
     pub(crate) fn reduce<R: Send>(
         self,
         n: usize,
         size: usize,
-        work: impl Fn(Range<usize>) -> R + Sync + Send,
-        combine: impl Fn(R, R) -> R + Sync + Send,
+        work: impl Fn(Range<usize>) -> R + Sync,
+        combine: impl Fn(R, R) -> R + Sync,
     ) -> Option<R> {
-        use rayon::prelude::*;
-        let tasks = n.div_ceil(size);
         let work = |task: usize| work(task * size..n.min((task + 1) * size));
-        if self.is_parallel && tasks > 1 {
-            (0..tasks).into_par_iter().with_max_len(1).map(work).reduce_with(combine)
-        } else {
-            (0..tasks).map(work).reduce(combine)
+        (n > 0).then(|| self.reduce_tasks(0..n.div_ceil(size), &work, &combine))
+    }
+
+    fn reduce_tasks<R: Send>(
+        self,
+        tasks: Range<usize>,
+        work: &(impl Fn(usize) -> R + Sync),
+        combine: &(impl Fn(R, R) -> R + Sync),
+    ) -> R {
+        if tasks.len() == 1 {
+            return work(tasks.start);
         }
+        let middle = tasks.start + tasks.len() / 2;
+        let first = || self.reduce_tasks(tasks.start..middle, work, combine);
+        let second = || self.reduce_tasks(middle..tasks.end, work, combine);
+        let (first, second) = if self.is_parallel { rayon::join(first, second) } else { (first(), second()) };
+        combine(first, second)
     }
 
     /// Returns `work(i)` for every `i < n`, in order.
@@ -198,5 +218,28 @@ impl<'a> Context<'a> {
         work: impl Fn(usize) -> Result<R> + Sync + Send,
     ) -> Result<Vec<R>> {
         self.map(n, work)?.into_iter().try_collect_results()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Context;
+
+    #[test]
+    fn a_reduction_has_the_same_bits_for_any_number_of_threads() {
+        let terms: Vec<f64> = (1..10_001).map(|i| 1.0 / f64::from(i)).collect();
+        let sum = |ctx: Context<'_>, size: usize| {
+            ctx.reduce(terms.len(), size, |range| terms[range].iter().sum::<f64>(), |a, b| a + b).unwrap()
+        };
+        for size in [1, 7, 1000, 20_000] {
+            let expected = sum(Context::SEQUENTIAL, size);
+            assert!((expected - 9.787_606_036_044_348).abs() < 1e-12);
+            for threads in [1, 2, 3, 8] {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let found = pool.install(|| sum(Context::default(), size));
+                assert_eq!(found.to_bits(), expected.to_bits(), "{threads} threads, tasks of {size}");
+            }
+        }
+        assert_eq!(Context::default().reduce(0, 4, |_| 1, |a: i32, b| a + b), None);
     }
 }

@@ -23,6 +23,7 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::KernelExpansion;
 use crate::memory::TryCollect;
+use crate::probability::Sigmoid;
 
 /// The problem that a LIBSVM model solved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +61,57 @@ impl SvmType {
     }
 }
 
+/// The lines `probA` and `probB` of a LIBSVM model file.
+///
+/// A classifier has one number of both for each pair of classes: p(a) = 1 / (1 + exp(probA f + probB)). A regression has one
+/// `probA`, the scale of the Laplace distribution of its errors.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProbabilityParams {
+    /// The numbers of `probA`.
+    pub prob_a: Vec<f64>,
+    /// The numbers of `probB`.
+    pub prob_b: Vec<f64>,
+}
+
+impl ProbabilityParams {
+    /// The parameters of a classifier's sigmoids, one for each pair of classes.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn of_sigmoids(sigmoids: &[Sigmoid]) -> Result<Self> {
+        Ok(Self {
+            prob_a: sigmoids.iter().map(|s| s.a).try_collect_vec()?,
+            prob_b: sigmoids.iter().map(|s| s.b).try_collect_vec()?,
+        })
+    }
+
+    /// Returns the sigmoids of a classifier, one for each pair of classes.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn sigmoids(&self) -> Result<Vec<Sigmoid>> {
+        self.prob_a.iter().zip(&self.prob_b).map(|(&a, &b)| Sigmoid { a, b }).try_collect_vec()
+    }
+
+    /// Returns true if the file has no such lines.
+    pub fn is_empty(&self) -> bool {
+        self.prob_a.is_empty() && self.prob_b.is_empty()
+    }
+
+    /// Checks the numbers of values against a model's; `k` is 0 for a model that is no classifier.
+    fn check(&self, k: usize) -> Result<(), String> {
+        let expected = if k == 0 { (1, 0) } else { (pairs(k).unwrap_or(0), pairs(k).unwrap_or(0)) };
+        let found = (self.prob_a.len(), self.prob_b.len());
+        if self.is_empty() || found == expected {
+            return Ok(());
+        }
+        Err(format!(
+            "probA and probB have {} and {} values, expected {} and {}",
+            found.0, found.1, expected.0, expected.1
+        ))
+    }
+}
+
 /// The contents of a LIBSVM model file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LibsvmModel {
@@ -74,8 +126,8 @@ pub struct LibsvmModel {
     pub class_counts: Vec<usize>,
     /// Columns count from 0 in the file, since the index 0 occurs; never for the precomputed kernel.
     pub zero_based: bool,
-    /// The file also had probability parameters (`svm-train -b 1`). They are not read, and `write` has none.
-    pub had_probability: bool,
+    /// The probability parameters of `svm-train -b 1`; empty without.
+    pub probability: ProbabilityParams,
 }
 
 /// Output of the pair a < b among k classes.

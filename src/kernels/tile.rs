@@ -269,6 +269,7 @@ impl<'a> KernelRows<'a> {
         ctx: Context<'_>,
     ) -> Result<Vec<RowBlock<T>>> {
         let rows_of = |b: usize| &rows[b * ROWS_PER_BLOCK..rows.len().min((b + 1) * ROWS_PER_BLOCK)];
+        let ctx = ctx.for_operations(rows.len() * self.rows.rows.cols());
         ctx.try_map(rows.len().div_ceil(ROWS_PER_BLOCK), |b| panels.block(self.rows.rows, rows_of(b)))
     }
 

@@ -172,7 +172,7 @@ fn check<K: KernelValue>(
         Some(StopReason::Stalled)
     } else if max_iterations.is_some_and(|max| machine.iterations >= max) {
         Some(StopReason::MaxIterations)
-    } else if exceeds_single_precision::<K>(&machine.problem().beta, &machine.problem().diagonal, tolerance) {
+    } else if exceeds_single_precision::<K>(machine.kkt.squared_norm, tolerance) {
         Some(StopReason::Stalled)
     } else {
         None

@@ -20,7 +20,7 @@ use super::params::Tuning;
 use super::precision::KernelValue;
 use super::problem::{DualProblem, KktViolation};
 use super::shrinking::Variables;
-use super::stall::{Change, NEGLIGIBLE_ROUNDINGS, StallDetector, UNCERTAIN_ROUNDINGS, dual_gain, rounding};
+use super::stall::{Change, NEGLIGIBLE_ROUNDINGS, StallDetector, UNCERTAIN_ROUNDINGS, dual_gain};
 use super::subproblem::{BlockSolution, Goal, Subproblem, write_block};
 use super::training::Training;
 use super::working_set::WorkingSet;
@@ -275,7 +275,7 @@ impl<'a> Machine<'a> {
         if !columns.are_kept() && members.len() > self.tuning.nested_block {
             let source = &columns.class_blocks[self.parts[0].class_block].source;
             let goal = Goal { tolerance: relative(NESTED_TOLERANCE_SHARE), max_steps };
-            let problem = self.problem().select(members)?;
+            let problem = self.problem().select(members, ctx)?;
             let rows = self.rows_of(members)?;
             let budget = &mut self.newton_budget;
             return nested::solve(problem, (&rows, source), &self.tuning, memory, (goal, budget), ctx, check);
@@ -389,7 +389,7 @@ impl<'a> Machine<'a> {
             group: problem.group[v],
         });
         let gain = dual_gain(changes, problem.epsilon, problem.has_equality);
-        self.gradient_rounding = rounding(&problem.gradient, &problem.beta, &problem.diagonal);
+        self.gradient_rounding = self.kkt.rounding();
         let floor = UNCERTAIN_ROUNDINGS * self.gradient_rounding;
         let idle = self.stall.record_stretch(gain, solution.expected_gain, self.kkt.largest(), floor);
         // A block of a larger machine may have stalled because it was the wrong one.

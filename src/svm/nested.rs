@@ -61,8 +61,7 @@ pub(super) fn solve<K: KernelValue>(
             break;
         }
         if is_newton_due(newton_budget, kkt.n_unbounded) {
-            let free: Vec<usize> =
-                (0..problem.len()).filter(|&v| problem.is_unbounded(v)).try_collect_vec()?;
+            let free = problem.filter(ctx, |v| problem.is_unbounded(v))?;
             // SMO steps work without the memory of a Newton step.
             let (length, beta) = match block_of(&problem, &free) {
                 Ok(mut block) => (block.newton_step(ctx)?, block.into_solution(1, None, memory).beta),

@@ -33,18 +33,18 @@ impl KernelValue for f64 {
     const RIDGE: f64 = 1e-13;
 }
 
-/// Returns whether single precision is insufficient for coefficients of this size at a tolerance.
-pub(super) fn exceeds_single_precision<K: KernelValue>(
-    beta: &[f64],
-    diagonal: &[f64],
-    tolerance: f64,
-) -> bool {
-    K::PRECISION == Precision::Single && {
-        let squares: f64 = beta.iter().zip(diagonal).map(|(b, d)| (b * d) * (b * d)).sum();
-        // Coefficients may have overflowed.
-        squares.is_nan()
-            || 0.5 * f64::from(f32::EPSILON) * squares.sqrt() > MAX_ROUNDING_PER_TOLERANCE * tolerance
-    }
+/// Returns the sum of (b_i k(x_i, x_i))^2.
+pub(super) fn squared_norm(beta: &[f64], diagonal: &[f64]) -> f64 {
+    beta.iter().zip(diagonal).map(|(b, d)| (b * d).powi(2)).sum()
+}
+
+/// Returns whether single precision is insufficient at a tolerance, for coefficients whose products with k(x, x) have this
+/// sum of squares.
+pub(super) fn exceeds_single_precision<K: KernelValue>(squares: f64, tolerance: f64) -> bool {
+    // Coefficients may have overflowed.
+    K::PRECISION == Precision::Single
+        && (squares.is_nan()
+            || 0.5 * f64::from(f32::EPSILON) * squares.sqrt() > MAX_ROUNDING_PER_TOLERANCE * tolerance)
 }
 
 /// Returns the coefficients from which a machine that has stalled in single precision continues in double precision: the

@@ -18,9 +18,10 @@
 //! equality constraint.
 //! (Chang and Lin 2011 for the nu problems; Rifkin 2002, 2.2; Xu et al. 2015, (1) for the squared hinge.)
 
+use super::stall::rounding;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::memory::{TryCollect, TryToVec, try_vec};
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 use std::ops::Range;
 
 /// Maximum number of groups of a problem.
@@ -63,6 +64,10 @@ pub(super) struct KktViolation {
     pub(super) n_unbounded: usize,
     /// True if all gradients are finite.
     pub(super) is_finite: bool,
+    /// The largest |gradient|, |b| and K_ii + r_i.
+    largest: [f64; 3],
+    /// The sum of (b_i (K_ii + r_i))^2.
+    pub(super) squared_norm: f64,
 }
 
 impl KktViolation {
@@ -76,7 +81,14 @@ impl KktViolation {
             maximal_pairs: [first, second],
             n_unbounded: self.n_unbounded + other.n_unbounded,
             is_finite: self.is_finite && other.is_finite,
+            largest: [0, 1, 2].map(|k| self.largest[k].max(other.largest[k])),
+            squared_norm: self.squared_norm + other.squared_norm,
         }
+    }
+
+    /// Returns the error that one rounding adds to a gradient.
+    pub(super) fn rounding(&self) -> f64 {
+        rounding(self.largest)
     }
 
     /// Returns the largest difference within a maximal violating pair; NaN if a gradient is not finite.
@@ -217,20 +229,43 @@ impl DualProblem {
     }
 
     /// Returns the problem of some of the variables with the others fixed, whose contribution stays in the gradients.
-    pub(super) fn select(&self, variables: &[usize]) -> Result<Self> {
-        let of = |values: &[f64]| variables.iter().map(|&v| values[v]).try_collect_vec();
+    pub(super) fn select(&self, variables: &[usize], ctx: Context<'_>) -> Result<Self> {
+        let Self { linear, lower, upper, beta, gradient, diagonal, ridge, .. } = self;
+        let fields = [linear, lower, upper, beta, gradient, diagonal, ridge];
+        let mut selected = [const { Vec::new() }; 7];
+        let ctx = ctx.for_operations(selected.len() * variables.len());
+        ctx.try_for_each_chunk(&mut selected, 1, |field, values| {
+            values[0] = variables.iter().map(|&v| fields[field][v]).try_collect_vec()?;
+            Ok(())
+        })?;
+        let [linear, lower, upper, beta, gradient, diagonal, ridge] = selected;
         Ok(Self {
-            linear: of(&self.linear)?,
-            lower: of(&self.lower)?,
-            upper: of(&self.upper)?,
-            beta: of(&self.beta)?,
-            gradient: of(&self.gradient)?,
-            diagonal: of(&self.diagonal)?,
-            ridge: of(&self.ridge)?,
+            linear,
+            lower,
+            upper,
+            beta,
+            gradient,
+            diagonal,
+            ridge,
             epsilon: self.epsilon,
             group: variables.iter().map(|&v| self.group[v]).try_collect_vec()?,
             has_equality: self.has_equality,
         })
+    }
+
+    /// Returns the variables that meet a condition, ascending.
+    pub(super) fn filter(
+        &self,
+        ctx: Context<'_>,
+        meets: impl Fn(usize) -> bool + Sync,
+    ) -> Result<Vec<usize>> {
+        let of_range = |range: Range<usize>| range.filter(|&v| meets(v)).try_collect_vec();
+        let joined = |first: Result<Vec<usize>>, second: Result<Vec<usize>>| {
+            let mut first = first?;
+            first.try_extend(second?)?;
+            Ok(first)
+        };
+        ctx.reduce(self.len(), VARIABLES_PER_TASK, of_range, joined).unwrap_or(Ok(Vec::new()))
     }
 
     /// Returns whether a problem of fewer variables with wider bounds approximates this one, which must be at zero.
@@ -242,8 +277,8 @@ impl DualProblem {
     }
 
     /// Returns the problem of some of the variables of a problem at zero, with bounds `factor` times as large.
-    pub(super) fn subsample(&self, variables: &[usize], factor: f64) -> Result<Self> {
-        let mut subsample = self.select(variables)?;
+    pub(super) fn subsample(&self, variables: &[usize], factor: f64, ctx: Context<'_>) -> Result<Self> {
+        let mut subsample = self.select(variables, ctx)?;
         subsample.lower.iter_mut().chain(&mut subsample.upper).for_each(|bound| *bound *= factor);
         Ok(subsample)
     }
@@ -304,13 +339,15 @@ impl DualProblem {
         b > self.lower[i] && b < self.upper[i] && (self.epsilon == 0.0 || b != 0.0)
     }
 
-    /// Returns the violation of the optimality conditions.
+    /// Returns the violation of the optimality conditions, and the magnitudes that rounding depends on.
     pub(super) fn kkt_violation(&self, ctx: Context<'_>) -> KktViolation {
         let none = (f64::INFINITY, f64::NEG_INFINITY);
         let start = KktViolation {
             maximal_pairs: [if self.has_equality { none } else { (0.0, 0.0) }, none],
             n_unbounded: 0,
             is_finite: true,
+            largest: [0.0; 3],
+            squared_norm: 0.0,
         };
         let of_range = |range: Range<usize>| {
             let mut kkt = start;
@@ -320,6 +357,11 @@ impl DualProblem {
                 *up = up.min(self.up_derivative(i));
                 *low = low.max(self.down_derivative(i));
                 kkt.n_unbounded += usize::from(self.is_unbounded(i));
+                let [gradient, coefficient, diagonal] = &mut kkt.largest;
+                *gradient = gradient.max(self.gradient[i].abs());
+                *coefficient = coefficient.max(self.beta[i].abs());
+                *diagonal = diagonal.max(self.diagonal[i].abs());
+                kkt.squared_norm += (self.beta[i] * self.diagonal[i]).powi(2);
             }
             kkt
         };

@@ -20,6 +20,7 @@ use super::certificate::{Rounding, has_linear_loss};
 use super::intercept::intercept;
 use super::precision::Values;
 use super::problem::DualProblem;
+use super::stall::largest_magnitude;
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::KernelRows;
@@ -54,7 +55,8 @@ impl Rounding {
         let size: f64 = problem.beta.iter().map(|b| b.abs()).sum();
         // A plain sum, or a fast Gauss transform.
         let sum_error = 0.51 * f64::EPSILON * (used as f64 + 4.0);
-        let largest = if values.largest > 0.0 { values.largest } else { largest_of(&problem.diagonal) };
+        let largest =
+            if values.largest > 0.0 { values.largest } else { largest_magnitude(&problem.diagonal) };
         let output = size * (values.error + sum_error * largest);
         Self { output, quadratic: size * output, linear_losses: size * output }
     }
@@ -210,8 +212,4 @@ impl Sample {
         let spread: f64 = drawn.map(|term| (term - mean) * (term - mean)).sum();
         (certain + mean).abs() + MAX_STANDARD_ERRORS * (spread / (count * (count - 1.0))).sqrt() + self.unseen
     }
-}
-
-fn largest_of(values: &[f64]) -> f64 {
-    values.iter().fold(0.0, |largest: f64, v| largest.max(v.abs()))
 }

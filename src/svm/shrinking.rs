@@ -54,12 +54,10 @@ impl<'a> Variables<'a> {
         ctx: Context<'_>,
     ) -> Result<Option<Vec<Option<usize>>>> {
         let problem = &self.problem;
-        let active: Vec<usize> = (0..problem.len())
-            .filter(|&i| {
-                let (up, low) = kkt.maximal_pairs[usize::from(problem.group[i])];
-                problem.up_derivative(i) <= low || problem.down_derivative(i) >= up
-            })
-            .try_collect_vec()?;
+        let active = problem.filter(ctx, |i| {
+            let (up, low) = kkt.maximal_pairs[usize::from(problem.group[i])];
+            problem.up_derivative(i) <= low || problem.down_derivative(i) >= up
+        })?;
         if active.len() as f64 > MAX_ACTIVE_SHARE * problem.len() as f64 {
             return Ok(None);
         }
@@ -69,7 +67,7 @@ impl<'a> Variables<'a> {
             number[v] = Some(k);
         }
         let source = all.with_columns(&rows, ctx)?;
-        let small = problem.select(&active)?;
+        let small = problem.select(&active, ctx)?;
         self.outer.push(Unshrunk {
             problem: std::mem::replace(&mut self.problem, small),
             source: self.source.replace(source),
@@ -116,7 +114,8 @@ impl<'a> Variables<'a> {
     /// and after give it exactly.
     pub(super) fn restore_without_gradients(&mut self) -> Result<Option<(DualProblem, f64)>> {
         let Some(first) = self.outer.first() else { return Ok(None) };
-        let before = first.problem.select(&(0..first.problem.len()).try_collect_vec()?)?;
+        let before =
+            first.problem.select(&(0..first.problem.len()).try_collect_vec()?, Context::SEQUENTIAL)?;
         let mut gain = 0.0;
         for (level, Unshrunk { problem, active, .. }) in self.outer.iter().enumerate() {
             let inner = self.outer.get(level + 1).map_or(&self.problem, |next| &next.problem);

@@ -14,8 +14,8 @@
 //! the block per step; the gradients are updated in the first scan of the next step.
 
 use super::active_set::is_newton_due;
-use super::precision::{KernelValue, exceeds_single_precision};
-use super::stall::{Change, StallDetector, UNCERTAIN_ROUNDINGS, dual_gain, rounding};
+use super::precision::{KernelValue, exceeds_single_precision, squared_norm};
+use super::stall::{Change, StallDetector, UNCERTAIN_ROUNDINGS, dual_gain, largest_magnitude, rounding};
 use super::subproblem::{Goal, Subproblem};
 use crate::context::{Context, StopReason};
 use crate::error::Result;
@@ -74,7 +74,10 @@ impl<K: KernelValue> Subproblem<K> {
                 group: u8::from(i >= self.groups[1].start),
             });
             let gain = dual_gain(changes, self.epsilon, self.has_equality);
-            let floor = UNCERTAIN_ROUNDINGS * rounding(&self.gradient, &self.beta, &self.diagonal);
+            let floor = UNCERTAIN_ROUNDINGS
+                * rounding(
+                    [&self.gradient, &self.beta, &self.diagonal].map(|values| largest_magnitude(values)),
+                );
             let idle = stall.record_stretch(gain, self.expected_gain - expected_gain, self.violation, floor);
             expected_gain = self.expected_gain;
             last = state(self);
@@ -83,7 +86,7 @@ impl<K: KernelValue> Subproblem<K> {
             if gain_since_best >= 0.0 || (idle == 0 && self.violation <= floor) {
                 (best, gain_since_best) = (last.clone(), 0.0);
             }
-            if exceeds_single_precision::<K>(&self.beta, &self.diagonal, goal.tolerance) {
+            if exceeds_single_precision::<K>(squared_norm(&self.beta, &self.diagonal), goal.tolerance) {
                 return Ok((steps, Some(StopReason::Stalled)));
             }
             if idle >= MAX_IDLE_CHECKS {

@@ -29,9 +29,12 @@ pub(super) const NEGLIGIBLE_ROUNDINGS: f64 = 4.0;
 pub(super) const UNCERTAIN_ROUNDINGS: f64 = 64.0;
 
 /// Returns the error that one rounding adds to a gradient, from the largest gradient, coefficient and k(x, x).
-pub(super) fn rounding(gradients: &[f64], coefficients: &[f64], diagonal: &[f64]) -> f64 {
-    let largest = |values: &[f64]| values.iter().fold(0.0_f64, |largest, v| largest.max(v.abs()));
-    f64::EPSILON * (largest(gradients) + largest(coefficients) * largest(diagonal))
+pub(super) fn rounding([gradient, coefficient, diagonal]: [f64; 3]) -> f64 {
+    f64::EPSILON * (gradient + coefficient * diagonal)
+}
+
+pub(super) fn largest_magnitude(values: &[f64]) -> f64 {
+    values.iter().fold(0.0, |largest, v| largest.max(v.abs()))
 }
 
 /// A variable in two states: its coefficients, and the mean of its gradients.
@@ -119,7 +122,7 @@ mod tests {
         }
         assert_eq!(stall.record_stretch(back, 1e-3, 0.5, 0.0), 0);
         // Within the rounding of the gradients only a smaller violation counts.
-        let floor = rounding(&[1.0, -3.0], &[0.5, -10.0], &[2.0, 1.0]);
+        let floor = rounding([3.0, 10.0, 2.0]);
         assert_eq!(floor, 23.0 * f64::EPSILON);
         assert_eq!(stall.record_stretch(forth, 1e-3, 0.1 * floor, floor), 0);
         assert_eq!(stall.record_stretch(forth, 1e-3, 0.1 * floor, floor), 1);

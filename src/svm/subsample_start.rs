@@ -68,7 +68,7 @@ pub(super) fn levels<'a, K: KernelValue>(
         let variables: Vec<usize> = (0..larger.problem().len() / SUBSAMPLE_RATIO)
             .map(|k| SUBSAMPLE_RATIO * k + random.below(SUBSAMPLE_RATIO as u64) as usize)
             .try_collect_vec()?;
-        let problem = larger.problem().subsample(&variables, SUBSAMPLE_RATIO as f64)?;
+        let problem = larger.problem().subsample(&variables, SUBSAMPLE_RATIO as f64, training.ctx)?;
         let diagonal = problem.diagonal.try_to_vec()?;
         let columns = columns.subset(larger.rows_of(&variables)?, diagonal, training.ctx)?;
         let machine = Machine::new(problem, true, &[0], &columns, training)?;

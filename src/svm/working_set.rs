@@ -68,7 +68,9 @@ impl WorkingSet {
         let wanted = size - old.len();
 
         let mut lists = violators(problem, maximal_pairs, &chosen, ctx)?;
-        ctx.try_for_each_chunk(&mut lists, 1, |_, list| {
+        // Partial selection takes a few operations for each violator.
+        let count = 4 * lists.iter().map(Vec::len).sum::<usize>();
+        ctx.for_operations(count).try_for_each_chunk(&mut lists, 1, |_, list| {
             if first {
                 // Gradients are mostly equal at the start: an even sample stands for the whole.
                 list[0] = evenly_spaced(&list[0], wanted)?;

@@ -97,8 +97,6 @@ def test_features_without_a_range_are_skipped(tmp_path):
 def test_predictions_are_those_of_libsvm(folder, tmp_path, svm_type, probability):
     if svm_type == 2 and probability:
         pytest.skip("one-class SVM has no probabilities")
-    if PROGRAM and probability:
-        pytest.skip("the crate's program has no probabilities")
     (tmp_path / "scaled").write_text(ours("svm-scale", folder / ("numbers" if svm_type > 2 else "train"))[1])
     data = tmp_path / "scaled"
     options = ["-s", svm_type, "-b", probability, "-e", "1e-6", "-q", "-n", "0.2"]
@@ -145,11 +143,8 @@ def test_training_names_the_model_after_the_data(folder, tmp_path, monkeypatch):
         (["svm-train", "@model"], "@model"),
         (["svm-train", "@train", "a", "b"], "give training_set_file"),
         (["svm-predict", "@test", "@model"], "give test_file, model_file and output_file"),
-        pytest.param(
-            ["svm-predict", "-b", "1", "@test", "@model", "@out"],
-            "does not support probability",
-            marks=package_only,
-        ),
+        (["svm-predict", "-b", "1", "@test", "@model", "@out"], "does not support probability"),
+        (["svm-train", "-s", "2", "-b", "1", "@train"], "-b 1 is not supported for one-class SVM"),
         (["svm-predict", "-b", "2", "@test", "@model", "@out"], "-b 2: the value must be 0 or 1"),
         (["svm-predict", "@test", "@test", "@out"], "@test"),
         (["svm-scale", "-l", "1", "-u", "1", "@train"], "inconsistent lower/upper"),
@@ -285,7 +280,10 @@ def test_subset_and_checkdata_of_libsvm_take_our_files(folder, tmp_path):
 @pytest.mark.skipif(not PROGRAM, reason="SVMARROW_PROGRAM does not name the crate's program")
 @pytest.mark.parametrize("svm_type", range(5))
 @pytest.mark.parametrize("kernel", [0, 1, 2, 3, 4])
-def test_the_crate_and_the_package_write_the_same(folder, tmp_path, svm_type, kernel):
+@pytest.mark.parametrize("probability", [0, 1])
+def test_the_crate_and_the_package_write_the_same(folder, tmp_path, svm_type, kernel, probability):
+    if svm_type == 2 and probability:
+        pytest.skip("one-class SVM has no probabilities")
     X, y = load_svmlight(folder / ("numbers" if svm_type > 2 else "train"))
     X = X.toarray() / np.abs(X.toarray()).max(axis=0)
     if kernel == 4:
@@ -296,7 +294,8 @@ def test_the_crate_and_the_package_write_the_same(folder, tmp_path, svm_type, ke
         for target, row in zip(y, X, strict=True)
     ]
     (tmp_path / "data").write_text("\n".join(rows) + "\n")
-    options = ["-s", svm_type, "-t", kernel, "-n", "0.2", "-c", "3", "-w2", "2", "-e", "1e-4"]
+    options = ["-s", svm_type, "-t", kernel, "-b", probability]
+    options += ["-n", "0.2", "-c", "3", "-w2", "2", "-e", "1e-4"]
     for cross_validation in ([], ["-v", "4"]):
         found, expected = (
             program("svm-train", *options, *cross_validation, tmp_path / "data", tmp_path / name)
@@ -304,12 +303,14 @@ def test_the_crate_and_the_package_write_the_same(folder, tmp_path, svm_type, ke
         )
         assert found == expected
     assert (tmp_path / "crate").read_bytes() == (tmp_path / "package").read_bytes()
-    found, expected = (
-        program("svm-predict", tmp_path / "data", tmp_path / "crate", tmp_path / name)
-        for program, name in ((ours, "out"), (package, "expected"))
-    )
-    assert found == expected
-    assert (tmp_path / "out").read_bytes() == (tmp_path / "expected").read_bytes()
+    for asked in range(probability + 1):
+        found, expected = (
+            program("svm-predict", "-b", asked, tmp_path / "data", tmp_path / "crate", tmp_path / name)
+            for program, name in ((ours, "out"), (package, "expected"))
+        )
+        assert found == expected
+        assert found[0] == 0
+        assert (tmp_path / "out").read_bytes() == (tmp_path / "expected").read_bytes()
 
 
 @pytest.mark.skipif(not PROGRAM, reason="SVMARROW_PROGRAM does not name the crate's program")

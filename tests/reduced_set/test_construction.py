@@ -219,6 +219,7 @@ def test_the_first_step_goes_against_the_differences_of_the_loss(spec, loss):
         "mixing": 0.0,
         "places": 0,
         "scale_rate": 0.0,
+        "start_ridge": 1e-6,
         "held_out": 0,
         "known_outputs": False,
         "seed": 0,

@@ -82,9 +82,16 @@ def test_a_regressor_is_imitated_by_an_ordinary_model(numbers):
         small.predict(X[:50]), outputs_by_definition(small, X[:50])[:, 0], rtol=1e-4, atol=1e-4
     )
     assert r2_score(teacher.predict(X), small.predict(X)) > 0.97
-    # Columns that the teacher does not depend on lose their weight.
+
+
+def test_columns_without_influence_lose_their_weight(numbers):
+    X, _ = numbers
+    settings = DistillationSettings(steps=2000, n_drawn=600)
+    small = distilled(
+        lambda X: np.sin(3 * X[:, 0]) + np.cos(0.03 * (X[:, 1] - 5000.0)), X, n_vectors=40, settings=settings
+    )
     gammas = (X.std(axis=0) / small.preparation.scale) ** 2
-    assert gammas[[2, 3]].max() < gammas[[0, 1]].min()
+    assert gammas[[2, 3]].max() < 0.7 * gammas[[0, 1]].min()
 
 
 def test_several_numbers_at_once(numbers):

@@ -197,7 +197,7 @@ def test_one_call_bounds_the_loss_on_other_samples(rings, tmp_path):
     assert (bound.rows, bound.measure, bound.asked) == (600, "accuracy", 0.003)
     assert bound.loss <= 0.003 < bound.upper < 0.05
     assert bound.kept is False
-    assert "is less than these samples can certify" in str(bound)
+    assert str(bound).endswith("these samples cannot guarantee 0.30 points.")
     assert svc.score(other, truth) - small.score(other, truth) <= bound.upper
     again = compress(svc, learn, labels, settings=FEW, random_state=0, n_jobs=1)
     assert again.expansion_ == small.expansion_
@@ -279,3 +279,41 @@ def test_numbers_and_detectors_have_a_bound_too(diabetes):
     )
     with pytest.raises(ValueError, match="1 or -1"):
         compress(detector, X[200:], np.zeros(len(X) - 200), n_vectors=8, method="backfit")
+
+
+def written(bound):
+    """The sentences of a bound."""
+    return str(bound).split(". ")
+
+
+def test_a_bound_is_written_in_sentences():
+    rows = "on 323 held-out samples"
+    other = "The loss on other samples is at most"
+    assert written(LossBound(-0.0031, 0.034, 0.95, 323, "accuracy", 0.003)) == [
+        f"Accuracy +0.31 points {rows}",
+        f"{other} 3.40 points with 95 % confidence; these samples cannot guarantee 0.30 points.",
+    ]
+    assert written(LossBound(0.01, 0.02, 0.9, 323, "balanced_accuracy")) == [
+        f"Balanced accuracy -1.00 points {rows}",
+        f"{other} 2.00 points with 90 % confidence.",
+    ]
+    assert written(LossBound(0.01, 0.02, 0.95, 323, "neg_mean_squared_error", 0.05)) == [
+        f"Mean squared error +0.0100 {rows}",
+        f"{other} 0.0200 with 95 % confidence.",
+    ]
+    assert written(LossBound(0.01, 0.02, 0.95, 323, "r2", None, 0.987, 0.95)) == [
+        f"R^2 -0.0100 {rows}",
+        f"{other} 0.0200 with 95 % confidence",
+        "Agreement with the teacher: 0.9870 on these samples, at least 0.9500 on others.",
+    ]
+    assert written(LossBound(None, None, 0.95, 0, "accuracy", 0.003)) == [
+        "No samples were held out, so there is no bound of the loss."
+    ]
+
+
+@pytest.mark.parametrize(("upper", "least"), [(0.02, "98.00 %"), (1.2, "0.00 %")])
+def test_a_bound_of_the_agreement_is_written_as_agreement(upper, least):
+    (text,) = written(LossBound(0.01, upper, 0.95, 200, "agreement", 0.01))
+    assert "agree with the full model's for 99.00 % of 200 held-out samples" in text
+    assert f"for at least {least} of other samples" in text
+    assert text.endswith("these samples cannot guarantee 99.00 %.")

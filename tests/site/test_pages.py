@@ -1,29 +1,53 @@
-"""Every Python block of the guide runs as it stands there, and prints what the page says."""
+"""The examples of the guide run, and print what the page shows below them."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
 
 import matplotlib as mpl
 import pytest
 
-from helpers.pages import blocks, run_python
+from outputs import EXAMPLE, agree, examples, pages, run, written
 
-ROOT = Path(__file__).resolve().parents[2]
-DOCS = ROOT / "docs"
-WITH_CODE = [
-    path
-    for path in [DOCS / "index.md", DOCS / "choosing.md", *sorted((DOCS / "guide").glob("*.md"))]
-    if path.exists() and blocks(path.read_text(encoding="utf-8"), "python")
-]
+WRITE = "python docs/site/outputs.py"
+#: A mark of a generated figure at the start of a line, which in Markdown begins a block of HTML.
+BROKEN_MARK = re.compile(r"^<!-- (?:made: [\w-]+|end) -->(?!\n|$)", re.MULTILINE)
 
 
-def test_pages_have_code():
-    assert WITH_CODE
+def test_pages_have_examples():
+    assert len(pages()) > 20
 
 
-@pytest.mark.parametrize("path", WITH_CODE, ids=lambda path: path.stem)
-def test_python_runs(path, tmp_path, monkeypatch):
+@pytest.mark.parametrize("path", pages(), ids=lambda path: path.stem)
+def test_examples_print_what_is_shown(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     mpl.use("Agg")
-    run_python(path, {"__name__": "__page__"})
+    printed = run(path)
+    for example, output in zip(examples(path.read_text(encoding="utf-8")), printed, strict=True):
+        shown = example.output or ""
+        assert agree(output, shown), (
+            f"line {example.line} printed:\n{output}\nbut the page shows:\n{shown}\n{WRITE}"
+        )
+
+
+@pytest.mark.parametrize("path", pages(), ids=lambda path: path.stem)
+def test_marks_do_not_begin_blocks_of_html(path):
+    assert BROKEN_MARK.findall(path.read_text(encoding="utf-8")) == []
+
+
+def test_outputs_are_compared_number_by_number():
+    assert agree("accuracy 0.951\n", "accuracy 0.950\n")
+    assert agree("1,234 vectors\n", "1,240 vectors\n")
+    assert not agree("accuracy 0.85\n", "accuracy 0.95\n")
+    assert not agree("10 vectors\n", "14 vectors\n")
+    assert not agree("error 0.95\n", "accuracy 0.95\n")
+    assert not agree("0.95\n", "0.95 0.95\n")
+    assert not agree("0.95\n", "")
+
+
+def test_outputs_are_written_below_their_examples():
+    page = "Text.\n\n```python\nprint(1)\n```\n\n```output\nold\n```\n\nMore.\n\n```python\nx = 2\n```\n"
+    assert [example.output for example in examples(page)] == ["old\n", None]
+    new = written(page, ["1\n", ""])
+    assert new == page.replace("old", "1")
+    assert len(EXAMPLE.findall(new)) == 2

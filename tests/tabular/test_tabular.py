@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import make_friedman1, make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectFromModel
 from sklearn.metrics import log_loss
 
 import svmarrow
 from svmarrow import RLSRegressor, TabularClassifier, TabularRegressor, as_expansion, compress
-from svmarrow.tabular import _machine, estimators
+from svmarrow.tabular import _base, _machine
 
 RNG = np.random.default_rng(0)
 N = 160
@@ -139,7 +140,7 @@ def test_the_kernel_is_the_one_of_the_least_error():
 def test_more_samples_than_the_choice_takes(monkeypatch):
     X, y = make_friedman1(300, noise=0.1, random_state=0)
     for name in ("exact", "low rank"):
-        monkeypatch.setattr(estimators, "MAX_CHOSEN", 100)
+        monkeypatch.setattr(_base, "MAX_CHOSEN", 100)
         monkeypatch.setattr(_machine, "MAX_EXACT", 1000 if name == "exact" else 200)
         monkeypatch.setattr(_machine, "N_VECTORS", 150)
         model = TabularRegressor(n_samples=100).fit(X[:250], y[:250])
@@ -184,6 +185,26 @@ def test_it_is_least_squares_on_the_scaled_columns():
     rows = as_expansion(model).preparation.rows(X)
     again = RLSRegressor(model.alpha_, kernel=model.kernel_, gamma=model.gamma_, fit_intercept=True)
     assert again.fit(rows, y).predict(rows) == pytest.approx(model.predict(X), rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", [TabularClassifier, TabularRegressor])
+def test_a_search_whose_time_is_over_keeps_the_best_so_far(kind):
+    y = SIDE if kind is TabularClassifier else Y
+    with pytest.warns(ConvergenceWarning, match="max_time=0 ended the search"):
+        early = kind(max_time=0).fit(FRAME, y)
+    assert (early.stop_, early.kernel_, early.shape_) == ("max_time", "rbf", "standard")
+    assert early.score(FRAME, y) > 0.7
+    with_time, without = kind(max_time=1e6).fit(FRAME, y), kind().fit(FRAME, y)
+    assert with_time.stop_ == without.stop_ == "finished"
+    assert np.array_equal(with_time.predict(FRAME), without.predict(FRAME))
+
+
+def test_progress_is_shown(capsys, monkeypatch):
+    monkeypatch.setattr("svmarrow._support.progress._LINE_INTERVAL", 0.0)
+    TabularRegressor(verbose=True).fit(FRAME, Y)
+    shown = capsys.readouterr().err
+    assert "scales: 0 of 8" in shown
+    assert "kernels: 1 of 4" in shown
 
 
 def test_constant_targets():

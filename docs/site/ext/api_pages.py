@@ -1,4 +1,4 @@
-"""The reference: an index and a page for each public name, written from the table in `public_names.py`."""
+"""Generates the reference: an index, and a page for each public name of `public_names.py`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ GALLERY = "\n.. minigallery:: {name}\n   :add-heading: Examples\n   :heading-lev
 
 
 def shown(name: str) -> str:
-    """The name in lists: without the package."""
+    """Returns a name without the package."""
     return name.removeprefix("svmarrow.")
 
 
 def page(name: str) -> str:
-    """The page of a name, in reStructuredText."""
+    """Returns the page of a name in reStructuredText."""
     module, _, attribute = name.rpartition(".")
     lines = [name, "=" * len(name), "", f".. currentmodule:: {module}", ""]
     if inspect.isclass(thing(name)):
@@ -29,14 +29,14 @@ def page(name: str) -> str:
 
 
 def index() -> str:
-    """The list of all names, by section."""
-    title = "Reference"
-    lines = [title, "=" * len(title), "", "Every public name, by what it is for.", ""]
+    """Returns the list of all names by section."""
+    title = "API reference"
+    lines = [title, "=" * len(title), "", "All public classes and functions, grouped by task.", ""]
     for section in SECTIONS:
         lines += [section.title, "-" * len(section.title), ""]
-        lines += [f"{section.about} :doc:`The guide <../../guide/{section.guide}>`.", ""]
+        lines += [f"{section.about} See :doc:`../../guide/{section.guide}`.", ""]
         lines += [".. autosummary::", "   :nosignatures:", ""]
-        lines += [f"   {name}" for name in section.names] + [""]
+        lines += [f"   ~{name}" for name in section.names] + [""]
     for section in SECTIONS:
         lines += [".. toctree::", "   :hidden:", f"   :caption: {section.title}", ""]
         lines += [f"   {shown(name)} <{name}>" for name in section.names] + [""]
@@ -44,7 +44,7 @@ def index() -> str:
 
 
 def write(folder: Path) -> None:
-    """Write index and pages; what would not change is left alone, so that Sphinx does not read it again."""
+    """Writes index and pages that have changed, so that Sphinx does not read the others again."""
     folder.mkdir(parents=True, exist_ok=True)
     texts = {"index": index()} | {name: page(name) for section in SECTIONS for name in section.names}
     for old in folder.glob("*.rst"):

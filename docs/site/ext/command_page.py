@@ -1,4 +1,4 @@
-"""The page of the command `svmarrow`: its subcommands, arguments and options, read off the program."""
+"""Generates the page of the command `svmarrow`: its subcommands, arguments and options."""
 
 from __future__ import annotations
 
@@ -10,31 +10,40 @@ import typer
 
 from svmarrow.cli.app import app as program
 
-START = """# The command
+START = """# Command line
 
-*What can I do from a shell?* Train, shrink, convert and apply models, without a line of Python. It needs
-`pip install 'svmarrow[cli]'`; the same text is shown by `svmarrow COMMAND --help`.
+The command `svmarrow` trains, compresses, converts and applies models without Python code. Install it by
+`pip install 'svmarrow[cli]'`; `svmarrow COMMAND --help` shows the text of this page.
+
+Data files are svmlight, CSV, npz or parquet; models are safetensors files or LIBSVM's text files.
 
 """
 
+#: Commands in the order of their use; others follow by name.
+ORDER = ("train", "predict", "compress", "convert", "info", "demo")
+OPTION = re.compile(r"(?<![\w`-])(--[A-Za-z][\w-]*)")
+
 
 def plain(text: str | None) -> str:
-    """Help without the marks for the terminal's colours, safe inside a table."""
+    """Returns a help text without markup for terminals, escaped for a table, with options as code."""
     text = re.sub(r"\[/?(bold|dim|green|cyan)\]", "", text or "").replace("\b", "")
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    text = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    return OPTION.sub(r"`\1`", text)
 
 
 def written(parameter: Any) -> str:
-    """How a parameter is written in a command."""
+    """Returns the name of an argument, or the names of an option."""
     if parameter.param_type_name == "argument":
         return f"`{(parameter.metavar or parameter.name).upper()}`"
     return ", ".join(f"`{name}`" for name in parameter.opts + parameter.secondary_opts)
 
 
 def text() -> str:
-    """The page, in Markdown."""
+    """Returns the page in Markdown."""
     parts = [START]
-    for name, command in sorted(typer.main.get_command(program).commands.items()):
+    commands = typer.main.get_command(program).commands
+    names = [*ORDER, *sorted(set(commands) - set(ORDER))]
+    for name, command in ((name, commands[name]) for name in names):
         head, _, rest = (command.help or "").partition("\n\n")
         examples = re.sub(r"\[/?(bold|dim|green|cyan)\]", "", rest).replace("\b", "").strip("\n")
         parts += [f"## svmarrow {name}\n\n{plain(head)}\n\n"]
@@ -42,13 +51,13 @@ def text() -> str:
             parts += [f"```text\n{examples}\n```\n\n"]
         shown = [p for p in command.params if p.name != "help" and not p.hidden]
         if shown:
-            parts += ["| | |\n|---|---|\n"]
+            parts += ["| argument or option | meaning |\n|---|---|\n"]
             parts += [f"| {written(p)} | {plain(p.help)} |\n" for p in shown] + ["\n"]
     return "".join(parts)
 
 
 def write(folder: Path) -> None:
-    """Write the page, if it differs from what is there."""
+    """Writes the page if it has changed."""
     path = folder / "command.md"
     folder.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text(encoding="utf-8") != text():

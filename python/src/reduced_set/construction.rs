@@ -51,6 +51,7 @@ pub(crate) struct GradientArg<'py> {
     places: usize,
     seed: u64,
     scale_rate: f64,
+    start_ridge: f64,
     held_out: usize,
     known_outputs: bool,
     max_time: Option<f64>,
@@ -79,6 +80,7 @@ impl GradientArg<'_> {
         params.places = self.places;
         params.seed = self.seed;
         params.scale_rate = self.scale_rate;
+        params.start_ridge = self.start_ridge;
         params.held_out = self.held_out;
         Ok(params)
     }

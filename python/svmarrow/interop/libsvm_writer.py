@@ -86,6 +86,7 @@ def save_libsvm_model(model: Any, path: str | PathLike[str]) -> None:
         ),
         np.ascontiguousarray(labels),
         np.empty(0, dtype=np.int64),
+        ((), ()),
     )
 
 

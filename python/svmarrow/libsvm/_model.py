@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit
 
 from svmarrow import _core
 from svmarrow._support.decoding import pairs
-from svmarrow._support.files import write_bytes
-from svmarrow._support.rows import core_rows
-from svmarrow.exceptions import FormatError
+from svmarrow._support.rows import core_rows, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.libsvm._options import SVM_TYPES
 
@@ -26,10 +21,7 @@ if TYPE_CHECKING:
 
     from svmarrow.libsvm._problem import Samples
 
-__all__ = ["couple", "svm_load_model", "svm_model", "svm_save_model"]
-
-#: Bounds of the probability of one class of a pair: LIBSVM's.
-_MIN_PROBABILITY = 1e-7
+__all__ = ["svm_load_model", "svm_model", "svm_save_model"]
 
 
 class svm_model:  # noqa: N801 - LIBSVM's name
@@ -153,48 +145,13 @@ class svm_model:  # noqa: N801 - LIBSVM's name
 
     def _probabilities_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns the probabilities (n_samples, n_classes) for some outputs, by LIBSVM's coupling."""
-        first = expit(-(outputs * np.array(self._prob_a) + np.array(self._prob_b)))
-        return couple(np.clip(first, _MIN_PROBABILITY, 1.0 - _MIN_PROBABILITY), len(self._labels))
+        values = np.ascontiguousarray(outputs)
+        return _core.couple_pairs(values, self._prob_a, self._prob_b, len(self._labels), threads(None))
 
     def _most_probable(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns the label of the largest probability of each sample."""
         winners: NDArray[np.float64] = np.array(self._labels, dtype=np.float64)[probabilities.argmax(axis=1)]
         return winners
-
-
-def couple(pairwise: NDArray[np.float64], k: int) -> NDArray[np.float64]:
-    """Couples pairwise probabilities (n, n_pairs): the second method of Wu, Lin and Weng (2004).
-
-    The iteration, its tolerance and its limit are those of LIBSVM, so that the digits agree.
-    """
-    n = pairwise.shape[0]
-    if k == 2:
-        return np.column_stack([pairwise, 1.0 - pairwise])
-    r = np.zeros((k, k, n))
-    for output, (a, b) in enumerate(pairs(k)):
-        r[a, b], r[b, a] = pairwise[:, output], 1.0 - pairwise[:, output]
-    Q = -r.transpose(1, 0, 2) * r
-    for t in range(k):
-        Q[t, t] = (r[:, t] ** 2).sum(axis=0)
-    p = np.full((k, n), 1.0 / k)
-    active = np.arange(n)
-    for _ in range(max(100, k)):
-        Qa, pa = Q[:, :, active], p[:, active]
-        Qp = (Qa * pa).sum(axis=1)
-        pQp = (pa * Qp).sum(axis=0)
-        going = np.abs(Qp - pQp).max(axis=0) >= 0.005 / k
-        active = active[going]
-        if not active.size:
-            break
-        Qa, pa, Qp, pQp = Qa[:, :, going], pa[:, going], Qp[:, going], pQp[going]
-        for t in range(k):
-            diff = (pQp - Qp[t]) / Qa[t, t]
-            pa[t] += diff
-            pQp = (pQp + diff * (diff * Qa[t, t] + 2.0 * Qp[t])) / (1.0 + diff) ** 2
-            Qp = (Qp + diff * Qa[t]) / (1.0 + diff)
-            pa /= 1.0 + diff
-        p[:, active] = pa
-    return p.T.copy()
 
 
 def svm_save_model(model_file_name: str | PathLike[str], model: svm_model) -> None:
@@ -236,28 +193,19 @@ def svm_save_model(model_file_name: str | PathLike[str], model: svm_model) -> No
     if not isinstance(model, svm_model):
         raise TypeError(f"model={model!r} is not allowed: it must be a model of svm_train or svm_load_model")
     expansion = model._expansion
-    with TemporaryDirectory(prefix="svmarrow-") as folder:
-        path = Path(folder) / "model"
-        _core.write_libsvm_model(
-            os.fspath(path),
-            SVM_TYPES[model._svm_type],
-            (
-                core_rows(expansion.vectors),
-                np.ascontiguousarray(expansion.coefficients),
-                np.ascontiguousarray(expansion.intercepts),
-                expansion.kernel_spec,
-            ),
-            np.array(model._labels, dtype=np.int64),
-            np.array(model._counts, dtype=np.int64),
-        )
-        content = path.read_bytes()
-    lines = "".join(
-        f"{key} {' '.join(map(repr, values))}\n"
-        for key, values in (("probA", model._prob_a), ("probB", model._prob_b))
-        if values
-    ).encode()
-    head, mark, rest = content.partition(b"\nnr_sv " if model._labels else b"\nSV\n")
-    write_bytes(model_file_name, head + b"\n" + lines + mark[1:] + rest)
+    _core.write_libsvm_model(
+        os.fspath(model_file_name),
+        SVM_TYPES[model._svm_type],
+        (
+            core_rows(expansion.vectors),
+            np.ascontiguousarray(expansion.coefficients),
+            np.ascontiguousarray(expansion.intercepts),
+            expansion.kernel_spec,
+        ),
+        np.array(model._labels, dtype=np.int64),
+        np.array(model._counts, dtype=np.int64),
+        (model._prob_a, model._prob_b),
+    )
 
 
 def svm_load_model(model_file_name: str | PathLike[str]) -> svm_model:
@@ -284,30 +232,5 @@ def svm_load_model(model_file_name: str | PathLike[str]) -> svm_model:
     expansion = KernelExpansion._of_parts(raw)
     labels = np.asarray(raw["labels"]).tolist()
     counts = np.asarray(raw["class_counts"]).tolist()
-    found = _probability_lines(model_file_name) if raw["had_probability"] else {}
-    prob_a, prob_b = found.get("probA", []), found.get("probB", [])
-    expected = (expansion.n_outputs, expansion.n_outputs) if labels else (1, 0)
-    if found and (len(prob_a), len(prob_b)) != expected:
-        raise FormatError(
-            f"{os.fspath(model_file_name)}: probA and probB have {len(prob_a)} and {len(prob_b)} values, "
-            f"expected {expected[0]} and {expected[1]}"
-        )
+    prob_a, prob_b = (np.asarray(raw[key]).tolist() for key in ("prob_a", "prob_b"))
     return svm_model(SVM_TYPES.index(raw["svm_type"]), expansion, labels, counts, prob_a, prob_b)
-
-
-def _probability_lines(path: str | PathLike[str]) -> dict[str, list[float]]:
-    """Values of the lines probA and probB of the header."""
-    found: dict[str, list[float]] = {}
-    with Path(path).open(encoding="ascii", errors="replace") as file:
-        for number, line in enumerate(file, start=1):
-            key, *values = line.split() or [""]
-            if key == "SV":
-                break
-            if key in ("probA", "probB"):
-                try:
-                    found[key] = [float(value) for value in values]
-                except ValueError:
-                    found[key] = [float("nan")]
-                if not np.isfinite(found[key]).all():
-                    raise FormatError(f"{os.fspath(path)}, line {number}: {key} must hold finite numbers")
-    return found

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from svmarrow import _core
 from svmarrow._support.decoding import pairs
 from svmarrow.libsvm._model import svm_model
 from svmarrow.libsvm._options import KERNELS
@@ -193,10 +194,8 @@ def _laplace_scale(
 ) -> float:
     """Estimates the scale of the errors of a regression by five-fold cross-validation."""
     plain = _without_probability(parameter)
-    errors = np.abs(problem.y[train] - _out_of_fold(problem, plain, _PROBABILITY_FOLDS, random, train))
-    mean = float(errors.mean())
-    near = errors <= 5.0 * np.sqrt(2.0 * mean * mean)
-    return float(errors[near].sum() / near.sum())
+    errors = problem.y[train] - _out_of_fold(problem, plain, _PROBABILITY_FOLDS, random, train)
+    return _core.laplace_scale(errors)
 
 
 def _without_probability(parameter: svm_parameter) -> svm_parameter:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from scipy.special import expit, softmax
 
+from svmarrow import _core
 from svmarrow._support.decoding import pairs
 from svmarrow._support.parameters import refuse
 from svmarrow._support.saving import savable
@@ -136,7 +137,7 @@ class Calibration:
         values : ndarray of shape (n_samples, n_sigmoids)
             Values, see `probabilities`.
         labels : ndarray of int of shape (n_samples,)
-            The number of each row's class.
+            The number of each sample's class.
         n_classes : int
             Number of classes.
         weights : ndarray of shape (n_samples,)
@@ -171,35 +172,12 @@ def sigmoid(
     The objective is the log loss with Platt's targets and a weak penalty on B; ``offset_penalty=0`` is
     LIBSVM's fit.
     """
-    ones, zeros = float(weights[first].sum()), float(weights[~first].sum())
-    penalty = offset_penalty * (ones + zeros)
-    targets = np.where(first, (ones + 1.0) / (ones + 2.0), 1.0 / (zeros + 2.0))
-    A, B = 0.0, float(np.log((zeros + 1.0) / (ones + 1.0)))
-
-    # Sums of products, not products of BLAS: its bits depend on its number of threads.
-    def loss(A: float, B: float) -> float:
-        z = A * outputs + B
-        return float((weights * (np.logaddexp(0.0, -z) + targets * z)).sum()) + 0.5 * penalty * B * B
-
-    now = loss(A, B)
-    for _ in range(100):
-        p = expit(-(A * outputs + B))
-        slope, curvature = weights * (targets - p), weights * p * (1.0 - p)
-        g1, g2 = float((slope * outputs).sum()), float(slope.sum()) + penalty * B
-        if max(abs(g1), abs(g2)) < 1e-5:
-            break
-        h11 = float((curvature * outputs**2).sum()) + 1e-12
-        h22, h21 = float(curvature.sum()) + penalty + 1e-12, float((curvature * outputs).sum())
-        determinant = h11 * h22 - h21 * h21
-        dA, dB = (h21 * g2 - h22 * g1) / determinant, (h21 * g1 - h11 * g2) / determinant
-        down, step = g1 * dA + g2 * dB, 1.0
-        while step >= 1e-10 and not loss(A + step * dA, B + step * dB) < now + 1e-4 * step * down:
-            step /= 2.0
-        if step < 1e-10:
-            break
-        A, B = A + step * dA, B + step * dB
-        now = loss(A, B)
-    return A, B
+    return _core.fit_sigmoid(
+        np.ascontiguousarray(outputs, dtype=np.float64),
+        np.ascontiguousarray(first, dtype=np.bool_),
+        np.ascontiguousarray(weights, dtype=np.float64),
+        offset_penalty,
+    )
 
 
 def coupled(pairwise: NDArray[np.float64], k: int) -> NDArray[np.float64]:

@@ -1,10 +1,14 @@
-"""The bound of the loss of a compressed model against the full one."""
+"""Bound of the loss of a compressed model compared with the full model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from svmarrow._support.saving import savable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["LossBound"]
 
@@ -12,34 +16,42 @@ __all__ = ["LossBound"]
 @savable
 @dataclass(frozen=True)
 class LossBound:
-    """A bound of the loss of a compressed model against the full one, its ``loss_bound_``.
+    """Bound of the loss of a compressed model compared with the full model, its ``loss_bound_``.
+
+    As a string it is one or two sentences, in which points are percentage points.
 
     Attributes
     ----------
     loss : float or None
-        How much lower the score is than the full model's on the samples held out; negative where it is
-        higher. None where there are none.
+        Score of the full model minus score of the compressed model on the held-out samples, so it is negative
+        if the compressed model scores higher. None without held-out samples.
     upper : float or None
-        Upper bound of the loss on other samples of the same kind, with `confidence`. None without samples.
+        Upper bound of the loss on other samples of the same distribution, with `confidence`. None without
+        held-out samples.
     confidence : float
         Probability that such a bound holds.
     rows : int
-        Number of samples held out.
+        Number of held-out samples.
     measure : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error", "agreement"}
-        What the loss is a loss of; agreement is that with the full model's answers.
+        The score; agreement is the fraction of samples that get the full model's answer.
     asked : float or None
-        The largest loss that was asked for.
+        The requested maximum loss.
     agreement : float or None
-        For a model that imitates a predictor that is no kernel machine, where the loss is one of its score:
-        the share of the samples held out that get the predictor's answer, for numbers R^2 against its own.
+        For a distilled model, if the loss is one of its score: the fraction of held-out samples that get the
+        teacher's answer, or R^2 compared with the outputs of a regressor.
     min_agreement : float or None
         Lower bound of the agreement on other samples, with `confidence`.
 
     Examples
     --------
     >>> from svmarrow.models import LossBound
-    >>> print(LossBound(0.001, 0.0028, 0.95, 8000, "accuracy", 0.003))
-    loses 0.0010 of accuracy on 8,000 samples, at most 0.0028 with confidence 0.95
+    >>> bound = LossBound(0.001, 0.0028, 0.95, 8000, "accuracy", 0.003)
+    >>> bound.kept
+    True
+    >>> for sentence in str(bound).split(". "):
+    ...     print(sentence)
+    Accuracy -0.10 points on 8,000 held-out samples
+    The loss on other samples is at most 0.28 points with 95 % confidence.
     """
 
     loss: float | None
@@ -58,14 +70,52 @@ class LossBound:
 
     def __str__(self) -> str:
         if self.loss is None or self.upper is None:
-            return "no bound: no samples were held out"
-        measure = self.measure.replace("neg_", "negative ").replace("_", " ")
-        text = (
-            f"loses {self.loss:.4f} of {measure} on {self.rows:,} samples, at most {self.upper:.4f} with "
-            f"confidence {self.confidence:g}"
-        )
+            return "No samples were held out, so there is no bound of the loss."
+        name, number, sign = _FORMATS[self.measure]
+        rows, level = f"{self.rows:,} held-out samples", f"{100 * self.confidence:g} % confidence"
+        if self.measure == "agreement":
+            text = (
+                f"The answers agree with the full model's for {number(1.0 - self.loss)} of {rows}, and for "
+                f"at least {number(max(0.0, 1.0 - self.upper))} of other samples with {level}"
+            )
+            goal = None if self.asked is None else number(1.0 - self.asked)
+        else:
+            text = (
+                f"{name} {_signed(sign * self.loss, number)} on {rows}. The loss on other samples is at "
+                f"most {number(self.upper)} with {level}"
+            )
+            goal = None if self.asked is None else number(self.asked)
+        text += f"; these samples cannot guarantee {goal}." if self.kept is False else "."
         if self.agreement is not None and self.min_agreement is not None:
-            text += f"; agrees {self.agreement:.4f} with its teacher, at least {self.min_agreement:.4f}"
-        return text + (
-            f"; {self.asked:g} is less than these samples can certify" if self.kept is False else ""
-        )
+            share = _number if self.measure in {"r2", "neg_mean_squared_error"} else _percent
+            text += (
+                f" Agreement with the teacher: {share(self.agreement)} on these samples, at least "
+                f"{share(self.min_agreement)} on others."
+            )
+        return text
+
+
+def _points(value: float) -> str:
+    return f"{100 * value:.2f} points"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.2f} %"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}"
+
+
+def _signed(value: float, number: Callable[[float], str]) -> str:
+    return f"{'-' if value < 0 else '+'}{number(abs(value))}"
+
+
+#: Name of a measure, how its losses are written, and the sign of a loss in its values.
+_FORMATS: dict[str, tuple[str, Callable[[float], str], float]] = {
+    "accuracy": ("Accuracy", _points, -1.0),
+    "balanced_accuracy": ("Balanced accuracy", _points, -1.0),
+    "r2": ("R^2", _number, -1.0),
+    "neg_mean_squared_error": ("Mean squared error", _number, 1.0),
+    "agreement": ("Agreement", _percent, -1.0),
+}

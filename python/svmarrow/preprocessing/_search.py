@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from svmarrow._support.saving import savable
+from svmarrow._support.steps import UNTIMED, Steps
 from svmarrow.preprocessing._metric import (
     Candidate,
     MetricProblem,
@@ -29,6 +30,8 @@ __all__ = ["LearnedMetric", "ScaleStep", "learn_metric"]
 POWERS = (1.0, 0.5)
 #: Share of the error below which a gain ends the iterations.
 MIN_GAIN = 0.005
+#: Name of this phase in progress reports.
+PHASE = "scales"
 #: Fewest samples from which something is learned.
 MIN_SAMPLES = 20
 
@@ -135,10 +138,12 @@ def learn_metric(
     rank: int | None,
     max_iter: int,
     n_jobs: int | None,
+    steps: Steps = UNTIMED,
 ) -> LearnedMetric:
     """Learns shapes and a metric from the drawn samples; the first of the `names` is the default shape.
 
-    The shape of the least held-out error is kept. Then the metric is updated until no update wins.
+    The shape of the least held-out error is kept. Then the metric is updated until no update wins, or `steps`
+    have no time for another one.
     """
     every = {name: column_shapes(X, weights, name, groups) for name in names}
     # A shape without a quantile column is the standard one.
@@ -161,7 +166,7 @@ def learn_metric(
     current = problems[name].start()
     search.choose(None, [(current, name, 0.0)], 0)
     others = [other for other in every if other != name]
-    if others:
+    if others and steps.may_begin(PHASE, 0, max_iter):
         size = problems[name].rows.shape[1]
         tried = []
         for other in others:
@@ -171,6 +176,8 @@ def learn_metric(
         if best is not None:
             current, name, _ = tried[best]
     for iteration in range(1, max_iter + 1):
+        if not steps.may_begin(PHASE, iteration - 1, max_iter):
+            break
         tried = [(problems[name].update(current, power), name, power) for power in POWERS]
         best = search.choose(current, tried, iteration)
         if best is None:

@@ -32,6 +32,7 @@ from svmarrow._support.rows import (
     weights_differ,
     with_sparse_interface,
 )
+from svmarrow._support.steps import UNTIMED, Steps
 from svmarrow.models.piecewise import PiecewiseLinear
 from svmarrow.models.preparation import Affine, Parts, chain, check_length
 from svmarrow.preprocessing._metric import apply_map
@@ -233,7 +234,7 @@ class LearnedScaler(TransformerMixin, Estimator):
         with fitting(self, X, y, sample_weight):
             return self._fit(X, y, sample_weight)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, steps: Steps = UNTIMED) -> Self:
         check({name: getattr(self, name) for name in self._rules}, self._rules)
         X, y = validated(self, X, y, reset=True, with_y=True, multi_output=True)
         weights = sample_weights(sample_weight, X.shape[0])
@@ -270,6 +271,7 @@ class LearnedScaler(TransformerMixin, Estimator):
             rank=None if self.n_components is None else int(self.n_components),
             max_iter=int(self.max_iter),
             n_jobs=self.n_jobs,
+            steps=steps,
         )
         self._shapes, self.shape_ = metric.shapes, metric.shapes.name
         self.gamma_, self.alpha_, self.history_ = metric.gamma, metric.alpha, metric.history

@@ -7,7 +7,7 @@ gamma, one scale s_f for each column:
 
 1. The teacher's outputs on the samples, and on samples drawn around them (`drawn_samples`), are the targets.
 2. Columns are standardised. Vectors start at the centres of clusters, coefficients at their least squares fit
-   to the targets, with the gamma whose fit predicts samples held out best.
+   to the targets, with the gamma and the ridge whose fit predicts samples held out best.
 3. Vectors, coefficients, intercepts and scales move by Adam on batches (`src/reduced_set/construction`) with
    the loss that fits the targets (`teachers`). The result is the state that was best on samples held out.
 4. The standardisation and the scales become the preparation of an ordinary model: files, exports and
@@ -63,13 +63,16 @@ HELD_OUT_FRACTION, MAX_HELD_OUT = 0.15, 2_000
 GAMMAS = (0.03, 0.1, 0.3, 1.0, 3.0)
 """Values of gamma that are tried, times the number of columns that vary."""
 
-MAX_START_VECTORS = 128
-"""Maximum number of vectors with which gamma is chosen."""
+RIDGES = (1e-6, 1e-4, 1e-2)
+"""Ridges of the first coefficients that are tried, as shares of the mean diagonal."""
 
-MAX_OPERATIONS, COST_PER_VECTOR = 8e10, 50
+MAX_START_VECTORS = 256
+"""Maximum number of vectors with which gamma and ridge are chosen."""
+
+MAX_OPERATIONS, COST_PER_VECTOR = 4e10, 50
 """Multiplications of the steps of one size, and those for a vector and a sample beside its features."""
 
-MIN_STEPS, MAX_STEPS = 2_000, 20_000
+MIN_STEPS, MAX_STEPS = 2_000, 10_000
 """Bounds of the number of steps of a size."""
 
 RULES = {
@@ -107,11 +110,11 @@ class DistillationSettings:
     mixing : float, default=1.0
         A drawn sample lies between two of X, at most this share of the way from the first to the second.
         Columns of whole numbers take theirs from one of both.
-    noise : float, default=0.1
+    noise : float, default=0.05
         Standard deviation of the noise of drawn samples over that of each column; columns of whole numbers
         have none.
     steps : int, default=None
-        Number of steps for each size. None takes 20,000, or fewer, but at least 2,000, for large sizes.
+        Number of steps for each size. None takes 10,000, or fewer, but at least 2,000, for large sizes.
     batch : int, default=144
         Samples of a step.
     vector_rate : float, default=0.1
@@ -138,7 +141,7 @@ class DistillationSettings:
     column_scales: bool = True
     n_drawn: int | None = None
     mixing: float = 1.0
-    noise: float = 0.1
+    noise: float = 0.05
     steps: int | None = None
     batch: int = 144
     vector_rate: float = 0.1
@@ -147,6 +150,13 @@ class DistillationSettings:
 
     def __post_init__(self) -> None:
         check({name: getattr(self, name) for name in RULES}, RULES)
+
+
+class Start(NamedTuple):
+    """A least squares fit that a construction starts with."""
+
+    gamma: float
+    ridge: float
 
 
 class Task(NamedTuple):
@@ -226,7 +236,6 @@ class Student:
             samples = np.vstack([drawn, samples])
             outputs = np.vstack([teacher.outputs(drawn, progress), outputs])
         self._task = self._standardised(samples, outputs, n, random)
-        self._gamma = settings.gamma
         self._models: dict[int, ExpansionModel] = {}
 
     def _standardised(
@@ -257,15 +266,20 @@ class Student:
         """Maximum number of vectors."""
         return len(self._task.rows)
 
-    def _construct(self, size: int, gamma: float, steps: int) -> dict[str, Any]:
+    def _construct(self, size: int, start: Start, steps: int) -> dict[str, Any]:
         """What the extension module constructs."""
         rows, targets, groups, held_out = self._task
         settings, n_threads = self.settings, threads(self._n_jobs)
         d, q = rows.shape[1], targets.shape[1]
-        start = _core.centres(core_rows(rows), groups, size, self._seed, None, n_threads)
-        empty = KernelExpansion(np.zeros((0, d)), np.zeros((0, q)), np.zeros(q), settings.kernel, gamma=gamma)
+        # Given rows are last; drawn ones lie between clusters too.
+        part = slice(-self.n_given, None) if size <= self.n_given else slice(None)
+        of_classes = None if groups is None else groups[part]
+        centres = _core.centres(core_rows(rows[part]), of_classes, size, self._seed, None, n_threads)
+        empty = KernelExpansion(
+            np.zeros((0, d)), np.zeros((0, q)), np.zeros(q), settings.kernel, gamma=start.gamma
+        )
         given = {
-            "starts": [start],
+            "starts": [centres],
             "loss": self.teacher.loss,
             "coding": self.teacher.coding,
             "sharpness": 1.0,
@@ -279,6 +293,7 @@ class Student:
             "places": 0,
             "seed": self._seed,
             "scale_rate": settings.scale_rate if settings.column_scales else 0.0,
+            "start_ridge": start.ridge,
             "held_out": held_out,
             "known_outputs": True,
             "max_time": None,
@@ -288,17 +303,20 @@ class Student:
         )[0]
         return dict(made)
 
-    def _chosen_gamma(self, size: int) -> float:
-        """The gamma whose least squares fit has the smallest error on the rows held out."""
+    def _chosen_start(self, size: int) -> Start:
+        """The least squares fit with the smallest error on the rows held out."""
         rows, targets, _, held_out = self._task
+        gammas = [value / self._n_varying for value in GAMMAS]
+        if self.settings.gamma is not None:
+            gammas = [self.settings.gamma]
         if held_out == 0:
-            return 1.0 / self._n_varying
+            return Start(gammas[len(gammas) // 2], RIDGES[0])
         size = min(size, MAX_START_VECTORS)
         errors = []
-        for gamma in (value / self._n_varying for value in GAMMAS):
-            made = self._construct(size, gamma, 0)
-            predicted = self._expansion(made, gamma)._evaluate(rows[-held_out:], self._n_jobs)
-            errors.append((float(((predicted - targets[-held_out:]) ** 2).sum()), gamma))
+        for start in (Start(gamma, ridge) for gamma in gammas for ridge in RIDGES):
+            made = self._construct(size, start, 0)
+            predicted = self._expansion(made, start.gamma)._evaluate(rows[-held_out:], self._n_jobs)
+            errors.append((float(((predicted - targets[-held_out:]) ** 2).sum()), start))
         return min(errors)[1]
 
     def _expansion(self, made: dict[str, Any], gamma: float) -> KernelExpansion:
@@ -324,14 +342,13 @@ class Student:
         return self._models[size]
 
     def _fitted(self, size: int) -> ExpansionModel:
-        if self._gamma is None:
-            self._gamma = self._chosen_gamma(size)
+        start = self._chosen_start(size)
         steps = self.settings.steps
         d, q = self._task.rows.shape[1], self._task.targets.shape[1]
         if steps is None:
             cost = self.settings.batch * size * (2 * d + 3 * q + COST_PER_VECTOR)
             steps = int(np.clip(MAX_OPERATIONS / cost, MIN_STEPS, MAX_STEPS))
-        made = self._construct(size, self._gamma, steps)
+        made = self._construct(size, start, steps)
         if made["stop"] != "converged":
             warn_caller(
                 f"the vectors were still moving when distillation ended early ({made['stop']})",
@@ -341,7 +358,7 @@ class Student:
         made["intercepts"] = made["intercepts"] * self._spread + self._shift
         preparation = Affine(self._centre, self._deviations / made["scales"])
         changes: dict[str, Any] = {
-            "expansion": self._expansion(made, self._gamma),
+            "expansion": self._expansion(made, start.gamma),
             "preparation": preparation,
         }
         template = self.teacher.template

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from svmarrow._support.rows import class_weights
+from svmarrow._support.steps import UNTIMED, Steps
 from svmarrow.least_squares.classification import RLSClassifier
 from svmarrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegressor
 from svmarrow.least_squares.regression import RLSRegressor
@@ -24,6 +25,8 @@ __all__ = ["Choice", "choose", "final_machine"]
 MAX_CHOSEN, MAX_EXACT, N_VECTORS = 2000, 20_000, 2000
 #: Kernels that are tried, the first is the default.
 KERNELS = ("rbf", "matern52", "matern32", "matern12")
+#: Name of this phase in progress reports.
+PHASE = "kernels"
 #: Penalties relative to the last one.
 ALPHA_FACTORS = (0.25, 1.0, 4.0)
 #: Maximum number of steps of the search for the bandwidth, each by a factor of 2.
@@ -65,18 +68,24 @@ def choose(
     gamma: float,
     alpha: float,
     about: dict[str, Any],
+    steps: Steps = UNTIMED,
 ) -> Choice:
-    """Returns least squares with the kernel, bandwidth and penalty of the least leave-one-out error."""
+    """Returns least squares with the kernel, bandwidth and penalty of the least leave-one-out error.
+
+    When `steps` have no time for another fit, that is the least error so far.
+    """
     kind: Any = RLSClassifier if classify else RLSRegressor
     counted = weights
     if classify and about.get("class_weight") is not None:
         classes, labels = np.unique(y, return_inverse=True)
         counted = class_weights(about["class_weight"], weights, classes, labels)[1]
     best: Choice | None = None
-    for kernel in KERNELS:
+    for number, kernel in enumerate(KERNELS):
+        if best is not None and not steps.may_begin(PHASE, number, len(KERNELS)):
+            break
         # The exponent is 1 at the same distance.
         width = gamma if kernel == "rbf" else float(np.sqrt(gamma))
-        own = _search(kind, X, y, weights, {**about, "kernel": kernel}, width, alpha, counted)
+        own = _search(kind, X, y, weights, {**about, "kernel": kernel}, width, alpha, counted, steps)
         if best is None or _wins(best, own, counted):
             best = own
     assert best is not None
@@ -84,12 +93,23 @@ def choose(
 
 
 def _search(
-    kind: Any, X: Any, y: Any, weights: Any, about: dict[str, Any], gamma: float, alpha: float, counted: Any
+    kind: Any,
+    X: Any,
+    y: Any,
+    weights: Any,
+    about: dict[str, Any],
+    gamma: float,
+    alpha: float,
+    counted: Any,
+    steps: Steps,
 ) -> Choice:
+    number = KERNELS.index(about["kernel"])
     best = _fit(kind, X, y, weights, {**about, "gamma": gamma}, alpha)
     for factor in (2.0, 0.5):
         start = best
         for _ in range(MAX_BANDWIDTH_STEPS):
+            if not steps.may_begin(PHASE, number, len(KERNELS)):
+                return best
             width = float(best.machine.gamma) * factor
             other = _fit(kind, X, y, weights, {**about, "gamma": width}, best.machine.alpha_)
             if _error(other, counted) >= _error(best, counted):

@@ -5,227 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from svmarrow._support.array_types import check_array_types
 from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.bases import MultiOutputMixin
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.decoding import encode_classes
-from svmarrow._support.estimator import Estimator
-from svmarrow._support.parameters import (
-    CLASS_WEIGHT,
-    RANDOM_STATE,
-    THREADS,
-    Rule,
-    check,
-    either,
-    integer,
-    none,
-)
-from svmarrow._support.rows import sample_weights, weights_differ
-from svmarrow.interop.convert import as_expansion
+from svmarrow._support.parameters import CLASS_WEIGHT, Rule
 from svmarrow.models.calibration import Calibration
-from svmarrow.models.output_mixins import ClassifierOutputMixin, OutputMixin, RegressorOutputMixin
-from svmarrow.models.preparation import check_length
-from svmarrow.preprocessing._targets import draw
-from svmarrow.preprocessing.scaler import MIN_WEIGHT, LearnedScaler
-from svmarrow.tabular._machine import MAX_CHOSEN, choose, final_machine
-from svmarrow.tabular._table import columns_of, encoder, matrix_of, sources_of
+from svmarrow.models.output_mixins import ClassifierOutputMixin, RegressorOutputMixin
+from svmarrow.tabular._base import Tabular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.models.classifier import ExpansionClassifier
     from svmarrow.models.output_spec import OutputSpec
-    from svmarrow.models.regressor import ExpansionRegressor
-    from svmarrow.tabular._table import Columns
 
 __all__ = ["TabularClassifier", "TabularRegressor"]
 
-#: The penalty where the search begins if the scaler learned nothing.
-START_ALPHA = 0.1
 
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, (list, tuple, np.ndarray)) and np.ndim(np.asarray(value, dtype=object)) == 1
-
-
-class _Tabular(OutputMixin, Estimator):
-    """Base class: encoding, learned scales, choice of the kernel, and the model of all of them."""
-
-    categories: ArrayLike | None
-    n_samples: int
-    random_state: int | np.random.RandomState | None
-    n_jobs: int | None
-
-    model_: ExpansionClassifier | ExpansionRegressor
-    feature_importances_: NDArray[np.float64]
-    kernel_: str
-    gamma_: float
-    alpha_: float
-    shape_: str
-    loo_error_: float
-    n_features_in_: int
-    feature_names_in_: NDArray[np.object_]
-    _columns: Columns
-    _classifies: ClassVar[bool]
-    _rules: ClassVar[Mapping[str, Rule]] = {
-        "categories": either(none, Rule("a list of names or numbers of columns", _is_list)),
-        "n_samples": integer(least=10),
-        "random_state": RANDOM_STATE,
-        "n_jobs": THREADS,
-    }
-
-    def _fit_all(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        check({name: getattr(self, name) for name in self._rules}, self._rules)
-        from sklearn.pipeline import Pipeline
-
-        check_array_types(X=X, y=y)
-        table = X
-        # The sum with which scikit-learn searches for infinities may overflow although no value does.
-        with np.errstate(over="ignore", invalid="ignore"):
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                dtype=None,
-                ensure_all_finite="allow-nan",
-                ensure_min_samples=2,
-                multi_output=not self._classifies,
-                y_numeric=not self._classifies,
-            )
-        weights = sample_weights(sample_weight, X.shape[0])
-        if weights is not None:
-            if not weights.any():
-                raise ValueError(
-                    "the sample weights are all zero: at least one sample needs a positive weight"
-                )
-            kept = np.flatnonzero(weights > MIN_WEIGHT * weights.max())
-            if kept.size < 2:
-                raise ValueError(
-                    "sample_weight leaves one sample, and the others no weight: at least 2 are needed"
-                )
-            X, y, weights = X[kept], y[kept], weights[kept] / weights.max()
-            if hasattr(table, "iloc"):
-                table = table.iloc[kept]
-        self._columns = columns_of(table, X, self.categories)
-        matrix = matrix_of(X, self._columns)
-        table_encoder = encoder(matrix, self._columns)
-        rows = np.ascontiguousarray(table_encoder.transform(matrix), dtype=np.float64)
-        sources = sources_of(table_encoder)
-        labels = self._check_targets(y)
-        random = check_random_state(self.random_state)
-        scaler = LearnedScaler(
-            task="classification" if self._classifies else "regression",
-            groups=_groups(sources, self._columns),
-            n_samples=int(self.n_samples),
-            class_weight=getattr(self, "class_weight", None),
-            random_state=random.randint(2**31 - 1),
-            n_jobs=self.n_jobs,
-        ).fit(rows, y, weights)
-        scaled = scaler.transform(rows)
-        taken = draw(len(scaled), MAX_CHOSEN, labels, random)
-        if labels is not None:
-            # A rare class may not be among the drawn samples.
-            missing = np.setdiff1d(labels, labels[taken])
-            taken = np.sort(np.concatenate([taken, np.unique(labels, return_index=True)[1][missing]]))
-        drawn = None if weights is None else weights[taken]
-        about: dict[str, Any] = {"n_jobs": self.n_jobs}
-        if self._classifies:
-            about["class_weight"] = self.class_weight  # type: ignore[attr-defined]
-        choice = choose(
-            scaled[taken],
-            y[taken],
-            drawn,
-            classify=self._classifies,
-            gamma=scaler.gamma_ or 0.5 / scaled.shape[1],
-            alpha=scaler.alpha_ or START_ALPHA,
-            about=about,
-        )
-        machine = choice.machine
-        if taken.size < len(scaled):
-            machine = final_machine(machine, scaled, y, weights, random.randint(2**31 - 1))
-        steps = [("table", table_encoder), ("scaler", scaler), ("machine", machine)]
-        model = as_expansion(Pipeline(steps))
-        names = getattr(self, "feature_names_in_", None)
-        model = model.with_preparation(model.preparation, feature_names=names, n_features=None)
-        self._weighted = bool(model.weighted) or weights_differ(weights)
-        self.model_ = self._calibrated(model.with_weighted(self._weighted), choice.machine, y[taken], drawn)
-        self.kernel_, self.gamma_, self.alpha_ = (
-            machine.kernel,
-            float(machine.gamma),
-            float(choice.machine.alpha_),
-        )
-        self.shape_, self.loo_error_ = scaler.shape_, float(choice.machine.loo_error_)
-        shares = np.bincount(sources, scaler.feature_importances_, minlength=self.n_features_in_)
-        self.feature_importances_ = shares.astype(np.float64)
-        return self
-
-    def _check_targets(self, y: NDArray[Any]) -> NDArray[np.intp] | None:
-        """Returns the class indices of labels; None for numbers."""
-        raise NotImplementedError
-
-    def _calibrated(self, model: Any, machine: Any, y: Any, weights: Any) -> Any:
-        """Returns the model with probabilities, from the leave-one-out values of a machine."""
-        raise NotImplementedError
-
-    def _outputs(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
-        check_array_types(X=X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            X = validate_data(self, X, reset=False, dtype=None, ensure_all_finite="allow-nan")
-        step = self.model_.preparation
-        assert step is not None
-        with np.errstate(over="ignore", invalid="ignore"):
-            rows = step.rows(matrix_of(X, self._columns))
-        return self.model_.expansion_._evaluate(rows, self.n_jobs)
-
-    @property
-    def expansion_(self) -> KernelExpansion:
-        """The expansion of the model, for the encoded and scaled columns."""
-        check_is_fitted(self)
-        return self.model_.expansion_
-
-    def _after_load(self) -> None:
-        if self.model_.n_features_in_ != self.n_features_in_:
-            raise ValueError(f"n_features_in_ is {self.n_features_in_}, not {self.model_.n_features_in_}")
-        if self._columns.is_category.size != self.n_features_in_:
-            raise ValueError(
-                f"there are {self.n_features_in_} features, not {self._columns.is_category.size}"
-            )
-        check_length("feature_importances_", self.feature_importances_, self.n_features_in_)
-
-    @consistent
-    def as_expansion(self) -> Any:
-        """The fitted model as a kernel expansion behind the encoding of the table."""
-        check_is_fitted(self)
-        return self.model_
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.sparse = False
-        return tags
-
-
-def _groups(sources: NDArray[np.int64], columns: Columns) -> NDArray[np.int64]:
-    """Returns the group of each encoded column: one for each category, others are alone."""
-    alone = ~columns.is_category[sources]
-    return np.where(alone, columns.is_category.size + np.arange(sources.size), sources)
-
-
-class TabularClassifier(ClassifierOutputMixin, _Tabular):
+class TabularClassifier(ClassifierOutputMixin, Tabular):
     """Classification of tables without a parameter to set.
 
     Takes a table as it is: numbers, booleans, strings, categories, missing values. Gaps of numbers become the
@@ -245,9 +47,14 @@ class TabularClassifier(ClassifierOutputMixin, _Tabular):
         Maximum number of samples from which scales and shapes are learned.
     random_state : int, RandomState instance or None, default=0
         Seed of the folds and of the drawn samples.
+    max_time : float or None, default=None
+        Maximum number of seconds of the search for scales and kernel. The best by then are used for the fit
+        of all samples, which takes additional time.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
         ``OMP_NUM_THREADS``. The result is the same for any number.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
 
     Attributes
     ----------
@@ -272,6 +79,8 @@ class TabularClassifier(ClassifierOutputMixin, _Tabular):
     loo_error_ : float
         The leave-one-out error of the chosen machine on at most 2,000 samples: the share of wrong labels. The
         scales have seen all targets, so it is somewhat too small.
+    stop_ : {"finished", "max_time"}
+        Why the search for scales and kernel ended.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -294,7 +103,7 @@ class TabularClassifier(ClassifierOutputMixin, _Tabular):
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
     classes_: NDArray[Any]
     _classifies = True
-    _rules: ClassVar[Mapping[str, Rule]] = {**_Tabular._rules, "class_weight": CLASS_WEIGHT}
+    _rules: ClassVar[Mapping[str, Rule]] = {**Tabular._rules, "class_weight": CLASS_WEIGHT}
 
     def __init__(
         self,
@@ -303,13 +112,17 @@ class TabularClassifier(ClassifierOutputMixin, _Tabular):
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         n_samples: int = 1000,
         random_state: int | np.random.RandomState | None = 0,
+        max_time: float | None = None,
         n_jobs: int | None = None,
+        verbose: bool | int = False,
     ) -> None:
         self.categories = categories
         self.class_weight = class_weight
         self.n_samples = n_samples
         self.random_state = random_state
+        self.max_time = max_time
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -337,6 +150,11 @@ class TabularClassifier(ClassifierOutputMixin, _Tabular):
             If the matrix of the samples does not fit in the free memory.
         KeyboardInterrupt
             On Ctrl-C; the model is then as it was before the call.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If `max_time` ended the search for scales and kernel.
         """
         with fitting(self, X, y, sample_weight):
             return self._fit_all(X, y, sample_weight)
@@ -377,7 +195,7 @@ class TabularClassifier(ClassifierOutputMixin, _Tabular):
         return probabilities
 
 
-class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, _Tabular):
+class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
     """Regression of tables without a parameter to set.
 
     Takes a table as it is: numbers, booleans, strings, categories, missing values. Gaps of numbers become the
@@ -395,9 +213,14 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, _Tabular):
         Maximum number of samples from which scales and shapes are learned.
     random_state : int, RandomState instance or None, default=0
         Seed of the folds and of the drawn samples.
+    max_time : float or None, default=None
+        Maximum number of seconds of the search for scales and kernel. The best by then are used for the fit
+        of all samples, which takes additional time.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
         ``OMP_NUM_THREADS``. The result is the same for any number.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
 
     Attributes
     ----------
@@ -420,6 +243,8 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, _Tabular):
     loo_error_ : float
         The leave-one-out error of the chosen machine on at most 2,000 samples: the mean squared error. The
         scales have seen all targets, so it is somewhat too small.
+    stop_ : {"finished", "max_time"}
+        Why the search for scales and kernel ended.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -447,12 +272,16 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, _Tabular):
         categories: ArrayLike | None = None,
         n_samples: int = 1000,
         random_state: int | np.random.RandomState | None = 0,
+        max_time: float | None = None,
         n_jobs: int | None = None,
+        verbose: bool | int = False,
     ) -> None:
         self.categories = categories
         self.n_samples = n_samples
         self.random_state = random_state
+        self.max_time = max_time
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -480,6 +309,11 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, _Tabular):
             If the matrix of the samples does not fit in the free memory.
         KeyboardInterrupt
             On Ctrl-C; the model is then as it was before the call.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If `max_time` ended the search for scales and kernel.
         """
         with fitting(self, X, y, sample_weight):
             return self._fit_all(X, y, sample_weight)

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Options, output, files and exit codes are those of `svmarrow svm-train` and its siblings in the Python package, whose tests
-//! run on both; `-b 1` needs the Python package. A process starts in milliseconds.
+//! run on both. A process starts in milliseconds.
 //! Installed by `cargo install svmarrow --features cli`.
 
 mod arguments;

@@ -10,7 +10,7 @@ use svmarrow::Reduction;
 use svmarrow::context::Context;
 use svmarrow::estimators::{Classifier, Detector, Model, Regressor, Strategy};
 use svmarrow::expansion::KernelExpansion;
-use svmarrow::io::libsvm_model::{LibsvmModel, SvmType, read, write};
+use svmarrow::io::libsvm_model::{LibsvmModel, ProbabilityParams, SvmType, read, write};
 use svmarrow::io::svmlight::IndexBase;
 
 pub(crate) const COMPRESS_USAGE: &str = "\
@@ -127,7 +127,15 @@ fn save(model: &AnyModel, path: &str) -> Outcome {
         return Ok(());
     }
     let write_as = |svm_type, expansion: &KernelExpansion, labels: &[i32]| -> Outcome {
-        Ok(write(Path::new(path), svm_type, &expansion.view(), labels, &[], Context::default())?)
+        Ok(write(
+            Path::new(path),
+            svm_type,
+            &expansion.view(),
+            labels,
+            &[],
+            &ProbabilityParams::default(),
+            Context::default(),
+        )?)
     };
     match model {
         AnyModel::Regressor(model) => write_as(SvmType::EpsilonSvr, model.expansion(), &[]),

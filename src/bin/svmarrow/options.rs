@@ -16,7 +16,7 @@ Usage: svm-train [options] training_set_file [model_file]
 -m megabytes  memory for kernel rows (default 100)
 -e tolerance  tolerance of the optimality conditions (default 0.001)
 -h 0|1        shrinking (default 1)
--b 0          probability estimates: -b 1 needs the Python package
+-b 0|1        parameters for probability estimates, SVC and SVR (default 0)
 -wi weight    factor of C for the class i, C-SVC (default 1); -w-1 3 for the class -1
 -v n          n-fold cross-validation instead of a model
 -q            no output
@@ -36,6 +36,7 @@ pub(crate) struct TrainOptions {
     pub(crate) megabytes: f64,
     pub(crate) tolerance: f64,
     pub(crate) shrinking: bool,
+    pub(crate) probability: bool,
     pub(crate) weights: Vec<(i32, f64)>,
     pub(crate) n_folds: Option<usize>,
     pub(crate) is_quiet: bool,
@@ -56,6 +57,7 @@ impl TrainOptions {
             megabytes: 100.0,
             tolerance: 0.001,
             shrinking: true,
+            probability: false,
             weights: Vec::new(),
             n_folds: None,
             is_quiet: false,
@@ -98,13 +100,7 @@ impl TrainOptions {
             "-m" => self.megabytes = number(option, text)?,
             "-e" => self.tolerance = number(option, text)?,
             "-h" => self.shrinking = flag(option, text)?,
-            "-b" => {
-                if flag(option, text)? {
-                    return Err("-b 1: this program has no probability estimates; use svm-train of the \
-                                Python package"
-                        .to_owned());
-                }
-            }
+            "-b" => self.probability = flag(option, text)?,
             "-v" => {
                 let folds = integer(option, text)?;
                 let rule = || format!("{option} {folds}: the value must be at least 2");
@@ -139,6 +135,9 @@ impl TrainOptions {
             if !is_allowed {
                 return Err(format!("{option} {value:?}: the value must be {rule}"));
             }
+        }
+        if self.probability && self.svm_type == SvmType::OneClass {
+            return Err("-b 1 is not supported for one-class SVM (-s 2)".to_owned());
         }
         match self.weights.iter().find(|(_, weight)| classifies && *weight <= 0.0) {
             Some((label, weight)) => Err(format!("-w{label} {weight:?}: the weight must be above 0")),

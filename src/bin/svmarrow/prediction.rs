@@ -14,46 +14,70 @@ use svmarrow::io::atomic;
 use svmarrow::io::libsvm_model::{LibsvmModel, SvmType, read};
 use svmarrow::io::svmlight::IndexBase;
 use svmarrow::kernels::Evaluator;
+use svmarrow::probability::couple_pairs;
 
 pub(crate) const USAGE: &str = "\
 Usage: svm-predict [options] test_file model_file output_file
--b 0          probability estimates: -b 1 needs the Python package
+-b 0|1        probability estimates, of a model trained with -b 1 (default 0)
 -q            no output
 ";
 
 /// Runs the program.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
-    let mut is_quiet = false;
+    let (mut is_quiet, mut probability) = (false, false);
     let paths = leading(arguments, |option, following| match option {
         "-q" => {
             is_quiet = true;
             Ok(0)
         }
-        "-b" if flag(option, value(option, following)?)? => {
-            Err("-b 1: this program has no probability estimates; use svm-predict of the Python package"
-                .to_owned())
+        "-b" => {
+            probability = flag(option, value(option, following)?)?;
+            Ok(1)
         }
-        "-b" => Ok(1),
         _ => Err(format!("unknown option: {option}")),
     })?;
     let [data, model, output] = paths else {
         return Err(Failure::usage("give test_file, model_file and output_file"));
     };
     let model = read(Path::new(model), None, IndexBase::One, Context::default())?;
+    if probability && !is_probability_model(&model) {
+        return Err(Failure::input(
+            "-b 1 is not allowed: the model does not support probability estimates; train it with -b 1",
+        ));
+    }
     let (y, samples) = read_samples(data, model.expansion.kernel == Kernel::Precomputed)?;
     let found = match samples {
         Samples::Features(rows) => outputs(&model.expansion, rows)?,
         Samples::Kernel(values, _) => outputs(&model.expansion, OwnedRows::DenseF64(values))?,
     };
-    let predictions = labels_of(&model, found.view());
+    let is_regression = matches!(model.svm_type, SvmType::EpsilonSvr | SvmType::NuSvr);
+    let shares =
+        if probability && !is_regression { Some(probabilities(&model, found.view())?) } else { None };
+    let predictions = match &shares {
+        Some(shares) => most_probable(&model, shares.view()),
+        None => labels_of(&model, found.view()),
+    };
     atomic::save(Path::new(output), Context::default(), |out| {
-        predictions.iter().try_for_each(|value| writeln!(out, "{}", general(*value, 17)))
+        let Some(shares) = &shares else {
+            return predictions.iter().try_for_each(|value| writeln!(out, "{}", general(*value, 17)));
+        };
+        let labels: Vec<String> = model.labels.iter().map(ToString::to_string).collect();
+        writeln!(out, "labels {}", labels.join(" "))?;
+        predictions.iter().zip(shares.rows()).try_for_each(|(label, row)| {
+            let row: Vec<String> = row.iter().map(|share| general(*share, 6)).collect();
+            writeln!(out, "{} {}", general(*label, 6), row.join(" "))
+        })
     })?;
     if !is_quiet {
-        if model.had_probability {
+        if probability && is_regression {
+            println!(
+                "Prob. model for test data: target value = predicted value + z,\n\
+                 z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma={}",
+                general(model.probability.prob_a[0], 6)
+            );
+        } else if !probability && is_probability_model(&model) {
             println!("Model supports probability estimates, but disabled in prediction.");
         }
-        let is_regression = matches!(model.svm_type, SvmType::EpsilonSvr | SvmType::NuSvr);
         println!("{}", prediction_lines(is_regression, &y, &predictions));
     }
     Ok(())
@@ -108,4 +132,24 @@ pub(crate) fn labels_of(model: &LibsvmModel, outputs: ArrayView2<'_, f64>) -> Ve
         f64::from(model.labels[winner])
     };
     outputs.rows().into_iter().map(label).collect()
+}
+
+/// Returns true if the model was trained with `-b 1`.
+fn is_probability_model(model: &LibsvmModel) -> bool {
+    !model.probability.is_empty() && model.svm_type != SvmType::OneClass
+}
+
+/// Returns the probabilities (n, k) of the classes for some outputs.
+pub(crate) fn probabilities(model: &LibsvmModel, outputs: ArrayView2<'_, f64>) -> Outcome<Array2<f64>> {
+    let sigmoids = model.probability.sigmoids()?;
+    Ok(couple_pairs(outputs, &sigmoids, model.labels.len(), Context::default())?)
+}
+
+/// Returns the label of the largest probability of each row, the first of equals.
+pub(crate) fn most_probable(model: &LibsvmModel, shares: ArrayView2<'_, f64>) -> Vec<f64> {
+    let label = |row: ndarray::ArrayView1<'_, f64>| {
+        let best = (1..row.len()).fold(0, |best, class| if row[class] > row[best] { class } else { best });
+        f64::from(model.labels[best])
+    };
+    shares.rows().into_iter().map(label).collect()
 }

@@ -4,7 +4,7 @@ use crate::arguments::{Failure, Outcome};
 use crate::evaluation::cross_validation_lines;
 use crate::folds::{GlibcRandom, group_classes, plain_folds, stratified_folds};
 use crate::options::TrainOptions;
-use crate::prediction::{labels_of, outputs};
+use crate::prediction::{labels_of, most_probable, outputs, probabilities};
 use crate::problem::{Samples, read_samples};
 use ndarray::{Array2, ArrayView2, Axis};
 use std::path::Path;
@@ -12,11 +12,15 @@ use svmarrow::Kernel;
 use svmarrow::context::{Context, StopReason};
 use svmarrow::data::{OwnedRows, Rows};
 use svmarrow::expansion::KernelExpansion;
-use svmarrow::io::libsvm_model::{LibsvmModel, SvmType, write};
+use svmarrow::io::libsvm_model::{LibsvmModel, ProbabilityParams, SvmType, write};
+use svmarrow::probability::{Sigmoid, fit_sigmoid, laplace_scale};
 use svmarrow::svm::{
     Certificate, Classification, ClassifierLoss, OneClass, Regression, RegressionLoss, SvmParams,
     fit_classifier, fit_one_class, fit_regression,
 };
+
+/// Folds of the cross-validation by which `-b 1` fits probabilities.
+const PROBABILITY_FOLDS: usize = 5;
 
 /// Runs the program.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
@@ -44,12 +48,13 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     }
     let all: Vec<usize> = (0..problem.y.len()).collect();
     let Some(n_folds) = options.n_folds else {
-        let model = problem.train(&all, !options.is_quiet)?;
-        let (expansion, target) = (model.expansion.view(), Path::new(&target));
-        write(target, model.svm_type, &expansion, &model.labels, &model.class_counts, Context::default())?;
+        let trained = problem.train(&all, options.probability, &mut GlibcRandom::new(), !options.is_quiet)?;
+        let LibsvmModel { svm_type, expansion, labels, class_counts, probability, .. } = &trained;
+        let (path, view, ctx) = (Path::new(&target), expansion.view(), Context::default());
+        write(path, *svm_type, &view, labels, class_counts, probability, ctx)?;
         return Ok(());
     };
-    let predictions = problem.cross_validate(n_folds)?;
+    let predictions = problem.out_of_fold(&all, n_folds, options.probability, &mut GlibcRandom::new())?;
     if n_folds > problem.y.len() {
         println!(
             "WARNING: # folds > # data. Will use # folds = # data instead (leave-one-out cross validation)"
@@ -123,8 +128,21 @@ impl Problem<'_> {
         })
     }
 
-    /// Fits the machines to some rows; `classes` are those of the rows and their labels.
+    /// Fits the machines to some rows; `classes` are those of the rows and their labels. Machines that ended early are reported.
     fn fit(&self, train: &[usize], classes: Option<(&[usize], &[i32])>) -> Outcome<Fitted> {
+        let fitted = self.solve(train, classes)?;
+        for (j, certificate) in fitted.certificates.iter().enumerate() {
+            if certificate.stop != StopReason::Converged {
+                eprintln!(
+                    "WARNING: machine {j} ended before the tolerance was reached: its objective is at most {:e} from the optimum",
+                    certificate.gap
+                );
+            }
+        }
+        Ok(fitted)
+    }
+
+    fn solve(&self, train: &[usize], classes: Option<(&[usize], &[i32])>) -> Outcome<Fitted> {
         let options = self.options;
         let mut params = SvmParams::default();
         params.tolerance = options.tolerance;
@@ -185,8 +203,14 @@ impl Problem<'_> {
         })
     }
 
-    /// Trains on some rows, in their order.
-    fn train(&self, train: &[usize], reports: bool) -> Outcome<LibsvmModel> {
+    /// Trains on some rows, in their order; `random` draws the folds that `probability` needs.
+    fn train(
+        &self,
+        train: &[usize],
+        probability: bool,
+        random: &mut GlibcRandom,
+        reports: bool,
+    ) -> Outcome<LibsvmModel> {
         let options = self.options;
         let y: Vec<f64> = train.iter().map(|&i| self.y[i]).collect();
         let (labels, classes) = if options.svm_type.is_classifier() {
@@ -200,15 +224,18 @@ impl Problem<'_> {
                 labels[0]
             )));
         }
-        let fitted = self.fit(train, (!labels.is_empty()).then_some((&classes, &labels)))?;
-        for (j, certificate) in fitted.certificates.iter().enumerate() {
-            if certificate.stop != StopReason::Converged {
-                eprintln!(
-                    "WARNING: machine {j} ended before the tolerance was reached: its objective is at most {:e} from the optimum",
-                    certificate.gap
-                );
+        let probability = match (probability, labels.len()) {
+            (false, _) => ProbabilityParams::default(),
+            (true, 0) => {
+                ProbabilityParams { prob_a: vec![self.laplace_scale(train, random)?], prob_b: Vec::new() }
             }
-        }
+            (true, k) => {
+                let fitted =
+                    pairs(k).map(|pair| self.sigmoid_of_pair(train, &classes, &labels, pair, random));
+                ProbabilityParams::of_sigmoids(&fitted.collect::<Outcome<Vec<Sigmoid>>>()?)?
+            }
+        };
+        let mut fitted = self.fit(train, (!labels.is_empty()).then_some((&classes, &labels)))?;
         if reports {
             let sizes: Vec<usize> = match labels.len() {
                 0 => vec![train.len()],
@@ -220,8 +247,21 @@ impl Problem<'_> {
             let is_weighted = options.weights.iter().any(|(label, _)| labels.contains(label));
             report(&fitted, options, &sizes, labels.len() == 2, is_weighted);
         }
-        let Fitted { support, class_counts, mut coefficients, mut intercepts, .. } = fitted;
-        if labels.len() == 2 {
+        let class_counts = std::mem::take(&mut fitted.class_counts);
+        Ok(LibsvmModel {
+            svm_type: options.svm_type,
+            expansion: self.expansion(fitted, train, labels.len() == 2)?,
+            labels,
+            class_counts,
+            zero_based: false,
+            probability,
+        })
+    }
+
+    /// Returns the expansion in LIBSVM's direction, over the serial numbers of a precomputed kernel.
+    fn expansion(&self, fitted: Fitted, train: &[usize], is_binary: bool) -> Outcome<KernelExpansion> {
+        let Fitted { support, mut coefficients, mut intercepts, .. } = fitted;
+        if is_binary {
             // The core's machine is positive for the second class, LIBSVM's for the first.
             coefficients.mapv_inplace(|b| -b);
             for b in &mut intercepts {
@@ -237,55 +277,120 @@ impl Problem<'_> {
                 }))
             }
         };
-        let expansion = KernelExpansion::new(self.kernel(), vectors, coefficients, intercepts)?;
-        let svm_type = options.svm_type;
-        Ok(LibsvmModel {
-            svm_type,
-            expansion,
-            labels,
-            class_counts,
-            zero_based: false,
-            had_probability: false,
-        })
+        Ok(KernelExpansion::new(self.kernel(), vectors, coefficients, intercepts)?)
     }
 
-    /// Returns the prediction for each sample by a model that was trained without its fold.
-    fn cross_validate(&self, n_folds: usize) -> Outcome<Vec<f64>> {
-        let (n, mut random) = (self.y.len(), GlibcRandom::new());
-        let n_folds = n_folds.min(n);
-        let folds = if self.options.svm_type.is_classifier() && n_folds < n {
-            let (labels, classes) = group_classes(&self.y).map_err(Failure::input)?;
-            stratified_folds(&classes, labels.len(), n_folds, &mut random)
-        } else {
-            plain_folds(n, n_folds, &mut random)
-        };
-        let mut predictions = vec![0.0; n];
-        for (i, held) in folds.iter().enumerate().filter(|(_, held)| !held.is_empty()) {
-            let others = folds.iter().enumerate().filter(|(j, _)| *j != i);
-            let train: Vec<usize> = others.flat_map(|(_, fold)| fold.iter().copied()).collect();
-            let Some(&first) = train.first() else {
-                return Err(Failure::input("cross-validation needs at least two rows"));
-            };
-            let is_constant = || train.iter().all(|&j| self.y[j].trunc() == self.y[first].trunc());
-            if self.options.svm_type.is_classifier() && is_constant() {
-                for &j in held {
-                    predictions[j] = self.y[first].trunc();
+    /// Returns the outputs (n, n_outputs) for some rows.
+    fn outputs(&self, expansion: &KernelExpansion, rows: &[usize]) -> Outcome<Array2<f64>> {
+        match &self.samples {
+            Samples::Features(samples) => outputs(expansion, samples.view().gather(rows)?),
+            Samples::Kernel(values, _) => {
+                outputs(expansion, OwnedRows::DenseF64(values.select(Axis(0), rows)))
+            }
+        }
+    }
+
+    /// Fits the sigmoid of a pair of classes to outputs of five-fold cross-validation.
+    fn sigmoid_of_pair(
+        &self,
+        train: &[usize],
+        classes: &[usize],
+        labels: &[i32],
+        (a, b): (usize, usize),
+        random: &mut GlibcRandom,
+    ) -> Outcome<Sigmoid> {
+        let of_class = |class| (0..train.len()).filter(move |&i| classes[i] == class).map(|i| train[i]);
+        let members: Vec<usize> = of_class(a).chain(of_class(b)).collect();
+        let n_first = of_class(a).count();
+        let labels = [labels[a], labels[b]];
+        let mut found = vec![0.0; members.len()];
+        let folds = plain_folds(members.len(), PROBABILITY_FOLDS, random);
+        for (held, rest) in splits(&folds) {
+            let sides: Vec<usize> = rest.iter().map(|&i| usize::from(i >= n_first)).collect();
+            let n_second: usize = sides.iter().sum();
+            if n_second == 0 || n_second == sides.len() {
+                // The output of a machine that knows one class or none.
+                let output = if sides.is_empty() { 0.0 } else { [1.0, -1.0][sides[0]] };
+                for &i in held {
+                    found[i] = output;
                 }
                 continue;
             }
-            let model = self.train(&train, false)?;
-            let found = match &self.samples {
-                Samples::Features(rows) => outputs(&model.expansion, rows.view().gather(held)?)?,
-                Samples::Kernel(values, _) => {
-                    outputs(&model.expansion, OwnedRows::DenseF64(values.select(Axis(0), held)))?
-                }
+            if held.is_empty() {
+                continue;
+            }
+            let rows =
+                |positions: &[usize]| -> Vec<usize> { positions.iter().map(|&i| members[i]).collect() };
+            let subset = rows(&rest);
+            let fitted = self.fit(&subset, Some((&sides, &labels)))?;
+            let expansion = self.expansion(fitted, &subset, true)?;
+            for (&i, output) in held.iter().zip(&self.outputs(&expansion, &rows(held))?) {
+                found[i] = *output;
+            }
+        }
+        let is_first: Vec<bool> = (0..members.len()).map(|i| i < n_first).collect();
+        Ok(fit_sigmoid(&found, &is_first, &vec![1.0; members.len()], 0.0, Context::default())?)
+    }
+
+    /// Estimates the scale of the errors of a regression by five-fold cross-validation.
+    fn laplace_scale(&self, train: &[usize], random: &mut GlibcRandom) -> Outcome<f64> {
+        let predictions = self.out_of_fold(train, PROBABILITY_FOLDS, false, random)?;
+        let errors: Vec<f64> = train.iter().zip(predictions).map(|(&i, v)| self.y[i] - v).collect();
+        Ok(laplace_scale(&errors))
+    }
+
+    /// Returns the prediction for each of some rows by a model that was trained without its fold.
+    fn out_of_fold(
+        &self,
+        train: &[usize],
+        n_folds: usize,
+        probability: bool,
+        random: &mut GlibcRandom,
+    ) -> Outcome<Vec<f64>> {
+        let (n, is_classifier) = (train.len(), self.options.svm_type.is_classifier());
+        let n_folds = n_folds.min(n);
+        let folds = if is_classifier && n_folds < n {
+            let y: Vec<f64> = train.iter().map(|&i| self.y[i]).collect();
+            let (labels, classes) = group_classes(&y).map_err(Failure::input)?;
+            stratified_folds(&classes, labels.len(), n_folds, random)
+        } else {
+            plain_folds(n, n_folds, random)
+        };
+        let mut predictions = vec![0.0; n];
+        let rows = |positions: &[usize]| -> Vec<usize> { positions.iter().map(|&i| train[i]).collect() };
+        for (held, rest) in splits(&folds).filter(|(held, _)| !held.is_empty()) {
+            let subset = rows(&rest);
+            let Some(&first) = subset.first() else {
+                return Err(Failure::input("cross-validation needs at least two rows"));
             };
-            for (&j, label) in held.iter().zip(labels_of(&model, found.view())) {
-                predictions[j] = label;
+            let is_constant = || subset.iter().all(|&j| self.y[j].trunc() == self.y[first].trunc());
+            if is_classifier && is_constant() {
+                for &i in held {
+                    predictions[i] = self.y[first].trunc();
+                }
+                continue;
+            }
+            let model = self.train(&subset, probability, random, false)?;
+            let found = self.outputs(&model.expansion, &rows(held))?;
+            let labels = if probability && is_classifier {
+                most_probable(&model, probabilities(&model, found.view())?.view())
+            } else {
+                labels_of(&model, found.view())
+            };
+            for (&i, label) in held.iter().zip(labels) {
+                predictions[i] = label;
             }
         }
         Ok(predictions)
     }
+}
+
+/// Returns each fold with the members of the others, in their order.
+fn splits(folds: &[Vec<usize>]) -> impl Iterator<Item = (&[usize], Vec<usize>)> {
+    folds.iter().enumerate().map(move |(i, held)| {
+        let others = folds.iter().enumerate().filter(move |(j, _)| *j != i);
+        (held.as_slice(), others.flat_map(|(_, fold)| fold.iter().copied()).collect())
+    })
 }
 
 /// The pairs of classes a < b.

@@ -9,7 +9,7 @@ use std::str::SplitAsciiWhitespace;
 
 use ndarray::{Array1, Array2, Axis};
 
-use super::{LibsvmModel, SvmType, pair, pairs, repeated};
+use super::{LibsvmModel, ProbabilityParams, SvmType, pair, pairs, repeated};
 use crate::context::Context;
 use crate::data::OwnedRows;
 use crate::error::Result;
@@ -126,7 +126,7 @@ pub fn read_from(
         labels: layout.labels,
         class_counts: layout.counts,
         zero_based,
-        had_probability: layout.probability,
+        probability: layout.probability,
     })
 }
 
@@ -143,7 +143,8 @@ struct Header {
     rho: Option<Vec<f64>>,
     labels: Option<Vec<i32>>,
     counts: Option<Vec<usize>>,
-    probability: bool,
+    prob_a: Option<Vec<f64>>,
+    prob_b: Option<Vec<f64>>,
 }
 
 /// A value for each token.
@@ -168,7 +169,7 @@ struct Layout {
     intercepts: Vec<f64>,
     labels: Vec<i32>,
     counts: Vec<usize>,
-    probability: bool,
+    probability: ProbabilityParams,
 }
 
 impl Header {
@@ -227,10 +228,10 @@ impl Header {
                     |t: &str| t.parse().map_err(|_| format!("label {} is not an integer", excerpt(t)));
                 self.labels.replace(list(values, label)?).is_none()
             }
-            "probA" | "probB" | "prob_density_marks" => {
-                self.probability = true;
-                true
-            }
+            "probA" => self.prob_a.replace(list(values, real)?).is_none(),
+            "probB" => self.prob_b.replace(list(values, real)?).is_none(),
+            // The marks of one-class SVM of later versions of LIBSVM are not used.
+            "prob_density_marks" => true,
             _ => return Err(format!("{} is no header line of a LIBSVM model", excerpt(key)).into()),
         };
         if fresh { Ok(()) } else { Err(format!("{key} appears twice").into()) }
@@ -279,17 +280,13 @@ impl Header {
             return Err(format!("rho has {} values, which does not fit nr_class={classes}", rho.len()));
         }
         let classes = labels.len();
+        let probability = ProbabilityParams {
+            prob_a: self.prob_a.unwrap_or_default(),
+            prob_b: self.prob_b.unwrap_or_default(),
+        };
+        probability.check(classes)?;
         let intercepts = rho.into_iter().map(|r| 0.0 - r).collect(); // small: one number per machine, none of them -0
-        Ok(Layout {
-            svm_type,
-            kernel,
-            classes,
-            total,
-            intercepts,
-            labels,
-            counts,
-            probability: self.probability,
-        })
+        Ok(Layout { svm_type, kernel, classes, total, intercepts, labels, counts, probability })
     }
 }
 

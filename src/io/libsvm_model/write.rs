@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::{SvmType, pair, pairs, repeated, training_rows};
+use super::{ProbabilityParams, SvmType, pair, pairs, repeated, training_rows};
 use crate::context::Context;
 use crate::data::{Rows, row};
 use crate::error::{Error, Result};
@@ -20,7 +20,8 @@ use crate::memory::{TryCollect, try_filled};
 /// `labels` (k,) and the outputs are in the order of the module's header; both `labels` and `class_counts` are
 /// empty for a model that is no classifier. `class_counts` says that the vectors are listed class after class, as
 /// in a model that was read; without it (empty) each vector goes where its signs suggest: in a trained model a
-/// vector's coefficients are positive in the pairs a < b of its class a, and negative where its class is b.
+/// vector's coefficients are positive in the pairs a < b of its class a, and negative where its class is b. `probability` is
+/// empty for a model without probabilities.
 ///
 /// # Errors
 /// [`Error::Param`] for a kernel that LIBSVM does not have, labels that repeat, outputs that are not one for each
@@ -32,9 +33,10 @@ pub fn write(
     expansion: &ExpansionView<'_>,
     labels: &[i32],
     class_counts: &[usize],
+    probability: &ProbabilityParams,
     ctx: Context<'_>,
 ) -> Result<()> {
-    atomic::save(path, ctx, checked_writer(svm_type, expansion, labels, class_counts, ctx)?)
+    atomic::save(path, ctx, checked_writer(svm_type, expansion, labels, class_counts, probability, ctx)?)
 }
 
 /// Writes the text of [`write()`] to a stream; `path` is what its errors call it.
@@ -45,8 +47,9 @@ pub fn write_to(
     expansion: &ExpansionView<'_>,
     labels: &[i32],
     class_counts: &[usize],
+    probability: &ProbabilityParams,
 ) -> Result<()> {
-    checked_writer(svm_type, expansion, labels, class_counts, Context::default())?(out)
+    checked_writer(svm_type, expansion, labels, class_counts, probability, Context::default())?(out)
         .map_err(|source| Error::io(path, source))
 }
 
@@ -56,6 +59,7 @@ fn checked_writer<'a>(
     expansion: &'a ExpansionView<'_>,
     labels: &'a [i32],
     class_counts: &[usize],
+    probability: &'a ProbabilityParams,
     ctx: Context<'_>,
 ) -> Result<impl FnOnce(&mut dyn Write) -> io::Result<()> + 'a> {
     let ExpansionView { kernel, vectors, coefficients, intercepts } = *expansion;
@@ -63,6 +67,7 @@ fn checked_writer<'a>(
     let kernel_lines = kernel_lines(kernel)?;
     let serials = check_vectors(kernel, vectors)?;
     check_outputs(svm_type, expansion, labels, class_counts)?;
+    check_probability(probability, labels.len())?;
 
     let (m, k) = (vectors.rows(), labels.len());
     let ranks = Ranks::new(expansion, k, class_counts, ctx)?;
@@ -75,6 +80,13 @@ fn checked_writer<'a>(
         write_list(out, "rho", intercepts.iter().map(|b| Number(-b)))?;
         if k > 0 {
             write_list(out, "label", labels.iter())?;
+        }
+        for (key, values) in [("probA", &probability.prob_a), ("probB", &probability.prob_b)] {
+            if !values.is_empty() {
+                write_list(out, key, values.iter().map(|value| Number(*value)))?;
+            }
+        }
+        if k > 0 {
             write_list(out, "nr_sv", counts.iter())?;
         }
         writeln!(out, "SV")?;
@@ -175,6 +187,16 @@ fn check_outputs(
         Error::check_len("sum of the class counts", expansion.len(), sum)?;
     }
     Ok(())
+}
+
+fn check_probability(probability: &ProbabilityParams, k: usize) -> Result<()> {
+    for values in [&probability.prob_a, &probability.prob_b] {
+        if let Some(value) = values.iter().find(|value| !value.is_finite()) {
+            return Err(Error::param("probability", value, "finite numbers"));
+        }
+    }
+    let found = format!("{:?}", (probability.prob_a.len(), probability.prob_b.len()));
+    probability.check(k).map_err(|rule| Error::param("probability", found, rule))
 }
 
 /// Which classes list a vector: `ranks[i * k + c]` is the order in which class c was chosen for vector i, or

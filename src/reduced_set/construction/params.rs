@@ -32,6 +32,8 @@ pub struct GradientParams {
     pub seed: u64,
     /// Initial step length in the logarithms of the column scales; 0 keeps all scales at 1.
     pub scale_rate: f64,
+    /// Ridge of the least squares fit of the first coefficients, as a share of the mean diagonal of its matrix.
+    pub start_ridge: f64,
     /// Number of rows, the last ones, that no step uses: the result is the state with the smallest loss on them among the
     /// start and the ten tenths of the run. 0 returns the last state.
     pub held_out: usize,
@@ -72,6 +74,7 @@ impl GradientParams {
             places: 0,
             seed: 0,
             scale_rate: 0.0,
+            start_ridge: 1e-6,
             held_out: 0,
         }
     }
@@ -83,6 +86,8 @@ impl GradientParams {
         Error::check_not_negative("coefficient_rate", self.coefficient_rate)?;
         Error::check_not_negative("noise", self.noise)?;
         Error::check_not_negative("scale_rate", self.scale_rate)?;
+        let ridge = self.start_ridge;
+        Error::check_param(ridge.is_finite() && ridge > 0.0, "start_ridge", ridge, "finite and positive")?;
         let (s, w) = (self.objective.sharpness, self.objective.label_weight);
         Error::check_param(s.is_finite() && s > 0.0, "sharpness", s, "finite and positive")?;
         for (name, share) in [("mixing", self.mixing), ("label_weight", w)] {

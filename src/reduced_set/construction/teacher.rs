@@ -42,6 +42,7 @@ pub(super) struct Teacher<'a> {
     pub(super) deviations: Vec<f32>,
     noise: f32,
     mixing: f64,
+    start_ridge: f64,
     seed: u64,
     /// Number of places of a row: place 0 is the row itself, the others are its displaced copies.
     pub(super) places: usize,
@@ -78,6 +79,7 @@ impl<'a> Teacher<'a> {
             deviations,
             noise: params.noise as f32,
             mixing: params.mixing,
+            start_ridge: params.start_ridge,
             seed: params.seed,
             places: 1 + if moves { params.places } else { 0 },
             outputs: Vec::new(),
@@ -183,7 +185,7 @@ impl<'a> Teacher<'a> {
     }
 
     /// Returns the B and b with which K(X, Z) B + b approximates the targets on a sample of the rows best: least squares with
-    /// a ridge of 1e-6 of the mean diagonal, which duplicate vectors need.
+    /// a ridge as a share of the mean diagonal, which duplicate vectors need.
     pub(super) fn fitted_coefficients(
         &self,
         target: &ExpansionView<'_>,
@@ -194,7 +196,6 @@ impl<'a> Teacher<'a> {
     ) -> Result<(Vec<f32>, Vec<f32>)> {
         const ROWS_PER_VECTOR: usize = 6;
         const MIN_ROWS: usize = 2000;
-        const RELATIVE_RIDGE: f64 = 1e-6;
         let (n, q, m) = (self.rows.rows(), target.outputs(), start.nrows());
         let count = n.min((m * ROWS_PER_VECTOR).max(MIN_ROWS));
         let mut sample = Random::stream(self.seed, u64::MAX).sample(n, count)?;
@@ -242,7 +243,7 @@ impl<'a> Teacher<'a> {
             });
             Ok(())
         })?;
-        let ridge = RELATIVE_RIDGE * (0..size).map(|i| normal[i * size + i]).sum::<f64>() / size as f64;
+        let ridge = self.start_ridge * (0..size).map(|i| normal[i * size + i]).sum::<f64>() / size as f64;
         for i in 0..size {
             normal[i * size + i] += ridge;
         }

@@ -112,11 +112,11 @@ impl Machine<'_> {
 
     /// Returns whether rounding of single precision hides the optimum of a machine that has ended.
     pub(in crate::svm) fn needs_double(&self, tolerance: f64) -> bool {
-        let DualProblem { beta, diagonal, .. } = self.problem();
+        let squares = || self.problem().kkt_violation(Context::SEQUENTIAL).squared_norm;
         let is_needed = match self.stop {
             Some(StopReason::Converged) => false,
             // The machine may have ended early, although its values happen to be exact.
-            Some(StopReason::Stalled) => exceeds_single_precision::<f32>(beta, diagonal, tolerance),
+            Some(StopReason::Stalled) => exceeds_single_precision::<f32>(squares(), tolerance),
             _ => return false,
         };
         !self.is_double

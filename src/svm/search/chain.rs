@@ -262,11 +262,12 @@ impl<'c, 'w> Chain<'c, 'w> {
                 return Err(Error::Stopped(reason));
             }
             (problem.beta, problem.gradient) = block.state();
+            let kkt = problem.kkt_violation(Context::SEQUENTIAL);
             if K::PRECISION == Precision::Single && steps < max_steps {
                 let values = &self.prepared.values;
                 let rounding = Rounding::measure(&problem, &rows, values, source, Context::SEQUENTIAL)?;
                 let is_early = stop == Some(StopReason::Stalled)
-                    && exceeds_single_precision::<K>(&problem.beta, &problem.diagonal, params.tolerance);
+                    && exceeds_single_precision::<K>(kkt.squared_norm, params.tolerance);
                 if is_early || rounding.needs_double(params.tolerance) {
                     let source = &source.in_double(&[], Context::SEQUENTIAL)?;
                     let (held_out, memory) = (&self.held_out(source)?, &Arenas::default());
@@ -278,7 +279,7 @@ impl<'c, 'w> Chain<'c, 'w> {
             let (used, coefficients) = nonzero(&problem.beta, &rows)?;
             let (b, _) = intercept(&problem);
             let outputs = held_out.outputs(&used, &coefficients, b, Context::SEQUENTIAL)?;
-            let ended = if problem.kkt_violation(Context::SEQUENTIAL).largest() <= params.tolerance {
+            let ended = if kkt.largest() <= params.tolerance {
                 StopReason::Converged
             } else if steps >= max_steps {
                 StopReason::MaxIterations

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use svmarrow::context::Context;
 use svmarrow::data::OwnedRows;
 use svmarrow::expansion::{ExpansionView, KernelExpansion};
-use svmarrow::io::libsvm_model::{self, LibsvmModel, SvmType};
+use svmarrow::io::libsvm_model::{self, LibsvmModel, ProbabilityParams, SvmType};
 use svmarrow::io::svmlight::{self, IndexBase, ReadOptions};
 use svmarrow::kernels::{Kernel, Smoothness};
 use svmarrow::{Error, Result};
@@ -25,6 +25,11 @@ fn libsvm_is_here() -> bool {
         println!("skipped: svm-train and svm-predict are not installed");
     }
     found
+}
+
+/// A model without probabilities.
+fn none() -> ProbabilityParams {
+    ProbabilityParams::default()
 }
 
 fn run(tool: &str, options: &str, files: &[&Path]) {
@@ -113,34 +118,46 @@ fn models_of_svm_train_are_read_and_written_back() {
         ("-s 1 -n 0.3", &iris, 3, false),
         ("-s 2 -n 0.2", &iris, 1, false),
         ("-s 3 -p 0.2", &iris, 1, false),
+        ("-s 4 -n 0.4 -b 1", &iris, 1, true),
         ("-s 4 -n 0.4", &iris, 1, false),
     ] {
         for kernel in kernels {
             run("svm-train", &format!("-q {options} {kernel}"), &[data, &model]);
             let read = libsvm_model::read(&model, Some(4), IndexBase::Auto, Context::default()).unwrap();
-            assert_eq!((read.expansion.intercepts.len(), read.had_probability), (outputs, probability));
+            assert_eq!(
+                (read.expansion.intercepts.len(), !read.probability.is_empty()),
+                (outputs, probability)
+            );
             let rows = svmlight::read(data, &ReadOptions::default(), Context::default()).unwrap();
             let expected = svm_predict(&scratch, data, &model);
             assert_close(&predict_read(&read, &dense(rows.rows.view())), &expected);
 
-            let LibsvmModel { svm_type, expansion, labels, class_counts, .. } = &read;
+            let LibsvmModel { svm_type, expansion, labels, class_counts, probability, .. } = &read;
             libsvm_model::write(
                 &again,
                 *svm_type,
                 &expansion.view(),
                 labels,
                 class_counts,
+                probability,
                 Context::default(),
             )
             .unwrap();
-            let mut back = libsvm_model::read(&again, Some(4), IndexBase::Auto, Context::default()).unwrap();
-            back.had_probability = probability;
+            let back = libsvm_model::read(&again, Some(4), IndexBase::Auto, Context::default()).unwrap();
             assert_eq!(back, read, "{options} {kernel}");
             assert_eq!(svm_predict(&scratch, data, &again), expected, "{options} {kernel}");
 
             // Without the counts the signs tell the classes; the order within the file may change, not the model.
-            libsvm_model::write(&again, *svm_type, &expansion.view(), labels, &[], Context::default())
-                .unwrap();
+            libsvm_model::write(
+                &again,
+                *svm_type,
+                &expansion.view(),
+                labels,
+                &[],
+                &none(),
+                Context::default(),
+            )
+            .unwrap();
             let back = libsvm_model::read(&again, Some(4), IndexBase::Auto, Context::default()).unwrap();
             assert_eq!(back.expansion.view().len(), expansion.view().len());
             assert_close(&svm_predict(&scratch, data, &again), &expected);
@@ -179,6 +196,7 @@ fn a_precomputed_kernel_of_svm_train() {
         &read.expansion.view(),
         &read.labels,
         &read.class_counts,
+        &none(),
         Context::default(),
     )
     .unwrap();
@@ -231,8 +249,16 @@ fn compressed_models_keep_their_outputs() {
     {
         let expansion = joint(k, m, kernels[case % 4], filled);
         let labels: Vec<i32> = (0..k as i32).map(|c| 7 - 3 * c).collect();
-        libsvm_model::write(&model, SvmType::CSvc, &expansion.view(), &labels, &[], Context::default())
-            .unwrap();
+        libsvm_model::write(
+            &model,
+            SvmType::CSvc,
+            &expansion.view(),
+            &labels,
+            &[],
+            &none(),
+            Context::default(),
+        )
+        .unwrap();
         let read = libsvm_model::read(&model, Some(4), IndexBase::Auto, Context::default()).unwrap();
         assert_eq!((&read.labels, read.expansion.kernel), (&labels, expansion.kernel));
         assert!(read.expansion.view().len() <= m * (k - 1), "more than k - 1 copies of a vector");
@@ -273,8 +299,16 @@ fn a_vector_is_listed_as_seldom_as_its_pairs_allow() {
     ]);
     let vectors = Array2::from_shape_vec((5, 1), vec![1.0, 2.0, 3.0, 4.0, 5.0]).unwrap().into();
     let expansion = KernelExpansion::new(Kernel::Linear, vectors, coefficients, vec![0.0; 6]).unwrap();
-    libsvm_model::write(&path, SvmType::CSvc, &expansion.view(), &[1, 2, 3, 4], &[], Context::default())
-        .unwrap();
+    libsvm_model::write(
+        &path,
+        SvmType::CSvc,
+        &expansion.view(),
+        &[1, 2, 3, 4],
+        &[],
+        &none(),
+        Context::default(),
+    )
+    .unwrap();
     let read = libsvm_model::read(&path, None, IndexBase::Auto, Context::default()).unwrap();
     let mut listed: Vec<f64> = dense(read.expansion.vectors.view()).concat();
     listed.sort_by(f64::total_cmp);
@@ -285,6 +319,43 @@ fn a_vector_is_listed_as_seldom_as_its_pairs_allow() {
 }
 
 #[test]
+fn probability_parameters_fit_the_model() {
+    let scratch = Scratch::new();
+    let path = scratch.path("model");
+    let vectors = OwnedRows::CsrF64 { indptr: vec![0, 1], indices: vec![0], values: vec![1.0], cols: 1 };
+    let expansion = KernelExpansion::new(Kernel::Linear, vectors, Array2::ones((1, 1)), vec![0.0]).unwrap();
+    let write = |svm_type, labels: &[i32], prob_a: &[f64], prob_b: &[f64]| {
+        let given = ProbabilityParams { prob_a: prob_a.to_vec(), prob_b: prob_b.to_vec() };
+        libsvm_model::write(&path, svm_type, &expansion.view(), labels, &[], &given, Context::default())?;
+        let read = libsvm_model::read(&path, None, IndexBase::One, Context::default())?;
+        assert_eq!(read.probability, given);
+        Ok::<_, Error>(())
+    };
+    write(SvmType::CSvc, &[1, 2], &[-1.0 / 3.0], &[1e-300]).unwrap();
+    write(SvmType::NuSvr, &[], &[0.25], &[]).unwrap();
+    for (svm_type, labels, prob_a, prob_b) in [
+        (SvmType::CSvc, &[1, 2][..], &[1.0][..], &[][..]),
+        (SvmType::CSvc, &[1, 2], &[1.0, 2.0], &[1.0, 2.0]),
+        (SvmType::CSvc, &[1, 2], &[f64::NAN], &[1.0]),
+        (SvmType::EpsilonSvr, &[], &[1.0], &[1.0]),
+        (SvmType::EpsilonSvr, &[], &[1.0, 2.0], &[]),
+    ] {
+        assert!(matches!(write(svm_type, labels, prob_a, prob_b), Err(Error::Param { .. })));
+    }
+    let text = std::fs::read_to_string(&path).unwrap();
+    for (line, message) in [
+        ("probA 1 2", "probA and probB have 2 and 0 values, expected 1 and 0"),
+        ("probB 1", "probA and probB have 0 and 1 values"),
+        ("probA x", "probA"),
+        ("probA nan", "probA"),
+    ] {
+        let changed = text.replace("probA 0.25", line);
+        let error = small(&changed).unwrap_err().to_string();
+        assert!(error.contains(message), "{line}: {error}");
+    }
+}
+
+#[test]
 fn what_libsvm_cannot_hold_is_refused() {
     let scratch = Scratch::new();
     let path = scratch.file("model", "old");
@@ -292,7 +363,7 @@ fn what_libsvm_cannot_hold_is_refused() {
     let write = |kernel, cols, q: usize, svm_type, labels: &[i32], counts: &[usize]| {
         let expansion =
             KernelExpansion::new(kernel, vectors(cols), Array2::ones((1, q)), vec![0.0; q]).unwrap();
-        libsvm_model::write(&path, svm_type, &expansion.view(), labels, counts, Context::default())
+        libsvm_model::write(&path, svm_type, &expansion.view(), labels, counts, &none(), Context::default())
             .unwrap_err()
             .to_string()
     };

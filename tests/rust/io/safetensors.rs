@@ -420,7 +420,16 @@ fn a_model_that_is_not_sound_is_not_written() {
         };
         assert!(model_file::write(&path, &Contents::of(&view, ""), Context::default()).is_err());
         assert!(
-            libsvm_model::write(&path, SvmType::EpsilonSvr, &view, &[], &[], Context::default()).is_err()
+            libsvm_model::write(
+                &path,
+                SvmType::EpsilonSvr,
+                &view,
+                &[],
+                &[],
+                &libsvm_model::ProbabilityParams::default(),
+                Context::default()
+            )
+            .is_err()
         );
     }
     assert_eq!(std::fs::read(&path).unwrap(), b"old");

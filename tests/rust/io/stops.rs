@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ndarray::Array2;
 use svmarrow::context::{Context, Monitor, Progress, StopReason};
 use svmarrow::expansion::KernelExpansion;
-use svmarrow::io::libsvm_model::{self, SvmType};
+use svmarrow::io::libsvm_model::{self, ProbabilityParams, SvmType};
 use svmarrow::io::safetensors::{self, Contents};
 use svmarrow::io::svmlight::{self, IndexBase, ReadOptions};
 use svmarrow::kernels::Kernel;
@@ -44,7 +44,17 @@ fn files_are_read_and_written_under_the_monitors_eye() {
     let view = model.view();
     let write: [Task<'_>; 3] = [
         Box::new(|path, ctx| safetensors::write(path, &Contents::of(&view, ""), ctx)),
-        Box::new(|path, ctx| libsvm_model::write(path, SvmType::EpsilonSvr, &view, &[], &[], ctx)),
+        Box::new(|path, ctx| {
+            libsvm_model::write(
+                path,
+                SvmType::EpsilonSvr,
+                &view,
+                &[],
+                &[],
+                &ProbabilityParams::default(),
+                ctx,
+            )
+        }),
         Box::new(|path, ctx| svmlight::write(path, view.vectors.reborrow(), &targets, ctx)),
     ];
     let read: [Task<'_>; 3] = [

@@ -1,10 +1,9 @@
 """
-Which columns matter
-====================
+Learned feature scales
+======================
 
-Twenty columns, of which five enter the target: two in a product, one squared, two as they are. A kernel
-machine on standardised columns sees them all alike. `LearnedScaler` finds the five, and the error falls with
-every update that it keeps.
+Of twenty features, five are relevant for the target. `LearnedScaler` identifies them, and the error
+decreases with each update that it keeps.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +19,8 @@ fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 relevant = np.arange(20) < 5
 colours = np.where(relevant, "#c1272d", "#999999")
 left.bar(np.arange(20), scaler.feature_importances_, color=colours)
-left.set(xlabel="column", ylabel="share of the squared scales", xticks=range(0, 20, 5))
-left.set_title("the first five columns enter the target", fontsize=10)
+left.set(xlabel="feature", ylabel="share of the squared scales", xticks=range(0, 20, 5))
+left.set_title("the first five features are relevant", fontsize=10)
 
 kept = [step for step in scaler.history_ if step.kept]
 right.plot([step.iteration for step in kept], [step.error for step in kept], "o-", color="#12355b")

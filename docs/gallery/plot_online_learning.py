@@ -1,10 +1,10 @@
 """
-Learning from a stream that changes
-===================================
+Online learning with concept drift
+==================================
 
-Half-way the two classes change places. A perceptron without a budget needs ever more vectors to outvote its
-old ones, one that stops learning never recovers, and those that forget follow with what they have. The
-curves are errors on the last 200 rows, each answered before it was learnt.
+Half-way through the stream the two classes change places. A perceptron without a budget needs many more
+vectors to adapt, one that stops learning never recovers, and those that replace vectors adapt within the
+budget. The curves show the error rate on the last 200 samples, each predicted before it was learned.
 """
 
 import matplotlib.pyplot as plt
@@ -37,7 +37,7 @@ for (name, model), colour in zip(learners.items(), ("#888888", "#e3a531", "#1235
     )
 ax.axvline(4000, color="black", linewidth=0.8, linestyle=":")
 ax.annotate("the classes change places", (4000, 60), (-6, 0), textcoords="offset points", ha="right")
-ax.set(xlabel="rows seen", ylabel="errors among the last 200, %", yscale="log", ylim=(0.4, 130))
+ax.set(xlabel="samples", ylabel="error rate on the last 200 samples, %", yscale="log", ylim=(0.4, 130))
 ax.set_yticks([0.5, 1, 2, 5, 10, 20, 50, 100], ["0.5", "1", "2", "5", "10", "20", "50", "100"])
 ax.legend(frameon=False, loc="center left", bbox_to_anchor=(0, 0.62))
 plt.show()

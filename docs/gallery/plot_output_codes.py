@@ -1,10 +1,10 @@
 """
-Codes: who learns what
-======================
+Output codes
+============
 
-A code has a row for each class and a column for each binary machine: blue classes against red ones, white
-ones are not seen. More columns cost more training, and here bring little: the machines share their kernel
-values, and mostly their errors.
+An output code has one row for each class and one column for each binary machine, which separates the
+blue classes from the red ones; white classes are left out. Here further columns cost training time and
+hardly reduce the error rate.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,10 @@
 """
-What made vectors look like
-===========================
+Constructed vectors of a digit classifier
+=========================================
 
-Support vectors are the odd rows: digits that are hard to tell apart. Vectors that are *made* start at
-centres of the classes and move to wherever they serve the decision best. Ten of each kind, with the error
-of a model that has twenty.
+Selected vectors are support vectors: digits that are hard to classify. Constructed vectors start at the
+centres of clusters and are optimised by gradient descent. Both models have twenty vectors; the one with
+the largest coefficient for each digit is shown.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ X, y = load_digits(return_X_y=True)
 X = X / 16
 svc = SVC(C=10, gamma=0.02, multi_class="ovr").fit(X[:1000], y[:1000])
 chosen = compress(svc, X[:1000], y[:1000], n_vectors=20, method="backfit")
-made = compress(
+constructed = compress(
     svc,
     X[:1000],
     y[:1000],
@@ -29,9 +29,11 @@ made = compress(
 )
 
 fig = plt.figure(figsize=(10, 3.6), layout="constrained")
-for part, (model, words) in zip(fig.subfigures(2, 1), ((chosen, "chosen"), (made, "made")), strict=True):
+for part, (model, words) in zip(
+    fig.subfigures(2, 1), ((chosen, "selected"), (constructed, "constructed")), strict=True
+):
     error = 100 * (1 - model.score(X[1000:], y[1000:]))
-    part.suptitle(f"20 vectors, {words}: {error:.1f} % wrong", fontsize=11, x=0.01, ha="left")
+    part.suptitle(f"20 vectors, {words}: {error:.1f} % errors", fontsize=11, x=0.01, ha="left")
     vectors, weights = model.expansion_.vectors, model.expansion_.coefficients
     for ax, digit in zip(part.subplots(1, 10), range(10), strict=True):
         strongest = np.argmax(weights[:, digit])

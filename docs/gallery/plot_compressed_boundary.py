@@ -1,9 +1,9 @@
 """
-The boundary with ever fewer vectors
-====================================
+Decision boundary of compressed models
+======================================
 
-A pursuit keeps the vectors that bring the small machine nearest to the full one, one after the other, so
-one run has all sizes. The grey line is the full machine's boundary.
+A pursuit selects one vector after the other so that the outputs of the small model approach those of the
+full model; one run gives models of all sizes. The grey line is the decision boundary of the full model.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +20,6 @@ fig, axes = plt.subplots(2, 2, figsize=(10, 7.2), sharex=True, sharey=True, layo
 for ax, size in zip(axes.flat, (4, 6, 10, 20), strict=True):
     DecisionVectorsDisplay.from_estimator(path[size], X, y, full=svc, ax=ax)
     same = 100 * (path[size].predict(X) == svc.predict(X)).mean()
-    ax.set_title(
-        f"{size} of {svc.expansion_.n_vectors} vectors: {same:.1f} % of the labels are the full machine's"
-    )
+    ax.set_title(f"{size} of {svc.expansion_.n_vectors} vectors: {same:.1f} % of the labels agree")
     ax.title.set_fontsize(9)
 plt.show()

@@ -1,0 +1,241 @@
+"""Base class of the estimators of tables: encoding, learned scales, choice of the kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from svmarrow._support.array_types import check_array_types
+from svmarrow._support.atomic import consistent
+from svmarrow._support.estimator import Estimator
+from svmarrow._support.parameters import (
+    MAX_TIME,
+    RANDOM_STATE,
+    THREADS,
+    VERBOSE,
+    Rule,
+    check,
+    either,
+    integer,
+    none,
+)
+from svmarrow._support.progress import progress
+from svmarrow._support.rows import sample_weights, weights_differ
+from svmarrow._support.steps import Steps
+from svmarrow._support.warn import warn_caller
+from svmarrow.interop.convert import as_expansion
+from svmarrow.models.output_mixins import OutputMixin
+from svmarrow.models.preparation import check_length
+from svmarrow.preprocessing._targets import draw
+from svmarrow.preprocessing.scaler import MIN_WEIGHT, LearnedScaler
+from svmarrow.tabular._machine import MAX_CHOSEN, choose, final_machine
+from svmarrow.tabular._table import columns_of, encoder, matrix_of, sources_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.classifier import ExpansionClassifier
+    from svmarrow.models.regressor import ExpansionRegressor
+    from svmarrow.tabular._table import Columns
+
+__all__ = ["Tabular"]
+
+#: The penalty where the search begins if the scaler learned nothing.
+START_ALPHA = 0.1
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple, np.ndarray)) and np.ndim(np.asarray(value, dtype=object)) == 1
+
+
+class Tabular(OutputMixin, Estimator):
+    """Base class: encoding, learned scales, choice of the kernel, and the model of all of them."""
+
+    categories: ArrayLike | None
+    n_samples: int
+    random_state: int | np.random.RandomState | None
+    max_time: float | None
+    n_jobs: int | None
+    verbose: bool | int
+
+    model_: ExpansionClassifier | ExpansionRegressor
+    feature_importances_: NDArray[np.float64]
+    kernel_: str
+    gamma_: float
+    alpha_: float
+    shape_: str
+    loo_error_: float
+    stop_: str
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+    _columns: Columns
+    _classifies: ClassVar[bool]
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "categories": either(none, Rule("a list of names or numbers of columns", _is_list)),
+        "n_samples": integer(least=10),
+        "random_state": RANDOM_STATE,
+        "max_time": MAX_TIME,
+        "n_jobs": THREADS,
+        "verbose": VERBOSE,
+    }
+
+    def _fit_all(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        check({name: getattr(self, name) for name in self._rules}, self._rules)
+        with progress(self.verbose) as reporter:
+            steps = Steps(reporter.callback, None if self.max_time is None else float(self.max_time))
+            self._fit_steps(X, y, sample_weight, steps)
+        self.stop_ = "max_time" if steps.was_stopped else "finished"
+        if steps.was_stopped:
+            warn_caller(
+                f"max_time={self.max_time} ended the search for scales and kernel: the best so far are used",
+                ConvergenceWarning,
+            )
+        return self
+
+    def _fit_steps(self, X: Any, y: Any, sample_weight: Any, steps: Steps) -> None:
+        from sklearn.pipeline import Pipeline
+
+        check_array_types(X=X, y=y)
+        table = X
+        # The sum with which scikit-learn searches for infinities may overflow although no value does.
+        with np.errstate(over="ignore", invalid="ignore"):
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                dtype=None,
+                ensure_all_finite="allow-nan",
+                ensure_min_samples=2,
+                multi_output=not self._classifies,
+                y_numeric=not self._classifies,
+            )
+        weights = sample_weights(sample_weight, X.shape[0])
+        if weights is not None:
+            if not weights.any():
+                raise ValueError(
+                    "the sample weights are all zero: at least one sample needs a positive weight"
+                )
+            kept = np.flatnonzero(weights > MIN_WEIGHT * weights.max())
+            if kept.size < 2:
+                raise ValueError(
+                    "sample_weight leaves one sample, and the others no weight: at least 2 are needed"
+                )
+            X, y, weights = X[kept], y[kept], weights[kept] / weights.max()
+            if hasattr(table, "iloc"):
+                table = table.iloc[kept]
+        self._columns = columns_of(table, X, self.categories)
+        matrix = matrix_of(X, self._columns)
+        table_encoder = encoder(matrix, self._columns)
+        rows = np.ascontiguousarray(table_encoder.transform(matrix), dtype=np.float64)
+        sources = sources_of(table_encoder)
+        labels = self._check_targets(y)
+        random = check_random_state(self.random_state)
+        scaler = LearnedScaler(
+            task="classification" if self._classifies else "regression",
+            groups=_groups(sources, self._columns),
+            n_samples=int(self.n_samples),
+            class_weight=getattr(self, "class_weight", None),
+            random_state=random.randint(2**31 - 1),
+            n_jobs=self.n_jobs,
+        )._fit(rows, y, weights, steps)
+        scaled = scaler.transform(rows)
+        taken = draw(len(scaled), MAX_CHOSEN, labels, random)
+        if labels is not None:
+            # A rare class may not be among the drawn samples.
+            missing = np.setdiff1d(labels, labels[taken])
+            taken = np.sort(np.concatenate([taken, np.unique(labels, return_index=True)[1][missing]]))
+        drawn = None if weights is None else weights[taken]
+        about: dict[str, Any] = {"n_jobs": self.n_jobs}
+        if self._classifies:
+            about["class_weight"] = self.class_weight  # type: ignore[attr-defined]
+        choice = choose(
+            scaled[taken],
+            y[taken],
+            drawn,
+            classify=self._classifies,
+            gamma=scaler.gamma_ or 0.5 / scaled.shape[1],
+            alpha=scaler.alpha_ or START_ALPHA,
+            about=about,
+            steps=steps,
+        )
+        machine = choice.machine
+        if taken.size < len(scaled):
+            machine = final_machine(machine, scaled, y, weights, random.randint(2**31 - 1))
+        parts = [("table", table_encoder), ("scaler", scaler), ("machine", machine)]
+        model = as_expansion(Pipeline(parts))
+        names = getattr(self, "feature_names_in_", None)
+        model = model.with_preparation(model.preparation, feature_names=names, n_features=None)
+        self._weighted = bool(model.weighted) or weights_differ(weights)
+        self.model_ = self._calibrated(model.with_weighted(self._weighted), choice.machine, y[taken], drawn)
+        self.kernel_, self.gamma_, self.alpha_ = (
+            machine.kernel,
+            float(machine.gamma),
+            float(choice.machine.alpha_),
+        )
+        self.shape_, self.loo_error_ = scaler.shape_, float(choice.machine.loo_error_)
+        shares = np.bincount(sources, scaler.feature_importances_, minlength=self.n_features_in_)
+        self.feature_importances_ = shares.astype(np.float64)
+
+    def _check_targets(self, y: NDArray[Any]) -> NDArray[np.intp] | None:
+        """Returns the class indices of labels; None for numbers."""
+        raise NotImplementedError
+
+    def _calibrated(self, model: Any, machine: Any, y: Any, weights: Any) -> Any:
+        """Returns the model with probabilities, from the leave-one-out values of a machine."""
+        raise NotImplementedError
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        check_array_types(X=X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            X = validate_data(self, X, reset=False, dtype=None, ensure_all_finite="allow-nan")
+        step = self.model_.preparation
+        assert step is not None
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = step.rows(matrix_of(X, self._columns))
+        return self.model_.expansion_._evaluate(rows, self.n_jobs)
+
+    @property
+    def expansion_(self) -> KernelExpansion:
+        """The expansion of the model, for the encoded and scaled columns."""
+        check_is_fitted(self)
+        return self.model_.expansion_
+
+    def _after_load(self) -> None:
+        if self.model_.n_features_in_ != self.n_features_in_:
+            raise ValueError(f"n_features_in_ is {self.n_features_in_}, not {self.model_.n_features_in_}")
+        if self._columns.is_category.size != self.n_features_in_:
+            raise ValueError(
+                f"there are {self.n_features_in_} features, not {self._columns.is_category.size}"
+            )
+        check_length("feature_importances_", self.feature_importances_, self.n_features_in_)
+
+    @consistent
+    def as_expansion(self) -> Any:
+        """The fitted model as a kernel expansion behind the encoding of the table."""
+        check_is_fitted(self)
+        return self.model_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.sparse = False
+        return tags
+
+
+def _groups(sources: NDArray[np.int64], columns: Columns) -> NDArray[np.int64]:
+    """Returns the group of each encoded column: one for each category, others are alone."""
+    alone = ~columns.is_category[sources]
+    return np.where(alone, columns.is_category.size + np.arange(sources.size), sources)
