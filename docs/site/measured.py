@@ -396,8 +396,8 @@ def dask_fits() -> str:
     for run in found["runs"]:
         name = run["name"].split()[0] + (" with noise .2" if run["name"].startswith("moons") else "")
         kinds.setdefault(name, run["options"])
-    told = (f"{name} (C {each['C']:g}, gamma {each['gamma']:g})" for name, each in kinds.items())
-    return f"{' and '.join(told)}, {found['about']['partitions']} partitions"
+    sets = (f"{name} (C {each['C']:g}, gamma {each['gamma']:g})" for name, each in kinds.items())
+    return f"{' and '.join(sets)}, {found['about']['partitions']} partitions"
 
 
 @part
@@ -615,7 +615,7 @@ for _name in (
 
 
 def renewed(text: str) -> str:
-    """A page with its marked parts made anew."""
+    """Returns a page with its marked parts generated again."""
     return MARK.sub(lambda found: found[1] + PARTS[found[2]]() + found[4], text)
 
 
