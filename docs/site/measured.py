@@ -577,6 +577,21 @@ def choosing_tables() -> str:
     return "".join(parts)
 
 
+# Instructions of the hot loops ----------------------------------------------------------------------------
+
+
+@part
+def instructions_table() -> str:
+    def cell(value: float | None) -> str:
+        return "" if value is None else f"{value:.2f}"
+
+    rows = [
+        [row["loop"], row["precision"], cell(row["before"]), f"**{cell(row['instructions_per_result'])}**"]
+        for row in load("instructions")["loops"]
+    ]
+    return table(["loop", "precision", "portable vectors", "NEON"], rows)
+
+
 def _provenance(name: str) -> None:
     PARTS[f"from-{name}"] = lambda: provenance(name)
 
@@ -594,6 +609,7 @@ for _name in (
     "promises",
     "choosing",
     "tabular",
+    "instructions",
 ):
     _provenance(_name)
 
