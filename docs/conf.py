@@ -75,6 +75,7 @@ html_logo = html_favicon = "site/static/mark.svg"
 html_title = "svmarrow"
 html_static_path = ["site/static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(HERE / "site" / "scorer.js")
 html_show_sourcelink = False
 # Pages without subpages have no list at the side.
 SINGLE = """choosing benchmarks glossary made/command dask file-format reliability design performance-log

@@ -94,7 +94,7 @@ def main():
             axes[0, 0].scatter([], [], 60, color=colour, marker=mark, label=words)
             for _, words, colour, mark in FAMILIES
         ]
-        below = {"loc": "outside lower center", "ncols": len(marks), "frameon": False}
+        below = {"loc": "outside lower center", "ncols": 4, "frameon": False}
         figure.legend(handles=marks, fontsize=8.5, **below)
         figure.savefig(sys.argv[2], metadata={"Software": None})
 

@@ -182,7 +182,7 @@ def carried(model, rows, workers, support, columns, per_partition=100_000):
 
 
 def low_rank(model, rows, workers, columns, m=POINTS):
-    """The same for the sums of a rectangle with m points: kernel values, and m^2 / 2 products a row."""
+    """The sums of a subset of regressors with m points: kernel values, and m^2 / 2 products a row."""
     pair, column = model["worker"]["pair"], model["worker"]["column"]
     # A product of the sums costs about what a column of a kernel value does.
     return rows * m * (pair + column * columns + column * m / 2.0) / workers / 3600

@@ -258,7 +258,12 @@ def usps(report: Report, options: argparse.Namespace) -> None:
 
     def low(method: str, size: int, selection: Any, seed: int, alpha: float) -> Any:
         return LowRankRLSClassifier(
-            size, alpha=alpha, gamma=gamma, method=method, selection=selection, random_state=seed
+            size,
+            alpha=alpha,
+            gamma=gamma,
+            method="subset_of_regressors" if method == "rectangle" else method,
+            selection=selection,
+            random_state=seed,
         )
 
     methods = ("rectangle", "subset", "nystrom")
@@ -285,7 +290,7 @@ def usps(report: Report, options: argparse.Namespace) -> None:
         for method in methods
         for size in sizes
     }
-    greedy = fits("rectangle", max(sizes), "ic", 0)
+    greedy = fits("rectangle", max(sizes), "pivoted_cholesky", 0)
     points = X[greedy.indices_]
     ordered = {
         (method, size): (

@@ -243,7 +243,10 @@ VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
     *(("RLSClassifier", {"fit_intercept": True}), ("RLSRegressor", {"solver": "cg", "max_iter": 200})),
     *(("RLSRegressor", {"leave_one_out": True}), ("RLSRegressor", {"alphas": (0.1, 1.0, 10.0)})),
     *(("LowRankRLSRegressor", {"method": "subset"}), ("LowRankRLSRegressor", {"method": "nystrom"})),
-    *(("LowRankRLSRegressor", {"selection": "ic"}), ("LowRankRLSRegressor", {"fit_intercept": True})),
+    *(
+        ("LowRankRLSRegressor", {"selection": "pivoted_cholesky"}),
+        ("LowRankRLSRegressor", {"fit_intercept": True}),
+    ),
     *(("KMPRegressor", {"loss": "huber"}), ("KMPClassifier", {"loss": "logistic"})),
     *(("KMPRegressor", {"variant": "basic"}), ("KMPRegressor", {"variant": "backfit"})),
     *(("KMPRegressor", {"precision": "double"}), ("KMPClassifier", {"loss": "squared_hinge"})),
@@ -296,7 +299,7 @@ OWN_PARAMETERS: dict[str, tuple[dict[str, Any], ...]] = {
         {"alpha": a, "solver": s, "max_iter": 200} for a in _SIZES for s in ("cholesky", "cg")
     ),
     "LowRankRLSClassifier": tuple(
-        {"alpha": a, "method": m} for a in _SIZES for m in ("rectangle", "nystrom")
+        {"alpha": a, "method": m} for a in _SIZES for m in ("subset_of_regressors", "nystrom")
     ),
     "LowRankRLSRegressor": tuple({"alpha": a, "method": m} for a in _SIZES for m in ("subset", "nystrom")),
     "LinearRLSClassifier": tuple({"alpha": a} for a in _SIZES),

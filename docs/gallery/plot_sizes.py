@@ -43,6 +43,7 @@ ax.annotate(
 )
 ax.set(xscale="log", yscale="log", xlabel="vectors", ylabel="test error, %", xlim=(7, 400), ylim=(2.5, 40))
 ax.set_yticks([3, 5, 10, 20, 40], ["3", "5", "10", "20", "40"])
+ax.minorticks_off()
 ax.set_xticks([10, 20, 50, 100, 200], ["10", "20", "50", "100", "200"])
 ax.grid(color="#e2e2e2", linewidth=0.6)
 ax.legend(frameon=False)

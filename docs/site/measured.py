@@ -56,7 +56,7 @@ def percent(share: float) -> str:
 
 
 def provenance(name: str) -> str:
-    """Command, commit, machine and day of a file, as far as it tells."""
+    """Returns command, commit, machine and date of a file, if it has them."""
     found = load(name)
     about = found.get("about", found)
     machine = about.get("machine", "")
@@ -71,7 +71,7 @@ def provenance(name: str) -> str:
         processor,
         str(about.get("date", ""))[:10],
     ]
-    return f"{'; '.join(filter(None, parts))}. Every run: [{name}.json](benchmarks/{name}.json)."
+    return f"{'; '.join(filter(None, parts))}. All runs: [{name}.json](benchmarks/{name}.json)."
 
 
 # Support vector machines beside their peers --------------------------------------------------------------
@@ -390,14 +390,14 @@ def stream_rows() -> str:
 
 @part
 def dask_fits() -> str:
-    """What was fitted, and how."""
+    """Returns the fitted data sets and parameters."""
     found = load("dask")
     kinds: dict[str, Any] = {}
     for run in found["runs"]:
         name = run["name"].split()[0] + (" with noise .2" if run["name"].startswith("moons") else "")
         kinds.setdefault(name, run["options"])
-    told = (f"{name} (C {each['C']:g}, gamma {each['gamma']:g})" for name, each in kinds.items())
-    return f"{' and '.join(told)}, {found['about']['partitions']} partitions"
+    sets = (f"{name} (C {each['C']:g}, gamma {each['gamma']:g})" for name, each in kinds.items())
+    return f"{' and '.join(sets)}, {found['about']['partitions']} partitions"
 
 
 @part
@@ -414,7 +414,7 @@ def dask_model() -> str:
 
 @part
 def dask_means() -> str:
-    """What the model takes for rounds and shares, and how far the fits bear it out."""
+    """Returns the number of rounds and the fractions that the cost model assumes."""
     model = load("dask")["model"]
     return (
         f"{model['rounds']:.1f} rounds, {100 * model['changed']:.0f} % of the vectors evaluated again after "
@@ -449,7 +449,7 @@ def dask_carried() -> str:
 
 @part
 def dask_crossings() -> str:
-    """Where another machine is faster."""
+    """Returns the sizes at which another method is faster."""
     found = load("dask")
     crossings, rows = found["crossings"], found["carried"][0]["rows"]
     low, driver = crossings["low_rank"], crossings["driver"]
@@ -577,6 +577,21 @@ def choosing_tables() -> str:
     return "".join(parts)
 
 
+# Instructions of the hot loops ----------------------------------------------------------------------------
+
+
+@part
+def instructions_table() -> str:
+    def cell(value: float | None) -> str:
+        return "" if value is None else f"{value:.2f}"
+
+    rows = [
+        [row["loop"], row["precision"], cell(row["before"]), f"**{cell(row['instructions_per_result'])}**"]
+        for row in load("instructions")["loops"]
+    ]
+    return table(["loop", "precision", "portable vectors", "NEON"], rows)
+
+
 def _provenance(name: str) -> None:
     PARTS[f"from-{name}"] = lambda: provenance(name)
 
@@ -594,12 +609,13 @@ for _name in (
     "promises",
     "choosing",
     "tabular",
+    "instructions",
 ):
     _provenance(_name)
 
 
 def renewed(text: str) -> str:
-    """A page with its marked parts made anew."""
+    """Returns a page with its marked parts generated again."""
     return MARK.sub(lambda found: found[1] + PARTS[found[2]]() + found[4], text)
 
 

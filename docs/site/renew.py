@@ -1,6 +1,6 @@
-"""Write figures and pictures on all pages anew from the committed JSON: `python docs/site/renew.py`.
+"""Regenerates figures and pictures on all pages from the committed JSON: `python docs/site/renew.py`.
 
-Pictures carry the digest of the file they were drawn from, by which a test sees whether they are of now.
+Pictures contain the digest of the file they were drawn from, which a test compares with the file.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ PICTURES = {
 
 
 def digest(path: Path) -> str:
-    """What tells one file from another."""
+    """Returns the digest of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def drawn_from(picture: Path) -> str:
-    """The digest that a picture carries, empty where it carries none."""
+    """Returns the digest in a picture, empty if there is none."""
     with Image.open(picture) as image:
         return str(image.info.get("Source", ""))
 
 
 def draw(picture: str) -> None:
-    """Draw a picture and write the digest into it."""
+    """Draws a picture and stores the digest in it."""
     source, program = PICTURES[picture]
     names = {"json": str(ROOT / source), "png": str(ROOT / picture)}
     subprocess.run([sys.executable, *(word.format(**names) for word in program)], cwd=ROOT, check=True)
@@ -56,7 +56,7 @@ def draw(picture: str) -> None:
 
 
 def main() -> None:
-    """Renew what differs."""
+    """Regenerates what has changed."""
     for path in pages():
         text = path.read_text(encoding="utf-8")
         if renewed(text) != text:

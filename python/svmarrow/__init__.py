@@ -1,15 +1,30 @@
-"""Kernel machines trained exactly and fast, compressed to few vectors, and served at the speed of what is
-left.
+"""Support vector machines and other kernel methods: exact training, model compression, deployment.
 
-The names here are those of a first week. Everything else has its home in a submodule: `cascade`, `dask`,
+Start with these ten names:
+
+- `SVC` and `SVR`: support vector classification and regression, with scikit-learn's parameters;
+- `SVCCV` and `SVRCV`: the same with C and gamma chosen by cross-validation;
+- `RLSClassifier` and `RLSRegressor`: kernel ridge regression with exact leave-one-out errors;
+- `TabularClassifier`: data frames with categories and missing values, without tuning;
+- `compress`: fewer vectors for any fitted kernel model, with a bound on the loss of accuracy;
+- `save` and `load`: model files without code.
+
+`export.to_onnx` and `export.to_c` write models for other programs, and `patch_sklearn` accelerates programs
+that import scikit-learn's support vector machines. Further names are in the submodules `cascade`, `dask`,
 `exceptions`, `export`, `inspection`, `io`, `least_squares`, `libsvm`, `matching_pursuit`, `model_selection`,
-`models`, `multiclass`, `online`, `reduced_set`, `svm`.
+`models`, `multiclass`, `online`, `preprocessing`, `reduced_set` and `svm`.
+
+Compress a classifier to ten vectors, and compare:
 
 >>> from sklearn.datasets import load_iris
->>> from svmarrow import SVC
+>>> from svmarrow import SVC, compress
 >>> X, y = load_iris(return_X_y=True)
->>> SVC().fit(X, y).score(X, y) > 0.95
-True
+>>> svc = SVC(C=10).fit(X, y)
+>>> small = compress(svc, n_vectors=10)
+>>> svc.expansion_.n_vectors, small.expansion_.n_vectors
+(27, 10)
+>>> svc.score(X, y) > 0.95, small.score(X, y) > 0.95
+(True, True)
 """
 
 from importlib.metadata import version as _version

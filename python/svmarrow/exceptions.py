@@ -36,5 +36,5 @@ class SizeWarning(UserWarning):
     """A size that does not fit; the message says what would be better.
 
     Files that are much larger than they need be, fewer vectors than a model has neighbourhoods, and so few
-    that a classifier gives all rows one class.
+    that a classifier gives all samples one class.
     """

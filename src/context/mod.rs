@@ -220,3 +220,26 @@ impl<'a> Context<'a> {
         self.map(n, work)?.into_iter().try_collect_results()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Context;
+
+    #[test]
+    fn a_reduction_has_the_same_bits_for_any_number_of_threads() {
+        let terms: Vec<f64> = (1..10_001).map(|i| 1.0 / f64::from(i)).collect();
+        let sum = |ctx: Context<'_>, size: usize| {
+            ctx.reduce(terms.len(), size, |range| terms[range].iter().sum::<f64>(), |a, b| a + b).unwrap()
+        };
+        for size in [1, 7, 1000, 20_000] {
+            let expected = sum(Context::SEQUENTIAL, size);
+            assert!((expected - 9.787_606_036_044_348).abs() < 1e-12);
+            for threads in [1, 2, 3, 8] {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let found = pool.install(|| sum(Context::default(), size));
+                assert_eq!(found.to_bits(), expected.to_bits(), "{threads} threads, tasks of {size}");
+            }
+        }
+        assert_eq!(Context::default().reduce(0, 4, |_| 1, |a: i32, b| a + b), None);
+    }
+}

@@ -36,9 +36,10 @@ use super::{Kernel, Smoothness};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
+use crate::simd::coefficients::ApplyCoefficients;
 use crate::simd::epilogue::Epilogue;
 use crate::simd::lanes;
-use crate::simd::micro::{ApplyCoefficients, Block, Measure, panel_tile, panel_width};
+use crate::simd::micro::{Block, Measure, panel_tile, panel_width};
 
 /// Number of rows of a task: a multiple of the height of every register tile.
 const BLOCK_ROWS: usize = 48;

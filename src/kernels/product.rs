@@ -12,7 +12,8 @@ use super::tile::for_each_tile;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::memory::{self, TryCollect};
-use crate::simd::micro::{ApplyCoefficients, apply_few_coefficients, panel_width};
+use crate::simd::coefficients::{ApplyCoefficients, apply_few_coefficients};
+use crate::simd::micro::panel_width;
 use crate::simd::{Real, lanes};
 
 /// Context reported when the allocation of packed coefficients fails.

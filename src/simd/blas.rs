@@ -197,7 +197,7 @@ impl<T: Stored> Operation for AddRows<'_, T> {
         let (count, rows) = (self.ys.len() / self.width, self.rows.len());
         let mut y = 0;
         while y < count {
-            let (max_rows, together) = if I::F64::LANES >= 8 && count - y >= 4 { (4, 4) } else { (8, 1) };
+            let (max_rows, together) = if I::REGISTERS >= 32 && count - y >= 4 { (4, 4) } else { (8, 1) };
             let mut first = 0;
             while first < rows {
                 let all = rows - first >= max_rows;

@@ -1,14 +1,15 @@
 //! Register tiles of inner products between bytes, exact in integers: pixels, counts, one-hot columns.
 //!
-//! One instruction (AVX-512 VNNI) multiplies 64 pairs of bytes, a fused multiply-add in single precision 16. Panels
-//! therefore hold features in groups of four: in each group the four bytes of one column, then of the next. One
-//! factor of the instruction is signed: rows of the block hold a - 128, and 128 times the sum of a column is added at the
-//! end.
+//! One instruction (AVX-512 VNNI) multiplies 64 pairs of bytes, a fused multiply-add in single precision 16; NEON's (`udot`)
+//! multiplies 16 instead of 4. Panels therefore hold features in groups of four: in each group the four bytes of one column,
+//! then of the next. One factor of AVX-512's instruction is signed: rows of the block hold a - 128, and 128 times the sum of a
+//! column is added at the end. NEON's has two unsigned factors, for which the bit that was flipped is flipped again.
 //!
 //! Sums are exact, so the portable loop gives the same bits. It is slower than single precision, and used by tests and on
 //! machines without the instruction.
 
 use super::micro::panel_width;
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 use super::{Level, level};
 
 /// Maximum number of features at which squared distances are below 2^31.
@@ -22,7 +23,9 @@ pub(crate) const GROUP_SIZE: usize = 4;
 pub(crate) fn are_fast() -> bool {
     #[cfg(target_arch = "x86_64")]
     return level() == Level::Avx512 && is_x86_feature_detected!("avx512vnni");
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    return level() == Level::Neon && std::arch::is_aarch64_feature_detected!("dotprod");
+    #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
     return false;
 }
 
@@ -74,6 +77,11 @@ pub(crate) fn byte_tile(
     if are_fast() {
         // SAFETY: the machine has the instructions, and the assertions above are what the loop relies on.
         return unsafe { vnni::run(&tile, out) };
+    }
+    #[cfg(target_arch = "aarch64")]
+    if are_fast() {
+        // SAFETY: as above.
+        return unsafe { dotprod::run(&tile, out) };
     }
     tile.run_portably(out);
 }
@@ -175,6 +183,115 @@ mod vnni {
                     };
                     let value = _mm512_mul_ps(_mm512_set1_ps(factor), _mm512_cvtepi32_ps(whole));
                     _mm512_storeu_ps(out.add((2 * i + half) * 16), value);
+                }
+            }
+        }
+        R
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+mod dotprod {
+    use super::{ByteMeasure, ByteRows, ByteTile, GROUP_SIZE};
+    // A list would repeat every intrinsic.
+    #[allow(clippy::wildcard_imports)]
+    use std::arch::aarch64::*;
+
+    /// Number of bytes of a vector, which holds four groups.
+    const BYTES: usize = 16;
+
+    /// Adds the products of four columns' groups with one group of a row. The intrinsic is not stable.
+    macro_rules! add_products {
+        ($sum:expr, $columns:expr, $row:expr, $group:literal) => {
+            std::arch::asm!(
+                concat!("udot {sum:v}.4s, {columns:v}.16b, {row:v}.4b[", $group, "]"),
+                sum = inout(vreg) $sum,
+                columns = in(vreg) $columns,
+                row = in(vreg) $row,
+                options(pure, nomem, nostack, preserves_flags),
+            )
+        };
+    }
+
+    /// # Safety
+    /// The machine must have NEON and its dot products; sizes are as `byte_tile` has checked them.
+    #[target_feature(enable = "neon,dotprod")]
+    pub(super) unsafe fn run(tile: &ByteTile<'_>, out: &mut [f32]) {
+        let (count, mut done) = (out.len() / tile.width, 0);
+        while done < count {
+            let out = out[done * tile.width..].as_mut_ptr();
+            // SAFETY: the caller's promise; the rows end at or before the last one.
+            done += unsafe {
+                match count - done {
+                    8.. => rows::<8>(tile, done, out),
+                    2.. => rows::<2>(tile, done, out),
+                    _ => rows::<1>(tile, done, out),
+                }
+            };
+        }
+    }
+
+    /// Computes R rows at once, and returns R.
+    ///
+    /// # Safety
+    /// See [`run`].
+    #[target_feature(enable = "neon,dotprod")]
+    unsafe fn rows<const R: usize>(tile: &ByteTile<'_>, done: usize, out: *mut f32) -> usize {
+        let ByteTile { rows: ByteRows { values, stride, squares }, panel, .. } = *tile;
+        let first = tile.first + done;
+        // SAFETY: `byte_tile` has checked that rows, panel and output are long enough; the panel has 8 columns, and a row
+        // whole groups.
+        unsafe {
+            let mut sums = [[vdupq_n_u32(0); 2]; R];
+            let a = values.as_ptr().cast::<u8>().add(first * stride);
+            let mut b = panel.values.as_ptr();
+            let mut k = 0;
+            while k + BYTES <= stride {
+                let mut row = [vdupq_n_u8(0); R];
+                for i in 0..R {
+                    row[i] = veorq_u8(vld1q_u8(a.add(i * stride + k)), vdupq_n_u8(0x80));
+                }
+                macro_rules! group {
+                    ($group:literal) => {
+                        let columns = [vld1q_u8(b), vld1q_u8(b.add(BYTES))];
+                        b = b.add(2 * BYTES);
+                        for i in 0..R {
+                            add_products!(sums[i][0], columns[0], row[i], $group);
+                            add_products!(sums[i][1], columns[1], row[i], $group);
+                        }
+                    };
+                }
+                group!(0);
+                group!(1);
+                group!(2);
+                group!(3);
+                k += BYTES;
+            }
+            while k < stride {
+                let columns = [vld1q_u8(b), vld1q_u8(b.add(BYTES))];
+                b = b.add(2 * BYTES);
+                for i in 0..R {
+                    let four = a.add(i * stride + k).cast::<u32>().read_unaligned();
+                    let row = vreinterpretq_u8_u32(vdupq_n_u32(four ^ 0x8080_8080));
+                    add_products!(sums[i][0], columns[0], row, 0);
+                    add_products!(sums[i][1], columns[1], row, 0);
+                }
+                k += GROUP_SIZE;
+            }
+            for i in 0..R {
+                for half in 0..2 {
+                    let inner = vreinterpretq_s32_u32(sums[i][half]);
+                    let (whole, factor) = match tile.measure {
+                        ByteMeasure::Inner(factor) => (inner, factor),
+                        ByteMeasure::SquaredDistance(factor) => {
+                            let column_squares = vld1q_s32(panel.squares.as_ptr().add(4 * half));
+                            let both =
+                                vaddq_s32(vdupq_n_s32(*squares.get_unchecked(first + i)), column_squares);
+                            (vsubq_s32(both, vaddq_s32(inner, inner)), factor)
+                        }
+                    };
+                    let value = vmulq_n_f32(vcvtq_f32_s32(whole), factor);
+                    vst1q_f32(out.add((2 * i + half) * 4), value);
                 }
             }
         }

@@ -31,14 +31,21 @@ impl<T: Real> Products<'_, T> {
         // column + C stay within the rows and vectors.
         unsafe {
             let mut sums = [[V::zero(); C]; R];
+            let (mut rows, mut vectors) = ([std::ptr::null::<T>(); R], [std::ptr::null::<T>(); C]);
+            for (r, start) in rows.iter_mut().enumerate() {
+                *start = self.rows.get_unchecked(row + r).as_ptr();
+            }
+            for (c, start) in vectors.iter_mut().enumerate() {
+                *start = self.vectors.as_ptr().add((column + c) * self.length);
+            }
             let mut i = from;
             while i + V::LANES <= to {
                 let mut x = [V::zero(); R];
                 for r in 0..R {
-                    x[r] = V::load(self.rows.get_unchecked(row + r).as_ptr().add(i));
+                    x[r] = V::load(rows[r].add(i));
                 }
                 for c in 0..C {
-                    let v = V::load(self.vectors.as_ptr().add((column + c) * self.length + i));
+                    let v = V::load(vectors[c].add(i));
                     for r in 0..R {
                         sums[r][c] = x[r].mul_add(v, sums[r][c]);
                     }
@@ -46,9 +53,16 @@ impl<T: Real> Products<'_, T> {
                 i += V::LANES;
             }
             let count = self.vectors.len() / self.length;
+            // A loop of its own, which is unrolled: the sums stay in registers.
+            let mut totals = [[0.0; C]; R];
             for r in 0..R {
                 for c in 0..C {
-                    let mut sum = sums[r][c].sum().to_f64();
+                    totals[r][c] = sums[r][c].sum().to_f64();
+                }
+            }
+            for r in 0..R {
+                for c in 0..C {
+                    let mut sum = totals[r][c];
                     for k in i..to {
                         let other = self.vectors[(column + c) * self.length + k];
                         sum += self.rows[row + r][k].to_f64() * other.to_f64();
@@ -92,7 +106,7 @@ impl<T: Real> Operation for Products<'_, T> {
             let mut row = 0;
             // SAFETY: as `tile`; the loops keep row + R within the rows.
             unsafe {
-                if <I::F64 as Vector>::LANES >= 8 {
+                if I::REGISTERS >= 32 {
                     // 24 sums, ten loads, in 32 registers.
                     while row + 6 <= rows {
                         self.columns::<T::Of<I>, 6>(row, part);

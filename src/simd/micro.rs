@@ -11,7 +11,7 @@
 //! position nor on the number of threads.
 
 use super::epilogue::{self, Epilogue};
-use super::{Isa, Operation, Real, Vector, lanes, run, vectorized};
+use super::{Isa, Operation, Real, Vector, lanes, run};
 use crate::error::Result;
 use crate::memory;
 
@@ -37,6 +37,8 @@ pub(crate) enum Measure {
 }
 
 trait Step {
+    /// Whether the contribution is one multiplication, of which a lane can be a factor.
+    const IS_PRODUCT: bool;
     /// Adds one feature's contribution.
     unsafe fn step<V: Vector>(sum: V, a: V, b: V) -> V;
     /// Replaces a zero's contribution, which is in the baseline, by that of a stored entry.
@@ -44,10 +46,11 @@ trait Step {
 }
 
 macro_rules! step {
-    ($name:ident, |$sum:ident, $a:ident, $b:ident| step: $step:expr, replace: $replace:expr) => {
+    ($name:ident, $is_product:literal, |$sum:ident, $a:ident, $b:ident| step: $step:expr, replace: $replace:expr) => {
         struct $name;
 
         impl Step for $name {
+            const IS_PRODUCT: bool = $is_product;
             #[inline(always)]
             unsafe fn step<V: Vector>($sum: V, $a: V, $b: V) -> V {
                 // SAFETY: the contract is the caller's.
@@ -62,9 +65,9 @@ macro_rules! step {
     };
 }
 
-step!(InnerStep, |sum, a, b| step: a.mul_add(b, sum), replace: a.mul_add(b, sum));
-step!(L1Step, |sum, a, b| step: sum.add(a.sub(b).abs()), replace: sum.add(a.sub(b).abs().sub(b.abs())));
-step!(ChiSquaredStep, |sum, a, b|
+step!(InnerStep, true, |sum, a, b| step: a.mul_add(b, sum), replace: a.mul_add(b, sum));
+step!(L1Step, false, |sum, a, b| step: sum.add(a.sub(b).abs()), replace: sum.add(a.sub(b).abs().sub(b.abs())));
+step!(ChiSquaredStep, false, |sum, a, b|
     step: {
         let difference = a.sub(b);
         let total = a.add(b).max(V::splat(V::Elem::TINY));
@@ -72,7 +75,7 @@ step!(ChiSquaredStep, |sum, a, b|
     },
     replace: Self::step(sum, a, b).sub(b)
 );
-step!(SquaredL2Step, |sum, a, b|
+step!(SquaredL2Step, false, |sum, a, b|
     step: {
         let difference = a.sub(b);
         difference.mul_add(difference, sum)
@@ -265,6 +268,26 @@ impl<T: Real> Operation for PanelTile<'_, T> {
     }
 }
 
+/// Adds the contributions of one lane of the loaded features of R rows, whose first line of the panel is at `b`.
+#[inline(always)]
+unsafe fn add_lane<V: Vector, S: Step, const R: usize>(
+    sums: &mut [[V; 2]; R],
+    features: &[V; R],
+    b: *const V::Elem,
+    lane: usize,
+) {
+    // SAFETY: the panel has a line of two vectors for each lane; the contract is the caller's.
+    unsafe {
+        let b = b.add(2 * lane * V::LANES);
+        let (b0, b1) = (V::load(b), V::load(b.add(V::LANES)));
+        for i in 0..R {
+            let a = features[i].broadcast(lane);
+            sums[i][0] = S::step(sums[i][0], a, b0);
+            sums[i][1] = S::step(sums[i][1], a, b1);
+        }
+    }
+}
+
 impl<T: Real> PanelTile<'_, T> {
     #[inline(always)]
     unsafe fn with_step<I: Isa, S: Step>(mut self) {
@@ -279,6 +302,8 @@ impl<T: Real> PanelTile<'_, T> {
                     tile
                 } else if I::TILE_ROWS == 12 && left >= 12 {
                     self.dense::<T::Of<I>, S, 12>(done)
+                } else if I::TILE_ROWS == 8 && left >= 8 {
+                    self.dense::<T::Of<I>, S, 8>(done)
                 } else if left >= 6 {
                     self.dense::<T::Of<I>, S, 6>(done)
                 } else if left >= 2 {
@@ -308,7 +333,24 @@ impl<T: Real> PanelTile<'_, T> {
             let mut sums = [[V::zero(); 2]; R];
             let a = data.as_ptr().add((self.first + done) * stride);
             let mut b = self.panel.values.as_ptr();
-            for k in 0..depth {
+            let mut first = 0;
+            if V::MULTIPLIES_BY_LANE && S::IS_PRODUCT {
+                while first + V::LANES <= depth {
+                    let mut features = [V::zero(); R];
+                    for (i, features) in features.iter_mut().enumerate() {
+                        *features = V::load(a.add(i * stride + first));
+                    }
+                    add_lane::<V, S, R>(&mut sums, &features, b, 0);
+                    add_lane::<V, S, R>(&mut sums, &features, b, 1);
+                    if V::LANES == 4 {
+                        add_lane::<V, S, R>(&mut sums, &features, b, 2);
+                        add_lane::<V, S, R>(&mut sums, &features, b, 3);
+                    }
+                    b = b.add(2 * V::LANES * V::LANES);
+                    first += V::LANES;
+                }
+            }
+            for k in first..depth {
                 let b0 = V::load(b);
                 let b1 = V::load(b.add(V::LANES));
                 b = b.add(2 * V::LANES);
@@ -356,104 +398,4 @@ impl<T: Real> PanelTile<'_, T> {
             }
         }
     }
-}
-
-/// Adds sum_c tile[i, c] coefficients[c, j] to out[i, j], the second half of a fused product.
-///
-/// `coefficients` is packed for the panel in groups of one vector of outputs, `width` rows each, and `out` has one
-/// padded row per row of the tile.
-pub(crate) struct ApplyCoefficients<'a, T> {
-    pub(crate) tile: &'a [T],
-    pub(crate) rows: usize,
-    pub(crate) coefficients: &'a [T],
-    pub(crate) groups: usize,
-    pub(crate) out: &'a mut [T],
-}
-
-impl<T: Real> ApplyCoefficients<'_, T> {
-    pub(crate) fn compute(self) {
-        let (width, lanes) = (panel_width::<T>(), lanes::<T>());
-        assert!(self.tile.len() >= self.rows * width);
-        assert!(self.coefficients.len() >= self.groups * width * lanes);
-        assert!(self.out.len() >= self.rows * self.groups * lanes);
-        // SAFETY: the assertions above are what the loop relies on.
-        unsafe { run(self) };
-    }
-
-    #[inline(always)]
-    unsafe fn rows<V: Vector<Elem = T>, const R: usize>(&mut self, first: usize) {
-        let width = 2 * V::LANES;
-        for group in 0..self.groups {
-            // SAFETY: `compute` has checked the three sizes; first + R <= rows.
-            unsafe {
-                let mut sums = [V::zero(); R];
-                let coefficients = self.coefficients.as_ptr().add(group * width * V::LANES);
-                let tile = self.tile.as_ptr().add(first * width);
-                for c in 0..width {
-                    let b = V::load(coefficients.add(c * V::LANES));
-                    for (i, sum) in sums.iter_mut().enumerate() {
-                        *sum = V::splat(*tile.add(i * width + c)).mul_add(b, *sum);
-                    }
-                }
-                for (i, sum) in sums.iter().enumerate() {
-                    let out = self.out.as_mut_ptr().add(((first + i) * self.groups + group) * V::LANES);
-                    V::load(out).add(*sum).store(out);
-                }
-            }
-        }
-    }
-}
-
-impl<T: Real> Operation for ApplyCoefficients<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<I: Isa>(mut self) {
-        let mut first = 0;
-        while first < self.rows {
-            // SAFETY: `compute` has checked the sizes.
-            unsafe {
-                if self.rows - first >= 8 {
-                    self.rows::<T::Of<I>, 8>(first);
-                    first += 8;
-                } else {
-                    self.rows::<T::Of<I>, 1>(first);
-                    first += 1;
-                }
-            }
-        }
-    }
-}
-
-/// Adds sum_c tile[i, c] coefficients[j, c] to out[i, j] for few outputs: one dot product of a panel's width each.
-///
-/// There are `width` coefficients for each output in turn. Sums stay in vectors: `out` holds one vector per (row, output),
-/// which the caller sums at the end.
-pub(crate) fn apply_few_coefficients<T: Real>(
-    tile: &[T],
-    rows: usize,
-    coefficients: &[T],
-    outputs: usize,
-    out: &mut [T],
-) {
-    let (width, lanes) = (panel_width::<T>(), lanes::<T>());
-    assert!(tile.len() >= rows * width && coefficients.len() >= outputs * width);
-    assert!(out.len() >= rows * outputs * lanes);
-    vectorized!([T: Real] (tile: &[T], rows: usize, coefficients: &[T], outputs: usize, out: &mut [T]) {
-        let lanes = <T::Of<I> as Vector>::LANES;
-        let width = 2 * lanes;
-        // SAFETY: the assertions cover all sizes.
-        unsafe {
-            for output in 0..outputs {
-                let b = coefficients.as_ptr().add(output * width);
-                let (b0, b1) = (T::Of::<I>::load(b), T::Of::<I>::load(b.add(lanes)));
-                for i in 0..rows {
-                    let tile = tile.as_ptr().add(i * width);
-                    let out = out.as_mut_ptr().add((i * outputs + output) * lanes);
-                    let sum = T::Of::<I>::load(tile).mul_add(b0, T::Of::<I>::load(out));
-                    T::Of::<I>::load(tile.add(lanes)).mul_add(b1, sum).store(out);
-                }
-            }
-        }
-    });
 }

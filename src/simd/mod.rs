@@ -1,7 +1,7 @@
 //! The only module with `unsafe`: hot loops written once over a small `Vector` trait, and run at the widest instruction set
 //! that the machine has.
 //!
-//! The set is detected once, at the first use. `SVMARROW_SIMD=scalar`, `avx2` or `avx512` forces a narrower one (never
+//! The set is detected once, at the first use. `SVMARROW_SIMD=scalar`, `neon`, `avx2` or `avx512` forces a narrower one (never
 //! a wider one than the machine has), so that tests can run the same code at every level and compare
 //! it with the scalar level. A hot loop is an `Operation`, which `run` compiles for each set; `vectorized!` makes one of a
 //! loop in a function.
@@ -10,8 +10,10 @@
 //! |---|---|
 //! | `vector` | the trait and the portable implementation |
 //! | `x86_64` | AVX-512 and AVX2 + FMA |
+//! | `neon` | NEON of 64-bit ARM |
 //! | `exp` | the exponential |
 //! | `micro` | register tiles of pairwise sums: inner product, l1 distance, chi-squared |
+//! | `coefficients` | tiles of kernel values times coefficients |
 //! | `epilogue` | kernel values from pairwise sums |
 //! | `adam` | a step of the stochastic optimiser |
 //! | `blas` | dot, axpy and the mixed-precision products of the solvers |
@@ -30,11 +32,14 @@ pub(crate) mod adam;
 pub(crate) mod blas;
 pub(crate) mod bytes;
 pub(crate) mod chebyshev;
+pub(crate) mod coefficients;
 pub(crate) mod epilogue;
 mod exp;
 pub(crate) mod gather;
 pub(crate) mod inner;
 pub(crate) mod micro;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 pub(crate) mod panel;
 pub(crate) mod scan;
 pub(crate) mod shapley;
@@ -52,6 +57,8 @@ pub(crate) use vector::{Isa, Real, Scalar, Vector};
 pub enum Level {
     /// Portable code, left to the compiler.
     Scalar,
+    /// NEON of 64-bit ARM, also called Advanced SIMD.
+    Neon,
     /// AVX2 and FMA.
     Avx2,
     /// AVX-512 F, DQ, VL.
@@ -63,6 +70,7 @@ impl Level {
     pub fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
+            Self::Neon => "neon",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
         }
@@ -82,6 +90,10 @@ fn detect() -> Level {
             return Level::Avx2;
         }
     }
+    #[cfg(target_arch = "aarch64")]
+    if std::arch::is_aarch64_feature_detected!("neon") {
+        return Level::Neon;
+    }
     Level::Scalar
 }
 
@@ -92,6 +104,7 @@ pub fn level() -> Level {
         let best = detect();
         let wanted = match std::env::var("SVMARROW_SIMD").as_deref() {
             Ok("scalar") => Level::Scalar,
+            Ok("neon") if cfg!(target_arch = "aarch64") => Level::Neon,
             Ok("avx2") => Level::Avx2,
             _ => best,
         };
@@ -125,6 +138,9 @@ pub(crate) unsafe fn run<O: Operation>(operation: O) -> O::Output {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Level::Avx2 => unsafe { x86_64::run_avx2(operation) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        Level::Neon => unsafe { neon::run(operation) },
         // SAFETY: the scalar level needs nothing of the machine; the caller guarantees the fields.
         _ => unsafe { operation.run::<Scalar>() },
     }
@@ -162,6 +178,8 @@ pub(crate) fn lanes<T: Real>() -> usize {
         Level::Avx512 => <T::Of<x86_64::Avx512> as Vector>::LANES,
         #[cfg(target_arch = "x86_64")]
         Level::Avx2 => <T::Of<x86_64::Avx2> as Vector>::LANES,
+        #[cfg(target_arch = "aarch64")]
+        Level::Neon => <T::Of<neon::Neon> as Vector>::LANES,
         _ => <T::Of<Scalar> as Vector>::LANES,
     }
 }

@@ -68,7 +68,44 @@ impl<A: Real, T: Real> Tile<A, T> {
             let mut sums = [[V::zero(); 2]; R];
             let mut a = self.a.add(done * self.row);
             let mut b = self.panel;
-            for _ in 0..self.depth {
+            let mut first = 0;
+            if V::MULTIPLIES_BY_LANE && self.step == 1 {
+                // Lanes are entries along the depth.
+                while first + V::LANES <= self.depth {
+                    let mut values = [V::zero(); R];
+                    for (i, values) in values.iter_mut().enumerate() {
+                        *values = A::load::<V>(a.add(i * self.row));
+                    }
+                    for lane in 0..V::LANES {
+                        let (b0, b1) = (V::load(b), V::load(b.add(V::LANES)));
+                        b = b.add(2 * V::LANES);
+                        for i in 0..R {
+                            let value = values[i].broadcast(lane);
+                            sums[i][0] = value.mul_add(b0, sums[i][0]);
+                            sums[i][1] = value.mul_add(b1, sums[i][1]);
+                        }
+                    }
+                    a = a.wrapping_add(V::LANES);
+                    first += V::LANES;
+                }
+            } else if V::MULTIPLIES_BY_LANE && self.row == 1 && R.is_multiple_of(V::LANES) {
+                // Lanes are entries of consecutive rows.
+                while first < self.depth {
+                    let (b0, b1) = (V::load(b), V::load(b.add(V::LANES)));
+                    b = b.add(2 * V::LANES);
+                    for part in (0..R).step_by(V::LANES) {
+                        let values = A::load::<V>(a.add(part));
+                        for lane in 0..V::LANES {
+                            let (value, sum) = (values.broadcast(lane), &mut sums[part + lane]);
+                            sum[0] = value.mul_add(b0, sum[0]);
+                            sum[1] = value.mul_add(b1, sum[1]);
+                        }
+                    }
+                    a = a.wrapping_add(self.step);
+                    first += 1;
+                }
+            }
+            for _ in first..self.depth {
                 let (b0, b1) = (V::load(b), V::load(b.add(V::LANES)));
                 b = b.add(2 * V::LANES);
                 for (i, sum) in sums.iter_mut().enumerate() {
@@ -100,6 +137,9 @@ impl<A: Real, T: Real> Operation for Tile<A, T> {
                 if I::TILE_ROWS == 12 && left >= 12 {
                     self.rows::<T::Of<I>, 12>(done);
                     done += 12;
+                } else if I::TILE_ROWS == 8 && left >= 8 {
+                    self.rows::<T::Of<I>, 8>(done);
+                    done += 8;
                 } else if left >= 6 {
                     self.rows::<T::Of<I>, 6>(done);
                     done += 6;

@@ -8,6 +8,8 @@
 pub(crate) trait Vector: Copy {
     type Elem: Real;
     const LANES: usize;
+    /// Whether a multiplication takes one lane of a register as its factor, so that a tile loads `LANES` factors at once.
+    const MULTIPLIES_BY_LANE: bool = false;
     unsafe fn splat(x: Self::Elem) -> Self;
     unsafe fn load(p: *const Self::Elem) -> Self;
     /// Loads `LANES` single-precision numbers, converted if the vector is double.
@@ -27,7 +29,17 @@ pub(crate) trait Vector: Copy {
     unsafe fn sqrt(self) -> Self;
     /// Rounds to the nearest integer.
     unsafe fn round(self) -> Self;
-    /// Computes self * 2^n for integral n within the exponent range of normal numbers.
+    /// Copies a lane to all lanes; the lane must be below `LANES`.
+    #[inline(always)]
+    unsafe fn broadcast(self, lane: usize) -> Self {
+        let mut values = [Self::Elem::ZERO; MAX_LANES];
+        // SAFETY: the array is as long as the widest vector; the contract is the caller's.
+        unsafe {
+            self.store(values.as_mut_ptr());
+            Self::splat(values[lane])
+        }
+    }
+    /// Computes self * 2^n for self in [1/2, 2] and integral n, if the result is a normal number.
     unsafe fn scale_pow2(self, n: Self) -> Self;
     /// Selects x in lanes with a < b, else y.
     unsafe fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self;
@@ -43,12 +55,17 @@ pub(crate) trait Vector: Copy {
     }
 }
 
+/// The number of lanes of the widest vector.
+const MAX_LANES: usize = 16;
+
 /// An instruction set: its vectors and the height of its register tiles.
 pub(crate) trait Isa: Copy + 'static {
     type F32: Vector<Elem = f32>;
     type F64: Vector<Elem = f64>;
     /// Number of rows of a register tile two vectors wide, so that the tile, two loads and a broadcast fill the registers.
     const TILE_ROWS: usize;
+    /// Number of vector registers.
+    const REGISTERS: usize;
 }
 
 /// `f32` or `f64`, with its vector in each instruction set.
@@ -65,6 +82,7 @@ pub(crate) trait Real:
     + std::fmt::Debug
     + Default
     + bytemuck::Pod
+    + super::blas::Stored
 {
     type Of<I: Isa>: Vector<Elem = Self>;
     const ZERO: Self;
@@ -177,7 +195,7 @@ impl Real for f64 {
     }
 }
 
-/// The portable instruction set: arrays, which the compiler vectorises (NEON on aarch64).
+/// The portable instruction set: arrays, which the compiler vectorises where it can.
 #[derive(Clone, Copy)]
 pub(crate) struct Scalar;
 
@@ -185,6 +203,7 @@ impl Isa for Scalar {
     type F32 = Portable<f32, 4>;
     type F64 = Portable<f64, 2>;
     const TILE_ROWS: usize = 6;
+    const REGISTERS: usize = 16;
 }
 
 /// An array as a vector.
@@ -194,10 +213,11 @@ pub(crate) struct Portable<T, const N: usize>([T; N]);
 
 /// Implements a vector from a table of its operations, one expression each, under the trait's contract.
 macro_rules! vector {
-    ($v:ty, $t:ty, $lanes:literal, { $(fn $name:ident($($argument:tt)*) $(-> $out:ty)? = $value:expr;)* }) => {
+    ($v:ty, $t:ty, $lanes:literal, { $(fn $name:ident($($argument:tt)*) $(-> $out:ty)? = $value:expr;)* } $($constant:item)*) => {
         impl Vector for $v {
             type Elem = $t;
             const LANES: usize = $lanes;
+            $($constant)*
             $(
                 #[inline(always)]
                 #[allow(unused_unsafe)] // Some operations of the portable vectors are safe.
@@ -209,7 +229,7 @@ macro_rules! vector {
         }
     };
 }
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
 pub(super) use vector;
 
 macro_rules! portable {

@@ -18,12 +18,14 @@ impl Isa for Avx512 {
     type F32 = __m512;
     type F64 = __m512d;
     const TILE_ROWS: usize = 12;
+    const REGISTERS: usize = 32;
 }
 
 impl Isa for Avx2 {
     type F32 = __m256;
     type F64 = __m256d;
     const TILE_ROWS: usize = 6;
+    const REGISTERS: usize = 16;
 }
 
 /// # Safety

@@ -90,11 +90,10 @@ def test_train_reports_its_work_and_writes_the_librarys_model(folder):
     model, same = load(out), SVC(C=10, gamma=0.001).fit(sparse.csr_array(X[:700]), y[:700])
     assert model.n_features_in_ in (63, 64)  # svmlight does not write a last column of zeros
     np.testing.assert_array_equal(model.support_, same.support_)
-    assert (
-        f"700 rows, {model.n_features_in_} columns, 10 classes: {len(same.support_)} support vectors" in text
-    )
-    assert "gap" in text
-    assert f"wrote {out}" in text
+    assert f"Trained on 700 samples, {model.n_features_in_} features and 10 classes in " in text
+    assert f": {len(same.support_)} support vectors.\nThe fit converged after " in text
+    assert " steps with a duality gap of " in text
+    assert f"Wrote {out} (" in text
     assert model.verbose is False
 
 
@@ -125,7 +124,7 @@ def test_the_main_job_on_every_format(folder):
         text = run("compress", model, "-o", small, "-n", "60", "--data", folder / train[0]).stdout
         assert "vectors to 60 in" in text
         text = run("predict", small, folder / test[0], *test[1:], "-o", folder / "labels.txt").stdout
-        accuracy = float(text.split("accuracy ")[1].split(" %")[0])
+        accuracy = float(text.split("The accuracy is ")[1].split(" %")[0])
         labels = np.loadtxt(folder / "labels.txt", dtype=int)
         _, y = load_digits(return_X_y=True)
         assert accuracy == pytest.approx(100 * (labels == y[700:1100]).mean(), abs=0.006)
@@ -142,7 +141,7 @@ def test_compress_by_loss_with_curve(folder):
     assert isinstance(small, ExpansionClassifier)
     assert small.score(data.X, data.y) >= full.score(data.X, data.y) - 0.01 - 1e-9
     assert f"vectors to {small.expansion_.n_vectors} in" in text
-    assert "before" in text
+    assert " after compression." in text
     assert "with 95 % confidence" in text
     assert curve.read_bytes().startswith(b"\x89PNG")
     few = [*arguments[:4], "--max-loss", "0", "--validation", folder / "test.svm"]
@@ -162,7 +161,7 @@ def test_compress_by_itself_bounds_the_loss_and_draws(tmp_path):
     assert small.expansion_.n_vectors <= 20 < full.expansion_.n_vectors
     assert str(small.loss_bound_) in " ".join(text.split())
     assert (small.loss_bound_.asked, small.loss_bound_.rows) == (0.05, 200)
-    assert "error on" not in text
+    assert "The error rate on" not in text
     text = run(*arguments, "-n", "4", "--validation", tmp_path / "test.csv", "--curve", curve).stdout
     assert "vectors to 4 in" in text
     assert load(out).loss_bound_.rows == 200
@@ -181,7 +180,7 @@ def test_compress_with_validation_in_the_test_arrays_and_rows_as_candidates(fold
     model = folder / "npz.safetensors"
     run("train", data, "-o", model, "-g", "0.001")
     text = run("compress", model, "-o", out, *options).stdout
-    assert "error on" in text
+    assert "The error rate on" in text
     assert load(out).expansion_.n_vectors == 20
     # Rows to choose from need no labels, and the output may take the place of the input.
     run(
@@ -195,7 +194,7 @@ def test_csv_with_names(folder):
     run("train", folder / "train.csv", "--target", "label", "-o", model, "-g", "0.001")
     assert load(model).classes_.tolist() == [f"digit {label}" for label in range(10)]
     text = run("predict", model, folder / "train.csv", "--target", "0").stdout
-    assert float(text.split("accuracy ")[1].split(" %")[0]) > 95
+    assert float(text.split("The accuracy is ")[1].split(" %")[0]) > 95
     run("predict", model, folder / "unlabelled.csv", "-o", folder / "labels.txt")
     labels = (folder / "labels.txt").read_text().splitlines()
     assert len(labels) == 400
@@ -208,7 +207,7 @@ def test_rows_without_labels_go_to_standard_output(folder):
     result = run("predict", model, folder / "unlabelled.csv")
     expected = load(model).predict(np.loadtxt(folder / "unlabelled.csv", delimiter=","))
     assert [int(line) for line in result.stdout.splitlines()] == expected.tolist()
-    assert "400 rows in" in result.stderr
+    assert "Predicted 400 samples in" in result.stderr
     again = run("predict", model, folder / "plain.tsv", "-o", "-", "--decision")
     scores = np.array([[float(cell) for cell in line.split(",")] for line in again.stdout.splitlines()])
     np.testing.assert_allclose(
@@ -292,9 +291,9 @@ def test_libsvm_models_take_data_of_other_widths(folder):
     (folder / "narrow.svm").write_text("1 1:1 2:1\n-1 1:0.5\n1 2:2\n-1 1:0.1\n")
     (folder / "wide.svm").write_text("1 1:1 2:1 9:4\n-1 1:0.5\n")
     run("train", folder / "narrow.svm", "-o", folder / "narrow.model", "-g", "1")
-    assert "2 rows" in run("predict", folder / "narrow.model", folder / "wide.svm").stdout
+    assert "2 samples" in run("predict", folder / "narrow.model", folder / "wide.svm").stdout
     (folder / "first.svm").write_text("1 1:1\n-1 1:0.5\n")
-    assert "2 rows" in run("predict", folder / "narrow.model", folder / "first.svm").stdout
+    assert "2 samples" in run("predict", folder / "narrow.model", folder / "first.svm").stdout
 
 
 # --- what goes wrong ---
@@ -394,8 +393,8 @@ def test_labels_that_libsvm_has_not_are_refused(folder, tmp_path):
         (["train", "x", "-o", "y", "--kernel", "magic"], "magic"),
         (["train", "x", "-o", "y", "-g", "wide"], "neither a number nor"),
         (["train", "x", "-o", "y", "-C", "much"], "Invalid value for '--C'"),
-        (["compress", "x", "-o", "y"], "give --n-vectors, or rows"),
-        (["compress", "x", "-o", "y", "-n", "3", "--max-loss", "0.1"], "two goals"),
+        (["compress", "x", "-o", "y"], "compress needs a goal: give --n-vectors"),
+        (["compress", "x", "-o", "y", "-n", "3", "--max-loss", "0.1"], "exclude each other"),
         (["compress", "x", "-o", "y", "-m", "l1", "--data", "z"], "needs --n-vectors or --validation"),
         (["compress", "x", "-o", "y", "--max-loss", "0.1"], "--max-loss needs --validation"),
         (["compress", "x", "-o", "y", "-n", "3", "--curve", "z.png"], "--curve needs --validation"),
@@ -413,7 +412,7 @@ def test_ctrl_c_is_exit_code_130(folder, tmp_path, monkeypatch):
 
     monkeypatch.setattr(SVC, "fit", interrupted)
     result = run("train", folder / "train.svm", "-o", tmp_path / "model", code=130)
-    assert result.stderr.strip() == "svmarrow: interrupted; nothing was written"
+    assert result.stderr.strip() == "svmarrow: The command was interrupted and wrote nothing."
 
 
 # --- real processes ---
@@ -441,7 +440,7 @@ def test_ctrl_c_ends_a_long_fit(tmp_path):
     )
     assert raised == ["SystemExit", "130"]
     assert units < 1.0
-    assert message.strip() == "svmarrow: interrupted; nothing was written"
+    assert message.strip() == "svmarrow: The command was interrupted and wrote nothing."
     assert not (tmp_path / "model").exists()
 
 
@@ -449,9 +448,10 @@ def test_ctrl_c_ends_a_long_fit(tmp_path):
 def test_the_demo_in_a_process(tmp_path):
     done = process("demo", cwd=tmp_path, env={**os.environ, "MPLBACKEND": "Agg"})
     assert done.returncode == 0, done.stderr
-    assert "same predictions on the test rows" in done.stdout
+    assert "has the same predictions, to the last bit." in done.stdout
+    assert "Bound: Accuracy " in done.stdout
     assert "scikit-learn SVC" in done.stdout
-    assert "compressed, chosen" in done.stdout
+    assert "compressed, selected" in done.stdout
     folder = tmp_path / "svmarrow-demo"
     assert (folder / "curve.png").read_bytes().startswith(b"\x89PNG")
     small, full = load(folder / "digits.safetensors"), load(folder / "full.safetensors")
@@ -502,7 +502,7 @@ def test_binary_labels_of_libsvm_files_keep_their_meaning(tmp_path):
     model = SVC(gamma=1.0).fit(X, labels)
     save_libsvm_model(model, tmp_path / "text.model")
     text = run("predict", tmp_path / "text.model", tmp_path / "data.svm").stdout
-    assert f"{int((model.predict(X) == labels).sum())} of {len(y)} right" in text
+    assert f"{int((model.predict(X) == labels).sum())} of {len(y)} samples)" in text
 
 
 def test_train_chooses_c_and_gamma(folder, tmp_path):
@@ -512,7 +512,7 @@ def test_train_chooses_c_and_gamma(folder, tmp_path):
     told = run("train", tmp_path / "iris.svm", "--tune", "--tune-plot", drawn, "-o", out).output
     search = SVCCV().fit(sparse.csr_matrix(X), y)
     chosen = ", ".join(f"{name}={value:.4g}" for name, value in search.best_params_.items())
-    assert f"{chosen}, mean score {search.best_score_:.4f}" in told
+    assert f"chose {chosen} with a mean score of {search.best_score_:.4f}." in told
     assert drawn.read_bytes().startswith(b"\x89PNG")
     np.testing.assert_array_equal(
         load(out).predict(sparse.csr_matrix(X)), search.predict(sparse.csr_matrix(X))

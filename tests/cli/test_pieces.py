@@ -122,7 +122,7 @@ def test_predictions_do_not_depend_on_the_piece(folder, name, tmp_path):
         for piece in (7, 100, 100_000)
     ]
     assert len({text.splitlines()[0] for text in told}) == 1
-    assert "of 400 right" in told[0]
+    assert "of 400 samples)" in told[0]
     assert len({(tmp_path / f"{piece}.txt").read_bytes() for piece in (7, 100, 100_000)}) == 1
 
 
@@ -134,7 +134,7 @@ def test_numbers_are_judged_over_all_pieces(tmp_path):
     model = SVR(C=100).fit(X, y)
     save(model, tmp_path / "model")
     off = np.sqrt(np.mean((model.predict(X) - y) ** 2))
-    expected = f"R^2 {model.score(X, y):.4f}, root mean squared error {off:.6g}"
+    expected = f"R^2 is {model.score(X, y):.4f}, and the root mean squared error is {off:.6g}."
     for piece in (1, 40, 1000):
         assert expected in run("predict", tmp_path / "model", tmp_path / "d.npz", "--piece", piece).stdout
 
@@ -181,7 +181,7 @@ def test_low_rank_is_that_of_all_rows(folder, name, tmp_path, monkeypatch):
     ).fit(dense(scaled), y[:400])
     assert np.allclose(model.decision_function(X[:400]), whole.decision_function(dense(scaled)), atol=1e-5)
     text = run("predict", out, folder / name, "--piece", 33).stdout
-    assert float(text.split("accuracy ")[1].split(" %")[0]) > 95
+    assert float(text.split("accuracy is ")[1].split(" %")[0]) > 95
 
 
 def test_low_rank_learns_words_and_numbers(tmp_path):
@@ -203,13 +203,15 @@ def test_low_rank_learns_words_and_numbers(tmp_path):
         60,
     )
     assert load(tmp_path / "words").classes_.tolist() == ["0", "1", "ill"]
-    assert "of 569 right" in run("predict", tmp_path / "words", tmp_path / "words.csv", "--piece", 50).stdout
+    assert (
+        "of 569 samples)" in run("predict", tmp_path / "words", tmp_path / "words.csv", "--piece", 50).stdout
+    )
     frame["kind"] = X[:, 0] * 2
     frame[::-1].to_parquet(tmp_path / "numbers.parquet")
     options = ("--alpha", 1e-3, "--scale", "standard", "--task", "regression", "--piece", 60)
     run("train", tmp_path / "numbers.parquet", "--low-rank", 100, *options, "-o", tmp_path / "numbers")
     text = run("predict", tmp_path / "numbers", tmp_path / "numbers.parquet").stdout
-    assert float(text.split("R^2 ")[1].split(",")[0]) > 0.85
+    assert float(text.split("R^2 is ")[1].split(",")[0]) > 0.85
 
 
 def test_bad_input_is_refused_with_a_message(folder, tmp_path):
@@ -240,7 +242,7 @@ def test_bad_input_is_refused_with_a_message(folder, tmp_path):
     data, out = folder / "names.csv", ("-o", tmp_path / "m")
     for option in (("--tune",), ("--balanced",), ("-C", 3), ("--max-time", 1), ("--tol", 1e-4)):
         told = error("train", data, "--low-rank", 5, *option, *out)
-        assert "does not go with --low-rank" in told
+        assert "is not allowed with --low-rank, which fits least squares" in told
         assert option[0].removeprefix("-").removeprefix("-") in told
     for option in ("--alpha", "--random-state", "--piece"):
         assert "is not allowed without --low-rank" in error("train", data, option, 1, *out)

@@ -92,7 +92,7 @@ def test_sparse_blocks_and_empty_ones(client, digits):
 
 
 @pytest.mark.quick_every(5)
-@pytest.mark.parametrize("selection", ["random", "ic", "trace", "leverage", "kmeans"])
+@pytest.mark.parametrize("selection", ["random", "pivoted_cholesky", "greedy_trace", "leverage", "kmeans"])
 def test_points_from_all_rows(client, lazy, digits, selection):
     X, y = digits[:2]
     rows = lazy(120, X, y)
@@ -105,7 +105,7 @@ def test_points_from_all_rows(client, lazy, digits, selection):
     else:
         np.testing.assert_array_equal(X[one.indices_], one.expansion_.vectors)
         assert one.indices_.max() >= 360
-    assert hasattr(one, "remaining_trace_") == (selection in ("ic", "trace"))
+    assert hasattr(one, "remaining_trace_") == (selection in ("pivoted_cholesky", "greedy_trace"))
     assert one.score(*rows) > 0.93
     with pytest.warns(UserWarning, match="n_vectors=1000 is more than the 500 rows"):
         every = DaskLowRankRLSClassifier(1000, random_state=0).fit(*rows)

@@ -495,7 +495,7 @@ def test_low_rank(client, lazy, all_digits, options):
 
 
 @pytest.mark.quick_every(3)
-@pytest.mark.parametrize("selection", ["random", "ic", "trace", "leverage", "kmeans"])
+@pytest.mark.parametrize("selection", ["random", "pivoted_cholesky", "greedy_trace", "leverage", "kmeans"])
 def test_low_rank_points_are_chosen_among_all_rows(client, lazy, digits, selection):
     X, y = digits[:2]
     rows = lazy(130, X, y)

@@ -27,8 +27,8 @@ ORDER = np.random.default_rng(0).permutation(150)
 X, y = (values[ORDER] for values in load_iris(return_X_y=True))
 LEARNERS = [
     DaskSVC(),
-    DaskLowRankSVC(8, selection="trace", random_state=0),
-    DaskLowRankRLSClassifier(8, selection="trace", random_state=0),
+    DaskLowRankSVC(8, selection="greedy_trace", random_state=0),
+    DaskLowRankRLSClassifier(8, selection="greedy_trace", random_state=0),
     DaskLowRankRLSRegressor(8, random_state=0),
 ]
 FITS = [(X, y), (np.hstack([X, X[:, :2]]), np.where(y > 0, 7, 5)), (X.astype(np.float32), y)]

@@ -367,7 +367,7 @@ ESTIMATORS = {
         contract=[
             (LowRankRLSClassifier(5), _DRAWN),
             (LowRankRLSClassifier(10, method="subset"), _DRAWN | _FEW),
-            (LowRankRLSClassifier(5, selection="ic", fit_intercept=True), _DRAWN),
+            (LowRankRLSClassifier(5, selection="pivoted_cholesky", fit_intercept=True), _DRAWN),
         ],
         weights=[
             (
@@ -388,7 +388,7 @@ ESTIMATORS = {
         },
         large={
             "LowRankRLSClassifier ic": fit_of(
-                "LowRankRLSClassifier", n_vectors=60, selection="ic", method="nystrom"
+                "LowRankRLSClassifier", n_vectors=60, selection="pivoted_cholesky", method="nystrom"
             )
         },
     ),
@@ -400,7 +400,9 @@ ESTIMATORS = {
         ],
         examples={
             "LowRankRLSRegressor": (
-                lambda: LowRankRLSRegressor(15, method="nystrom", selection="ic").fit(IRIS, NUMBERS),
+                lambda: LowRankRLSRegressor(15, method="nystrom", selection="pivoted_cholesky").fit(
+                    IRIS, NUMBERS
+                ),
                 IRIS,
             )
         },

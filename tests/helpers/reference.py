@@ -345,7 +345,7 @@ def loss_pursuit(D, y, n, loss, every=None):
     return order, steps
 
 
-def rectangle(K_lm, K_mm, Y, alpha, *, intercept=False):
+def subset_of_regressors(K_lm, K_mm, Y, alpha, *, intercept=False):
     """(c, b, H) of equation 3.86, dense; H turns targets into fitted values."""
     P = np.hstack([K_lm, np.ones((len(K_lm), 1))]) if intercept else K_lm
     R = np.zeros((P.shape[1], P.shape[1]))

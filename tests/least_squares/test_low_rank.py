@@ -11,7 +11,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import RidgeClassifier
 
 from helpers.reference import kernel as kernel_matrix
-from helpers.reference import least_squares, rectangle
+from helpers.reference import least_squares, subset_of_regressors
 from svmarrow import RLSRegressor, compress
 from svmarrow.least_squares import LowRankRLSClassifier, LowRankRLSRegressor
 
@@ -24,7 +24,7 @@ def _problem(rng, n=300, d=4, q=2):
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("layout", ["dense", "csr"])
-def test_rectangle_and_its_leave_one_out_equal_the_oracle(rng, intercept, layout):
+def test_subset_of_regressors_and_its_leave_one_out_equal_the_oracle(rng, intercept, layout):
     X, Y = _problem(rng)
     rows = sp.csr_array(X) if layout == "csr" else X
     model = LowRankRLSRegressor(
@@ -32,14 +32,14 @@ def test_rectangle_and_its_leave_one_out_equal_the_oracle(rng, intercept, layout
     ).fit(rows, Y)
     Z = X[model.indices_]
     K_lm, K_mm = kernel_matrix(SPEC, X, Z), kernel_matrix(SPEC, Z, Z)
-    c, b, H = rectangle(K_lm, K_mm, Y, 0.7, intercept=intercept)
+    c, b, H = subset_of_regressors(K_lm, K_mm, Y, 0.7, intercept=intercept)
     np.testing.assert_allclose(model.dual_coef_, c.T, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(model.intercept_, b, atol=1e-9)
     left = Y - (Y - H @ Y) / (1 - np.diag(H))[:, None]
     np.testing.assert_allclose(model.loo_prediction_, left, atol=1e-8)
     for i in (0, 7, 299):
         rest = np.delete(np.arange(300), i)
-        c, b, _ = rectangle(K_lm[rest], K_mm, Y[rest], 0.7, intercept=intercept)
+        c, b, _ = subset_of_regressors(K_lm[rest], K_mm, Y[rest], 0.7, intercept=intercept)
         np.testing.assert_allclose(model.loo_prediction_[i], K_lm[i] @ c + b, atol=1e-8)
 
 
@@ -47,7 +47,7 @@ def test_all_rows_as_points_are_the_exact_solution(rng):
     X, Y = _problem(rng, n=60)
     exact = RLSRegressor(alpha=0.5, gamma=0.3, leave_one_out=True).fit(X, Y)
     T = rng.normal(size=(20, 4))
-    for method in ("rectangle", "subset", "nystrom"):
+    for method in ("subset_of_regressors", "subset", "nystrom"):
         model = LowRankRLSRegressor(60, alpha=0.5, gamma=0.3, method=method, leave_one_out=method == "subset")
         np.testing.assert_allclose(model.fit(X, Y).predict(T), exact.predict(T), atol=1e-7)
         if method == "subset":
@@ -84,7 +84,7 @@ def test_pieces_and_merged_models_equal_all_at_once(rng):
     assert not hasattr(LowRankRLSClassifier(method="subset"), "partial_fit")
 
 
-@pytest.mark.parametrize("selection", ["random", "kmeans", "ic", "leverage", "trace"])
+@pytest.mark.parametrize("selection", ["random", "kmeans", "pivoted_cholesky", "leverage", "greedy_trace"])
 def test_every_selection_classifies_and_is_reproducible(datasets, selection):
     X, y = datasets["digits"]
 
@@ -95,7 +95,7 @@ def test_every_selection_classifies_and_is_reproducible(datasets, selection):
     one, two = fit(1), fit(2)
     assert one.score(X[700:], y[700:]) > 0.9
     assert one.expansion_ == two.expansion_
-    if selection in ("ic", "trace"):
+    if selection in ("pivoted_cholesky", "greedy_trace"):
         K = kernel_matrix(("rbf", 0.05, 0.0, 3), X[:700], X[:700])
         chosen = one.indices_[:50]
         part = K[:, chosen] @ np.linalg.solve(K[np.ix_(chosen, chosen)], K[chosen])
@@ -127,7 +127,7 @@ def test_more_points_than_rows_and_duplicates():
     np.testing.assert_allclose(model.predict(X), exact.predict(X), atol=1e-6)
     with pytest.raises(ValueError, match="pivot"):
         LowRankRLSRegressor(12, gamma=1.0, alpha=0.0).fit(X, y)
-    assert LowRankRLSRegressor(12, gamma=1.0, selection="ic").fit(X, y).indices_.size == 3
+    assert LowRankRLSRegressor(12, gamma=1.0, selection="pivoted_cholesky").fit(X, y).indices_.size == 3
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
+import re
 
 import pytest
 
@@ -29,3 +30,10 @@ def test_examples_run(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", PUBLIC)
 def test_public_names_are_documented(name):
     assert (PUBLIC[name].__doc__ or "").strip()
+
+
+def test_help_begins_with_the_ten_most_important_names():
+    listed = (svmarrow.__doc__ or "").partition("Start with these ten names:\n\n")[2].partition("\n\n")[0]
+    names = [name for line in listed.splitlines() for name in re.findall(r"`(\w+)`", line.partition(":")[0])]
+    assert len(names) == len(set(names)) == 10
+    assert set(names) <= set(svmarrow.__all__)

@@ -53,8 +53,9 @@ def test_threads_change_no_bit(level, counts):
 @pytest.mark.exhaustive
 def test_the_instruction_sets_are_different_programs():
     """Else the comparison above would compare one of them with itself; the last digits tell them apart."""
-    if _core.simd_level() == "scalar":
-        pytest.skip("this machine has the portable instruction set only")
+    if _core.simd_level() in {"scalar", "neon"}:
+        # The portable vectors are as wide as NEON's on 64-bit ARM, and fused there: most sums are the same.
+        pytest.skip("this machine has no instruction set of another width")
     widest, scalar = digests("", "1"), digests("scalar", "1")
     different = [name for name in NAMES if widest[name] != scalar[name]]
     assert len(different) > len(NAMES) / 2

@@ -15,10 +15,10 @@ from helpers.worker import Worker
 QUICK = [
     "SVC.fit", "SVC small cache.fit", "SVC wide.fit", "SVC linear.fit", "SVC function.fit",
     "SVC precomputed.fit", "SVC one-vs-one.fit", "SVC warm start.fit", "NuSVC.fit", "SVR.fit",
-    "OneClassSVM.fit", "LowRankSVC ic.fit", "LowRankSVC kmeans.fit", "RLSClassifier.fit",
+    "OneClassSVM.fit", "LowRankSVC pivoted_cholesky.fit", "LowRankSVC kmeans.fit", "RLSClassifier.fit",
     "RLSClassifier leave-one-out.fit", "RLSRegressor cg.fit", "RLSRegressor penalties.fit",
     "RLSRegressor spectrum.fit", "LinearRLSRegressor primal.fit", "LinearRLSRegressor cg.fit",
-    "LowRankRLSClassifier rectangle.fit", "LowRankRLSRegressor trace.fit",
+    "LowRankRLSClassifier subset_of_regressors.fit", "LowRankRLSRegressor greedy_trace.fit",
     "LowRankRLSRegressor.partial_fit", "KMPRegressor prefit.fit", "KMPRegressor huber.fit",
     "KMPRegressor own loss.fit", "KMPRegressor drawn.fit", "KMPClassifier logistic.fit",
     "KernelPerceptron voted.fit", "KernelPerceptron tightest.partial_fit",

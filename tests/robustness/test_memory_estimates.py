@@ -21,7 +21,7 @@ CASES = {
     "RLSClassifier(alphas=[0.1, 1.0])": (2500, 20),
     "RLSRegressor(solver='cg', max_iter=4, gamma=0.01)": (20_000, 10),
     "LowRankRLSRegressor(1500)": (6000, 10),
-    "LowRankRLSClassifier(1200, selection='ic', leave_one_out=True)": (5000, 10),
+    "LowRankRLSClassifier(1200, selection='pivoted_cholesky', leave_one_out=True)": (5000, 10),
     "LinearRLSRegressor(solver='primal')": (2500, 1500),
     "LinearRLSClassifier(solver='dual')": (3000, 100),
     "LinearRLSRegressor(solver='cg', max_iter=4)": (2000, 3000),

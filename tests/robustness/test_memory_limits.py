@@ -12,7 +12,7 @@ from helpers.worker import Worker, lacks
 QUICK = [
     "SVC.fit", "SVC linear.fit", "SVC linear sparse.fit", "SVC function.fit", "SVR.fit", "RLSClassifier.fit",
     "LowRankSVC random.fit",
-    "LowRankRLSClassifier rectangle.fit", "KMPRegressor prefit.fit", "KMPClassifier.fit",
+    "LowRankRLSClassifier subset_of_regressors.fit", "KMPRegressor prefit.fit", "KMPClassifier.fit",
     "KernelPerceptron projectron.fit", "PerceptronTreeClassifier wpq.fit", "CodedClassifier rls.fit",
     "compress pursuit",
     "compress rank", "compress l0", "compress lars", "ExactCascade.from_path", "make_code dense",

@@ -180,7 +180,7 @@ SETTINGS = {
     "SVRCV": (SVRCV(Cs=2, gammas=2, cv=3), [{}, {"refit": False}, {"kernel": "linear"}]),
     "LowRankSVC": (
         LowRankSVC(8, random_state=0),
-        [{}, {"selection": "trace"}, {"selection": X[:5]}, {"multi_class": "ovr"}],
+        [{}, {"selection": "greedy_trace"}, {"selection": X[:5]}, {"multi_class": "ovr"}],
     ),
     "RLSClassifier": (
         RLSClassifier(),
@@ -198,9 +198,9 @@ SETTINGS = {
         LowRankRLSClassifier(8, random_state=0),
         [
             {"leave_one_out": True},
-            {"selection": "ic"},
+            {"selection": "pivoted_cholesky"},
             {"selection": X[:5]},
-            {"method": "nystrom", "selection": "trace"},
+            {"method": "nystrom", "selection": "greedy_trace"},
             {"method": "subset"},
         ],
     ),

@@ -1,4 +1,4 @@
-"""The site as it was built: links inside lead somewhere, nothing is asked of the network, a browser reads it.
+"""The built site: links lead somewhere, nothing is loaded from the network, a browser and its search work.
 
     sphinx-build -W --keep-going -n -b html docs target/site
     SVMARROW_SITE=target/site pytest tests/site/test_built.py
@@ -15,11 +15,12 @@ import re
 import threading
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 
 from helpers.browser import PROGRAM, Browser
+from helpers.searches import SEARCHES
 
 SITE = Path(os.environ.get("SVMARROW_SITE", ""))
 PICTURES = os.environ.get("SVMARROW_PICTURES")
@@ -154,12 +155,65 @@ def test_pages_can_be_read(browser, address, width, dark):
         assert lost == [], page
 
 
-def test_search_finds_compress(browser, address):
-    browser.open(f"{address}/search.html?q=compress")
-    browser.wait("document.querySelectorAll('#search-results li a').length > 3")
-    browser.wait("/[0-9]/.test(document.querySelector('.search-summary').textContent)")
-    found = browser.run(
+def first_results(browser, address, query):
+    """The names of the first three different pages that the site's search finds."""
+    browser.open(f"{address}/search.html?q={quote(query)}")
+    browser.wait("/finished|did not match/.test(document.querySelector('.search-summary').textContent)")
+    links = browser.run(
         "[...document.querySelectorAll('#search-results li a')].map(a => a.getAttribute('href'))"
     )
-    assert any("svmarrow.compress.html" in link for link in found)
-    assert browser.errors == []
+    assert browser.errors == [], query
+    pages = [urlsplit(link).path.removesuffix(".html") for link in links]
+    return list(dict.fromkeys(pages))[:3]
+
+
+def test_searches_find_the_page(browser, address):
+    found = {query: first_results(browser, address, query) for query in SEARCHES}
+    missed = {query: pages for query, pages in found.items() if not set(pages) & set(SEARCHES[query])}
+    assert missed == {}
+
+
+LITERAL = re.compile(r"\]\(|(?<!`)`(?!`)")
+
+
+class Text(HTMLParser):
+    """The text of a page's article outside code, formulas and scripts."""
+
+    OUTSIDE = frozenset({"code", "pre", "script", "style", "math", "title", "tt"})
+    VOID = frozenset({"br", "img", "hr", "input", "meta", "link", "source", "wbr", "col"})
+
+    def __init__(self, path):
+        super().__init__()
+        self.open, self.parts = [], []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, _attrs):
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag in self.open:
+            while self.open.pop() != tag:
+                pass
+
+    def handle_data(self, data):
+        if "article" in self.open and not self.OUTSIDE & set(self.open):
+            self.parts.append(data)
+
+
+def test_no_markdown_is_left_in_the_text():
+    pages = [path for path in SITE.rglob("*.html") if "_static" not in path.parts]
+    left = [
+        f"{path.relative_to(SITE)}: {part.strip()[:100]}"
+        for path in pages
+        for part in Text(path).parts
+        if LITERAL.search(part)
+    ]
+    assert left == []
+
+
+def test_markdown_in_text_would_be_found(tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text("<article><p>see [this](there.md), a `name`, <code>`fine`</code>, [end]</p></article>")
+    left = [part for part in Text(page).parts if LITERAL.search(part)]
+    assert left == ["see [this](there.md), a `name`, "]

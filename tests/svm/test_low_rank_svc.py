@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from helpers import reference
 from svmarrow import SVC, LowRankSVC, RLSClassifier, compress
 
-SELECTIONS = ["random", "kmeans", "ic", "leverage", "trace"]
+SELECTIONS = ["random", "kmeans", "pivoted_cholesky", "leverage", "greedy_trace"]
 
 
 @pytest.mark.parametrize("options", [{}, {"multi_class": "ovr"}, {"class_weight": {0: 3.0}}], ids=str)

@@ -36,7 +36,7 @@ def index() -> str:
         lines += [section.title, "-" * len(section.title), ""]
         lines += [f"{section.about} See :doc:`../../guide/{section.guide}`.", ""]
         lines += [".. autosummary::", "   :nosignatures:", ""]
-        lines += [f"   {name}" for name in section.names] + [""]
+        lines += [f"   ~{name}" for name in section.names] + [""]
     for section in SECTIONS:
         lines += [".. toctree::", "   :hidden:", f"   :caption: {section.title}", ""]
         lines += [f"   {shown(name)} <{name}>" for name in section.names] + [""]

@@ -21,7 +21,7 @@ Data files are svmlight, CSV, npz or parquet; models are safetensors files or LI
 
 #: Commands in the order of their use; others follow by name.
 ORDER = ("train", "predict", "compress", "convert", "info", "demo")
-OPTION = re.compile(r"(?<![\w`-])(--[a-z][\w-]*)")
+OPTION = re.compile(r"(?<![\w`-])(--[A-Za-z][\w-]*)")
 
 
 def plain(text: str | None) -> str:

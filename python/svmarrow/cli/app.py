@@ -52,24 +52,24 @@ app: typer.Typer = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
-    help="""Train kernel machines, shrink them to the few vectors that matter, predict.
+    help="""Train, compress and apply support vector machines.
 
-A first look, in seconds, on data that comes with scikit-learn:
+A demonstration on data of scikit-learn, which takes a few seconds:
 
   [bold]svmarrow demo[/bold]
 
-The main job:
+A typical session:
 
   [bold]svmarrow train train.svm -o model.safetensors -C 10 --gamma 0.02
   svmarrow compress model.safetensors -o small.safetensors \\
       --max-loss 0.003 --validation valid.svm
   svmarrow predict small.safetensors test.svm -o labels.txt[/bold]
 
-Data files are svmlight text, .csv, .tsv or .npz, and .gz or .bz2 of the first
-three. Model files are safetensors, or LIBSVM's text where the name ends in
-.model, .libsvm or .txt; ONNX (.onnx) and C headers (.h) are written.
+Data files are svmlight text, .csv, .tsv, .npz or .parquet; text may be
+compressed (.gz, .bz2). Model files are safetensors, or LIBSVM's text if the name
+ends in .model, .libsvm or .txt; ONNX (.onnx) and C headers (.h) can be written.
 
-Exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted.""",
+Exit codes: 0 success, 1 invalid input, 2 wrong usage, 130 interrupted.""",
 )
 
 
@@ -83,10 +83,10 @@ def _tell_version(asked: bool) -> None:
 def options(
     _version: Annotated[
         bool,
-        typer.Option("--version", callback=_tell_version, is_eager=True, help="Say the version and exit."),
+        typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Options of no command."""
+    """Options without a command."""
 
 
 @app.command()
@@ -95,14 +95,14 @@ def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path(
         "svmarrow-demo"
     ),
-    max_loss: Annotated[float, typer.Option(help="Accuracy that the chosen size may lose.")] = 0.003,
+    max_loss: Annotated[float, typer.Option(help="Maximum loss of accuracy of the selected size.")] = 0.003,
     n_jobs: Jobs = None,
 ) -> None:
-    """Show everything on scikit-learn's handwritten digits, in seconds.
+    """Demonstrate the package on scikit-learn's handwritten digits.
 
-    Trains a machine, compresses it to every size, picks one, makes new vectors,
-    saves and reloads, times all against scikit-learn's SVC, and draws error
-    against size.
+    Trains a support vector machine, compresses it to every size, selects one,
+    constructs new vectors, saves and loads the model, compares all with
+    scikit-learn's SVC, and plots the error rate against the size.
     """
     run(output, max_loss, n_jobs)
 
@@ -126,31 +126,31 @@ def compress(
         typer.Option(
             "--n-vectors",
             "-n",
-            help="Keep this number of vectors.",
+            help="Number of vectors of the compressed model.",
             show_default=False,
         ),
     ] = None,
     max_loss: Annotated[
         float | None,
         typer.Option(
-            help="Keep the fewest vectors that lose at most this much of --scoring. "
-            "[default: 0.003, which is 0.3 %, where --n-vectors is not given]",
+            help="Maximum loss of --scoring; the fewest vectors that satisfy it are kept. "
+            "[default without --n-vectors: 0.003, which is 0.3 percentage points]",
             show_default=False,
         ),
     ] = None,
     scoring: Annotated[
         Scoring | None,
         typer.Option(
-            help="What is lost. [default: accuracy for models that are known to be trained without weights, "
-            "else balanced_accuracy; r2 for numbers]",
+            help="Score whose loss is limited. [default: accuracy for models known to be trained without "
+            "weights, otherwise balanced_accuracy; r2 for regression]",
             show_default=False,
         ),
     ] = None,
     validation: Annotated[
         Path | None,
         typer.Option(
-            help="Labelled rows to measure the loss on, best some that no training has seen. Without them "
-            "half of --data, at most 20,000 rows, is held out for it.",
+            help="Data file with labels on which the loss is measured, preferably not used for training. "
+            "Without it, half of --data (at most 20,000 samples) is held out.",
             show_default=False,
         ),
     ] = None,
@@ -159,40 +159,41 @@ def compress(
         typer.Option(
             "--method",
             "-m",
-            help="How vectors are selected or constructed; auto tries backfit and gradient, in a few "
+            help="Method that selects or constructs vectors; auto tries backfit and gradient within a few "
             "seconds.",
         ),
     ] = Method.auto,
     data: Annotated[
         Path | None,
         typer.Option(
-            help="Rows to learn from: vectors are constructed for them, thresholds set on them unless the "
-            "model was trained with weights, and --candidates rows takes vectors from them."
+            help="Data file to learn from: vectors are constructed for its samples, thresholds are fitted to "
+            "them unless the model was trained with weights, and --candidates rows selects among them."
         ),
     ] = None,
     candidates: Annotated[
-        Candidates, typer.Option(help="Choose among the model's vectors, or all training rows (--data).")
+        Candidates, typer.Option(help="Select among the model's vectors, or among all samples of --data.")
     ] = Candidates.vectors,
     curve: Annotated[
         Path | None,
         typer.Option(
-            help="Also draw error against size on --validation into this image; for auto that of backfit."
+            help="Image file for a plot of the error on --validation against the number of vectors (auto: of "
+            "backfit)."
         ),
     ] = None,
     probability: Annotated[
         bool,
         typer.Option(
             "--probability",
-            help="Also fit sigmoids on --validation, so that predict --probability and exports give "
-            "probabilities.",
+            help="Also calibrate probabilities on --validation, for predict --probability and for exports.",
         ),
     ] = False,
     random_state: Annotated[
-        int, typer.Option("--random-state", "-r", help="Seed of vectors that are made; no other is random.")
+        int, typer.Option("--random-state", "-r", help="Seed for constructed vectors.")
     ] = 0,
     n_jobs: Jobs = None,
     model_format_: Annotated[
-        ModelFormat, typer.Option("--model-format", help="Format to write; auto goes by the name.")
+        ModelFormat,
+        typer.Option("--model-format", help="Format of the output; auto uses the suffix of its name."),
     ] = ModelFormat.auto,
     data_format: Format = DataFormat.auto,
     target: Target = None,
@@ -201,18 +202,18 @@ def compress(
         bool,
         typer.Option(
             "--validation-test",
-            help="npz: take the test arrays for --validation.",
+            help="npz: use the test arrays of --validation.",
             rich_help_panel=DATA_PANEL,
         ),
     ] = False,
     float32: SinglePrecision = False,
 ) -> None:
-    r"""Shrink a model to few vectors.
+    r"""Compress a model to few vectors.
 
-    With rows to measure the loss on (--validation, or --data of which half is
-    held out) the fewest vectors that lose at most --max-loss, and a bound of
-    the loss on other rows. Or say how many with --n-vectors. A model that was
-    trained with weights of classes or rows keeps them.
+    Given --validation, or --data of which half is held out, the result has the
+    fewest vectors that lose at most --max-loss, and an upper bound of the loss on
+    other samples is reported. Alternatively --n-vectors sets the number. The
+    effect of class and sample weights is preserved.
 
     [bold]Examples[/bold]
 
@@ -226,41 +227,44 @@ def compress(
     """
     if n_vectors is None and max_loss is None and validation is None and data is None:
         raise typer.BadParameter(
-            "give --n-vectors, or rows to measure the loss on: --validation, or --data of which half is "
-            "held out"
+            "compress needs a goal: give --n-vectors, or --validation or --data to measure the loss on"
         )
     by_path = curve is not None or candidates is Candidates.rows or method.value not in COMPRESS_METHODS
     by_loss = n_vectors is None
     if not by_loss and max_loss is not None:
-        raise typer.BadParameter("--n-vectors and --max-loss are two goals: leave one out")
+        raise typer.BadParameter("--n-vectors and --max-loss exclude each other: give one of them")
     if max_loss is not None and validation is None and data is None:
-        raise typer.BadParameter("--max-loss needs --validation or --data: rows to measure the loss on")
+        raise typer.BadParameter("--max-loss needs --validation or --data, on which the loss is measured")
     if by_path and by_loss and validation is None:
         raise typer.BadParameter(
             f"--method={method.value} --candidates={candidates.value} needs --n-vectors or --validation"
         )
     if by_path and by_loss and method is Method.gradient:
-        raise typer.BadParameter("--curve with --method gradient needs --n-vectors, the largest size")
+        raise typer.BadParameter(
+            "--curve with --method gradient needs --n-vectors, the maximum number of vectors"
+        )
     if scoring is not None and validation is None and data is None:
-        raise typer.BadParameter("--scoring needs --validation or --data: rows to measure the loss on")
+        raise typer.BadParameter("--scoring needs --validation or --data, on which the loss is measured")
     if probability and validation is None:
-        raise typer.BadParameter("--probability needs --validation, rows that no training has seen")
+        raise typer.BadParameter("--probability needs --validation, samples that were not used for training")
     if curve is not None and validation is None:
-        raise typer.BadParameter("--curve needs --validation, the rows to measure the loss on")
+        raise typer.BadParameter("--curve needs --validation, on which the error is measured")
     if candidates is Candidates.rows and data is None:
-        raise typer.BadParameter("--candidates rows needs --data, the rows to choose from")
+        raise typer.BadParameter("--candidates rows needs --data, among whose samples it selects")
 
     if validation is None:
         refuse_ignored(context, ("validation_test",), "without --validation")
         if data is None:
             refuse_ignored(context, DATA_OPTIONS, "without --data or --validation")
     if method not in (Method.auto, Method.gradient):
-        refuse_ignored(context, ("random_state",), f"with --method={method.value}, which draws nothing")
+        refuse_ignored(
+            context, ("random_state",), f"with --method={method.value}, which uses no random numbers"
+        )
     model_format(output, model_format_.value)
     check_writable(output)
     if curve is not None:
         check_writable(curve, "--curve", IMAGES)
-    axes: Any = None if curve is None else image_axes()  # without matplotlib it is better to know now
+    axes: Any = None if curve is None else image_axes()  # a missing matplotlib is reported before the work
     options = DataOptions(data_format.value, target, header, single_precision=float32)
     files = [(path, options) for path in (data,) if path is not None]
     if validation is not None:
@@ -311,19 +315,21 @@ def compress(
         else:
             path.plot(*judging, ax=axes, chosen=chosen)
         axes.figure.savefig(curve, dpi=160)
-    say(f"{full.expansion_.n_vectors:,} vectors to {chosen:,} in {report.seconds(elapsed)}")
+    say(f"Compressed {full.expansion_.n_vectors:,} vectors to {chosen:,} in {report.seconds(elapsed)}.")
     if small.loss_bound_ is not None and small.loss_bound_.rows:
         say(str(small.loss_bound_))
     if errors is not None and isinstance(full, ExpansionRegressor):
-        say(f"1 - R^2 on {validation}: {errors[0]:.4f} before, {errors[1]:.4f} after")
+        full_fit, small_fit = 1.0 - errors[0], 1.0 - errors[1]
+        say(f"R^2 on {validation} is {full_fit:.4f} before and {small_fit:.4f} after compression.")
     elif errors is not None:
-        say(f"error on {validation}: {percent(errors[0])} before, {percent(errors[1])} after")
-    say(f"wrote {output}, {report.size(output.stat().st_size)} (before: {report.size(before_bytes)})")
+        before, after = percent(errors[0]), percent(errors[1])
+        say(f"The error rate on {validation} is {before} before and {after} after compression.")
+    say(report.describe_file(output, before_bytes))
     note = size_note(full)
     if note is not None:
         say(note)
     if curve is not None:
-        say(f"wrote {curve}")
+        say(f"Wrote {curve}.")
 
 
 app.command()(predict)
@@ -341,12 +347,12 @@ def info(
             metavar="FILE", help="Model file: safetensors, LIBSVM or SVM-light.", show_default=False
         ),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say what a model file holds.
+    """Describe the contents of a model file.
 
-    Kernel, vectors, outputs, classes, size on disk and, for a model that was
-    trained here, the certificate of its fit.
+    Prints the kernel, the number of vectors, outputs and classes, the size of the
+    file and, for a model trained by svmarrow, the certificate of its fit.
 
     [bold]Examples[/bold]
 

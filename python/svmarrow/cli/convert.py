@@ -44,7 +44,8 @@ def convert(
         ),
     ],
     model_format_: Annotated[
-        ModelFormat, typer.Option("--model-format", help="Format to write; auto goes by the name.")
+        ModelFormat,
+        typer.Option("--model-format", help="Format of the output; auto uses the suffix of its name."),
     ] = ModelFormat.auto,
     dtype: Annotated[
         Numbers | None,
@@ -53,19 +54,19 @@ def convert(
     prefix: Annotated[
         str | None,
         typer.Option(
-            "--prefix", help="C: what all names begin with. Default: the file's name.", show_default=False
+            "--prefix", help="C: prefix of all names. Default: the name of the file.", show_default=False
         ),
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="C: rows to tune int8 on and to measure it on.", show_default=False),
+        typer.Option(help="C: data file on which int8 is optimised and measured.", show_default=False),
     ] = None,
     data_format: Format = DataFormat.auto,
     target: Target = None,
     header: Header = None,
     test: TestKeys = False,
 ) -> None:
-    """Write a model in another format: ONNX, a C header, LIBSVM's text, safetensors.
+    """Convert a model to another format: ONNX, a C header, LIBSVM's text, safetensors.
 
     [bold]Examples[/bold]
 
@@ -75,9 +76,9 @@ def convert(
     """
     kind = model_format(output, model_format_.value)
     if dtype is not None and kind not in ("onnx", "c"):
-        raise typer.BadParameter(f"--dtype is for ONNX and C, {output} is written as {kind}")
+        raise typer.BadParameter(f"--dtype is only for ONNX and C, but {output} is written as {kind}")
     if (prefix is not None or data is not None) and kind != "c":
-        raise typer.BadParameter(f"--prefix and --data are for C, {output} is written as {kind}")
+        raise typer.BadParameter(f"--prefix and --data are only for C, but {output} is written as {kind}")
     if data is None:
         refuse_ignored(context, ("data_format", "target", "header", "test"), "without --data")
     check_writable(output)
@@ -99,11 +100,13 @@ def convert(
             X=None if rows is None else rows.X,
             y=None if rows is None else rows.y,
         )
-        say(f"{made.flash:,} bytes of tables, {made.multiplications:,} multiplications a row")
+        cost = f"{made.multiplications:,} multiplications for a prediction"
+        say(f"The tables take {made.flash:,} bytes, and the code needs {cost}.")
         if made.disagreement is not None:
-            say(f"another label on {percent(made.disagreement)} of {data}")
+            say(f"On {data} {percent(made.disagreement)} of the labels differ from those of the model.")
         if made.score_before is not None and made.score_after is not None:
-            say(f"score on {data}: {made.score_before:.4f} before, {made.score_after:.4f} after")
+            before, after = f"{made.score_before:.4f}", f"{made.score_after:.4f}"
+            say(f"The score on {data} is {before} before and {after} after the conversion.")
     else:
         write_model(whole, output, kind)
-    say(f"wrote {output}, {report.size(output.stat().st_size)}")
+    say(report.describe_file(output))

@@ -1,7 +1,7 @@
-"""The tour: train, compress, pick, make, save, reload, and a look at speed and size, on digits.
+"""The demonstration: train, compress, select, construct, save and load a model of digits.
 
-Half of the digits train the machine, a fifth picks the size, and the rest, which neither has seen, gives the
-errors in the table. Times are those of the whole test set in one call, the best of many.
+Half of the digits are training samples, a fifth are validation samples for the selection of the size, and the
+others are test samples. Times are those of the whole test set in one call, the best of several.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ SIZES = (10, 20, 50, 100, 200)
 """Sizes in the table in addition to the chosen one."""
 
 MADE = GradientSettings(sizes=(5, 10, 20), steps=3000)
-"""Sizes of new vectors, and few steps: the demo is done in seconds."""
+"""Sizes and number of steps of the construction; the demonstration takes seconds."""
 
 TIMING_SECONDS = 0.1
 """Minimum number of seconds of the timing of each model."""
 
 C = 10.0
 GAMMA = 0.001
-"""The width is the one of scikit-learn's own example on these data."""
+"""The value of scikit-learn's example with these data."""
 
 NEW = "#8a4f9e"
 """Colour of the models with constructed vectors in the plot."""
 
 
 class Split(NamedTuple):
-    """Rows and labels of one part of the data."""
+    """Samples and labels of one part of the data."""
 
     X: NDArray[np.float64]
     y: NDArray[np.int64]
 
 
 def load_splits() -> tuple[Split, Split, Split]:
-    """Training, validation and test rows."""
+    """Returns training, validation and test samples."""
     X, y = load_digits(return_X_y=True)
     X, X_rest, y, y_rest = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
     X_valid, X_test, y_valid, y_test = train_test_split(
@@ -72,23 +72,23 @@ def microseconds(model: Any, X: NDArray[np.float64]) -> float:
 
 
 def run(folder: Path, max_loss: float, n_jobs: int | None) -> None:
-    """Do the tour and leave the models and the drawing in `folder`."""
+    """Runs the demonstration and writes models and plot to `folder`."""
     train, valid, test = load_splits()
     folder.mkdir(parents=True, exist_ok=True)
     say(
-        f"scikit-learn's digits: {len(train.y)} rows to train, {len(valid.y)} to pick a size, "
-        f"{len(test.y)} to test"
+        f"The data are scikit-learn's digits: {len(train.y)} training, {len(valid.y)} validation and "
+        f"{len(test.y)} test samples."
     )
 
     started = time.perf_counter()
     svc = SVC(C=C, gamma=GAMMA, multi_class="ovr", n_jobs=n_jobs).fit(train.X, train.y)
     say(
-        f"train     SVC, one-vs-rest: {svc.expansion_.n_vectors} support vectors in "
-        f"{seconds(time.perf_counter() - started)} ({describe_certificate(svc.certificate_)})"
+        f"Training: a one-vs-rest SVC has {svc.expansion_.n_vectors} support vectors after "
+        f"{seconds(time.perf_counter() - started)}. {describe_certificate(svc.certificate_)}"
     )
     started = time.perf_counter()
     path = compression_path(svc, train.X, train.y, n_vectors=svc.expansion_.n_vectors, n_jobs=n_jobs)
-    say(f"compress  every size from 1 to {len(path)} in {seconds(time.perf_counter() - started)}")
+    say(f"Compression: models with 1 to {len(path)} vectors took {seconds(time.perf_counter() - started)}.")
     started = time.perf_counter()
     made = compression_path(
         svc,
@@ -100,26 +100,21 @@ def run(folder: Path, max_loss: float, n_jobs: int | None) -> None:
         random_state=0,
         n_jobs=n_jobs,
     )
-    say(f"make      {len(made)} models of new vectors in {seconds(time.perf_counter() - started)}")
+    say(f"Construction: {len(made)} models with new vectors took {seconds(time.perf_counter() - started)}.")
     small: Any = path.select(valid.X, valid.y, max_loss=max_loss)
     chosen = small.expansion_.n_vectors
     say(
-        f"select    {chosen} vectors, as all larger sizes, lose at most {percent(max_loss)} of accuracy on "
-        "the validation rows"
+        f"Selection: models with {chosen} and more vectors lose at most {100 * max_loss:g} points of "
+        "accuracy on the validation samples."
     )
-    promise = small.loss_bound_
-    if promise.upper is not None:
-        say(
-            f"promise   on other rows at most {percent(promise.upper)}, with confidence "
-            f"{promise.confidence:g}: {promise.rows} rows cannot promise less"
-        )
+    say(f"Bound: {small.loss_bound_}")
 
     model_file = folder / "digits.safetensors"
     small.save(model_file)
     again = load(model_file)
     if not np.array_equal(again.decision_function(test.X), small.decision_function(test.X)):
-        raise RuntimeError(f"{model_file}: the reloaded model predicts otherwise, please report this")
-    say(f"reload    {model_file}: same predictions on the test rows, to the last bit")
+        raise RuntimeError(f"{model_file}: the reloaded model has other predictions; please report this")
+    say(f"Saving: {model_file} has been loaded again and has the same predictions, to the last bit.")
     say()
 
     peer = peer_svm.SVC(C=C, gamma=GAMMA).fit(train.X, train.y)
@@ -140,16 +135,18 @@ def run(folder: Path, max_loss: float, n_jobs: int | None) -> None:
         model = path[vectors]
         bytes_ = _saved(model, model_file if vectors == chosen else folder / f"digits-{vectors}.safetensors")
         rows.append(
-            _row("compressed, chosen" if vectors == chosen else "compressed", vectors, model, test, bytes_)
+            _row("compressed, selected" if vectors == chosen else "compressed", vectors, model, test, bytes_)
         )
     for new in made:
         vectors = new.expansion_.n_vectors
         rows.append(
-            _row("new vectors", vectors, new, test, _saved(new, folder / f"made-{vectors}.safetensors"))
+            _row(
+                "constructed vectors", vectors, new, test, _saved(new, folder / f"made-{vectors}.safetensors")
+            )
         )
-    columns = ["model", "vectors", "test error", "microseconds per row", "file size"]
-    size_table("On the test rows", columns, rows, marked=2 + sizes.index(chosen))
-    say("scikit-learn's file is its pickle; times are for all test rows in one call")
+    columns = ["model", "vectors", "test error", "microseconds per sample", "file size"]
+    size_table("Results on the test samples", columns, rows, marked=2 + sizes.index(chosen))
+    say("scikit-learn's file is a pickle. Times are for all test samples in one call.")
     say()
 
     curve = folder / "curve.png"
@@ -159,12 +156,12 @@ def run(folder: Path, max_loss: float, n_jobs: int | None) -> None:
     )
     display = path.plot(test.X, test.y, image_axes(), chosen=chosen, baseline=baseline)
     errors = 1.0 - made.scores(test.X, test.y)
-    display.ax_.plot(made.sizes, errors, "D-", color=NEW, markersize=4.5, label="new vectors")
+    display.ax_.plot(made.sizes, errors, "D-", color=NEW, markersize=4.5, label="constructed vectors")
     finish(display.ax_, framealpha=1.0, loc="lower left", fontsize=8)
     display.ax_.set_title("Handwritten digits: test error of every size")
     figure: Any = display.figure_
     figure.savefig(curve, dpi=160)
-    say(f"wrote {curve} and the models next to it; try: svmarrow info {model_file}")
+    say(f"Wrote {curve} and the models next to it. To describe a model: svmarrow info {model_file}")
 
 
 def _saved(model: Any, file: Path) -> int:

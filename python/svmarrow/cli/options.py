@@ -134,13 +134,15 @@ DATA_PANEL = "Reading data"
 DATA_OPTIONS = ("data_format", "target", "header", "float32")
 Format = Annotated[
     DataFormat,
-    typer.Option("--format", help="Format of data files; auto goes by the name.", rich_help_panel=DATA_PANEL),
+    typer.Option(
+        "--format", help="Format of data files; auto uses the suffix of the name.", rich_help_panel=DATA_PANEL
+    ),
 ]
 Target = Annotated[
     str | None,
     typer.Option(
         "--target",
-        help="CSV, parquet: label column, name or index (-1: the last); 'none' for none. Default: the last.",
+        help="CSV, parquet: name or index of the label column, 'none' for none. Default: the last column.",
         rich_help_panel=DATA_PANEL,
     ),
 ]
@@ -148,7 +150,7 @@ Header = Annotated[
     bool | None,
     typer.Option(
         "--header/--no-header",
-        help="CSV: the first line holds names. Default: look.",
+        help="CSV: whether the first line has the names of the columns. Default: detected.",
         rich_help_panel=DATA_PANEL,
         show_default=False,
     ),
@@ -157,30 +159,32 @@ TestKeys = Annotated[
     bool,
     typer.Option(
         "--test",
-        help="npz: take the test arrays, X_test or test_data, ..., and y_test.",
+        help="npz: use the test arrays (X_test or test_data, y_test).",
         rich_help_panel=DATA_PANEL,
     ),
 ]
 SinglePrecision = Annotated[
     bool,
     typer.Option(
-        "--float32", help="Keep numbers in single precision: half the memory.", rich_help_panel=DATA_PANEL
+        "--float32",
+        help="Store the data in single precision, which halves the memory.",
+        rich_help_panel=DATA_PANEL,
     ),
 ]
 Piece = Annotated[
     int,
     typer.Option(
-        "--piece", min=1, help="Rows that are in memory at the same time.", rich_help_panel=DATA_PANEL
+        "--piece", min=1, help="Number of samples in memory at the same time.", rich_help_panel=DATA_PANEL
     ),
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option("--n-jobs", "-j", help="Threads. Default: all cores that this process may use."),
+    typer.Option("--n-jobs", "-j", help="Number of threads. Default: all cores available to the process."),
 ]
 
 
 def refuse_ignored(context: typer.Context, names: Iterable[str], rule: str) -> None:
-    """Refuse options that were given and would be ignored; the rule ends the sentence "not allowed ..."."""
+    """Refuses given options that would be ignored; the rule ends the sentence "not allowed ..."."""
     for name in names:
         source = context.get_parameter_source(name)
         if source is None or source.name != "COMMANDLINE":

@@ -1,4 +1,4 @@
-"""The command that predicts, rows in pieces, so that neither they nor the answers need to fit into memory."""
+"""The command that predicts, in pieces, so that neither data nor predictions need to fit into memory."""
 
 from __future__ import annotations
 
@@ -38,21 +38,25 @@ def predict(
         ),
     ],
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="Rows, with or without labels.", show_default=False)
+        Path, typer.Argument(metavar="DATA", help="Data file with or without labels.", show_default=False)
     ],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write the labels here, one a line; '-' is standard output."),
+        typer.Option(
+            "--output", "-o", help="File for the predictions, one per line; '-' is standard output."
+        ),
     ] = None,
     decision: Annotated[
         bool,
-        typer.Option("--decision", help="Write scores of decision_function, comma-separated, not labels."),
+        typer.Option(
+            "--decision", help="Write the values of decision_function, comma-separated, instead of labels."
+        ),
     ] = False,
     probability: Annotated[
         bool,
         typer.Option(
             "--probability",
-            help="Write probabilities of the classes, comma-separated, not labels; of a model that has some.",
+            help="Write class probabilities, comma-separated, instead of labels, of a calibrated model.",
         ),
     ] = False,
     n_jobs: Jobs = None,
@@ -63,11 +67,11 @@ def predict(
     float32: SinglePrecision = False,
     piece: Piece = 100_000,
 ) -> None:
-    """Predict labels or numbers; where the rows have some, say how good they are.
+    """Predict labels or numbers, and report the accuracy if the data have labels.
 
-    Labels go to --output, one a line. Without it they go to standard output
-    if the rows have none, and only the accuracy is printed if they have some.
-    Rows are read, and answers written, in pieces.
+    Predictions are written to --output, one per line. Without --output they are
+    written to standard output if the data have no labels; otherwise only the
+    accuracy is reported. The data are read in pieces.
 
     [bold]Examples[/bold]
 
@@ -76,7 +80,7 @@ def predict(
       svmarrow predict svm-train.model new.csv --target none -o -
     """
     if decision and probability:
-        raise typer.BadParameter("--decision and --probability: give one of them")
+        raise typer.BadParameter("--decision and --probability exclude each other: give one of them")
     if output is not None and output != Path("-"):
         check_writable(output, "--output", TEXT)
     options = DataOptions(data_format.value, target, header, test, single_precision=float32)
@@ -87,13 +91,13 @@ def predict(
         fitted, rows = next(pieces)
         if probability and getattr(fitted, "calibration", None) is None:
             raise ValueError(
-                f"{model} has no probabilities: svmarrow compress --probability fits sigmoids on "
-                "--validation, model.calibrated(X, y) in Python"
+                f"--probability is not allowed: {model} has no probabilities. Calibrate it by svmarrow "
+                "compress --probability --validation DATA, or by model.calibrated(X, y) in Python"
             )
         if output is None and rows.y is not None and (decision or probability):
             option = "--decision" if decision else "--probability"
             raise ValueError(
-                f"{option} is not allowed without --output where the rows have labels, since only the "
+                f"{option} is not allowed without --output if the data have labels, since then only the "
                 "accuracy is reported: give --output, '-' for standard output"
             )
         to_stdout = output == Path("-") or (output is None and rows.y is None)
@@ -131,10 +135,11 @@ def predict(
         if labelled.rows:
             write(labelled.summary(fitted))
             if labelled.unknown:
-                report.warn(f"{labelled.unknown:,} of {n:,} labels in {data} are no class of the model")
-        write(f"{n:,} rows in {report.seconds(seconds)}, {1e6 * seconds / n:.1f} microseconds per row")
+                report.warn(f"{labelled.unknown:,} of {n:,} labels in {data} are not classes of the model.")
+        each = f"{1e6 * seconds / n:.1f} microseconds per sample"
+        write(f"Predicted {n:,} samples in {report.seconds(seconds)} ({each}).")
         if to_file is not None:
-            write(f"wrote {to_file}")
+            write(f"Wrote {to_file}.")
 
 
 def _text(values: NDArray[Any], numbers: bool) -> str:
@@ -159,7 +164,7 @@ class Labelled:
         before, self.rows = self.rows, self.rows + len(y)
         if isinstance(model, ExpansionRegressor):
             if y.dtype.kind not in "iuf" or answers.ndim != 1:
-                raise ValueError(f"{data}: the targets are not one number a row, which the model predicts")
+                raise ValueError(f"{data}: the targets must be one number per sample")
             targets = np.asarray(y, dtype=np.float64)
             self.squares += float(np.square(targets - answers).sum())
             # Two spreads and the distance of their means (Chan, Golub, LeVeque).
@@ -173,11 +178,11 @@ class Labelled:
         self.unknown += int((~np.isin(y, known)).sum())
 
     def summary(self, model: ExpansionModel) -> str:
-        """Returns a summary in one line."""
+        """Returns a summary in one sentence."""
         if isinstance(model, ExpansionRegressor):
             fit = 1.0 - self.squares / self.spread if self.spread > 0 else float("nan")
-            return f"R^2 {fit:.4f}, root mean squared error {float(np.sqrt(self.squares / self.rows)):.6g}"
+            error = float(np.sqrt(self.squares / self.rows))
+            return f"R^2 is {fit:.4f}, and the root mean squared error is {error:.6g}."
         share = self.right / self.rows
-        return (
-            f"accuracy {percent(share)} ({self.right:,} of {self.rows:,} right), error {percent(1 - share)}"
-        )
+        right = f"{self.right:,} of {self.rows:,} samples"
+        return f"The accuracy is {percent(share)} ({right}), the error rate {percent(1 - share)}."

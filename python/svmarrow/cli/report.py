@@ -14,6 +14,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 __all__ = [
     "fail_cleanly",
@@ -71,7 +72,7 @@ def fail_cleanly(command: Callable[P, R]) -> Callable[P, R]:
                 warnings.showwarning = lambda message, *_, **__: warn(str(message))
                 return command(*args, **kwargs)
         except KeyboardInterrupt:
-            to_stderr().print("svmarrow: interrupted; nothing was written", markup=False)
+            to_stderr().print("svmarrow: The command was interrupted and wrote nothing.", markup=False)
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
             # The reader closed the pipe; Python must not flush the rest at exit.
@@ -128,6 +129,15 @@ def percent(value: float) -> str:
 
 
 def describe_certificate(certificate: Any) -> str:
-    """Describes the certificate of a fit in one line."""
-    text = f"gap {certificate.gap:.3g}, largest violation {certificate.violation:.2g}"
-    return f"{text}, {certificate.iterations:,} steps"
+    """Describes the certificate of a fit in one sentence."""
+    end = "converged" if certificate.stop == "converged" else f"ended early ({certificate.stop})"
+    return (
+        f"The fit {end} after {certificate.iterations:,} steps with a duality gap of {certificate.gap:.3g} "
+        f"and a largest violation of {certificate.violation:.2g}."
+    )
+
+
+def describe_file(path: Path, before: int | None = None) -> str:
+    """Reports a file that was written, and the size of another one that it replaces."""
+    instead = "" if before is None else f" instead of {size(before)}"
+    return f"Wrote {path} ({size(path.stat().st_size)}{instead})."

@@ -81,22 +81,18 @@ OF_KERNELS = {
 def _check_options(
     context: typer.Context, low_rank: int | None, kernel: Kernel, task: Task, scale: Scale, *, tune: bool
 ) -> None:
-    """Refuse options that would not be looked at, and those that do not go together."""
+    """Refuses options that would have no effect, and options that exclude each other."""
     if low_rank is not None and scale is Scale.learned:
-        rule = "'learned' does not go with --low-rank, which reads the file in pieces"
+        rule = "'learned' is not supported with --low-rank, which reads the file in pieces"
         raise typer.BadParameter(rule, param_hint="--scale")
     if low_rank is None:
         refuse_ignored(context, OF_LOW_RANK, "without --low-rank")
     else:
-        refuse_ignored(
-            context, OF_MACHINES, "with --low-rank: it does not go with --low-rank, least squares in pieces"
-        )
+        refuse_ignored(context, OF_MACHINES, "with --low-rank, which fits least squares")
     if tune:
         refuse_ignored(context, ("C", "gamma"), "with --tune, which chooses it")
     else:
-        refuse_ignored(
-            context, ("racing", "tune_plot"), "without --tune: it is about a search, give --tune too"
-        )
+        refuse_ignored(context, ("racing", "tune_plot"), "without --tune: give --tune too")
     for name, kernels in OF_KERNELS.items():
         if kernel not in kernels:
             refuse_ignored(context, (name,), f"with --kernel={kernel.value}, which has none")
@@ -109,49 +105,54 @@ def _check_options(
 @fail_cleanly
 def train(
     context: typer.Context,
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Labelled rows.", show_default=False)],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Data file with labels or targets.", show_default=False)
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.", show_default=False)],
     kernel: Annotated[Kernel, typer.Option("--kernel", "-k", help="Kernel.")] = Kernel.rbf,
-    C: Annotated[float, typer.Option("--C", "-C", help="Price of an error.")] = 1.0,
+    C: Annotated[float, typer.Option("--C", "-C", help="Weight of the training errors.")] = 1.0,
     gamma: Annotated[
-        str, typer.Option("--gamma", "-g", help="The kernel's gamma: a number, scale or auto.")
+        str, typer.Option("--gamma", "-g", help="Coefficient of the kernel: a number, scale or auto.")
     ] = "scale",
-    degree: Annotated[int, typer.Option(help="Exponent of the poly kernel.")] = 3,
+    degree: Annotated[int, typer.Option(help="Degree of the poly kernel.")] = 3,
     coef0: Annotated[float, typer.Option(help="Constant of the poly and sigmoid kernels.")] = 0.0,
     task: Annotated[
-        Task, typer.Option("--task", help="Learn labels, or numbers (epsilon-regression).")
+        Task, typer.Option("--task", help="Classification or regression (epsilon-SVR).")
     ] = Task.classification,
-    epsilon: Annotated[float, typer.Option(help="Regression: errors up to this size cost nothing.")] = 0.1,
+    epsilon: Annotated[float, typer.Option(help="Regression: half width of the tube without loss.")] = 0.1,
     scale: Annotated[
         Scale,
         typer.Option(
             "--scale",
-            help="Columns to mean 0 and deviation 1 (standard), to 0 ... 1 (minmax), or shapes and scales "
-            "learned from the labels (learned); kept in the model.",
+            help="Scale features to mean 0 and variance 1 (standard), to the range 0 to 1 (minmax), or by "
+            "shapes and scales learned from the labels (learned); the scaling becomes part of the model.",
         ),
     ] = Scale.none,
     multi_class: Annotated[
-        MultiClass, typer.Option(help="More than two classes: one-vs-one or one-vs-rest.")
+        MultiClass, typer.Option(help="Multiclass strategy: one-vs-one or one-vs-rest.")
     ] = MultiClass.ovo,
     balanced: Annotated[
-        bool, typer.Option("--balanced", help="Small classes weigh as much as large ones.")
+        bool, typer.Option("--balanced", help="Weight classes inversely to their frequency.")
     ] = False,
     tune: Annotated[
-        bool, typer.Option("--tune", help="Choose C and gamma over five folds; not with --C or --gamma.")
+        bool,
+        typer.Option(
+            "--tune", help="Choose C and gamma by five-fold cross-validation; excludes --C and --gamma."
+        ),
     ] = False,
     racing: Annotated[
-        bool, typer.Option("--racing", help="With --tune: drop points that are worse with confidence.")
+        bool, typer.Option("--racing", help="With --tune: discard points early that are significantly worse.")
     ] = False,
     tune_plot: Annotated[
-        Path | None, typer.Option(help="With --tune: draw the scores over the grid to this file.")
+        Path | None, typer.Option(help="With --tune: image file for a plot of the scores over the grid.")
     ] = None,
     low_rank: Annotated[
         int | None,
         typer.Option(
             "--low-rank",
             min=1,
-            help="Least squares with coefficients at this number of random rows; the file is read in "
-            "pieces and may be larger than memory.",
+            help="Fit least squares with this number of random vectors; the file is read in pieces "
+            "and may be larger than memory.",
             show_default=False,
         ),
     ] = None,
@@ -159,18 +160,21 @@ def train(
         float, typer.Option(help="With --low-rank: weight of the penalty, instead of --C.")
     ] = 1.0,
     random_state: Annotated[
-        int, typer.Option("--random-state", "-r", help="With --low-rank: seed of the rows drawn.")
+        int, typer.Option("--random-state", "-r", help="With --low-rank: seed of the selection.")
     ] = 0,
-    tol: Annotated[float, typer.Option(help="Largest violation of optimality at the end.")] = 1e-3,
+    tol: Annotated[
+        float, typer.Option(help="Tolerance: maximum violation of the optimality conditions.")
+    ] = 1e-3,
     cache_size: Annotated[
-        float | None, typer.Option(help="Kernel cache in MB. Default: a share of free memory.")
+        float | None, typer.Option(help="Kernel cache in MB. Default: a share of the free memory.")
     ] = None,
     max_time: Annotated[
-        float | None, typer.Option(help="Stop after this number of seconds with the model so far.")
+        float | None, typer.Option(help="Time limit in seconds; the model so far is saved.")
     ] = None,
     n_jobs: Jobs = None,
     model_format_: Annotated[
-        ModelFormat, typer.Option("--model-format", help="Format to write; auto goes by the name.")
+        ModelFormat,
+        typer.Option("--model-format", help="Format of the output; auto uses the suffix of its name."),
     ] = ModelFormat.auto,
     data_format: Format = DataFormat.auto,
     target: Target = None,
@@ -181,8 +185,8 @@ def train(
 ) -> None:
     """Fit a support vector machine and save it.
 
-    The optimum is reached up to --tol; the duality gap that is printed bounds
-    how much better the objective could be.
+    The problem is solved to the tolerance --tol. The reported duality gap bounds
+    the distance of the objective from its optimum.
 
     [bold]Examples[/bold]
 
@@ -223,7 +227,7 @@ def train(
     machine: SVC | SVR
     if task is Task.regression:
         if targets.dtype.kind not in "iuf":
-            raise ValueError(f"{data}: the targets are no numbers, which --task regression needs")
+            raise ValueError(f"{data}: --task regression needs numbers as targets")
         machine = SVR(epsilon=epsilon, **common)
     else:
         weights: Literal["balanced"] | None = "balanced" if balanced else None
@@ -242,25 +246,31 @@ def train(
     machine.set_params(verbose=False)  # the file is not for this terminal
     _write(machine, scaler, rows.names, output, model_format_)
     n, d = rows.X.shape
-    what = f"{len(machine.classes_)} classes" if isinstance(machine, SVC) else "numbers"
-    say(f"{n:,} rows, {d:,} columns, {what}: {machine.expansion_.n_vectors:,} support vectors")
-    say(f"trained in {report.seconds(elapsed)}: {report.describe_certificate(machine.certificate_)}")
+    what = (
+        f", {d:,} features and {len(machine.classes_)} classes"
+        if isinstance(machine, SVC)
+        else f" and {d:,} features"
+    )
+    found = f"{machine.expansion_.n_vectors:,} support vectors"
+    say(f"Trained on {n:,} samples{what} in {report.seconds(elapsed)}: {found}.")
+    say(report.describe_certificate(machine.certificate_))
     if search is not None:
         chosen = ", ".join(f"{name}={value:.4g}" for name, value in search.best_params_.items())
-        say(f"chosen over {search.n_splits_} folds: {chosen}, mean score {search.best_score_:.4f}")
+        folds = f"Cross-validation with {search.n_splits_} folds"
+        say(f"{folds} chose {chosen} with a mean score of {search.best_score_:.4f}.")
         if scale is Scale.learned:
             say("The scales were learned from all labels, so the mean score is somewhat too high.")
         if tune_plot is not None:
             search.plot(image_axes()).figure_.savefig(tune_plot, dpi=150)
-            say(f"wrote {tune_plot}")
-    say(f"wrote {output}, {report.size(output.stat().st_size)}")
+            say(f"Wrote {tune_plot}.")
+    say(report.describe_file(output))
     note = size_note(machine)
     if note is not None:
         say(note)
 
 
 def _write(machine: Any, scaler: Any, names: list[str] | None, output: Path, kind: ModelFormat) -> None:
-    """Write a machine, with what the file has done to its columns and called them."""
+    """Writes a model with the scaling and the names of its features."""
     if scaler is None and names is None:
         write_model(machine, output, kind.value)
         return
@@ -295,11 +305,13 @@ def _train_low_rank(
     elapsed = time.perf_counter() - started
     machine.set_params(selection="random")  # the points are the model's vectors
     _write(machine, scaler, known.names, output, model_format_)
-    what = f"{len(machine.classes_)} classes" if isinstance(machine, LowRankRLSClassifier) else "numbers"
     d = machine.n_features_in_
-    say(f"{known.rows:,} rows, {d:,} columns, {what}: {machine.expansion_.n_vectors:,} points")
-    say(f"trained in {report.seconds(elapsed)}")
-    say(f"wrote {output}, {report.size(output.stat().st_size)}")
+    what = f" and {d:,} features"
+    if isinstance(machine, LowRankRLSClassifier):
+        what = f", {d:,} features and {len(machine.classes_)} classes"
+    found = f"{machine.expansion_.n_vectors:,} vectors"
+    say(f"Trained on {known.rows:,} samples{what} in {report.seconds(elapsed)}: {found}.")
+    say(report.describe_file(output))
 
 
 def _search(machine: SVC | SVR, search: Literal["full", "racing"]) -> SVCCV | SVRCV:

@@ -108,7 +108,7 @@ def delayed_blocks(X: Any, y: Any = None, sample_weight: Any = None) -> list[Any
     TypeError
         If an argument is not a Dask collection.
     ValueError
-        If rows are split into chunks of columns, or y or weights have other chunks than X.
+        If samples are split into chunks of columns, or y or weights have other chunks than X.
     """
     check_columns(X)
     parts = _parts(X)

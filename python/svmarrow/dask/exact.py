@@ -161,7 +161,7 @@ def _convergence_message(estimator: Any, certificate: Certificate) -> str:
 
 
 def bytes_to_solve(machines: Machines, rows: int, held: int, jobs: int) -> int:
-    """Returns the memory that a process needs at least to train the machines on ``rows`` rows of ``held``
+    """Returns the memory that a process needs at least to train the machines on ``rows`` samples of ``held``
     bytes.
     """
     # A few rows stand for those that are not loaded yet.

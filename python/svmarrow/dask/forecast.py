@@ -60,7 +60,7 @@ class FitEstimate:
     Attributes
     ----------
     rows : int
-        Number of rows of positive weight in all partitions.
+        Number of samples of positive weight in all partitions.
     support : int
         Number of support vectors.
     rounds : int
@@ -70,8 +70,8 @@ class FitEstimate:
     driver_free : int
         Free memory of the driver.
     worker_bytes : int
-        Memory of a task on the largest partition, in addition to its rows. A worker runs one such task at a
-        time.
+        Memory of a task on the largest partition, in addition to its samples. A worker runs one such task at
+        a time.
     sent_bytes : int
         Number of bytes that each worker receives.
     received_bytes : int

@@ -69,8 +69,8 @@ class DaskLowRankRLS(DaskEstimator):
         TypeError
             If X is not a Dask collection.
         ValueError
-            As the local estimator, if chunks do not match, if ``method`` is not "rectangle" or with
-            ``leave_one_out``.
+            As the local estimator, if chunks do not match, if ``method`` is not "subset_of_regressors"
+            or with ``leave_one_out``.
         MemoryError
             If the driver's memory is too small for the sums.
         RuntimeError
@@ -118,7 +118,7 @@ class DaskLowRankRLS(DaskEstimator):
         plain: Any = self
         check(plain.get_params(deep=False), plain._rules)
         if not takes_pieces(self):
-            raise refuse("method", plain.method, "'rectangle', whose sums can be added")
+            raise refuse("method", plain.method, "'subset_of_regressors', whose sums can be added")
         if plain.leave_one_out:
             raise refuse("leave_one_out", True, "False, since no process has the values of all rows")
 
@@ -161,10 +161,10 @@ class DaskLowRankRLSClassifier(DaskClassifier, DaskLowRankRLS, LowRankRLSClassif
 
     The same model as `svmarrow.least_squares.LowRankRLSClassifier` on all samples, up to the rounding of
     sums: the cost of a sample and the size of the model do not depend on the number of samples. Parameters
-    and attributes are those of the local estimator with these differences: ``method`` is "rectangle" and
-    ``leave_one_out`` False; vectors are drawn from all samples, or chosen from a random subset of 20 samples
-    for each vector (at least 10,000) if ``selection`` is not "random"; tasks use the threads of their
-    workers, ``n_jobs`` is the number of threads of the driver.
+    and attributes are those of the local estimator with these differences: ``method`` is
+    "subset_of_regressors" and ``leave_one_out`` False; vectors are drawn from all samples, or chosen from a
+    random subset of 20 samples for each vector (at least 10,000) if ``selection`` is not "random"; tasks use
+    the threads of their workers, ``n_jobs`` is the number of threads of the driver.
 
     Attributes
     ----------

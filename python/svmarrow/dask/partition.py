@@ -235,7 +235,7 @@ def evaluate_outputs(expansion: KernelExpansion, X: Any, jobs: int) -> NDArray[n
 
 
 def kernel_bound(part: Part, machines: Machines) -> float:
-    """Returns the maximum squared norm of the rows, or the bound of other kernels' values.
+    """Returns the maximum squared norm of the samples, or the bound of other kernels' values.
 
     It is the maximum sum of absolute values for the Laplacian and the chi-squared kernel, and the maximum
     k(x, x) for a function.
@@ -276,8 +276,8 @@ def partition_report(
 ) -> Report:
     """Computes losses, extreme gradients and the worst violators.
 
-    ``driver`` has the indices of the driver's rows in the partition, the intercepts, and the maximum number
-    of violators to return. A row without coefficients violates a machine by its missing margin.
+    ``driver`` has the indices of the driver's samples in the partition, the intercepts, and the maximum
+    number of violators to return. A sample without coefficients violates a machine by its missing margin.
     """
     members, intercepts, max_violators = driver
     outputs = found.values

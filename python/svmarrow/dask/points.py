@@ -35,9 +35,10 @@ def choose_distributed_points(
     spec: tuple[str, float, float, int],
     alpha: float,
 ) -> tuple[Any, NDArray[np.int64] | None, NDArray[np.float64] | None]:
-    """Returns the points, the indices of their rows and the remaining trace, as `choose_points` does.
+    """Returns the points, the indices of their samples and the remaining trace, as `choose_points` does.
 
-    ``parts`` are delayed or futures with ``counts`` rows; ``first`` is the index of the first row of each.
+    ``parts`` are delayed or futures with ``counts`` samples; ``first`` is the index of the first sample of
+    each.
     """
     if not isinstance(model.selection, str):
         points = as_rows(model.selection, "selection")

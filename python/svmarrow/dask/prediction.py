@@ -48,7 +48,7 @@ def predict(model: Any, X: Any, *, client: Any = None) -> Any:
     TypeError
         If X is not a Dask collection, or the model cannot predict.
     ValueError
-        If X has another number of features, or rows are split across chunks.
+        If X has another number of features, or samples are split across chunks.
 
     Examples
     --------

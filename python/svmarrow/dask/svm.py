@@ -53,7 +53,7 @@ class DaskSVC(DaskClassifier, SVC, stored=False):
     Attributes
     ----------
     rounds_ : list of Round
-        Statistics of each round: rows on the driver, violators, gap, bytes, seconds.
+        Statistics of each round: samples on the driver, violators, gap, bytes, seconds.
     client : distributed.Client
         The client of the cluster; the current one if none was set. It is not a parameter.
 

@@ -59,16 +59,16 @@ def gradient_outer_product(
     full: bool = False,
     n_jobs: int | None = None,
 ) -> NDArray[np.float64]:
-    """Returns the average gradient outer product over validated rows, or its diagonal.
+    """Returns the average gradient outer product over validated samples, or its diagonal.
 
     Parameters
     ----------
     expansion : KernelExpansion
         With one of the kernels `HAS_GRADIENT`.
     X : {ndarray, CSR matrix} of shape (n, d)
-        Validated rows.
+        Validated samples.
     weights : ndarray of shape (n,) or None
-        Weights of the rows in the mean; None is 1 for each.
+        Weights of the samples in the mean; None is 1 for each.
     full : bool
         Whether the matrix (d, d) is returned instead of its diagonal (d,).
     n_jobs : int or None

@@ -65,8 +65,8 @@ class KernelExpansion(Savable):
         b.
     kernel : str or callable, default="rbf"
         One of "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed", as in scikit-learn, or
-        of "matern12", "matern32", "matern52", see Notes; or a function of two blocks of rows, which predicts
-        and pickles but is neither compressed nor saved.
+        of "matern12", "matern32", "matern52", see Notes; or a function of two blocks of samples, which
+        predicts and pickles but is neither compressed nor saved.
     gamma : float, default=1.0
         Kernel coefficient; not used by "linear" and "precomputed".
     coef0 : float, default=0.0
@@ -215,13 +215,13 @@ class KernelExpansion(Savable):
         return sum(int(array.nbytes) for array in arrays)
 
     def decision_function(self, X: Any, *, n_jobs: int | None = None) -> NDArray[np.float64]:
-        """The outputs for some rows.
+        """The outputs for some samples.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows; float32 and uint8 are computed in single precision, float64 in double. For the precomputed
-            kernel (n, n_train): kernel values against the training samples.
+            Samples; float32 and uint8 are computed in single precision, float64 in double. For the
+            precomputed kernel (n, n_train): kernel values against the training samples.
         n_jobs : int or None, default=None
             Threads; None is all cores within the limits of joblib and ``OMP_NUM_THREADS``.
 

@@ -1,8 +1,8 @@
 """Points for a low-rank approximation of a kernel matrix: drawn, cluster centres, or chosen from the matrix.
 
-"ic" is the pivoted incomplete Cholesky factorisation, "trace" looks at some rows a step and takes the one
-that lessens the trace of what is missing the most, "leverage" draws rows by how much each decides its own
-value.
+"pivoted_cholesky" is the pivoted incomplete Cholesky factorisation, "greedy_trace" looks at some rows a step
+and takes the one that lessens the trace of what is missing the most, "leverage" draws rows by how much each
+decides its own value.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["POINT_RULES", "bytes_of_points", "bytes_of_sums", "choose_points", "number_of_points"]
 
-SELECTIONS = ("random", "kmeans", "ic", "leverage", "trace")
-#: Rows that "trace" looks at in a step: the best of 59 is among the best 5 % with 95 % probability.
+SELECTIONS = ("random", "kmeans", "pivoted_cholesky", "leverage", "greedy_trace")
+#: Rows that "greedy_trace" looks at in a step: the best of 59 is among the best 5 % with 95 % probability.
 CANDIDATES = 59
 
 POINT_RULES = {
@@ -67,7 +67,7 @@ def choose_points(
     Parameters
     ----------
     X : {ndarray, CSR matrix} of shape (n_samples, n_features)
-        Rows in order, see `svmarrow.least_squares.LowRankRLSClassifier`.
+        Samples in order, see `svmarrow.least_squares.LowRankRLSClassifier`.
     n_vectors : int
         How many; at most n.
     kernel : tuple
@@ -75,7 +75,7 @@ def choose_points(
     selection : str or array-like
         As in the estimators.
     alpha : float
-        Penalty at which "leverage" measures how much a row decides its own value.
+        Penalty at which "leverage" measures how much a sample decides its own value.
     random_state : int, RandomState or None
         Seed of the draws.
     n_jobs : int or None
@@ -88,9 +88,9 @@ def choose_points(
     vectors : {ndarray, CSR matrix} of shape (m, d)
         The points.
     rows : ndarray of shape (m,) or None
-        Which rows of X they are; None where they are not.
+        Which samples of X they are; None where they are not.
     remaining : ndarray of shape (m + 1,) or None
-        Trace of K - L L' after each point, for "ic" and "trace".
+        Trace of K - L L' after each point, for "pivoted_cholesky" and "greedy_trace".
     """
     if not isinstance(selection, str):
         return as_points(selection, "selection", int(X.shape[1])), None, None
@@ -106,13 +106,13 @@ def choose_points(
             return X, np.arange(n), None
         return _centres(X, m, random), None, None
     remaining = None
-    if selection in ("ic", "trace"):
+    if selection in ("pivoted_cholesky", "greedy_trace"):
         with progress(verbose) as reporter:
             rows, remaining = _core.select_points_by_kernel(
                 core_rows(X),
                 kernel,
                 m,
-                None if selection == "ic" else (CANDIDATES, int(random.randint(2**31 - 1))),
+                None if selection == "pivoted_cholesky" else (CANDIDATES, int(random.randint(2**31 - 1))),
                 reporter.callback,
                 threads(n_jobs),
             )
@@ -141,7 +141,9 @@ def bytes_of_points(X: Any, n_vectors: int, selection: str | ArrayLike) -> int:
         return chosen + 8 * (max(1024, 3 * m) * (m + d) + 2 * m * d + 4 * n)
     if selection == "leverage":
         return chosen + bytes_of_sums(n, d, m, 1, with_hat=True)
-    return chosen + 8 * n * (m + (CANDIDATES if selection == "trace" else 1) + 4) + 2 * bytes_of_rows(X)
+    return (
+        chosen + 8 * n * (m + (CANDIDATES if selection == "greedy_trace" else 1) + 4) + 2 * bytes_of_rows(X)
+    )
 
 
 def bytes_of_sums(n: int, d: int, m: int, outputs: int, *, with_hat: bool) -> int:

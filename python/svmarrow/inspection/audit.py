@@ -37,9 +37,9 @@ class SuspiciousRows:
 
 
 def suspicious_rows(model: Any, n_rows: int | None = None) -> SuspiciousRows:
-    """Find the training rows whose labels or targets the model without them contradicts most.
+    """Find the training samples whose labels or targets the model without them contradicts most.
 
-    The leave-one-out outputs are exact and follow from one factorisation, so a row cannot vote for its own
+    The leave-one-out outputs are exact and follow from one factorisation, so a sample cannot vote for its own
     label, as it does in the outputs of the model that was fitted to it.
 
     Parameters
@@ -47,13 +47,13 @@ def suspicious_rows(model: Any, n_rows: int | None = None) -> SuspiciousRows:
     model : RLSClassifier or RLSRegressor
         Fitted; not with the precomputed kernel, whose training matrix is not kept.
     n_rows : int or None, default=None
-        Number of rows to return. None: for classifiers all rows whose margin is negative; for regressors all
-        whose residual is larger than three standard deviations.
+        Number of samples to return. None: for classifiers all samples whose margin is negative; for
+        regressors all whose residual is larger than three standard deviations.
 
     Returns
     -------
     SuspiciousRows
-        `rows` (m,), `scores` (m,), `predictions` (m,) or (m, n_outputs); rows of weight 0 are left out.
+        `rows` (m,), `scores` (m,), `predictions` (m,) or (m, n_outputs); samples of weight 0 are left out.
 
     Raises
     ------

@@ -109,12 +109,13 @@ def bytes_one_vs_rest(model: Any) -> tuple[int, int] | None:
 
 
 def size_note(model: Any) -> str | None:
-    """A sentence on the result of `bytes_one_vs_rest`."""
+    """Returns a sentence about the size of a one-vs-rest model, if that is smaller."""
     found = bytes_one_vs_rest(as_expansion(model))
     if found is None:
         return None
     now, then = found
-    return f"one-vs-rest (ovr) machines on as many vectors would take {then:,} bytes, these take {now:,}"
+    size = f"{then:,} bytes instead of {now:,}"
+    return f"A one-vs-rest model (ovr) with the same number of vectors would take {size}."
 
 
 def _of_expansion(converted: Any) -> dict[str, Any]:

@@ -159,12 +159,12 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, d)
-            Rows; the (n, n) kernel matrix for the precomputed kernel.
+            Samples; the (n, n) kernel matrix for the precomputed kernel.
         y : array-like of shape (n,)
             Labels of at least two classes.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weights w of the squares, and of the rows in leave-one-out errors; None is 1 for each. A row of
-            weight 2 counts as two rows, one of weight 0 takes no part.
+            Weights w of the squares, and of the samples in leave-one-out errors; None is 1 for each. A sample
+            of weight 2 counts as two samples, one of weight 0 takes no part.
 
         Returns
         -------
@@ -249,12 +249,12 @@ class SquareLossRegressor(MultiOutputMixin, RegressorOutputMixin, LeastSquares):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, d)
-            Rows; the (n, n) kernel matrix for the precomputed kernel.
+            Samples; the (n, n) kernel matrix for the precomputed kernel.
         y : array-like of shape (n,) or (n, n_outputs)
             Targets.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weights w of the squares, and of the rows in leave-one-out errors; None is 1 for each. A row of
-            weight 2 counts as two rows, one of weight 0 takes no part.
+            Weights w of the squares, and of the samples in leave-one-out errors; None is 1 for each. A sample
+            of weight 2 counts as two samples, one of weight 0 takes no part.
 
         Returns
         -------

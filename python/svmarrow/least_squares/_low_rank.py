@@ -37,7 +37,7 @@ __all__ = ["LOW_RANK_RULES", "LowRankLeastSquares", "takes_pieces"]
 LOW_RANK_RULES = {
     **POINT_RULES,
     "alpha": real(least=0.0),
-    "method": one_of("rectangle", "subset", "nystrom"),
+    "method": one_of("subset_of_regressors", "subset", "nystrom"),
     "fit_intercept": boolean,
     "leave_one_out": boolean,
 }
@@ -45,7 +45,7 @@ LOW_RANK_RULES = {
 
 def takes_pieces(model: Any) -> bool:
     """Returns whether the model is a function of sums over rows."""
-    return bool(model.method == "rectangle")
+    return bool(model.method == "subset_of_regressors")
 
 
 class LowRankLeastSquares(LeastSquares):
@@ -54,7 +54,7 @@ class LowRankLeastSquares(LeastSquares):
     _rules: ClassVar[Mapping[str, Rule]] = LOW_RANK_RULES
     n_vectors: int
     alpha: float
-    method: Literal["rectangle", "subset", "nystrom"]
+    method: Literal["subset_of_regressors", "subset", "nystrom"]
     selection: str | ArrayLike
     fit_intercept: bool
     leave_one_out: bool
@@ -165,7 +165,7 @@ class LowRankLeastSquares(LeastSquares):
         if self.method == "subset":
             return self._fit_subset(X, targets, weights)
         self._add(X, targets, weights)
-        wanted = self.leave_one_out and self.method == "rectangle"
+        wanted = self.leave_one_out and self.method == "subset_of_regressors"
         hat = self._finish(X if wanted else None)
         if self.method == "nystrom":
             residuals = targets - self.expansion_._evaluate(X, self.n_jobs)
@@ -248,11 +248,11 @@ class LowRankLeastSquares(LeastSquares):
         Raises
         ------
         ValueError
-            For a ``method`` other than "rectangle", whose model is no function of sums.
+            For a ``method`` other than "subset_of_regressors", whose model is no function of sums.
         """
         check_is_fitted(self)
         if getattr(self, "_sums", None) is None or not takes_pieces(self):
-            raise refuse("method", self.method, "'rectangle' for a path of penalties")
+            raise refuse("method", self.method, "'subset_of_regressors' for a path of penalties")
         models = []
         for alpha in np.ravel(np.asarray(alphas, dtype=np.float64)).tolist():
             check({"alpha": alpha}, {"alpha": self._rules["alpha"]})
@@ -272,12 +272,12 @@ class LowRankLeastSquares(LeastSquares):
         ----------
         other : object
             An estimator of the same class with the same points, kernel and outputs, fitted by `fit` or
-            `partial_fit` with ``method="rectangle"``; pass the points as ``selection`` to both.
+            `partial_fit` with ``method="subset_of_regressors"``; pass the points as ``selection`` to both.
 
         Returns
         -------
         object
-            The model of all rows of both.
+            The model of all samples of both.
 
         Raises
         ------
@@ -289,7 +289,7 @@ class LowRankLeastSquares(LeastSquares):
         other = snapshot(other)
         mine, theirs = getattr(self, "_sums", None), getattr(other, "_sums", None)
         if mine is None or theirs is None:
-            raise ValueError("merge needs two models of method='rectangle'")
+            raise ValueError("merge needs two models of method='subset_of_regressors'")
         same = self.expansion_.vectors, other.expansion_.vectors
         equal = same[0].shape == same[1].shape and abs(same[0] - same[1]).max() == 0
         classes = getattr(self, "classes_", ()), getattr(other, "classes_", ())

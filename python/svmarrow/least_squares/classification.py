@@ -40,12 +40,12 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
     alphas : array-like of float or None, default=None
         Several penalties: the one with the least leave-one-out error is taken, `alpha` is not used. Each
         costs a factorisation and its inverse, the kernel matrix is computed once. One eigendecomposition
-        serves all where there are at most 1,500 rows, at most 100 for each alpha, and a built-in kernel.
+        serves all where there are at most 1,500 samples, at most 100 for each alpha, and a built-in kernel.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
         "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the (n, n) kernel
         matrix and prediction an (n_test, n) one. A function ``k(X_block, Y_block)`` returns the kernel values
-        of two blocks of rows.
+        of two blocks of samples.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -56,12 +56,12 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
     fit_intercept : bool, default=False
         Whether to fit an intercept, which is not penalised.
     leave_one_out : bool or "auto", default="auto"
-        Whether exact leave-one-out values are computed, what each row would be given had it not been there,
-        which costs as much as the factorisation. "auto": where they are to choose among ``alphas``, else not.
-        True is not for "cg", which has no factor to read them from.
+        Whether exact leave-one-out values are computed, what each sample would be given had it not been
+        there, which costs as much as the factorisation. "auto": where they are to choose among ``alphas``,
+        else not. True is not for "cg", which has no factor to read them from.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, which multiply those of the rows; "balanced" is
-        n / (n_classes * count of the class), rows counted by their weights.
+        Weights of the classes, which multiply those of the samples; "balanced" is
+        n / (n_classes * count of the class), samples counted by their weights.
     solver : {"cholesky", "cg"}, default="cholesky"
         "cholesky" takes n^2 numbers of memory. "cg", conjugate gradients with a low-rank preconditioner,
         never stores the kernel matrix: for built-in kernels, and an alpha above 0.
@@ -82,7 +82,7 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     expansion_ : KernelExpansion
-        The model: all training rows, coefficients (n, n_outputs), intercepts.
+        The model: all training samples, coefficients (n, n_outputs), intercepts.
     dual_coef_ : ndarray of shape (n_outputs, n)
         The coefficients, for one output too: as ``SVC`` and ``SVR`` have them.
     intercept_ : ndarray of shape (n_outputs,)
@@ -100,9 +100,10 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
     n_iter_ : int
         Number of iterations of "cg"; otherwise 1.
     loo_decision_ : ndarray of shape (n,) or (n, n_classes)
-        What `decision_function` would say of each training row had it been left out; with ``leave_one_out``.
+        What `decision_function` would say of each training sample had it been left out; with
+        ``leave_one_out``.
     loo_error_ : float
-        Share of the rows that would then be misclassified.
+        Share of the samples that would then be misclassified.
     loo_error_bound_ : ndarray of shape (n_outputs,)
         Upper bounds of the leave-one-out error of each output that need no inverse (equation 3.59); without
         ``fit_intercept``.
@@ -118,7 +119,7 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
 
     See Also
     --------
-    svmarrow.SVC : The hinge loss, which leaves most rows out of the model.
+    svmarrow.SVC : The hinge loss, which leaves most samples out of the model.
     svmarrow.compress : A shorter expansion with nearly the same outputs.
 
     Examples
@@ -175,24 +176,24 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
     def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
         """Predict sets of classes that contain the labels with a given probability, by the jackknife+.
 
-        A class belongs to the set of a row x unless, for at least ``coverage`` of the training rows, the
-        model without that row gives the class a smaller margin at x than it gives the row's own label at the
-        row (Romano, Sesia and Candes 2020). All these models follow from one factorisation, exactly. Whatever
-        the distribution, where rows are exchangeable, at least ``2 * coverage - 1`` of new labels are in
-        their set in the mean over training sets, and about `coverage` in practice. A set may be empty, and
-        hold several classes.
+        A class belongs to the set of a sample x unless, for at least ``coverage`` of the training samples,
+        the model without that sample gives the class a smaller margin at x than it gives the sample's own
+        label at the sample (Romano, Sesia and Candes 2020). All these models follow from one factorisation,
+        exactly. Whatever the distribution, where samples are exchangeable, at least ``2 * coverage - 1`` of
+        new labels are in their set in the mean over training sets, and about `coverage` in practice. A set
+        may be empty, and hold several classes.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
+            Samples.
         coverage : float, default=0.9
             Probability, above 0 and below 1.
 
         Returns
         -------
         ndarray of shape (n, n_classes), bool
-            Whether each of `classes_` belongs to the set of a row.
+            Whether each of `classes_` belongs to the set of a sample.
 
         Raises
         ------

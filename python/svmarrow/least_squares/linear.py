@@ -187,14 +187,14 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
         Weight of the penalty; lambda n in Rifkin (2002).
     solver : {"auto", "primal", "dual", "cg"}, default="auto"
         "primal" factors X'X + alpha I (d, d), "dual" X X' + alpha I (n, n), "cg" takes conjugate gradients on
-        X (X' p), which is for wide sparse rows and an alpha above 0. "auto" compares their costs.
+        X (X' p), which is for wide sparse samples and an alpha above 0. "auto" compares their costs.
     fit_intercept : bool, default=False
         Whether to fit an intercept, which is not penalised.
     leave_one_out : bool, default=False
         Whether exact leave-one-out values are computed; not with "cg".
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, which multiply those of the rows; "balanced" is
-        n / (n_classes * count of the class), rows counted by their weights.
+        Weights of the classes, which multiply those of the samples; "balanced" is
+        n / (n_classes * count of the class), samples counted by their weights.
     tol : float, default=1e-6
         For "cg": residual relative to the targets.
     max_iter : int, default=-1
@@ -213,9 +213,10 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     loo_decision_ : ndarray of shape (n,) or (n, n_classes)
-        What `decision_function` would say of each training row had it been left out; with ``leave_one_out``.
+        What `decision_function` would say of each training sample had it been left out; with
+        ``leave_one_out``.
     loo_error_ : float
-        Share of the rows that would then be misclassified.
+        Share of the samples that would then be misclassified.
     coef_ : ndarray of shape (n_outputs, d)
         Weights of the features.
     solver_ : str
@@ -285,7 +286,7 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
         Weight of the penalty; lambda n in Rifkin (2002).
     solver : {"auto", "primal", "dual", "cg"}, default="auto"
         "primal" factors X'X + alpha I (d, d), "dual" X X' + alpha I (n, n), "cg" takes conjugate gradients on
-        X (X' p), which is for wide sparse rows and an alpha above 0. "auto" compares their costs.
+        X (X' p), which is for wide sparse samples and an alpha above 0. "auto" compares their costs.
     fit_intercept : bool, default=False
         Whether to fit an intercept, which is not penalised.
     leave_one_out : bool, default=False
@@ -306,7 +307,7 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
     Attributes
     ----------
     loo_prediction_ : ndarray of shape (n,) or (n, n_outputs)
-        What each training row would be given had it been left out; with ``leave_one_out``.
+        What each training sample would be given had it been left out; with ``leave_one_out``.
     loo_error_ : float
         The mean squared error of those values.
     coef_ : ndarray of shape (n_outputs, d)

@@ -28,7 +28,7 @@ __all__ = ["LowRankRLSClassifier", "LowRankRLSRegressor"]
 class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     """Regularized least-squares classification with a fixed number of vectors (Rifkin 2002, section 3.7).
 
-    Cost n m d + n m^2 / 2, memory m^2, whatever the number of rows.
+    Cost n m d + n m^2 / 2, memory m^2, whatever the number of samples.
 
     Parameters
     ----------
@@ -36,18 +36,18 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         Number of vectors; fewer if there are fewer samples.
     alpha : float, default=1.0
         Weight of the penalty; lambda n in Rifkin (2002) for n samples.
-    method : {"rectangle", "subset", "nystrom"}, default="rectangle"
-        The approximation. "rectangle" (subset of regressors): only the vectors have coefficients, and the
-        loss is that of all samples (3.86). "subset": the vectors are the only training samples. "nystrom":
-        the kernel matrix is replaced by its projection on the vectors, and all samples have coefficients
-        (3.81); for comparisons.
-    selection : {"random", "kmeans", "ic", "leverage", "trace"} or array of shape (m, d), default="random"
+    method : {"subset_of_regressors", "subset", "nystrom"}, default="subset_of_regressors"
+        The approximation. "subset_of_regressors" (Rifkin's rectangle method): only the vectors have
+        coefficients, and the loss is that of all samples (3.86). "subset": the vectors are the only training
+        samples. "nystrom": the kernel matrix is replaced by its projection on the vectors, and all samples
+        have coefficients (3.81); for comparisons.
+    selection : str or array of shape (m, d), default="random"
         How the vectors are chosen. "random": uniformly from the samples. "kmeans": cluster centres of
-        scikit-learn's ``MiniBatchKMeans``, for dense samples. "ic" (pivoted incomplete Cholesky
+        scikit-learn's ``MiniBatchKMeans``, for dense samples. "pivoted_cholesky" (incomplete Cholesky
         factorization): next is the sample with the largest residual kernel value. "leverage": drawn by
-        leverage scores. "trace": at each step, of 59 random samples the one that minimizes the trace of the
-        residual kernel matrix; the best of 59 is among the best 5 % of all samples with a probability of
-        95 %. An array: these vectors, whatever ``n_vectors`` is.
+        leverage scores. "greedy_trace": at each step, of 59 random samples the one that minimizes the trace
+        of the residual kernel matrix; the best of 59 is among the best 5 % of all samples with a probability
+        of 95 %. An array: these vectors, whatever ``n_vectors`` is.
     kernel : str, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32" or "matern52";
         `KernelExpansion` has the formulas.
@@ -61,11 +61,11 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     fit_intercept : bool, default=False
         Whether to fit an intercept, which is not penalised; not with "nystrom".
     leave_one_out : bool, default=False
-        Whether exact leave-one-out values are computed, the points held fixed: a second pass over the rows;
-        not with "nystrom".
+        Whether exact leave-one-out values are computed, the vectors held fixed: a second pass over the
+        samples; not with "nystrom".
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, which multiply those of the rows; "balanced" is
-        n / (n_classes * count of the class), rows counted by their weights.
+        Weights of the classes, which multiply those of the samples; "balanced" is
+        n / (n_classes * count of the class), samples counted by their weights.
     random_state : int, RandomState instance or None, default=None
         Seed of the points.
     n_jobs : int or None, default=None
@@ -79,9 +79,10 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     loo_decision_ : ndarray of shape (n,) or (n, n_classes)
-        What `decision_function` would say of each training row had it been left out; with ``leave_one_out``.
+        What `decision_function` would say of each training sample had it been left out; with
+        ``leave_one_out``.
     loo_error_ : float
-        Share of the rows that would then be misclassified.
+        Share of the samples that would then be misclassified.
     dual_coef_ : ndarray of shape (n_outputs, m)
         Coefficients of the points.
     intercept_ : ndarray of shape (n_outputs,)
@@ -89,13 +90,13 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     expansion_ : KernelExpansion
         The model: points, coefficients (m, n_outputs), intercepts.
     indices_ : ndarray of shape (m,) or None
-        Which training rows the points are; None where they are not rows.
+        Indices of the vectors among the training samples; None if they are not training samples.
     remaining_trace_ : ndarray of shape (m + 1,)
-        Trace of K minus its approximation after each point; for "ic" and "trace".
+        Trace of K minus its approximation after each vector; for "pivoted_cholesky" and "greedy_trace".
     jitter_ : float
         What had to be added to the diagonal of the system because rounding had made it indefinite; mostly 0.
     n_seen_ : int
-        Rows the model stands for.
+        Samples the model stands for.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Shares of the features in the squared derivatives of the outputs, times the variances of the features;
         for the kernels "rbf", "poly" and "linear".
@@ -115,7 +116,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {**LOW_RANK_RULES, "class_weight": CLASS_WEIGHT}
-    method: Literal["rectangle", "subset", "nystrom"]
+    method: Literal["subset_of_regressors", "subset", "nystrom"]
     kernel: str | KernelFunction
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
     classes_: NDArray[Any]
@@ -125,7 +126,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         n_vectors: int = 500,
         *,
         alpha: float = 1.0,
-        method: Literal["rectangle", "subset", "nystrom"] = "rectangle",
+        method: Literal["subset_of_regressors", "subset", "nystrom"] = "subset_of_regressors",
         selection: str | ArrayLike = "random",
         kernel: str = "rbf",
         degree: int = 3,
@@ -163,24 +164,25 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, d)
-            Rows. The points are chosen among those of the first piece.
+            Samples. The vectors are chosen among those of the first piece.
         y : array-like of shape (n,)
             Labels.
         classes : array-like of shape (n_classes,) or None, default=None
             All labels that may come; needed in the first call.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the squares; None is 1 for each. Rows of weight 0 are not there.
+            Weights of the squares; None is 1 for each. Samples of weight 0 are not there.
 
         Returns
         -------
         object
-            The model of all rows so far.
+            The model of all samples so far.
 
         Raises
         ------
         ValueError
-            As `fit`, for labels that are not among the classes, for a ``method`` other than "rectangle", and
-            for ``class_weight="balanced"``, since the classes to come are not counted yet.
+            As `fit`, for labels that are not among the classes, for a ``method`` other than
+            "subset_of_regressors", and for ``class_weight="balanced"``, since the classes to come are not
+            counted yet.
         KeyboardInterrupt
             On Ctrl-C; the model is then as it was before the call.
         """
@@ -214,7 +216,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
 class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
     """Regularized least-squares regression with a fixed number of vectors (Rifkin 2002, section 3.7).
 
-    Cost n m d + n m^2 / 2, memory m^2, whatever the number of rows.
+    Cost n m d + n m^2 / 2, memory m^2, whatever the number of samples.
 
     Parameters
     ----------
@@ -222,18 +224,18 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         Number of vectors; fewer if there are fewer samples.
     alpha : float, default=1.0
         Weight of the penalty; lambda n in Rifkin (2002) for n samples.
-    method : {"rectangle", "subset", "nystrom"}, default="rectangle"
-        The approximation. "rectangle" (subset of regressors): only the vectors have coefficients, and the
-        loss is that of all samples (3.86). "subset": the vectors are the only training samples. "nystrom":
-        the kernel matrix is replaced by its projection on the vectors, and all samples have coefficients
-        (3.81); for comparisons.
-    selection : {"random", "kmeans", "ic", "leverage", "trace"} or array of shape (m, d), default="random"
+    method : {"subset_of_regressors", "subset", "nystrom"}, default="subset_of_regressors"
+        The approximation. "subset_of_regressors" (Rifkin's rectangle method): only the vectors have
+        coefficients, and the loss is that of all samples (3.86). "subset": the vectors are the only training
+        samples. "nystrom": the kernel matrix is replaced by its projection on the vectors, and all samples
+        have coefficients (3.81); for comparisons.
+    selection : str or array of shape (m, d), default="random"
         How the vectors are chosen. "random": uniformly from the samples. "kmeans": cluster centres of
-        scikit-learn's ``MiniBatchKMeans``, for dense samples. "ic" (pivoted incomplete Cholesky
+        scikit-learn's ``MiniBatchKMeans``, for dense samples. "pivoted_cholesky" (incomplete Cholesky
         factorization): next is the sample with the largest residual kernel value. "leverage": drawn by
-        leverage scores. "trace": at each step, of 59 random samples the one that minimizes the trace of the
-        residual kernel matrix; the best of 59 is among the best 5 % of all samples with a probability of
-        95 %. An array: these vectors, whatever ``n_vectors`` is.
+        leverage scores. "greedy_trace": at each step, of 59 random samples the one that minimizes the trace
+        of the residual kernel matrix; the best of 59 is among the best 5 % of all samples with a probability
+        of 95 %. An array: these vectors, whatever ``n_vectors`` is.
     kernel : str, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32" or "matern52";
         `KernelExpansion` has the formulas.
@@ -247,8 +249,8 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
     fit_intercept : bool, default=False
         Whether to fit an intercept, which is not penalised; not with "nystrom".
     leave_one_out : bool, default=False
-        Whether exact leave-one-out values are computed, the points held fixed: a second pass over the rows;
-        not with "nystrom".
+        Whether exact leave-one-out values are computed, the vectors held fixed: a second pass over the
+        samples; not with "nystrom".
     random_state : int, RandomState instance or None, default=None
         Seed of the points.
     n_jobs : int or None, default=None
@@ -260,7 +262,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
     Attributes
     ----------
     loo_prediction_ : ndarray of shape (n,) or (n, n_outputs)
-        What each training row would be given had it been left out; with ``leave_one_out``.
+        What each training sample would be given had it been left out; with ``leave_one_out``.
     loo_error_ : float
         The mean squared error of those values.
     dual_coef_ : ndarray of shape (n_outputs, m)
@@ -270,13 +272,13 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
     expansion_ : KernelExpansion
         The model: points, coefficients (m, n_outputs), intercepts.
     indices_ : ndarray of shape (m,) or None
-        Which training rows the points are; None where they are not rows.
+        Indices of the vectors among the training samples; None if they are not training samples.
     remaining_trace_ : ndarray of shape (m + 1,)
-        Trace of K minus its approximation after each point; for "ic" and "trace".
+        Trace of K minus its approximation after each vector; for "pivoted_cholesky" and "greedy_trace".
     jitter_ : float
         What had to be added to the diagonal of the system because rounding had made it indefinite; mostly 0.
     n_seen_ : int
-        Rows the model stands for.
+        Samples the model stands for.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Shares of the features in the squared derivatives of the outputs, times the variances of the features;
         for the kernels "rbf", "poly" and "linear".
@@ -295,7 +297,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
     True
     """
 
-    method: Literal["rectangle", "subset", "nystrom"]
+    method: Literal["subset_of_regressors", "subset", "nystrom"]
     kernel: str | KernelFunction
 
     def __init__(
@@ -303,7 +305,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         n_vectors: int = 500,
         *,
         alpha: float = 1.0,
-        method: Literal["rectangle", "subset", "nystrom"] = "rectangle",
+        method: Literal["subset_of_regressors", "subset", "nystrom"] = "subset_of_regressors",
         selection: str | ArrayLike = "random",
         kernel: str = "rbf",
         degree: int = 3,
@@ -337,21 +339,21 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, d)
-            Rows. The points are chosen among those of the first piece.
+            Samples. The vectors are chosen among those of the first piece.
         y : array-like of shape (n,) or (n, n_outputs)
             Targets.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the squares; None is 1 for each. Rows of weight 0 are not there.
+            Weights of the squares; None is 1 for each. Samples of weight 0 are not there.
 
         Returns
         -------
         object
-            The model of all rows so far.
+            The model of all samples so far.
 
         Raises
         ------
         ValueError
-            As `fit`, for another number of outputs, and for a ``method`` other than "rectangle".
+            As `fit`, for another number of outputs, and for a ``method`` other than "subset_of_regressors".
         KeyboardInterrupt
             On Ctrl-C; the model is then as it was before the call.
         """

@@ -34,12 +34,12 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     alphas : array-like of float or None, default=None
         Several penalties: the one with the least leave-one-out error is taken, `alpha` is not used. Each
         costs a factorisation and its inverse, the kernel matrix is computed once. One eigendecomposition
-        serves all where there are at most 1,500 rows, at most 100 for each alpha, and a built-in kernel.
+        serves all where there are at most 1,500 samples, at most 100 for each alpha, and a built-in kernel.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
         "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the (n, n) kernel
         matrix and prediction an (n_test, n) one. A function ``k(X_block, Y_block)`` returns the kernel values
-        of two blocks of rows.
+        of two blocks of samples.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -50,9 +50,9 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     fit_intercept : bool, default=False
         Whether to fit an intercept, which is not penalised.
     leave_one_out : bool or "auto", default="auto"
-        Whether exact leave-one-out values are computed, what each row would be given had it not been there,
-        which costs as much as the factorisation. "auto": where they are to choose among ``alphas``, else not.
-        True is not for "cg", which has no factor to read them from.
+        Whether exact leave-one-out values are computed, what each sample would be given had it not been
+        there, which costs as much as the factorisation. "auto": where they are to choose among ``alphas``,
+        else not. True is not for "cg", which has no factor to read them from.
     solver : {"cholesky", "cg"}, default="cholesky"
         "cholesky" takes n^2 numbers of memory. "cg", conjugate gradients with a low-rank preconditioner,
         never stores the kernel matrix: for built-in kernels, and an alpha above 0.
@@ -71,7 +71,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     Attributes
     ----------
     expansion_ : KernelExpansion
-        The model: all training rows, coefficients (n, n_outputs), intercepts.
+        The model: all training samples, coefficients (n, n_outputs), intercepts.
     dual_coef_ : ndarray of shape (n_outputs, n)
         The coefficients, for one output too: as ``SVC`` and ``SVR`` have them.
     intercept_ : ndarray of shape (n_outputs,)
@@ -89,7 +89,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     n_iter_ : int
         Number of iterations of "cg"; otherwise 1.
     loo_prediction_ : ndarray of shape (n,) or (n, n_outputs)
-        What each training row would be given had it been left out; with ``leave_one_out``.
+        What each training sample would be given had it been left out; with ``leave_one_out``.
     loo_error_ : float
         The mean squared error of those values.
     gcv_ : ndarray of shape (n_outputs,)
@@ -154,7 +154,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows; (n, n_train) kernel values for the precomputed kernel.
+            Samples; (n, n_train) kernel values for the precomputed kernel.
         return_std : bool, default=False
             Whether to return standard deviations too. The first call after a fit inverts the matrix
             of the system, see `predict_interval`.
@@ -167,7 +167,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
             With ``return_std``: standard deviations of the function values under the prior of a Gaussian
             process with this kernel as covariance and noise of variance alpha, in which the predictions are
             the posterior mean; those of `sklearn.gaussian_process.GaussianProcessRegressor` with the same
-            kernel. They follow from the kernel and from where the training rows are, not from the targets:
+            kernel. They follow from the kernel and from where the training samples are, not from the targets:
             `predict_interval` follows from the errors.
 
         Raises
@@ -188,24 +188,24 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
         """Predict intervals that contain the targets with a given probability, by the jackknife+.
 
-        The interval comes from the values that the models without one of the training rows give, and from
-        their errors on the row left out (Barber, Candes, Ramdas and Tibshirani 2021). All these models follow
-        from one factorisation, exactly. Whatever the distribution, where rows are exchangeable, at least
-        ``2 * coverage - 1`` of new targets lie within in the mean over training sets, and about `coverage` in
-        practice. The guarantee assumes that no parameter was chosen on the training rows, as `alphas` are,
-        and that weights do not differ.
+        The interval comes from the values that the models without one of the training samples give, and from
+        their errors on the sample left out (Barber, Candes, Ramdas and Tibshirani 2021). All these models
+        follow from one factorisation, exactly. Whatever the distribution, where samples are exchangeable, at
+        least ``2 * coverage - 1`` of new targets lie within in the mean over training sets, and about
+        `coverage` in practice. The guarantee assumes that no parameter was chosen on the training samples, as
+        `alphas` are, and that weights do not differ.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, n_features_in_)
-            Rows.
+            Samples.
         coverage : float, default=0.9
             Probability, above 0 and below 1.
 
         Returns
         -------
         ndarray of shape (n, 2) or (n, n_outputs, 2)
-            Lower and upper ends. Infinite with fewer training rows than ``coverage / (1 - coverage)``.
+            Lower and upper ends. Infinite with fewer training samples than ``coverage / (1 - coverage)``.
 
         Raises
         ------
@@ -218,7 +218,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
         Notes
         -----
         The first call after a fit inverts the matrix of the system, which takes a few times as long as `fit`;
-        later ones take n_train^2 multiplications a row.
+        later ones take n_train^2 multiplications a sample.
         """
         check({"coverage": coverage}, {"coverage": real(above=0.0, below=1.0)})
         X = validated(self, X, reset=False, precomputed=False)

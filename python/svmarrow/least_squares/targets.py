@@ -92,7 +92,7 @@ def fit_targets(
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n, d)
-        Rows; the (n, n) kernel matrix for the precomputed kernel.
+        Samples; the (n, n) kernel matrix for the precomputed kernel.
     Y : array-like of shape (n, q) or (n,)
         Targets, one column an output.
     alpha : float, default=1.0
@@ -108,8 +108,8 @@ def fit_targets(
     fit_intercept : bool, default=False
         Whether to fit an intercept, which is not penalised.
     leave_one_out : bool, default=False
-        Whether leave-one-out values are computed, what each row would be given had it not been there; costs
-        as much as the factorisation.
+        Whether leave-one-out values are computed, what each sample would be given had it not been there;
+        costs as much as the factorisation.
     n_jobs : int or None, default=None
         Threads; None is all cores within the limits of joblib and ``OMP_NUM_THREADS``.
     verbose : bool or int, default=False

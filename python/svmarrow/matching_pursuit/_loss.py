@@ -29,7 +29,7 @@ FOR_CLASSES = (
 
 @runtime_checkable
 class Loss(Protocol):
-    """Interface of a user-defined loss: three methods on vectors with one value per row.
+    """Interface of a user-defined loss: three methods on vectors with one value per sample.
 
     `y` are targets (-1 and 1 for classes), `f` outputs; with several outputs each is asked for by itself.
     """

@@ -74,12 +74,12 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         Steps between two settings of all coefficients; not used for squared error, which does it at each.
     kernel : str or callable, or list of such, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
-        "precomputed" (`KernelExpansion` has the formulas), or a function ``k(X_block, Z_block)`` that
-        returns the values of two blocks of rows; it need be neither symmetric nor positive definite. With a
-        list, each step chooses among all kernels. "precomputed" takes the (n, n) matrix of k(x_i, x_j) in
-        `fit`, and (n_test, n) at prediction.
+        "precomputed" (`KernelExpansion` has the formulas), or a function ``k(X_block, Z_block)`` that returns
+        the values of two blocks of samples; it need be neither symmetric nor positive definite. With a list,
+        each step chooses among all kernels. "precomputed" takes the (n, n) matrix of k(x_i, x_j) in `fit`,
+        and (n_test, n) at prediction.
     gamma : {"scale", "auto"} or float, or list of such, default="scale"
-        Kernel coefficient; "scale" is 1 / (n_features * X.var()), rows counted by their weights, "auto" is
+        Kernel coefficient; "scale" is 1 / (n_features * X.var()), samples counted by their weights, "auto" is
         1 / n_features, and for Matérn kernels their square roots. With a list, each step chooses among the
         widths.
     coef0 : float, default=0.0
@@ -93,7 +93,7 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         Centres of the kernels: all training samples, a random subset of this number or share of them, or
         the given vectors.
     functions : callable or None, default=None
-        Further functions to choose from: ``functions(X)`` returns (n, m) values for rows X.
+        Further functions to choose from: ``functions(X)`` returns (n, m) values for samples X.
     tol : float, default=0.0
         Stop when the norm of the residual is at most this share of the targets' norm.
     early_stopping : bool, default=False
@@ -114,7 +114,7 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         n / (n_classes * count of the class), samples counted by their weights.
     class_kernels : dict or None, default=None
         A kernel for each class: dicts with any of "kernel", "gamma", "coef0" and "degree" by label, in place
-        of the parameters of these names. A row's function then has the kernel of its class.
+        of the parameters of these names. A sample's function then has the kernel of its class.
     precision : {"single", "double"}, default="single"
         Precision in which candidates are stored and compared. Single takes half the memory and less time; of
         two candidates that agree to six digits it may choose the other one. Chosen functions are computed and
@@ -146,7 +146,7 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
     expansions_ : tuple of KernelExpansion
         One for each kernel, the intercept in the first; the model is their sum, and that of the functions.
     support_ : ndarray of int of shape (n_kernel_functions,)
-        Training rows (or places in `candidates`) of the chosen kernel functions, in their order.
+        Training samples (or places in `candidates`) of the chosen kernel functions, in their order.
     support_kernels_ : ndarray of int of shape (n_kernel_functions,)
         Which kernel each has.
     function_coef_ : ndarray of shape (n_functions, n_outputs)
@@ -251,16 +251,16 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, d)
-            Training rows; float64, float32 and CSR are taken without a copy. (n, n) for the precomputed
+            Training samples; float64, float32 and CSR are taken without a copy. (n, n) for the precomputed
             kernel.
         y : array-like of shape (n,)
             Labels, at least two.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the rows in the loss: a row of weight 2 counts as two rows. Rows of weight zero take no
-            part, and are no candidates. Rows that are held out of these for validation weigh the same there;
-            those of `X_val` count as their classes weigh.
+            Weights of the samples in the loss: a sample of weight 2 counts as two samples. Samples of weight
+            zero take no part, and are no candidates. Samples that are held out of these for validation weigh
+            the same there; those of `X_val` count as their classes weigh.
         X_val : {array-like, sparse matrix} of shape (n_val, d), default=None
-            Validation rows.
+            Validation samples.
         y_val : array-like of shape (n_val,), default=None
             Their labels.
 

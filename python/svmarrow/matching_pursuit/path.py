@@ -56,11 +56,11 @@ class MatchingPath(SizePath):
     step_sizes : ndarray of int of shape (n_steps + 1,)
         Number of functions after each step, from 0 on: the "basic" pursuit may come back to a function.
     training_loss : ndarray of shape (n_steps + 1,)
-        Mean loss of the training rows, all outputs together.
+        Mean loss of the training samples, all outputs together.
     validation_loss : ndarray of shape (n_steps + 1,) or (0,)
-        The same of the validation rows; empty where there were none.
+        The same of the validation samples; empty where there were none.
     validation_error : ndarray of shape (n_steps + 1,) or (0,)
-        Share of the validation rows that are classified wrongly; classifiers only.
+        Share of the validation samples that are classified wrongly; classifiers only.
     cv_curve : ndarray of shape (n_sizes,) or None
         By size, the mean over the folds of the measure that chose the size, where cross-validation did.
     order : ndarray of int of shape (n_functions,)
@@ -156,7 +156,7 @@ class MatchingPath(SizePath):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, n_features)
-            Rows.
+            Samples.
         sizes : sequence of int, default=None
             Which sizes, rising; None means all.
 
@@ -196,7 +196,7 @@ class MatchingPath(SizePath):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, n_features)
-            Rows.
+            Samples.
         y : array-like of shape (n,) or (n, q)
             Labels or targets.
         sizes : sequence of int, default=None
@@ -224,7 +224,7 @@ class MatchingPath(SizePath):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, n_features)
-            Rows that the fit has not seen.
+            Samples that the fit has not seen.
         y : array-like of shape (n,) or (n, q)
             Labels or targets.
         max_loss : float, default=0.0

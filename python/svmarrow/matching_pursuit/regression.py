@@ -75,12 +75,12 @@ class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
         Steps between two settings of all coefficients; not used for squared error, which does it at each.
     kernel : str or callable, or list of such, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
-        "precomputed" (`KernelExpansion` has the formulas), or a function ``k(X_block, Z_block)`` that
-        returns the values of two blocks of rows; it need be neither symmetric nor positive definite. With a
-        list, each step chooses among all kernels. "precomputed" takes the (n, n) matrix of k(x_i, x_j) in
-        `fit`, and (n_test, n) at prediction.
+        "precomputed" (`KernelExpansion` has the formulas), or a function ``k(X_block, Z_block)`` that returns
+        the values of two blocks of samples; it need be neither symmetric nor positive definite. With a list,
+        each step chooses among all kernels. "precomputed" takes the (n, n) matrix of k(x_i, x_j) in `fit`,
+        and (n_test, n) at prediction.
     gamma : {"scale", "auto"} or float, or list of such, default="scale"
-        Kernel coefficient; "scale" is 1 / (n_features * X.var()), rows counted by their weights, "auto" is
+        Kernel coefficient; "scale" is 1 / (n_features * X.var()), samples counted by their weights, "auto" is
         1 / n_features, and for Matérn kernels their square roots. With a list, each step chooses among the
         widths.
     coef0 : float, default=0.0
@@ -94,7 +94,7 @@ class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
         Centres of the kernels: all training samples, a random subset of this number or share of them, or
         the given vectors.
     functions : callable or None, default=None
-        Further functions to choose from: ``functions(X)`` returns (n, m) values for rows X.
+        Further functions to choose from: ``functions(X)`` returns (n, m) values for samples X.
     tol : float, default=0.0
         Stop when the norm of the residual is at most this share of the targets' norm.
     early_stopping : bool, default=False
@@ -136,7 +136,7 @@ class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
     expansions_ : tuple of KernelExpansion
         One for each kernel, the intercept in the first; the model is their sum, and that of the functions.
     support_ : ndarray of int of shape (n_kernel_functions,)
-        Training rows (or places in `candidates`) of the chosen kernel functions, in their order.
+        Training samples (or places in `candidates`) of the chosen kernel functions, in their order.
     support_kernels_ : ndarray of int of shape (n_kernel_functions,)
         Which kernel each has.
     function_coef_ : ndarray of shape (n_functions, n_outputs)
@@ -237,16 +237,16 @@ class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n, d)
-            Training rows; float64, float32 and CSR are taken without a copy. (n, n) for the precomputed
+            Training samples; float64, float32 and CSR are taken without a copy. (n, n) for the precomputed
             kernel.
         y : array-like of shape (n,) or (n, q)
             Targets.
         sample_weight : array-like of shape (n,) or None, default=None
-            Weights of the rows in the loss: a row of weight 2 counts as two rows. Rows of weight zero take no
-            part, and are no candidates. Rows that are held out of these for validation weigh the same there;
-            those of `X_val` count once each.
+            Weights of the samples in the loss: a sample of weight 2 counts as two samples. Samples of weight
+            zero take no part, and are no candidates. Samples that are held out of these for validation weigh
+            the same there; those of `X_val` count once each.
         X_val : {array-like, sparse matrix} of shape (n_val, d), default=None
-            Validation rows.
+            Validation samples.
         y_val : array-like of shape (n_val,) or (n_val, q), default=None
             Their targets.
 

@@ -71,9 +71,9 @@ def survivors(
 ) -> NDArray[np.bool_]:
     """Returns the mask (gammas, Cs) of the racing points that stay in the race.
 
-    ``values`` (gammas, Cs, n_seen) are scores of rows or folds, larger being better, and ``total`` is their
-    final number: a point stays that may still become better by a standard error. With ``total=None`` a point
-    stays that may be worse by at most a standard error.
+    ``values`` (gammas, Cs, n_seen) are scores of samples or folds, larger being better, and ``total`` is
+    their final number: a point stays that may still become better by a standard error. With ``total=None`` a
+    point stays that may be worse by at most a standard error.
     """
     seen = values[racing].astype(np.float64)
     count = seen.shape[1]
@@ -151,7 +151,7 @@ def _subsample(target: NDArray[Any]) -> NDArray[np.bool_]:
 def race(fit_points: FitPoints, first: GridScorer | None, scorer: GridScorer, alpha: float) -> str | None:
     """Fits the points fold after fold while they stay in the race; returns why it ended early, or None.
 
-    ``first`` scores the first stage, fits to a subset of the rows.
+    ``first`` scores the first stage, fits to a subset of the samples.
     """
     results, folds = scorer.results, range(len(scorer.folds))
     racing = np.ones(results.scores.shape[:2], dtype=bool)

@@ -137,7 +137,7 @@ class Calibration:
         values : ndarray of shape (n_samples, n_sigmoids)
             Values, see `probabilities`.
         labels : ndarray of int of shape (n_samples,)
-            The number of each row's class.
+            The number of each sample's class.
         n_classes : int
             Number of classes.
         weights : ndarray of shape (n_samples,)

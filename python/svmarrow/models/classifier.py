@@ -88,8 +88,8 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
         Number of features at prediction, if the vectors do not determine it: for the precomputed kernel, the
         number of training samples. None takes it from the vectors.
     preparation : Step, default=None
-        What happens to a row before the kernel sees it, see `svmarrow.models.preparation`; `as_expansion`
-        makes it of the steps of a pipeline. None hands rows to the kernel as they are.
+        What happens to a sample before the kernel sees it, see `svmarrow.models.preparation`; `as_expansion`
+        makes it of the steps of a pipeline. None hands samples to the kernel as they are.
     code : Code or array-like, default=None
         For ``decoding="code"``: the code.
     decoder : str, default=None
@@ -99,8 +99,8 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
         scikit-learn's ``SVC(probability=True)`` and ``CalibratedClassifierCV(ensemble=False)`` are kept. None
         has no `predict_proba`.
     weighted : bool or None, default=None
-        Whether the model was trained with weights that differ between rows or classes; None where that is not
-        known. `svmarrow.compress` keeps the thresholds of such a model.
+        Whether the model was trained with weights that differ between samples or classes; None where that is
+        not known. `svmarrow.compress` keeps the thresholds of such a model.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
         ``OMP_NUM_THREADS``.

@@ -18,7 +18,7 @@ __all__ = ["CompiledModel"]
 
 
 class CompiledModel:
-    """A fitted model that answers single rows in microseconds.
+    """A fitted model that answers single samples in microseconds.
 
     `compiled` of a fitted estimator makes one; it does not follow later fits. It computes in double precision
     and gives the labels and scores of the estimator. Safe to call from several threads.
@@ -31,15 +31,15 @@ class CompiledModel:
     Attributes
     ----------
     n_features_in_ : int
-        Numbers of a row.
+        Numbers of a sample.
     predict : callable
-        From a row (a list, a tuple, a vector of NumPy or another sequence of numbers, columns in the order of
-        training) to its label as a plain int, float or str, to 1 or -1 of an outlier detector, to a float, or
-        to a tuple of floats for several targets. Raises a ValueError for another number of features, NaN and
-        infinities.
+        From a sample (a list, a tuple, a vector of NumPy or another sequence of numbers, columns in the order
+        of training) to its label as a plain int, float or str, to 1 or -1 of an outlier detector, to a float,
+        or to a tuple of floats for several targets. Raises a ValueError for another number of features, NaN
+        and infinities.
     decision_function : callable or None
-        From a row to a float where `decision_function` of the estimator has one number a row, else to a tuple
-        of floats. None for what predicts numbers.
+        From a sample to a float where `decision_function` of the estimator has one number a sample, else to a
+        tuple of floats. None for what predicts numbers.
 
     Examples
     --------

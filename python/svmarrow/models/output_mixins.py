@@ -42,7 +42,7 @@ class OutputMixin:
 
     @consistent
     def compiled(self) -> CompiledModel:
-        """The fitted model for one row at a time, in microseconds.
+        """The fitted model for one sample at a time, in microseconds.
 
         Returns
         -------
@@ -147,7 +147,7 @@ class ClassifierOutputMixin(LabelMixin, OutputMixin):
         Returns
         -------
         ndarray of shape (n_samples,), (n, n_classes) or (n, n_classes * (n_classes - 1) / 2)
-            Two classes: one number a row, positive for the second. Else one for each class, the larger the
+            Two classes: one number a sample, positive for the second. Else one for each class, the larger the
             better, or with ``decision_function_shape="ovo"``, where there is such a parameter, one for each
             pair. Shapes and signs are scikit-learn's.
 

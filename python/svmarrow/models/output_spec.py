@@ -25,9 +25,9 @@ class OutputSpec(NamedTuple):
     kind : {"classes", "numbers", "inside", "outputs"}
         Labels; predictions; 1 inside and -1 outside; nothing is known.
     n_features : int
-        Columns of a row.
+        Columns of a sample.
     preparation : Step or None
-        What happens to a row before the kernel sees it.
+        What happens to a sample before the kernel sees it.
     flat : bool
         For numbers: whether one target is a number, not a row of them.
     classes : ndarray or None

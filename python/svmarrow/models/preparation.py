@@ -77,7 +77,7 @@ class Step(ABC):
     gaps: bool = False
 
     def rows(self, X: ArrayLike) -> Any:
-        """The rows that the kernel sees, as the extension module takes them.
+        """The samples that the kernel sees, as the extension module takes them.
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class Clip(Step):
 @savable
 @dataclass(frozen=True, eq=False, repr=False)
 class Normalize(Step):
-    """Rows divided by their own length; rows of zeros stay.
+    """Samples divided by their own length; samples of zeros are unchanged.
 
     Parameters
     ----------

@@ -29,14 +29,14 @@ MIN_PART_ROWS = 1024
 
 
 class Rows:
-    """Sizes of rows of a stream.
+    """Sizes of samples of a stream.
 
     Parameters
     ----------
     X : {ndarray, csr_array} of shape (n, d)
-        Rows.
+        Samples.
     precise : bool, default=False
-        Whether kernel values are computed in double precision whatever the type of the rows.
+        Whether kernel values are computed in double precision whatever the type of the samples.
     """
 
     def __init__(self, X: Any, *, precise: bool = False) -> None:
@@ -111,7 +111,7 @@ class TreeSizes(NamedTuple):
         return self._bytes(before, after)
 
     def piece(self, known: tuple[int, int], mistakes: int, most: int) -> int:
-        """Returns the bytes of a batch with ``mistakes`` mistakes, after which at most ``most`` rows are
+        """Returns the bytes of a batch with ``mistakes`` mistakes, after which at most ``most`` samples are
         stored.
         """
         return self._bytes(known, self._grown(known, mistakes, most))
@@ -156,12 +156,12 @@ class TreeSizes(NamedTuple):
 
 
 def rows_that_fit(name: str, rest: int, needed: Callable[[int], int]) -> int:
-    """Returns how many of the remaining rows fit into the memory; `needed(n)` is the bytes of n rows.
+    """Returns how many of the remaining samples fit into the memory; `needed(n)` is the bytes of n samples.
 
     Raises
     ------
     MemoryError
-        If the next 1,024 rows do not fit.
+        If the next 1,024 samples do not fit.
     """
     if needed(rest) < MIN_CHECKED_BYTES:
         return rest

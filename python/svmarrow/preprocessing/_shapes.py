@@ -37,7 +37,7 @@ class ColumnShapes:
     name : {"standard", "quantile", "both"}
         The shape.
     mean, deviation : ndarray of shape (d,)
-        The standardisation; for sparse rows the mean is 0.
+        The standardisation; for sparse samples the mean is 0.
     columns : ndarray of int64 of shape (d_q,)
         The columns with a quantile shape.
     knots, values : ndarray of shape (d_q, n_knots)

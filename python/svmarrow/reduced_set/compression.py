@@ -110,8 +110,8 @@ def compress(
         Anything that `svmarrow.as_expansion` takes: a fitted estimator of svmarrow, a fitted kernel machine
         of scikit-learn, a pipeline that ends in one, a model file, a `KernelExpansion`. Else a fitted
         estimator with ``predict``, or a function of X: floating-point numbers that it returns are predicted
-        as such, other values are labels, and rows of non-negative numbers that sum to 1 are probabilities. Of
-        a classifier ``predict_proba`` is imitated, else ``decision_function``, else ``predict``.
+        as such, other values are labels, and samples of non-negative numbers that sum to 1 are probabilities.
+        Of a classifier ``predict_proba`` is imitated, else ``decision_function``, else ``predict``.
         Probabilities are clipped to 0.005 to 0.995.
     X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
         Samples, best some that training has not seen: on its training samples a model has larger margins than

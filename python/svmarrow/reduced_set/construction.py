@@ -108,10 +108,10 @@ class GradientSettings:
         have equal weights, and not from the model. A bare expansion, which has no classes, is always
         matched.
     start : str, matrix of shape (m, n_features) or model, default="centres"
-        Where the vectors come from before they are moved. ``"centres"``: cluster centres of the rows, class
-        by class. ``"backfit"``, ``"prefit"``, ``"rank"``, ``"l0"``, ``"l1"`` or ``"lars"``: the model's own
-        vectors as that method of ``compress`` chooses them; the paper begins with ``"lars"``. A matrix
-        begins with its first rows, a model with its vectors. Where these are too few, cluster centres
+        Where the vectors come from before they are moved. ``"centres"``: cluster centres of the samples,
+        class by class. ``"backfit"``, ``"prefit"``, ``"rank"``, ``"l0"``, ``"l1"`` or ``"lars"``: the model's
+        own vectors as that method of ``compress`` chooses them; the paper begins with ``"lars"``. A matrix
+        begins with its first samples, a model with its vectors. Where these are too few, cluster centres
         follow. Coefficients begin with the least squares fit to the outputs.
     sizes : sequence of int, default=None
         Sizes of a path besides its largest, each constructed separately. None means the halves of the
@@ -125,21 +125,21 @@ class GradientSettings:
         where the model was trained with weights or may have been, nor for a weighted loss.
     steps : int, default=None
         Number of steps for each size. None takes 60,000, or fewer, but at least 20,000, where the largest
-        size costs more than 64,000 multiplications a row.
+        size costs more than 64,000 multiplications a sample.
     batch : int, default=144
-        Rows of a step.
+        Samples of a step.
     vector_rate : float, default=0.1
-        Length of the first steps of a vector in each feature, as a share of the rows' root mean square
+        Length of the first steps of a vector in each feature, as a share of the samples' root mean square
         deviation.
     coefficient_rate : float, default=0.1
         Length of the first steps of a coefficient, as a share of the root mean square of the coefficients.
     noise : float, default=0.2
-        Rows are displaced at random by this share of each feature's standard deviation, so that the models
+        Samples are displaced at random by this share of each feature's standard deviation, so that the models
         are compared beside the training samples too.
     mixing : float, default=0.0
-        Displaced rows are also moved towards another row, by a random share of the way up to this one.
+        Displaced samples are also moved towards another sample, by a random share of the way up to this one.
     places : int, default=2
-        Number of displacements of each row, besides the row itself.
+        Number of displacements of each sample, besides the sample itself.
     """
 
     loss: Literal["agreement", "matching", "hinge", "squared_hinge"] = "agreement"
@@ -270,13 +270,13 @@ def construct(
     source : ExpansionClassifier or KernelExpansion
         The large model.
     sizes : sequence of int
-        Increasing numbers of vectors, at most the number of rows.
+        Increasing numbers of vectors, at most the number of samples.
     select : callable
         ``select(method, size, max_time)`` returns the first vectors that another method selects.
     rows : {ndarray, CSR matrix} of shape (n_samples, n_features), default=None
-        Validated rows on which both models are compared. None takes the model's vectors.
+        Validated samples on which both models are compared. None takes the model's vectors.
     labels : ndarray of int64 of shape (n_samples,), default=None
-        Index of each row's class. None takes the model's decisions where classes are needed for the start.
+        Index of each sample's class. None takes the model's decisions where classes are needed for the start.
     answers : ndarray of float64 of shape (n_samples, n_outputs), default=None
         What the outputs of a bare expansion should be.
     settings : GradientSettings, default=None
@@ -299,7 +299,7 @@ def construct(
     Raises
     ------
     ValueError
-        If there are fewer rows than vectors, the settings need labels that are not given, or the time was
+        If there are fewer samples than vectors, the settings need labels that are not given, or the time was
         over before there were coefficients.
     """
     begin = monotonic()

@@ -36,15 +36,15 @@ def estimate_memory(
     n_vectors : int
         The largest size.
     X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-        Rows, as for `compress`; they are not counted.
+        Samples, as for `compress`; they are not counted.
     method, candidates, settings
         As for `compress`.
 
     Returns
     -------
     MemoryEstimate
-        Bytes in addition to model and rows, roughly. `compress` raises a MemoryError if this process cannot
-        allocate them.
+        Bytes in addition to model and samples, roughly. `compress` raises a MemoryError if this process
+        cannot allocate them.
 
     Raises
     ------

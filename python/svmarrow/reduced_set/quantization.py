@@ -46,7 +46,7 @@ class Quantization:
     bytes_before, bytes_after : int
         Bytes of vectors, coefficients and intercepts as a file of `svmarrow.save` holds them.
     largest_difference : float
-        Of an output, over the rows it was measured on.
+        Of an output, over the samples it was measured on.
     relative_difference : float
         Root mean square of the difference of the outputs, divided by that of the outputs' deviation from
         their means.
@@ -85,14 +85,14 @@ def quantize(
     vectors : {"float32", "uint8", "same"}, default="float32"
         Round float64 vectors to single precision, round dense ones to numbers of one byte, on one step for
         all columns, or leave them. Vectors of bytes stay bytes. After "uint8" the coefficients are tuned
-        again, so that outputs differ least on the rows of X, or without X in feature space.
+        again, so that outputs differ least on the samples of X, or without X in feature space.
     coefficients : {"uint8", "same"}, default="uint8"
         Round each output's coefficients to at most 256 equally spaced numbers, or leave them.
     dtype : {"int8"}, default=None
         "int8" is short for ``vectors="uint8", coefficients="uint8"``, as in `svmarrow.export.to_c`.
     X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
         Samples on which both are compared, best some that training has not seen. None takes the vectors. With
-        ``vectors="uint8"`` coefficients are tuned on every other row, and the others compared.
+        ``vectors="uint8"`` coefficients are tuned on every other sample, and the others compared.
     y : array-like of shape (n_samples,) or (n_samples, q), default=None
         Their labels, or numbers for a bare expansion: scores are measured too.
     n_jobs : int, default=None

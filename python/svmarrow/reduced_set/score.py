@@ -97,7 +97,7 @@ def loss_weights(
 ) -> NDArray[np.float64] | None:
     """Weights of the samples in a loss, 1 on average; None if all are equal.
 
-    For ``"balanced_accuracy"`` a row counts as its share of the weight of its class.
+    For ``"balanced_accuracy"`` a sample counts as its share of the weight of its class.
     """
     n = int(labels.shape[0])
     weights = sample_weights(sample_weight, n)

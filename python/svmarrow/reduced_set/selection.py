@@ -87,10 +87,10 @@ class SelectionSettings:
         a model with one output, or of outputs by themselves, is exact; that of several outputs together is
         followed in steps of 7 %.
     criterion : {"norm", "predictions"}, default="norm"
-        What the pursuits make small: ``"norm"`` the distance to the model in feature space,
-        ``"predictions"`` the mean squared difference of the outputs on the rows of `X`, or without `X` on the
-        model's own vectors (TR-132, before equation 11). The latter takes kernels that are not positive
-        semidefinite too, and costs a kernel value for every row and candidate at each step.
+        What the pursuits make small: ``"norm"`` the distance to the model in feature space, ``"predictions"``
+        the mean squared difference of the outputs on the samples of `X`, or without `X` on the model's own
+        vectors (TR-132, before equation 11). The latter takes kernels that are not positive semidefinite too,
+        and costs a kernel value for every sample and candidate at each step.
     sample : int, default=None
         For the pursuits: number of random candidates that each step compares, instead of all (TR-132,
         "probabilistic search"). 59 have one of the best 5 % among them with probability 0.95, because 0.95 **

@@ -79,7 +79,7 @@ class ReducedPath(SizePath):
         scoring: str | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
-        """Score of the compressed models on rows with known answers.
+        """Score of the compressed models on samples with known answers.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class ReducedPath(SizePath):
             determination, or minus the mean squared error. None is
             "accuracy" where there are labels, else "r2".
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row counts in the score; None is 1 for each.
+            What each sample counts in the score; None is 1 for each.
 
         Returns
         -------
@@ -166,7 +166,7 @@ class ReducedPath(SizePath):
         Returns
         -------
         ndarray of shape (len(sizes),)
-            Share of rows with the full model's label; where there are no labels, R^2 against its outputs.
+            Share of samples with the full model's label; where there are no labels, R^2 against its outputs.
         """
         outputs = self.expansion._evaluate(rows_for(self.model, X), self.n_jobs)
         return self.scores(X, predictions_of(self.model, outputs), sizes)

@@ -38,12 +38,12 @@ def shifts(
     model : ExpansionModel or KernelExpansion
         Says how outputs are decoded.
     outputs : ndarray of shape (n_samples, n_outputs)
-        Outputs on the rows.
+        Outputs on the samples.
     labels : ndarray of int64 of shape (n_samples,), or of float64 of shape (n_samples, n_outputs)
-        Index of each row's class; 1 or -1 for a detector; the numbers that outputs should be, which their
+        Index of each sample's class; 1 or -1 for a detector; the numbers that outputs should be, which their
         mean then is.
     weights : ndarray of shape (n_samples,), default=None
-        What each row counts, more than 0; None is 1 for each.
+        What each sample counts, more than 0; None is 1 for each.
 
     Returns
     -------

@@ -39,10 +39,9 @@ class SVC(KernelClassifier):
         `max_iter` or `max_time`.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
-        "precomputed"; `KernelExpansion` has the formulas.
-        With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an (n_test, n) one. A function
-        ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows, (rows of the first, rows of
-        the second).
+        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the (n, n) kernel
+        matrix and prediction an (n_test, n) one. A function ``k(X_block, Y_block)`` returns the kernel values
+        of two blocks of samples, (samples of the first, samples of the second).
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -139,8 +138,8 @@ class SVC(KernelClassifier):
     Notes
     -----
     The dual is solved by two-tier decomposition: blocks of violators, SMO steps inside a block with
-    second-order selection, float32 kernel rows and double-precision sums. float32, float64 and (dense) uint8
-    data is used without a copy if rows are contiguous; other data is converted once.
+    second-order selection, float32 kernel rows and double-precision sums. float32, float64 and (dense)
+    uint8 data is used without a copy if rows are contiguous; other data is converted once.
 
     Scale the features to unit variance if nothing is known about them, since features with larger values
     dominate the kernel. The training set shows whether gamma of "rbf", 1 / (2 sigma^2), is far off: if it is
@@ -331,10 +330,9 @@ class NuSVC(KernelClassifier):
         In (0, 1], and for each machine at most twice the share of its smaller class.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
-        "precomputed"; `KernelExpansion` has the formulas.
-        With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an (n_test, n) one. A function
-        ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows, (rows of the first, rows of
-        the second).
+        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the (n, n) kernel
+        matrix and prediction an (n_test, n) one. A function ``k(X_block, Y_block)`` returns the kernel values
+        of two blocks of samples, (samples of the first, samples of the second).
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"

@@ -46,12 +46,12 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
         Number of vectors; fewer if there are fewer samples.
     C : float, default=1.0
         Weight of the loss; multiplied for each sample by its class weight and its sample weight.
-    selection : {"random", "kmeans", "ic", "leverage", "trace"} or array of shape (m, d), default="random"
+    selection : str or array of shape (m, d), default="random"
         How the vectors are chosen among the samples of positive weight, as in
         `svmarrow.least_squares.LowRankRLSClassifier`: uniformly at random; as cluster centres; by the pivoted
-        incomplete Cholesky factorization ("ic": next is the sample with the largest residual kernel value);
-        by leverage scores ("leverage"); each the best of 59 random samples for the trace of the residual
-        matrix ("trace"). Or the vectors themselves.
+        incomplete Cholesky factorization ("pivoted_cholesky": next is the sample with the largest residual
+        kernel value); by leverage scores ("leverage"); each the best of 59 random samples for the trace of
+        the residual matrix ("greedy_trace"). Or the vectors themselves.
     kernel : str, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32" or "matern52";
         `KernelExpansion` has the formulas.
@@ -125,9 +125,9 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
 
     Notes
     -----
-    Use `SVC` if it can be trained; Rifkin (2002) recommends the same for solvers that need few kernel rows.
-    The projected features are dense, one for each vector, so that sparse or low-dimensional data becomes
-    slow: on 8,000 samples of a9a, magic and cod_rna it took 2 to 48 times as long as `SVC`, and
+    Use `SVC` if it can be trained; Rifkin (2002) recommends the same for solvers that need few kernel
+    rows. The projected features are dense, one for each vector, so that sparse or low-dimensional data
+    becomes slow: on 8,000 samples of a9a, magic and cod_rna it took 2 to 48 times as long as `SVC`, and
     ``compress(svc, n_vectors=m)`` with the same number of vectors had a smaller error on most of them from
     256 vectors on. `LowRankRLSClassifier` takes a third to a twentieth of its time with a slightly larger
     error. Use it if there are too many samples for `SVC`, or many features and few vectors, and the hinge

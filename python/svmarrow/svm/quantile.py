@@ -81,8 +81,8 @@ class QuantileSVR(PinballScore, KernelRegressor):
     For a quantile q, minimises ``1/2 ||w||^2 + sum_i C_i L_q(y_i - w'phi(x_i) - b)`` with the pinball loss
     ``L_q(r) = max(q r, (q - 1) r)`` (Koenker and Bassett 1978; Takeuchi, Le, Sears and Smola 2006). At most a
     share q of the training targets lies below the function and at most 1 - q above it. Several quantiles are
-    fitted together with shared kernel rows, each by its own machine, so that functions of two quantiles may
-    cross where samples are few.
+    fitted together with shared kernel rows, each by its own machine, so that functions of two quantiles
+    may cross where samples are few.
 
     Parameters
     ----------
@@ -94,10 +94,9 @@ class QuantileSVR(PinballScore, KernelRegressor):
         `max_time`.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
-        "precomputed"; `KernelExpansion` has the formulas.
-        With "precomputed", `fit` takes the (n, n) kernel matrix and prediction an (n_test, n) one. A function
-        ``k(X_block, Y_block)`` returns the kernel values of two blocks of rows, (rows of the first, rows of
-        the second).
+        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the (n, n) kernel
+        matrix and prediction an (n_test, n) one. A function ``k(X_block, Y_block)`` returns the kernel values
+        of two blocks of samples, (samples of the first, samples of the second).
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"

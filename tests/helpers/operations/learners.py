@@ -134,7 +134,7 @@ def _support_vectors() -> None:
         20000,
         untouched=False,
     )
-    for selection in ("random", "kmeans", "ic", "leverage", "trace"):
+    for selection in ("random", "kmeans", "pivoted_cholesky", "leverage", "greedy_trace"):
         model = LowRankSVC(400, selection=selection, C=100.0, gamma=0.1, random_state=0)
         learner(f"LowRankSVC {selection}", model, "plain two", 8000, 450)
     learner("LowRankSVC ten classes", LowRankSVC(400, C=10.0, random_state=0), "plain ten", 8000, 500)
@@ -167,10 +167,12 @@ def _least_squares() -> None:
         "sparse ten",
         40_000,
     )
-    for method in ("rectangle", "subset", "nystrom"):
-        model = LowRankRLSClassifier(800, method=method, random_state=0, leave_one_out=method == "rectangle")
+    for method in ("subset_of_regressors", "subset", "nystrom"):
+        model = LowRankRLSClassifier(
+            800, method=method, random_state=0, leave_one_out=method == "subset_of_regressors"
+        )
         learner(f"LowRankRLSClassifier {method}", model, "plain ten", 30_000, 900)
-    for selection in ("kmeans", "ic", "leverage", "trace"):
+    for selection in ("kmeans", "pivoted_cholesky", "leverage", "greedy_trace"):
         model = LowRankRLSRegressor(500, selection=selection, random_state=0)
         learner(f"LowRankRLSRegressor {selection}", model, "plain targets", 15_000, 550)
     pieces = LowRankRLSClassifier(50, random_state=0, gamma=0.1)
