@@ -210,7 +210,7 @@ def test_models_of_svm_light(tmp_path):
     assert facts["classes"] == [-1, 1]
     run("predict", tmp_path / "light", tmp_path / "narrow.svm", "--decision", "-o", tmp_path / "scores")
     np.testing.assert_allclose(np.loadtxt(tmp_path / "scores"), svmlight_outputs(X), rtol=1e-6)
-    assert "accuracy 100" in " ".join(run("predict", tmp_path / "light", tmp_path / "narrow.svm").split())
+    assert "accuracy is 100" in " ".join(run("predict", tmp_path / "light", tmp_path / "narrow.svm").split())
     run("predict", tmp_path / "light", tmp_path / "data.svm", "--decision", "-o", tmp_path / "wide")
     np.testing.assert_allclose(
         np.loadtxt(tmp_path / "wide"), (svmlight_outputs(X) - 0.25) * np.exp(-0.5 * 49) + 0.25, rtol=1e-6

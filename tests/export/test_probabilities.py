@@ -240,7 +240,8 @@ def test_command(rng, tmp_path):
     said("predict", small, rows, "-o", out, "--probability")
     wanted = svmarrow.load(small).predict_proba(X[150:])
     np.testing.assert_array_equal(np.loadtxt(out, delimiter=","), wanted)
-    assert "give one of them" in said("predict", small, rows, "--decision", "--probability", code=2)
+    refusal = said("predict", small, rows, "--decision", "--probability", code=2)
+    assert "exclude each other: give one of them" in " ".join(refusal.replace("│", " ").split())
     assert (
         json.loads(said("info", small, "--json"))["probabilities"]
         == info(small)["probabilities"]

@@ -177,7 +177,7 @@ def test_the_loss_and_the_agreement_are_those_of_the_samples_held_out(two):
     assert bound.agreement == pytest.approx((small.predict(X[500:]) == teacher.predict(X[500:])).mean())
     assert bound.upper > bound.loss
     assert bound.min_agreement < bound.agreement
-    assert "agrees" in str(bound)
+    assert "Agreement with the teacher: " in str(bound)
     # By default both classes count alike, since weights of the teacher are not known.
     balanced = distilled(teacher, X[300:500], y[300:500], n_vectors=12, validation=held)
     assert balanced.loss_bound_.measure == "balanced_accuracy"
