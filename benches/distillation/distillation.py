@@ -3,6 +3,9 @@
     python benches/distillation/distillation.py [--sets NAME ...] [--splits 5]
         [--json docs/benchmarks/distillation.json]
 
+Runs that the JSON file already has are kept, so that a run that was interrupted continues; each of them names
+its commit.
+
 Ten sets, five random splits of at most 8,000 samples: 50 % to train the teacher and to learn from, 20 % held
 out for the choice and the bound, 30 % to test. One call of `compress` with ``max_loss=0.01`` makes students
 of 8 to 512 vectors; each of them is scored on the test samples. The bound of the chosen one holds if its loss
@@ -255,16 +258,20 @@ def main() -> None:
     )
     table = {
         "command": "python benches/distillation/distillation.py --json docs/benchmarks/distillation.json",
-        "commit": commit.stdout.strip(),
         "cpu": cpu(),
-        "date": datetime.now(UTC).date().isoformat(),
         "versions": {"scikit-learn": sklearn.__version__, "svmarrow": svmarrow.__version__},
         "runs": [],
     }
+    if options.json and options.json.exists():
+        table["runs"] = json.loads(options.json.read_text(encoding="utf-8"))["runs"]
+    known = {(row["set"], row["teacher"], row["split"]) for row in table["runs"]}
     for split in range(options.splits):
         for name in options.sets:
             for kind in options.teachers:
+                if (name, kind, split) in known:
+                    continue
                 row = run(name, kind, split)
+                row |= {"commit": commit.stdout.strip(), "date": datetime.now(UTC).date().isoformat()}
                 table["runs"].append(row)
                 about = {
                     key: row[key] for key in ("n_vectors", "teacher_score", "loss", "bound", "agreement")
