@@ -105,6 +105,19 @@ def test_groups_are_one_player_and_one_hot_columns_belong_to_their_category(diab
         np.testing.assert_allclose(found.values[row], of_all_coalitions(worth, 3), atol=1e-9)
 
 
+def test_columns_of_a_frame_are_found_by_their_names(diabetes):
+    X, y = diabetes
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    model = make_pipeline(StandardScaler(), SVR(C=10)).fit(frame, y)
+    found = shapley_values(model, frame[:4], frame[::20], groups={"a and c": ["a", "c"]})
+    turned = frame[list("fedcba")]
+    same = shapley_values(model, turned[:4], turned[::20], groups={"a and c": ["a", "c"]})
+    assert same.feature_names == found.feature_names == ["a and c", "b", "d", "e", "f"]
+    np.testing.assert_array_equal(same.values, found.values)
+    np.testing.assert_array_equal(same.data, found.data)
+    np.testing.assert_array_equal(found.data[:, 1:], X[:4][:, [1, 3, 4, 5]])
+
+
 def test_every_binary_machine_and_one_against_the_rest():
     X, y = load_iris(return_X_y=True)
     for model, n_outputs in [
@@ -124,14 +137,17 @@ def test_votes_other_kernels_and_mixed_columns_are_refused_by_name(diabetes):
     with pytest.raises(ValueError, match=r"output='decision_function' is not allowed.*OneVsRestClassifier"):
         shapley_values(SVC().fit(X, y), X, X)
     assert shapley_values(SVC().fit(X, y), X[:2], X[:5], output="machines").values.shape == (2, 4, 3)
-    with pytest.raises(ValueError, match="kernel='poly' is not allowed"):
+    with pytest.raises(ValueError, match=r"kernel='poly' is not allowed.*compress\(model.predict, X\)"):
         shapley_values(SVC(kernel="poly").fit(X[:100], y[:100]), X, X)
     with pytest.raises(ValueError, match=r"game='kernel'"):
         shapley_values(SVC(kernel="linear").fit(X[:100], y[:100]), X, X, game="kernel")
     with pytest.raises(ValueError, match="mixes columns"):
         shapley_values(make_pipeline(PCA(2), SVC()).fit(X[:100], y[:100]), X, X)
     svc = SVC().fit(X[:100], y[:100])
-    for groups in [{"a": [0, 1], "b": [1]}, {"a": [4]}, {"a": ["width"]}, {"a": []}]:
+    for groups in [
+        *({"a": [0, 1], "b": [1]}, {"a": [4]}, {"a": ["width"]}, {"a": []}, {"a": "x1"}, {"a": 1}),
+        [[0, 1]],
+    ]:
         with pytest.raises(ValueError, match="groups="):
             shapley_values(svc, X, X, groups=groups)
     with pytest.raises(ValueError, match=r"columns|features"):

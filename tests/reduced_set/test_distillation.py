@@ -428,8 +428,18 @@ def test_refused_in_words(two, classes, numbers):
         distilled(DummyClassifier().fit(X, np.zeros(len(X))), X)
     with pytest.raises(ValueError, match="NaN or infinities"):
         distilled(lambda X: np.where(X[:, 0] > 2, np.inf, 0.0), X, n_vectors=3)
-    with pytest.raises(ValueError, match=r"returned shape \(3,\)"):
-        distilled(lambda X: X[:3, 0], X, n_vectors=3)
+    for function, message in (
+        (lambda X: X[:3, 0], r"returned a ndarray of shape \(3,\)"),
+        (lambda X: X[:, 0] + 1j, "dtype complex128"),
+        (lambda _X: None, "returned a NoneType"),
+        (lambda X: sparse.csr_array(X), "returned a csr_array"),
+        (lambda X: np.rint(1e6 * X[:, 0]).astype(int), r"label \d+ .*drawn sample.*floating-point numbers"),
+        (lambda X: 1e300 * X[:, 0], "<lambda> predicts numbers whose variance overflows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            distilled(function, np.abs(X), n_vectors=3)
+    with pytest.raises(ValueError, match=r"columns whose variance overflows \(\[1\]\)"):
+        distilled(lambda X: X[:, 0], X * [1.0, 1e200], n_vectors=3)
     with pytest.raises(ValueError, match="y holds labels, and Ridge predicts numbers"):
         distilled(Ridge().fit(*numbers), numbers[0], np.array(["a", "b"])[np.arange(900) % 2], n_vectors=3)
     with pytest.raises(ValueError, match="scoring='r2'"):
@@ -441,6 +451,10 @@ def test_refused_in_words(two, classes, numbers):
 
 def test_estimators_around_estimators(two):
     X, y = two
+    machines = GridSearchCV(SVC(kernel="poly"), {"C": [0.1, 1.0]}, cv=2).fit(X, y)
+    assert compress(machines, n_vectors=10).expansion_.kernel == "poly"
+    with pytest.raises(ValueError, match="refit=False of this GridSearchCV"):
+        compress(GridSearchCV(SVC(), {"C": [1.0]}, refit=False).fit(X, y), n_vectors=10)
     search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [2, 3]}, cv=2).fit(X, y)
     small = distilled(search, X, y, n_vectors=20)
     assert small.distillation_.teacher == "GridSearchCV"
@@ -455,6 +469,15 @@ def test_estimators_around_estimators(two):
 
         def predict(self, X):
             return self.classes_[(np.asarray(X)[:, 0] > 1).astype(int)]
+
+    class Fixed(BaseEstimator):
+        """Parameters and ``predict``, but no ``fit``."""
+
+        def predict(self, X):
+            return X[:, 0]
+
+    for predictor, name in ((Fixed(), "Fixed"), (search.predict_proba, "GridSearchCV.predict_proba")):
+        assert distilled(predictor, X, n_vectors=5).distillation_.teacher == name
 
     small = distilled(Own().fit(X, y), X, y, n_vectors=20)
     assert small.distillation_.source == "labels"

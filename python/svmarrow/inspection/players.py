@@ -7,6 +7,7 @@ no players.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from svmarrow.models.piecewise import PiecewiseLinear
 from svmarrow.models.preparation import Affine, Chain, Clip, Parts, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -87,7 +88,11 @@ def players_of(
     columns = [f"x{i}" for i in range(n_columns)] if names is None else [str(name) for name in names]
     player = np.full(n_columns, -1)
     labels: list[str] = []
+    if groups is not None and not isinstance(groups, Mapping):
+        raise refuse("groups", groups, "None or a dict of the name of each group to its columns")
     for label, members in ({} if groups is None else groups).items():
+        if isinstance(members, str) or not isinstance(members, Iterable):
+            raise refuse("groups", {label: members}, "a list of columns for each group")
         places = [_place(member, columns, n_columns) for member in members]
         if not places:
             raise refuse("groups", {label: members}, "at least one column in each group")

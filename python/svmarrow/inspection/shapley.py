@@ -237,14 +237,17 @@ def shapley_values(
             )
         parts = found["values"], found["base"], found["additivity_error"], found["nodes"]
     output_names = _output_names(converted, expansion, output)
-    return _result(*parts, players, output_names, _data(X, players))
+    return _result(*parts, players, output_names, _data(X, names, players))
 
 
 def _check_kernel(expansion: KernelExpansion, game: str) -> None:
     allowed = _PRODUCT_KERNELS if game == "kernel" else ("linear", *_PRODUCT_KERNELS)
     if expansion.kernel not in allowed:
         kernel = "a Python function" if callable(expansion.kernel) else expansion.kernel
-        rule = f"one of {', '.join(allowed)} for game={game!r}, which are linear or products over the columns"
+        rule = (
+            f"one of {', '.join(allowed)} for game={game!r}, which are linear or products over the columns; "
+            "compress(model.predict, X) imitates any other model by an RBF kernel"
+        )
         raise refuse("kernel", kernel, rule)
 
 
@@ -288,12 +291,15 @@ def _linear(
     return values, base, np.abs(values.sum(axis=1) + base - outputs), 0
 
 
-def _data(X: Any, players: Players) -> NDArray[np.float64] | None:
-    """The values of players of one column, NaN for groups."""
+def _data(X: Any, names: Any, players: Players) -> NDArray[np.float64] | None:
+    """The values of players of one column, NaN for groups; columns of a frame are found by their names."""
     try:
         matrix = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError):
         return None
+    if names is not None and hasattr(X, "columns"):
+        places = {name: place for place, name in enumerate(X.columns)}
+        matrix = matrix[:, [places[name] for name in names]]
     data = np.full((matrix.shape[0], len(players.names)), np.nan)
     for player, columns in enumerate(players.columns):
         if columns.size == 1:

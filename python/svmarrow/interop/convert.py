@@ -29,7 +29,7 @@ TAKEN = (
     "a svmarrow estimator, a KernelExpansion, a model file, (vectors, coefficients, kernel), or a fitted "
     "SVC, NuSVC, SVR, NuSVR, OneClassSVM, KernelRidge, GaussianProcessRegressor, OneVsRestClassifier, "
     "OneVsOneClassifier, CalibratedClassifierCV, BaggingClassifier, BaggingRegressor, VotingClassifier or "
-    "VotingRegressor of scikit-learn, or a Pipeline that ends in one of these"
+    "VotingRegressor of scikit-learn, or a Pipeline or GridSearchCV of one of these"
 )
 
 
@@ -55,7 +55,8 @@ def as_expansion(model: Any) -> Any:
           average is one expansion;
         * its ``BaggingClassifier`` or ``VotingClassifier`` of machines for two classes with one and the same
           kernel: the outputs of the machines are counted as votes;
-        * a ``FrozenEstimator`` around any of these;
+        * a ``FrozenEstimator`` around any of these, and a search (``GridSearchCV`` and others) whose best
+          estimator is one;
         * its ``Pipeline`` that ends in any of these, after scalers (`LearnedScaler` too), ``PCA``,
           ``Normalizer``, imputers, encoders and a ``ColumnTransformer`` of them, see
           `svmarrow.models.preparation`;

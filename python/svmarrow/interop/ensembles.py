@@ -12,6 +12,7 @@ OneVsRestClassifier                   an output for each class                  
 OneVsOneClassifier                    an output for each pair of classes            votes, ties by the sums
 BaggingClassifier, VotingClassifier   an output for each machine, for two classes   votes
 CalibratedClassifierCV                the outputs of its machine                    and sigmoids
+GridSearchCV and other searches       that of the best estimator                    its own
 ===================================== ============================================= ==========================
 
 A OneVsRestClassifier uses the decision values of its machines, and those of a BaggingClassifier are averages.
@@ -62,6 +63,13 @@ class _Machine(NamedTuple):
 
 def _frozen(model: Any, convert: Convert) -> Any:
     return convert(model.estimator)
+
+
+def _search(model: Any, convert: Convert) -> Any:
+    check_fitted(model)
+    if not hasattr(model, "best_estimator_"):
+        raise ValueError(f"refit=False of this {type(model).__name__} leaves no model: set refit=True")
+    return convert(model.best_estimator_)
 
 
 def _pipeline(model: Any, convert: Convert) -> ExpansionModel:
@@ -280,6 +288,7 @@ def _voting_classifier(model: Any, convert: Convert) -> ExpansionClassifier:
 ENSEMBLES: dict[str, Callable[..., Any]] = {
     "BaggingClassifier": _voting_classifier,
     "BaggingRegressor": _averaging_regressor,
+    "BaseSearchCV": _search,
     "CalibratedClassifierCV": _calibrated,
     "FrozenEstimator": _frozen,
     "OneVsOneClassifier": _one_vs_one,

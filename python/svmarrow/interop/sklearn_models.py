@@ -35,9 +35,7 @@ def check_fitted(model: Any) -> None:
     try:
         check_is_fitted(model)
     except NotFittedError:
-        raise NotFittedError(
-            f"this {type(model).__name__} is not fitted yet: call fit before compressing it"
-        ) from None
+        raise NotFittedError(f"this {type(model).__name__} is not fitted yet: call fit first") from None
 
 
 def _dense(matrix: Any) -> NDArray[np.float64]:
@@ -136,7 +134,7 @@ def _kernel_ridge(model: Any) -> ExpansionRegressor:
 
 def _gaussian_process(model: Any) -> ExpansionRegressor:
     if not hasattr(model, "X_train_"):
-        raise NotFittedError(f"this {type(model).__name__} is not fitted yet: call fit before compressing it")
+        raise NotFittedError(f"this {type(model).__name__} is not fitted yet: call fit first")
     rows = np.asarray(model.X_train_)
     if rows.dtype.kind not in "fiub" or rows.ndim != 2:
         raise ValueError("this Gaussian process has no numbers as rows")

@@ -217,7 +217,11 @@ class Student:
         self._centre = np.zeros(samples.shape[1])
         if not sparse.issparse(X):
             self._centre = samples.mean(axis=0, dtype=np.float64)
-        deviations = samples.std(axis=0, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            deviations = samples.std(axis=0, dtype=np.float64)
+        if not np.isfinite(deviations).all():
+            columns = np.flatnonzero(~np.isfinite(deviations)).tolist()
+            raise ValueError(f"X has columns whose variance overflows ({columns[:5]}): scale them first")
         varies = deviations > 1e-12 * np.abs(samples).max(axis=0, initial=0.0)
         self._deviations = np.where(varies, deviations, 1.0)
         self._n_varying = max(1, int(varies.sum()))
@@ -253,7 +257,12 @@ class Student:
         self._shift, self._spread = np.zeros(targets.shape[1]), np.ones(targets.shape[1])
         groups = None
         if self.teacher.loss == "matching":
-            self._shift, spread = targets.mean(axis=0), targets.std(axis=0)
+            with np.errstate(over="ignore", invalid="ignore"):
+                self._shift, spread = targets.mean(axis=0), targets.std(axis=0)
+            if not np.isfinite(spread).all():
+                raise ValueError(
+                    f"{self.teacher.name} predicts numbers whose variance overflows: scale its outputs"
+                )
             self._spread = np.where(spread > 0.0, spread, 1.0)
             targets = (targets - self._shift) / self._spread
         template = self.teacher.template

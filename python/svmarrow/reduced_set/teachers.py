@@ -132,13 +132,13 @@ class Teacher:
 
     def __init__(self, model: Any, X: Any, y: Any = None) -> None:
         self.model = model
-        self.name: str = getattr(model, "__name__", type(model).__name__)
+        self.name: str = _name(model)
         self._frame = X if hasattr(X, "columns") and hasattr(X, "iloc") else None
         self._is_sparse = sparse.issparse(X)
         self._shift = 0.0
         self._predict: Callable[[Any], Any] = model
         if hasattr(model, "predict"):
-            if hasattr(model, "get_params"):
+            if hasattr(model, "get_params") and hasattr(model, "fit"):
                 check_fitted(model)
             self._predict = model.predict
         probe = _safe_indexing(X, np.arange(min(_num_samples(X), MAX_CHUNK_SAMPLES)))
@@ -277,11 +277,13 @@ class Teacher:
             return frame
 
     def _answer(self, X: Any) -> NDArray[Any]:
-        values = np.asarray(self._predict(X))
-        if values.ndim not in (1, 2) or values.shape[0] != _num_samples(X):
+        returned = self._predict(X)
+        values = np.asarray(returned)
+        if values.ndim not in (1, 2) or values.shape[0] != _num_samples(X) or values.dtype.kind == "c":
             raise ValueError(
-                f"{self.name} returned shape {values.shape} for {_num_samples(X)} samples: it must return "
-                "one number, label or row for each"
+                f"{self.name} returned a {type(returned).__name__} of shape {values.shape} and dtype "
+                f"{values.dtype} for {_num_samples(X)} samples: it must return an array of one real number, "
+                "label or row for each"
             )
         return (
             values[:, 0]
@@ -339,8 +341,9 @@ class Teacher:
             indices = label_indices(values.reshape(-1), classes)
             if (indices < 0).any():
                 raise ValueError(
-                    f"{self.name} predicts the label {values.reshape(-1)[indices < 0][0]!r} for a drawn "
-                    f"sample, and none of X: its classes are {classes.tolist()[:5]}"
+                    f"{self.name} predicts the label {values.reshape(-1)[indices < 0].tolist()[0]!r} for a "
+                    f"drawn sample, and none of X: its classes are {classes.tolist()[:5]}; give samples of "
+                    "all classes, and return floating-point numbers where these are numbers, not labels"
                 )
             values = np.eye(classes.size)[indices]
         numbers = np.asarray(values, dtype=np.float64)
@@ -351,6 +354,15 @@ class Teacher:
             return np.log(p[:, 1:] / p[:, :1])
         logarithms = np.log(p)
         return np.asarray(logarithms - logarithms.mean(axis=1, keepdims=True))
+
+
+def _name(model: Any) -> str:
+    """The name of a function or of the class of an estimator; a method with that of its object."""
+    name = getattr(model, "__name__", None)
+    if name is None:
+        return type(model).__name__
+    owner = getattr(model, "__self__", None)
+    return str(name) if owner is None else f"{type(owner).__name__}.{name}"
 
 
 def _chunks(X: Any) -> Any:
