@@ -4,7 +4,7 @@
         [--json docs/benchmarks/distillation.json]
 
 Runs that the JSON file already has are kept, so that a run that was interrupted continues; each of them names
-its commit.
+its commit. At the end the tables of the guide are printed, with ``--splits 0`` of the file alone.
 
 Ten sets, five random splits of at most 8,000 samples: 50 % to train the teacher and to learn from, 20 % held
 out for the choice and the bound, 30 % to test. One call of `compress` with ``max_loss=0.01`` makes students
@@ -237,6 +237,33 @@ def run(name: str, kind: str, split: int) -> dict:
     }
 
 
+def print_tables(runs: list[dict]) -> None:
+    """Prints the losses by size, the number of bounds that held, and medians by teacher, in Markdown."""
+    for size in sorted({point["n_vectors"] for run in runs for point in run["curve"]}, reverse=True):
+        losses = [
+            run["teacher_score"] - point["score"]
+            for run in runs
+            for point in run["curve"]
+            if point["n_vectors"] == size
+        ]
+        if len(losses) == len(runs):
+            reached = sum(loss <= MAX_LOSS for loss in losses)
+            quantiles = np.quantile(losses, [0.5, 0.9])
+            print(f"| {size} | {quantiles[0]:.3f} | {quantiles[1]:.3f} | {reached} of {len(losses)} |")
+    for kind in ("bound_held", "agreement_held"):
+        print(f"{kind}: {sum(run[kind] for run in runs)} of {len(runs)}")
+    for kind in TEACHERS:
+        of_kind = [run for run in runs if run["teacher"] == kind]
+        timed = [run["microseconds"] for run in of_kind if "microseconds" in run]
+        columns = [f"{sum(run['reached'] for run in of_kind)} of {len(of_kind)}"]
+        columns += [f"{np.median([r[key] for r in of_kind]):.3f}" for key in ("loss", "agreement")]
+        columns += [
+            f"{np.median([r[key] for r in of_kind]):,.1f}" for key in ("n_vectors", "teacher_kB", "kB")
+        ]
+        columns += [f"{np.median([t[key] for t in timed]):.2f}" for key in ("teacher", "python", "onnx", "c")]
+        print(f"| {kind} | {' | '.join(columns)} |")
+
+
 def cpu() -> str:
     """Name of the processor."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -279,6 +306,7 @@ def main() -> None:
                 print(name, kind, split, about, f"{row['seconds']} s", flush=True)
                 if options.json:
                     options.json.write_text(json.dumps(table, indent=1) + "\n")
+    print_tables(table["runs"])
 
 
 if __name__ == "__main__":

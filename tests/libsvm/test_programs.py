@@ -131,6 +131,38 @@ def test_training_names_the_model_after_the_data(folder, tmp_path, monkeypatch):
     assert out.endswith("%\n")
 
 
+@needs_libsvm
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-v", "3"],
+        ["-v", "500"],
+        ["-v", "4", "-b", "1"],
+        ["-v", "4", "-w1", "3", "-w7", "2"],
+        ["-v", "4", "-s", "1", "-n", "0.3"],
+        ["-v", "4", "-s", "2"],
+        ["-v", "4", "-s", "3"],
+        ["-v", "4", "-s", "4", "-b", "1"],
+    ],
+)
+def test_cross_validation_is_that_of_libsvm(folder, tmp_path, options):
+    regression = options[2:4] in (["-s", "3"], ["-s", "4"])
+    (tmp_path / "scaled").write_text(ours("svm-scale", folder / ("numbers" if regression else "train"))[1])
+    found = [
+        program("svm-train", "-e", "1e-6", "-q", *options, tmp_path / "scaled") for program in (ours, theirs)
+    ]
+    assert found[0][0] == found[1][0] == 0
+    assert found[0][1].startswith("Cross Validation ")
+    lines = [out.splitlines() for _, out, _ in found]
+    if regression:  # errors differ by the tolerance
+        values = [[float(line.rpartition("= ")[2]) for line in each] for each in lines]
+        np.testing.assert_allclose(values[0], values[1], rtol=1e-4)
+    else:
+        assert lines[0] == lines[1]
+    # LIBSVM repeats the warning in each fold.
+    assert set(found[0][2].splitlines()) == set(found[1][2].splitlines())
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -147,6 +179,7 @@ def test_training_names_the_model_after_the_data(folder, tmp_path, monkeypatch):
         (["svm-train", "-s", "2", "-b", "1", "@train"], "-b 1 is not supported for one-class SVM"),
         (["svm-predict", "-b", "2", "@test", "@model", "@out"], "-b 2: the value must be 0 or 1"),
         (["svm-predict", "@test", "@test", "@out"], "@test"),
+        (["svm-predict", "@test", "@model", "@no/out"], "@no/out: No such file or directory"),
         (["svm-scale", "-l", "1", "-u", "1", "@train"], "inconsistent lower/upper"),
         (["svm-scale", "-s", "a", "-r", "b", "@train"], "cannot use -r and -s"),
         (["svm-scale", "-y", "1", "@train"], "-y @train: the value must be a finite number"),

@@ -40,7 +40,12 @@ def new_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             yield device
         return
     target = path.resolve()
-    with NamedTemporaryFile("wb", dir=target.parent, prefix=".svmarrow-", delete=False) as file:
+    try:
+        created = NamedTemporaryFile("wb", dir=target.parent, prefix=".svmarrow-", delete=False)  # noqa: SIM115
+    except OSError as error:
+        # The user knows the file, not the temporary one.
+        raise type(error)(error.errno, error.strerror, str(path)) from None
+    with created as file:
         temporary = Path(file.name)
         try:
             yield file  # type: ignore[misc]

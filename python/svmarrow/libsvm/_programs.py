@@ -20,7 +20,7 @@ from svmarrow.libsvm._scale import (
     training_ranges,
     write_ranges,
 )
-from svmarrow.libsvm._svmutil import accuracy_line, predict, run_training
+from svmarrow.libsvm._svmutil import accuracy_line, predict, print_warning, run_training
 from svmarrow.libsvm._training import check_problem
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _scale(arguments: Sequence[str]) -> None:
         found = training_ranges(X, y, ranges.lower, ranges.upper, None)
         for index, low in found.low.items():
             if index not in ranges.low and low != found.high[index]:
-                _warn(
+                print_warning(
                     f"feature index {index} appeared in file {paths[0]} was not seen in the scaling factor "
                     f"file {files['-r']}. The feature is scaled to 0."
                 )
@@ -180,7 +180,7 @@ def _scale(arguments: Sequence[str]) -> None:
     lines, count = scaled_lines(X, y, ranges)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     if count > X.nnz:
-        _warn(
+        print_warning(
             f"original #nonzeros {X.nnz}\n         new      #nonzeros {count}\n"
             "Use -l 0 if many original feature values are zeros"
         )
@@ -192,10 +192,6 @@ def _grid(arguments: Sequence[str]) -> None:
     except ValueError as error:
         raise UsageError(str(error)) from None
     search(task, _say)
-
-
-def _warn(text: str) -> None:
-    sys.stderr.write(f"WARNING: {text}\n")
 
 
 #: The programs: what they run and their usage text.
@@ -215,7 +211,7 @@ def run(name: str, arguments: Sequence[str]) -> int:
         return 0 if arguments else 1
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_, **__: _warn(" ".join(str(message).split()))
+            warnings.showwarning = lambda message, *_, **__: print_warning(" ".join(str(message).split()))
             program(arguments)
             sys.stdout.flush()
     except KeyboardInterrupt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,15 @@ if TYPE_CHECKING:
 
     from svmarrow.libsvm._problem import Samples
 
-__all__ = ["accuracy_line", "evaluations", "predict", "run_training", "svm_predict", "svm_train"]
+__all__ = [
+    "accuracy_line",
+    "evaluations",
+    "predict",
+    "print_warning",
+    "run_training",
+    "svm_predict",
+    "svm_train",
+]
 
 
 def evaluations(ty: Any, pv: Any) -> tuple[float, float, float]:
@@ -63,6 +72,11 @@ def evaluations(ty: Any, pv: Any) -> tuple[float, float, float]:
 
 def _print(line: str) -> None:
     print(line)
+
+
+def print_warning(text: str) -> None:
+    """Prints a warning on stderr, as LIBSVM does."""
+    sys.stderr.write(f"WARNING: {text}\n")
 
 
 def svm_train(
@@ -133,13 +147,13 @@ def run_training(
         present = set(group_classes(problem.y)[0])
         for label in parameter.weight_label:
             if label not in present:
-                report(f"WARNING: class label {label} specified in weight is not found")
+                print_warning(f"class label {label} specified in weight is not found")
     if not parameter.cross_validation:
         return train_model(problem, parameter, GlibcRandom(), report=None if parameter.quiet else report)
     predictions = cross_validate(problem, parameter, GlibcRandom())
     if parameter.nr_fold > problem.l:
-        report(
-            "WARNING: # folds > # data. Will use # folds = # data instead (leave-one-out cross validation)"
+        print_warning(
+            "# folds > # data. Will use # folds = # data instead (i.e., leave-one-out cross validation)"
         )
     accuracy, error, correlation = evaluations(problem.y, predictions)
     if parameter.svm_type in (3, 4):

@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     if options.svm_type == SvmType::CSvc {
         let present = group_classes(&problem.y).map_err(Failure::input)?.0;
         for (label, _) in options.weights.iter().filter(|(label, _)| !present.contains(label)) {
-            println!("WARNING: class label {label} specified in weight is not found");
+            eprintln!("WARNING: class label {label} specified in weight is not found");
         }
     }
     let all: Vec<usize> = (0..problem.y.len()).collect();
@@ -56,8 +56,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     };
     let predictions = problem.out_of_fold(&all, n_folds, options.probability, &mut GlibcRandom::new())?;
     if n_folds > problem.y.len() {
-        println!(
-            "WARNING: # folds > # data. Will use # folds = # data instead (leave-one-out cross validation)"
+        eprintln!(
+            "WARNING: # folds > # data. Will use # folds = # data instead (i.e., leave-one-out cross validation)"
         );
     }
     let is_regression = matches!(options.svm_type, SvmType::EpsilonSvr | SvmType::NuSvr);
