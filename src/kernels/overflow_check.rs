@@ -8,9 +8,11 @@
 use super::function::KernelFunction;
 use super::rounding::{EUCLIDEAN_ERROR, FINAL_ROUNDINGS, relative_error_bound};
 use super::standardization::{Standardization, is_l1};
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
+use std::ops::Range;
 
 /// Maximum magnitude of numbers in sums of products in single precision.
 const MAX_SINGLE: f64 = 1e37;
@@ -21,6 +23,8 @@ const MAX_DOUBLE: f64 = 1e300;
 const MATERN_SLOPE: f64 = 1.1 * 3.2 * EUCLIDEAN_ERROR;
 /// Maximum squared length of standardised rows at which squared distances in single precision are off by less than a hundredth.
 const MAX_SINGLE_SQUARED_LENGTH: f64 = 65536.0;
+/// Rows that one task measures.
+const ROWS_PER_TASK: usize = 256;
 
 /// The precision in which kernel values are computed; rows are kept in single precision either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,7 +52,7 @@ impl Magnitudes {
     /// Measures rows for a kernel. User-defined functions are not measured.
     pub(crate) fn new(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Result<Self> {
         let standardization = Standardization::new(&kernel.built_in(), rows)?;
-        Ok(Self::of_standardized(kernel, &standardization, rows))
+        Ok(Self::of_standardized(kernel, &standardization, rows, Context::SEQUENTIAL))
     }
 
     /// Measures rows after a standardization that was fitted for the kernel, to these rows or to others.
@@ -56,16 +60,20 @@ impl Magnitudes {
         kernel: KernelFunction<'_>,
         standardization: &Standardization,
         rows: Rows<'_>,
+        ctx: Context<'_>,
     ) -> Self {
-        let (mut max_entry, mut max_length) = (0.0_f64, 0.0_f64);
         let KernelFunction::BuiltIn(kernel) = kernel else {
             let kernel = Kernel::Precomputed;
-            return Self { kernel, max_entry, max_length, max_value: 0.0, columns: 0 };
+            return Self { kernel, max_entry: 0.0, max_length: 0.0, max_value: 0.0, columns: 0 };
         };
-        for row in 0..rows.rows() {
-            let (entry, length) = standardization.magnitudes(rows, row, !is_l1(&kernel));
-            (max_entry, max_length) = (max_entry.max(entry), max_length.max(length));
-        }
+        let larger = |a: (f64, f64), b: (f64, f64)| (a.0.max(b.0), a.1.max(b.1));
+        let of_range = |range: Range<usize>| {
+            let magnitudes = range.map(|row| standardization.magnitudes(rows, row, !is_l1(&kernel)));
+            magnitudes.fold((0.0, 0.0), larger)
+        };
+        let ctx = ctx.for_operations(rows.rows().saturating_mul(rows.cols()));
+        let largest = ctx.reduce(rows.rows(), ROWS_PER_TASK, of_range, larger);
+        let (max_entry, mut max_length) = largest.unwrap_or((0.0, 0.0));
         if kernel == Kernel::Precomputed {
             max_length = 0.0;
         }

@@ -14,6 +14,9 @@ use crate::fast_gauss::GaussTargets;
 use crate::memory::{TryCollect, get_or_try_init, try_vec, try_with_capacity};
 use std::sync::{Arc, OnceLock};
 
+/// Rows whose lengths one task computes.
+const ROWS_PER_TASK: usize = 64;
+
 /// Rows and a kernel, with everything that is computed from all rows. Clones share it.
 #[derive(Clone)]
 pub(crate) struct PreparedRows<'a> {
@@ -40,6 +43,7 @@ impl<'a> PreparedRows<'a> {
         kernel: impl Into<KernelFunction<'a>>,
         rows: Rows<'r>,
         sum: CoefficientSum,
+        ctx: Context<'_>,
     ) -> Result<Self> {
         let (kernel, rows) = (kernel.into(), rows.reborrow());
         let mut gauss = None;
@@ -49,7 +53,7 @@ impl<'a> PreparedRows<'a> {
             gauss = GaussTargets::new(&kernel, rows);
         }
         let standardization = Arc::new(Standardization::with_coefficients(&kernel.built_in(), rows, sum)?);
-        let magnitudes = Magnitudes::of_standardized(kernel, &standardization, rows);
+        let magnitudes = Magnitudes::of_standardized(kernel, &standardization, rows, ctx);
         let shared = Arc::new(Shared { standardization, magnitudes, unit: OnceLock::new(), gauss });
         Ok(Self { kernel, rows, shared })
     }
@@ -104,11 +108,18 @@ impl<'a> PreparedRows<'a> {
     }
 
     /// Returns the scale of rounding errors in kernel values of the listed rows, relative to each other.
-    pub(crate) fn rounding_scales(&self, rows: &[usize]) -> Result<Vec<f64>> {
+    pub(crate) fn rounding_scales(&self, rows: &[usize], ctx: Context<'_>) -> Result<Vec<f64>> {
         let length = |squared: bool, power: f64| {
             let standardization = &self.shared.standardization;
-            let scale = |row: &usize| 1.0 + standardization.length(self.rows, *row, squared).powf(power);
-            rows.iter().map(scale).try_collect_vec()
+            let scale = |&row: &usize| 1.0 + standardization.magnitudes(self.rows, row, squared).1.powf(power);
+            let mut scales = try_vec![0.0; rows.len()]?;
+            let ctx = ctx.for_operations(rows.len().saturating_mul(self.rows.cols()));
+            ctx.for_each_chunk(&mut scales, ROWS_PER_TASK, |task, scales| {
+                for (out, row) in scales.iter_mut().zip(&rows[task * ROWS_PER_TASK..]) {
+                    *out = scale(row);
+                }
+            });
+            Ok(scales)
         };
         match self.kernel.built_in() {
             Kernel::Rbf { .. } => length(true, 1.0),

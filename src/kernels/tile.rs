@@ -20,6 +20,8 @@ use crate::simd::micro::{Measure, panel_tile};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// Minimum number of tasks of a thread, if there are enough panels: the last ones end at about the same time.
+const TASKS_PER_THREAD: usize = 16;
 /// Context reported when the allocation of kernel values fails.
 const VALUES: &str = "kernel values";
 /// Maximum number of rows of a tile.
@@ -74,10 +76,11 @@ pub(super) fn for_each_tile<T: Real>(
     Ok(())
 }
 
-/// Returns the number of panels of a task: about a quarter of a second-level cache, but enough tasks for all threads.
+/// Returns the number of panels of a task: about a quarter of a second-level cache, but enough tasks for threads to end at
+/// about the same time.
 fn group_size<T: Real>(panels: &Panels<T>, ctx: Context<'_>) -> usize {
     let panel_bytes = panels.bytes() / panels.count().max(1);
-    ((1 << 19) / panel_bytes.max(1)).clamp(1, 16).min(panels.count().div_ceil(4 * ctx.threads()).max(1))
+    ((1 << 19) / panel_bytes.max(1)).clamp(1, 16).min(panels.count().div_ceil(TASKS_PER_THREAD * ctx.threads()).max(1))
 }
 
 /// A precision that kernel values are written in: `f32` or `f64`.
@@ -119,7 +122,7 @@ impl<'a> KernelRows<'a> {
         precision: Precision,
         ctx: Context<'_>,
     ) -> Result<Self> {
-        PreparedRows::new(kernel, source, CoefficientSum::Any)?.kernel_rows(columns, precision, ctx)
+        PreparedRows::new(kernel, source, CoefficientSum::Any, ctx)?.kernel_rows(columns, precision, ctx)
     }
 
     pub(super) fn without_columns(rows: PreparedRows<'a>, precision: Precision) -> Self {

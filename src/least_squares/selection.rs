@@ -65,7 +65,7 @@ pub fn select_points(
     candidates: Option<Candidates>,
     ctx: Context<'_>,
 ) -> Result<Points> {
-    let rows = PreparedRows::new(kernel, x, CoefficientSum::Any)?;
+    let rows = PreparedRows::new(kernel, x, CoefficientSum::Any, ctx)?;
     rows.magnitudes().check_overflow("X", Precision::Double)?;
     let n = x.rows();
     let all: Vec<usize> = (0..n).try_collect_vec()?;

@@ -253,14 +253,18 @@ fn collect(solved: &Solved<'_>, training: &Training<'_>, task: &Classification<'
     let (mut intercepts, mut certificates) =
         (try_with_capacity("the intercepts", q)?, try_with_capacity("the certificates", q)?);
     let is_nu = matches!(task.loss, ClassifierLoss::Nu(_));
-    let mut estimates = Vec::new();
-    for (j, machine) in machines.iter().enumerate() {
+    let outcomes = training.ctx.try_map(q, |j| {
+        let machine = &machines[j];
         let (b, rho, certificate) = machine.outcome()?;
-        if !is_nu {
-            // Without exact gradients the bounds hold for no row.
-            let violation = if machine.is_exact() { certificate.violation } else { f64::INFINITY };
-            estimates.push(leave_one_out(machine.problem(), training.rows.kernel, b, violation));
-        }
+        // Without exact gradients the bounds hold for no row.
+        let violation = if machine.is_exact() { certificate.violation } else { f64::INFINITY };
+        let estimate =
+            (!is_nu).then(|| leave_one_out(machine.problem(), training.rows.kernel, b, violation));
+        Ok((b, rho, certificate, estimate))
+    })?;
+    let mut estimates = Vec::new();
+    for (j, (machine, (b, rho, certificate, estimate))) in machines.iter().zip(outcomes).enumerate() {
+        estimates.extend(estimate);
         // The solution of nu-SVC has margin rho; divided by rho, the margin is 1 as for the other losses.
         let scale = if is_nu && rho > 0.0 { 1.0 / rho } else { 1.0 };
         for (first, positions) in machine.parts() {

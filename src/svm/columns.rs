@@ -64,6 +64,33 @@ impl<K: KernelValue> ClassBlock<'_, K> {
     pub(super) fn is_kept(&self) -> bool {
         self.cache.is_some()
     }
+
+    /// Computes the missing ones of the wanted kernel rows; see [`KernelColumns::fetch`].
+    fn fetch(
+        &mut self,
+        wanted: &[usize],
+        order: &[usize],
+        depth: usize,
+        ctx: Context<'_>,
+        check: impl Fn() -> Result<()>,
+    ) -> Result<()> {
+        let Some(cache) = &mut self.cache else { return Ok(()) };
+        let mut missing = cache.claim(wanted);
+        let batch = (WORK_PER_CHECK / (self.positions.len() * depth.max(16)).max(1)).max(96);
+        while !missing.is_empty() {
+            let rest = missing.split_off(batch.min(missing.len()));
+            let rows: Vec<usize> = missing.iter().map(|&position| order[position]).try_collect_vec()?;
+            self.source.compute(&rows, &mut cache.slots_mut(&missing), ctx)?;
+            missing = rest;
+            if !missing.is_empty()
+                && let Err(stopped) = check()
+            {
+                cache.forget(missing);
+                return Err(stopped);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The packed columns of all machines, and the order of their rows.
@@ -167,7 +194,8 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
         self.class_blocks[0].is_kept()
     }
 
-    /// Computes the missing kernel rows of each class block in batches, with a call of `check` between two batches.
+    /// Computes the missing kernel rows of each class block in batches, with a call of `check` between two batches. Class
+    /// blocks are computed at the same time, so that no thread waits for the end of each.
     ///
     /// # Errors
     /// Returns the error of `check`, after which the cache has complete rows only.
@@ -175,27 +203,14 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
         &mut self,
         wanted: &[Vec<usize>],
         ctx: Context<'_>,
-        check: impl Fn() -> Result<()>,
+        check: impl Fn() -> Result<()> + Sync,
     ) -> Result<()> {
-        for (class_block, wanted) in self.class_blocks.iter_mut().zip(wanted) {
-            let Some(cache) = &mut class_block.cache else { continue };
-            let mut missing = cache.claim(wanted);
-            let batch = (WORK_PER_CHECK / (class_block.positions.len() * self.depth.max(16)).max(1)).max(96);
-            while !missing.is_empty() {
-                let rest = missing.split_off(batch.min(missing.len()));
-                let rows: Vec<usize> =
-                    missing.iter().map(|&position| self.order[position]).try_collect_vec()?;
-                class_block.source.compute(&rows, &mut cache.slots_mut(&missing), ctx)?;
-                missing = rest;
-                if !missing.is_empty()
-                    && let Err(stopped) = check()
-                {
-                    cache.forget(missing);
-                    return Err(stopped);
-                }
-            }
-        }
-        Ok(())
+        let Self { class_blocks, order, depth, .. } = self;
+        let mut pairs: Vec<_> = class_blocks.iter_mut().zip(wanted).try_collect_vec()?;
+        ctx.try_for_each_chunk(&mut pairs, 1, |_, pair| {
+            let (class_block, wanted) = &mut pair[0];
+            class_block.fetch(wanted, order, *depth, ctx, &check)
+        })
     }
 
     /// Returns the cost up to now.

@@ -10,7 +10,7 @@
 //!
 //! Machines that share training rows make their rounds together. Columns are divided into *class blocks*, so that the row
 //! of x against its own class serves every machine of that class. If the caches are too small for the blocks of all
-//! machines, steps 2 to 5 are done for one group of machines after another. If kernel values are not stored, nothing is
+//! machines, steps 3 to 5 are done for one group of machines after another. If kernel values are not stored, nothing is
 //! shared, and many machines are solved independently of each other.
 //!
 //! A stop leaves usable machines: coefficients are feasible, and gradients exact except for variables that were set aside
@@ -22,7 +22,7 @@ use super::precision::{KernelValue, exceeds_single_precision};
 use super::sharing::SharedBlocks;
 use super::stall::NEGLIGIBLE_ROUNDINGS;
 use super::training::Training;
-use crate::context::{Context, Progress, StopReason};
+use crate::context::{Progress, StopReason};
 use crate::error::Result;
 use crate::memory::{Arenas, TryCollect, TryGrow};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -91,10 +91,8 @@ fn solve_together<'a, K: KernelValue>(
             }
         }
     }
-    for machine in machines {
-        machine.finish(columns, training)?;
-    }
-    Ok(())
+    let columns = &*columns;
+    training.ctx.try_for_each_chunk(machines, 1, |_, machine| machine[0].finish(columns, training))
 }
 
 /// Solves machines that share no kernel rows, each from its first round to its last on one thread: its blocks stay in
@@ -115,7 +113,7 @@ fn solve_independently<'a, K: KernelValue>(
             tick()?;
             check(machine, columns, &sequential)?;
             if machine.stop.is_none() {
-                drop(machine.select(sequential.ctx)?);
+                machine.select(sequential.ctx)?;
                 solve_and_update(machine, columns, memory, &sequential, tick)?;
             }
         }
@@ -197,14 +195,15 @@ fn round<'a, K: KernelValue>(
             ..Progress::new("fit", machines.iter().filter(|m| m.stop.is_some()).count(), count)
         })
     };
+    let mut selecting = listed(machines, unfinished)?;
+    training.ctx.try_for_each_chunk(&mut selecting, 1, |_, machine| machine[0].select(training.ctx))?;
     let mut remaining = unfinished;
     while !remaining.is_empty() {
         tick(machines)?;
-        let (group, wanted) = select(remaining, machines, &columns.class_blocks, training.ctx)?;
+        let (group, wanted) = next_group(remaining, machines, &columns.class_blocks)?;
         remaining = &remaining[group.len()..];
         columns.fetch(&wanted, training.ctx, || tick(machines))?;
-        let selected = machines.iter_mut().enumerate().filter(|(m, _)| group.contains(m));
-        let mut group: Vec<&mut Machine<'a>> = selected.map(|(_, machine)| machine).try_collect_vec()?;
+        let mut group = listed(machines, group)?;
         let columns = &*columns;
         let tick = || training.ctx.check("fit", done, count);
         training.ctx.try_for_each_chunk(&mut group, 1, |_, machine| {
@@ -216,28 +215,32 @@ fn round<'a, K: KernelValue>(
     Ok(())
 }
 
-/// Step 2: selects the working sets of the first machines, as many as the caches can serve at once, at least one. Returns
-/// these machines, and the positions whose rows each class block must hold.
-fn select<'w, K: KernelValue>(
+/// Returns the machines with the given numbers, which are ascending.
+fn listed<'m, 'a>(machines: &'m mut [Machine<'a>], numbers: &[usize]) -> Result<Vec<&'m mut Machine<'a>>> {
+    let machines = machines.iter_mut().enumerate();
+    machines.filter(|(m, _)| numbers.binary_search(m).is_ok()).map(|(_, machine)| machine).try_collect_vec()
+}
+
+/// Returns the first machines whose working sets the caches can hold at once, at least one, and the positions whose rows
+/// each class block must hold.
+fn next_group<'w, K: KernelValue>(
     remaining: &'w [usize],
-    machines: &mut [Machine<'_>],
+    machines: &[Machine<'_>],
     class_blocks: &[ClassBlock<'_, K>],
-    ctx: Context<'_>,
 ) -> Result<(&'w [usize], Vec<Vec<usize>>)> {
     let mut wanted: Vec<Vec<usize>> = vec![Vec::new(); class_blocks.len()]; // small: one list per class
     let mut count = 0;
     for &m in remaining {
-        let machine = &mut machines[m];
+        let machine = &machines[m];
         let caches = || machine.class_blocks().filter_map(|b| Some((b, class_blocks[b].cache.as_ref()?)));
         let capacity = caches().map(|(b, cache)| cache.capacity() - wanted[b].len()).min();
         if count > 0 && capacity.is_some_and(|capacity| capacity < machine.working_set.size) {
             break;
         }
         let cached: Vec<usize> = caches().map(|(b, _)| b).try_collect_vec()?;
-        let positions = machine.select(ctx)?;
         for class_block in cached {
             let rows = &mut wanted[class_block];
-            rows.try_extend(positions.clone())?;
+            rows.try_extend(machine.selected_positions())?;
             rows.sort_unstable();
             rows.dedup();
         }

@@ -19,7 +19,7 @@ use super::subsample_start;
 use super::training::Training;
 use crate::error::Result;
 use crate::kernels::KernelRows;
-use crate::memory::{Arenas, TryCollect, try_vec, try_with_capacity};
+use crate::memory::{Arenas, TryCollect, try_vec};
 use ndarray::ArrayView2;
 
 /// The order of the training rows and the parts of it that each machine is fitted to.
@@ -91,13 +91,13 @@ pub(super) fn fit_machines<'a>(
     training: &Training<'a>,
     layout: MachineLayout,
     start: Option<Start<'_>>,
-    problem: impl Fn(usize, &[usize], Vec<f64>) -> Result<DualProblem>,
+    problem: impl Fn(usize, &[usize], Vec<f64>) -> Result<DualProblem> + Sync,
 ) -> Result<Solved<'a>> {
     let (machine_size, q, n) = (layout.machine_size(), layout.of_machine.len(), training.rows.rows.rows());
     let MachineLayout { order, sizes, of_machine } = layout;
     let mut columns = KernelColumns::<f32>::new(training, training.values(), order, &sizes, machine_size)?;
-    let mut machines = try_with_capacity("the machines", q)?;
-    for (j, class_blocks) in of_machine.iter().enumerate() {
+    let mut machines = training.ctx.try_map(q, |j| {
+        let class_blocks = &of_machine[j];
         let positions = || class_blocks.iter().flat_map(|&b| columns.class_blocks[b].positions.clone());
         let rows: Vec<usize> = positions().map(|position| columns.order[position]).try_collect_vec()?;
         let diagonal = positions().map(|position| columns.diagonal[position]).try_collect_vec()?;
@@ -107,13 +107,11 @@ pub(super) fn fit_machines<'a>(
             let products = start.products_of_machine(n, j, q, &rows, &columns)?;
             is_exact = problem.start_from(&start.of_machine(n, j, q, &rows)?, products.as_deref());
         }
-        machines.push(Machine::new(problem, is_exact, class_blocks, &columns, training)?);
-    }
+        Machine::new(problem, is_exact, class_blocks, &columns, training)
+    })?;
     let mut needs_double = try_vec![false; q]?;
     if start.is_some() {
-        for (machine, needs_double) in machines.iter().zip(&mut needs_double) {
-            *needs_double = machine.starts_in_double(&columns, training)?;
-        }
+        needs_double = training.ctx.try_map(q, |j| machines[j].starts_in_double(&columns, training))?;
     }
     if needs_double.contains(&true) {
         // If rounding hides the optimum of one machine, it nearly hides that of the others.

@@ -251,10 +251,14 @@ impl<'a> Machine<'a> {
         variables.iter().map(|&v| self.variables.rows[v]).try_collect_vec()
     }
 
-    /// Selects the next working set; returns the positions of its members, for machines whose kernel rows are cached.
-    pub(super) fn select(&mut self, ctx: Context<'_>) -> Result<impl Iterator<Item = usize> + Clone + '_> {
-        self.working_set.select(&self.variables.problem, &self.kkt.maximal_pairs, ctx)?;
-        Ok(self.working_set.members.iter().map(|&v| self.position(v)))
+    /// Selects the next working set.
+    pub(super) fn select(&mut self, ctx: Context<'_>) -> Result<()> {
+        self.working_set.select(&self.variables.problem, &self.kkt.maximal_pairs, ctx)
+    }
+
+    /// Returns the positions of the members of the working set, for machines whose kernel rows are cached.
+    pub(super) fn selected_positions(&self) -> impl Iterator<Item = usize> + Clone + '_ {
+        self.working_set.members.iter().map(|&v| self.position(v))
     }
 
     /// Solves the block of the working set. An error of `check` ends it, or becomes part of the solution if steps have been

@@ -9,6 +9,7 @@
 use super::columns::{depth, is_cached};
 use super::params::SvmParams;
 use super::rounding::MAX_SAMPLE;
+use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::kernels::{CoefficientSum, KernelFunction, Precision, PreparedRows, packed_bytes};
@@ -79,5 +80,5 @@ pub fn estimate_memory<'a>(
 }
 
 fn precision_of(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Result<Precision> {
-    Ok(PreparedRows::new(kernel, rows, CoefficientSum::Any)?.precision())
+    Ok(PreparedRows::new(kernel, rows, CoefficientSum::Any, Context::SEQUENTIAL)?.precision())
 }

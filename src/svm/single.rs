@@ -39,7 +39,7 @@ fn fit_single(
     training: &Training<'_>,
     order: Vec<usize>,
     start: Option<Start<'_>>,
-    build: impl Fn(Vec<f64>) -> Result<DualProblem>,
+    build: impl Fn(Vec<f64>) -> Result<DualProblem> + Sync,
 ) -> Result<MachineModel> {
     let layout = MachineLayout::one_class_block(order, 1)?;
     let solved = fit_machines(training, layout, start, |_, _, diagonal| build(diagonal))?;

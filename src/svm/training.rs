@@ -49,7 +49,7 @@ impl<'a> Training<'a> {
             total,
             "within double precision when summed over the rows",
         )?;
-        let prepared = PreparedRows::new(kernel, rows, sum)?;
+        let prepared = PreparedRows::new(kernel, rows, sum, ctx)?;
         // Solver and cache store kernel values in single precision, whatever they are computed in.
         prepared.magnitudes().check_overflow("X", Precision::Single)?;
         prepared.magnitudes().check_underflow("X", params.tolerance / total)?;
