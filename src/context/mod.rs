@@ -14,6 +14,8 @@ mod work;
 use crate::error::{Error, Result};
 use crate::memory::{TryCollect, try_collect_parallel};
 use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 pub(crate) use monitor::GracePeriod;
 pub use monitor::{Budget, Monitor, Progress, Silent, Stop, StopReason};
@@ -21,6 +23,9 @@ pub(crate) use work::WorkCounter;
 
 /// Minimum number of arithmetic operations of a loop that other threads are woken for: about ten microseconds.
 const MIN_PARALLEL_OPERATIONS: usize = 1 << 15;
+
+/// Maximum time for which threads without work stay awake.
+const MAX_AWAKE: Duration = Duration::from_millis(2);
 
 /// The threads and the monitor of a computation.
 ///
@@ -119,6 +124,33 @@ impl<'a> Context<'a> {
     /// Returns the number of threads that a parallel loop uses.
     pub fn threads(self) -> usize {
         if self.is_parallel { rayon::current_num_threads() } else { 1 }
+    }
+
+    /// Calls `work` while up to `count` other threads stay awake, for work whose parallel loops are so short that waking
+    /// threads takes as long. They do the work of these loops, and fall asleep after [`MAX_AWAKE`] without any.
+    pub(crate) fn with_threads_awake<R>(self, count: usize, work: impl FnOnce() -> R) -> R {
+        let count = count.min(self.threads() - 1);
+        if count == 0 {
+            return work();
+        }
+        let is_done = AtomicBool::new(false);
+        rayon::in_place_scope(|scope| {
+            for _ in 0..count {
+                scope.spawn(|_| {
+                    let mut last = Instant::now();
+                    while !is_done.load(Ordering::Acquire) && last.elapsed() < MAX_AWAKE {
+                        if rayon::yield_now() == Some(rayon::Yield::Executed) {
+                            last = Instant::now();
+                        } else {
+                            std::hint::spin_loop();
+                        }
+                    }
+                });
+            }
+            let result = work();
+            is_done.store(true, Ordering::Release);
+            result
+        })
     }
 
     /// Calls `work(i)` for every `i < n`, in any order.

@@ -2,8 +2,16 @@
 //!
 //! Invariant: both copies hold the same numbers. Cost: two copies of each number.
 
+use crate::context::Context;
 use crate::error::Result;
-use crate::memory::TryGrow;
+use crate::memory::{TryCollect, TryGrow};
+
+/// Rows that one task writes.
+const ROWS_PER_TASK: usize = 24;
+/// Features that one task transposes.
+const FEATURES_PER_TASK: usize = 4 * SQUARE;
+/// Rows and features of a square of a transposition.
+const SQUARE: usize = 16;
 
 /// A batch of dense rows, row-major and feature-major.
 #[derive(Debug, Clone, Default)]
@@ -15,30 +23,46 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Copies n rows of d numbers.
-    pub(crate) fn fill(&mut self, by_row: &[f32], features: usize) -> Result<()> {
-        self.rows = by_row.len() / features.max(1);
-        self.by_row.clear();
-        self.by_row.try_extend(by_row.iter().copied())?;
-        transpose(by_row, self.rows, features, &mut self.by_feature)?;
-        self.norms.clear();
-        self.norms
-            .try_extend(by_row.chunks_exact(features.max(1)).map(|x| x.iter().map(|v| v * v).sum::<f32>()))
+    /// Takes n rows of d numbers, which `write(first, lines)` writes from row `first` on.
+    pub(crate) fn fill(
+        &mut self,
+        (rows, features): (usize, usize),
+        write: impl Fn(usize, &mut [f32]) + Sync + Send,
+        ctx: Context<'_>,
+    ) -> Result<()> {
+        self.rows = rows;
+        self.by_row.try_resize(rows * features, 0.0)?;
+        self.norms.try_resize(rows, 0.0)?;
+        let lines = self.by_row.chunks_mut((ROWS_PER_TASK * features).max(1));
+        let mut parts: Vec<_> = lines.zip(self.norms.chunks_mut(ROWS_PER_TASK)).try_collect_vec()?;
+        ctx.for_each_chunk(&mut parts, 1, |task, part| {
+            let (lines, norms) = &mut part[0];
+            write(task * ROWS_PER_TASK, lines);
+            for (norm, x) in norms.iter_mut().zip(lines.chunks_exact(features)) {
+                *norm = x.iter().map(|v| v * v).sum();
+            }
+        });
+        self.by_feature.try_resize(rows * features, 0.0)?;
+        let by_row = &self.by_row;
+        ctx.for_each_chunk(&mut self.by_feature, (FEATURES_PER_TASK * rows).max(1), |task, out| {
+            transpose(by_row, features, task * FEATURES_PER_TASK, out, rows);
+        });
+        Ok(())
     }
 }
 
-/// Transposes (rows, columns) to (columns, rows), one square at a time so that both sides stay in the cache.
-fn transpose(source: &[f32], rows: usize, columns: usize, out: &mut Vec<f32>) -> Result<()> {
-    const SQUARE: usize = 16;
-    out.try_resize(rows * columns, 0.0)?;
-    for i in (0..rows).step_by(SQUARE) {
-        for j in (0..columns).step_by(SQUARE) {
-            for row in i..rows.min(i + SQUARE) {
-                for column in j..columns.min(j + SQUARE) {
-                    out[column * rows + row] = source[row * columns + column];
+/// Writes the features from `first` on of rows (n, features) to `out`, feature after feature, one square at a time so that
+/// both sides stay in the cache.
+fn transpose(by_row: &[f32], features: usize, first: usize, out: &mut [f32], n: usize) {
+    for i in (0..n).step_by(SQUARE) {
+        for (j, squares) in out.chunks_mut(SQUARE * n).enumerate() {
+            let j = first + j * SQUARE;
+            for row in i..n.min(i + SQUARE) {
+                let line = &by_row[row * features + j..];
+                for (out, value) in squares.chunks_exact_mut(n).zip(line) {
+                    out[row] = *value;
                 }
             }
         }
     }
-    Ok(())
 }

@@ -42,7 +42,7 @@ use crate::simd::lanes;
 use crate::simd::micro::{Block, Measure, panel_tile, panel_width};
 
 /// Number of rows of a task: a multiple of the height of every register tile.
-const BLOCK_ROWS: usize = 48;
+const BLOCK_ROWS: usize = 24;
 /// Number of multiplications between two checks of the monitor.
 const WORK_PER_CHECK: usize = 1 << 28;
 /// A tile of plain products.
@@ -462,6 +462,11 @@ mod tests {
     use crate::data::Rows;
     use crate::kernels::pair;
 
+    fn fill(batch: &mut Batch, x: &[f32], d: usize) {
+        let write = |first: usize, lines: &mut [f32]| lines.copy_from_slice(&x[first * d..][..lines.len()]);
+        batch.fill((x.len() / d, d), write, Context::SEQUENTIAL).unwrap();
+    }
+
     /// Gradients are compared with differences of the loss sum_i c_i' F_i in double precision.
     #[test]
     fn gradients_equal_differences_for_every_kernel() {
@@ -488,7 +493,7 @@ mod tests {
                 let expansion = expansion;
                 assert_eq!(expansion.unpack().unwrap(), (z.clone(), b.clone()));
                 let (mut batch, mut work) = (Batch::default(), Workspace::default());
-                batch.fill(&x, d).unwrap();
+                fill(&mut batch, &x, d);
                 let linear = |i: usize, outputs: &mut [f32]| {
                     let mut total = 0.0;
                     for (k, f) in outputs.iter_mut().enumerate() {
@@ -569,7 +574,7 @@ mod tests {
         let expansion = TrainableExpansion::new(kernel, &z, d, &[2.0], &[0.0]).unwrap();
         let gradient_at = |step: f32| -> Vec<f32> {
             let (mut batch, mut work) = (Batch::default(), Workspace::default());
-            batch.fill(&[z[0] + step, z[1], z[2]], d).unwrap();
+            fill(&mut batch, &[z[0] + step, z[1], z[2]], d);
             let linear = |_: usize, outputs: &mut [f32]| std::mem::replace(&mut outputs[0], 1.0);
             expansion.gradient(&batch, &mut work, linear, Context::SEQUENTIAL).unwrap();
             (0..d).map(|k| work.panels[0].vectors[k * panel_width::<f32>()]).collect()

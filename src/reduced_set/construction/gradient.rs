@@ -39,8 +39,8 @@ use crate::simd::adam;
 const STEPS_PER_TICK: usize = 16;
 /// Maximum number of multiplications between two checks of the monitor.
 const WORK_PER_TICK: usize = 100_000_000;
-/// Number of rows of a batch for each task.
-const ROWS_PER_TASK: usize = 48;
+/// Minimum number of vectors of each thread that stays awake for the steps.
+const MIN_VECTORS_PER_THREAD: usize = 32;
 
 /// A small expansion with constructed vectors.
 #[derive(Debug, Clone)]
@@ -132,7 +132,8 @@ pub fn gradient_vectors(
             params,
             stages: starts.len(),
         };
-        let (losses, stop) = run.optimize(&mut student, stage, ctx)?;
+        let n_tasks = student.coefficients.len().div_ceil(q * MIN_VECTORS_PER_THREAD);
+        let (losses, stop) = ctx.with_threads_awake(n_tasks, || run.optimize(&mut student, stage, ctx))?;
         let reason = stop.reason;
         // An interrupted size is not returned, except the first.
         if reason == StopReason::Converged || results.is_empty() {
@@ -226,7 +227,7 @@ impl Run<'_, '_> {
         let n = n - params.held_out;
         let mut order: Vec<usize> = (0..n).try_collect_vec()?;
         let batch_size = params.batch.min(n);
-        let (mut batch, mut work, mut dense) = (Batch::default(), Workspace::default(), Vec::new());
+        let (mut batch, mut work) = (Batch::default(), Workspace::default());
         let mut picked: Vec<(usize, usize)> = Vec::new();
         let (mut losses, mut sum, mut count) = (Vec::new(), 0.0, 0);
         let mut next = n;
@@ -262,7 +263,7 @@ impl Run<'_, '_> {
                     .map(|&i| (i, random.below(teacher.places as u64) as usize)),
             )?;
             next += batch_size;
-            self.fill(&mut batch, &mut dense, &picked, &scales, ctx)?;
+            self.fill(&mut batch, &picked, &scales, ctx)?;
             match moving.gradient(&batch, &mut work, self.loss_of(&picked), ctx) {
                 Ok(loss) => sum += loss,
                 Err(error) => {
@@ -328,21 +329,19 @@ impl Run<'_, '_> {
     fn fill(
         &self,
         batch: &mut Batch,
-        dense: &mut Vec<f32>,
         picked: &[(usize, usize)],
         scales: &ColumnScales,
         ctx: Context<'_>,
     ) -> Result<()> {
         let (teacher, d) = (self.teacher, scales.values.len());
-        dense.try_resize(picked.len() * d, 0.0)?;
-        ctx.for_each_chunk(dense, ROWS_PER_TASK * d, |task, lines| {
-            for (out, &(row, place)) in lines.chunks_exact_mut(d).zip(&picked[task * ROWS_PER_TASK..]) {
+        let write = |first: usize, lines: &mut [f32]| {
+            for (out, &(row, place)) in lines.chunks_exact_mut(d).zip(&picked[first..]) {
                 teacher.row(row, place, out);
                 let columns = out.iter_mut().zip(&teacher.centre).zip(&scales.values);
                 columns.for_each(|((v, c), s)| *v = (*v - c) * s);
             }
-        });
-        batch.fill(dense, d)
+        };
+        batch.fill((picked.len(), d), write, ctx)
     }
 
     /// Returns the loss of the rows at their places, as [`TrainableExpansion::gradient`] takes it.
@@ -362,14 +361,14 @@ impl Run<'_, '_> {
     ) -> Result<f64> {
         const ROWS_PER_BATCH: usize = 480;
         let (n, count) = (self.teacher.rows.rows(), self.params.held_out);
-        let (mut batch, mut work, mut dense) = (Batch::default(), Workspace::default(), Vec::new());
+        let (mut batch, mut work) = (Batch::default(), Workspace::default());
         let mut picked: Vec<(usize, usize)> = try_with_capacity("rows held out", ROWS_PER_BATCH)?;
         let mut total = 0.0;
         for first in (n - count..n).step_by(ROWS_PER_BATCH) {
             ctx.check("gradient", first, n)?;
             picked.clear();
             picked.extend((first..n.min(first + ROWS_PER_BATCH)).map(|row| (row, 0)));
-            self.fill(&mut batch, &mut dense, &picked, scales, ctx)?;
+            self.fill(&mut batch, &picked, scales, ctx)?;
             total += moving.gradient(&batch, &mut work, self.loss_of(&picked), ctx)?;
         }
         Ok(total / count as f64)
