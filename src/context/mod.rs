@@ -258,6 +258,22 @@ mod tests {
     use super::Context;
 
     #[test]
+    fn threads_that_stay_awake_do_the_work_of_inner_loops() {
+        for threads in [1, 2, 5] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let ctx = Context::default();
+            let sums = pool.install(|| {
+                ctx.with_threads_awake(3, || {
+                    let mut sums = vec![0; 1000];
+                    ctx.for_each_chunk(&mut sums, 10, |task, sums| sums.fill(task));
+                    sums
+                })
+            });
+            assert_eq!(sums, (0..1000).map(|i| i / 10).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
     fn a_reduction_has_the_same_bits_for_any_number_of_threads() {
         let terms: Vec<f64> = (1..10_001).map(|i| 1.0 / f64::from(i)).collect();
         let sum = |ctx: Context<'_>, size: usize| {

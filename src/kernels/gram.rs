@@ -126,7 +126,12 @@ impl<T: Real> PackedVectors<T> {
     }
 
     fn check_magnitudes(&self, what: &'static str, rows: Rows<'_>) -> Result<()> {
-        let magnitudes = Magnitudes::of_standardized(self.kernel.into(), self.panels.standardization(), rows, Context::SEQUENTIAL);
+        let magnitudes = Magnitudes::of_standardized(
+            self.kernel.into(),
+            self.panels.standardization(),
+            rows,
+            Context::SEQUENTIAL,
+        );
         magnitudes.check_overflow(what, Self::PRECISION)
     }
 

@@ -111,7 +111,8 @@ impl<'a> PreparedRows<'a> {
     pub(crate) fn rounding_scales(&self, rows: &[usize], ctx: Context<'_>) -> Result<Vec<f64>> {
         let length = |squared: bool, power: f64| {
             let standardization = &self.shared.standardization;
-            let scale = |&row: &usize| 1.0 + standardization.magnitudes(self.rows, row, squared).1.powf(power);
+            let scale =
+                |&row: &usize| 1.0 + standardization.magnitudes(self.rows, row, squared).1.powf(power);
             let mut scales = try_vec![0.0; rows.len()]?;
             let ctx = ctx.for_operations(rows.len().saturating_mul(self.rows.cols()));
             ctx.for_each_chunk(&mut scales, ROWS_PER_TASK, |task, scales| {

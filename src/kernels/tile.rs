@@ -80,7 +80,9 @@ pub(super) fn for_each_tile<T: Real>(
 /// about the same time.
 fn group_size<T: Real>(panels: &Panels<T>, ctx: Context<'_>) -> usize {
     let panel_bytes = panels.bytes() / panels.count().max(1);
-    ((1 << 19) / panel_bytes.max(1)).clamp(1, 16).min(panels.count().div_ceil(TASKS_PER_THREAD * ctx.threads()).max(1))
+    ((1 << 19) / panel_bytes.max(1))
+        .clamp(1, 16)
+        .min(panels.count().div_ceil(TASKS_PER_THREAD * ctx.threads()).max(1))
 }
 
 /// A precision that kernel values are written in: `f32` or `f64`.

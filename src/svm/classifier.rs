@@ -258,8 +258,7 @@ fn collect(solved: &Solved<'_>, training: &Training<'_>, task: &Classification<'
         let (b, rho, certificate) = machine.outcome()?;
         // Without exact gradients the bounds hold for no row.
         let violation = if machine.is_exact() { certificate.violation } else { f64::INFINITY };
-        let estimate =
-            (!is_nu).then(|| leave_one_out(machine.problem(), training.rows.kernel, b, violation));
+        let estimate = (!is_nu).then(|| leave_one_out(machine.problem(), training.rows.kernel, b, violation));
         Ok((b, rho, certificate, estimate))
     })?;
     let mut estimates = Vec::new();
