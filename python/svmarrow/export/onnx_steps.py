@@ -23,7 +23,7 @@ class StepText:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.arrays: dict[str, NDArray[Any]] = {"step_columns": np.array([1], dtype=np.int64)}
+        self.arrays: dict[str, NDArray[Any]] = {}
         self._count = 0
 
     def add(self, step: Step, rows: str) -> str:
@@ -76,13 +76,18 @@ class StepText:
         self.arrays[name] = array
         return name
 
+    def _columns(self) -> str:
+        """The name of the axis of the columns."""
+        self.arrays["step_columns"] = np.array([1], dtype=np.int64)
+        return "step_columns"
+
     def _normalize(self, step: Normalize, rows: str) -> str:
         if step.norm == "l2":
-            length = self._do(f"ReduceL2 <keepdims = 1> ({rows}, step_columns)")
+            length = self._do(f"ReduceL2 <keepdims = 1> ({rows}, {self._columns()})")
         else:
             size = self._do(f"Abs ({rows})")
             reduce = "ReduceSum" if step.norm == "l1" else "ReduceMax"
-            length = self._do(f"{reduce} <keepdims = 1> ({size}, step_columns)")
+            length = self._do(f"{reduce} <keepdims = 1> ({size}, {self._columns()})")
         nothing, one = self._constant(np.array(0.0)), self._constant(np.array(1.0))
         empty = self._do(f"Equal ({length}, {nothing})")
         return self._do(f"Div ({rows}, {self._do(f'Where ({empty}, {one}, {length})')})")
@@ -124,7 +129,7 @@ class StepText:
                 gap = self._do(f"CastLike ({self._do(f'IsNaN ({column})')}, {rows})")
                 same = self._do(f"Concat <axis = 1> ({same}, {gap})")
             found = self._do(f"MatMul ({same}, {self._constant(table.numbers)})")
-            any_ = self._do(f"ReduceMax <keepdims = 1> ({same}, step_columns)")
+            any_ = self._do(f"ReduceMax <keepdims = 1> ({same}, {self._columns()})")
             there = self._do(f"Greater ({any_}, {self._constant(np.array(0.0))})")
             other = np.full(table.numbers.shape[1], np.nan) if table.unknown is None else table.unknown
             blocks.append(self._do(f"Where ({there}, {found}, {self._constant(other)})"))

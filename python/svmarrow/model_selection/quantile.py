@@ -109,10 +109,6 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
         Why the search ended.
     best_estimator_ : QuantileSVR
         The estimator with the best parameters, fitted to all samples; not available with ``refit=False``.
-    expansion_ : KernelExpansion
-        The model: support vectors, coefficients (n_SV, n_outputs), intercepts.
-    certificate_ : Certificate
-        Certificate of the fit to all samples.
     intercept_adjustment_ : float
         What was added to its intercept; 0 without `adjust_intercept`. Not available with ``refit=False``.
     expansion_ : KernelExpansion
