@@ -6,8 +6,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 from svmarrow import _core
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,8 +76,7 @@ def test_stub_covers_the_extension():
     assert described == present
 
 
-@pytest.mark.parametrize("path", PYTHON, ids=lambda path: path.stem)
-def test_core_is_called_by_position(path):
+def test_core_is_called_by_position():
     """Keywords would freeze the names of parameters, but for those that are taken by name only."""
     stub = ast.parse((ROOT / "python" / "svmarrow" / "_core.pyi").read_text(encoding="utf-8"))
     by_name = {
@@ -87,12 +84,13 @@ def test_core_is_called_by_position(path):
         for node in stub.body
         if isinstance(node, ast.FunctionDef)
     }
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and isinstance(node.func.value, ast.Name)
-            and node.func.value.id == "_core"
-        ):
-            named = {keyword.arg for keyword in node.keywords if keyword.arg is not None}
-            assert named <= by_name.get(node.func.attr, set()), f"{path.name}:{node.lineno}"
+    nodes = [
+        (path, node)
+        for path in PYTHON
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("_core.")
+    ]
+    assert nodes
+    for path, node in nodes:
+        named = {keyword.arg for keyword in node.keywords if keyword.arg is not None}
+        assert named <= by_name.get(node.func.attr, set()), f"{path.name}:{node.lineno}"
