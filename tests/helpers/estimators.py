@@ -91,6 +91,8 @@ class Entry:
     contract: list[tuple[BaseEstimator, dict[str, str]]] = field(default_factory=list)
     #: Settings whose fit counts a weighted row as repeated rows, with the tolerance of the outputs.
     weights: list[tuple[BaseEstimator, float]] = field(default_factory=list)
+    #: Why a fit with weights is not compared with one on repeated rows, where ``weights`` is empty.
+    weights_differ: str = ""
     #: Parameters of fits that powers of 2 in the rows do not change, by name.
     scaling: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: Functions that return a fitted object, with rows to predict, by name.
@@ -114,7 +116,8 @@ _REPEATED = {
 _NEGATIVE = {
     "check_class_weight_classifiers": "its data has negative values, which the chi2 kernel does not take"
 }
-_SEARCHED = dict.fromkeys(_REPEATED, "a repeated row falls into other folds than a weighted one")
+_FOLDS = "a repeated row falls into other folds than a weighted one"
+_SEARCHED = dict.fromkeys(_REPEATED, _FOLDS)
 _INFEASIBLE = {"check_class_weight_classifiers": "extreme class weights leave no feasible nu"}
 # A repeated row may be drawn, dealt out or held out, a heavy one is or is not.
 _DRAWN = dict.fromkeys(_REPEATED, "rows are drawn, so repeated rows differ from weighted ones")
@@ -689,6 +692,7 @@ ESTIMATORS = {
                 _DRAWN,
             ),
         ],
+        weights_differ="the rows that it holds out are drawn, and its promise counts rows",
         examples={
             "CalibratedCascade": (
                 lambda: CalibratedCascade(
@@ -716,6 +720,7 @@ ESTIMATORS = {
             (LearnedScaler(max_iter=1), _SEARCHED),
             (LearnedScaler(metric="full", max_iter=1, shape="both"), {}),
         ],
+        weights_differ=_FOLDS,
         examples={
             "LearnedScaler": (lambda: LearnedScaler(max_iter=2).fit(FRAME, WORDS, WEIGHTS), FRAME),
             "LearnedScaler both": (lambda: LearnedScaler(shape="both", max_iter=1).fit(IRIS, PAIRS), IRIS),
@@ -733,6 +738,7 @@ ESTIMATORS = {
     "TabularClassifier": Entry(
         quick=[TabularClassifier(n_samples=50)],
         contract=[(TabularClassifier(n_samples=50), _SEARCHED)],
+        weights_differ=_FOLDS,
         examples={
             "TabularClassifier": (lambda: TabularClassifier(n_samples=50).fit(FRAME, WORDS, WEIGHTS), FRAME),
             "TabularClassifier categories": (
@@ -745,6 +751,7 @@ ESTIMATORS = {
     "TabularRegressor": Entry(
         quick=[TabularRegressor(n_samples=50)],
         contract=[(TabularRegressor(n_samples=50), _SEARCHED)],
+        weights_differ=_FOLDS,
         examples={"TabularRegressor": (lambda: TabularRegressor(n_samples=50).fit(IRIS, PAIRS), IRIS)},
     ),
     "MatchingPath": Entry(

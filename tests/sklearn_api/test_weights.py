@@ -16,26 +16,16 @@ from sklearn.utils.validation import has_fit_parameter
 
 from helpers.data import KIND as LABELS
 from helpers.data import STANDARD_IRIS
-from helpers.estimators import PRECISE, SVM_TOLERANCE, WEIGHTED
+from helpers.estimators import ESTIMATORS, PRECISE, SVM_TOLERANCE, WEIGHTED
 from helpers.public import PUBLIC
-from svmarrow import SVC, TabularClassifier, TabularRegressor
+from svmarrow import SVC
 from svmarrow.cascade import CalibratedCascade
-from svmarrow.preprocessing import LearnedScaler
 
 X, KIND = STANDARD_IRIS[::2], LABELS[::2]
 NUMBER = X @ [1.0, -2.0, 0.5, 1.0] + np.sin(3.0 * X[:, 0])
 #: Rows that count once, twice, three times and not at all.
 COUNTS = np.random.default_rng(0).integers(0, 4, len(X))
 ROWS = np.repeat(np.arange(len(X)), COUNTS)
-
-#: What cannot be compared row by row, and why.
-DRAWN = {
-    CalibratedCascade: "the rows that it holds out are drawn, and its promise counts rows",
-    **dict.fromkeys(
-        (TabularClassifier, TabularRegressor), "a repeated row falls into other folds than a weighted one"
-    ),
-    LearnedScaler: "a repeated row falls into other folds than a weighted one",
-}
 
 
 def data(estimator):
@@ -89,4 +79,5 @@ def test_every_estimator_that_takes_weights_is_here():
     public = {PUBLIC[name] for name in PUBLIC}
     estimators = {kind for kind in public if hasattr(kind, "get_params")}
     takes = {kind for kind in estimators if has_fit_parameter(kind, "sample_weight")}
-    assert takes == {type(estimator) for estimator, _ in WEIGHTED} | set(DRAWN)
+    differ = {PUBLIC[name] for name, entry in ESTIMATORS.items() if entry.weights_differ}
+    assert takes == {type(estimator) for estimator, _ in WEIGHTED} | differ
