@@ -191,7 +191,7 @@ ACCOUNTS: dict[str, Account] = {
         "Files of the full model, of the constructed one, and of the same with coefficients of one byte.",
         svmarrow_times(
             "compressed_svm",
-            "Files of the full machine",
+            "Files of the full model",
             "labels changed, %",
             "Predictions that change, in percent",
         ),
@@ -202,7 +202,7 @@ ACCOUNTS: dict[str, Account] = {
         "One-vs-rest SVMs on Letter in 8 KiB and on MNIST in 64 KiB.",
         svmarrow_times(
             "compressed_svm",
-            "One-vs-rest machines; made",
+            "One-vs-rest SVMs; constructed",
             "error, % 3",
             "Test errors of the rounded models in percent",
         ),

@@ -56,8 +56,9 @@ ACCOUNTS |= {
         "training error is terrible. If C is far too small, no vector is unbounded; if it is far too "
         "large, training takes longer by orders of magnitude. C = 1 is often a good choice with the "
         "Gaussian kernel.",
-        "magic, 3,000 samples, standardised features; Rifkin (2002) names no set for this advice.",
-        "*Often* is not always: on this set a larger C has the lower test error. Where no vector is "
+        "magic, 3,000 samples, standardised features; Rifkin (2002) names no set for this advice. C = 1 is "
+        "compared with five other values at seven sigma.",
+        "On this set C = 1 is good at sigma = 1 and 2; a wider kernel needs a larger C. Where no vector is "
         "unbounded, every b of an interval gives the same objective, and `SVC` takes its middle.",
     ),
     f"{SOLVER}/low-rank": Account(

@@ -286,7 +286,7 @@ def sets(report: Report, options: argparse.Namespace) -> None:
             "values",
             "speed",
             "disagreements",
-            "rows",
+            "samples",
             "bound",
             "accuracy",
             "full",
@@ -370,7 +370,7 @@ def main() -> int:
     parser.add_argument("--sets", nargs="+", choices=tuple(SETS), default=list(SETS), help="these sets only")
     parser.add_argument("--rows", type=int, default=8_000, help="most rows to train on")
     options = parser.parse_args()
-    report = Report("cascades", "Cascades: the small model where it is safe", options)
+    report = Report("cascades", "Cascades: measurements", options)
     code = report.run({"sets": sets, "work": work})
     keys = ("wrong", "wrong in single", "wrong in reach")
     return code or int(any(result.get(key) for result in report.numbers.values() for key in keys))

@@ -156,7 +156,7 @@ def targets(report: Report, options: argparse.Namespace) -> None:
             lines.append((name, size, *means, f"{mean:.2f}", f"{np.std(every):.2f}", f"{most:.2f}", met))
     head = ("set", "kept", *(f"{one}, % (runs)" for one in PRECISIONS), "mean, %", "deviation")
     head += ("target mean, %", "met")
-    report.table("Test error of one-vs-rest RBF machines, default settings: means over seeds", head, lines)
+    report.table("Test error of one-vs-rest RBF SVMs, default settings: means over seeds", head, lines)
     report.say(
         "The columns give how many seeds were run in each precision of the samples. `--seeds 5 --json "
         "docs/benchmarks/compressed_svm.json` adds the runs that the file does not have."
@@ -213,7 +213,7 @@ def figure2(report: Report, _options: argparse.Namespace) -> None:
         f"The full model has {full.expansion_.n_vectors} vectors and classifies "
         f"{100 * full.score(X, y):.1f} % of the samples correctly."
     )
-    head = ("8 vectors", "grid labelled as by the full machine, %", "relative distance", "accuracy")
+    head = ("8 vectors", "grid labelled as by the full SVM, %", "relative distance", "accuracy")
     report.table("Boundary of the moved vectors", head, lines)
     report.figure(figure, "figure2")
 
@@ -269,7 +269,7 @@ def path_of_sizes(report: Report, options: argparse.Namespace) -> None:
             compress(full, n_vectors=size, **common)
             took.append(time.perf_counter() - start)
         times.append((n, *[f"{value:.2f}" for value in took]))
-    head = ("rows", *[f"{size} vectors" for size in (last // 4, last // 2, last)])
+    head = ("samples", *[f"{size} vectors" for size in (last // 4, last // 2, last)])
     report.table("letter: seconds of 5000 steps", head, times)
 
 
@@ -294,13 +294,15 @@ def in_bytes(report: Report, options: argparse.Namespace) -> None:
         "set",
         "vectors",
         "full, KiB",
-        "made, KiB",
+        "constructed, KiB",
         "one byte, KiB",
         "error, %",
         "after, %",
         "labels changed, %",
     )
-    report.table("Files of the full machine, of the made one, and with coefficients of one byte", head, lines)
+    report.table(
+        "Files of the full model, of the constructed one, and with coefficients of one byte", head, lines
+    )
 
 
 #: Bytes that there are for the file of a set, and vectors that fit in one byte a number.
@@ -341,10 +343,10 @@ def in_room(report: Report, options: argparse.Namespace) -> None:
             cell for pair in zip(held, errors, strict=True) for cell in (f"{pair[0]:,}", f"{pair[1]:.2f}")
         ]
         lines.append((name, full.expansion_.n_vectors, size, *shown, f"{most:,}", met))
-    head = ("set", "vectors", "kept", "full, bytes", "error, %", "made, bytes", "error, %")
-    head += ("one byte a number, bytes", "error, %", "room, bytes", "fits")
+    head = ("set", "vectors", "kept", "full, bytes", "error, %", "constructed, bytes", "error, %")
+    head += ("one byte a number, bytes", "error, %", "limit, bytes", "fits")
     report.table(
-        "One-vs-rest machines; made vectors, and rounded to bytes with tuned coefficients", head, lines
+        "One-vs-rest SVMs; constructed vectors, and rounded to bytes with tuned coefficients", head, lines
     )
 
 
@@ -454,7 +456,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=5, help="targets: runs of each precision")
     parser.add_argument("--jobs", type=int, help="targets, room: threads of a construction")
     options = parser.parse_args()
-    report = Report("compressed_svm", "Compressed support vector machines", options)
+    report = Report("compressed_svm", "Compressed support vector machines (Xu and others 2015)", options)
     report.numbers["command"] = "python benches/papers/compressed_svm.py --only targets room"
     if options.json is not None and options.json.is_file():
         report.numbers |= json.loads(options.json.read_text(encoding="utf-8"))

@@ -255,7 +255,7 @@ def main() -> int:
     """Run the parts."""
     parts = {name: partial(figure3, name=name) for name in NAMES} | {"path": path}
     options = arguments(__doc__ or "", tuple(parts)).parse_args()
-    report = Report("compressed_svm_figure3", "Compressed SVM: figure 3", options)
+    report = Report("compressed_svm_figure3", "Compressed support vector machines: figure 3", options)
     report.say(
         "*Reduced-SVM* is a squared hinge SVM on a random subset of the training samples. *LARS-SVM* has the "
         "vectors that LARS selects, with coefficients fitted again. *CVM* starts from these and moves the "

@@ -240,7 +240,16 @@ def figure2(report: Report, options: argparse.Namespace, name: str) -> None:
         of[method]["most"] = float(values[:, 0].max())
     report.table(
         f"{name}, by mistakes",
-        ("method", "most kernel values", "mean", "vectors", "mistakes", "test error", "+-", "runs"),
+        (
+            "method",
+            "maximum number of kernel values",
+            "mean",
+            "vectors",
+            "mistakes",
+            "test error",
+            "+-",
+            "runs",
+        ),
         [
             (
                 method,
@@ -360,7 +369,7 @@ def speed(report: Report, options: argparse.Namespace) -> None:
         "Rows per second (medians of three, in turns)",
         (
             "set",
-            "rows",
+            "samples",
             "tree, s",
             "tree",
             "kernel perceptron",
@@ -424,7 +433,7 @@ def convert(report: Report, options: argparse.Namespace) -> None:
         "Kernel values for an answer, test errors, seconds",
         (
             "model",
-            "most kernel values",
+            "maximum number of kernel values",
             "test error",
             "prediction, s",
             "faster than scikit-learn",
@@ -452,7 +461,7 @@ def main() -> int:
         "--sets", nargs="+", default=list(SETS), choices=SETS, help="these sets only, of figure1 and speed"
     )
     options = parser.parse_args()
-    return Report("perceptron_trees", "Perceptron trees", options).run(parts)
+    return Report("perceptron_trees", "Perceptron trees (Ukkonen and Arias 2010)", options).run(parts)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ The rows, splits and names are those of ``perceptron_trees.py``.
 
 *gammas*: the width of the kernel by ten orders on a fine grid: mistakes of the perceptron and of WPQ along
 the training rows, errors of their last hypotheses, and the third reading of the paper's measure: the share of
-mistakes along the test rows when the stream goes on through them.
+mistakes along the test samples when the stream goes on through them.
 *variants*: the tree written again in NumPy (`Tree`), so that parts can be exchanged without a parameter of
 the public class: restarts of algorithm 3, fractional and refitted weights of the children, a cap on the
 leaves whose full leaves go on as budget perceptrons, leaves that project, averaged answers.
@@ -142,7 +142,7 @@ def _run_variant(data: Rows, numbers: np.ndarray, gamma: float, variant: Variant
 
 
 def three_readings(model: Any, data: Rows, order: np.ndarray) -> tuple[float, float, float]:
-    """Mistakes along the training rows, error of the last hypothesis, mistakes along the test rows."""
+    """Mistakes along the training rows, error of the last hypothesis, mistakes along the test samples."""
     model.fit(data.X[order], data.y[order])
     along = model.cumulative_error_
     wrong = float((model.predict(data.X_test) != data.y_test).mean())
@@ -160,8 +160,8 @@ def gammas(report: Report, options: argparse.Namespace) -> None:
     data, chosen, _ = prepared(SET, 2000 if options.quick else None)
     report.say(
         f"## gamma and the measure: {SET}, means of {runs} orders\n\n"
-        "*Along training*: mistakes of the pass over the training rows. *Last*: test error of the last "
-        "hypothesis. *Along test*: mistakes along the test rows, from which both go on learning after the "
+        "*Along training*: mistakes of the pass over the training samples. *Last*: test error of the last "
+        "hypothesis. *Along test*: mistakes along the test samples, from which both go on learning after the "
         f"pass. The page of the figures uses gamma = {chosen:g}, chosen by one order on a coarser grid."
     )
     lines, curves = [], {"perceptron": [], "wpq": []}
@@ -262,8 +262,8 @@ def averaged(report: Report, options: argparse.Namespace) -> None:
             report.numbers[f"averaged {name} {label}"] = found
             print(lines[-1], flush=True)
     report.table(
-        "Mistakes of one pass, and the error on test rows by who answers, with standard deviations over the "
-        "orders",
+        "Mistakes of one pass, and test errors of both kinds of prediction, with standard deviations over "
+        "the orders",
         (
             "set",
             "model",
@@ -274,7 +274,7 @@ def averaged(report: Report, options: argparse.Namespace) -> None:
             "+-",
             "change",
             "+-",
-            "most kernel values",
+            "maximum number of kernel values",
         ),
         lines,
     )
@@ -286,7 +286,7 @@ PARTS = {"gammas": gammas, "variants": variants, "averaged": averaged}
 def main() -> int:
     """Run the parts."""
     options = arguments(__doc__ or "", tuple(PARTS)).parse_args()
-    return Report("perceptron_variants", "Perceptron trees: what was tried on a9a", options).run(PARTS)
+    return Report("perceptron_variants", "Perceptron trees: variants on a9a", options).run(PARTS)
 
 
 if __name__ == "__main__":

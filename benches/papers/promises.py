@@ -287,7 +287,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=1200, help="most training samples")
     parser.add_argument("--jobs", type=int, default=1, help="threads")
     options = parser.parse_args()
-    report = Report("promises", "What one call promises", options)
+    report = Report("promises", "Loss bounds of compressed models: measurements", options)
     if options.json is not None and options.json.is_file():
         report.numbers |= json.loads(options.json.read_text(encoding="utf-8"))
     return report.run({"promises": promises, "hard": hard})

@@ -229,7 +229,11 @@ def long_steps(report: Report, options: argparse.Namespace) -> None:
     ]
     banana = load("ratsch_banana")
     cases += [("banana", (banana.X[:400], banana.y[:400]), 1.0, C) for C in (1e2, 1e4)]
-    without = {"both": {}, "no direct steps": {"newton_steps": False}, "no walks": {"active_set": False}}
+    without = {
+        "both": {},
+        "no Newton steps": {"newton_steps": False},
+        "no active-set method": {"active_set": False},
+    }
     without["neither"] = {"newton_steps": False, "active_set": False}
     lines = []
     for name, (X, y), gamma, C in cases:
@@ -249,7 +253,7 @@ def long_steps(report: Report, options: argparse.Namespace) -> None:
     report.table(
         "Long steps taken away: seconds of one thread, and multiples of them; steps, and multiples of them",
         [
-            "set", "rows", "gamma", "C", "seconds", *(f"{name}, times" for name in list(without)[1:]),
+            "set", "samples", "gamma", "C", "seconds", *(f"{name}, times" for name in list(without)[1:]),
             "steps", *(f"{name}, times" for name in list(without)[1:]), "objectives apart",
         ],
         lines,
@@ -275,7 +279,7 @@ def long_steps(report: Report, options: argparse.Namespace) -> None:
         blocks.append([name, len(y), *least, *counts])
     report.table(
         "Largest block: least seconds of one thread, and blocks solved",
-        ["set", "rows", "1,024", "2,048 (own)", "4,096", "blocks with 1,024", "2,048", "4,096"],
+        ["set", "samples", "1,024", "2,048 (own)", "4,096", "blocks with 1,024", "2,048", "4,096"],
         blocks,
     )
     report.numbers["ablations"] = {"steps": lines, "blocks": blocks}
@@ -313,7 +317,7 @@ def samples(report: Report, options: argparse.Namespace) -> None:
     report.table(
         "Two moons, noise .3, C 10, gamma 2: seconds",
         [
-            "rows", "all pairs, from nothing", "from a sample", "boxes, from nothing", "from a sample",
+            "samples", "all pairs, from nothing", "from a sample", "boxes, from nothing", "from a sample",
             "predict", "support vectors", "objectives apart",
         ],
         lines,

@@ -128,7 +128,7 @@ def along_lambda(report: Report, options: argparse.Namespace) -> None:
                 )
     report.table(
         "One-vs-rest, SVM without intercept",
-        ["set", "rows", "lambda", "gamma", "test error", "ramp loss on training rows", "(5.34)"],
+        ["set", "samples", "lambda", "gamma", "test error", "ramp loss on training samples", "(5.34)"],
         table,
     )
     best = {name: min((row[6], row[4]) for row in table if row[0] == name) for name in ("satimage", "letter")}
@@ -189,12 +189,14 @@ def stability(report: Report, options: argparse.Namespace) -> None:
             axis.loglog(line[:, 0], line[:, 1], "o-", color=colour, label=f"refits, lambda {lam:g}")
             axis.loglog(line[:, 0], line[:, 2], "--", color=colour, label=f"(5.8), lambda {lam:g}")
             fits.append((loss, lam, slopes(line[:, 0], line[:, 1])))
-        axis.set(title=loss, xlabel="rows", ylabel="movement of the loss")
+        axis.set(title=loss, xlabel="samples", ylabel="movement of the loss")
         plain_ticks(axis.xaxis, sizes)
         axis.legend()
     page.tight_layout()
     report.figure(page, "stability")
-    report.table("(5.8) and refits", ["loss", "lambda", "rows", "refits", "(5.8)", "bound / refits"], table)
+    report.table(
+        "(5.8) and refits", ["loss", "lambda", "samples", "refits", "(5.8)", "bound / refits"], table
+    )
     report.say(
         f"The bound holds in {sum(row[3] <= row[4] for row in table)} of {len(table)} lines. The observed "
         f"change falls as n to the power "
@@ -268,7 +270,7 @@ def bagging(report: Report, options: argparse.Namespace) -> None:
         powers.append((name, slopes(values[:, 0], values[:, 1]), slopes(values[:, 0], values[:, 2])))
         (drawn,) = axis.loglog(values[:, 0], values[:, 1], "o-", label=f"{name}, chunks")
         axis.loglog(values[:, 0], values[:, 2], "--", color=drawn.get_color(), label=f"{name}, one machine")
-    axis.set(xlabel="rows", ylabel="largest change of an output", title="a row replaced")
+    axis.set(xlabel="samples", ylabel="largest change of an output", title="a sample replaced")
     plain_ticks(axis.xaxis, [p * J for J in counts])
     axis.legend(fontsize=8)
     report.figure(page, "bagging")
@@ -277,12 +279,12 @@ def bagging(report: Report, options: argparse.Namespace) -> None:
         [
             "machine",
             "J",
-            "rows",
+            "samples",
             "alpha of a chunk",
             "alpha of the average",
             "(5.27)",
             "off (5.25) by",
-            "alpha of one machine on all rows",
+            "alpha of one machine on all samples",
             "squared error, chunks",
             "squared error, one machine",
         ],
@@ -321,7 +323,7 @@ def ivanov(report: Report, options: argparse.Namespace) -> None:
         change = [abs(slope[1.0][k] ** 2 - slope[0.0][k] ** 2) for k in (0, 1)]
         bound = 2 * bounds.stability("square", n=n, lam=0.1, kappa=1.0).value
         table.append([n, *change, bound])
-    report.table("The counterexample", ["rows", "Ivanov", "Tikhonov", "2 beta (5.8)"], table)
+    report.table("The counterexample", ["samples", "Ivanov", "Tikhonov", "2 beta (5.8)"], table)
     constant = np.ptp([row[1] for row in table]) == 0
     power = slopes([row[0] for row in table], [row[2] for row in table])
     report.say(
@@ -345,7 +347,7 @@ def ivanov(report: Report, options: argparse.Namespace) -> None:
                 values.append(float(machine.decision_function(np.zeros((1, 2)))[0]))
             change.append(abs(values[0] - values[1]))
         lines.append([n, *change, 2 * bounds.stability("hinge", n=n, lam=0.1, kappa=1.0).value])
-    report.table("A label is changed", ["rows", "SVC with b", "SVC without b", "2 beta (5.8)"], lines)
+    report.table("A label is changed", ["samples", "SVC with b", "SVC without b", "2 beta (5.8)"], lines)
     report.say(
         f"The change goes from {lines[0][1]:.3g} to {lines[-1][1]:.3g} with b and from {lines[0][2]:.3g} to "
         f"{lines[-1][2]:.3g} without b."

@@ -586,7 +586,7 @@ def loo_bounds(report: Report, options: argparse.Namespace) -> None:
 
 def main() -> int:
     options = arguments(__doc__ or "", PARTS).parse_args()
-    report = Report("rifkin_multiclass", "Rifkin 2002, chapter 4: codes", options)
+    report = Report("rifkin_multiclass", "Multiclass classification (Rifkin 2002, chapter 4)", options)
     parts = {
         "satimage": satimage,
         "yeast": yeast,

@@ -115,12 +115,12 @@ def table_of(
         ratios.append([size, targets.shape[1], model.solver_, ours, svm, svm / ours, rows_of, rows_of / ours])
     split = "by date, alpha .3, intercept" if by_date else "random split, lambda n = 1, no intercept"
     report.table(
-        f"Table 3.1 in kind, {code}, {split}: error on 20newsgroups",
-        ["a class", "rows", "SVM", "RLS", "SVC", "standard errors apart", "SVM, printed", "RLS, printed"],
+        f"Analogue of table 3.1, {code}, {split}: error on 20newsgroups",
+        ["a class", "samples", "SVM", "RLS", "SVC", "standard errors apart", "SVM, printed", "RLS, printed"],
         lines,
     )
     report.table(
-        f"Table 3.3 in kind, {code}, {split}: seconds to train; printed, all sizes together: "
+        f"Analogue of table 3.3, {code}, {split}: seconds to train; printed, all sizes together: "
         f"{TABLE_3_3[code]:.1f} times",
         ["a class", "columns", "solver", "RLS", "SVM", "SVM / RLS", "SVC", "SVC / RLS"],
         ratios,

@@ -114,7 +114,7 @@ def rows_page(found: dict[str, list[Row]]) -> str:
     """Return the page of all rows."""
     every = [row for rows in found.values() for row in rows]
     parts = [
-        "# Row by row",
+        "# All values and claims",
         (
             "Every value that the papers print and every claim of their text, compared with ours. "
             "`python benches/papers/rows.py` computes this list from the tables of the "

@@ -24,8 +24,9 @@ def perceptrons() -> Iterator[Row]:
     tree, svm = lines["its tree"], lines["SVC of scikit-learn"]
     yield Row(
         part, "Section 1", "trees also serve as post-processing of any kernel classifier", "no figure",
-        f"{tree['most kernel values']} instead of {svm['most kernel values']} kernel values, "
-        f"error {tree['test error']} instead of {svm['test error']}",
+        f"{tree['maximum number of kernel values']} instead of "
+        f"{svm['maximum number of kernel values']} kernel values, error {tree['test error']} instead of "
+        f"{svm['test error']}",
         NOT_COMPARED, "the paper runs no such experiment",
     )  # fmt: skip
 
@@ -74,7 +75,7 @@ def measured(name: str) -> dict[str, dict[str, float]]:
             "mistakes": number(row["mistakes"]),
             "spread": number(row["+-"] or "0") / sqrt(number(row["runs"])),
             "error": number(row["test error"]),
-            "size": number(row["most kernel values"]),
+            "size": number(row["maximum number of kernel values"]),
         }
         for row in table("perceptron_trees", f"{name}, by mistakes")
     }

@@ -54,7 +54,7 @@ def solver() -> Iterator[Row]:
     page = "rifkin_svmfu"
     for name, label in (("a9a", "adult"), ("usps", "USPS")):
         part = f"{page}/growth-{name}"
-        last = table(page, f"Figure 2-6 in kind, {name}")[-1]
+        last = table(page, f"Analogue of figure 2-6, {name}")[-1]
         faster = number(last["scikit-learn / svmarrow"])
         paper = "as fast as SVMLight" if name == "a9a" else "faces: 4 times as fast as SVMLight"
         yield Row(
@@ -68,7 +68,7 @@ def solver() -> Iterator[Row]:
             "2, perhaps 5, not 10", f"{bound:g} times", *claim(bound < 10),
         )  # fmt: skip
     part = f"{page}/memory"
-    lines = table(page, "Figure 2-7 in kind")
+    lines = table(page, "Analogue of figure 2-7")
     sizes = [head for head in lines[0] if head != "block"]
     blocks = [row for row in lines if row["block"] != "own"]
     better = [row["block"] for row in blocks if float(row[sizes[-1]]) < float(row[sizes[0]])]
@@ -107,7 +107,7 @@ def least_squares() -> Iterator[Row]:
     """Yield chapter 3."""
     page = "rifkin_rls"
     for code, part, paper in (("ovr", "text-ovr", 10045 / 1309), ("BCH 63", "text-bch", 104027 / 3913)):
-        lines = table(page, f"Table 3.1 in kind, {code}, random")
+        lines = table(page, f"Analogue of table 3.1, {code}, random")
         for row in lines:
             for model in ("SVM", "RLS"):
                 printed, ours = number(row[f"{model}, printed"]), number(row[model])
@@ -122,7 +122,7 @@ def least_squares() -> Iterator[Row]:
             "at 4 of 4 sizes", f"paired standard errors apart: {min(apart):.1f} to {max(apart):.1f}",
             *claim(max(apart) <= 2, "agrees unless RLS is worse by more than two"),
         )  # fmt: skip
-        times = table(page, f"Table 3.3 in kind, {code}, random")
+        times = table(page, f"Analogue of table 3.3, {code}, random")
         total = sum(number(row["RLS"]) for row in times)
         kernel, linear = (sum(number(row[of]) for row in times) / total for of in ("SVC", "SVM"))
         verdict, basis = by_ratio(round(paper, 1), round(kernel, 1))
@@ -448,7 +448,7 @@ def bounds() -> Iterator[Row]:
         f"for {sum(single)} of {len(single)} machines", *claim(all(single)),
     )  # fmt: skip
     _, last = ends["RLS, lambda = .01"]
-    one, chunks = float(last["alpha of one machine on all rows"]), float(last["alpha of the average"])
+    one, chunks = float(last["alpha of one machine on all samples"]), float(last["alpha of the average"])
     yield Row(
         part, "Section 5.3", "machines that are already stable do not gain from it", "no gain",
         f"change {chunks:g} with chunks, {one:g} with one machine",
@@ -458,7 +458,8 @@ def bounds() -> Iterator[Row]:
     lines = table(page, "The counterexample")
     yield Row(
         part, "Section 5.2", "Ivanov regularization has constant stability", "independent of n",
-        f"change {lines[0]['Ivanov']} at {lines[0]['rows']} and {lines[-1]['Ivanov']} at {lines[-1]['rows']}",
+        f"change {lines[0]['Ivanov']} at {lines[0]['samples']} and {lines[-1]['Ivanov']} at "
+        f"{lines[-1]['samples']}",
         *claim(lines[0]["Ivanov"] == lines[-1]["Ivanov"]),
     )  # fmt: skip
     yield Row(

@@ -56,7 +56,7 @@ def tr132_figure1() -> Iterator[Row]:
         "tr132/figure1", "Figure 1", "l0 on a linear SVM in ten dimensions", "10 vectors, no loss",
         f"{', '.join(sorted(kept))} vectors", *claim(kept == {"10"}),
     )  # fmt: skip
-    shares = [number(row["SVM"]) / number(row["rows"]) for row in lines]
+    shares = [number(row["SVM"]) / number(row["samples"]) for row in lines]
     yield Row(
         "tr132/figure1", "Figure 1", "the number of support vectors of the SVM grows linearly", "linear",
         f"{min(shares):.2f} to {max(shares):.2f} of the training samples",
@@ -67,7 +67,7 @@ def tr132_figure1() -> Iterator[Row]:
 def tr132_two_class() -> Iterator[Row]:
     """Yield the four two-class sets: table 2, figure 2, table 3, figure 3."""
     part = "tr132/two-class"
-    for row in table("tr132", "Table 2: the machines, means"):
+    for row in table("tr132", "Table 2: the models, means"):
         mean, spread = numbers(row["test error"].replace("+-", " "))
         # The page has the population deviation over ten splits.
         spread *= sqrt(10 / 9)
@@ -90,7 +90,7 @@ def tr132_two_class() -> Iterator[Row]:
     for name in ("German", "Image", "Waveform", "Banana"):
         full = next(
             numbers(row["test error"].replace("+-", " "))[0]
-            for row in table("tr132", "Table 2: the machines, means")
+            for row in table("tr132", "Table 2: the models, means")
             if row["set"] == name
         )
         tenth = next(row for row in figure if row["set"] == name and float(row["kept"]) == 0.1)
@@ -146,7 +146,7 @@ def tr132_multi_class() -> Iterator[Row]:
     """Yield USPS and Letter: table 2, figure 4, section 4.3."""
     part = "tr132/multi-class"
     samples = {"USPS": 2007, "Letter": 4000}
-    for row in table("tr132", "Table 2: the machines", 1):
+    for row in table("tr132", "Table 2: the models", 1):
         paper, ours = number(row["paper 2"]), number(row["test error"])
         count = samples[row["set"]]
         errors = paper * count, ours * count
@@ -215,7 +215,7 @@ def tr132_regression() -> Iterator[Row]:
         part, "Table 2", "Kin-32nm, mean squared error", "0.6187", "", NOT_COMPARED,
         "the set is not available; the page has kin8nm",
     )  # fmt: skip
-    machines = table("tr132", "Table 2: the machines, mean squared error")
+    machines = table("tr132", "Table 2: the models, mean squared error")
     figure = table("tr132", "Figure 5")
     for machine in machines:
         name, full, total = machine["set"], number(machine["error"]), number(machine["vectors"])
@@ -239,7 +239,7 @@ def compressed() -> Iterator[Row]:
     vectors = number(re.findall(r"full (?:model|machine) has (\d+)", text)[0])
     yield Row(part, "Figure 2", "vectors of the full SVM", "80", f"{vectors:g}", *by_size(80, vectors))
     agree = {
-        row["8 vectors"]: number(row["grid labelled as by the full machine, %"])
+        row["8 vectors"]: number(row["grid labelled as by the full SVM, %"])
         for row in table("compressed_svm", "Boundary of the moved vectors")
     }
     yield Row(

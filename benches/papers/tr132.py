@@ -81,16 +81,7 @@ def multi_class(report: Report, options: argparse.Namespace) -> None:
     papers = {"USPS": (1526, 0.0416), "Letter": (4522, 0.0373)}
     machines, compared, scaled = [], [], []
     for plot, name in zip(plots, papers, strict=True):
-        data = load(name.lower(), np.float32)
-        X, X_test = data.X, data.X_test
-        if name == "Letter":
-            mean, spread = X.mean(axis=0), X.std(axis=0)
-            X, X_test = (X - mean) / spread, (X_test - mean) / spread
-        y, y_test = data.y, data.y_test
-        if options.quick:
-            X, y = X[:600], y[:600]
-        gamma = 1 / 128 if name == "USPS" else 1 / 32
-        svc = SVC(C=1000, gamma=gamma, multi_class="ovr").fit(X, y)
+        svc, X, y, X_test, y_test = machine(name, quick=options.quick)
         full_error = 1 - svc.score(X_test, y_test)
         m = svc.expansion_.n_vectors
         machines.append([name, m, papers[name][0], full_error, papers[name][1]])
@@ -113,19 +104,20 @@ def multi_class(report: Report, options: argparse.Namespace) -> None:
         for method in ("backfit", "l1") if name == "USPS" else ("backfit",):
             each = (5, 10, 20, 40, 80, 160)
             models = apart(svc, method, each, X, y)
-            curves[f"apart, {method}"] = [
+            how = {"backfit": "pursuit"}.get(method, method)
+            curves[f"apart, {how}"] = [
                 (small.expansion_.n_vectors, 1 - small.score(X_test, y_test)) for small in models
             ]
             if name == "USPS":
                 found = zip(models, each, strict=True)
-                scaled += [[method, *scales(small, size, X_test, y_test)] for small, size in found]
+                scaled += [[how, *scales(small, size, X_test, y_test)] for small, size in found]
         for label, points in curves.items():
             plot.plot(*zip(*points, strict=True), marker=".", label=label)
             compared += [[name, label, size, error] for size, error in points]
         plot.axhline(full_error, color="black", lw=0.8, label="all vectors")
         plot.set(xscale="log", yscale="log", ylim=(0.8 * full_error, 1.0))
         plot.set_xlabel("vectors in all")
-    report.table("Table 2: the machines", ["set", "vectors", "paper", "test error", "paper"], machines)
+    report.table("Table 2: the models", ["set", "vectors", "paper", "test error", "paper"], machines)
     report.table(
         "Figure 4: test error by the vectors of all outputs", ["set", "how", "vectors", "error"], compared
     )
@@ -137,7 +129,7 @@ def multi_class(report: Report, options: argparse.Namespace) -> None:
         "USPS, outputs reduced apart: are they on one scale?",
         [
             "how", "vectors an output", "share with positive weight, lowest", "highest",
-            "mean output on own class, lowest", "highest", "class that loses most", "rows lost", "of",
+            "mean output on own class, lowest", "highest", "class that loses most", "samples lost", "of",
         ],
         scaled,
     )  # fmt: skip
@@ -155,6 +147,20 @@ def multi_class(report: Report, options: argparse.Namespace) -> None:
     report.figure(figure, "multi-class")
     plt.close(figure)
     report.numbers["multi-class"] = {"table2": machines, "figure4": compared, "scales": scaled}
+
+
+def machine(name: str, *, quick: bool) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the SVM of figure 4 on a set, its training samples, and the test samples."""
+    data = load(name.lower(), np.float32)
+    X, X_test = data.X, data.X_test
+    if name == "Letter":
+        mean, spread = X.mean(axis=0), X.std(axis=0)
+        X, X_test = (X - mean) / spread, (X_test - mean) / spread
+    y = data.y
+    if quick:
+        X, y = X[:600], y[:600]
+    gamma = 1 / 128 if name == "USPS" else 1 / 32
+    return SVC(C=1000, gamma=gamma, multi_class="ovr").fit(X, y), X, y, X_test, data.y_test
 
 
 def regression(report: Report, options: argparse.Namespace) -> None:
@@ -197,7 +203,7 @@ def regression(report: Report, options: argparse.Namespace) -> None:
         table.append([name, n, f"gamma {gamma:g}, alpha {alpha:g}", float(error), paper[name][1] or "none"])
         sizes = [s for s in (10, 20, 50, 100, 200, 400, 800) if s < n // 2]
         for label, settings in (
-            ("backfit", None),
+            ("pursuit", None),
             ("59 random candidates a step", SelectionSettings(sample=59)),
             ("on predictions", SelectionSettings(criterion="predictions")),
             ("59, on predictions", SelectionSettings(sample=59, criterion="predictions")),
@@ -219,13 +225,13 @@ def regression(report: Report, options: argparse.Namespace) -> None:
         ticks = (0.1, 0.15, 0.2, 0.3, 0.45, 0.5, 0.6, 0.8, 1)
         plain_ticks(plot.yaxis, [tick for tick in ticks if low <= tick <= high])
     report.table(
-        "Table 2: the machines, mean squared error of the normalised target",
-        ["set", "vectors", "chosen on a quarter of the training rows", "error", "paper"],
+        "Table 2: the models, mean squared error of the normalised target",
+        ["set", "vectors", "chosen on a quarter of the training samples", "error", "paper"],
         table,
     )
     report.table(
         "Figure 5: mean squared error by the number of vectors",
-        ["set", "pursuit", "seconds of the processor", "10", "20", "50", "100", "200", "400", "800"],
+        ["set", "pursuit", "seconds", "10", "20", "50", "100", "200", "400", "800"],
         compared,
     )
     _abalone_as_printed(report)
@@ -267,7 +273,7 @@ def _abalone_as_printed(report: Report) -> None:
             lines.append(line)
     report.table(
         "Abalone at the paper's sigma = 15, gamma = 1e-5 (paper: .410): means of five splits, extremes",
-        ["columns", "width of the kernel", "ridge 1e-5", "ridge 1e-5 n"],
+        ["features", "width of the kernel", "ridge 1e-5", "ridge 1e-5 n"],
         lines,
     )
     report.say(
@@ -308,7 +314,7 @@ def growth(report: Report, options: argparse.Namespace) -> None:
         [rows_used, 200, timed(full, 200, criterion="predictions", X=data.X[:rows_used])]
         for rows_used in ((200, 400) if options.quick else (1000, 3500, 7291))
     ]
-    report.table("Predictions on rows, the whole pool", ["rows", "kept", "seconds"], lines)
+    report.table("Predictions on samples, the whole pool", ["samples", "kept", "seconds"], lines)
     if not options.quick:
         report.say(f"Selecting 800 of {m} vectors takes {rows[-1][2]:.2f} s; the target is less than .5 s.")
     made = []
@@ -362,7 +368,7 @@ def mnist(report: Report, options: argparse.Namespace) -> None:
 def main() -> int:
     """Run the parts asked for."""
     options = arguments(__doc__, PARTS).parse_args()
-    report = Report("tr132", "TR-132: reduced set selection", options)
+    report = Report("tr132", "Reduced set selection (Weston and Bakir 2004)", options)
     parts = {
         "figure1": figure1,
         "two-class": two_class,

@@ -97,7 +97,7 @@ def figure1(report: Report, options: argparse.Namespace) -> None:
             loss = np.abs(path[len(path)].decision_function(X) - wanted).max() / np.abs(wanted).max()
             line += [len(path), f"{loss:.0e}"]
         rows.append(line)
-    head = ["rows", "SVM", "l0, lossless", "loss", "rank", "loss", "pursuit", "loss", "basic", "loss"]
+    head = ["samples", "SVM", "l0, lossless", "loss", "rank", "loss", "pursuit", "loss", "basic", "loss"]
     report.table("Vectors, and the largest change of an output over the largest output", head, rows)
     report.numbers["figure1"] = rows
     figure, (plot,) = axes("two clouds in ten dimensions")
@@ -182,7 +182,7 @@ def two_class(report: Report, options: argparse.Namespace) -> None:
             ]
         )
     report.table(
-        "Table 2: the machines, means over the splits",
+        "Table 2: the models, means over the splits",
         ["set", "vectors", "paper", "original splits", "test error", "paper", "original splits"],
         table,
     )
@@ -232,7 +232,10 @@ def _figure3(report: Report, found: dict[str, dict[str, list[Any]]], floor: floa
         plain_ticks(plot.xaxis, SHARES)
     plots[0].axhline(floor, color="black", lw=0.8, label="all vectors")
     plots[0].legend(fontsize=7)
-    for key, title in (("training", "training error"), ("distance", "distance to the machine over its norm")):
+    for key, title in (
+        ("training", "training error"),
+        ("distance", "distance to the SVM relative to its norm"),
+    ):
         rows = [[share, *(float(means[key][name][at]) for name in labels)] for at, share in enumerate(SHARES)]
         report.table(f"Figure 3: {title}, Waveform", ["kept", *labels], rows)
     report.figure(figure, "figure3")
