@@ -27,6 +27,7 @@ extensions = [
     "api_pages",
     "command_page",
     "marks",
+    "breaks",
 ]
 exclude_patterns = ["gallery", "site", "reliability", "**sg_execution_times.rst"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}

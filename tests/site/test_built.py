@@ -37,6 +37,11 @@ SHOWN = (
     "made/gallery/index.html",
     "papers/index.html",
     "papers/tr132.html",
+    "made/command.html",
+    "benchmarks.html",
+    "choosing.html",
+    "dask.html",
+    "reliability.html",
     "design.html",
     "changelog.html",
 )
@@ -136,7 +141,7 @@ def test_pages_can_be_read(browser, address, width, dark):
         # Wide things scroll inside themselves; the page does not scroll sideways.
         assert browser.run("document.documentElement.scrollWidth") <= width, page
         cut = browser.run(
-            "[...document.querySelectorAll('article p, article li, article dt')]"
+            "[...document.querySelectorAll('article p, article li, article dt, article dt .classifier')]"
             ".filter(e => e.getBoundingClientRect().right > innerWidth + 1"
             " && !e.closest('pre, .formula, .pst-scrollable-table-container')).map(e => e.textContent)"
         )
@@ -153,6 +158,16 @@ def test_pages_can_be_read(browser, address, width, dark):
         assert size >= 14, page
         lost = browser.run("[...document.images].filter(i => i.complete && !i.naturalWidth).map(i => i.src)")
         assert lost == [], page
+
+
+@pytest.mark.parametrize("page", ["choosing", "made/api/index", "made/api/svmarrow.SVC", "made/command"])
+def test_names_and_numbers_are_not_broken(browser, address, page):
+    browser.open(f"{address}/{page}.html", 400)
+    broken = browser.run(
+        "[...document.querySelectorAll('article code .pre, article dt strong, td.unbroken p')]"
+        ".filter(e => e.getClientRects().length > 1).map(e => e.textContent)"
+    )
+    assert broken == []
 
 
 def first_results(browser, address, query):

@@ -20,7 +20,7 @@ Data files are svmlight, CSV, npz or parquet; models are safetensors files or LI
 """
 
 #: Commands in the order of their use; others follow by name.
-ORDER = ("train", "predict", "compress", "convert", "info", "demo")
+ORDER = ("train", "predict", "compress", "convert", "info", "demo", "svm-train", "svm-predict", "svm-scale")
 OPTION = re.compile(r"(?<![\w`-])(--[A-Za-z][\w-]*)")
 
 
