@@ -15,6 +15,8 @@ START = """# Command line
 The command `svmarrow` trains, compresses, converts and applies models without Python code. Install it by
 `pip install 'svmarrow[cli]'`; `svmarrow COMMAND --help` shows the text of this page.
 
+## CSV files and other formats
+
 Data files are svmlight, CSV, npz or parquet; models are safetensors files or LIBSVM's text files.
 
 """
