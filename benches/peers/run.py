@@ -2,7 +2,7 @@
 
     python benches/peers/run.py                     the first suite, three repeats, medians
     python benches/peers/run.py --suite svm --json out.json --plot peers.png --markdown
-    python benches/peers/run.py --suite growth,threads,latency
+    python benches/peers/run.py --suite growth,threads,latency,small
     python benches/peers/run.py --workloads usps,a9a --engines sklearn,svmarrow-f32
     python benches/peers/run.py --suite svm --skip sklearn:mnist
     python benches/peers/run.py --suite compress
@@ -33,6 +33,7 @@ import dropin
 import growth
 import latency
 import report
+import small
 import speedup
 import targets
 import tuning
@@ -46,7 +47,7 @@ import tabular
 # `--quick`: training rows and repeats.
 QUICK_ROWS = 600
 COMPARISONS = ("first", "svm")
-SUITES = (*COMPARISONS, "compress", "growth", "threads", "latency", "dropin", "tuning", "tabular")
+SUITES = (*COMPARISONS, "compress", "growth", "threads", "latency", "small", "dropin", "tuning", "tabular")
 # Joins every comparison that is checked: the others are judged by it.
 REFERENCE = "sklearn"
 
@@ -216,16 +217,9 @@ class Session:
 
     def latency(self) -> None:
         """One row at a time."""
-        table = self.table["latency"]
-        say("latency")
-        spec = {"table": table, "threads": self.options.threads, "quick": self.options.quick}
-        command = [sys.executable, str(HERE / "latency.py"), json.dumps(spec)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-        if done.returncode:
-            self.failures.append("latency: see the message above")
+        table, results = self.table["latency"], self.in_process("latency")
+        if results is None:
             return
-        results = json.loads(done.stdout)
-        self.keep("latency", results)
         self.show(
             latency.headings(table),
             latency.lines(results),
@@ -233,6 +227,26 @@ class Session:
             f"{latency.REPEATS} runs of timeit.",
             *self.judge(targets.of_latency(results)),
         )
+
+    def small(self) -> None:
+        """Fits of few samples."""
+        results = self.in_process("small")
+        if results is not None:
+            self.show(small.HEADINGS, small.lines(results), "Medians of fits in turn, in milliseconds.")
+
+    def in_process(self, suite: str) -> Any:
+        """The result of the script of a suite with its table, in a process of its own; None if it fails."""
+        say(suite)
+        options = self.options
+        spec = {"table": self.table[suite], "threads": options.threads, "quick": options.quick}
+        command = [sys.executable, str(HERE / f"{suite}.py"), json.dumps(spec)]
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        if done.returncode:
+            self.failures.append(f"{suite}: see the message above")
+            return None
+        results = json.loads(done.stdout)
+        self.keep(suite, results)
+        return results
 
     def dropin(self) -> None:
         """A program that knows scikit-learn alone."""

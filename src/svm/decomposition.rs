@@ -258,7 +258,8 @@ fn solve_and_update<'a, K: KernelValue>(
     tick: impl Fn() -> Result<()>,
 ) -> Result<()> {
     let solution = machine.solve_block(columns, memory, training, tick)?;
-    let may_shrink = solution.steps > 0 && training.params.shrinking && !columns.are_kept();
+    let may_shrink =
+        solution.steps > 0 && training.params.shrinking && !columns.are_kept() && !machine.has_whole_block();
     machine.update(solution, columns, training)?;
     if may_shrink { machine.shrink(columns, training.ctx) } else { Ok(()) }
 }

@@ -251,6 +251,11 @@ impl<'a> Machine<'a> {
         variables.iter().map(|&v| self.variables.rows[v]).try_collect_vec()
     }
 
+    /// Returns whether the working set has all variables.
+    pub(super) fn has_whole_block(&self) -> bool {
+        self.working_set.members.len() == self.problem().len()
+    }
+
     /// Selects the next working set.
     pub(super) fn select(&mut self, ctx: Context<'_>) -> Result<()> {
         self.working_set.select(&self.variables.problem, &self.kkt.maximal_pairs, ctx)
@@ -284,8 +289,7 @@ impl<'a> Machine<'a> {
             let budget = &mut self.newton_budget;
             return nested::solve(problem, (&rows, source), &self.tuning, memory, (goal, budget), ctx, check);
         }
-        let is_whole = members.len() == self.problem().len();
-        let tolerance = if is_whole { tolerance } else { relative(BLOCK_TOLERANCE_SHARE) };
+        let tolerance = if self.has_whole_block() { tolerance } else { relative(BLOCK_TOLERANCE_SHARE) };
         let mut block = self.block(columns, memory, ctx)?;
         let (steps, stop) = block.solve_monitored(Goal { tolerance, max_steps }, ctx, check)?;
         Ok(block.into_solution(steps, stop, memory))
@@ -357,9 +361,8 @@ impl<'a> Machine<'a> {
         let before = (self.problem().beta.try_to_vec()?, self.problem().gradient.try_to_vec()?);
         let (changed, changes) =
             self.variables.problem.set_coefficients(&self.working_set.members, &solution.beta);
-        let is_whole = self.working_set.members.len() == self.problem().len();
         let updated = match &solution.gradient {
-            Some(gradient) if is_whole => {
+            Some(gradient) if self.has_whole_block() => {
                 for (&v, &gradient) in self.working_set.members.iter().zip(gradient) {
                     self.variables.problem.gradient[v] = gradient;
                 }
