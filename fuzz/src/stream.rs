@@ -232,7 +232,7 @@ pub fn perceptron(bytes: &[u8]) {
     params.budget = draws.below(10);
     let q = if classes == 2 { 1 } else { classes };
     let state = PerceptronState {
-        vectors: draws.rows(m, d, layout),
+        rows: draws.rows(m, d, layout),
         coefficients: draws.matrix(m, q),
         born: draws.counts(m),
         matrix: draws.matrix(pairs, pairs),
@@ -249,11 +249,11 @@ pub fn perceptron(bytes: &[u8]) {
         stream::partial_fit(&params, state.clone(), rows, labels, Context::default()).map(|(state, _)| state)
     };
     let none = piece.view().gather(&[]).unwrap();
-    let input = 8 * numbers as u64 + bytes_of(state.vectors.view());
+    let input = 8 * numbers as u64 + bytes_of(state.rows.view());
     let Ok(same) = measured(input, || learn(&state, none.view(), &[])) else { return };
     let numbers = state.coefficients.iter().chain(&state.matrix).chain(&state.scores);
     assert!(all_finite(numbers) && state.deviation.is_finite());
-    state.vectors.view().check_finite("vectors").expect("what is accepted is finite");
+    state.rows.view().check_finite("vectors").expect("what is accepted is finite");
     assert_eq!(learn(&same, none.view(), &[]).expect("what was stored can be read"), same);
     let _ = learn(&state, piece.view(), &labels);
 }

@@ -171,6 +171,13 @@ pub(crate) fn owned_matrix<T: Element + Copy>(array: &PyReadonlyArray2<'_, T>) -
     try_to_matrix(matrix_view(array)?).map_err(to_python)
 }
 
+/// A copy of all rows of a view.
+pub(crate) fn owned_rows(rows: &RowsArg<'_>) -> PyResult<OwnedRows> {
+    let view = rows.view()?;
+    let all = (0..view.rows()).try_collect_vec().map_err(to_python)?;
+    view.gather(&all).map_err(to_python)
+}
+
 /// A C-ordered matrix as the core takes it.
 pub(crate) fn matrix_view<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) -> PyResult<ArrayView2<'a, T>> {
     if array.is_empty() {
@@ -186,14 +193,27 @@ pub(crate) fn matrix_view<'a, T: Element>(array: &'a PyReadonlyArray2<'_, T>) ->
 
 /// Labels or indices, which must not be negative.
 pub(crate) fn indices(name: &'static str, array: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<usize>> {
-    let convert = |&i: &i64| {
-        usize::try_from(i).map_err(|_| to_python(Error::param(name, i, "free of negative numbers")))
-    };
     let mut all = try_with_capacity(name, array.len()).map_err(to_python)?;
-    for index in vector(array)? {
-        all.push(convert(index)?);
+    for &index in vector(array)? {
+        all.push(not_negative(name, index)? as usize);
     }
     Ok(all)
+}
+
+/// Numbers that count rows.
+pub(crate) fn counts(name: &'static str, array: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<u64>> {
+    indices(name, array)?.into_iter().map(|i| i as u64).try_collect_vec().map_err(to_python)
+}
+
+/// A matrix of numbers that count rows or nodes.
+pub(crate) fn count_matrix(name: &'static str, array: &PyReadonlyArray2<'_, i64>) -> PyResult<Array2<u64>> {
+    let values = matrix_view(array)?;
+    values.iter().try_for_each(|&value| not_negative(name, value).map(drop))?;
+    try_matrix(values.dim(), |at| values[at] as u64).map_err(to_python)
+}
+
+fn not_negative(name: &'static str, value: i64) -> PyResult<u64> {
+    u64::try_from(value).map_err(|_| to_python(Error::param(name, value, "free of negative numbers")))
 }
 
 /// A vector of indices for Python.

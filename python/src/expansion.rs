@@ -1,11 +1,13 @@
 //! `svmarrow::expansion`: an expansion made ready for prediction.
 
-use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::ndarray::Array2;
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use svmarrow::expansion::ExpansionView;
 use svmarrow::kernels::Evaluator;
 
 use crate::array::{RowsArg, matrix_view, vector};
+use crate::dict::Object;
 use crate::error::to_python;
 use crate::params::KernelArg;
 use crate::run::{Cost, run};
@@ -30,17 +32,10 @@ impl Expansion {
     }
 
     /// F, (n, q).
-    #[pyo3(signature = (x, n_jobs))]
-    fn decision<'py>(
-        &self,
-        py: Python<'py>,
-        x: RowsArg<'py>,
-        n_jobs: usize,
-    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    fn decision(&self, py: Python<'_>, x: RowsArg<'_>, n_jobs: usize) -> PyResult<Object<Array2<f64>>> {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.evaluator.len(), rows.cols());
-        let values = run(py, n_jobs, cost, None, |ctx| self.evaluator.evaluate(rows, ctx))?;
-        Ok(PyArray2::from_owned_array(py, values))
+        run(py, n_jobs, cost, None, |ctx| self.evaluator.evaluate(rows, ctx)).map(Object)
     }
 
     fn __len__(&self) -> usize {
@@ -56,17 +51,15 @@ impl Expansion {
 
 /// The weights (q, d) of an expansion of the linear kernel.
 #[pyfunction]
-pub(crate) fn linear_weights<'py>(
-    py: Python<'py>,
-    vectors: RowsArg<'py>,
-    coefficients: PyReadonlyArray2<'py, f64>,
+pub(crate) fn linear_weights(
+    py: Python<'_>,
+    vectors: RowsArg<'_>,
+    coefficients: PyReadonlyArray2<'_, f64>,
     n_jobs: usize,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
+) -> PyResult<Object<Array2<f64>>> {
     let (rows, coefficients) = (vectors.view()?, matrix_view(&coefficients)?);
     let cost = Cost::of(rows.rows(), coefficients.ncols(), rows.cols());
-    let weights =
-        run(py, n_jobs, cost, None, |ctx| svmarrow::kernels::linear_weights(rows, coefficients, ctx))?;
-    Ok(PyArray2::from_owned_array(py, weights))
+    run(py, n_jobs, cost, None, |ctx| svmarrow::kernels::linear_weights(rows, coefficients, ctx)).map(Object)
 }
 
 /// An expansion, from the tuple `(vectors, coefficients, intercepts, kernel)`.

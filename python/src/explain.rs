@@ -1,12 +1,11 @@
 //! `svmarrow::explain`: Shapley values.
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use svmarrow::Error;
-use svmarrow::explain::{Game, ShapleyParams};
+use svmarrow::explain::{Game, Shapley, ShapleyParams};
 
 use crate::array::RowsArg;
-use crate::dict::fields;
+use crate::dict::{Object, records};
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::run::{Cost, run};
@@ -15,19 +14,18 @@ use crate::run::{Cost, run};
 ///
 /// Returns a dict: `values` (n, players, q), `base` (q,), `additivity_error` (n, q) and `nodes`.
 #[pyfunction]
-#[pyo3(signature = (expansion, x, background, game, player_of, players, progress, n_jobs))]
 #[allow(clippy::too_many_arguments)]
-pub(crate) fn shapley_values<'py>(
-    py: Python<'py>,
-    expansion: ExpansionArg<'py>,
-    x: RowsArg<'py>,
-    background: RowsArg<'py>,
+pub(crate) fn shapley_values(
+    py: Python<'_>,
+    expansion: ExpansionArg<'_>,
+    x: RowsArg<'_>,
+    background: RowsArg<'_>,
     game: &str,
     player_of: Vec<usize>,
     players: usize,
-    progress: Option<Bound<'py, PyAny>>,
+    progress: Option<Bound<'_, PyAny>>,
     n_jobs: usize,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<Object<Shapley>> {
     let (view, rows, background) = (expansion.view()?, x.view()?, background.view()?);
     let game = match game {
         "interventional" => Game::Interventional,
@@ -35,8 +33,12 @@ pub(crate) fn shapley_values<'py>(
         other => return Err(to_python(Error::param("game", other, "one of interventional, kernel"))),
     };
     let params = ShapleyParams { game, player_of: &player_of, players };
-    let found = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
+    run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
         svmarrow::explain::shapley_values(&view, rows, background, &params, ctx)
-    })?;
-    Ok(fields!(py, found, values, base, additivity_error, nodes))
+    })
+    .map(Object)
+}
+
+records! {
+    Shapley: values, base, additivity_error, nodes;
 }

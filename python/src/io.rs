@@ -19,7 +19,6 @@ use crate::run::{Cost, run};
 
 /// Reads svmlight text: `(data, indices, indptr, shape, targets)`.
 #[pyfunction]
-#[pyo3(signature = (path, n_features, zero_based, single_precision, progress))]
 pub(crate) fn read_svmlight<'py>(
     py: Python<'py>,
     path: PathBuf,
@@ -49,7 +48,6 @@ fn index_base(zero_based: Option<bool>) -> IndexBase {
 
 /// Writes one-based svmlight text, all or nothing.
 #[pyfunction]
-#[pyo3(signature = (path, x, targets))]
 pub(crate) fn write_svmlight(
     py: Python<'_>,
     path: PathBuf,
@@ -63,7 +61,6 @@ pub(crate) fn write_svmlight(
 /// Reads a LIBSVM model: a dict of `svm_type`, `vectors`, `coefficients`, `intercepts`, `kernel`, `labels`,
 /// `class_counts`, `zero_based`, `prob_a` and `prob_b`.
 #[pyfunction]
-#[pyo3(signature = (path, n_features, zero_based))]
 pub(crate) fn read_libsvm_model(
     py: Python<'_>,
     path: PathBuf,
@@ -85,7 +82,6 @@ pub(crate) fn read_libsvm_model(
 
 /// Writes a LIBSVM model, all or nothing; `probability` holds the numbers of its lines probA and probB, empty for none.
 #[pyfunction]
-#[pyo3(signature = (path, svm_type, expansion, labels, class_counts, probability))]
 pub(crate) fn write_libsvm_model(
     py: Python<'_>,
     path: PathBuf,
@@ -114,7 +110,6 @@ pub(crate) fn write_libsvm_model(
 
 /// Reads a model file: `(expansions, arrays, extra)`; an array is `(dtype, shape, bytes)`.
 #[pyfunction]
-#[pyo3(signature = (path))]
 pub(crate) fn read_model(
     py: Python<'_>,
     path: PathBuf,
@@ -136,7 +131,6 @@ type ArrayArg<'py> = (String, Vec<usize>, PyReadonlyArray1<'py, u8>);
 
 /// Bytes of the numbers of an expansion in a model file.
 #[pyfunction]
-#[pyo3(signature = (expansion))]
 pub(crate) fn stored_bytes(py: Python<'_>, expansion: ExpansionArg<'_>) -> PyResult<usize> {
     let view = expansion.view()?;
     run(py, 1, Cost::Unknown, None, |ctx| safetensors::stored_bytes(&view, ctx))
@@ -144,7 +138,6 @@ pub(crate) fn stored_bytes(py: Python<'_>, expansion: ExpansionArg<'_>) -> PyRes
 
 /// Writes a model file, all or nothing.
 #[pyfunction]
-#[pyo3(signature = (path, expansions, arrays, extra))]
 pub(crate) fn write_model(
     py: Python<'_>,
     path: PathBuf,

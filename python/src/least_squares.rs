@@ -4,13 +4,14 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::context::Context;
+use svmarrow::least_squares::exact::{self, BorderedInverse};
 use svmarrow::least_squares::iterative::{self, RandomPoints};
 use svmarrow::least_squares::{
-    IterationOutcome, LeaveOneOut, Problem, Spectrum, Stopping, exact, linear, solve, solve_path,
+    IterationOutcome, LeaveOneOut, Problem, Solution, Spectrum, Stopping, linear, solve, solve_path,
 };
 
 use crate::array::{RowsArg, matrix_array, matrix_view, vector};
-use crate::dict::{fields, records};
+use crate::dict::{Object, fields, records};
 use crate::function::FunctionArg;
 use crate::run::{Cost, duration};
 
@@ -70,7 +71,6 @@ impl StoppingArg {
 ///
 /// Returns a dict: `coefficients` (n, q), `intercepts` (q,), `diagonal` (n,) of K, and `leave_one_out`, None or a dict.
 #[pyfunction]
-#[pyo3(signature = (problem, alpha, leave_one_out, progress, n_jobs))]
 pub(crate) fn least_squares<'py>(
     py: Python<'py>,
     problem: ProblemArg<'py>,
@@ -78,27 +78,26 @@ pub(crate) fn least_squares<'py>(
     leave_one_out: bool,
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
-) -> PyResult<Bound<'py, PyDict>> {
-    let solution = problem
-        .solve(py, progress.as_ref(), n_jobs, |problem, ctx| solve(problem, alpha, leave_one_out, ctx))?;
-    Ok(fields!(py, solution, coefficients, intercepts, diagonal, leave_one_out))
+) -> PyResult<Object<Solution>> {
+    problem
+        .solve(py, progress.as_ref(), n_jobs, |problem, ctx| solve(problem, alpha, leave_one_out, ctx))
+        .map(Object)
 }
 
 /// Computes the inverse of the matrix of the system, bordered by the intercept's ones; only the size of the targets counts.
 ///
 /// Returns a dict: `inverse` (n, n) and `intercepts` (n,).
 #[pyfunction]
-#[pyo3(signature = (problem, alpha, progress, n_jobs))]
 pub(crate) fn least_squares_inverse<'py>(
     py: Python<'py>,
     problem: ProblemArg<'py>,
     alpha: f64,
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
-) -> PyResult<Bound<'py, PyDict>> {
-    let found = problem
-        .solve(py, progress.as_ref(), n_jobs, |problem, ctx| exact::bordered_inverse(problem, alpha, ctx))?;
-    Ok(fields!(py, found, inverse, intercepts))
+) -> PyResult<Object<BorderedInverse>> {
+    problem
+        .solve(py, progress.as_ref(), n_jobs, |problem, ctx| exact::bordered_inverse(problem, alpha, ctx))
+        .map(Object)
 }
 
 /// Solves for each of `alphas` and keeps the one with the least leave-one-out error.
@@ -108,7 +107,6 @@ pub(crate) fn least_squares_inverse<'py>(
 /// Returns a dict as [`least_squares`] does, the `best` index, and `path`, one row of mean squared error, error rate and
 /// generalised cross-validation for each alpha.
 #[pyfunction]
-#[pyo3(signature = (problem, alphas, spectrum, by_rate, progress, n_jobs))]
 pub(crate) fn least_squares_path<'py>(
     py: Python<'py>,
     problem: ProblemArg<'py>,
@@ -137,7 +135,6 @@ pub(crate) fn least_squares_path<'py>(
 ///
 /// Returns a dict as [`least_squares`] does, without leave-one-out values, and `products`, `residual` and `stop`.
 #[pyfunction]
-#[pyo3(signature = (problem, alpha, stopping, points, progress, n_jobs))]
 pub(crate) fn least_squares_cg<'py>(
     py: Python<'py>,
     problem: ProblemArg<'py>,
@@ -161,7 +158,6 @@ pub(crate) fn least_squares_cg<'py>(
 ///
 /// Returns a dict: `weights` (d, q), `intercepts` (q,), `products`, `residual` and `stop`.
 #[pyfunction]
-#[pyo3(signature = (problem, alpha, stopping, progress, n_jobs))]
 pub(crate) fn linear_least_squares_cg<'py>(
     py: Python<'py>,
     problem: ProblemArg<'py>,
@@ -180,14 +176,12 @@ pub(crate) fn linear_least_squares_cg<'py>(
 
 /// Bytes that [`least_squares`] takes beside the rows.
 #[pyfunction]
-#[pyo3(signature = (n, single, leave_one_out))]
 pub(crate) fn least_squares_bytes(n: usize, single: bool, leave_one_out: bool) -> usize {
     exact::bytes(n, single, leave_one_out)
 }
 
 /// Returns the number of bytes that [`least_squares_inverse`] takes beside the rows.
 #[pyfunction]
-#[pyo3(signature = (n))]
 pub(crate) fn least_squares_inverse_bytes(n: usize) -> usize {
     exact::inverse_bytes(n)
 }
@@ -200,5 +194,7 @@ fn set_ending(dict: &Bound<'_, PyDict>, ending: IterationOutcome) -> PyResult<()
 }
 
 records! {
+    Solution: coefficients, intercepts, diagonal, leave_one_out;
+    BorderedInverse: inverse, intercepts;
     LeaveOneOut: values, inverse_diagonal, gcv;
 }

@@ -1,42 +1,22 @@
 //! `svmarrow::least_squares::low_rank` and `selection`: few points, sums over rows. `svmarrow::svm::Features`: few points,
 //! features of rows.
 
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::ndarray::Array2;
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::least_squares::low_rank::{Piece, Sums, System};
 use svmarrow::least_squares::selection::{Candidates, select_points};
 use svmarrow::svm;
 
-use crate::array::{RowsArg, index_array, matrix_view, owned_matrix, owned_vector, vector};
-use crate::dict::fields;
+use crate::array::{RowsArg, matrix_view, vector};
+use crate::dict::{Object, fields, states};
 use crate::error::to_python;
 use crate::params::KernelArg;
 use crate::run::{Cost, run};
 
-/// The sums over rows in the form that Python stores.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct SumsArg<'py> {
-    gram: PyReadonlyArray2<'py, f64>,
-    products: PyReadonlyArray2<'py, f64>,
-    columns: PyReadonlyArray1<'py, f64>,
-    targets: PyReadonlyArray1<'py, f64>,
-    rows: u64,
-    weight: f64,
-}
-
-impl SumsArg<'_> {
-    fn sums(&self) -> PyResult<Sums> {
-        Ok(Sums {
-            gram: owned_matrix(&self.gram)?,
-            products: owned_matrix(&self.products)?,
-            columns: owned_vector(&self.columns)?,
-            targets: owned_vector(&self.targets)?,
-            rows: self.rows,
-            weight: self.weight,
-        })
-    }
+states! {
+    Sums: gram, products, columns, targets, rows, weight;
 }
 
 /// The points with their kernel, from the tuple `(vectors, kernel)`.
@@ -47,28 +27,27 @@ type TargetsArg<'py> = (PyReadonlyArray2<'py, f64>, Option<PyReadonlyArray1<'py,
 
 /// The sums with those of further rows; `sums` is None before the first.
 #[pyfunction]
-#[pyo3(signature = (x, targets, points, sums, progress, n_jobs))]
-pub(crate) fn low_rank_sums<'py>(
-    py: Python<'py>,
-    x: RowsArg<'py>,
-    targets: TargetsArg<'py>,
-    points: PointsArg<'py>,
-    sums: Option<SumsArg<'py>>,
-    progress: Option<Bound<'py, PyAny>>,
+pub(crate) fn low_rank_sums(
+    py: Python<'_>,
+    x: RowsArg<'_>,
+    targets: TargetsArg<'_>,
+    points: PointsArg<'_>,
+    sums: Option<Object<Sums>>,
+    progress: Option<Bound<'_, PyAny>>,
     n_jobs: usize,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<Object<Sums>> {
     let (points, kernel) = (points.0.view()?, points.1.0);
     let weights = targets.1.as_ref().map(vector).transpose()?;
     let piece = Piece { rows: x.view()?, targets: matrix_view(&targets.0)?, weights };
     let mut sums = match sums {
-        Some(sums) => sums.sums()?,
+        Some(Object(sums)) => sums,
         None => Sums::new(points.rows(), piece.targets.ncols()).map_err(to_python)?,
     };
-    let sums = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
+    run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
         sums.add(kernel, points, piece, ctx)?;
         Ok(sums)
-    })?;
-    Ok(fields!(py, sums, gram, products, columns, targets, rows, weight))
+    })
+    .map(Object)
 }
 
 /// A system to be solved.
@@ -76,7 +55,7 @@ pub(crate) fn low_rank_sums<'py>(
 #[pyo3(from_item_all)]
 pub(crate) struct SystemArg<'py> {
     points: PointsArg<'py>,
-    sums: SumsArg<'py>,
+    sums: Object<Sums>,
     alpha: f64,
     fit_intercept: bool,
 }
@@ -84,7 +63,6 @@ pub(crate) struct SystemArg<'py> {
 /// Solves the system of some sums: a dict of `coefficients` (m, q), `intercepts` (q,), `jitter` and, where rows are
 /// given, their `hat` (n,), the diagonal of the matrix that turns targets into fitted values.
 #[pyfunction]
-#[pyo3(signature = (system, x, progress, n_jobs))]
 pub(crate) fn low_rank_solve<'py>(
     py: Python<'py>,
     system: SystemArg<'py>,
@@ -92,41 +70,37 @@ pub(crate) fn low_rank_solve<'py>(
     progress: Option<Bound<'py, PyAny>>,
     n_jobs: usize,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (points, kernel, sums) = (system.points.0.view()?, system.points.1.0, system.sums.sums()?);
+    let (points, kernel, sums) = (system.points.0.view()?, system.points.1.0, &system.sums.0);
     let (alpha, fit_intercept) = (system.alpha, system.fit_intercept);
     let rows = x.as_ref().map(RowsArg::view).transpose()?;
     let (coefficients, intercepts, jitter, hat) = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
-        let system = System::new(kernel, points, &sums, alpha, fit_intercept, ctx)?;
-        let (coefficients, intercepts) = system.solve(&sums, ctx)?;
+        let system = System::new(kernel, points, sums, alpha, fit_intercept, ctx)?;
+        let (coefficients, intercepts) = system.solve(sums, ctx)?;
         let hat = rows.map(|rows| system.hat_diagonal(kernel, points, rows, ctx)).transpose()?;
         Ok((coefficients, intercepts, system.jitter, hat))
     })?;
     Ok(fields!(py; coefficients, intercepts, jitter, hat))
 }
 
-/// Indices of rows (m,), and what is left of the trace (m + 1,).
-type Chosen<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>);
-
-/// Rows chosen by incomplete Cholesky factorisation.
+/// Rows chosen by incomplete Cholesky factorisation: their indices (m,), and what is left of the trace (m + 1,).
 ///
 /// `candidates` is None for the greedy choice, or `(number, seed)`: each step chooses the best of `number` random rows.
 #[pyfunction]
-#[pyo3(signature = (x, kernel, count, candidates, progress, n_jobs))]
-pub(crate) fn select_points_by_kernel<'py>(
-    py: Python<'py>,
-    x: RowsArg<'py>,
+pub(crate) fn select_points_by_kernel(
+    py: Python<'_>,
+    x: RowsArg<'_>,
     kernel: KernelArg,
     count: usize,
     candidates: Option<(usize, u64)>,
-    progress: Option<Bound<'py, PyAny>>,
+    progress: Option<Bound<'_, PyAny>>,
     n_jobs: usize,
-) -> PyResult<Chosen<'py>> {
+) -> PyResult<Object<(Vec<usize>, Vec<f64>)>> {
     let rows = x.view()?;
     let candidates = candidates.map(|(count, seed)| Candidates { count, seed });
     let points = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
         select_points(kernel.0, rows, count, candidates, ctx)
     })?;
-    Ok((index_array(py, points.rows)?, PyArray1::from_vec(py, points.remaining)))
+    Ok(Object((points.rows, points.remaining)))
 }
 
 /// A kernel projected on some points: features of rows, and the way back from linear machines to coefficients.
@@ -138,7 +112,6 @@ pub(crate) struct Features {
 #[pymethods]
 impl Features {
     #[new]
-    #[pyo3(signature = (points, progress, n_jobs))]
     fn new(
         py: Python<'_>,
         points: PointsArg<'_>,
@@ -152,29 +125,25 @@ impl Features {
     }
 
     /// Features (n, m) of rows.
-    #[pyo3(signature = (x, progress, n_jobs))]
-    fn of<'py>(
+    fn of(
         &self,
-        py: Python<'py>,
-        x: RowsArg<'py>,
-        progress: Option<Bound<'py, PyAny>>,
+        py: Python<'_>,
+        x: RowsArg<'_>,
+        progress: Option<Bound<'_, PyAny>>,
         n_jobs: usize,
-    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    ) -> PyResult<Object<Array2<f64>>> {
         let rows = x.view()?;
-        let values = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| self.features.of(rows, ctx))?;
-        Ok(PyArray2::from_owned_array(py, values))
+        run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| self.features.of(rows, ctx)).map(Object)
     }
 
     /// Coefficients (m, q) at the points of linear machines (m, q).
-    #[pyo3(signature = (weights, n_jobs))]
-    fn coefficients<'py>(
+    fn coefficients(
         &self,
-        py: Python<'py>,
-        weights: PyReadonlyArray2<'py, f64>,
+        py: Python<'_>,
+        weights: PyReadonlyArray2<'_, f64>,
         n_jobs: usize,
-    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    ) -> PyResult<Object<Array2<f64>>> {
         let weights = matrix_view(&weights)?;
-        let values = run(py, n_jobs, Cost::Unknown, None, |ctx| self.features.coefficients(weights, ctx))?;
-        Ok(PyArray2::from_owned_array(py, values))
+        run(py, n_jobs, Cost::Unknown, None, |ctx| self.features.coefficients(weights, ctx)).map(Object)
     }
 }

@@ -272,7 +272,6 @@ impl TaskArg<'_> {
 /// Returns a dict: `order`, `sizes`, `training_loss`, `validation_loss`, `validation_error`, `stop`, and either `factor`
 /// and `projections` or the `coefficients` of all steps, one after the other.
 #[pyfunction]
-#[pyo3(signature = (task, settings, progress, n_jobs))]
 pub(crate) fn matching_pursuit<'py>(
     py: Python<'py>,
     task: TaskArg<'py>,

@@ -1,7 +1,7 @@
 //! `svmarrow::multiclass`: codes, decoders, bounds.
 
-use numpy::ndarray::ArrayView2;
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::ndarray::{Array2, ArrayView2};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use svmarrow::Error;
 use svmarrow::memory::TryCollect;
@@ -9,7 +9,8 @@ use svmarrow::multiclass::{
     self, CodeMatrix, Decoder, Drawn, Draws, LeaveOneOutRows, MarginLoss, leave_one_out_margins,
 };
 
-use crate::array::{index_array, indices, matrix_view, same_length, vector};
+use crate::array::{indices, matrix_view, same_length, vector};
+use crate::dict::Object;
 use crate::error::to_python;
 use crate::run::{Cost, run};
 
@@ -20,16 +21,15 @@ pub(crate) fn code_matrix(code: &PyReadonlyArray2<'_, i8>) -> PyResult<CodeMatri
 
 /// The code of a name, (N, F). `seed` and `draws` serve those that are drawn, `least_use` sparse ones.
 #[pyfunction]
-#[pyo3(signature = (name, n_classes, seed, draws, least_use, n_jobs))]
-pub(crate) fn make_code<'py>(
-    py: Python<'py>,
+pub(crate) fn make_code(
+    py: Python<'_>,
     name: &str,
     n_classes: usize,
     seed: u64,
     draws: usize,
     least_use: f64,
     n_jobs: usize,
-) -> PyResult<Bound<'py, PyArray2<i8>>> {
+) -> PyResult<Object<Array2<i8>>> {
     let draws = Draws { count: draws, seed };
     let is_drawn = matches!(name, "dense" | "sparse" | "bch");
     let cost = if is_drawn { Cost::Unknown } else { Cost::About(0) };
@@ -42,13 +42,12 @@ pub(crate) fn make_code<'py>(
         "bch" => multiclass::bch(n_classes, draws, ctx),
         _ => Err(Error::param("code", name, "one of ovr, ovo, complete, dense, sparse, bch")),
     })?;
-    Ok(PyArray2::from_owned_array(py, code.into_entries()))
+    Ok(Object(code.into_entries()))
 }
 
 /// The smallest distance of two rows, and that of two columns or their opposites (NaN for one column). Refuses what is
 /// no code.
 #[pyfunction]
-#[pyo3(signature = (code, n_jobs))]
 pub(crate) fn code_distances(
     py: Python<'_>,
     code: PyReadonlyArray2<'_, i8>,
@@ -65,36 +64,34 @@ pub(crate) fn code_distances(
 
 /// Scores (n, N) of outputs (n, F): the largest wins.
 #[pyfunction]
-#[pyo3(signature = (outputs, code, decoder, n_jobs))]
-pub(crate) fn decode_scores<'py>(
-    py: Python<'py>,
-    outputs: PyReadonlyArray2<'py, f64>,
-    code: PyReadonlyArray2<'py, i8>,
+pub(crate) fn decode_scores(
+    py: Python<'_>,
+    outputs: PyReadonlyArray2<'_, f64>,
+    code: PyReadonlyArray2<'_, i8>,
     decoder: &str,
     n_jobs: usize,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
+) -> PyResult<Object<Array2<f64>>> {
     let given = Decoding::new(&outputs, &code, decoder)?;
-    let scores = run(py, n_jobs, given.cost(), None, |ctx| {
+    run(py, n_jobs, given.cost(), None, |ctx| {
         multiclass::scores(given.outputs, &given.code, given.decoder, ctx)
-    })?;
-    Ok(PyArray2::from_owned_array(py, scores))
+    })
+    .map(Object)
 }
 
 /// The winning class (n,) of outputs (n, F).
 #[pyfunction]
-#[pyo3(signature = (outputs, code, decoder, n_jobs))]
-pub(crate) fn decode_winners<'py>(
-    py: Python<'py>,
-    outputs: PyReadonlyArray2<'py, f64>,
-    code: PyReadonlyArray2<'py, i8>,
+pub(crate) fn decode_winners(
+    py: Python<'_>,
+    outputs: PyReadonlyArray2<'_, f64>,
+    code: PyReadonlyArray2<'_, i8>,
     decoder: &str,
     n_jobs: usize,
-) -> PyResult<Bound<'py, PyArray1<i64>>> {
+) -> PyResult<Object<Vec<usize>>> {
     let given = Decoding::new(&outputs, &code, decoder)?;
-    let winners = run(py, n_jobs, given.cost(), None, |ctx| {
+    run(py, n_jobs, given.cost(), None, |ctx| {
         multiclass::winners(given.outputs, &given.code, given.decoder, ctx)
-    })?;
-    index_array(py, winners)
+    })
+    .map(Object)
 }
 
 /// Outputs (n, F), and how they are decoded.
@@ -122,20 +119,15 @@ impl<'a> Decoding<'a> {
 
 /// L(z) of a margin loss, element by element.
 #[pyfunction]
-#[pyo3(signature = (margins, loss))]
-pub(crate) fn margin_loss<'py>(
-    py: Python<'py>,
-    margins: PyReadonlyArray1<'py, f64>,
+pub(crate) fn margin_loss(
+    py: Python<'_>,
+    margins: PyReadonlyArray1<'_, f64>,
     loss: &str,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
+) -> PyResult<Object<Vec<f64>>> {
     let (margins, loss) = (vector(&margins)?, MarginLoss::from_name(loss).map_err(to_python)?);
     let cost = Cost::of(margins.len(), 1, 8);
-    let values = run(py, 1, cost, None, |_| margins.iter().map(|&z| loss.at(z)).try_collect_vec())?;
-    Ok(PyArray1::from_vec(py, values))
+    run(py, 1, cost, None, |_| margins.iter().map(|&z| loss.at(z)).try_collect_vec()).map(Object)
 }
-
-/// A number and a judgement for each row.
-type Margins<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<bool>>);
 
 /// The quantities of training rows (n) and machines (F): `outputs` and `coefficients` (n, F), `diagonal` and
 /// `labels` (n,), `slack` (F,).
@@ -152,14 +144,13 @@ pub(crate) struct LeaveOneOutArg<'py> {
 /// For each training row the smallest total loss by which another class could lose when the row is left out, and whether
 /// the row could be an error then.
 #[pyfunction]
-#[pyo3(signature = (rows, code, decoder, n_jobs))]
-pub(crate) fn leave_one_out_rows<'py>(
-    py: Python<'py>,
-    rows: LeaveOneOutArg<'py>,
-    code: PyReadonlyArray2<'py, i8>,
+pub(crate) fn leave_one_out_rows(
+    py: Python<'_>,
+    rows: LeaveOneOutArg<'_>,
+    code: PyReadonlyArray2<'_, i8>,
     decoder: &str,
     n_jobs: usize,
-) -> PyResult<Margins<'py>> {
+) -> PyResult<Object<(Vec<f64>, Vec<bool>)>> {
     let decoding = Decoding::new(&rows.outputs, &code, decoder)?;
     let labels = indices("labels", &rows.labels)?;
     let given = LeaveOneOutRows {
@@ -169,8 +160,8 @@ pub(crate) fn leave_one_out_rows<'py>(
         labels: &labels,
         slack: vector(&rows.slack)?,
     };
-    let (margins, suspects) = run(py, n_jobs, decoding.cost(), None, |ctx| {
+    run(py, n_jobs, decoding.cost(), None, |ctx| {
         leave_one_out_margins(&given, &decoding.code, decoding.decoder, ctx)
-    })?;
-    Ok((PyArray1::from_vec(py, margins), PyArray1::from_vec(py, suspects)))
+    })
+    .map(Object)
 }

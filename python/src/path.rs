@@ -1,43 +1,36 @@
 //! `svmarrow::path`: a greedy path for Python, and what is read from it.
 
-use numpy::{PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::ndarray::{Array2, Array3};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use svmarrow::path::{self, Form, Path, PathView};
 
-use crate::array::{RowsArg, index_array, indices, matrix_view, owned_matrix, vector};
-use crate::dict::fields;
+use crate::array::{RowsArg, indices, matrix_view, owned_matrix, vector};
+use crate::dict::{Object, ToPython, fields};
 use crate::params::KernelArg;
 use crate::run::{Cost, run};
 
-/// A path for Python.
-pub(crate) fn path_dict(py: Python<'_>, path: Path) -> PyResult<Bound<'_, PyDict>> {
-    let steps = path.factor.is_none();
-    let steps = if steps {
-        Some((index_array(py, path.vector_of_step)?, index_array(py, path.steps_of_size)?))
-    } else {
-        None
-    };
-    let penalties = (!path.penalties.is_empty()).then(|| PyArray1::from_vec(py, path.penalties));
-    let result = fields!(py, path, order, factor, projections, residual_norms, exact, orthogonal, stop);
-    result.set_item("steps", steps)?;
-    result.set_item("penalties", penalties)?;
-    Ok(result)
+impl ToPython for Path {
+    fn to_object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        let steps = self.factor.is_none().then_some((self.vector_of_step, self.steps_of_size));
+        let penalties = (!self.penalties.is_empty()).then_some(self.penalties);
+        let dict = fields!(py, self, order, factor, projections, residual_norms, exact, orthogonal, stop);
+        dict.update(fields!(py; steps, penalties).as_mapping())?;
+        Ok(dict.into_any())
+    }
 }
 
 /// The coefficients (size, q) of the first `size` vectors of a path.
 #[pyfunction]
-#[pyo3(signature = (path, size))]
-pub(crate) fn path_coefficients<'py>(
-    py: Python<'py>,
-    path: PathArg<'py>,
+pub(crate) fn path_coefficients(
+    py: Python<'_>,
+    path: PathArg<'_>,
     size: usize,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
+) -> PyResult<Object<Array2<f64>>> {
     let view = path.view()?;
     let cost = Cost::of(size, size, view.outputs());
-    let values = run(py, 1, cost, None, |_| path::path_coefficients(&view, size))?;
-    Ok(PyArray2::from_owned_array(py, values))
+    run(py, 1, cost, None, |_| path::path_coefficients(&view, size)).map(Object)
 }
 
 /// The vectors of a path: `(vectors, intercepts, kernel)`.
@@ -45,40 +38,37 @@ type KeptArg<'py> = (RowsArg<'py>, PyReadonlyArray1<'py, f64>, KernelArg);
 
 /// The decisions (sizes, n, q) of a path at increasing sizes, every kernel value computed once.
 #[pyfunction]
-#[pyo3(signature = (path, kept, x, sizes, n_jobs))]
-pub(crate) fn path_decisions<'py>(
-    py: Python<'py>,
-    path: PathArg<'py>,
-    kept: KeptArg<'py>,
-    x: RowsArg<'py>,
-    sizes: PyReadonlyArray1<'py, i64>,
+pub(crate) fn path_decisions(
+    py: Python<'_>,
+    path: PathArg<'_>,
+    kept: KeptArg<'_>,
+    x: RowsArg<'_>,
+    sizes: PyReadonlyArray1<'_, i64>,
     n_jobs: usize,
-) -> PyResult<Bound<'py, PyArray3<f64>>> {
+) -> PyResult<Object<Array3<f64>>> {
     let (view, (kept, intercepts, kernel)) = (path.view()?, kept);
     let (kept, x) = (kept.view()?, x.view()?);
     let (intercepts, sizes) = (vector(&intercepts)?, indices("sizes", &sizes)?);
     let cost = Cost::of(x.rows(), view.vectors(), x.cols().saturating_add(view.vectors()));
-    let values = run(py, n_jobs, cost, None, |ctx| {
+    run(py, n_jobs, cost, None, |ctx| {
         path::path_decisions(&kernel.0, kept, &view, intercepts, x, &sizes, ctx)
-    })?;
-    Ok(PyArray3::from_owned_array(py, values))
+    })
+    .map(Object)
 }
 
 /// The outputs (sizes, n, q) of a path at increasing sizes, from the values (n, M) of its functions.
 #[pyfunction]
-#[pyo3(signature = (path, features, sizes, n_jobs))]
-pub(crate) fn path_outputs<'py>(
-    py: Python<'py>,
-    path: PathArg<'py>,
-    features: PyReadonlyArray2<'py, f64>,
-    sizes: PyReadonlyArray1<'py, i64>,
+pub(crate) fn path_outputs(
+    py: Python<'_>,
+    path: PathArg<'_>,
+    features: PyReadonlyArray2<'_, f64>,
+    sizes: PyReadonlyArray1<'_, i64>,
     n_jobs: usize,
-) -> PyResult<Bound<'py, PyArray3<f64>>> {
+) -> PyResult<Object<Array3<f64>>> {
     let (view, features) = (path.view()?, owned_matrix(&features)?);
     let (sizes, zero) = (indices("sizes", &sizes)?, vec![0.0; view.outputs()]); // small: one number per output
     let cost = Cost::of(features.nrows(), view.vectors(), view.vectors());
-    let values = run(py, n_jobs, cost, None, |ctx| path::path_outputs(&view, features, &zero, &sizes, ctx))?;
-    Ok(PyArray3::from_owned_array(py, values))
+    run(py, n_jobs, cost, None, |ctx| path::path_outputs(&view, features, &zero, &sizes, ctx)).map(Object)
 }
 
 /// The vector of each step and the number of steps of each size of a path of basic steps.

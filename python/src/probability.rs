@@ -1,10 +1,12 @@
 //! `svmarrow::probability`: sigmoids, coupling, errors of a regression.
 
-use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::ndarray::Array2;
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use svmarrow::probability::{self, Sigmoid};
 
 use crate::array::{matrix_view, same_length, vector};
+use crate::dict::Object;
 use crate::run::{Cost, run};
 
 /// Multiplications that one sample of a fit of a sigmoid takes.
@@ -12,7 +14,6 @@ const SIGMOID_COST: usize = 400;
 
 /// a and b of p(first class) = 1 / (1 + exp(a f + b)) for outputs f (n,).
 #[pyfunction]
-#[pyo3(signature = (outputs, is_first, weights, offset_penalty))]
 pub(crate) fn fit_sigmoid(
     py: Python<'_>,
     outputs: PyReadonlyArray1<'_, f64>,
@@ -31,28 +32,25 @@ pub(crate) fn fit_sigmoid(
 /// Probabilities (n, k) of classes for the outputs (n, k (k - 1) / 2) of pairs, positive for the first, and the parameters
 /// of their sigmoids, by LIBSVM's coupling.
 #[pyfunction]
-#[pyo3(signature = (outputs, prob_a, prob_b, n_classes, n_jobs))]
-pub(crate) fn couple_pairs<'py>(
-    py: Python<'py>,
-    outputs: PyReadonlyArray2<'py, f64>,
+pub(crate) fn couple_pairs(
+    py: Python<'_>,
+    outputs: PyReadonlyArray2<'_, f64>,
     prob_a: Vec<f64>,
     prob_b: Vec<f64>,
     n_classes: usize,
     n_jobs: usize,
-) -> PyResult<Bound<'py, PyArray2<f64>>> {
+) -> PyResult<Object<Array2<f64>>> {
     let outputs = matrix_view(&outputs)?;
     same_length("probB", prob_a.len(), prob_b.len())?;
     // small: two numbers per machine
     let sigmoids: Vec<Sigmoid> = prob_a.into_iter().zip(prob_b).map(|(a, b)| Sigmoid { a, b }).collect();
     let cost = Cost::of(outputs.nrows(), n_classes, n_classes.saturating_mul(16));
-    let shares =
-        run(py, n_jobs, cost, None, |ctx| probability::couple_pairs(outputs, &sigmoids, n_classes, ctx))?;
-    Ok(PyArray2::from_owned_array(py, shares))
+    run(py, n_jobs, cost, None, |ctx| probability::couple_pairs(outputs, &sigmoids, n_classes, ctx))
+        .map(Object)
 }
 
 /// The scale of a Laplace distribution of errors (n,).
 #[pyfunction]
-#[pyo3(signature = (errors))]
 pub(crate) fn laplace_scale(py: Python<'_>, errors: PyReadonlyArray1<'_, f64>) -> PyResult<f64> {
     let errors = vector(&errors)?;
     run(py, 1, Cost::of(errors.len(), 1, 2), None, |_| Ok(probability::laplace_scale(errors)))

@@ -71,7 +71,6 @@ impl ResultCallback for PythonCall {
 /// Returns why it ended early, or None: "max_time", "callback" where the progress answers true, "interrupted" for Ctrl-C,
 /// which is not raised.
 #[pyfunction]
-#[pyo3(signature = (x, task, grid, solver, judge))]
 pub(crate) fn search_svm(
     py: Python<'_>,
     x: RowsArg<'_>,

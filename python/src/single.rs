@@ -119,7 +119,6 @@ pub(crate) struct Single {
 #[pymethods]
 impl Single {
     #[new]
-    #[pyo3(signature = (expansion, columns, before, answer, scores, code, labels))]
     fn new(
         expansion: ExpansionArg<'_>,
         columns: usize,

@@ -221,7 +221,6 @@ impl<'py> SolverArg<'py> {
 /// Returns a dict: `support` (m,), `class_counts` (k,), `coefficients` (m, q), `intercepts` (q,), `certificates` and
 /// `leave_one_out`, a dict for each machine, `effort`, a dict for all together, and whether it was `interrupted`.
 #[pyfunction]
-#[pyo3(signature = (x, kernel, task, solver))]
 pub(crate) fn fit_svc<'py>(
     py: Python<'py>,
     x: RowsArg<'py>,
@@ -254,7 +253,6 @@ pub(crate) fn fit_svc<'py>(
 ///
 /// Returns a dict as [`fit_svc`] does, with `rho` (minus the epsilon that nu-SVR found) and one certificate.
 #[pyfunction]
-#[pyo3(signature = (x, kernel, task, solver))]
 pub(crate) fn fit_svr<'py>(
     py: Python<'py>,
     x: RowsArg<'py>,
@@ -275,7 +273,6 @@ pub(crate) fn fit_svr<'py>(
 ///
 /// Returns a dict as [`fit_svc`] does, without what is about classes.
 #[pyfunction]
-#[pyo3(signature = (x, kernel, targets, upper, quantiles, solver))]
 pub(crate) fn fit_quantile_svr<'py>(
     py: Python<'py>,
     x: RowsArg<'py>,
@@ -301,7 +298,6 @@ pub(crate) fn fit_quantile_svr<'py>(
 ///
 /// Returns a dict as [`fit_svr`] does.
 #[pyfunction]
-#[pyo3(signature = (x, kernel, weights, nu, solver))]
 pub(crate) fn fit_one_class_svm<'py>(
     py: Python<'py>,
     x: RowsArg<'py>,
@@ -321,7 +317,6 @@ pub(crate) fn fit_one_class_svm<'py>(
 
 /// Returns the bytes that a fit takes in addition to the rows, as a dict of its parts; `machines` lists numbers of variables.
 #[pyfunction]
-#[pyo3(signature = (x, n, kernel, machines, cache_bytes, n_jobs))]
 pub(crate) fn estimate_svm_memory<'py>(
     py: Python<'py>,
     x: RowsArg<'py>,

@@ -17,8 +17,8 @@ use ndarray::Array2;
 /// The state of a stream: everything that later rows depend on. Before the first row it has no vectors, and the seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PerceptronState {
-    /// The pool, m vectors.
-    pub vectors: OwnedRows,
+    /// Vectors of the pool, m rows.
+    pub rows: OwnedRows,
     /// B, (m, q).
     pub coefficients: Array2<f64>,
     /// Number of rows seen before each vector came, (m,).
@@ -45,7 +45,7 @@ impl PerceptronState {
     pub fn new(params: &PerceptronParams, like: Rows<'_>, seed: u64) -> Result<Self> {
         let q = outputs(params.classes);
         Ok(Self {
-            vectors: like.gather(&[])?,
+            rows: like.gather(&[])?,
             coefficients: try_zero_matrix("the coefficients", (0, q))?,
             born: Vec::new(),
             matrix: try_zero_matrix("kernel values of a pool", (0, 0))?,
@@ -59,7 +59,7 @@ impl PerceptronState {
 
     /// Checks the arrays against each other and the parameters.
     pub(super) fn check(&self, params: &PerceptronParams) -> Result<()> {
-        let (m, q) = (self.vectors.view().rows(), outputs(params.classes));
+        let (m, q) = (self.rows.view().rows(), outputs(params.classes));
         Error::check_len("born of the state (one for each vector)", m, self.born.len())?;
         let rule = format!("at least {m}, the number of vectors that the model has already");
         Error::check_param(params.allows(m), "budget", params.budget, rule)?;
@@ -75,7 +75,7 @@ impl PerceptronState {
         check_counts(self.seen, self.mistakes)?;
         let last = self.born.iter().copied().max().unwrap_or(0);
         Error::check_param(last <= self.seen, "born", last, format!("at most {}, the rows seen", self.seen))?;
-        self.vectors.view().check_finite("vectors of the state")?;
+        self.rows.view().check_finite("vectors of the state")?;
         for (what, matrix) in [
             ("coefficients of the state", &self.coefficients),
             ("matrix of the state", &self.matrix),
@@ -124,7 +124,7 @@ impl<'a, T: Real> Learner<'a, T> {
         state: &'a PerceptronState,
         piece: Rows<'a>,
     ) -> Result<Self> {
-        let vectors = state.vectors.view();
+        let vectors = state.rows.view();
         let (sparse, features) = (vectors.is_sparse(), vectors.cols());
         let formula = Formula::of(&params.kernel, sparse)?;
         let mut learner = Self {
@@ -254,7 +254,7 @@ impl<'a, T: Real> Learner<'a, T> {
             to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
         }
         Ok(PerceptronState {
-            vectors: writer.finish(),
+            rows: writer.finish(),
             coefficients: try_matrix((m, q), |(i, j)| self.coefficients[j][i])?,
             born: self.born,
             matrix,

@@ -39,7 +39,7 @@ pub fn partial_fit(
 ) -> Result<(PerceptronState, Vec<u64>)> {
     params.check()?;
     state.check(params)?;
-    let vectors = state.vectors.view();
+    let vectors = state.rows.view();
     check_piece(&params.kernel, params.classes, vectors.cols(), rows, labels)?;
     // The factor of a Gram matrix needs all digits of its values.
     if rows.is_f64() || vectors.is_f64() || matches!(params.policy, Policy::Projectron { .. }) {
@@ -60,7 +60,7 @@ fn learn<T: Real>(
     let mut learner = Learner::<T>::new(params, state, rows.reborrow())?;
     let mut projection = Projection::new(&mut learner, state, ctx)?;
     let mut pool_scores = PoolScores::new(state, params.policy)?;
-    let is_double = state.vectors.view().is_f64();
+    let is_double = state.rows.view().is_f64();
     let mut wrong = Vec::new();
     let mut scores = try_vec![0.0; learner.coefficients.len()]?;
     let mut counter = ctx.counter("stream", labels.len());

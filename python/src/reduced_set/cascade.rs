@@ -1,37 +1,32 @@
 //! `svmarrow::reduced_set`, the cascade with certain answers.
 
-use numpy::{PyArray1, PyArray2, PyReadonlyArray2};
+use numpy::PyReadonlyArray2;
+use numpy::ndarray::Array2;
 use pyo3::prelude::*;
-use svmarrow::memory::TryCollect;
+use svmarrow::memory::{TryCollect, try_matrix};
 use svmarrow::reduced_set::{self, Decision, Moments, Projection, StageSize, UNDECIDED};
 
-use crate::array::{RowsArg, index_array, matrix_array, matrix_view, owned_matrix, same_length};
+use crate::array::{RowsArg, matrix_view, owned_matrix, same_length};
+use crate::dict::Object;
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::params::coding_of;
 use crate::run::{Cost, run};
 
-type Matrix<'py> = Bound<'py, PyArray2<f64>>;
-type Indices<'py> = Bound<'py, PyArray1<i64>>;
+type Matrix = Object<Array2<f64>>;
 
 /// <w_a, w_b> (q, q), <w_j, phi(s)> (M, q) and the sums and masses (2, q) of an expansion and the kept vectors s.
 #[pyfunction]
-#[pyo3(signature = (expansion, kept, n_jobs))]
-pub(crate) fn expansion_moments<'py>(
-    py: Python<'py>,
-    expansion: ExpansionArg<'py>,
-    kept: RowsArg<'py>,
+pub(crate) fn expansion_moments(
+    py: Python<'_>,
+    expansion: ExpansionArg<'_>,
+    kept: RowsArg<'_>,
     n_jobs: usize,
-) -> PyResult<(Matrix<'py>, Matrix<'py>, Matrix<'py>)> {
-    let target = expansion.view()?;
-    let kept = kept.view()?;
+) -> PyResult<(Matrix, Matrix, Matrix)> {
+    let (target, kept) = (expansion.view()?, kept.view()?);
     let found = run(py, n_jobs, Cost::Unknown, None, |ctx| reduced_set::moments(&target, kept, ctx))?;
-    let q = target.outputs();
-    Ok((
-        PyArray2::from_owned_array(py, found.products),
-        PyArray2::from_owned_array(py, found.at_kept),
-        matrix_array(py, [found.sums, found.masses].concat(), 2, q)?, // small: one number per output
-    ))
+    let masses = try_matrix((2, target.outputs()), |(i, j)| [&found.sums, &found.masses][i][j]);
+    Ok((Object(found.products), Object(found.at_kept), Object(masses.map_err(to_python)?)))
 }
 
 /// A path whose sizes are orthogonal projections, with what [`expansion_moments`] gives for its vectors.
@@ -55,7 +50,6 @@ pub(crate) struct Cascade {
 #[pymethods]
 impl Cascade {
     #[new]
-    #[pyo3(signature = (expansion, path, stages, coding, break_ties, n_jobs))]
     fn new(
         py: Python<'_>,
         expansion: ExpansionArg<'_>,
@@ -86,52 +80,38 @@ impl Cascade {
     }
 
     /// The certain classes (n,), -1 where there is none, and the stages (n,) that decided.
-    #[pyo3(signature = (x, n_jobs))]
-    fn answer<'py>(
+    fn answer(
         &self,
-        py: Python<'py>,
-        x: RowsArg<'py>,
+        py: Python<'_>,
+        x: RowsArg<'_>,
         n_jobs: usize,
-    ) -> PyResult<(Indices<'py>, Indices<'py>)> {
+    ) -> PyResult<Object<(Vec<i64>, Vec<usize>)>> {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 1);
         let found = run(py, n_jobs, cost, None, |ctx| self.cascade.answer(rows, ctx))?;
         let class = |c: usize| if c == UNDECIDED { -1 } else { c as i64 };
         let classes = found.classes.into_iter().map(class).try_collect_vec().map_err(to_python)?;
-        let classes = PyArray1::from_vec(py, classes);
-        Ok((classes, index_array(py, found.stages)?))
+        Ok(Object((classes, found.stages)))
     }
 
     /// The outputs (n, q) of a stage and how far each can be from the machine's (n, q).
-    #[pyo3(signature = (x, stage, n_jobs))]
-    fn outputs_with_bounds<'py>(
+    fn outputs_with_bounds(
         &self,
-        py: Python<'py>,
-        x: RowsArg<'py>,
+        py: Python<'_>,
+        x: RowsArg<'_>,
         stage: usize,
         n_jobs: usize,
-    ) -> PyResult<(Matrix<'py>, Matrix<'py>)> {
+    ) -> PyResult<Object<(Array2<f64>, Array2<f64>)>> {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 1);
-        let (outputs, bounds) =
-            run(py, n_jobs, cost, None, |ctx| self.cascade.outputs_with_bounds(rows, stage, ctx))?;
-        Ok((PyArray2::from_owned_array(py, outputs), PyArray2::from_owned_array(py, bounds)))
+        run(py, n_jobs, cost, None, |ctx| self.cascade.outputs_with_bounds(rows, stage, ctx)).map(Object)
     }
 
     /// Returns the number of rows that the outputs of stage i decide with the distances of stage j, (stages, stages).
-    #[pyo3(signature = (x, n_jobs))]
-    fn survey<'py>(
-        &self,
-        py: Python<'py>,
-        x: RowsArg<'py>,
-        n_jobs: usize,
-    ) -> PyResult<Bound<'py, PyArray2<i64>>> {
+    fn survey(&self, py: Python<'_>, x: RowsArg<'_>, n_jobs: usize) -> PyResult<Object<Array2<u64>>> {
         let rows = x.view()?;
         let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 2);
         let counts = run(py, n_jobs, cost, None, |ctx| self.cascade.count_decided(rows, ctx))?;
-        Ok(PyArray2::from_owned_array(
-            py,
-            counts.mapv(|count| count as i64), /* small: one number per pair of stages */
-        ))
+        Ok(Object(counts.mapv(|count| count as u64))) // small: one number per pair of stages
     }
 }

@@ -1,13 +1,13 @@
 //! `svmarrow::reduced_set`, construction: start at cluster centres, move vectors and coefficients.
 
-use numpy::{PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::ndarray::Array2;
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
-use svmarrow::reduced_set::{self, Answers, Examples, GradientParams, Loss, Objective};
+use svmarrow::reduced_set::{self, Answers, Construction, Examples, GradientParams, Loss, Objective};
 use svmarrow::{Error, Result};
 
 use crate::array::{RowsArg, indices, matrix_view};
-use crate::dict::fields;
+use crate::dict::{Object, records};
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::params::coding_of;
@@ -15,22 +15,21 @@ use crate::run::run_within;
 
 /// Cluster centres (count, d) of the rows, each group (n,) by itself; where the time is over, as they are.
 #[pyfunction]
-#[pyo3(signature = (x, groups, count, seed, max_time, n_jobs))]
-pub(crate) fn centres<'py>(
-    py: Python<'py>,
-    x: RowsArg<'py>,
-    groups: Option<PyReadonlyArray1<'py, i64>>,
+pub(crate) fn centres(
+    py: Python<'_>,
+    x: RowsArg<'_>,
+    groups: Option<PyReadonlyArray1<'_, i64>>,
     count: usize,
     seed: u64,
     max_time: Option<f64>,
     n_jobs: usize,
-) -> PyResult<Bound<'py, PyArray2<f32>>> {
+) -> PyResult<Object<Array2<f32>>> {
     let rows = x.view()?;
     let groups = groups.as_ref().map(|groups| indices("groups", groups)).transpose()?;
-    let values = run_within(py, n_jobs, None, max_time, |ctx| {
+    run_within(py, n_jobs, None, max_time, |ctx| {
         reduced_set::centres(rows, groups.as_deref(), count, seed, ctx)
-    })?;
-    Ok(PyArray2::from_owned_array(py, values))
+    })
+    .map(Object)
 }
 
 /// The settings of a gradient run as Python passes them.
@@ -102,16 +101,15 @@ pub(crate) enum AnswersArg<'py> {
 ///
 /// If `known_outputs` is true, the numbers are the outputs of a machine that is known by them alone.
 #[pyfunction]
-#[pyo3(signature = (expansion, x, answers, settings, progress, n_jobs))]
-pub(crate) fn gradient_vectors<'py>(
-    py: Python<'py>,
-    expansion: ExpansionArg<'py>,
-    x: RowsArg<'py>,
-    answers: Option<AnswersArg<'py>>,
-    settings: GradientArg<'py>,
-    progress: Option<Bound<'py, PyAny>>,
+pub(crate) fn gradient_vectors(
+    py: Python<'_>,
+    expansion: ExpansionArg<'_>,
+    x: RowsArg<'_>,
+    answers: Option<AnswersArg<'_>>,
+    settings: GradientArg<'_>,
+    progress: Option<Bound<'_, PyAny>>,
     n_jobs: usize,
-) -> PyResult<Vec<Bound<'py, PyDict>>> {
+) -> PyResult<Object<Vec<Construction>>> {
     let target = expansion.view()?;
     let rows = x.view()?;
     let starts = settings.starts.iter().map(matrix_view).collect::<PyResult<Vec<_>>>()?; // small: one view per start
@@ -129,10 +127,12 @@ pub(crate) fn gradient_vectors<'py>(
     };
     let params = settings.params().map_err(to_python)?;
     let examples = Examples { rows, answers };
-    let made = run_within(py, n_jobs, progress.as_ref(), settings.max_time, |ctx| {
+    run_within(py, n_jobs, progress.as_ref(), settings.max_time, |ctx| {
         reduced_set::gradient_vectors(&target, &starts, &examples, &params, ctx)
-    })?;
-    made.into_iter()
-        .map(|made| Ok(fields!(py, made, vectors, coefficients, intercepts, scales, losses, stop)))
-        .collect() // small: one dict per start
+    })
+    .map(Object)
+}
+
+records! {
+    Construction: vectors, coefficients, intercepts, scales, losses, stop;
 }

@@ -1,15 +1,15 @@
 //! `svmarrow::reduced_set`: matching pursuit.
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use svmarrow::Error;
+use svmarrow::path::Path;
 use svmarrow::reduced_set::{self, Criterion, PursuitParams, Reducer, Sample, Selection};
 
 use super::selection::SelectionArg;
 use crate::array::RowsArg;
+use crate::dict::Object;
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
-use crate::path::path_dict;
 use crate::run::run_within;
 
 /// A matching pursuit towards an expansion, over its own vectors or over `candidates`; with `rows` it compares
@@ -19,16 +19,15 @@ use crate::run::run_within;
 /// number of steps of each size) or None, `residual_norms` (M + 1,), `penalties` (M,) or None, `exact`, `orthogonal` and
 /// `stop`.
 #[pyfunction]
-#[pyo3(signature = (expansion, candidates, rows, settings, progress, n_jobs))]
-pub(crate) fn pursuit<'py>(
-    py: Python<'py>,
-    expansion: ExpansionArg<'py>,
-    candidates: Option<RowsArg<'py>>,
-    rows: Option<RowsArg<'py>>,
+pub(crate) fn pursuit(
+    py: Python<'_>,
+    expansion: ExpansionArg<'_>,
+    candidates: Option<RowsArg<'_>>,
+    rows: Option<RowsArg<'_>>,
     settings: SelectionArg,
-    progress: Option<Bound<'py, PyAny>>,
+    progress: Option<Bound<'_, PyAny>>,
     n_jobs: usize,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<Object<Path>> {
     let target = expansion.view()?;
     let candidates = candidates.as_ref().map(RowsArg::view).transpose()?;
     let rows = rows.as_ref().map(RowsArg::view).transpose()?;
@@ -47,8 +46,8 @@ pub(crate) fn pursuit<'py>(
     params.sample = settings.sample.map(|size| Sample { size, seed: settings.seed });
     params.max_kept_values = settings.room();
     let (reducer, limits) = (Reducer::Pursuit(params), settings.limits());
-    let path = run_within(py, n_jobs, progress.as_ref(), settings.max_time, |ctx| {
+    run_within(py, n_jobs, progress.as_ref(), settings.max_time, |ctx| {
         reduced_set::reduce(&target, candidates, &reducer, limits, ctx)
-    })?;
-    path_dict(py, path)
+    })
+    .map(Object)
 }

@@ -1,13 +1,13 @@
 //! `svmarrow::reduced_set`, the selections that need the whole kernel matrix.
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use svmarrow::path::Path;
 use svmarrow::reduced_set::{self, LEVELS, Limits, Method, Norm, PursuitParams, Reducer, Sample, Selection};
 use svmarrow::{Error, Result};
 
+use crate::dict::Object;
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
-use crate::path::path_dict;
 use crate::run::run_within;
 
 /// The settings of a selection as Python passes them; a method reads its own.
@@ -59,7 +59,6 @@ impl SelectionArg {
 
 /// Estimates the bytes that a selection among `candidates` vectors takes in addition to expansion and rows.
 #[pyfunction]
-#[pyo3(signature = (candidates, outputs, settings))]
 pub(crate) fn estimate_selection_memory(
     candidates: usize,
     outputs: usize,
@@ -80,20 +79,19 @@ pub(crate) fn estimate_selection_memory(
 
 /// The path of an expansion along the order in which a method chooses its vectors; a dict as `pursuit` gives.
 #[pyfunction]
-#[pyo3(signature = (expansion, settings, progress, n_jobs))]
-pub(crate) fn select_vectors<'py>(
-    py: Python<'py>,
-    expansion: ExpansionArg<'py>,
+pub(crate) fn select_vectors(
+    py: Python<'_>,
+    expansion: ExpansionArg<'_>,
     settings: SelectionArg,
-    progress: Option<Bound<'py, PyAny>>,
+    progress: Option<Bound<'_, PyAny>>,
     n_jobs: usize,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<Object<Path>> {
     let target = expansion.view()?;
     let method = settings.kind().map_err(to_python)?;
     let SelectionArg { max_vectors, tolerance, max_time, .. } = settings;
     let (reducer, limits) = (Reducer::Matrix { method, max_vectors, tolerance }, settings.limits());
-    let path = run_within(py, n_jobs, progress.as_ref(), max_time, |ctx| {
+    run_within(py, n_jobs, progress.as_ref(), max_time, |ctx| {
         reduced_set::reduce(&target, None, &reducer, limits, ctx)
-    })?;
-    path_dict(py, path)
+    })
+    .map(Object)
 }

@@ -1,11 +1,12 @@
 //! `svmarrow::reduced_set::threshold`: new intercepts for given outputs.
 
-use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use svmarrow::reduced_set::threshold;
 use svmarrow::{Error, Result};
 
 use crate::array::{indices, matrix_view, same_length, vector};
+use crate::dict::Object;
 use crate::error::to_python;
 use crate::run::{Cost, run};
 
@@ -30,12 +31,12 @@ pub(crate) fn threshold_binary(
 /// The shifts (q,) of scores (n, q), decoded by their largest, with the least weight of errors found.
 #[pyfunction]
 #[pyo3(signature = (scores, labels, weights=None))]
-pub(crate) fn threshold_joint<'py>(
-    py: Python<'py>,
-    scores: PyReadonlyArray2<'py, f64>,
-    labels: PyReadonlyArray1<'py, i64>,
-    weights: Option<PyReadonlyArray1<'py, f64>>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
+pub(crate) fn threshold_joint(
+    py: Python<'_>,
+    scores: PyReadonlyArray2<'_, f64>,
+    labels: PyReadonlyArray1<'_, i64>,
+    weights: Option<PyReadonlyArray1<'_, f64>>,
+) -> PyResult<Object<Vec<f64>>> {
     let scores = matrix_view(&scores)?;
     let (n, q) = scores.dim();
     let labels = indices("labels", &labels)?;
@@ -44,8 +45,7 @@ pub(crate) fn threshold_joint<'py>(
     finite_scores(scores.as_slice().unwrap_or_default(), q).map_err(to_python)?;
     let weights = weights.as_ref().map(vector).transpose()?;
     check_weights(weights, n)?;
-    let shifts = run(py, 1, Cost::of(n, q, 32), None, |ctx| threshold::joint(scores, &labels, weights, ctx))?;
-    Ok(PyArray1::from_vec(py, shifts))
+    run(py, 1, Cost::of(n, q, 32), None, |ctx| threshold::joint(scores, &labels, weights, ctx)).map(Object)
 }
 
 fn check_weights(weights: Option<&[f64]>, n: usize) -> PyResult<()> {
