@@ -58,21 +58,28 @@ fn scale_gamma(rows: Rows<'_>) -> f64 {
     if variance > 0.0 { 1.0 / (rows.cols() as f64 * variance) } else { 1.0 }
 }
 
+/// Functions of a builder: `name(type): field` sets a field of the estimator `0`.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident($type:ty): $($field:ident).+;)+) => {$(
+        $(#[$doc])*
+        #[must_use]
+        pub fn $name(mut self, $name: $type) -> Self {
+            self.0.$($field).+ = $name.into();
+            self
+        }
+    )+};
+}
+pub(super) use setters;
+
 /// The functions of a builder that choose the kernel of the estimator in its field `0.kernel`.
 macro_rules! kernel_setters {
     () => {
-        /// Sets gamma of an RBF kernel; the default is 1 / (n_features * variance of all values).
-        #[must_use]
-        pub fn gamma(mut self, gamma: f64) -> Self {
-            self.0.kernel.gamma = Some(gamma);
-            self
-        }
+        $crate::estimators::kernel_choice::setters! {
+            /// Sets gamma of an RBF kernel; the default is 1 / (n_features * variance of all values).
+            gamma(f64): kernel.gamma;
 
-        /// Sets the kernel with its parameters; the default is RBF.
-        #[must_use]
-        pub fn kernel(mut self, kernel: $crate::kernels::Kernel) -> Self {
-            self.0.kernel.kernel = Some(kernel);
-            self
+            /// Sets the kernel with its parameters; the default is RBF.
+            kernel($crate::kernels::Kernel): kernel.kernel;
         }
     };
 }

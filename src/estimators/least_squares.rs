@@ -1,6 +1,6 @@
 //! Regularized least squares: [`LeastSquares`].
 
-use super::kernel_choice::{KernelChoice, kernel_setters};
+use super::kernel_choice::{KernelChoice, kernel_setters, setters};
 use super::model::fit_functions;
 use crate::context::Context;
 use crate::data::Rows;
@@ -56,18 +56,12 @@ impl LeastSquares {
 impl LeastSquaresBuilder {
     kernel_setters!();
 
-    /// Sets alpha, the weight of the squared norm of the function; the default is 1.
-    #[must_use]
-    pub fn alpha(mut self, alpha: f64) -> Self {
-        self.0.alpha = alpha;
-        self
-    }
+    setters! {
+        /// Sets alpha, the weight of the squared norm of the function; the default is 1.
+        alpha(f64): alpha;
 
-    /// Sets whether a constant that is not penalised is fitted; the default is no.
-    #[must_use]
-    pub fn fit_intercept(mut self, fit_intercept: bool) -> Self {
-        self.0.fit_intercept = fit_intercept;
-        self
+        /// Sets whether a constant that is not penalised is fitted; the default is no.
+        fit_intercept(bool): fit_intercept;
     }
 
     /// Checks the parameters.

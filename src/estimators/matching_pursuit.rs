@@ -1,6 +1,6 @@
 //! Kernel matching pursuit: [`MatchingPursuit`].
 
-use super::kernel_choice::{KernelChoice, kernel_setters};
+use super::kernel_choice::{KernelChoice, kernel_setters, setters};
 use super::model::fit_functions;
 use crate::context::Context;
 use crate::data::Rows;
@@ -8,14 +8,11 @@ use crate::error::{Error, Result};
 use crate::expansion::KernelExpansion;
 use crate::kernel::Kernel;
 use crate::matching_pursuit::{
-    BuiltIn, Coefficients, KernelFunctions, MatchingParams, Measure, Storage, Task, Variant, matching_pursuit,
+    BuiltIn, Coefficients, KernelFunctions, MatchingParams, Task, matching_pursuit,
 };
 use crate::memory::{TryToVec, try_to_matrix};
 use crate::path::{Form, PathView, path_coefficients};
 use ndarray::{ArrayView2, s};
-
-/// Bytes for the values of the kernel functions on the training samples.
-const DICTIONARY_BYTES: usize = 2_000_000_000;
 
 /// Kernel matching pursuit with squared error: few kernel functions around training samples, chosen greedily, with the best
 /// coefficients after each choice (back-fitting).
@@ -67,18 +64,9 @@ impl MatchingPursuit {
             squared: true,
             validation: None,
         };
-        let params = MatchingParams {
-            variant: Variant::BackFitting,
-            functions: self.n_vectors,
-            steps: None,
-            every: 1,
-            tolerance: self.tolerance,
-            patience: None,
-            measure: Measure::Loss,
-            storage: Storage { single: !rows.is_f64(), budget: DICTIONARY_BYTES },
-            sample: None,
-            seed: 0,
-        };
+        let mut params = MatchingParams::new(self.n_vectors);
+        params.tolerance = self.tolerance;
+        params.storage.single = !rows.is_f64();
         let fit = matching_pursuit(&task, &params, context)?;
         let coefficients = match &fit.coefficients {
             Coefficients::Factor { factor, projections } => {
@@ -102,18 +90,12 @@ impl MatchingPursuit {
 impl MatchingPursuitBuilder {
     kernel_setters!();
 
-    /// Sets the share of the targets' norm at which the pursuit ends early; the default is 0.
-    #[must_use]
-    pub fn tolerance(mut self, tolerance: f64) -> Self {
-        self.0.tolerance = tolerance;
-        self
-    }
+    setters! {
+        /// Sets the share of the targets' norm at which the pursuit ends early; the default is 0.
+        tolerance(f64): tolerance;
 
-    /// Sets whether the constant function is in the basis from the start; the default is yes.
-    #[must_use]
-    pub fn fit_intercept(mut self, fit_intercept: bool) -> Self {
-        self.0.fit_intercept = fit_intercept;
-        self
+        /// Sets whether the constant function is in the basis from the start; the default is yes.
+        fit_intercept(bool): fit_intercept;
     }
 
     /// Checks the parameters.

@@ -1,5 +1,6 @@
 //! Reduced sets: [`Reduction`].
 
+use super::kernel_choice::setters;
 use super::model::Model;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -56,11 +57,9 @@ impl Reduction {
 }
 
 impl ReductionBuilder {
-    /// Sets the distance in feature space, relative to the norm of the model, at which fewer vectors suffice; the default is 0.
-    #[must_use]
-    pub fn tolerance(mut self, tolerance: f64) -> Self {
-        self.0.tolerance = tolerance;
-        self
+    setters! {
+        /// Sets the distance in feature space, relative to the norm of the model, at which fewer vectors suffice; the default is 0.
+        tolerance(f64): tolerance;
     }
 
     /// Checks the parameters.

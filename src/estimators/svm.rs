@@ -1,7 +1,7 @@
 //! Support vector machines: [`Svc`], [`Svr`], [`OneClassSvm`].
 
 use super::finite_rows;
-use super::kernel_choice::{KernelChoice, kernel_setters};
+use super::kernel_choice::{KernelChoice, kernel_setters, setters};
 use super::model::{Classifier, Detector, Regressor, Strategy, encode};
 use crate::context::Context;
 use crate::data::{IntoRows, Rows};
@@ -19,25 +19,15 @@ macro_rules! solver_setters {
     () => {
         kernel_setters!();
 
-        /// Sets the tolerance of the optimality conditions, in units of the outputs; the default is 0.001.
-        #[must_use]
-        pub fn tolerance(mut self, tolerance: f64) -> Self {
-            self.0.params.tolerance = tolerance;
-            self
-        }
+        setters! {
+            /// Sets the tolerance of the optimality conditions, in units of the outputs; the default is 0.001.
+            tolerance(f64): params.tolerance;
 
-        /// Sets the number of bytes for kernel values; the default is 1 GiB.
-        #[must_use]
-        pub fn cache_bytes(mut self, bytes: usize) -> Self {
-            self.0.params.cache_bytes = bytes;
-            self
-        }
+            /// Sets the number of bytes for kernel values; the default is 1 GiB.
+            cache_bytes(usize): params.cache_bytes;
 
-        /// Sets the maximum number of SMO steps of a machine; the default is no limit.
-        #[must_use]
-        pub fn max_iterations(mut self, steps: u64) -> Self {
-            self.0.params.max_iterations = Some(steps);
-            self
+            /// Sets the maximum number of SMO steps of a machine; the default is no limit.
+            max_iterations(u64): params.max_iterations;
         }
     };
 }
@@ -106,18 +96,12 @@ impl Svc {
 impl SvcBuilder {
     solver_setters!();
 
-    /// Sets C, the weight of the losses; the default is 1.
-    #[must_use]
-    pub fn c(mut self, c: f64) -> Self {
-        self.0.c = c;
-        self
-    }
+    setters! {
+        /// Sets C, the weight of the losses; the default is 1.
+        c(f64): c;
 
-    /// Sets which machines are trained for more than two classes; the default is one for each pair.
-    #[must_use]
-    pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.0.strategy = strategy;
-        self
+        /// Sets which machines are trained for more than two classes; the default is one for each pair.
+        strategy(Strategy): strategy;
     }
 
     /// Checks the parameters.
@@ -185,18 +169,12 @@ impl Svr {
 impl SvrBuilder {
     solver_setters!();
 
-    /// Sets C, the weight of the losses; the default is 1.
-    #[must_use]
-    pub fn c(mut self, c: f64) -> Self {
-        self.0.c = c;
-        self
-    }
+    setters! {
+        /// Sets C, the weight of the losses; the default is 1.
+        c(f64): c;
 
-    /// Sets the half-width of the tube without loss; the default is 0.1.
-    #[must_use]
-    pub fn epsilon(mut self, epsilon: f64) -> Self {
-        self.0.epsilon = epsilon;
-        self
+        /// Sets the half-width of the tube without loss; the default is 0.1.
+        epsilon(f64): epsilon;
     }
 
     /// Checks the parameters.
@@ -257,11 +235,9 @@ impl OneClassSvm {
 impl OneClassSvmBuilder {
     solver_setters!();
 
-    /// Sets nu, in (0, 1]; the default is 0.5.
-    #[must_use]
-    pub fn nu(mut self, nu: f64) -> Self {
-        self.0.nu = nu;
-        self
+    setters! {
+        /// Sets nu, in (0, 1]; the default is 0.5.
+        nu(f64): nu;
     }
 
     /// Checks the parameters.
