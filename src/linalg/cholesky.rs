@@ -20,17 +20,19 @@ pub(crate) fn factor(a: &mut [f64], n: usize) -> Result<()> {
     factor_lines(a, n, 0..n)
 }
 
-/// Computes some lines of L, given those above, for callers that check the monitor in between.
+/// Factors as [`factor`] does, with checks of the monitor.
 ///
 /// # Errors
-/// See [`factor`].
-pub(crate) fn factor_lines(a: &mut [f64], n: usize, lines: Range<usize>) -> Result<()> {
+/// See [`factor`]; [`Error::Stopped`].
+pub(crate) fn factor_counted(a: &mut [f64], n: usize, counter: &mut WorkCounter<'_>) -> Result<()> {
+    counter.for_each_batch(n, (n * n / 2) as u64, |lines, _| factor_lines(a, n, lines))
+}
+
+/// Computes some lines of L, given those above.
+fn factor_lines(a: &mut [f64], n: usize, lines: Range<usize>) -> Result<()> {
     for i in lines {
         let (above, line) = a.split_at_mut(i * n);
-        for j in 0..i {
-            let other = &above[j * n..j * n + j + 1];
-            line[j] = (line[j] - dot(&line[..j], &other[..j])) / other[j];
-        }
+        substitute_forward(|j| &above[j * n..], &mut line[..i]);
         let pivot = line[i] - dot(&line[..i], &line[..i]);
         if !(pivot > 0.0) {
             let largest = (i + 1..n).fold(a[i * n + i], |largest, k| a[k * n + k].max(largest));
@@ -69,15 +71,25 @@ pub(crate) fn solve(l: &[f64], n: usize, b: &mut [f64], q: usize) {
 
 /// Solves for one right-hand side (n,), with the lines of L `stride` apart.
 pub(crate) fn solve_one(l: &[f64], stride: usize, b: &mut [f64]) {
+    substitute_forward(|i| &l[i * stride..], b);
+    substitute_backward(|i| &l[i * stride..], b);
+}
+
+/// Solves L x = b in place; `row(i)` begins with the i + 1 entries of row i of L.
+pub(super) fn substitute_forward<'l>(row: impl Fn(usize) -> &'l [f64], b: &mut [f64]) {
     for i in 0..b.len() {
-        let row = &l[i * stride..=i * stride + i];
+        let row = row(i);
         b[i] = (b[i] - dot(&row[..i], &b[..i])) / row[i];
     }
+}
+
+/// Solves L' x = b in place; `row(i)` begins with the i + 1 entries of row i of L.
+pub(super) fn substitute_backward<'l>(row: impl Fn(usize) -> &'l [f64], b: &mut [f64]) {
     for i in (0..b.len()).rev() {
-        let row = &l[i * stride..=i * stride + i];
-        b[i] /= row[i];
-        let (before, mine) = b.split_at_mut(i);
-        axpy(-mine[0], &row[..i], before);
+        let row = row(i);
+        let (before, rest) = b.split_at_mut(i);
+        rest[0] /= row[i];
+        axpy(-rest[0], &row[..i], before);
     }
 }
 

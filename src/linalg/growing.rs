@@ -8,9 +8,10 @@
 //! Cost, with m rows: m^2 / 2 multiply-adds for an appended row and for each substitution, 2 (m - k)^2 for removing row k;
 //! m^2 / 2 numbers.
 
+use super::cholesky;
 use crate::error::Result;
 use crate::memory::try_with_capacity;
-use crate::simd::blas::{axpy, dot};
+use crate::simd::blas::dot;
 
 /// Purpose of the memory, for error messages.
 const FACTOR: &str = "a Cholesky factor";
@@ -62,18 +63,12 @@ impl GrowingCholesky {
 
     /// Solves L x = b in place.
     pub(crate) fn substitute_forward(&self, b: &mut [f64]) {
-        for (k, row) in self.rows.iter().enumerate() {
-            b[k] = (b[k] - dot(&row[..k], &b[..k])) / row[k];
-        }
+        cholesky::substitute_forward(|k| &self.rows[k], &mut b[..self.len()]);
     }
 
     /// Solves L' x = b in place.
     pub(crate) fn substitute_backward(&self, b: &mut [f64]) {
-        for (k, row) in self.rows.iter().enumerate().rev() {
-            let (before, rest) = b.split_at_mut(k);
-            rest[0] /= row[k];
-            axpy(-rest[0], &row[..k], before);
-        }
+        cholesky::substitute_backward(|k| &self.rows[k], &mut b[..self.len()]);
     }
 
     /// Solves L L' x = b in place.

@@ -282,9 +282,7 @@ impl<'a, T: Real> Conversion<'a, T> {
         for j in 0..m {
             system[j * m + j] += RELATIVE_RIDGE * largest;
         }
-        counter.for_each_batch(m, (m * m) as u64 / 2, |lines, _| {
-            cholesky::factor_lines(&mut system, m, lines)
-        })?;
+        cholesky::factor_counted(&mut system, m, counter)?;
         cholesky::solve(&system, m, &mut solution, q);
         leaf.coefficients = solution;
         Ok(())

@@ -254,9 +254,7 @@ impl<'a> Teacher<'a> {
                 axpy(columns[j * count + i], wanted, out);
             }
         }
-        counter.for_each_batch(size, (size * size / 2) as u64, |lines, _| {
-            cholesky::factor_lines(&mut normal, size, lines)
-        })?;
+        cholesky::factor_counted(&mut normal, size, &mut counter)?;
         counter.charge((2 * size * size * q) as u64)?;
         cholesky::solve(&normal, size, &mut solution, q);
         let narrow = |values: &[f64]| values.iter().map(|&v| v as f32).try_collect_vec();

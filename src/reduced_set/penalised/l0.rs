@@ -268,10 +268,7 @@ impl ZeroNorm<'_> {
             for i in 0..n {
                 factor[i * n + i] = diagonal[i] + gamma + extra * largest;
             }
-            let lines = counter.for_each_batch(n, (n * n / 2) as u64, |lines, _| {
-                cholesky::factor_lines(&mut factor, n, lines)
-            });
-            match lines {
+            match cholesky::factor_counted(&mut factor, n, counter) {
                 Ok(()) => {
                     counter.charge((2 * n * n * self.outputs) as u64)?;
                     cholesky::solve(&factor, n, b, self.outputs);
