@@ -13,6 +13,7 @@ use super::{Kernel, KernelFunction, KernelRows, Precision};
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
+use crate::linalg::copy_upper_to_lower;
 use crate::simd::Real;
 use std::ops::Range;
 
@@ -229,12 +230,8 @@ fn pack_all<T: Real>(kernel: &Kernel, rows: Rows<'_>, ctx: Context<'_>) -> Resul
 /// See [`gram`].
 pub fn gram_symmetric(kernel: &Kernel, z: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
     let mut out = gram(kernel, z, z, ctx)?;
-    for (i, value) in diagonal(kernel, z)?.into_iter().enumerate() {
-        out[[i, i]] = value;
-        for j in 0..i {
-            out[[i, j]] = out[[j, i]];
-        }
-    }
+    out.diag_mut().iter_mut().zip(diagonal(kernel, z)?).for_each(|(own, value)| *own = value);
+    copy_upper_to_lower(out.as_slice_mut().expect("a new array is row-major"), z.rows());
     Ok(out)
 }
 

@@ -17,3 +17,17 @@ pub(crate) mod dense;
 pub(crate) mod growing;
 pub(crate) mod inverse;
 pub(crate) mod pivoted;
+
+/// Copies the upper triangle of a matrix (n, n) to the lower one, in tiles that stay in the first cache.
+pub(crate) fn copy_upper_to_lower(a: &mut [f64], n: usize) {
+    const TILE: usize = 32;
+    for i in (0..n).step_by(TILE) {
+        for j in (0..=i).step_by(TILE) {
+            for row in i..n.min(i + TILE) {
+                for column in j..row.min(j + TILE) {
+                    a[row * n + column] = a[column * n + row];
+                }
+            }
+        }
+    }
+}

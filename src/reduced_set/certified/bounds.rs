@@ -31,12 +31,11 @@ use crate::context::{Context, WorkCounter};
 use crate::data::{Rows, flat, matrix, row};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::kernels::{Evaluator, diagonal, relative_error_bound, rounding};
+use crate::kernels::{Evaluator, diagonal, gram_symmetric, relative_error_bound, rounding};
 use crate::memory::{TryCollect, try_to_matrix, try_vec, try_with_capacity, try_zero_matrix};
 use crate::path::{Form, PathView, path_coefficients};
 use crate::reduced_set::coding::Coding;
-use crate::reduced_set::penalised::kernel_matrix;
-use crate::reduced_set::pursuit::for_blocks;
+use crate::reduced_set::pursuit::{check_kernel, for_blocks};
 use crate::simd::blas::{axpy, dot, row_times};
 
 /// Inner products of the machine that is approximated.
@@ -201,7 +200,8 @@ impl Shared {
     /// Computes the kernel matrix and the directions of the last stage.
     fn new(source: &Projection<'_>, last: &StageSize, deltas: (f64, f64), ctx: Context<'_>) -> Result<Self> {
         let (target, t) = (&source.target, last.vectors);
-        let gram = kernel_matrix(&target.kernel, source.kept.slice(0..t), ctx)?;
+        check_kernel(&target.kernel)?;
+        let gram = flat(gram_symmetric(&target.kernel, source.kept.slice(0..t), ctx)?);
         let lengths: Vec<f64> = (0..t).map(|i| gram[i * t + i].max(0.0).sqrt()).try_collect_vec()?;
         let lines: Vec<&[f64]> =
             (0..last.directions).map(|i| &row(&source.factor, i)[..=i]).try_collect_vec()?;

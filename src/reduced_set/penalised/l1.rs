@@ -25,9 +25,10 @@
 
 use super::groups::Groups;
 use super::lasso::{Event, Lasso};
-use super::problem::{Coefficients, Norm, Order, Problem, mirror};
+use super::problem::{Coefficients, Norm, Order, Problem};
 use crate::context::{Context, Progress, StopReason, WorkCounter};
 use crate::error::{Error, Result};
+use crate::linalg::copy_upper_to_lower;
 use crate::memory::{TryCollect, try_vec, try_zeros};
 use crate::simd::blas::dot;
 
@@ -391,7 +392,7 @@ pub(super) fn lars_order(
         });
         Ok(())
     })?;
-    mirror(&mut quadratic, m);
+    copy_upper_to_lower(&mut quadratic, m);
     let (weights, ctx) = (try_vec![1.0; m]?, problem.ctx);
     Penalised {
         quadratic: &quadratic,

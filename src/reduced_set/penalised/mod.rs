@@ -22,6 +22,5 @@ mod selection;
 
 pub use l0::LEVELS;
 pub use problem::Norm;
-pub(super) use problem::kernel_matrix;
 pub(super) use selection::OrderedPaths;
 pub use selection::{Method, select};

@@ -1,13 +1,9 @@
 //! The input of the methods, an expansion with its kernel matrix, and their result: vectors in an order.
-//!
-//! Invariant: kernel matrices are exactly symmetric with an exact diagonal. Cost: m^2 / 2 kernel values, m^2 numbers.
 
 use crate::context::{Context, StopReason};
-use crate::data::Rows;
 use crate::error::Result;
 use crate::expansion::ExpansionView;
-use crate::kernels::{Kernel, PackedVectors, diagonal};
-use crate::memory::{TryCollect, TryGrow, try_zeros};
+use crate::memory::{TryGrow, try_zeros};
 use crate::simd::blas::axpy;
 
 /// The norm of the coefficients of a vector.
@@ -136,77 +132,5 @@ impl Coefficients {
         self.changes.truncate(steps * q);
         self.vector_of_step.truncate(steps);
         self.last.truncate(self.steps_of_size.len() * q);
-    }
-}
-
-/// Returns K of some vectors, (m, m), with an exact diagonal and exact symmetry.
-pub(in crate::reduced_set) fn kernel_matrix(
-    kernel: &Kernel,
-    vectors: Rows<'_>,
-    ctx: Context<'_>,
-) -> Result<Vec<f64>> {
-    const WORK_PER_CHECK: usize = 400_000_000;
-    let m = vectors.rows();
-    let packed = PackedVectors::new(*kernel, vectors, ctx)?;
-    let mut k = try_zeros("a kernel matrix", m * m)?;
-    let lines = (WORK_PER_CHECK / (m * vectors.cols().max(1)).max(1)).max(16 * ctx.threads());
-    for (part, out) in k.chunks_mut((lines * m).max(1)).enumerate() {
-        ctx.check("kernel matrix", part * lines, m)?;
-        let list: Vec<usize> = (part * lines..part * lines + out.len() / m).try_collect_vec()?;
-        packed.values_by(vectors, &list, out, ctx)?;
-    }
-    for (i, own) in diagonal(kernel, vectors)?.into_iter().enumerate() {
-        k[i * m + i] = own;
-    }
-    mirror(&mut k, m);
-    Ok(k)
-}
-
-/// Copies the upper triangle of a matrix (m, m) to the lower one, in tiles that stay in the first cache.
-pub(super) fn mirror(a: &mut [f64], m: usize) {
-    const TILE: usize = 32;
-    for i in (0..m).step_by(TILE) {
-        for j in (0..=i).step_by(TILE) {
-            for row in i..m.min(i + TILE) {
-                for column in j..row.min(j + TILE) {
-                    a[row * m + column] = a[column * m + row];
-                }
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::data::flat;
-    use crate::kernels::gram_symmetric;
-
-    #[test]
-    fn the_matrix_is_that_of_all_pairs_bit_for_bit() {
-        for (m, d) in [(1, 3), (33, 5), (300, 17)] {
-            let x: Vec<f64> = (0..m * d).map(|i| ((i * i) as f64 * 0.37).sin().abs() + 3.0).collect();
-            let x32: Vec<f32> = x.iter().map(|&v| v as f32).collect();
-            let (double, single): (Rows<'_>, Rows<'_>) =
-                (Rows::from_shape((m, d), &x).unwrap(), Rows::from_shape((m, d), &x32).unwrap());
-            for rows in [double, single] {
-                for kernel in [
-                    Kernel::Linear,
-                    Kernel::Polynomial { degree: 3, gamma: 0.3, coef0: 0.5 },
-                    Kernel::Rbf { gamma: 0.4 },
-                    Kernel::Sigmoid { gamma: 0.2, coef0: -0.1 },
-                    Kernel::Laplacian { gamma: 0.3 },
-                    Kernel::ChiSquared { gamma: 0.5 },
-                    Kernel::Matern { smoothness: crate::kernels::Smoothness::Half, gamma: 0.5 },
-                ] {
-                    let plain = flat(gram_symmetric(&kernel, rows, Context::SEQUENTIAL).unwrap());
-                    assert_eq!(
-                        plain,
-                        kernel_matrix(&kernel, rows, Context::default()).unwrap(),
-                        "{kernel:?}"
-                    );
-                }
-            }
-        }
     }
 }

@@ -7,13 +7,13 @@
 //! Invariant: residual norms belong to the coefficients returned. Cost and memory grow with the square of the number of
 //! vectors, and more for some methods: see their files.
 
-use super::problem::{Coefficients, Norm, Order, Problem, kernel_matrix};
+use super::problem::{Coefficients, Norm, Order, Problem};
 use super::{l0, l1, rank};
 use crate::context::{Context, GracePeriod, StopReason};
-use crate::data::{Rows, matrix};
+use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::kernels::Kernel;
+use crate::kernels::{Kernel, gram_symmetric};
 use crate::memory::{TryCollect, TryToVec, try_to_matrix, try_vec};
 use crate::path::Path;
 use crate::reduced_set::pursuit::{
@@ -185,7 +185,7 @@ fn order_by(
     max_vectors: usize,
     ctx: Context<'_>,
 ) -> Result<(Order, Vec<f64>)> {
-    let k = kernel_matrix(&target.kernel, target.vectors, ctx)?;
+    let k = flat(gram_symmetric(&target.kernel, target.vectors, ctx)?);
     let problem = Problem { target, gram: &k, max_vectors, ctx };
     if let Some(negative) = problem.diagonal().find(|&v| v < 0.0) {
         return Err(indefinite(&target.kernel, negative));
