@@ -43,13 +43,19 @@ pub(crate) struct ClassificationArg<'py> {
     fit_intercept: bool,
 }
 
+/// The machines of several classes, with the code that the core borrows.
+enum OwnedCoding {
+    OneVsOne,
+    OneVsRest,
+    Code(CodeMatrix),
+}
+
 /// A classification as it was given, in the core's types.
 pub(crate) struct GivenClassification<'a> {
     labels: Vec<usize>,
     classes: usize,
     sample_c: &'a [f64],
-    /// The matrix of a code, or whether there is a machine for each pair.
-    coding: Result<CodeMatrix, bool>,
+    coding: OwnedCoding,
     loss: ClassifierLoss,
     fit_intercept: bool,
 }
@@ -58,14 +64,14 @@ impl ClassificationArg<'_> {
     pub(crate) fn read(&self) -> PyResult<GivenClassification<'_>> {
         let coding = match &self.coding {
             CodingArg::Named(name) => match name.as_str() {
-                "ovo" => Err(true),
-                "ovr" => Err(false),
+                "ovo" => OwnedCoding::OneVsOne,
+                "ovr" => OwnedCoding::OneVsRest,
                 _ => {
                     let rule = "\"ovo\", \"ovr\" or a matrix of a row for each class";
                     return Err(to_python(Error::param("coding", name, rule)));
                 }
             },
-            CodingArg::Matrix(matrix) => Ok(code_matrix(matrix)?),
+            CodingArg::Matrix(matrix) => OwnedCoding::Code(code_matrix(matrix)?),
         };
         let loss = match self.loss.as_str() {
             "hinge" => ClassifierLoss::Hinge,
@@ -92,9 +98,9 @@ impl GivenClassification<'_> {
     pub(crate) fn task(&self) -> Classification<'_> {
         let &Self { ref labels, classes, sample_c, ref coding, loss, fit_intercept } = self;
         let coding = match coding {
-            Ok(code) => Coding::Code(code),
-            Err(true) => Coding::OneVsOne,
-            Err(false) => Coding::OneVsRest,
+            OwnedCoding::Code(code) => Coding::Code(code),
+            OwnedCoding::OneVsOne => Coding::OneVsOne,
+            OwnedCoding::OneVsRest => Coding::OneVsRest,
         };
         Classification { labels, classes, sample_c, coding, loss, fit_intercept, start: None }
     }

@@ -53,7 +53,7 @@ pub(crate) fn rounding(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Resu
 /// kernels, or the l1 length times gamma.
 struct Lengths {
     standardization: Standardization,
-    /// What the lengths of standardised rows are multiplied by.
+    /// Factor of the lengths of standardised rows.
     factor: f64,
     euclidean: bool,
     /// The length of the longest vector.

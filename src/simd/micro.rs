@@ -37,7 +37,7 @@ pub(crate) enum Measure {
 }
 
 trait Step {
-    /// Whether the contribution is one multiplication, of which a lane can be a factor.
+    /// True if the contribution is one multiplication, of which a lane can be a factor.
     const IS_PRODUCT: bool;
     /// Adds one feature's contribution.
     unsafe fn step<V: Vector>(sum: V, a: V, b: V) -> V;

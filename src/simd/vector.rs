@@ -8,7 +8,7 @@
 pub(crate) trait Vector: Copy {
     type Elem: Real;
     const LANES: usize;
-    /// Whether a multiplication takes one lane of a register as its factor, so that a tile loads `LANES` factors at once.
+    /// True if a multiplication takes one lane of a register as its factor, so that a tile loads `LANES` factors at once.
     const MULTIPLIES_BY_LANE: bool = false;
     unsafe fn splat(x: Self::Elem) -> Self;
     unsafe fn load(p: *const Self::Elem) -> Self;
