@@ -196,14 +196,16 @@ mod tests {
     use crate::context::Monitor;
     use std::ops::ControlFlow;
 
+    /// No preconditioner.
+    fn same(residual: &[f64], out: &mut [f64]) -> Result<()> {
+        out.copy_from_slice(residual);
+        Ok(())
+    }
+
     #[test]
     fn an_iteration_that_gets_nowhere_ends_and_does_not_call_itself_converged() {
         let b: Vec<f64> = (0..40).map(|i| f64::from(i).sin()).collect();
         let limits = Limits { relative: 1e-12, backward: 0.0, products: u64::MAX };
-        let same = |r: &[f64], out: &mut [f64]| {
-            out.copy_from_slice(r);
-            Ok(())
-        };
         // Products that are not numbers, of no length, and such as no matrix has.
         for kind in 0..3 {
             let mut random = crate::random::Random::new(5);
@@ -232,10 +234,6 @@ mod tests {
         }
         let b: Vec<f64> = (0..40).map(|i| f64::from(i).sin()).collect();
         let limits = Limits { relative: 1e-12, backward: 0.0, products: 100 };
-        let same = |r: &[f64], out: &mut [f64]| {
-            out.copy_from_slice(r);
-            Ok(())
-        };
         let mut stops = 0;
         for ticks in 1..50 {
             let monitor = After(ticks.into());
@@ -271,10 +269,6 @@ mod tests {
             for (i, out) in out.iter_mut().enumerate() {
                 *out = values[i / q % 4] * p[i];
             }
-            Ok(())
-        };
-        let same = |r: &[f64], out: &mut [f64]| {
-            out.copy_from_slice(r);
             Ok(())
         };
         let outcome = solve(&b, &mut x, q, limits, times, same, Context::default()).unwrap();
