@@ -120,17 +120,17 @@ impl TreeState {
         Error::check_shape("children of a tree", (n, 2), self.children.dim())?;
         Error::check_shape("intercepts of a tree", (n, q), self.intercepts.dim())?;
         Error::check_shape("weights of a tree", (self.members.len(), q), self.weights.dim())?;
-        Error::check_shape("early of a tree", self.weights.dim(), self.accumulator.dim())?;
+        Error::check_shape("accumulator of a tree", self.weights.dim(), self.accumulator.dim())?;
         Error::check_shape("directions of a tree", (linear, rows.cols()), self.directions.dim())?;
         check_counts(self.seen, self.mistakes)?;
         // The rows that reached the leaves of a converted expansion are not part of a stream.
         check_counts(self.leaf_seen.iter().copied().max().unwrap_or(0), 0)?;
         let age = self.age.iter().copied().max().unwrap_or(0);
-        Error::check_param(age <= self.seen, "lived", age, format!("at most {}, the rows seen", self.seen))?;
+        Error::check_param(age <= self.seen, "age", age, format!("at most {}, the rows seen", self.seen))?;
         rows.check_finite("rows of a tree")?;
         for (what, matrix) in [
             ("weights of a tree", &self.weights),
-            ("early of a tree", &self.accumulator),
+            ("accumulator of a tree", &self.accumulator),
             ("directions of a tree", &self.directions),
             ("intercepts of a tree", &self.intercepts),
         ] {
