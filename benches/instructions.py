@@ -41,7 +41,7 @@ class HotLoop:
 OPERATIONS = {
     "multiply-add": r"fmla|vfn?m(add|sub)\d*p[sd]",
     "divide": r"fdiv|vdivp[sd]",
-    "round": r"frint[nx]|vrndscalep[sd]|vroundp[sd]",
+    "power of two": r"shl|vscalefp[sd]|vpsll[dq]",
     "absolute": r"fabs|fabd|vandp[sd]|vandnp[sd]|vpandn?[dq]?",
     "subtract": r"fsub|fabd|vsubp[sd]",
     "add": r"fadd|vaddp[sd]",
@@ -56,10 +56,12 @@ def _loops(p: str) -> list[HotLoop]:
     """Return the hot loops in single (f) or double precision (d)."""
     tile, product = TILE.format(p), "multiply-add"
     return [
-        HotLoop("tile, inner product", tile, product, p, lacks=("subtract", "divide", "round")),
-        HotLoop("tile, squared distance", tile, product, p, has=("subtract",), lacks=("divide", "round")),
-        HotLoop("tile, chi-squared", tile, "divide", p, lacks=("round",)),
-        HotLoop("exponential of a tile", tile, "round", p, lacks=("divide", "root"), unrolled=True),
+        HotLoop("tile, inner product", tile, product, p, lacks=("subtract", "divide", "power of two")),
+        HotLoop(
+            "tile, squared distance", tile, product, p, has=("subtract",), lacks=("divide", "power of two")
+        ),
+        HotLoop("tile, chi-squared", tile, "divide", p, lacks=("power of two",)),
+        HotLoop("exponential of a tile", tile, "power of two", p, lacks=("divide", "root"), unrolled=True),
         HotLoop("coefficients of many outputs", f"17ApplyCoefficients{p}E", product, p),
         HotLoop("products of long rows", f"5inner8Products{p}E|12row_products{p}E", product, p),
         HotLoop("factorisation", f"5panel4Tile{p}{p}E|16subtract_product{p}{p}E", product, p),
@@ -194,7 +196,7 @@ def measure(text: str) -> list[dict[str, object]]:
 
 
 def compile_library(target: str | None) -> str:
-    """Compile the library of this folder to assembly in one unit, as a release is compiled."""
+    """Compile the library of this folder to assembly, as a release but without link-time optimisation."""
     environment = {
         **os.environ,
         "CARGO_PROFILE_RELEASE_LTO": "off",

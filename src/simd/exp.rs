@@ -35,6 +35,11 @@ pub(super) unsafe fn exp2_of_negative<V: Vector>(t: V) -> V {
     // SAFETY: the contract is the caller's.
     unsafe {
         let t = t.max(V::splat(V::Elem::EXP2_MIN));
+        if V::ADDS_IN_PLACE {
+            let (n, power) = t.nearest_power();
+            let r = t.sub(n);
+            return polynomial(V::Elem::EXP2_POLYNOMIAL, r).mul_add(r.mul(power), power);
+        }
         let n = t.round();
         let r = t.sub(n);
         let p = polynomial(V::Elem::EXP2_POLYNOMIAL, r);
@@ -42,11 +47,28 @@ pub(super) unsafe fn exp2_of_negative<V: Vector>(t: V) -> V {
     }
 }
 
-/// Evaluates a polynomial by Horner's rule; coefficients are given from the lowest power.
+/// Evaluates a polynomial; coefficients are given from the lowest power.
+///
+/// Horner's rule adds each product to a constant. If that costs a copy of the constant, the rule is applied to pairs of
+/// coefficients, in powers of r^2: every second product is added to a sum.
 #[inline(always)]
 unsafe fn polynomial<V: Vector>(coefficients: &[V::Elem], r: V) -> V {
     // SAFETY: the contract is the caller's.
     unsafe {
+        if V::ADDS_IN_PLACE {
+            let square = r.mul(r);
+            let mut first = (coefficients.len() - 1) / 2 * 2;
+            let mut p = V::splat(coefficients[first]);
+            if first + 1 < coefficients.len() {
+                p = V::splat(coefficients[first + 1]).mul_add(r, p);
+            }
+            while first > 0 {
+                first -= 2;
+                let line = V::splat(coefficients[first + 1]).mul_add(r, V::splat(coefficients[first]));
+                p = p.mul_add(square, line);
+            }
+            return p;
+        }
         let mut p = V::splat(coefficients[coefficients.len() - 1]);
         for &c in coefficients[..coefficients.len() - 1].iter().rev() {
             p = p.mul_add(r, V::splat(c));

@@ -56,10 +56,16 @@ vector! { float32x4_t, f32, 4, {
         let exponent = vshlq_n_s32::<23>(vcvtq_s32_f32(n));
         vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(self), exponent))
     };
+    // The sum with 3 * 2^22 and the exponent's bias has the biased n in its lowest bits.
+    fn nearest_power(self) -> (Self, Self) = {
+        let shift = vdupq_n_f32(12_582_912.0 + 127.0);
+        let sum = vaddq_f32(self, shift);
+        (vsubq_f32(sum, shift), vreinterpretq_f32_s32(vshlq_n_s32::<23>(vreinterpretq_s32_f32(sum))))
+    };
     fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self = vbslq_f32(vcltq_f32(a, b), x, y);
     fn sum(self) -> f32 = vaddvq_f32(self);
     fn least(self) -> f32 = vminnmvq_f32(self);
-} const MULTIPLIES_BY_LANE: bool = true; }
+} const MULTIPLIES_BY_LANE: bool = true; const ADDS_IN_PLACE: bool = true; }
 
 vector! { float64x2_t, f64, 2, {
     fn splat(x: f64) -> Self = vdupq_n_f64(x);
@@ -85,10 +91,16 @@ vector! { float64x2_t, f64, 2, {
         let exponent = vshlq_n_s64::<52>(vcvtq_s64_f64(n));
         vreinterpretq_f64_s64(vaddq_s64(vreinterpretq_s64_f64(self), exponent))
     };
+    // The sum with 3 * 2^51 and the exponent's bias has the biased n in its lowest bits.
+    fn nearest_power(self) -> (Self, Self) = {
+        let shift = vdupq_n_f64(6_755_399_441_055_744.0 + 1023.0);
+        let sum = vaddq_f64(self, shift);
+        (vsubq_f64(sum, shift), vreinterpretq_f64_s64(vshlq_n_s64::<52>(vreinterpretq_s64_f64(sum))))
+    };
     fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self = vbslq_f64(vcltq_f64(a, b), x, y);
     fn sum(self) -> f64 = vaddvq_f64(self);
     fn least(self) -> f64 = vminnmvq_f64(self);
-} const MULTIPLIES_BY_LANE: bool = true; }
+} const MULTIPLIES_BY_LANE: bool = true; const ADDS_IN_PLACE: bool = true; }
 
 #[cfg(test)]
 mod tests {
@@ -159,6 +171,24 @@ mod tests {
             assert_eq!(float32x4_t::load([1.0, 2.0, 4.0, 8.0].as_ptr()).sum(), 15.0);
             assert_eq!(float64x2_t::load([1.0, 2.0].as_ptr()).sum(), 3.0);
         }
+    }
+
+    fn check_nearest_powers<T: Real>(smallest: i32) {
+        for at in 0..40_000 {
+            let t = T::from_f64(f64::from(smallest) * f64::from(at) / 40_000.0);
+            // SAFETY: every machine of this architecture has NEON.
+            let (n, power) = unsafe {
+                let (n, power) = T::Of::<Neon>::splat(t).nearest_power();
+                (n.least().to_f64(), power.least().to_f64())
+            };
+            assert!((t.to_f64() - n).abs() <= 0.5 && power == n.exp2());
+        }
+    }
+
+    #[test]
+    fn powers_have_the_nearest_exponents() {
+        check_nearest_powers::<f32>(-126);
+        check_nearest_powers::<f64>(-1022);
     }
 
     #[test]

@@ -10,6 +10,8 @@ pub(crate) trait Vector: Copy {
     const LANES: usize;
     /// True if a multiplication takes one lane of a register as its factor, so that a tile loads `LANES` factors at once.
     const MULTIPLIES_BY_LANE: bool = false;
+    /// Whether `mul_add` overwrites its addend, so that a constant addend costs a copy.
+    const ADDS_IN_PLACE: bool = false;
     unsafe fn splat(x: Self::Elem) -> Self;
     unsafe fn load(p: *const Self::Elem) -> Self;
     /// Loads `LANES` single-precision numbers, converted if the vector is double.
@@ -41,6 +43,15 @@ pub(crate) trait Vector: Copy {
     }
     /// Computes self * 2^n for self in [1/2, 2] and integral n, if the result is a normal number.
     unsafe fn scale_pow2(self, n: Self) -> Self;
+    /// Returns an integer n at most 1/2 from self, and 2^n, for self from [`EXP2_MIN`](Real::EXP2_MIN) to 0.
+    #[inline(always)]
+    unsafe fn nearest_power(self) -> (Self, Self) {
+        // SAFETY: the contract is the caller's.
+        unsafe {
+            let n = self.round();
+            (n, Self::splat(Self::Elem::ONE).scale_pow2(n))
+        }
+    }
     /// Selects x in lanes with a < b, else y.
     unsafe fn select_lt(a: Self, b: Self, x: Self, y: Self) -> Self;
     /// Returns the sum of the lanes.
