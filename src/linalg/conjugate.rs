@@ -197,6 +197,7 @@ mod tests {
     use std::ops::ControlFlow;
 
     /// No preconditioner.
+    #[expect(clippy::unnecessary_wraps, reason = "the signature of a preconditioner")]
     fn same(residual: &[f64], out: &mut [f64]) -> Result<()> {
         out.copy_from_slice(residual);
         Ok(())
