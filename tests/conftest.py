@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
-from collections import Counter
+from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -19,6 +20,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "2")
 # A shell that starts the tests in the background has Ctrl-C ignored, which Python then takes over.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+#: Crosses of so many cases are quick as a whole.
+MAX_WHOLE_CROSS = 4
+
 settings.register_profile("fast", max_examples=30, deadline=None, derandomize=True)
 settings.register_profile("slow", max_examples=500, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
@@ -26,14 +30,25 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Marks the cases of a test with ``quick_every(n)`` as exhaustive, all but every nth."""
-    cases = Counter()
+    """Marks the cases of a test that a quick run leaves out as exhaustive.
+
+    Of a cross of parameters the diagonal is quick: each value of each parameter, short lists again from their
+    beginning. With ``quick_every(n)`` it is every nth case of that.
+    """
+    tests = defaultdict(list)
     for item in items:
-        if marker := item.get_closest_marker("quick_every"):
-            test = item.nodeid.partition("[")[0]
-            if cases[test] % marker.args[0]:
+        tests[item.nodeid.partition("[")[0]].append(item)
+    for cases in tests.values():
+        lengths = [len(marker.args[1]) for marker in cases[0].iter_markers("parametrize")]
+        quick = range(len(cases))
+        if MAX_WHOLE_CROSS < len(cases) == math.prod(lengths):
+            diagonal = [[k % length for k in range(max(lengths))] for length in lengths]
+            quick = np.ravel_multi_index(diagonal, lengths)
+        every = cases[0].get_closest_marker("quick_every")
+        quick = set(quick[:: every.args[0] if every else 1])
+        for place, item in enumerate(cases):
+            if place not in quick:
                 item.add_marker(pytest.mark.exhaustive)
-            cases[test] += 1
 
 
 @pytest.fixture

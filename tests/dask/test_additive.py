@@ -36,7 +36,6 @@ def names(y):
     return np.array([f"digit {label}" for label in y])
 
 
-@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_classifier(client, lazy, digits, options, weighted):

@@ -60,6 +60,7 @@ def test_in_the_middle_of_the_rounds(mortal, rows, kill, monkeypatch, model, per
     assert model.certificate_.machines == certificate.machines
 
 
+@pytest.mark.exhaustive
 def test_between_the_points_and_the_sums(mortal, rows, kill, monkeypatch):
     rows = mortal.persist(rows)
     model = DaskLowRankRLSClassifier(40, random_state=0)

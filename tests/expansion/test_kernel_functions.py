@@ -26,7 +26,6 @@ def test_scikit_learn_takes_the_same_function(datasets):
         assert ours.support_vectors_.shape == (len(ours.support_), X.shape[1])
 
 
-@pytest.mark.quick_every(5)
 @pytest.mark.parametrize(
     "options", [{"n_jobs": 1}, {"n_jobs": 3}, {"cache_size": 0.001}, {"shrinking": False}], ids=str
 )

@@ -59,7 +59,6 @@ def by_refits(model, X, Y, new, coverage, weights=None):
     return np.stack([low[n - last], high[last - 1]], axis=-1)
 
 
-@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("coverage", [0.5, 0.9])
 def test_intervals_equal_those_of_actual_refits(name, coverage):

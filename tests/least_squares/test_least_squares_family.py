@@ -87,7 +87,6 @@ def test_conjugate_gradients_say_when_they_ended_early(rng):
             RLSRegressor(solver="cg", **bad).fit(X, y)
 
 
-@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("solver", ["primal", "dual", "cg"])
 @pytest.mark.parametrize("layout", ["dense", "csr"])

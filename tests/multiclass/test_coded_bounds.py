@@ -48,7 +48,6 @@ CHOSEN = {
 }
 
 
-@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("code", ["ovr", "ovo", "complete"])
 @pytest.mark.parametrize("chosen", CHOSEN)

@@ -47,7 +47,6 @@ Peer = sklearn.svm.SVC
 # Classifiers
 
 
-@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("name", ["ovr", "ovo", "dense", "sparse", "bch"])
 @pytest.mark.parametrize(
     "svc",
@@ -274,7 +273,6 @@ WEIGHTED = [
 ]
 
 
-@pytest.mark.quick_every(5)
 @pytest.mark.filterwarnings("ignore:n_vectors")
 @pytest.mark.parametrize("estimator", WEIGHTED, ids=lambda value: " ".join(str(value).split()))
 @pytest.mark.parametrize("code", ["ovr", "ovo", "complete"])
@@ -475,7 +473,6 @@ def test_complete_and_one_vs_rest_predict_alike_by_least_squares(datasets, name,
         assert complete.loo_error_ == one.loo_error_ == plain.loo_error_
 
 
-@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("name", ["iris", "wine", "digits", "noise"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_the_short_cut_is_training_every_column(datasets, name, fit_intercept):

@@ -5,7 +5,7 @@ import pytest
 from svmarrow import SVC
 
 
-@pytest.fixture(scope="session", params=["ovr", "ovo"])
+@pytest.fixture(scope="session", params=["ovr", pytest.param("ovo", marks=pytest.mark.exhaustive)])
 def digits_svc(request, pixels):
     return SVC(C=10, gamma=0.001, multi_class=request.param).fit(*pixels[:2])
 

@@ -21,6 +21,7 @@ CERTIFICATES = robustness_script("certificates")
 CASES = list(CERTIFICATES.cases())[::STEP]
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize(
     "case",
     [

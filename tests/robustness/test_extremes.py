@@ -21,6 +21,7 @@ EXTREMES = robustness_script("extremes")
 CASES = list(EXTREMES.cases())[::EVERY]
 
 
+@pytest.mark.quick_every(4)
 @pytest.mark.parametrize("part", range(20))
 def test_extreme_numbers_end_in_an_answer_or_in_words(part):
     found = [(case, *EXTREMES.outcome(case)) for case in CASES[part::20]]
@@ -56,7 +57,7 @@ def decisions(name, X, **kernel):
     return (model.decision_function if hasattr(model, "decision_function") else model.predict)(X)
 
 
-@pytest.mark.quick_every(5)
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", SCALING)
 def test_powers_of_two_change_no_bit_of_a_fit(name, form):

@@ -143,6 +143,7 @@ def test_a_refit_on_rows_of_another_form(estimator, tmp_path):
         assert_loads(model, given[0], tmp_path / "model", form)
 
 
+@pytest.mark.quick_every(3)
 @pytest.mark.parametrize("estimator", QUICK, ids=name_of)
 def test_ten_fits_take_the_memory_of_one(estimator):
     model = seeded(estimator)

@@ -291,14 +291,21 @@ class Uses(RuleBasedStateMachine):
         assert digest(predictions(self.model, ROWS)) == digest(predictions(fresh, ROWS))
 
 
-@pytest.mark.parametrize("name", PLANS)
-def test_any_order_of_use(name):
+def use(name, examples):
     machine = type(f"Uses of {name}", (Uses,), {"plan": PLANS[name]}).TestCase
-    profile = settings.default
+    phases = (Phase.generate, Phase.shrink)
     machine.settings = settings(
-        profile,
-        max_examples=2 * profile.max_examples // 5,
-        stateful_step_count=12,
-        phases=(Phase.generate, Phase.shrink),
+        settings.default, max_examples=examples, stateful_step_count=12, phases=phases
     )
     machine().runTest()
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_any_order_of_use(name):
+    use(name, 3)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", PLANS)
+def test_many_orders_of_use(name):
+    use(name, 2 * settings.default.max_examples // 5)

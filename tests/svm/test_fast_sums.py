@@ -47,7 +47,6 @@ CASES = {
 }
 
 
-@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize(("columns", "kind"), [(1, "float64"), (2, "float32"), (2, "sparse"), (3, "float64")])
 def test_the_solution_is_that_of_all_pairs(name, columns, kind):

@@ -19,7 +19,6 @@ def true_errors(params, X, y):
     return wrong
 
 
-@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize(

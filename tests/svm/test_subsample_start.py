@@ -53,7 +53,6 @@ CASES = {
 }
 
 
-@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("kind", ["float32", "float64", "sparse"])
 def test_the_solution_is_that_of_a_fit_from_nothing(name, kind):

@@ -45,7 +45,6 @@ def dual_of(model, spec, X, y):
     )
 
 
-@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("params", KERNELS, ids=str)
 def test_parity_with_scikit_learn(datasets, name, params):
@@ -75,7 +74,6 @@ def test_parity_with_scikit_learn(datasets, name, params):
         assert not ours.coef_.flags.writeable
 
 
-@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear"])
