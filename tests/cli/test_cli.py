@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification, make_moons
-from typer.testing import CliRunner
 
 from helpers.interruption import interrupted, posix
+from helpers.programs import command as run
 from svmarrow import (
     SVC,
     SVCCV,
@@ -23,19 +23,9 @@ from svmarrow import (
     load,
 )
 from svmarrow.cascade import ExactCascade
-from svmarrow.cli.app import app
 from svmarrow.cli.data import DataOptions, read_data
 from svmarrow.io import load_libsvm_model, save_libsvm_model, save_svmlight
 from svmarrow.models import ExpansionClassifier
-
-# A wide terminal without colours: messages stay on their lines.
-runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})
-
-
-def run(*arguments, code=0):
-    result = runner.invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, (result.exit_code, result.output, result.exception)
-    return result
 
 
 def one_line_error(*arguments):

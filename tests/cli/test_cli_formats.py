@@ -9,18 +9,13 @@ import json
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
-from typer.testing import CliRunner
 
 import svmarrow
-from svmarrow.cli.app import app
-
-runner = CliRunner()
+from helpers.programs import command
 
 
 def run(*arguments, code=0):
-    result = runner.invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, (result.exit_code, result.output, result.exception)
-    return result.output
+    return command(*arguments, code=code).output
 
 
 def write(path, names, columns):

@@ -9,27 +9,19 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.preprocessing import StandardScaler
-from typer.testing import CliRunner
 
+from helpers.programs import command as run
 from svmarrow import SVC, SVR, load, save
 from svmarrow.cli import pieces
-from svmarrow.cli.app import app
 from svmarrow.cli.data import DataOptions, read_data
 from svmarrow.cli.pieces import read_pieces, sample, survey
 from svmarrow.io import save_libsvm_model, save_svmlight
 from svmarrow.least_squares import LowRankRLSClassifier
 
-runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})
 FILES = [
     "digits.svm", "digits.svm.gz", "digits.npz", "columns.npz", "sparse.npz", "bytes.npz.bz2", "names.csv",
     "names.csv.bz2", "plain.tsv", "names.parquet",
 ]  # fmt: skip
-
-
-def run(*arguments, code=0):
-    result = runner.invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, (result.exit_code, result.output, result.exception)
-    return result
 
 
 @pytest.fixture(scope="module")

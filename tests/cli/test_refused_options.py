@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from typer.testing import CliRunner
 
 import svmarrow
-from svmarrow.cli.app import app
+from helpers.programs import command
 from svmarrow.io import save_svmlight
 
-runner = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"})
 X, KIND = load_iris(return_X_y=True)
 
 
@@ -26,8 +24,7 @@ def folder(tmp_path_factory):
 def error(folder, arguments):
     before = sorted(folder.iterdir())
     words = [str(folder / word[1:]) if word.startswith("@") else word for word in arguments.split()]
-    result = runner.invoke(app, words)
-    assert result.exit_code == 1, (result.output, result.exception)
+    result = command(*words, code=1)
     assert sorted(folder.iterdir()) == before
     return " ".join(result.stderr.replace(str(folder), "@").split())
 
@@ -99,11 +96,7 @@ def test_names_that_say_no_known_format_are_refused(folder, arguments, option, n
 
 
 def test_a_format_that_is_given_goes_with_any_name(folder, tmp_path):
-    result = runner.invoke(
-        app,
-        ["convert", str(folder / "model"), "-o", str(tmp_path / "b.pmml"), "--model-format", "safetensors"],
-    )
-    assert result.exit_code == 0, result.output
+    command("convert", folder / "model", "-o", tmp_path / "b.pmml", "--model-format", "safetensors")
     assert (svmarrow.load(tmp_path / "b.pmml").predict(X) == svmarrow.load(folder / "model").predict(X)).all()
 
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-#: Seconds after which a test hangs: each takes a few.
-HANGS = 100
+from helpers.interruption import HANG
 
 
 def started():
@@ -56,10 +55,10 @@ def _ends():
         return
 
     def fail(*_):
-        raise TimeoutError(f"hangs for {HANGS} s")
+        raise TimeoutError(f"hangs for {HANG} s")
 
     before = signal.signal(signal.SIGALRM, fail)
-    signal.alarm(HANGS)
+    signal.alarm(int(HANG))
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)

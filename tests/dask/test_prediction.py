@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -157,8 +154,3 @@ def test_threads_of_a_task_are_those_of_its_worker(client):
             return jobs
 
     assert client.submit(task, pure=False).result() == 1
-
-
-def test_the_package_itself_does_without_dask():
-    check = "import sys, svmarrow; assert not {'dask', 'distributed'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", check], check=True)

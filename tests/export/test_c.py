@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-
 import numpy as np
 import pytest
 from sklearn import svm as peer
 from sklearn.compose import ColumnTransformer
-from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, Normalizer, OneHotEncoder, RobustScaler, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import svmarrow
+from helpers.exports import KERNELS, PIPELINES, some
+from helpers.programs import c_program, c_rows, needs_gcc
 from svmarrow import KernelExpansion
 from svmarrow._support.codes import DECODERS
 from svmarrow.export import to_c
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.multiclass import make_code
-from svmarrow.preprocessing import LearnedScaler
 
-KERNELS = {
-    "linear": {},
-    "poly": {"gamma": 0.4, "coef0": 0.5, "degree": 3},
-    "rbf": {"gamma": 0.7},
-    "sigmoid": {"gamma": 0.1, "coef0": -0.2},
-    "laplacian": {"gamma": 0.3},
-    "chi2": {"gamma": 0.3},
-    "matern12": {"gamma": 0.4},
-    "matern32": {"gamma": 0.4},
-    "matern52": {"gamma": 0.4},
-}
-STRICT = ["-Wall", "-Wextra", "-Wdouble-promotion", "-Wfloat-conversion", "-Werror", "-O1"]
 #: Reads rows of numbers, writes class, outputs, label.
 PROGRAM = """#include <stdio.h>
 #include "model.h"
@@ -59,48 +44,22 @@ int main(void) {
     }
 }
 """
-PIPELINES = [
-    [StandardScaler()],
-    [MinMaxScaler(clip=True), PCA(5, whiten=True)],
-    [StandardScaler(), Normalizer()],
-    [RobustScaler(), Normalizer("l1")],
-    [Normalizer("max")],
-    [LearnedScaler(shape="both", max_iter=1, n_samples=100)],
-    [LearnedScaler(shape="both", metric="full", max_iter=1, n_samples=100)],
-]
 CLASS = 'printf("%d", p_predict(x));'
 
-pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc is not here")
+pytestmark = needs_gcc
 
 
 def run(made, X, folder, predict=CLASS, *, cpp=False):
     """First column and outputs of each row, from the compiled program."""
     (folder / "model.h").write_text(made.text)
-    (folder / "main.c").write_text(PROGRAM.replace("PREDICT", predict))
-    main = folder / "main.c"
-    program = folder / "program"
-    subprocess.run(["gcc", "-std=c99", *STRICT, main, "-o", program, "-lm"], check=True)
-    if cpp and shutil.which("g++"):
-        command = ["g++", "-std=c++11", *STRICT, "-fsyntax-only", "-x", "c++", main]
-        subprocess.run(command, check=True)
-    text = "\n".join(" ".join(f"{value:.9g}" for value in row) for row in np.asarray(X, np.float32))
-    done = subprocess.run([program], input=text, capture_output=True, text=True, check=True)
-    lines = [line.split() for line in done.stdout.splitlines()]
+    said = c_program(folder, PROGRAM.replace("PREDICT", predict), c_rows(X), cpp=cpp)
+    lines = [line.split() for line in said.splitlines()]
     assert len(lines) == len(X)
     q = len(lines[0]) - (1 if predict else 0)
     outputs = np.array([[float(cell) for cell in line[-q:]] for line in lines])
     return [line[0] for line in lines], outputs
 
 
-def some(rng, kernel, outputs, m=9, d=4):
-    Z = np.abs(rng.normal(size=(m, d)))
-    expansion = KernelExpansion(
-        Z, rng.normal(size=(m, outputs)), rng.normal(size=outputs), kernel=kernel, **KERNELS[kernel]
-    )
-    return expansion, np.abs(rng.normal(size=(100, d))).astype(np.float32).astype(np.float64)
-
-
-@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -124,7 +83,6 @@ def test_machines_of_every_kernel(datasets, kernel, multi_class, dtype, tmp_path
         assert abs((labels == y).mean() - made.score_after) <= 1 / len(y)
 
 
-@pytest.mark.quick_every(5)
 @pytest.mark.parametrize("decoder", [name for name in DECODERS if not name.endswith("logistic")])
 @pytest.mark.parametrize("code", ["ovr", "ovo", "sparse"])
 def test_every_code_and_decoder(rng, code, decoder, tmp_path):
@@ -204,14 +162,8 @@ def test_labels_of_every_kind(rng, tmp_path):
         ([0.5, 1.5, -2.25], 'printf("%.17g", p_label(p_predict(x)));', float),
     ):
         model = ExpansionClassifier(expansion, labels, "ovr")
-        made = to_c(model, prefix="p")
-        (tmp_path / "model.h").write_text(made.text)
-        (tmp_path / "main.c").write_text(PROGRAM.replace("PREDICT", kind))
-        program = tmp_path / "program"
-        subprocess.run(["gcc", "-std=c99", *STRICT, tmp_path / "main.c", "-o", program, "-lm"], check=True)
-        text = "\n".join(" ".join(f"{value:.9g}" for value in row) for row in X)
-        done = subprocess.run([program], input=text.encode(), capture_output=True, check=True)
-        lines = done.stdout.decode().splitlines()
+        to_c(model, tmp_path / "model.h", prefix="p")
+        lines = c_program(tmp_path, PROGRAM.replace("PREDICT", kind), c_rows(X)).splitlines()
         cells = [line.split("\t" if wanted is str else " ")[0] for line in lines]
         assert [wanted(cell) for cell in cells] == model.predict(X).tolist()
 
@@ -221,13 +173,8 @@ def test_two_models_in_one_program(rng, tmp_path):
     b, _ = some(rng, "linear", 1)
     to_c(ExpansionClassifier(a, [0, 1], "binary"), tmp_path / "a.h", prefix="a")
     to_c(ExpansionClassifier(b, [0, 1], "binary"), tmp_path / "b.h", prefix="b", dtype="int8")
-    (tmp_path / "main.c").write_text(
-        '#include "a.h"\n#include "b.h"\nint main(void) { return a_self_test() + b_self_test(); }\n'
-    )
-    subprocess.run(
-        ["gcc", "-std=c99", *STRICT, tmp_path / "main.c", "-o", tmp_path / "both", "-lm"], check=True
-    )
-    assert subprocess.run([tmp_path / "both"]).returncode == 2
+    main = "int main(void) { return a_self_test() + b_self_test() != 2; }"
+    c_program(tmp_path, f'#include "a.h"\n#include "b.h"\n{main}\n')
 
 
 def test_a_self_test_that_fails(rng, tmp_path):
@@ -236,9 +183,7 @@ def test_a_self_test_that_fails(rng, tmp_path):
     first = made.text.index("p_vectors[9][4] = {\n    {") + len("p_vectors[9][4] = {\n    {")
     broken = made.text[:first] + "9.5f, " + made.text[first:].split(", ", 1)[1]
     (tmp_path / "p.h").write_text(broken)
-    (tmp_path / "main.c").write_text('#include "p.h"\nint main(void) { return p_self_test(); }\n')
-    subprocess.run(["gcc", "-std=c99", tmp_path / "main.c", "-o", tmp_path / "one", "-lm"], check=True)
-    assert subprocess.run([tmp_path / "one"]).returncode == 0
+    c_program(tmp_path, '#include "p.h"\nint main(void) { return p_self_test(); }\n')
 
 
 def test_what_cannot_be_written_is_refused(rng, tmp_path):

@@ -8,42 +8,27 @@ from scipy import sparse
 from sklearn import svm as peer
 from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer
-from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
-    MinMaxScaler,
-    Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
-    RobustScaler,
     StandardScaler,
 )
 
 import svmarrow
+from helpers.exports import KERNELS, PIPELINES, some
 from svmarrow import KernelExpansion
 from svmarrow._support.codes import CODES, DECODERS
 from svmarrow.export import to_onnx
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.multiclass import make_code
-from svmarrow.preprocessing import LearnedScaler
 
 onnx = pytest.importorskip("onnx")
 ReferenceEvaluator = pytest.importorskip("onnx.reference").ReferenceEvaluator
 onnxruntime = pytest.importorskip("onnxruntime")
 
-KERNELS = {
-    "linear": {},
-    "poly": {"gamma": 0.4, "coef0": 0.5, "degree": 3},
-    "rbf": {"gamma": 0.7},
-    "sigmoid": {"gamma": 0.1, "coef0": -0.2},
-    "laplacian": {"gamma": 0.3},
-    "chi2": {"gamma": 0.3},
-    "matern12": {"gamma": 0.4},
-    "matern32": {"gamma": 0.4},
-    "matern52": {"gamma": 0.4},
-}
 DTYPES = ("float32", "float64")
 
 
@@ -90,15 +75,6 @@ def tolerance(dtype):
     return 1e-12 if dtype == "float64" else 2e-5
 
 
-def some(rng, kernel, outputs, m=9, d=4, dtype=np.float64):
-    """An expansion with nothing special about it, and rows."""
-    Z = np.abs(rng.normal(size=(m, d))).astype(dtype)
-    expansion = KernelExpansion(
-        Z, rng.normal(size=(m, outputs)), rng.normal(size=outputs), kernel=kernel, **KERNELS[kernel]
-    )
-    return expansion, np.abs(rng.normal(size=(200, d)))
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -108,7 +84,6 @@ def test_machines_of_every_kernel(datasets, kernel, multi_class, dtype):
     judge(model, X, dtype)
 
 
-@pytest.mark.quick_every(7)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("code", CODES)
@@ -236,17 +211,6 @@ def test_what_onnx_cannot_express_is_refused(datasets):
         to_onnx(far, dtype="float32")
     with pytest.raises(TypeError, match="not a kernel expansion"):
         to_onnx(object())
-
-
-PIPELINES = [
-    [StandardScaler()],
-    [MinMaxScaler(clip=True), PCA(5, whiten=True)],
-    [StandardScaler(), Normalizer()],
-    [RobustScaler(), Normalizer("l1")],
-    [Normalizer("max")],
-    [LearnedScaler(shape="both", max_iter=1, n_samples=100)],
-    [LearnedScaler(shape="both", metric="full", max_iter=1, n_samples=100)],
-]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -16,11 +15,10 @@ from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import shuffle
-from typer.testing import CliRunner
 
 import svmarrow
+from helpers.programs import c_program, c_rows, command
 from svmarrow import KernelExpansion
-from svmarrow.cli.app import app
 from svmarrow.export import to_c, to_onnx
 from svmarrow.io import info
 from svmarrow.models import Calibration, ExpansionClassifier
@@ -30,7 +28,6 @@ from svmarrow.patch import svm
 onnxruntime = pytest.importorskip("onnxruntime")
 pytestmark = pytest.mark.filterwarnings("ignore:.*prob.*:FutureWarning")
 
-STRICT = ["-Wall", "-Wextra", "-Wdouble-promotion", "-Wfloat-conversion", "-Werror", "-O1"]
 PROGRAM = """#include <stdio.h>
 #include "model.h"
 int main(void) {
@@ -64,15 +61,8 @@ def by_onnx(model, X, dtype):
 
 def by_c(model, X, folder, dtype="float32"):
     (folder / "model.h").write_text(to_c(model, prefix="p", dtype=dtype, X=X).text)
-    (folder / "main.c").write_text(PROGRAM)
-    main_file, program = folder / "main.c", folder / "program"
-    subprocess.run(["gcc", "-std=c99", *STRICT, main_file, "-o", program, "-lm"], check=True)
-    if shutil.which("g++"):
-        command = ["g++", "-std=c++11", *STRICT, "-fsyntax-only", "-x", "c++", main_file]
-        subprocess.run(command, check=True)
-    text = "\n".join(" ".join(f"{value:.9g}" for value in row) for row in np.asarray(X, np.float32))
-    done = subprocess.run([program], input=text, capture_output=True, text=True, check=True)
-    return np.array([[float(cell) for cell in line.split()] for line in done.stdout.splitlines()])
+    lines = c_program(folder, PROGRAM, c_rows(X), cpp=True).splitlines()
+    return np.array([[float(cell) for cell in line.split()] for line in lines])
 
 
 def judge(model, X, folder):
@@ -229,9 +219,7 @@ def test_command(rng, tmp_path):
     svmarrow.SVC(multi_class="ovr").fit(X[:150], y[:150]).save(model)
 
     def said(*words, code=0):
-        result = CliRunner().invoke(app, list(map(str, words)))
-        assert result.exit_code == code, result.output
-        return result.output
+        return command(*words, code=code).output
 
     assert "has no probabilities" in said("predict", model, rows, "-o", out, "--probability", code=1)
     given = ("compress", model, "-o", small, "-n", "20", "-m", "backfit", "--probability")

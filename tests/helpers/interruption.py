@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 posix = pytest.mark.skipif(os.name == "nt", reason="Ctrl-C of a process is a POSIX signal")
 
+#: Seconds after which a process or a thread hangs: on a loaded machine it may take a hundred times as long.
+HANG = 1800.0
+
 TESTS = Path(__file__).resolve().parents[1]
 
 _PROGRAM = """
@@ -97,7 +100,7 @@ def interrupted(setup: str, busy: float = 1.0) -> tuple[list[str], float, Any, s
     result: what was raised, units of work between the signal and that, the value, and what went to stderr.
     """
     program = _PROGRAM.format(setup=textwrap.dedent(setup), busy=busy, tests=str(TESTS))
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG)
     assert done.stdout, done.stderr
     raised, units, value = json.loads(done.stdout.splitlines()[-1])
     return raised, units, value, done.stderr

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.linalg import blas
 from sklearn.exceptions import NotFittedError
 
-from helpers.interruption import stopped, unit
+from helpers.interruption import HANG, stopped, unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ class Worker:
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
 
-    def ask(self, request: str, seconds: float = 600.0, **arguments: Any) -> dict[str, Any]:
+    def ask(self, request: str, seconds: float = HANG, **arguments: Any) -> dict[str, Any]:
         """The answer; ``{"died": status, "said": stderr}`` where there is none."""
         if self._process is None:
             here = str(Path(__file__).resolve().parents[1])
@@ -323,7 +323,7 @@ def _forked(body: Callable[[Callable[[Any], None]], None]) -> dict[str, Any]:
         finally:
             os._exit(status)
     os.close(writing)
-    timer = threading.Timer(5.0 * GIVEN_UP, os.kill, (child, signal.SIGKILL))
+    timer = threading.Timer(HANG, os.kill, (child, signal.SIGKILL))
     timer.start()
     parts = []
     while part := os.read(reading, 2**16):

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import io
-import json
-import os
-import struct
-import subprocess
 import sys
-import textwrap
 import zipfile
+from functools import reduce
 
 import numpy as np
 import pytest
 
 import svmarrow
+from helpers.model_files import change_description, describe, description
+from helpers.programs import python
 from helpers.scripts import robustness_script
 from svmarrow import SVC, KernelExpansion, PerceptronTreeClassifier
 from svmarrow.cli.data import DataOptions, read_data
@@ -37,43 +35,24 @@ def test_damage_is_refused_or_harmless(name):
 # --- what was believed ---
 
 
-def described(path, change):
-    """Replaces the description of a model file by a changed one."""
-    data = path.read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8 : 8 + length])
-    inner = json.loads(header["__metadata__"]["extra"])
-    header["__metadata__"]["extra"] = change(inner)
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + length :])
-
-
 IRIS, KIND = files.IRIS, files.KIND
 
 
 @pytest.mark.parametrize(
     ("make", "place", "value"),
     [
-        (lambda: LowRankRLSClassifier(9, random_state=0).fit(IRIS, KIND), ("_sums", "dict"), []),
-        (lambda: LowRankRLSClassifier(9, random_state=0).fit(IRIS, KIND), ("_vectors",), []),
-        (lambda: LowRankRLSClassifier(9, random_state=0).fit(IRIS, KIND), ("n_seen_",), 7),
-        (lambda: PerceptronTreeClassifier(random_state=0).fit(IRIS, KIND), ("mistakes_",), -1),
-        (lambda: PerceptronTreeClassifier(random_state=0).fit(IRIS, KIND), ("n_seen_",), 2**70),
+        (lambda: LowRankRLSClassifier(9, random_state=0).fit(IRIS, KIND), "_sums/dict", []),
+        (lambda: LowRankRLSClassifier(9, random_state=0).fit(IRIS, KIND), "_vectors", []),
+        (lambda: LowRankRLSClassifier(9, random_state=0).fit(IRIS, KIND), "n_seen_", 7),
+        (lambda: PerceptronTreeClassifier(random_state=0).fit(IRIS, KIND), "mistakes_", -1),
+        (lambda: PerceptronTreeClassifier(random_state=0).fit(IRIS, KIND), "n_seen_", 2**70),
     ],
 )
 def test_attributes_that_break_the_next_call_are_refused(make, place, value, tmp_path):
     path = tmp_path / "model"
     make().save(path)
-
-    def change(inner):
-        at = inner["attributes"]
-        for key in place[:-1]:
-            at = at[key]
-        assert place[-1] in at
-        at[place[-1]] = value
-        return json.dumps(inner)
-
-    described(path, change)
+    assert reduce(dict.get, place.split("/"), description(path)["attributes"]) is not None
+    change_description(path, {f"attributes/{place}": value})
     with pytest.raises(FormatError):
         svmarrow.load(path)
 
@@ -82,12 +61,8 @@ def test_attributes_that_break_the_next_call_are_refused(make, place, value, tmp
 def test_parameters_of_the_wrong_kind_are_refused(name, value, tmp_path):
     path = tmp_path / "model"
     SVC().fit(IRIS, KIND).save(path)
-
-    def change(inner):
-        assert name in inner["arguments"]
-        return json.dumps({**inner, "arguments": {**inner["arguments"], name: value}})
-
-    described(path, change)
+    assert name in description(path)["arguments"]
+    change_description(path, {f"arguments/{name}": value})
     with pytest.raises(FormatError, match=f"{name}=|is not a part of a model"):
         svmarrow.load(path)
 
@@ -95,7 +70,7 @@ def test_parameters_of_the_wrong_kind_are_refused(name, value, tmp_path):
 def test_threads_of_a_stranger_cost_nothing(tmp_path):
     path = tmp_path / "model"
     SVC().fit(IRIS, KIND).save(path)
-    described(path, lambda inner: json.dumps({**inner, "arguments": {**inner["arguments"], "n_jobs": 2**62}}))
+    change_description(path, {"arguments/n_jobs": 2**62})
     model = svmarrow.load(path)
     assert (model.predict(IRIS) == SVC().fit(IRIS, KIND).predict(IRIS)).all()
 
@@ -109,7 +84,7 @@ def test_names_of_columns_are_strings(tmp_path):
 def test_a_description_of_empty_lists_is_refused_before_it_takes_memory(tmp_path):
     path = tmp_path / "model"
     KernelExpansion(np.eye(2), np.ones((2, 1)), np.zeros(1), "linear").save(path)
-    described(path, lambda _: "[" + "[]," * 1_000_000 + "[]]")
+    describe(path, "[" + "[]," * 1_000_000 + "[]]")
     with pytest.raises(FormatError, match="description"):
         svmarrow.load(path)
 
@@ -198,16 +173,8 @@ def test_a_large_file_without_memory_is_a_memory_error(kind, call, tmp_path):
         path.write_text(" " * (1 << 26))
     else:
         path.write_text(rows)
-    program = textwrap.dedent(LIMITED).replace("{call}", call)
-    told = []
-    for room in (12 << 20, 40 << 20, 4 << 30):
-        done = subprocess.run(
-            [sys.executable, "-c", program, str(path), str(room)],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-        )
-        assert done.returncode == 0, done.stderr
-        told.append(done.stdout.split()[0])
+    program = LIMITED.replace("{call}", call)
+    rooms = (12 << 20, 40 << 20, 4 << 30)
+    told = [python(program, path, room, OPENBLAS_NUM_THREADS="1").split()[0] for room in rooms]
     assert told[0] == "MemoryError"
     assert told[-1] == "done"

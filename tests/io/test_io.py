@@ -1,12 +1,7 @@
 """Files: what is saved comes back, what is broken is refused, what fails leaves the old file."""
 
-import errno
-import json
 import struct
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,6 +10,7 @@ from scipy import sparse
 from sklearn import svm as peer
 
 import svmarrow
+from helpers.model_files import change_description, describe, read_parts, write_parts
 from svmarrow import SVC, KernelExpansion, compress, load, save
 from svmarrow.exceptions import ConvergenceWarning, FormatError, NotFittedError, SizeWarning
 from svmarrow.models import ExpansionClassifier
@@ -30,34 +26,6 @@ def saved(svc, tmp_path):
     path = tmp_path / "model.safetensors"
     svc.save(path)
     return path
-
-
-def header_of(path):
-    data = path.read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    return json.loads(data[8 : 8 + length]), data[8 + length :]
-
-
-def write_parts(path, header, data):
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
-
-
-def change_extra(path, changes):
-    """Edit the JSON part of a model, by ways to its values; "remove" takes one out."""
-    header, data = header_of(path)
-    extra = json.loads(header["__metadata__"]["extra"])
-    for way, value in changes.items():
-        *outer, last = way.split("/")
-        inner = extra
-        for key in outer:
-            inner = inner[key]
-        if value == "remove":
-            del inner[last]
-        else:
-            inner[last] = value
-    header["__metadata__"]["extra"] = json.dumps(extra)
-    write_parts(path, header, data)
 
 
 # --- round trips ---
@@ -213,7 +181,7 @@ def test_every_truncation_is_noticed(saved, tmp_path):
 
 
 def test_sizes_that_overflow_allocate_nothing(saved):
-    header, data = header_of(saved)
+    header, data = read_parts(saved)
     for shape in ([2**62, 2**62], [2**40, 10], [10**12, 64], [-1, 64]):
         header["vectors"]["shape"] = shape
         write_parts(saved, header, data)
@@ -269,13 +237,13 @@ def test_sizes_that_overflow_allocate_nothing(saved):
 )
 def test_json_that_contradicts_the_model_is_refused(saved, changes, message):
     load(saved)
-    change_extra(saved, changes)
+    change_description(saved, changes)
     with pytest.raises(FormatError, match=message):
         load(saved)
 
 
 def test_versions_of_the_container_are_checked(saved):
-    header, data = header_of(saved)
+    header, data = read_parts(saved)
     header["__metadata__"]["version"] = "7"
     write_parts(saved, header, data)
     with pytest.raises(FormatError, match='version "7"'):
@@ -301,15 +269,13 @@ def test_random_damage_is_refused_or_harmless(saved, pixels, tmp_path):
 
 @pytest.mark.parametrize("text", ["{", "[" * 200_000, "[1e999]", "NaN", "3", "[]", '"SVC"'])
 def test_text_that_is_no_model_is_refused(saved, text):
-    header, data = header_of(saved)
-    header["__metadata__"]["extra"] = text
-    write_parts(saved, header, data)
+    describe(saved, text)
     with pytest.raises(FormatError):
         load(saved)
 
 
 def test_unknown_tensors_are_refused(saved):
-    header, data = header_of(saved)
+    header, data = read_parts(saved)
     header["more"] = {"dtype": "F64", "shape": [1], "data_offsets": [len(data), len(data) + 8]}
     write_parts(saved, header, data + bytes(8))
     with pytest.raises(FormatError, match="'more' is not part"):
@@ -323,52 +289,6 @@ def test_system_errors_keep_their_class(tmp_path, svc):
         svc.save(tmp_path / "no folder" / "model")
     with pytest.raises(IsADirectoryError):
         load(tmp_path)
-
-
-# --- a full disk ---
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_device_is_an_os_error(svc):
-    with pytest.raises(OSError, match="full") as caught:
-        svc.save("/dev/full")
-    assert caught.value.errno == errno.ENOSPC
-
-
-SAVE_WITH_LIMIT = """
-import resource, signal, sys
-import numpy as np
-from svmarrow import KernelExpansion
-from svmarrow import save
-from svmarrow.io import save_libsvm_model, save_svmlight
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
-X = np.random.default_rng(0).normal(size=(1000, 100))
-big = KernelExpansion(X, np.ones((1000, 1)), [0.0])
-actions = {
-    "model": lambda: save(big, sys.argv[2]),
-    "libsvm": lambda: save_libsvm_model(big, sys.argv[2]),
-    "svmlight": lambda: save_svmlight(X, np.ones(1000), sys.argv[2]),
-}
-try:
-    actions[sys.argv[1]]()
-except OSError as error:
-    print("refused", error.errno)
-"""
-
-
-@pytest.mark.quick_every(3)
-@pytest.mark.parametrize("kind", ["model", "libsvm", "svmlight"])
-def test_a_disk_that_is_full_keeps_the_old_file(kind, tmp_path):
-    pytest.importorskip("resource", reason="needs a limit on file sizes")
-    path = tmp_path / "file"
-    path.write_text("the old file")
-    done = subprocess.run(
-        [sys.executable, "-c", SAVE_WITH_LIMIT, kind, path], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == f"refused {errno.EFBIG}", done.stderr
-    assert path.read_text() == "the old file"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
 def test_many_machines_for_few_vectors_are_worth_a_word(tmp_path):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
 import svmarrow
+from helpers.programs import c_program, needs_gcc
 from svmarrow import SVC, LowRankSVC, RLSClassifier
 from svmarrow.cli.tables import labels_of
 from svmarrow.export import to_c, to_onnx
@@ -63,7 +62,8 @@ def test_labels_in_onnx_are_those_of_the_model(name):
     assert session.run(["label"], {"X": X})[0].tolist() == model.predict(X).tolist()
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+@pytest.mark.quick_every(3)
+@needs_gcc
 @pytest.mark.parametrize("name", LABELS)
 def test_labels_in_c_are_those_of_the_model(name, tmp_path):
     model = SVC().fit(X, LABELS[name])
@@ -80,13 +80,9 @@ def test_labels_in_c_are_those_of_the_model(name, tmp_path):
         "double": ".17g",
         "const char *": "s",
     }
-    (tmp_path / "m.c").write_text(
-        '#include <stdio.h>\n#include "m.h"\n'
-        f'int main(void) {{ for (int i = 0; i < M_CLASSES; i++) printf("%{form[kind]}\\n", m_label(i)); }}\n'
-    )
-    command = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function", "-o"]
-    subprocess.run([*command, tmp_path / "m", tmp_path / "m.c", "-lm"], check=True, capture_output=True)
-    said = subprocess.run([tmp_path / "m"], check=True, capture_output=True).stdout.decode().splitlines()
+    each = f'for (int i = 0; i < M_CLASSES; i++) printf("%{form[kind]}\\n", m_label(i));'
+    main = f'#include <stdio.h>\n#include "m.h"\nint main(void) {{ {each} }}\n'
+    said = c_program(tmp_path, main).splitlines()
     classes = model.classes_.tolist()
     assert said == [
         f"{label:.17g}" if kind == "double" else str(label if isinstance(label, str) else int(label))

@@ -8,9 +8,8 @@ import subprocess
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from svmarrow.cli.app import app
+from helpers.programs import command
 from svmarrow.exceptions import FormatError
 from svmarrow.io import info, load_libsvm_model, load_svmlight
 
@@ -52,9 +51,7 @@ def ours(folder, model, data):
     """What the command answers."""
     for name, text in (("m", model), ("d.svm", data)):
         (folder / name).write_bytes(text.encode())
-    arguments = ["predict", str(folder / "m"), str(folder / "d.svm"), "-o", str(folder / "ours")]
-    done = CliRunner().invoke(app, arguments)
-    assert done.exit_code == 0, done.output
+    command("predict", folder / "m", folder / "d.svm", "-o", folder / "ours")
     return np.loadtxt(folder / "ours", ndmin=1)
 
 
@@ -132,11 +129,8 @@ def test_entries_may_be_in_any_order(tmp_path):
 def test_a_precomputed_kernel_in_pieces(tmp_path):
     np.testing.assert_allclose(ours(tmp_path, KERNEL, KERNEL_DATA), KERNEL_ANSWERS, rtol=1e-12)
     (tmp_path / "bad.svm").write_text(KERNEL_DATA.replace(" 2:.3", ""))
-    done = CliRunner().invoke(
-        app, ["predict", str(tmp_path / "m"), str(tmp_path / "bad.svm"), "--piece", "2"]
-    )
-    assert done.exit_code == 1
-    assert "row 3 does not hold all values of the precomputed kernel" in " ".join(done.output.split())
+    said = command("predict", tmp_path / "m", tmp_path / "bad.svm", "--piece", 2, code=1).output
+    assert "row 3 does not hold all values of the precomputed kernel" in said
 
 
 @pytest.mark.parametrize(
@@ -152,9 +146,8 @@ def test_a_precomputed_kernel_in_pieces(tmp_path):
 def test_rows_that_svm_predict_takes_for_others_are_refused(data, tmp_path):
     (tmp_path / "m").write_text(KERNEL)
     (tmp_path / "d.svm").write_text(data)
-    done = CliRunner().invoke(app, ["predict", str(tmp_path / "m"), str(tmp_path / "d.svm")])
-    assert done.exit_code == 1
-    assert "does not hold all values of the precomputed kernel" in " ".join(done.output.split())
+    said = command("predict", tmp_path / "m", tmp_path / "d.svm", code=1).output
+    assert "does not hold all values of the precomputed kernel" in " ".join(said.split())
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import struct
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import svmarrow
 from helpers.interruption import posix, stops_at_once
+from helpers.model_files import change_description, description
 from svmarrow import SVC, PerceptronTreeClassifier
 from svmarrow.exceptions import FormatError
 from svmarrow.online import KernelPerceptron
@@ -96,27 +94,6 @@ def test_a_converted_tree_is_saved_loaded_and_trained_further(tmp_path):
     np.testing.assert_array_equal(svmarrow.load(tmp_path / "pairs").predict(X), tree.predict(X))
 
 
-def parts(path):
-    data = path.read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    return json.loads(data[8 : 8 + length]), data[8 + length :]
-
-
-def change(path, changes):
-    """Edit the JSON part of a model, by ways to its values."""
-    header, data = parts(path)
-    extra = json.loads(header["__metadata__"]["extra"])
-    for way, value in changes.items():
-        *outer, last = way.split("/")
-        inner = extra
-        for key in outer:
-            inner = inner[key]
-        inner[last] = value
-    header["__metadata__"]["extra"] = json.dumps(extra)
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
-
-
 @pytest.fixture(params=["pool", "tree"])
 def saved(request, tmp_path):
     pool = KernelPerceptron(policy="oldest", gamma=0.5, budget=15)
@@ -148,23 +125,23 @@ def saved(request, tmp_path):
 )
 def test_what_contradicts_itself_is_refused(saved, changes, message):
     svmarrow.load(saved)
-    change(saved, changes)
+    change_description(saved, changes)
     with pytest.raises(FormatError, match=message):
         svmarrow.load(saved)
 
 
 def test_an_expansion_that_is_not_the_state_s_is_refused(tmp_path):
     KernelPerceptron(policy="oldest", gamma=0.5, budget=15).fit(*rows()).save(tmp_path / "model")
-    change(tmp_path / "model", {"arguments/kernel": "linear"})
+    change_description(tmp_path / "model", {"arguments/kernel": "linear"})
     with pytest.raises(FormatError, match="differs from the state"):
         svmarrow.load(tmp_path / "model")
 
 
 def test_classes_of_files_do_not_mix(saved):
-    extra = json.loads(parts(saved)[0]["__metadata__"]["extra"])
+    extra = description(saved)
     names = ["KernelPerceptron", "PerceptronTreeClassifier"]
     names.remove(extra["class"])
-    change(saved, {"class": names[0], "arguments": {}})
+    change_description(saved, {"class": names[0], "arguments": {}})
     with pytest.raises(FormatError):
         svmarrow.load(saved)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
+from helpers.programs import python
 from helpers.reference import largest
 from svmarrow import KernelExpansion, KMPRegressor, _core, compress
 from svmarrow.matching_pursuit._memory import dictionary_bytes
@@ -84,9 +84,8 @@ _WORK = {
 def test_where_the_system_has_no_room_there_is_an_answer_or_a_memory_error(name: str) -> None:
     setup, work = (text.replace("\\n", "\n") for text in _WORK[name])
     program = _LIMITED.format(setup=setup, work=work, room=30)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(("done", "refused")), done.stdout
+    said = python(program)
+    assert said.startswith(("done", "refused")), said
 
 
 def test_what_takes_more_than_there_is_is_refused_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """Models in fewer bytes: what is rounded, what it costs, and that files keep it exactly."""
 
-import json
 import struct
 
 import numpy as np
@@ -10,6 +9,7 @@ from sklearn import svm as peer
 from sklearn.datasets import load_digits
 
 import svmarrow
+from helpers.model_files import read_parts, write_parts
 from svmarrow import SVC, KernelExpansion, compress, quantize
 from svmarrow.exceptions import FormatError
 from svmarrow.models import ExpansionRegressor
@@ -29,12 +29,6 @@ def small(request, tenths):
     X, y, _, _ = tenths
     svc = SVC(C=10, gamma=0.1, multi_class=request.param).fit(X, y)
     return compress(svc, n_vectors=100, X=X, y=y, method="backfit")
-
-
-def parts(path):
-    data = path.read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    return json.loads(data[8 : 8 + length]), data[8 + length :]
 
 
 def test_rounding_is_within_half_a_step():
@@ -78,9 +72,9 @@ def test_files_shrink_and_keep_it_exactly(small, tenths, tmp_path):
     sizes = [file.stat().st_size for file in files]
     assert sizes[1] < 0.5 * sizes[0]
     # All but the header and the labels of the file.
-    stored = [len(parts(file)[1]) - small.classes_.nbytes for file in files]
+    stored = [len(read_parts(file)[1]) - small.classes_.nbytes for file in files]
     assert stored == [result.bytes_before, result.bytes_after]
-    assert [parts(file)[0]["coefficients"]["dtype"] for file in files] == ["F64", "U8"]
+    assert [read_parts(file)[0]["coefficients"]["dtype"] for file in files] == ["F64", "U8"]
 
 
 @pytest.mark.parametrize(
@@ -132,11 +126,10 @@ def test_refusals(small, tenths):
 def test_broken_files_are_refused(small, tmp_path):
     file = tmp_path / "model"
     quantize(small).model.save(file)
-    header, data = parts(file)
+    header, data = read_parts(file)
 
     def refuse(changed, message):
-        text = json.dumps(changed).encode()
-        file.write_bytes(struct.pack("<Q", len(text)) + text + data)
+        write_parts(file, changed, data)
         with pytest.raises(FormatError, match=message):
             svmarrow.load(file)
 

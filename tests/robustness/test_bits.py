@@ -15,6 +15,7 @@ import pytest
 
 import svmarrow
 from helpers.fingerprints import NAMES, set_default_jobs
+from helpers.interruption import HANG
 from helpers.public import PUBLIC
 from svmarrow import _core
 
@@ -32,7 +33,7 @@ def digests(level, jobs):
         # One thread for NumPy's and SciPy's linear algebra too.
         environment["OMP_NUM_THREADS"] = "1"
     done = subprocess.run(
-        [sys.executable, PROGRAM, jobs], env=environment, capture_output=True, text=True, timeout=900
+        [sys.executable, PROGRAM, jobs], env=environment, capture_output=True, text=True, timeout=HANG
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -23,6 +23,7 @@ from helpers.data import KIND
 from helpers.data import STANDARD_IRIS as X
 from helpers.estimators import QUICK, target
 from helpers.fingerprints import digest
+from helpers.interruption import HANG
 from svmarrow._support.blas import one_blas_thread, product
 from svmarrow.online import KernelPerceptron
 from svmarrow.patch import ridge, svm
@@ -40,7 +41,7 @@ def test_concurrent_results_equal_serial_ones(way):
         cwd=TESTS,
         capture_output=True,
         text=True,
-        timeout=1200,
+        timeout=HANG,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == []
@@ -66,7 +67,7 @@ def test_one_thread_at_a_time_and_what_was_there_is_put_back():
     thread = threading.Thread(target=other)
     with one_blas_thread():
         thread.start()
-        assert ready.wait(60.0)
+        assert ready.wait(HANG)
         with one_blas_thread():
             assert set(blas_threads()) == {1}
         assert set(blas_threads()) == {1}
@@ -94,7 +95,7 @@ def test_a_fork_waits_for_the_lock_and_its_child_can_work():
 
     before, thread = blas_threads(), threading.Thread(target=other)
     thread.start()
-    assert inside.wait(60.0)
+    assert inside.wait(HANG)
     child = os.fork()
     if child == 0:
         # Without the wait the lock would be taken for ever.
@@ -182,7 +183,7 @@ LEARNERS = {type(estimator).__name__: estimator for estimator in QUICK} | {
 }
 
 
-@pytest.mark.quick_every(5)
+@pytest.mark.quick_every(3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("name", LEARNERS)
@@ -207,7 +208,7 @@ def test_the_earlier_model_answers_until_the_refit_is_over(name, pair):
     assert outcome(reads(model, rows)[method]) == other != expected
 
 
-@pytest.mark.quick_every(5)
+@pytest.mark.quick_every(3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("name", LEARNERS)

@@ -6,7 +6,6 @@ import copy
 import inspect
 import pickle
 import re
-import subprocess
 import sys
 import threading
 import warnings
@@ -23,6 +22,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_s
 from sklearn.utils import get_tags
 
 import svmarrow
+from helpers.programs import python
 from svmarrow import RLSRegressor
 from svmarrow.exceptions import FallbackWarning
 from svmarrow.patch import replacement, ridge, svm
@@ -318,7 +318,7 @@ assert seen and set(seen) == {before}, (before, seen)
 """
     if not sys.platform.startswith("linux"):
         pytest.skip("threads are counted in /proc")
-    subprocess.run([sys.executable, "-c", code], check=True)
+    python(code)
 
 
 def test_a_small_fit_that_lasts_long_is_interrupted():
@@ -339,8 +339,8 @@ try:
 except KeyboardInterrupt:
     print("interrupted", hasattr(svc, "expansion_"))
 """
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.split() == ["interrupted", "False"], done.stdout
+    said = python(code)
+    assert said.split() == ["interrupted", "False"], said
 
 
 def test_bits_do_not_depend_on_threads_around_the_size_where_they_start():

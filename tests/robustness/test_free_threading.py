@@ -14,6 +14,7 @@ import pytest
 from sklearn.datasets import make_classification
 
 import svmarrow
+from helpers.interruption import HANG
 from svmarrow import _core
 
 N_THREADS = 4
@@ -34,7 +35,7 @@ def together(work):
 
     def run(i):
         try:
-            start.wait(60)
+            start.wait(HANG)
             results[i] = work(i)
         except BaseException as error:  # noqa: BLE001 - raised again below
             errors.append(error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from helpers.programs import python
 from helpers.public import IMPORTS, PUBLIC
 from svmarrow import _core
 from svmarrow.online import _memory
@@ -83,9 +83,7 @@ print(peak() - before, model.estimate_memory(X, y).total)
 @pytest.mark.parametrize("model", CASES)
 def test_the_estimate_is_no_less_than_the_peak_and_not_many_times_more(model: str) -> None:
     program = _MEASURED.format(imports=IMPORTS, model=model, size=CASES[model])
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    measured, estimate = (int(number) for number in done.stdout.split())
+    measured, estimate = (int(number) for number in python(program).split())
     # What the interpreter itself takes in passing is not the estimate's.
     assert measured - 4e6 < estimate < 3 * measured, f"{estimate / 1e6:.0f} MB for {measured / 1e6:.0f}"
 

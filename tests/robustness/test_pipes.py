@@ -10,12 +10,11 @@ import threading
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import svmarrow
-from helpers.interruption import posix
+from helpers.interruption import HANG, posix
+from helpers.programs import command
 from svmarrow import SVC
-from svmarrow.cli.app import app
 from svmarrow.io import load_libsvm_model, load_svmlight, save_libsvm_model, save_svmlight
 
 pytestmark = posix
@@ -73,7 +72,7 @@ def test_waiting_for_the_other_end_obeys_ctrl_c(name, files):
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.5)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=HANG)
     assert process.returncode in (-signal.SIGINT, 130), errors
 
 
@@ -90,7 +89,7 @@ def test_what_is_read_from_a_pipe_is_the_file(files):
     def loaded(read, path):
         thread = through(pipe, lambda: pipe.write_bytes(path.read_bytes()))
         found = read(pipe)
-        thread.join(60)
+        thread.join(HANG)
         return found
 
     np.testing.assert_array_equal(loaded(load_svmlight, rows)[0].toarray(), X)
@@ -108,7 +107,7 @@ def test_what_is_written_to_a_pipe_is_the_file(files, tmp_path):
     ]:
         thread = through(pipe, write)
         found = pipe.read_bytes()
-        thread.join(60)
+        thread.join(HANG)
         assert found == path.read_bytes()
     assert pipe.is_fifo()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d.svm", "m.safetensors", "pipe"]
@@ -123,14 +122,13 @@ def test_the_command_reads_rows_from_a_pipe(kind, files, tmp_path):
         content = ("\n".join(lines) + "\n").encode()
     expected = svmarrow.load(model).predict(X)
     for arguments in (
-        ["predict", str(model), str(pipe), "--format", kind, "-o", str(tmp_path / "labels")],
-        ["train", str(pipe), "--format", kind, "-o", str(tmp_path / "again.safetensors")],
-        ["train", str(pipe), "--format", kind, "--low-rank", "20", "-o", str(tmp_path / "low.safetensors")],
+        ["predict", model, pipe, "--format", kind, "-o", tmp_path / "labels"],
+        ["train", pipe, "--format", kind, "-o", tmp_path / "again.safetensors"],
+        ["train", pipe, "--format", kind, "--low-rank", "20", "-o", tmp_path / "low.safetensors"],
     ):
         thread = through(pipe, lambda: pipe.write_bytes(content))
-        done = CliRunner().invoke(app, arguments)
-        thread.join(60)
-        assert done.exit_code == 0, done.output
+        command(*arguments)
+        thread.join(HANG)
     np.testing.assert_array_equal(np.loadtxt(tmp_path / "labels"), expected)
     again = svmarrow.load(tmp_path / "again.safetensors")
     np.testing.assert_array_equal(again.predict(X), expected)
@@ -140,17 +138,15 @@ def test_the_command_reads_rows_from_a_pipe(kind, files, tmp_path):
 def test_errors_name_the_pipe(files):
     pipe, model, _ = files
     thread = through(pipe, lambda: pipe.write_bytes(b"1 1:x\n"))
-    done = CliRunner().invoke(app, ["predict", str(model), str(pipe)])
-    thread.join(60)
-    assert done.exit_code == 1
-    assert f"{pipe}:1: " in "".join(done.output.splitlines())
+    said = command("predict", model, pipe, code=1).output
+    thread.join(HANG)
+    assert f"{pipe}:1: " in "".join(said.splitlines())
 
 
 def test_a_model_that_must_be_read_twice_is_no_pipe(files):
     pipe, _, rows = files
-    done = CliRunner().invoke(app, ["predict", str(pipe), str(rows)])
-    assert done.exit_code == 1
-    assert "is a pipe: a model must be a file" in " ".join(done.output.split())
+    said = command("predict", pipe, rows, code=1).output
+    assert "is a pipe: a model must be a file" in " ".join(said.split())
     for read in (svmarrow.load, svmarrow.io.info):
         with pytest.raises(ValueError, match="is a pipe: a model must be a file"):
             read(pipe)

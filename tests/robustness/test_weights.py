@@ -17,8 +17,8 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, r2_score
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from typer.testing import CliRunner
 
+from helpers.programs import command
 from helpers.public import PUBLIC
 from helpers.reference import largest
 from svmarrow import (
@@ -45,7 +45,6 @@ from svmarrow import (
     unpatch_sklearn,
 )
 from svmarrow.cascade import CalibratedCascade, ExactCascade
-from svmarrow.cli.app import app
 from svmarrow.exceptions import SizeWarning
 from svmarrow.io import save_libsvm_model
 from svmarrow.least_squares import (
@@ -169,6 +168,7 @@ WEIGHTED = {
 }
 
 
+@pytest.mark.quick_every(4)
 @pytest.mark.parametrize("name", WEIGHTED)
 def test_a_weighted_model_keeps_its_thresholds(name, tmp_path):
     with warnings.catch_warnings():
@@ -325,9 +325,7 @@ def test_cascades_keep_weights(full):
 @pytest.mark.parametrize("balanced_", [True, False])
 def test_the_command_keeps_weights(balanced_, tmp_path):
     def run(*arguments):
-        done = CliRunner().invoke(app, [str(argument) for argument in arguments])
-        assert done.exit_code == 0, done.output
-        return done.output
+        return command(*arguments).output
 
     np.savez(tmp_path / "train.npz", X=X, y=Y)
     np.savez(tmp_path / "learn.npz", X=X_LEARN, y=Y_LEARN)
@@ -629,12 +627,16 @@ def test_searches_judge_by_the_weights_of_the_classes():
     assert balanced(raced) > 0.68
 
 
-def test_every_learner_with_weights_is_looked_at():
+@pytest.mark.filterwarnings("ignore")
+def test_every_learner_with_weights_is_known_as_weighted():
     """A classifier that takes weights and becomes an expansion must say whether it was given some."""
-    known = {type(WEIGHTED[name]()).__name__ for name in WEIGHTED if "peer" not in name and name != "patched"}
+    models = {name: make() for name, make in WEIGHTED.items()}
+    assert [name for name, model in models.items() if as_expansion(model).weighted is not True] == []
+    known = {
+        type(model).__name__ for name, model in models.items() if "peer" not in name and name != "patched"
+    }
     for name, kind in PUBLIC.items():
         if not inspect.isclass(kind) or not hasattr(kind, "as_expansion") or not hasattr(kind, "fit"):
             continue
-        takes = "class_weight" in inspect.signature(kind).parameters
-        if takes:
+        if "class_weight" in inspect.signature(kind).parameters:
             assert name in known, name

@@ -6,8 +6,6 @@ import bz2
 import importlib
 import io
 import json
-import os
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -16,6 +14,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
+
+from helpers.programs import python
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPERS = ROOT / "benches" / "papers"
@@ -234,10 +234,7 @@ def test_labels_and_splits_are_part_of_the_hash(data):
 def test_every_recipe_has_a_hash():
     hashes = json.loads((PAPERS / "data_hashes.json").read_text(encoding="utf-8"))
     program = "import sys; sys.path.insert(0, sys.argv[1]); import data; print(*data.RECIPES)"
-    names = subprocess.run(
-        [sys.executable, "-c", program, PAPERS], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert sorted(hashes) == sorted(names)
+    assert sorted(hashes) == sorted(python(program, PAPERS).split())
 
 
 RUN_ALL = """
@@ -258,18 +255,11 @@ for pair in sys.argv[2:]:
 """
 
 
-def test_scripts_without_data_end_with_advice(tmp_path):
+def test_scripts_without_data_end_with_advice(tmp_path, monkeypatch):
     pairs = [f"{name}={part}" for name, part in NEEDS_DATA.items()]
-    ran = subprocess.run(
-        [sys.executable, "-c", RUN_ALL, PAPERS, *pairs],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "SVMARROW_DATA": str(tmp_path)},
-        cwd=ROOT,
-    )
-    assert ran.returncode == 0, ran.stderr
-    lines = {line.split()[0]: line for line in ran.stdout.splitlines()}
+    monkeypatch.chdir(ROOT)
+    said = python(RUN_ALL, PAPERS, *pairs, SVMARROW_DATA=str(tmp_path))
+    lines = {line.split()[0]: line for line in said.splitlines()}
     assert set(lines) == set(NEEDS_DATA)
     for name, line in lines.items():
         assert line.startswith(f"{name} 2 "), line

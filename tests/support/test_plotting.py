@@ -1,8 +1,5 @@
 """The curve of error against size."""
 
-import subprocess
-import sys
-
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -11,6 +8,7 @@ from matplotlib import pyplot as plt
 from sklearn import svm as peer
 from sklearn.datasets import make_blobs
 
+from helpers.programs import python
 from svmarrow import SVC, SVR, compress, compression_path
 from svmarrow._support.plotting import image_axes
 from svmarrow.inspection import DecisionVectorsDisplay
@@ -86,8 +84,7 @@ def test_without_matplotlib_the_message_names_the_extra():
         "try:\n    SizeAccuracyDisplay([1], [0.5]).plot()\n"
         "except ImportError as error:\n    print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "drawing needs matplotlib: pip install 'svmarrow[plot]'"
+    assert python(code).strip() == "drawing needs matplotlib: pip install 'svmarrow[plot]'"
 
 
 def test_importing_svmarrow_imports_nothing_optional():
@@ -98,8 +95,7 @@ def test_importing_svmarrow_imports_nothing_optional():
         "import svmarrow, svmarrow.cli\n"
         "print(*{'matplotlib', 'rich', 'typer', 'pandas'} & (sys.modules.keys() - before))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == ""
+    assert python(code).strip() == ""
 
 
 def test_a_path_is_drawn_with_machines_on_fewer_rows(cancer):
