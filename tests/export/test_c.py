@@ -84,7 +84,7 @@ def test_machines_of_every_kernel(datasets, kernel, multi_class, dtype, tmp_path
 
 
 @pytest.mark.parametrize("decoder", [name for name in DECODERS if not name.endswith("logistic")])
-@pytest.mark.parametrize("code", ["ovr", "ovo", "sparse"])
+@pytest.mark.parametrize("code", ["ovr", "sparse", "ovo"])
 def test_every_code_and_decoder(rng, code, decoder, tmp_path):
     for n_classes in (2, 4):
         matrix = make_code(code, n_classes, random_state=0)
