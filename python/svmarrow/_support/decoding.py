@@ -29,12 +29,14 @@ __all__ = [
     "Decoding",
     "check_shape",
     "class_indices",
+    "class_targets",
     "code_class_indices",
     "code_decision_values",
     "code_scores",
     "decision_margins",
     "decision_values",
     "encode_classes",
+    "known_labels",
     "label_indices",
     "pair_matrix",
     "pairs",
@@ -70,6 +72,25 @@ def label_indices(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     position = {label: index for index, label in enumerate(classes.tolist())}
     known = np.array([position.get(label, -1) for label in unique.tolist()], dtype=np.int64)
     return known[inverse.reshape(-1)]
+
+
+def known_labels(y: Any, classes: NDArray[Any], n_samples: int) -> NDArray[np.int64]:
+    """Returns the index in `classes` of the label of each sample; unknown labels raise ``ValueError``."""
+    labels = np.asarray(y)
+    if labels.shape != (n_samples,):
+        raise ValueError(f"X and y disagree: X has {n_samples} rows, y has shape {labels.shape}")
+    indices = label_indices(labels, classes)
+    if (indices < 0).any():
+        unknown = np.unique(labels[indices < 0])[:3].tolist()
+        raise ValueError(f"y holds labels that the model does not know, such as {unknown}")
+    return indices
+
+
+def class_targets(labels: NDArray[Any], n_classes: int) -> _Floats:
+    """Returns targets 1 and -1 of class indices, (n, 1) for two classes, else (n, n_classes)."""
+    if n_classes == 2:
+        return np.where(labels == 1, 1.0, -1.0)[:, np.newaxis]
+    return np.where(labels[:, np.newaxis] == np.arange(n_classes), 1.0, -1.0)
 
 
 def pairs(n_classes: int) -> list[tuple[int, int]]:

@@ -43,6 +43,7 @@ __all__ = [
     "is_matrix",
     "moments",
     "n_joblib_workers",
+    "refuse_zero_weights",
     "rows_of",
     "sample_weights",
     "select_rows",
@@ -424,6 +425,12 @@ def sample_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     if not np.isfinite(weights).all() or (weights < 0.0).any():
         raise ValueError("sample_weight must be finite and not negative: it counts rows, 0 leaves one out")
     return weights
+
+
+def refuse_zero_weights(weights: NDArray[np.float64]) -> None:
+    """Raises ``ValueError`` if no sample has a positive weight."""
+    if not weights.any():
+        raise ValueError("the sample weights are all zero: at least one sample needs a positive weight")
 
 
 def weights_differ(weights: NDArray[np.float64] | None) -> bool:

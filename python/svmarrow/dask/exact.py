@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
 from svmarrow._support.certificate import Certificate
-from svmarrow._support.decoding import check_shape, pairs
+from svmarrow._support.decoding import check_shape, pair_matrix
 from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import threads
@@ -64,10 +64,7 @@ def code_of(decoding: Decoding, n_classes: int) -> NDArray[np.int8]:
         return np.array([[-1], [1]], dtype=np.int8)
     if decoding == "ovr":
         return (2 * np.eye(n_classes) - 1).astype(np.int8)
-    matrix = np.zeros((n_classes, n_classes * (n_classes - 1) // 2), dtype=np.int8)
-    for output, (a, b) in enumerate(pairs(n_classes)):
-        matrix[a, output], matrix[b, output] = 1, -1
-    return matrix
+    return pair_matrix(n_classes)
 
 
 @dataclass(frozen=True, eq=False)

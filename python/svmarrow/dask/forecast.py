@@ -27,7 +27,7 @@ from svmarrow._support.memory import bytes_of_rows
 from svmarrow._support.rows import threads
 from svmarrow.dask.exact import ALTERNATIVE, bytes_of_driver, bytes_to_solve
 from svmarrow.dask.partition import fitted_rows, row_subset
-from svmarrow.dask.parts import Part
+from svmarrow.dask.parts import Part, rows_by_part
 from svmarrow.dask.rounds import concatenate
 
 if TYPE_CHECKING:
@@ -122,12 +122,9 @@ def estimate_fit(
     counts = cluster.gather(cluster.each(_counted, parts), "the rows")
     rows, jobs, q = sum(counts), threads(n_jobs), int(machines.matrix.shape[1])
     drawn = np.sort(np.random.default_rng(0).choice(rows, min(rows, sample), replace=False))
-    ends = np.concatenate([[0], np.cumsum(counts)])
-    cuts = np.searchsorted(drawn, ends)
-    asked = [number for number in range(len(parts)) if cuts[number] < cuts[number + 1]]
     futures = [
-        cluster.submit(row_subset, parts[number], drawn[cuts[number] : cuts[number + 1]] - ends[number], 0)
-        for number in asked
+        cluster.submit(row_subset, parts[number], local, 0)
+        for number, local in rows_by_part(counts, drawn).items()
     ]
     support, row_bytes = _support(concatenate(cluster.gather(futures, "the rows")), rows, machines, jobs)
     held = min(rows, round(DRIVER_ROWS_PER_VECTOR * support))

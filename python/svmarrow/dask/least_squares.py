@@ -17,9 +17,10 @@ from sklearn.utils.metaestimators import available_if
 from svmarrow import _core
 from svmarrow._support.atomic import atomic_fit, atomic_update
 from svmarrow._support.callbacks import fitting
+from svmarrow._support.decoding import class_targets
 from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import check, refuse
-from svmarrow._support.rows import core_rows, well_aligned
+from svmarrow._support.rows import core_rows, refuse_zero_weights, well_aligned
 from svmarrow.dask.blocks import check_features, delayed_blocks, is_lazy
 from svmarrow.dask.cluster import all_threads, tree_sum
 from svmarrow.dask.estimator import DaskClassifier, DaskEstimator
@@ -28,7 +29,6 @@ from svmarrow.dask.points import choose_distributed_points
 from svmarrow.dask.summary import balanced_weights, check_span, classes_of, gamma_of, offsets, summary_of
 from svmarrow.expansion.points import bytes_of_sums
 from svmarrow.least_squares import LowRankRLSClassifier, LowRankRLSRegressor
-from svmarrow.least_squares._base import signs
 from svmarrow.least_squares._low_rank import takes_pieces
 
 if TYPE_CHECKING:
@@ -86,10 +86,7 @@ class DaskLowRankRLS(DaskEstimator):
                 [cluster.task(moments_of, part, plain.gamma == "scale") for part in parts], "the rows"
             )
             counts = [rows for rows, _ in stats]
-            if not sum(counts):
-                raise ValueError(
-                    "the sample weights are all zero: at least one sample needs a positive weight"
-                )
+            refuse_zero_weights(np.array(counts))
             check_span(self, summaries)
             gamma = gamma_of(plain.gamma, summaries, plain.kernel, [moments for _, moments in stats])
             spec = (plain.kernel, gamma, float(plain.coef0), int(plain.degree))
@@ -321,7 +318,7 @@ def sums_of(part: Part, shared: tuple[Any, tuple[Any, float, float, int]], class
     if not part.X.shape[0]:
         return None
     points, spec = shared
-    targets = signs(part.labels, classes) if classes else part.labels
+    targets = class_targets(part.labels, classes) if classes else part.labels
     with all_threads() as jobs:
         return _core.low_rank_sums(
             core_rows(part.X),

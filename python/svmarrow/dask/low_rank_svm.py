@@ -24,7 +24,7 @@ from svmarrow.dask.parts import Part, classification_part, moments_of
 from svmarrow.dask.points import choose_distributed_points
 from svmarrow.dask.summary import gamma_of, offsets
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.svm.low_rank import LowRankSVC
+from svmarrow.svm.low_rank import LowRankSVC, projected_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -129,7 +129,7 @@ class DaskLowRankSVC(DaskClassifier, LowRankSVC, stored=False):
             1.0 / (2.0 * float(self.C)),
         )
         jobs = threads(self.n_jobs)
-        projected = _features((points, spec), jobs)
+        projected = projected_kernel(well_aligned(points), spec, None, jobs)
         held = cluster.shared((points, spec))
         parts = [cluster.submit(projected_part, part, held) for part in rows]
         del rows
@@ -147,22 +147,12 @@ class DaskLowRankSVC(DaskClassifier, LowRankSVC, stored=False):
         return self
 
 
-def _features(shared: tuple[Any, tuple[str, float, float, int]], jobs: int) -> _core.Features:
-    points, spec = shared
-    try:
-        return _core.Features((core_rows(well_aligned(points)), spec), None, jobs)
-    except np.linalg.LinAlgError:
-        raise np.linalg.LinAlgError(
-            f"the kernel matrix of the points is not positive definite: kernel={spec[0]!r} must be, and "
-            "rows must be scaled and centred so that rounding does not cancel them"
-        ) from None
-
-
 def projected_part(part: Part, shared: tuple[Any, tuple[str, float, float, int]]) -> Part:
     """Returns a partition with the projected features of its rows."""
     if not part.X.shape[0]:
         features = np.zeros((0, shared[0].shape[0]))
     else:
         with all_threads() as jobs:
-            features = _features(shared, jobs).of(core_rows(part.X), None, jobs)
+            projected = projected_kernel(well_aligned(shared[0]), shared[1], None, jobs)
+            features = projected.of(core_rows(part.X), None, jobs)
     return Part(part.number, features, part.labels, part.upper, part.kept)

@@ -11,6 +11,8 @@ from svmarrow._support.rows import moments
 from svmarrow.dask.blocks import RealignOnUnpickle
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from svmarrow.dask.blocks import Block
@@ -21,6 +23,7 @@ __all__ = [
     "moments_of",
     "partition_indices",
     "regression_part",
+    "rows_by_part",
     "rows_with_indices",
 ]
 
@@ -72,6 +75,20 @@ def _without_zero_weights(block: Block, labels: NDArray[Any], upper: NDArray[np.
 def partition_indices(part: Part, local: NDArray[np.int64]) -> NDArray[np.int64]:
     """Returns the indices in the partition of rows of positive weight."""
     return local if part.kept is None else part.kept[local].astype(np.int64)
+
+
+def rows_by_part(counts: Sequence[int], drawn: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
+    """Returns the indices within each part, by its number, of increasing indices among the rows of all parts.
+
+    Parts without any of the rows are left out.
+    """
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    cuts = np.searchsorted(drawn, ends)
+    return {
+        number: drawn[cuts[number] : cuts[number + 1]] - ends[number]
+        for number in range(len(counts))
+        if cuts[number] < cuts[number + 1]
+    }
 
 
 def rows_with_indices(part: Part, local: NDArray[np.int64]) -> tuple[Any, NDArray[np.int64]]:

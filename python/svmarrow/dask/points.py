@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
 from svmarrow._support.rows import as_rows
-from svmarrow.dask.parts import rows_with_indices
+from svmarrow.dask.parts import rows_by_part, rows_with_indices
 from svmarrow.expansion.points import choose_points
 
 if TYPE_CHECKING:
@@ -49,13 +49,8 @@ def choose_distributed_points(
     total, m = int(sum(counts)), int(model.n_vectors)
     size = m if model.selection == "random" else max(_SAMPLE_ROWS_PER_POINT * m, _MIN_SAMPLE_ROWS)
     drawn = np.sort(sample_without_replacement(total, min(total, size), random_state=random)).astype(np.int64)
-    ends = np.concatenate([[0], np.cumsum(counts)])
-    cuts = np.searchsorted(drawn, ends)
-    asked = [number for number in range(len(parts)) if cuts[number] < cuts[number + 1]]
-    futures = [
-        cluster.task(rows_with_indices, parts[number], drawn[cuts[number] : cuts[number + 1]] - ends[number])
-        for number in asked
-    ]
+    asked = rows_by_part(counts, drawn)
+    futures = [cluster.task(rows_with_indices, parts[number], local) for number, local in asked.items()]
     samples = cluster.gather(futures, "the points")
     X = [rows for rows, _ in samples]
     sample = as_rows(sp.csr_array(sp.vstack(X)) if sp.issparse(X[0]) else np.concatenate(X))

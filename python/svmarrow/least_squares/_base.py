@@ -9,12 +9,13 @@ import numpy as np
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.bases import MultiOutputMixin
 from svmarrow._support.callbacks import fitting
-from svmarrow._support.decoding import class_indices, encode_classes
+from svmarrow._support.decoding import class_indices, class_targets, encode_classes
 from svmarrow._support.memory import EstimatesMemory, MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.parameters import check
 from svmarrow._support.rows import (
     class_weights,
     default_gamma,
+    refuse_zero_weights,
     sample_weights,
     select_rows,
     validated,
@@ -70,8 +71,7 @@ class LeastSquares(EstimatesMemory, FittedExpansion):
         if weights is None or weights.all():
             return self._fit(X, targets, weights)
         kept = np.flatnonzero(weights)
-        if kept.size == 0:
-            raise ValueError("the sample weights are all zero: at least one sample needs a positive weight")
+        refuse_zero_weights(weights)
         rows = select_rows(X, kept, precomputed=self._is_precomputed())
         left = self._fit(rows, np.ascontiguousarray(targets[kept]), np.ascontiguousarray(weights[kept]))
         self._spread(X, kept)
@@ -186,7 +186,7 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
     def _targets(self, y: Any) -> NDArray[np.float64]:
         """Stores the classes and returns the targets (n, q)."""
         self.classes_, labels = encode_classes(y)
-        return signs(labels, self.classes_.size)
+        return class_targets(labels, self.classes_.size)
 
     def _row_weights(
         self, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
@@ -312,12 +312,3 @@ def average(values: NDArray[Any], weights: NDArray[np.float64] | None) -> NDArra
             weights = weights / weights.max()
     mean: NDArray[np.float64] = np.average(values, axis=0, weights=weights)
     return mean
-
-
-def signs(labels: NDArray[Any], n_classes: int) -> NDArray[np.float64]:
-    """Returns targets of class indices: (n, 1) with +1 for the second of two classes, else (n, k)."""
-    if n_classes == 2:
-        return np.where(labels == 1, 1.0, -1.0)[:, np.newaxis]
-    targets = np.full((labels.size, n_classes), -1.0)
-    targets[np.arange(labels.size), labels] = 1.0
-    return targets

@@ -9,9 +9,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from svmarrow._support.atomic import atomic_update
+from svmarrow._support.decoding import class_targets
 from svmarrow._support.parameters import CLASS_WEIGHT, check, refuse
 from svmarrow._support.rows import sample_weights, validated
-from svmarrow.least_squares._base import SquareLossClassifier, SquareLossRegressor, signs
+from svmarrow.least_squares._base import SquareLossClassifier, SquareLossRegressor
 from svmarrow.least_squares._low_rank import LOW_RANK_RULES, LowRankLeastSquares, takes_pieces
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         unknown = np.setdiff1d(y, self.classes_)
         if unknown.size:
             raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which is not among the classes")
-        targets = signs(np.searchsorted(self.classes_, y), int(self.classes_.size))
+        targets = class_targets(np.searchsorted(self.classes_, y), int(self.classes_.size))
         weights = self._row_weights(targets, sample_weights(sample_weight, X.shape[0]))
         self._piece(X, targets, weights, first=first)
         return self

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import check_cv, train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,7 +18,14 @@ from svmarrow._support.callbacks import without_callbacks
 from svmarrow._support.memory import EstimatesMemory, MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.parameters import check, refuse, seed_of
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import as_points, default_gamma, threads, validated, weights_differ
+from svmarrow._support.rows import (
+    as_points,
+    default_gamma,
+    refuse_zero_weights,
+    threads,
+    validated,
+    weights_differ,
+)
 from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.matching_pursuit._dictionary import (
@@ -114,20 +121,12 @@ class MatchingPursuit(EstimatesMemory, OutputMixin, KernelEstimator):
 
     # What a subclass says of its targets
 
-    def _classes_as_targets(self) -> bool:
-        """Returns whether targets are classes."""
-        raise NotImplementedError
-
     def _decoded(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
         """Returns predictions (..., n) or (..., n, q) for outputs (..., n, q)."""
         raise NotImplementedError
 
     def _scores(self, predictions: NDArray[Any], y: Any) -> NDArray[np.float64]:
         """Returns the scores of several predictions."""
-        raise NotImplementedError
-
-    def _split(self, data: Data, random: np.random.RandomState) -> tuple[Any, Any]:
-        """Returns training and validation rows."""
         raise NotImplementedError
 
     # Fit
@@ -167,8 +166,7 @@ class MatchingPursuit(EstimatesMemory, OutputMixin, KernelEstimator):
         data = Data(X, np.arange(X.shape[0]), targets, labels, weights)
         if weights is None or weights.all():
             return data
-        if not weights.any():
-            raise ValueError("the sample weights are all zero: at least one row needs a positive weight")
+        refuse_zero_weights(weights)
         return data.part(np.flatnonzero(weights))
 
     def _fit(self, data: Data, watched: Watched | None) -> None:
@@ -182,7 +180,13 @@ class MatchingPursuit(EstimatesMemory, OutputMixin, KernelEstimator):
                 cross = self._cross_validated(data, random)
                 size = max(1, int(np.argmin(cross)))
             else:
-                train, test = self._split(data, random)
+                train, test = train_test_split(
+                    np.arange(data.rows.size),
+                    test_size=self.validation_fraction,
+                    random_state=random,
+                    stratify=data.labels,
+                )
+                train, test = np.sort(train), np.sort(test)
                 watched = data.watched(test)
                 data = data.part(train)
         path = self._pursue(data, watched, size, random)
@@ -244,7 +248,7 @@ class MatchingPursuit(EstimatesMemory, OutputMixin, KernelEstimator):
             "targets": data.targets,
             "weights": data.weights,
             "constant": constant,
-            "validation": None if watched is None else (watched[1], self._classes_as_targets(), watched[2]),
+            "validation": None if watched is None else (watched[1], data.labels is not None, watched[2]),
             "loss": core_loss(self.loss, float(getattr(self, "delta", 1.0))),
         }
         most = dictionary_bytes(self.cache_size)

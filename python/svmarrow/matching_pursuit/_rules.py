@@ -53,9 +53,7 @@ RULES: dict[str, Rule] = {
     "functions": either(none, Rule("a function of rows", callable)),
     "tol": real(least=0.0, most=0.99),
     "early_stopping": boolean,
-    "validation_fraction": Rule(
-        "a number above 0 and below 1", lambda v: real(above=0.0).holds(v) and float(v) < 1.0
-    ),
+    "validation_fraction": real(above=0.0, below=1.0),
     "cv": either(
         none,
         integer(least=2),

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
-from svmarrow._support.decoding import encode_classes
+from svmarrow._support.decoding import class_targets, encode_classes
 from svmarrow._support.parameters import CLASS_WEIGHT, Rule, check, either, mapping, none, one_of, refuse
 from svmarrow._support.rows import class_weights, default_gamma, sample_weights
 from svmarrow.matching_pursuit._base import MatchingPursuit
@@ -293,10 +292,10 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
                 if (classes[found] != np.asarray(y_val)).any():
                     raise ValueError("y_val has labels that y has not")
                 own = by_class[found] if self.class_weight is not None else None
-                watched = (rows, _targets(found, classes.size), own)
+                watched = (rows, class_targets(found, classes.size), own)
             self.classes_ = classes
             labels = labels.astype(np.int64)
-            self._fit(self._data(X, _targets(labels, classes.size), labels, weights), watched)
+            self._fit(self._data(X, class_targets(labels, classes.size), labels, weights), watched)
         return self
 
     def _kernel_parts(self, data: Data, random: np.random.RandomState) -> list[Part]:
@@ -333,9 +332,6 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         classes = np.unique(np.asarray(y)).size
         return 1 if classes <= 2 else classes
 
-    def _classes_as_targets(self) -> bool:
-        return True
-
     def _decoded(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
         flat = self.classes_[self._winners_of(outputs.reshape(-1, outputs.shape[-1]))]
         return flat.reshape(outputs.shape[:-1])
@@ -344,20 +340,6 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         shares: NDArray[np.float64] = (predictions == np.asarray(y)).mean(axis=-1)
         return shares
 
-    def _split(self, data: Data, random: np.random.RandomState) -> tuple[Any, Any]:
-        rows = np.arange(data.rows.size)
-        train, test = train_test_split(
-            rows, test_size=self.validation_fraction, random_state=random, stratify=data.labels
-        )
-        return np.sort(train), np.sort(test)
-
     def _after_load(self) -> None:
         super()._after_load()
         ExpansionClassifier(self.expansions_[0], self.classes_, self._decoding)
-
-
-def _targets(labels: NDArray[Any], n_classes: int) -> NDArray[np.float64]:
-    """Returns targets 1 and -1, (n, 1) for two classes, else (n, n_classes)."""
-    if n_classes == 2:
-        return np.where(labels == 1, 1.0, -1.0)[:, np.newaxis]
-    return np.where(labels[:, np.newaxis] == np.arange(n_classes), 1.0, -1.0)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.metrics import r2_score
-from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.atomic import atomic_fit, consistent
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.matching_pursuit._base import Data
 
 __all__ = ["KMPRegressor"]
 
@@ -279,19 +277,11 @@ class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
             self._fit(self._data(X, targets, None, weights), watched)
         return self
 
-    def _classes_as_targets(self) -> bool:
-        return False
-
     def _decoded(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         return self._shaped(outputs)
 
     def _scores(self, predictions: NDArray[Any], y: Any) -> NDArray[np.float64]:
         return np.array([r2_score(y, one) for one in predictions])
-
-    def _split(self, data: Data, random: np.random.RandomState) -> tuple[Any, Any]:
-        rows = np.arange(data.rows.size)
-        train, test = train_test_split(rows, test_size=self.validation_fraction, random_state=random)
-        return np.sort(train), np.sort(test)
 
     @consistent
     def as_expansion(self) -> KernelExpansion:

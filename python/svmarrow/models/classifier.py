@@ -25,7 +25,7 @@ from svmarrow._support.decoding import (
     code_class_indices,
     code_decision_values,
     decision_margins,
-    label_indices,
+    known_labels,
     pair_matrix,
 )
 from svmarrow._support.parameters import Rule, boolean, either, none, refuse
@@ -316,15 +316,9 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
         [[1.0, 0.0, 0.0]]
         """
         outputs = self.outputs(X)
-        labels = np.asarray(y)
-        if labels.shape != (len(outputs),):
-            raise ValueError(f"X and y disagree: X has {len(outputs)} rows, y has shape {labels.shape}")
         k = len(self.classes_)
-        numbers = label_indices(labels, self.classes_)
-        if (numbers < 0).any():
-            unknown = np.unique(labels[numbers < 0])[:3].tolist()
-            raise ValueError(f"y holds labels that the model does not know, such as {unknown}")
-        weights = sample_weights(1.0 if sample_weight is None else sample_weight, labels.size)
+        numbers = known_labels(y, self.classes_, len(outputs))
+        weights = sample_weights(1.0 if sample_weight is None else sample_weight, numbers.size)
         assert weights is not None
         missing = np.bincount(numbers, weights > 0.0, minlength=k) == 0
         if missing.any():

@@ -26,6 +26,7 @@ from svmarrow._support.parameters import (
     refuse,
 )
 from svmarrow._support.rows import (
+    refuse_zero_weights,
     sample_weights,
     select_rows,
     validated,
@@ -239,10 +240,7 @@ class LearnedScaler(TransformerMixin, Estimator):
         X, y = validated(self, X, y, reset=True, with_y=True, multi_output=True)
         weights = sample_weights(sample_weight, X.shape[0])
         if weights is not None:
-            if not weights.any():
-                raise ValueError(
-                    "the sample weights are all zero: at least one sample needs a positive weight"
-                )
+            refuse_zero_weights(weights)
             # Only ratios of weights count, and their sum may be beyond double precision.
             weights = weights / weights.max()
         targets = training_targets(np.asarray(y), self.task, self.class_weight, weights)

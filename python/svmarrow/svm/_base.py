@@ -38,6 +38,7 @@ from svmarrow._support.rows import (
     cache_bytes,
     core_rows,
     default_gamma,
+    refuse_zero_weights,
     sample_weights,
     select_rows,
     threads,
@@ -149,8 +150,7 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
         weights = sample_weights(sample_weight, n)
         if weights is None:
             return np.ones(n)
-        if not weights.any():
-            raise ValueError("the sample weights are all zero: at least one sample needs a positive weight")
+        refuse_zero_weights(weights)
         return weights
 
     def _training(self, X: Any, weights: NDArray[np.float64]) -> Training:

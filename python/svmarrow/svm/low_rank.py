@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow._support.certificate import Certificate
+    from svmarrow._support.progress import ProgressCallback
 
 
-__all__ = ["LowRankSVC"]
+__all__ = ["LowRankSVC", "projected_kernel"]
 
 
 class LowRankSVC(EstimatesMemory, CertifiedClassifier):
@@ -280,13 +281,7 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
         )
         jobs = threads(self.n_jobs)
         with progress(self.verbose) as reporter:
-            try:
-                projected = _core.Features((core_rows(points), spec), reporter.callback, jobs)
-            except np.linalg.LinAlgError:
-                raise np.linalg.LinAlgError(
-                    f"the kernel matrix of the points is not positive definite: kernel={self.kernel!r} must "
-                    "be, and rows must be scaled and centred so that rounding does not cancel them"
-                ) from None
+            projected = projected_kernel(points, spec, reporter.callback, jobs)
             features = projected.of(core_rows(X), reporter.callback, jobs)
         shared = ("C", "tol", "multi_class", "decision_function_shape", "break_ties", "max_iter", "max_time")
         options = {name: getattr(self, name) for name in (*shared, "n_jobs", "verbose")}
@@ -297,3 +292,16 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
         self.indices_ = None if rows is None else used[rows]
         self.classes_, self.class_weight_ = machine.classes_, class_weight
         self.certificate_, self._coding = machine.certificate_, machine._coding
+
+
+def projected_kernel(
+    points: Any, spec: tuple[str, float, float, int], progress: ProgressCallback | None, n_threads: int
+) -> _core.Features:
+    """Returns the features of a kernel projected on the points; the kernel must be positive definite."""
+    try:
+        return _core.Features((core_rows(points), spec), progress, n_threads)
+    except np.linalg.LinAlgError:
+        raise np.linalg.LinAlgError(
+            f"the kernel matrix of the points is not positive definite: kernel={spec[0]!r} must be, and "
+            "rows must be scaled and centred so that rounding does not cancel them"
+        ) from None

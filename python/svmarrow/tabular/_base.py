@@ -24,7 +24,7 @@ from svmarrow._support.parameters import (
     none,
 )
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import sample_weights, weights_differ
+from svmarrow._support.rows import refuse_zero_weights, sample_weights, weights_differ
 from svmarrow._support.steps import Steps
 from svmarrow._support.warn import warn_caller
 from svmarrow.interop.convert import as_expansion
@@ -118,10 +118,7 @@ class Tabular(OutputMixin, Estimator):
             )
         weights = sample_weights(sample_weight, X.shape[0])
         if weights is not None:
-            if not weights.any():
-                raise ValueError(
-                    "the sample weights are all zero: at least one sample needs a positive weight"
-                )
+            refuse_zero_weights(weights)
             kept = np.flatnonzero(weights > MIN_WEIGHT * weights.max())
             if kept.size < 2:
                 raise ValueError(
