@@ -126,6 +126,7 @@ def test_does_not_change(rng):
 def test_sizes_and_repr(rng):
     f = make(rng)
     assert (f.n_vectors, f.n_outputs) == (37, 3)
+    assert f.expansion_ is f
     assert f.nbytes == 37 * 5 * 8 + 37 * 3 * 8 + 3 * 8
     assert repr(f) == "<KernelExpansion: 37 vectors, 5 columns, 3 outputs, kernel='rbf', gamma=0.4>"
 

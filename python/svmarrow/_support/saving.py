@@ -106,7 +106,7 @@ class Savable:
 
     def _check_columns_of(self, model: Any) -> None:
         """Checks the number and the names of the features against an expansion's vectors."""
-        expansion = getattr(model, "expansion_", model)
+        expansion = model.expansion_
         columns = getattr(self, "n_features_in_", None)
         if columns is None or expansion.kernel == "precomputed":
             return

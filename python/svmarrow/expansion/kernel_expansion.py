@@ -181,6 +181,11 @@ class KernelExpansion(Savable):
         raise AttributeError(f"a KernelExpansion does not change: make a new one to set {name}")
 
     @property
+    def expansion_(self) -> Self:
+        """The expansion itself, under the name that it has in every model around one."""
+        return self
+
+    @property
     def n_vectors(self) -> int:
         """Number of vectors m."""
         return int(self.vectors.shape[0])

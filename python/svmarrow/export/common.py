@@ -39,13 +39,12 @@ def output_spec_of(model: Any) -> OutputSpec:
         As `svmarrow.as_expansion`; a ValueError for a kernel that is a Python function.
     """
     converted = as_expansion(model)
-    bare = isinstance(converted, KernelExpansion)
-    expansion = converted if bare else converted.expansion_
+    expansion = converted.expansion_
     if callable(expansion.kernel):
         raise ValueError(
             f"kernel={expansion.kernel!r} is a Python function and cannot be exported: use a built-in kernel"
         )
-    if not bare:
+    if not isinstance(converted, KernelExpansion):
         spec: OutputSpec = converted._output_spec()
         return spec
     precomputed = expansion.kernel == "precomputed"
@@ -65,7 +64,7 @@ def check_text(labels: NDArray[Any]) -> None:
 
 
 def matern_rate(kernel: str, gamma: float) -> float:
-    """What a Matérn kernel multiplies the Euclidean distance by: sqrt(2 nu) gamma."""
+    """The factor of the Euclidean distance in a Matérn kernel, sqrt(2 nu) gamma."""
     return float(np.sqrt(_TWICE_NU[kernel])) * gamma
 
 

@@ -119,7 +119,7 @@ def size_note(model: Any) -> str | None:
 
 
 def _of_expansion(converted: Any) -> dict[str, Any]:
-    expansion = getattr(converted, "expansion_", converted)
+    expansion = converted.expansion_
     facts: dict[str, Any] = {
         "kernel": expansion.kernel,
         **{name: getattr(expansion, name) for name in PARAMETERS_OF[expansion.kernel]},

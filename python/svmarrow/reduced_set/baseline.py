@@ -11,7 +11,6 @@ from sklearn.utils.validation import _num_samples
 
 from svmarrow._support.rows import sample_weights
 from svmarrow.interop.convert import as_expansion
-from svmarrow.reduced_set.score import unwrap_expansion
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -63,7 +62,7 @@ def subsample_baseline(
         ``estimator.score`` of each.
     """
     rng = check_random_state(random_state)
-    vectors = unwrap_expansion(as_expansion(estimator)).n_vectors
+    vectors = as_expansion(estimator).expansion_.n_vectors
     n = _num_samples(X_train)
     order, labels = rng.permutation(n), np.asarray(y_train)
     weights = sample_weights(sample_weight, n)
@@ -74,6 +73,6 @@ def subsample_baseline(
             continue
         own = {} if weights is None else {"sample_weight": weights[rows]}
         machine = clone(estimator).fit(_safe_indexing(X_train, rows), labels[rows], **own)
-        found.append((unwrap_expansion(as_expansion(machine)).n_vectors, float(machine.score(X, y))))
+        found.append((as_expansion(machine).expansion_.n_vectors, float(machine.score(X, y))))
     found.sort()
     return np.array([size for size, _ in found], dtype=np.int64), np.array([score for _, score in found])

@@ -30,7 +30,6 @@ from svmarrow.reduced_set.score import (
     refuse_number,
     refuse_scoring,
     rows_for,
-    unwrap_expansion,
     warn_if_constant,
     with_bound,
     wrap_like,
@@ -285,7 +284,7 @@ def compress(
             "settings", settings, "None, a GradientSettings or a SelectionSettings for a kernel machine"
         )
     if goal.name == "n_vectors":
-        warn_too_few_vectors(unwrap_expansion(full), int(goal.value), stacklevel=2)
+        warn_too_few_vectors(full.expansion_, int(goal.value), stacklevel=2)
     learn, holdout = split_samples(
         Samples(X, y, sample_weight), validation, hold_out=goal.max_loss is not None or method == "auto"
     )
@@ -423,7 +422,7 @@ def smallest(
     model: Any, proposals: Sequence[Proposal], evaluator: HoldoutEvaluator, max_loss: float
 ) -> Choice:
     """The smallest proposed model whose safe loss is at most `max_loss`; the full model where none is."""
-    best = Choice(wrap_like(model, unwrap_expansion(model)), evaluator.full)
+    best = Choice(wrap_like(model, model.expansion_), evaluator.full)
     for proposal in proposals:
         search = SizeSearch(max_loss)
         seen = search.search(proposal.levels(evaluator), evaluator)
@@ -434,7 +433,7 @@ def smallest(
             seen[size] = evaluator.scores_of(proposal.model(size))
             search.add(size, evaluator.safe_loss(seen[size]))
         size = search.smallest
-        if size is not None and size < unwrap_expansion(best.model).n_vectors:
+        if size is not None and size < best.model.expansion_.n_vectors:
             best = Choice(proposal.model(size), seen[size])
     return best._replace(n_tests=max(1, sum(proposal.n_tests for proposal in proposals)))
 

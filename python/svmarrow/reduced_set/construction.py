@@ -23,7 +23,7 @@ from svmarrow._support.parameters import Rule, check, either, integer, none, one
 from svmarrow._support.rows import as_rows, core_rows, threads
 from svmarrow._support.saving import savable
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.reduced_set.score import numbers_for, unwrap_expansion, wrap_like
+from svmarrow.reduced_set.score import numbers_for, wrap_like
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -308,7 +308,7 @@ def construct(
         return None if max_time is None else max(0.0, max_time - (monotonic() - begin))
 
     bare = isinstance(source, KernelExpansion)
-    full = unwrap_expansion(source)
+    full = source.expansion_
     chosen = GradientSettings() if settings is None else settings
     if rows is None:
         rows, labels, answers = full.vectors, None, None

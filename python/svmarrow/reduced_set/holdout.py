@@ -63,7 +63,6 @@ from svmarrow.reduced_set.score import (
     predictions_of,
     predicts_classes,
     rows_for,
-    unwrap_expansion,
 )
 
 if TYPE_CHECKING:
@@ -143,7 +142,7 @@ class HoldoutEvaluator:
         if self.n == 0:
             raise ValueError("X has 0 samples: at least one is needed to measure a loss")
         if outputs is None:
-            outputs = unwrap_expansion(model)._evaluate(self.rows, n_jobs)
+            outputs = model.expansion_._evaluate(self.rows, n_jobs)
         if scoring is None and y is not None and sample_weight is None:
             scoring = default_scoring(model)
         y_true: Any = y
@@ -233,7 +232,7 @@ class HoldoutEvaluator:
         n_together: int = 0,
     ) -> Iterator[tuple[int, NDArray[np.float64]]]:
         """Decreasing sizes with their sample scores (n,), evaluated in groups; see `scores_of_sizes`."""
-        step, width = max(n_together, SIZES_PER_GROUP), unwrap_expansion(self.model).n_outputs
+        step, width = max(n_together, SIZES_PER_GROUP), self.model.expansion_.n_outputs
         for start in range(0, len(sizes), step):
             group = sizes[start : start + step][::-1]
             scores = self.scores_of_sizes(outputs, group, width)
@@ -241,7 +240,7 @@ class HoldoutEvaluator:
 
     def scores_of(self, model: Any, *, allow_constant: bool = False) -> NDArray[np.float64]:
         """Sample scores (n,) of a small model."""
-        expansion = unwrap_expansion(model)
+        expansion = model.expansion_
         # The rows have the preparation of the full model; a student has its own, and its teacher none.
         step = getattr(model, "preparation", None)
         prepares = step is not None and step is not getattr(self.model, "preparation", None)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from svmarrow._support.memory import MemoryEstimate
 from svmarrow._support.parameters import refuse
 from svmarrow._support.rows import as_rows
-from svmarrow.interop.convert import as_expansion, bare_expansion
+from svmarrow.interop.convert import as_expansion
 from svmarrow.reduced_set.construction import GradientSettings, bytes_of_construction
-from svmarrow.reduced_set.score import unwrap_expansion
 from svmarrow.reduced_set.selection import SelectionSettings, as_arguments, bytes_of_selection, selection_of
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def estimate_memory(
     >>> estimate_memory(svc, 100, method="lars").total > estimate_memory(svc, 100).total
     True
     """
-    expansion = unwrap_expansion(bare_expansion(as_expansion(model)))
+    expansion = as_expansion(model).expansion_
     rows = None if X is None else as_rows(X)
     options: dict[str, Any] = {"candidates": candidates, "settings": settings}
     return MemoryEstimate.of(

@@ -22,7 +22,7 @@ from svmarrow._support.memory import new_threads
 from svmarrow._support.rows import core_rows, threads
 from svmarrow._support.saving import savable
 from svmarrow.reduced_set import threshold
-from svmarrow.reduced_set.score import unwrap_expansion, wrap_like
+from svmarrow.reduced_set.score import wrap_like
 from svmarrow.reduced_set.sizes import ReducedPath
 
 if TYPE_CHECKING:
@@ -156,8 +156,8 @@ class CompressionPath(ReducedPath):
         self._tuning = None
         m, q, columns = (
             len(self.order),
-            unwrap_expansion(self.model).n_outputs,
-            unwrap_expansion(self.model).vectors.shape[1],
+            self.model.expansion_.n_outputs,
+            self.model.expansion_.vectors.shape[1],
         )
         if self.vectors.shape != (m, columns) or self.residual_norms.shape != (m + 1,):
             raise ValueError(f"vectors and residual_norms are not those of {m} sizes")
@@ -176,7 +176,7 @@ class CompressionPath(ReducedPath):
         return f"CompressionPath(sizes {self._listed_sizes()}, {tuned}of {self.model!r})"
 
     def _model(self, size: int) -> Any:
-        full = unwrap_expansion(self.model)
+        full = self.model.expansion_
         small = full.replaced(
             vectors=self.vectors[:size],
             coefficients=self._numbers.coefficients(size),
@@ -205,7 +205,7 @@ class CompressionPath(ReducedPath):
             of_vectors = entries * (vectors.data.itemsize + vectors.indices.itemsize) + ends
         else:
             of_vectors = size * vectors.shape[1] * vectors.itemsize
-        return int(of_vectors) + 8 * (size + 1) * unwrap_expansion(self.model).n_outputs
+        return int(of_vectors) + 8 * (size + 1) * self.model.expansion_.n_outputs
 
     def _outputs(self, rows: Any, sizes: Sequence[int]) -> NDArray[np.float64]:
         """Outputs (sizes, n, q) of increasing sizes, with their own thresholds."""
@@ -214,11 +214,11 @@ class CompressionPath(ReducedPath):
     def _untuned(self, rows: Any, sizes: Sequence[int]) -> NDArray[np.float64]:
         """The same with the intercepts of the full model."""
         kept = self.vectors[: sizes[-1]]
-        return self._numbers.outputs(unwrap_expansion(self.model), kept, rows, sizes, threads(self.n_jobs))
+        return self._numbers.outputs(self.model.expansion_, kept, rows, sizes, threads(self.n_jobs))
 
     def _shifts_of(self, sizes: Sequence[int]) -> NDArray[np.float64]:
         """Changes of the intercepts by tuned thresholds, (sizes, q); zeros without tuning samples."""
-        q = unwrap_expansion(self.model).n_outputs
+        q = self.model.expansion_.n_outputs
         if self._tuning is not None:
             self._tune(sorted(set(sizes) - self._shifts.keys()), *self._tuning)
         shifts = [self._shifts.get(size, np.zeros(q)) for size in sizes]
@@ -231,7 +231,7 @@ class CompressionPath(ReducedPath):
         labels: NDArray[Any],
         weights: NDArray[np.float64] | None,
     ) -> None:
-        step = max(1, TUNING_BYTES // (8 * max(1, rows.shape[0]) * unwrap_expansion(self.model).n_outputs))
+        step = max(1, TUNING_BYTES // (8 * max(1, rows.shape[0]) * self.model.expansion_.n_outputs))
         for start in range(0, len(missing), step):
             group = missing[start : start + step]
             outputs = self._untuned(rows, group)
@@ -294,7 +294,7 @@ class GradientPath(ReducedPath):
         self._models: dict[int, ExpansionModel | KernelExpansion] = dict(models)
 
     def _after_load(self) -> None:
-        found = {size: unwrap_expansion(model) for size, model in self._models.items()}
+        found = {size: model.expansion_ for size, model in self._models.items()}
         if not found or list(found) != sorted(found):
             raise ValueError("the sizes do not increase")
         if any((f.n_vectors, f.n_outputs) != (size, self.expansion.n_outputs) for size, f in found.items()):
@@ -312,5 +312,5 @@ class GradientPath(ReducedPath):
         return self._models[size]
 
     def _outputs(self, rows: Any, sizes: Sequence[int]) -> NDArray[np.float64]:
-        expansions = [unwrap_expansion(self._models[size]) for size in sizes]
+        expansions = [self._models[size].expansion_ for size in sizes]
         return np.stack([expansion._evaluate(rows, self.n_jobs) for expansion in expansions])

@@ -10,12 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
 from svmarrow._support.array_types import check_array_types
-from svmarrow._support.decoding import label_indices
+from svmarrow._support.decoding import known_labels
 from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import (
     MAX_TIME,
     RANDOM_STATE,
-    Rule,
     check,
     either,
     integer,
@@ -45,7 +44,6 @@ from svmarrow.reduced_set.score import (
     predicts_classes,
     refuse_number,
     rows_for,
-    unwrap_expansion,
 )
 from svmarrow.reduced_set.selection import (
     PURSUITS,
@@ -70,7 +68,7 @@ RULES = {
     "n_vectors": either(none, integer(least=1)),
     "method": one_of(*METHODS),
     "candidates": one_of("vectors", "rows"),
-    "tol": Rule("a number at least 0 and below 1", lambda v: real(least=0.0).holds(v) and float(v) < 1.0),
+    "tol": real(least=0.0, below=1.0),
     "random_state": RANDOM_STATE,
     "max_time": MAX_TIME,
 }
@@ -83,7 +81,7 @@ class ConstantModelError(ValueError):
 
 
 class PathRequest(NamedTuple):
-    """The parameters of `compression_path`."""
+    """The parameters of `compression_path`, the model as `as_expansion` returns it."""
 
     model: Any
     n_vectors: int | None
@@ -99,7 +97,7 @@ class PathRequest(NamedTuple):
     scoring: str | None = None
     sample_weight: Any = None
 
-    def has_equal_weights(self, full: Any) -> bool:
+    def has_equal_weights(self) -> bool:
         """True if labels may be learnt with equal weights.
 
         False if the model was trained with weights or a weighted loss is asked for. If it is not known how it
@@ -107,7 +105,7 @@ class PathRequest(NamedTuple):
         """
         if self.sample_weight is not None or self.scoring == "balanced_accuracy":
             return False
-        weighted = getattr(full, "weighted", False)
+        weighted = getattr(self.model, "weighted", False)
         return weighted is False or (weighted is None and self.scoring is not None)
 
 
@@ -116,14 +114,13 @@ def path_of(
 ) -> CompressionPath | GradientPath:
     """The path of a request; unless every size is wanted, ``"gradient"`` constructs the largest alone."""
     check({name: getattr(request, name) for name in RULES}, RULES)
-    full = as_expansion(request.model)
     if request.method == "gradient":
-        return _constructed(request, full, progress, every_size=every_size)
-    return _selected(request, full, progress)
+        return _constructed(request, progress, every_size=every_size)
+    return _selected(request, progress)
 
 
 def _constructed(
-    request: PathRequest, full: Any, progress: ProgressCallback | None, *, every_size: bool
+    request: PathRequest, progress: ProgressCallback | None, *, every_size: bool
 ) -> GradientPath:
     if request.n_vectors is None:
         raise ValueError("method='gradient' makes vectors: give n_vectors, the largest number of them")
@@ -131,8 +128,9 @@ def _constructed(
         raise ValueError(
             f"candidates={request.candidates!r} has no meaning for method='gradient', which makes vectors"
         )
+    full = request.model
     source = bare_expansion(full)
-    expansion = unwrap_expansion(source)
+    expansion = source.expansion_
     if expansion.n_vectors == 0:
         raise ConstantModelError(f"{source!r} is constant: there is nothing to compress")
     chosen = GradientSettings() if request.settings is None else request.settings
@@ -145,7 +143,7 @@ def _constructed(
             raise ValueError(f"{name} is given without X")
     rows: Any = None
     labels = answers = None
-    learns = request.y is None or request.has_equal_weights(full)
+    learns = request.y is None or request.has_equal_weights()
     if not learns and chosen.needs_labels:
         if request.sample_weight is not None or request.scoring is not None or full.weighted:
             raise _refuse_labels(chosen, request)
@@ -175,7 +173,7 @@ def _constructed(
     def select(method: str, count: int, max_time: float | None) -> Any:
         start = PathRequest(source, min(count, expansion.n_vectors), method=method)
         start = start._replace(max_time=max_time, n_jobs=request.n_jobs)
-        return _selected(start, source, progress).vectors
+        return _selected(start, progress).vectors
 
     models = construct(
         source,
@@ -195,14 +193,15 @@ def _constructed(
     return GradientPath(full, models, request.n_jobs)
 
 
-def _selected(request: PathRequest, full: Any, progress: ProgressCallback | None) -> CompressionPath:
+def _selected(request: PathRequest, progress: ProgressCallback | None) -> CompressionPath:
+    full = request.model
     source = bare_expansion(full)
-    expansion = unwrap_expansion(source)
+    expansion = source.expansion_
     _refuse_unknown_values(expansion)
     method, candidates = request.method, request.candidates
     chosen = selection_of(request.settings, method)
     by_predictions = chosen.criterion == "predictions"
-    rows, tuning = _tuning(full, request, own=candidates == "vectors" and not by_predictions)
+    rows, tuning = _tuning(request, own=candidates == "vectors" and not by_predictions)
     pool = expansion.vectors if candidates == "vectors" else rows
     if not np.any(expansion.coefficients):
         raise ConstantModelError(f"{source!r} is constant: there is nothing to compress")
@@ -275,15 +274,14 @@ def _refuse_labels(settings: GradientSettings, request: PathRequest) -> ValueErr
     return refuse(name, value, f"{remedy}, since labels count alike there, and {why}")
 
 
-def _tuning(
-    full: Any, request: PathRequest, *, own: bool
-) -> tuple[Any, tuple[Any, NDArray[Any], Any] | None]:
+def _tuning(request: PathRequest, *, own: bool) -> tuple[Any, tuple[Any, NDArray[Any], Any] | None]:
     """Validated rows, and with what the thresholds of each size are set: rows, labels or numbers, weights.
 
     Thresholds of a model that was trained with weights stay. Those of one of which that is not known are set
     for its own answers, which have the weights in them, as where there are no labels; but not where the rows
     have another use.
     """
+    full = request.model
     check_scoring(full, request.scoring, request.y)
     if request.X is None:
         for name in ("y", "sample_weight"):
@@ -304,7 +302,7 @@ def _tuning(
         return rows, _counted(rows, known, loss_weights(known, request.scoring, request.sample_weight))
     if not own:
         return rows, None
-    outputs: NDArray[Any] = unwrap_expansion(full)._evaluate(rows, request.n_jobs)
+    outputs: NDArray[Any] = full.expansion_._evaluate(rows, request.n_jobs)
     if predicts_classes(full):
         outputs = full.decode(outputs).astype(np.int64)
     return rows, _counted(rows, outputs, loss_weights(outputs, None, request.sample_weight))
@@ -335,14 +333,7 @@ def _targets(full: Any, y: ArrayLike, rows: Any) -> NDArray[Any]:
 
 def _labels(source: ExpansionClassifier, y: ArrayLike, rows: Any) -> NDArray[np.int64]:
     check_array_types(y=y)
-    labels = np.asarray(y)
-    if labels.shape != (rows.shape[0],):
-        raise ValueError(f"X and y disagree: X has {rows.shape[0]} rows, y has shape {labels.shape}")
-    indices = label_indices(labels, source.classes_)
-    if (indices < 0).any():
-        unknown = np.unique(labels[indices < 0])[:3].tolist()
-        raise ValueError(f"y holds labels that the model does not know, such as {unknown}")
-    return indices
+    return known_labels(y, source.classes_, rows.shape[0])
 
 
 def compression_path(
@@ -455,8 +446,8 @@ def compression_path(
     """
     refuse_number(X)
     request = PathRequest(
-        model, n_vectors, X, y, method, candidates, tol, settings, random_state, max_time, n_jobs, scoring,
-        sample_weight,
+        as_expansion(model), n_vectors, X, y, method, candidates, tol, settings, random_state, max_time,
+        n_jobs, scoring, sample_weight,
     )  # fmt: skip
     with shown_progress(verbose) as shown:
         shown.stops_in = ("pursuit", 1)

@@ -22,7 +22,6 @@ from svmarrow.models.detector import ExpansionDetector
 from svmarrow.reduced_set.construction import GradientSettings
 from svmarrow.reduced_set.holdout import sizes_to_search
 from svmarrow.reduced_set.paths import DEFAULT_PATH, path_of
-from svmarrow.reduced_set.score import unwrap_expansion
 from svmarrow.reduced_set.selection import SelectionSettings
 
 if TYPE_CHECKING:
@@ -170,7 +169,7 @@ def _constructions(
     selected: list[Proposal],
     progress: ProgressCallback | None,
 ) -> list[Proposal]:
-    expansion = unwrap_expansion(request.model)
+    expansion = request.model.expansion_
     n_samples = expansion.n_vectors if request.X is None else int(_num_samples(request.X))
     size = request.n_vectors if max_bytes is None else _size_within(expansion, max_bytes)
     making = request._replace(method="gradient", settings=settings, tol=0.0)
@@ -183,7 +182,7 @@ def _constructions(
         steps = settings.steps or _steps_of_size(expansion, size, settings)
         if not steps or size > n_samples:
             return []
-        starts = settings.start, unwrap_expansion(selected[0].model(selected[0].sizes[0])).vectors
+        starts = settings.start, selected[0].model(selected[0].sizes[0]).expansion_.vectors
         each = [replace(settings, steps=steps, sizes=None, start=start) for start in starts]
         return [_constructed_vectors(making._replace(settings=one), [size], progress) for one in each]
     sizes, steps = plan_construction(expansion, n_samples, settings)

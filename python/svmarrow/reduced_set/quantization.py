@@ -17,7 +17,7 @@ from svmarrow._support.parameters import check, either, none, one_of, refuse
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.reduced_set.rounding import byte_coefficients, byte_vectors, tuned
-from svmarrow.reduced_set.score import Score, rows_for, unwrap_expansion, wrap_like
+from svmarrow.reduced_set.score import Score, rows_for, wrap_like
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -129,7 +129,7 @@ def quantize(
     if dtype == "int8":
         vectors = coefficients = "uint8"
     source = as_expansion(model)
-    full = unwrap_expansion(source)
+    full = source.expansion_
     if X is None and y is not None:
         raise ValueError("y is given without X")
     if X is None and full.kernel == "precomputed":

@@ -38,7 +38,6 @@ __all__ = [
     "refuse_scoring",
     "refuse_several_goals",
     "rows_for",
-    "unwrap_expansion",
     "warn_if_constant",
     "with_bound",
     "wrap_like",
@@ -46,12 +45,6 @@ __all__ = [
 
 CLASSES = one_of("accuracy", "balanced_accuracy")
 NUMBERS = one_of("r2", "neg_mean_squared_error")
-
-
-def unwrap_expansion(model: Any) -> KernelExpansion:
-    """The expansion of any model."""
-    expansion: KernelExpansion = model if isinstance(model, KernelExpansion) else model.expansion_
-    return expansion
 
 
 def wrap_like(
@@ -128,7 +121,7 @@ def rows_for(model: ExpansionModel | KernelExpansion, X: ArrayLike) -> Any:
 
 def numbers_for(model: Any, y: ArrayLike, rows: Any) -> NDArray[np.float64]:
     """The numbers (n, q) that outputs should be; a ValueError if they do not fit."""
-    outputs = unwrap_expansion(model).n_outputs
+    outputs = model.expansion_.n_outputs
     targets = np.asarray(y, dtype=np.float64)
     targets = targets[:, None] if targets.ndim == 1 else targets
     if targets.shape != (rows.shape[0], outputs):
@@ -284,12 +277,12 @@ def warn_if_constant(
     """Warn of a small model that predicts one class for all samples although the full model does not."""
     if not predicts_classes(model) or rows.shape[0] == 0:
         return
-    outputs, full = (unwrap_expansion(one)._evaluate(rows, n_jobs) for one in (small, model))
+    outputs, full = (one.expansion_._evaluate(rows, n_jobs) for one in (small, model))
     if np.ptp(model.decode(outputs)) > 0 or np.ptp(model.decode(full)) == 0:
         return
     label = predictions_of(model, outputs)[0]
     warnings.warn(
-        f"{goal} leaves {unwrap_expansion(small).n_vectors} vectors, which give all {rows.shape[0]} samples "
+        f"{goal} leaves {small.expansion_.n_vectors} vectors, which give all {rows.shape[0]} samples "
         f"the class {label.tolist()!r}, as the full model does not: allow more",
         SizeWarning,
         stacklevel=stacklevel,

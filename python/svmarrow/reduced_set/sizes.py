@@ -25,7 +25,6 @@ from svmarrow.reduced_set.score import (
     refuse_scoring,
     refuse_several_goals,
     rows_for,
-    unwrap_expansion,
     warn_if_constant,
     with_bound,
 )
@@ -68,7 +67,7 @@ class ReducedPath(SizePath):
     @property
     def expansion(self) -> KernelExpansion:
         """The expansion that was compressed."""
-        return unwrap_expansion(self.model)
+        return self.model.expansion_
 
     def scores(
         self,
@@ -184,7 +183,7 @@ class ReducedPath(SizePath):
         int
             As ``path[size].expansion_.nbytes``.
         """
-        return unwrap_expansion(self[size]).nbytes
+        return self[size].expansion_.nbytes
 
     def microseconds(self, X: ArrayLike, size: int) -> float:
         """Measure the time of a prediction for one sample.
@@ -204,7 +203,7 @@ class ReducedPath(SizePath):
         rows = rows_for(self.model, X)
         if rows.shape[0] == 0:
             raise ValueError("X has no rows: a measurement needs at least one")
-        expansion = unwrap_expansion(self[size])
+        expansion = self[size].expansion_
         return microseconds_per_row(lambda some: expansion._evaluate(some, self.n_jobs), rows)
 
     def select(
