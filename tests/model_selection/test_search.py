@@ -444,7 +444,7 @@ def test_without_a_refit_there_is_no_prediction():
         {"gammas": [np.nan]},
         {"gammas": 2.5},
         {"search": "random"},
-        {"alpha": 1.0},
+        {"significance": 1.0},
         {"refit": None},
     ],
     ids=str,

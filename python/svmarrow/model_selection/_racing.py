@@ -13,8 +13,8 @@ standard error of the best point's own score, a difference that cross-validation
 one standard error of Breiman and others 1984; an indifference zone, Bechhofer 1954). The threshold is a
 quantile of the largest of all these statistics, which are correlated: neighbours on the grid err on the same
 rows. It is drawn from the multivariate t distribution with their correlations (Dunnett 1955), at the level
-alpha / (number of comparisons). So the probability that the full search would find a point that is better by
-more than a standard error is at most alpha.
+`significance` / (number of comparisons). So the probability that the full search would find a point that is
+better by more than a standard error is at most `significance`.
 
 Before the first fold all points are fitted to a subset of the rows on every fold. This costs at most a tenth
 and identifies the worst points as reliably. Points that are worse there by more than a standard error are
@@ -148,14 +148,16 @@ def _subsample(target: NDArray[Any]) -> NDArray[np.bool_]:
     return chosen
 
 
-def race(fit_points: FitPoints, first: GridScorer | None, scorer: GridScorer, alpha: float) -> str | None:
+def race(
+    fit_points: FitPoints, first: GridScorer | None, scorer: GridScorer, significance: float
+) -> str | None:
     """Fits the points fold after fold while they stay in the race; returns why it ended early, or None.
 
     ``first`` scores the first stage, fits to a subset of the samples.
     """
     results, folds = scorer.results, range(len(scorer.folds))
     racing = np.ones(results.scores.shape[:2], dtype=bool)
-    level = alpha / max(1, len(folds) - 1 + (first is not None))
+    level = significance / max(1, len(folds) - 1 + (first is not None))
     if first is not None:
         # If it takes more than half of the time, the race continues without it.
         stop = fit_points(first, racing, folds, 0.5)

@@ -33,7 +33,7 @@ from svmarrow._support.parameters import (
 )
 from svmarrow._support.progress import progress
 from svmarrow._support.routing import is_routing
-from svmarrow._support.rows import core_rows, n_joblib_workers, sample_weights, validated
+from svmarrow._support.rows import core_rows, n_joblib_workers, refuse_zero_weights, sample_weights, validated
 from svmarrow._support.warn import warn_caller
 from svmarrow.model_selection._distributed import run_distributed, run_search
 from svmarrow.model_selection._grid import C_VALUES, GAMMA_VALUES, cost_values, gamma_values
@@ -58,7 +58,7 @@ SEARCH_RULES = {
     "Cs": C_VALUES,
     "gammas": GAMMA_VALUES,
     "search": one_of("full", "racing"),
-    "alpha": Rule("a number between 0 and 1", lambda value: real(above=0.0).holds(value) and value < 1.0),
+    "significance": real(above=0.0, below=1.0),
     "refit": boolean,
     "scoring": either(
         none, Rule("the name of a score or a scorer", lambda value: isinstance(value, str) or callable(value))
@@ -82,7 +82,7 @@ class Search(SearchResults, FittedExpansion):
     cv: Any
     scoring: Any
     search: Literal["full", "racing"]
-    alpha: float
+    significance: float
     refit: bool
     degree: int
     coef0: float
@@ -200,8 +200,7 @@ class Search(SearchResults, FittedExpansion):
         n = int(X.shape[0])
         weights = sample_weights(1.0 if sample_weight is None else sample_weight, n)
         assert weights is not None
-        if not weights.any():
-            raise ValueError("the sample weights are all zero: at least one sample needs a positive weight")
+        refuse_zero_weights(weights)
         target = self._target(y, weights)
         sample_weight = None if sample_weight is None else weights
         split_params, score_params = self._routed(sample_weight, groups)
@@ -293,7 +292,7 @@ class Search(SearchResults, FittedExpansion):
             if self.search == "racing":
                 subsets = first_stage(target, folds)
                 first = None if subsets is None else GridScorer(self, data, subsets, score_params, best)
-                stop = race(fit_points, first, scorer, float(self.alpha))
+                stop = race(fit_points, first, scorer, float(self.significance))
             else:
                 everything = np.ones(scorer.results.scores.shape[:2], dtype=bool)
                 stop = fit_points(scorer, everything, range(len(folds)))

@@ -50,11 +50,11 @@ class SVCCV(CertifiedClassifier, Search):
         `decision_function` for the held-out samples.
     search : {"full", "racing"}, default="full"
         "full" fits every point on every fold. "racing" fits fold after fold and drops points that will not
-        win, see `alpha`. From 2,000 samples on it first fits all points to a quarter of the samples, and
-        drops those that are far behind the best there.
-    alpha : float, default=0.05
-        For ``search="racing"``: maximum probability, over all comparisons, of dropping a point whose score
-        over all folds would exceed that of the chosen point by more than a standard error.
+        win, see `significance`. From 2,000 samples on it first fits all points to a quarter of the samples,
+        and drops those that are far behind the best there.
+    significance : float, default=0.05
+        Significance level of ``search="racing"``: maximum probability, over all comparisons, of dropping a
+        point whose score over all folds would exceed that of the chosen point by more than a standard error.
         If the score is accuracy, errors on samples are compared in pairs, else scores of folds, from three
         folds on. A point that is dropped before the first fold was worse by a standard error, with the same
         confidence, if fitted to a quarter of the samples.
@@ -185,7 +185,7 @@ class SVCCV(CertifiedClassifier, Search):
         cv: Any = 5,
         scoring: Any = None,
         search: Literal["full", "racing"] = "full",
-        alpha: float = 0.05,
+        significance: float = 0.05,
         refit: bool = True,
         kernel: str | KernelFunction = "rbf",
         degree: int = 3,
@@ -208,7 +208,7 @@ class SVCCV(CertifiedClassifier, Search):
         self.cv = cv
         self.scoring = scoring
         self.search = search
-        self.alpha = alpha
+        self.significance = significance
         self.refit = refit
         self.kernel = kernel
         self.degree = degree
