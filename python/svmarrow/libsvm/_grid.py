@@ -47,7 +47,7 @@ Point = tuple[float | None, float | None]
 
 
 class GridTask(NamedTuple):
-    """What to search."""
+    """The options of a search."""
 
     log2c: list[float] | None
     log2g: list[float] | None

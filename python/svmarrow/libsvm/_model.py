@@ -104,7 +104,7 @@ class svm_model:  # noqa: N801 - LIBSVM's name
 
     @property
     def _is_precomputed(self) -> bool:
-        """Whether the kernel is precomputed."""
+        """True if the kernel is precomputed."""
         return bool(self._expansion.kernel == "precomputed")
 
     def _decision_values(self, samples: Samples) -> NDArray[np.float64]:

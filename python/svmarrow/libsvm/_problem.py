@@ -38,7 +38,7 @@ class Samples:
 
     @property
     def is_kernel(self) -> bool:
-        """Whether the rows are kernel values."""
+        """True if the rows are kernel values."""
         return self.serials is not None
 
     def columns(self) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""What a model that imitates another predictor was distilled from, and what its sizes lose."""
+"""The origin of a model that imitates another predictor, and the losses of its sizes."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ MAX_REFINEMENTS = 2
 
 
 class DistillationRequest(NamedTuple):
-    """What `compress` passes on."""
+    """The arguments of `compress` that distillation needs."""
 
     goal: Goal
     learn: Any

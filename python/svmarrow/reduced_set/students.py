@@ -160,7 +160,7 @@ class Start(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What all sizes learn from: standardised rows, with those held out last, and their targets."""
+    """The training data of all sizes: standardised rows, those held out last, and their targets."""
 
     rows: NDArray[np.float32]
     targets: NDArray[np.float64]
@@ -276,7 +276,7 @@ class Student:
         return len(self._task.rows)
 
     def _construct(self, size: int, start: Start, steps: int) -> dict[str, Any]:
-        """What the extension module constructs."""
+        """Construct the vectors of a size, see `svmarrow._core`."""
         rows, targets, groups, held_out = self._task
         settings, n_threads = self.settings, threads(self._n_jobs)
         d, q = rows.shape[1], targets.shape[1]

@@ -292,7 +292,7 @@ class Teacher:
         )
 
     def answers(self, X: Any) -> NDArray[np.intp]:
-        """What a classifier or detector answers, as a student's ``decode`` returns it, (n,)."""
+        """The answers (n,) of a classifier or detector, in the form of a student's ``decode``."""
         found = [np.asarray(self._predict(part)).reshape(-1) for part in _chunks(X)]
         labels = np.concatenate(found)
         if isinstance(self.template, ExpansionClassifier):

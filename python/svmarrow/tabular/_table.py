@@ -22,7 +22,7 @@ MAX_CATEGORIES = 30
 @savable
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """What the columns of a table hold.
+    """The kinds of the columns of a table.
 
     Parameters
     ----------
