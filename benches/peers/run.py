@@ -294,18 +294,19 @@ class Session:
         """Tables, by the number of training samples; `--repeat` is the number of splits."""
         options, results = self.options, []
         names = [name for name in tabular.SETS if not options.workloads or name in options.workloads]
-        for n in (120,) if options.quick else tabular.SIZES:
+        engines = options.engines or tabular.DEFAULT_ENGINES
+        for n in (120,) if options.quick else options.sizes:
             for name in tabular.QUICK if options.quick else names:
                 say(f"tabular {name}: {n} samples")
-                result = tabular.run(name, n, options.repeat)
+                result = tabular.run(name, n, options.repeat, engines, timed=not options.no_times)
                 if result is None:
                     say(f"SKIPPED {name}: its file is not there (SVMARROW_DATA names another folder)")
                     continue
                 results.append(result)
                 self.keep("tabular", results)
         if results:
-            rows = [tabular.line(result) for result in results]
-            self.show(tabular.HEADINGS, rows, "Mean errors (seconds).", *tabular.summary(results))
+            head, rows = tabular.headings(results), [*tabular.lines(results)]
+            self.show(head, rows, "Mean errors (seconds).", *tabular.summary(results))
 
     def run(self) -> int:
         """Every suite that is asked for; the exit status."""
@@ -337,6 +338,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
     def names(text: str) -> list[str]:
         return [part for part in text.split(",") if part]
+
+    def sizes(text: str) -> list[int]:
+        found = [int(part) for part in names(text)]
+        if min(found, default=0) < 10:
+            raise argparse.ArgumentTypeError(f"{text!r}: it must be numbers of at least 10")
+        return found
 
     def pairs(text: str) -> list[tuple[str, str]]:
         found = []
@@ -371,14 +378,17 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--threads", type=int, help="processors that every engine may use (default: all)")
     add("--cache", type=int, metavar="MB", help="cache of every engine (default: the workload's, 4000)")
     add("--timeout", type=float, help="seconds after which a run is given up (default: none; growth: 600)")
+    add("--sizes", type=sizes, default=tabular.SIZES, help="training samples of the suite tabular")
+    add("--no-times", action="store_true", help="errors alone in the suite tabular, for a busy machine")
     add("--no-objective", action="store_true", help="skip the check (m^2 kernel values a solution)")
     add("--json", type=Path, metavar="FILE", help="write everything measured")
     add("--plot", type=Path, metavar="FILE.png", help="draw the comparison")
     add("--markdown", action="store_true", help="tables as Markdown")
     options = parser.parse_args(arguments)
+    engines = [*ENGINES, *tabular.ENGINES]
     for name in options.engines or []:
-        if name not in ENGINES:
-            parser.error(f"--engines {name}: it must be among {', '.join(ENGINES)}")
+        if name not in engines:
+            parser.error(f"--engines {name}: it must be among {', '.join(engines)}")
     for name in options.workloads:
         if name not in known:
             parser.error(f"--workloads {name}: it must be among {', '.join(known)}")

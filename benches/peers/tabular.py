@@ -1,13 +1,16 @@
-"""Tables: `TabularClassifier` and `TabularRegressor` beside tree ensembles and plain kernel machines.
+"""Tables: `TabularClassifier` and `TabularRegressor` compared with tree ensembles and other kernel machines.
 
-All have their defaults; plain least squares has standardised columns, and its bandwidth and penalty by
-leave-one-out errors. Training samples are drawn again for each split, at most 70 % of a set; up to 3,000
-others test. Errors are percent of wrong labels, or the root of the mean squared error of the standardised
-target. Every model is fitted in this process, one after the other.
+All have their defaults. Least squares has standardised columns, or those of `LearnedScaler`, and its
+bandwidth and penalty by leave-one-out errors. xrfm has standardised columns and a fifth of the samples for
+validation. The Gaussian process has one length scale for each standardised column. Training samples are drawn
+again for each split, at most 70 % of a set; up to 3,000 others test. Errors are percent of wrong labels, or
+the root of the mean squared error of the standardised target. Every model is fitted in this process, one
+after the other.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import time
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -23,13 +26,17 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from svmarrow import SVC, SVR, RLSClassifier, RLSRegressor, TabularClassifier, TabularRegressor
+from svmarrow.preprocessing import LearnedScaler
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 REGRESSION = (
     *("abalone", "airfoil", "bank32nh", "cal_housing", "concrete", "cpu_act", "energy", "kin8nm"),
@@ -44,26 +51,24 @@ QUICK = ("sonar", "energy")
 SIZES, MAX_TEST = (1000, 500), 3000
 OURS = "svmarrow.Tabular*"
 BOOSTING = "HistGradientBoosting"
-PLAIN = "least squares"
-HEADINGS = [
-    "set",
-    "samples",
-    *(f"{name}" for name in (OURS, PLAIN, "SVM", BOOSTING, "random forest", "extra trees")),
-]
+PLAIN, LEARNED = "least squares", "learned scales"
+XRFM, PROCESS = "xrfm", "Gaussian process"
+#: Engines of a run that names none.
+DEFAULT_ENGINES = (OURS, PLAIN, "SVM", BOOSTING, "random forest", "extra trees")
+ENGINES = (*DEFAULT_ENGINES, LEARNED, XRFM, PROCESS)
 
 
-class PlainLeastSquares:
-    """Standardised columns, one bandwidth and penalty by leave-one-out errors."""
+class LeastSquares:
+    """Scaled columns, one bandwidth and penalty by leave-one-out errors."""
 
-    def __init__(self, kind: Any) -> None:
-        self.kind = kind
+    def __init__(self, kind: Any, scaler: Any) -> None:
+        self.kind, self.scaler = kind, scaler
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> PlainLeastSquares:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> LeastSquares:
         """Searches the bandwidth by factors of 4."""
-        self.scaler = StandardScaler().fit(X)
-        rows = self.scaler.transform(X)
+        rows = self.scaler.fit(X, y).transform(X)
         alphas = 10.0 ** np.arange(-5, 2, 0.5)
-        widths = 2.0 ** np.arange(-5, 4, 2) / X.shape[1]
+        widths = 2.0 ** np.arange(-5, 4, 2) / rows.shape[1]
         models = [self.kind(alphas=alphas, gamma=g, fit_intercept=True).fit(rows, y) for g in widths]
         self.model = min(models, key=lambda model: model.loo_error_)
         return self
@@ -73,18 +78,60 @@ class PlainLeastSquares:
         return self.model.predict(self.scaler.transform(X))
 
 
-def engines(classify: bool) -> dict[str, Any]:
-    """The models by name."""
-    return {
+class RecursiveFeatureMachine:
+    """xrfm on the CPU, with standardised columns and a fifth of the samples for validation."""
+
+    def __init__(self, classify: bool) -> None:
+        self.classify = classify
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> RecursiveFeatureMachine:
+        """Draws the validation samples and fits; labels are numbered from 0."""
+        import xrfm
+
+        targets = np.asarray(y, dtype=np.float32).reshape(len(y), 1)
+        stratify = None
+        if self.classify:
+            self.classes, targets = np.unique(y, return_inverse=True)
+            stratify = targets if np.bincount(targets).min() > 1 else None
+        parts = train_test_split(X, targets, test_size=0.2, random_state=0, stratify=stratify)
+        train, validation, y_train, y_validation = parts
+        self.scaler = StandardScaler().fit(train)
+        self.model = xrfm.xRFM(device="cpu", random_state=0, verbose=False)
+        rows = [self.scaler.transform(part).astype(np.float32) for part in (train, validation)]
+        self.model.fit(rows[0], y_train, rows[1], y_validation)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Predicts."""
+        answers = np.asarray(self.model.predict(self.scaler.transform(X).astype(np.float32))).ravel()
+        return self.classes[answers.astype(np.intp)] if self.classify else answers
+
+
+def _gaussian_process(n_features: int) -> Any:
+    kernel = ConstantKernel() * RBF(np.ones(n_features)) + WhiteKernel()
+    return make_pipeline(StandardScaler(), GaussianProcessRegressor(kernel, normalize_y=True))
+
+
+def engines(classify: bool, n_features: int, chosen: Iterable[str] = DEFAULT_ENGINES) -> dict[str, Any]:
+    """The chosen models by name; those that are not installed or do not classify are left out."""
+    squares = RLSClassifier if classify else RLSRegressor
+    learned = LearnedScaler(task="classification" if classify else "regression")
+    found = {
         OURS: (TabularClassifier if classify else TabularRegressor)(),
-        PLAIN: PlainLeastSquares(RLSClassifier if classify else RLSRegressor),
+        PLAIN: LeastSquares(squares, StandardScaler()),
         "SVM": make_pipeline(StandardScaler(), (SVC if classify else SVR)()),
         BOOSTING: (HistGradientBoostingClassifier if classify else HistGradientBoostingRegressor)(
             random_state=0
         ),
         "random forest": (RandomForestClassifier if classify else RandomForestRegressor)(random_state=0),
         "extra trees": (ExtraTreesClassifier if classify else ExtraTreesRegressor)(random_state=0),
+        LEARNED: LeastSquares(squares, learned),
     }
+    if importlib.util.find_spec("xrfm") is not None:
+        found[XRFM] = RecursiveFeatureMachine(classify)
+    if not classify:
+        found[PROCESS] = _gaussian_process(n_features)
+    return {name: model for name, model in found.items() if name in chosen}
 
 
 def rows_of(name: str) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray] | None] | None:
@@ -122,8 +169,10 @@ def split_of(name: str, n: int, split: int) -> tuple[np.ndarray, ...] | None:
     return X[train], y[train], X[rest], y[rest]
 
 
-def run(name: str, n: int, splits: int) -> dict[str, Any] | None:
-    """Errors and seconds of all engines on some splits of a set."""
+def run(
+    name: str, n: int, splits: int, chosen: Iterable[str] = DEFAULT_ENGINES, *, timed: bool = True
+) -> dict[str, Any] | None:
+    """Returns errors, and seconds if `timed`, of engines on some splits of a set; None without the file."""
     classify = name in CLASSIFICATION
     found: dict[str, Any] = {"set": name, "samples": n, "classify": classify, "engines": {}}
     for split in range(splits):
@@ -132,13 +181,14 @@ def run(name: str, n: int, splits: int) -> dict[str, Any] | None:
             return None
         X, y, X_test, y_test = parts
         found["training samples"] = len(X)
-        for engine, model in engines(classify).items():
-            cell = found["engines"].setdefault(engine, {"error": [], "seconds": []})
+        for engine, model in engines(classify, X.shape[1], chosen).items():
+            cell = found["engines"].setdefault(engine, {"error": []} | ({"seconds": []} if timed else {}))
             start = time.perf_counter()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 answers = model.fit(X, y).predict(X_test)
-            cell["seconds"].append(time.perf_counter() - start)
+            if timed:
+                cell["seconds"].append(time.perf_counter() - start)
             wrong = (
                 100.0 * np.mean(answers != y_test) if classify else np.sqrt(np.mean((answers - y_test) ** 2))
             )
@@ -146,36 +196,53 @@ def run(name: str, n: int, splits: int) -> dict[str, Any] | None:
     return found
 
 
-def line(result: dict[str, Any]) -> list[str]:
-    """A row of the table: mean errors, seconds in brackets."""
-    cells = []
-    for engine in HEADINGS[2:]:
-        cell = result["engines"][engine]
-        digits = 1 if result["classify"] else 3
-        cells.append(f"{np.mean(cell['error']):.{digits}f} ({np.mean(cell['seconds']):.1f})")
-    return [result["set"], str(result["training samples"]), *cells]
+def headings(results: list[dict[str, Any]]) -> list[str]:
+    """The first row of the table."""
+    return ["set", "samples", *_engines_of(results)]
+
+
+def lines(results: list[dict[str, Any]]) -> Iterator[list[str]]:
+    """The rows of the table: mean errors, seconds in brackets."""
+    for result in results:
+        cells = []
+        for engine in _engines_of(results):
+            cell = result["engines"].get(engine)
+            digits = 1 if result["classify"] else 3
+            seconds = f" ({np.mean(cell['seconds']):.1f})" if cell and "seconds" in cell else ""
+            cells.append(f"{np.mean(cell['error']):.{digits}f}{seconds}" if cell else "")
+        yield [result["set"], str(result["training samples"]), *cells]
+
+
+def _engines_of(results: list[dict[str, Any]]) -> list[str]:
+    return [engine for engine in ENGINES if any(engine in result["engines"] for result in results)]
 
 
 def summary(results: list[dict[str, Any]]) -> Iterator[str]:
-    """What the targets are about, for each number of training samples."""
+    """Yields a comparison of our engines with each other one, for each number of training samples."""
     for n in sorted({result["samples"] for result in results}):
-        of = [result for result in results if result["samples"] == n]
+        for ours in (OURS, LEARNED):
+            for other in ENGINES:
+                pairs = [
+                    (one["set"], *(np.array(one["engines"][name]["error"]) for name in (ours, other)))
+                    for one in results
+                    if one["samples"] == n and {ours, other} <= set(one["engines"]) and ours != other
+                ]
+                if pairs:
+                    yield f"{n} samples, {ours} and {other}, {len(pairs)} sets: {_compared(pairs)}"
 
-        def mean(result: dict[str, Any], engine: str) -> float:
-            return float(np.mean(result["engines"][engine]["error"]))
 
-        ahead = [mean(one, OURS) < mean(one, BOOSTING) for one in of]
-        level = []
-        for one in of:
-            apart = np.subtract(one["engines"][OURS]["error"], one["engines"][BOOSTING]["error"])
-            level.append(
-                apart.mean() <= apart.std(ddof=1) / np.sqrt(apart.size) if apart.size > 1 else ahead[0]
-            )
-        ratios = [mean(one, OURS) / mean(one, PLAIN) for one in of]
-        worst = int(np.argmax(ratios))
-        yield (
-            f"{n} samples, {len(of)} sets: ahead of {BOOSTING} on {100 * np.mean(ahead):.0f} %, "
-            f"ahead or level within a standard error on {100 * np.mean(level):.0f} %; "
-            f"error relative to plain least squares: median {np.median(ratios):.3f}, "
-            f"worst {ratios[worst]:.3f} ({of[worst]['set']})"
-        )
+def _compared(pairs: list[tuple[str, np.ndarray, np.ndarray]]) -> str:
+    ratios = [float(ours.mean() / other.mean()) for _, ours, other in pairs]
+    level = [ours.mean() - other.mean() <= _standard_error(ours - other) for _, ours, other in pairs]
+    worst = int(np.argmax(ratios))
+    return (
+        f"ahead on {100 * np.mean(np.less(ratios, 1.0)):.0f} %, "
+        f"ahead or level within a standard error on {100 * np.mean(level):.0f} %; "
+        f"ratio of errors: median {np.median(ratios):.3f}, worst {ratios[worst]:.3f} ({pairs[worst][0]})"
+    )
+
+
+def _standard_error(differences: np.ndarray) -> float:
+    """Returns the standard error of the mean of paired differences; 0 for a single split."""
+    n = differences.size
+    return float(differences.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0

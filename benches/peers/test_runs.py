@@ -123,6 +123,26 @@ def test_a_pair_can_be_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="--threads needs Linux")
+def test_tabular_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Sizes and engines are those of the command, and errors alone have no seconds."""
+    file = tmp_path / "out.json"
+    narrow = ["--suite", "tabular", "--workloads", "breast_cancer", "--sizes", "60,40", "--repeat", "2"]
+    engines = "svmarrow.Tabular*,least squares"
+    assert run.main([*narrow, "--engines", engines, "--no-times", "--json", str(file)]) == 0
+    results = json.loads(file.read_text())["tabular"]
+    assert [(one["set"], one["training samples"]) for one in results] == [
+        ("breast_cancer", 60),
+        ("breast_cancer", 40),
+    ]
+    for one in results:
+        assert set(one["engines"]) == set(engines.split(","))
+        for cell in one["engines"].values():
+            assert set(cell) == {"error"}
+            assert len(cell["error"]) == 2
+            assert 0.0 < max(cell["error"]) < 30.0
+    assert "60 samples, svmarrow.Tabular* and least squares, 1 sets" in capsys.readouterr().out
+
+
 def test_threads_suite(tmp_path: Path) -> None:
     """One processor and two, the same objective."""
     file = tmp_path / "out.json"
@@ -143,6 +163,7 @@ def test_threads_suite(tmp_path: Path) -> None:
         (["--skip", "sklearn:iris"], "ENGINE:WORKLOAD"),
         (["--repeat", "0"], "--repeat 0: it must be at least 1"),
         (["--cache", "0"], "--cache 0: it must be at least 1"),
+        (["--sizes", "5"], "it must be numbers of at least 10"),
     ],
 )
 def test_refused_arguments(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
