@@ -37,6 +37,11 @@ def naive(model, X):
         for z, b in zip(Z, B, strict=True):
             if model.kernel == "rbf":
                 slope = -2.0 * gamma * np.exp(-gamma * np.sum((x - z) ** 2)) * (x - z)
+            elif model.kernel.startswith("matern"):
+                nu = {"matern32": 1.5, "matern52": 2.5}[model.kernel]
+                a = np.sqrt(2.0 * nu) * gamma * np.linalg.norm(x - z)
+                polynomial = 3.0 if nu == 1.5 else 5.0 / 3.0 * (1.0 + a)
+                slope = -(gamma**2) * polynomial * np.exp(-a) * (x - z)
             elif model.kernel == "linear":
                 slope = z
             else:
@@ -51,7 +56,15 @@ FORMS = [
     pytest.param(np.float32, False, 1e-11, id="single"),
     pytest.param(np.float64, True, 1e-11, id="sparse"),
 ]
-KERNELS = [("rbf", {}), ("linear", {}), ("poly", {}), ("poly", {"degree": 1}), ("poly", {"degree": 0})]
+KERNELS = [
+    ("rbf", {}),
+    ("matern32", {}),
+    ("matern52", {}),
+    ("linear", {}),
+    ("poly", {}),
+    ("poly", {"degree": 1}),
+    ("poly", {"degree": 0}),
+]
 
 
 @pytest.mark.parametrize(("kind", "sparse", "tolerance"), FORMS)
@@ -63,13 +76,15 @@ def test_gradients_are_those_of_the_formula(kernel, about, kind, sparse, toleran
     assert gradients(model, X) == pytest.approx(expected, abs=tolerance * scale)
 
 
-def test_gradients_are_those_of_the_outputs():
-    model, X, step = expansion(), rows(), 1e-6
+@pytest.mark.parametrize("kernel", ["rbf", "matern32", "matern52", "poly"])
+def test_gradients_are_those_of_the_outputs(kernel):
+    model, X, step = expansion(kernel), rows(), 1e-6
     moved = [
         (model.decision_function(X + step * unit) - model.decision_function(X - step * unit)) / (2 * step)
         for unit in np.eye(D)
     ]
-    assert gradients(model, X) == pytest.approx(np.stack(moved, axis=2), abs=1e-7)
+    expected = np.stack(moved, axis=2)
+    assert gradients(model, X) == pytest.approx(expected, abs=1e-7 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("weights", [None, np.arange(N) / 3.0])
@@ -104,8 +119,10 @@ def test_the_same_bits_for_any_number_of_threads():
     assert all(np.array_equal(one, gradient_outer_product(model, X, full=True, n_jobs=n)) for n in (2, 5))
 
 
-@pytest.mark.parametrize("kernel", ["laplacian", "chi2", "sigmoid"])
+@pytest.mark.parametrize("kernel", ["laplacian", "chi2", "sigmoid", "matern12"])
 def test_other_kernels_are_refused(kernel):
     model = KernelExpansion(np.ones((2, 2)), np.ones((2, 1)), 0.0, kernel)
-    with pytest.raises(ValueError, match=f"kernel='{kernel}' .* must be one of rbf, linear, poly"):
+    with pytest.raises(
+        ValueError, match=f"kernel='{kernel}' .* must be one of rbf, matern32, matern52, linear"
+    ):
         gradients(model, np.ones((1, 2)))

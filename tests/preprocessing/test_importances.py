@@ -17,7 +17,17 @@ Y = np.sin(2.0 * X[:, 1]) + X[:, 3] ** 2
 SIDE = np.median(Y) < Y
 
 
-@pytest.mark.parametrize("machine", [SVC(C=10.0), SVR(C=10.0), RLSClassifier(0.1), RLSRegressor(0.1)])
+@pytest.mark.parametrize(
+    "machine",
+    [
+        SVC(C=10.0),
+        SVR(C=10.0),
+        RLSClassifier(0.1),
+        RLSRegressor(0.1),
+        SVC(C=10.0, kernel="matern32"),
+        RLSRegressor(0.1, kernel="matern52"),
+    ],
+)
 def test_relevant_columns_have_the_largest_shares(machine):
     machine.fit(X, SIDE if is_classifier(machine) else Y)
     shares = machine.feature_importances_
@@ -41,10 +51,11 @@ def test_selectors_take_machines():
     assert ranked.support_.tolist() == [False, True, False, True, False]
 
 
-def test_other_kernels_have_none():
-    model = SVC(kernel="laplacian").fit(X, SIDE)
+@pytest.mark.parametrize("kernel", ["laplacian", "matern12"])
+def test_other_kernels_have_none(kernel):
+    model = SVC(kernel=kernel).fit(X, SIDE)
     assert not hasattr(model, "feature_importances_")
-    with pytest.raises(AttributeError, match="exists for the kernels rbf, linear, poly only"):
+    with pytest.raises(AttributeError, match="exists for the kernels rbf, matern32, matern52, linear"):
         _ = model.feature_importances_
 
 

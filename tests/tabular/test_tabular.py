@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -38,6 +41,7 @@ def table():
 
 FRAME, Y = table()
 SIDE = np.where(np.median(Y) < Y, "high", "low")
+X_SMALL = RNG.normal(size=(N, 2))
 
 
 def test_a_table_is_taken_as_it_is():
@@ -89,6 +93,33 @@ def test_columns_are_checked():
             TabularRegressor(categories=categories).fit(FRAME, Y)
     with pytest.raises(ValueError, match="nothing but gaps"):
         TabularRegressor().fit(np.full((30, 2), np.nan), Y[:30])
+
+
+def test_dates_are_no_categories():
+    days = [dt.date(2020, 1, 1) + dt.timedelta(days=i % 40) for i in range(N)]
+    frame = FRAME.assign(day=pd.Series(days, dtype=object))
+    with pytest.raises(TypeError, match=r"dates or times \(date\) in column 6: .* categories"):
+        TabularRegressor(n_samples=50).fit(frame, Y)
+    with pytest.raises(TypeError, match="dates or times"):
+        TabularRegressor(n_samples=50).fit(FRAME.assign(day=pd.to_datetime(days)), Y)
+    # A user may want one indicator for each day.
+    named = TabularRegressor(categories=["day"], n_samples=50).fit(frame, Y)
+    assert named.expansion_.vectors.shape[1] > 30
+
+
+def test_numbers_stay_numbers_beside_text():
+    numbers, kinds = X_SMALL[:, 0].tolist(), FRAME["flag"].map({True: "yes", False: "no"}).tolist()
+    frame = pd.DataFrame({"x": numbers, "kind": kinds})
+    y = np.sin(2.0 * frame["x"]) + (frame["kind"] == "yes")
+    wanted = TabularRegressor(n_samples=80).fit(frame, y).predict(frame)
+    rows = [list(row) for row in zip(numbers, kinds, strict=True)]
+    model = TabularRegressor(n_samples=80).fit(rows, y)
+    assert np.array_equal(model.predict(rows), wanted)
+    decimals = frame.assign(x=[Decimal(value) for value in numbers])
+    assert np.array_equal(TabularRegressor(n_samples=80).fit(decimals, y).predict(decimals), wanted)
+    with pytest.raises(ValueError, match="array of text with numbers in column 0"):
+        TabularRegressor(n_samples=80).fit(np.array(rows), y)
+    assert TabularRegressor(n_samples=80).fit(np.array(rows)[:, 1:], y).predict([["yes"]]).shape == (1,)
 
 
 def test_named_columns_of_numbers_are_categories():

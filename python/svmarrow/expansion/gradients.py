@@ -8,7 +8,13 @@ where g_j has the coefficients B[i, j] z_i, one column for each feature, and h_j
 Both are expansions with the vectors and the kernel of f, so the fused product K(X, Z) C of the evaluator
 computes them without a matrix K and without an array of n x m x d numbers. Vectors and rows are taken
 relative to the mean of the vectors, which changes no difference z_i - x and avoids cancellation. The linear
-and the polynomial kernel have gradients of the same form.
+and the polynomial kernel have gradients of the same form. Those of Matérn kernels have the kernel with one
+derivative less in place of k: with a = sqrt(2 nu) gamma ||x - z||,
+
+    grad (1 + a) exp(-a)         = 3 gamma^2 exp(-a) (z - x)                   (nu = 3/2)
+    grad (1 + a + a^2/3) exp(-a) = 5/3 gamma^2 (1 + a) exp(-a) (z - x)         (nu = 5/2)
+
+The kernel of nu = 1/2 has no gradient at its vectors.
 
 The average gradient outer product (AGOP) is the mean over rows of sum_j grad f_j(x) grad f_j(x)'
 (Radhakrishnan, Beaglehole, Pandit and Belkin, Science 2024).
@@ -35,7 +41,12 @@ if TYPE_CHECKING:
 __all__ = ["HAS_GRADIENT", "gradient_outer_product", "gradients", "importances"]
 
 #: Kernels whose gradients are expansions again.
-HAS_GRADIENT = ("rbf", "linear", "poly")
+HAS_GRADIENT = ("rbf", "matern32", "matern52", "linear", "poly")
+#: Kernel of the gradient, the ratio of its gamma to that of the kernel, and the factor of gamma^2.
+_MATERN_GRADIENTS = {
+    "matern32": ("matern12", 3.0**0.5, 3.0),
+    "matern52": ("matern32", (5.0 / 3.0) ** 0.5, 5.0 / 3.0),
+}
 #: Numbers of a block of gradients: 16 MB.
 _BLOCK_NUMBERS = 1 << 21
 #: Maximum number of vectors at which importances are computed.
@@ -140,6 +151,10 @@ def _gradients(expansion: KernelExpansion, X: Any, n_jobs: int | None) -> NDArra
         fields["degree"] = degree - 1
     elif not sp.issparse(Z) and Z.shape[0]:
         centre = Z.mean(axis=0)
+    factor = 2.0 * gamma
+    if kernel in _MATERN_GRADIENTS:
+        fields["kernel"], ratio, factor = _MATERN_GRADIENTS[kernel]
+        fields["gamma"], factor = ratio * gamma, factor * gamma**2
     base = expansion.replaced(**fields)
     out = np.empty((n, q, d))
     width = max(1, _MAX_COLUMNS // q)
@@ -155,7 +170,7 @@ def _gradients(expansion: KernelExpansion, X: Any, n_jobs: int | None) -> NDArra
     sums = base.replaced(intercepts=np.zeros(q))._evaluate(X, n_jobs)
     for j in range(q):
         out[:, j] -= (_dense(X) - centre) * sums[:, j, np.newaxis]
-    out *= 2.0 * gamma
+    out *= factor
     return out
 
 

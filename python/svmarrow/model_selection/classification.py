@@ -140,7 +140,7 @@ class SVCCV(CertifiedClassifier, Search):
         0 if every machine of the fit to all samples reached the tolerance, else 1.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Shares of the features in the squared derivatives of the outputs, times the variances of the features;
-        for the kernels "rbf", "poly" and "linear".
+        for the kernels "rbf", "matern32", "matern52", "poly" and "linear".
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)

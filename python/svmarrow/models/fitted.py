@@ -98,7 +98,8 @@ class FittedExpansion(OutputMixin, KernelEstimator):
 
         The mean square over the vectors of the model (at most 1,000 of them) of the derivative of all outputs
         with respect to a feature, times the variance of the feature there, so that units do not matter. The
-        shares add up to 1. Kernels "rbf", "poly" and "linear" have it, for `SelectFromModel` and `RFE`.
+        shares add up to 1. The kernels "rbf", "matern32", "matern52", "poly" and "linear" have it, for
+        `SelectFromModel` and `RFE`.
         """
         self._check_fitted()
         kernel = self.expansion_.kernel

@@ -103,7 +103,7 @@ class Tabular(OutputMixin, Estimator):
         from sklearn.pipeline import Pipeline
 
         check_array_types(X=X, y=y)
-        table = X
+        table = X = _with_objects(X)
         # The sum with which scikit-learn searches for infinities may overflow although no value does.
         with np.errstate(over="ignore", invalid="ignore"):
             X, y = validate_data(
@@ -192,7 +192,7 @@ class Tabular(OutputMixin, Estimator):
         check_is_fitted(self)
         check_array_types(X=X)
         with np.errstate(over="ignore", invalid="ignore"):
-            X = validate_data(self, X, reset=False, dtype=None, ensure_all_finite="allow-nan")
+            X = validate_data(self, _with_objects(X), reset=False, dtype=None, ensure_all_finite="allow-nan")
         step = self.model_.preparation
         assert step is not None
         with np.errstate(over="ignore", invalid="ignore"):
@@ -230,6 +230,13 @@ class Tabular(OutputMixin, Estimator):
         tags.input_tags.string = True
         tags.input_tags.sparse = False
         return tags
+
+
+def _with_objects(X: Any) -> Any:
+    """Returns lists of rows as an array that keeps the types of the values, where NumPy would make text."""
+    if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
+        return np.array(X, dtype=object)
+    return X
 
 
 def _groups(sources: NDArray[np.int64], columns: Columns) -> NDArray[np.int64]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import numbers
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,12 +44,15 @@ class Columns:
 
 #: What is neither a category nor a number.
 _CONTAINERS = (dict, list, set, tuple, np.ndarray)
+#: Types of numbers; `Decimal` is not a `numbers.Real`.
+_NUMBERS = (numbers.Real, Decimal)
+_TIMES = (dt.date, dt.time, dt.timedelta, np.datetime64, np.timedelta64)
 
 
 def _is_gap(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
-    return isinstance(value, numbers.Real) and bool(value != value)
+    return isinstance(value, _NUMBERS) and bool(value != value)
 
 
 def columns_of(X: Any, matrix: NDArray[Any], given: Any) -> Columns:
@@ -62,15 +67,43 @@ def columns_of(X: Any, matrix: NDArray[Any], given: Any) -> Columns:
     chosen = _chosen(X, given, d)
     for j in range(d):
         is_number = matrix.dtype.kind in "fiub" or all(
-            isinstance(value, numbers.Real) or _is_gap(value) for value in matrix[:, j]
+            isinstance(value, _NUMBERS) or _is_gap(value) for value in matrix[:, j]
         )
+        is_declared = types[j] == "category" or j in chosen
         if not is_number:
-            wrong = [value for value in matrix[:, j] if isinstance(value, _CONTAINERS)]
-            if wrong:
-                raise TypeError(f"X holds {wrong[0]!r}: its argument must be a string or a number")
-        is_category[j] = not is_number or types[j] == "category" or j in chosen
+            _check_text(matrix[:, j], j, is_declared=is_declared, is_text_array=matrix.dtype.kind in "US")
+        is_category[j] = not is_number or is_declared
         is_text[j] = not is_number
     return Columns(is_category, is_text)
+
+
+def _check_text(column: NDArray[Any], j: int, *, is_declared: bool, is_text_array: bool) -> None:
+    """Raises an error for a column of objects or text that is hardly meant as a category."""
+    wrong = [value for value in column if isinstance(value, _CONTAINERS)]
+    if wrong:
+        raise TypeError(f"X holds {wrong[0]!r}: its argument must be a string or a number")
+    if is_declared:
+        return
+    times = [value for value in column if isinstance(value, _TIMES)]
+    if times:
+        raise TypeError(
+            f"X holds dates or times ({type(times[0]).__name__}) in column {j}: turn them into numbers of "
+            "one unit, or name the column in categories"
+        )
+    # NumPy makes an array of text from rows with text and numbers.
+    if is_text_array and all(map(_is_number_as_text, column)):
+        raise ValueError(
+            f"X is an array of text with numbers in column {j}: pass a DataFrame or an array of objects, or "
+            "name the column in categories"
+        )
+
+
+def _is_number_as_text(value: Any) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _chosen(X: Any, given: Any, d: int) -> set[int]:
