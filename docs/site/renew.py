@@ -29,6 +29,10 @@ PICTURES = {
         "docs/benchmarks/choosing.json",
         ("benches/choosing/plot.py", "{json}", "{png}"),
     ),
+    "docs/benchmarks/tabular.png": (
+        "docs/benchmarks/tabular.json",
+        ("benches/peers/tabular_plot.py", "{json}", "{png}"),
+    ),
 }
 
 

@@ -238,6 +238,51 @@ def test_gaps_and_parts(datasets, rng, tmp_path):
     first = make_pipeline(SimpleImputer(strategy="median"), parts, svmarrow.SVC(gamma=0.05)).fit(X, y)
     found, _ = run(to_c(first, prefix="p"), X, tmp_path)
     assert (np.array(found, dtype=int) == first.predict(X)).all()
-    one = make_pipeline(OneHotEncoder(handle_unknown="ignore"), svmarrow.SVC()).fit(X[:, :1] > 0, y)
-    with pytest.raises(ValueError, match="categories"):
-        to_c(one)
+
+
+def coded(rng, n):
+    """Numbers, two columns of category codes, and gaps in all of them."""
+    X = np.column_stack([rng.normal(size=n), rng.integers(3, size=n), 10.5 * rng.integers(4, size=n)])
+    y = (np.sin(2.0 * X[:, 0]) + (X[:, 1] == 1.0) - (X[:, 2] == 21.0) > 0.2).astype(int)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    return X.astype(np.float32).astype(np.float64), y
+
+
+@pytest.mark.parametrize("unknown", ["ignore", "infrequent_if_exist"])
+def test_categories_of_numbers(rng, unknown, tmp_path):
+    X, y = coded(rng, 120)
+    encoder = OneHotEncoder(handle_unknown=unknown, sparse_output=False, min_frequency=12)
+    parts = ColumnTransformer([("a", SimpleImputer(), [0]), ("b", encoder, [1, 2])])
+    model = make_pipeline(parts, svmarrow.SVC()).fit(X, y)
+    rows = np.vstack([X, [[0.5, 7.0, 21.0], [0.5, 1.0, -1.0], [np.nan, np.nan, np.nan]]])
+    found, outputs = run(to_c(model, prefix="p"), rows, tmp_path, cpp=True)
+    wanted = model.decision_function(rows)
+    assert np.abs(outputs[:, 0] - wanted).max() < 1e-5 * np.abs(wanted).max()
+    assert (np.array(found, dtype=int) == model.predict(rows)).all()
+
+
+def test_a_compressed_table(rng, tmp_path):
+    X, y = coded(rng, 160)
+    table = svmarrow.TabularClassifier(categories=[1, 2], n_samples=60).fit(X[:100], y[:100])
+    small = svmarrow.compress(table, n_vectors=30)
+    svmarrow.save(small, tmp_path / "small")
+    again = svmarrow.load(tmp_path / "small")
+    found, outputs = run(to_c(again, prefix="p"), X, tmp_path)
+    wanted = small.decision_function(X)
+    assert np.abs(outputs[:, 0] - wanted).max() < 1e-3 * np.abs(wanted).max()
+    assert (np.array(found, dtype=int) == small.predict(X)).all()
+
+
+def test_categories_that_are_refused(rng):
+    X, y = coded(rng, 60)
+
+    def fitted(encoder, rows):
+        return make_pipeline(encoder, svmarrow.SVC()).fit(rows, y)
+
+    with pytest.raises(ValueError, match=r"column 0 .* refuses unknown categories"):
+        to_c(fitted(OneHotEncoder(sparse_output=False), X[:, 1:]))
+    lenient = OneHotEncoder(sparse_output=False, handle_unknown="ignore")
+    with pytest.raises(ValueError, match=r"column 0 .* not exact in single precision"):
+        to_c(fitted(lenient, X[:, 1:] + 0.1))
+    with pytest.raises(ValueError, match="encode categories as numbers"):
+        to_c(fitted(lenient, np.where(X[:, 1:] > 0.0, "a", "b")))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmarrow.export.c_kernels import number, table
-from svmarrow.models.categories import Impute
+from svmarrow.models.categories import Encode, Impute
 from svmarrow.models.piecewise import PiecewiseLinear
 from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts
 
@@ -71,6 +71,8 @@ static inline void $prepare(const float *row, float *x) {{
                 return self._parts(step, rows)
             case Impute() if not step.mixed:
                 return self._impute(step, rows)
+            case Encode() if not step.mixed:
+                return self._encode(step, rows)
         raise ValueError(
             f"{step!r} is not written as C: encode categories as numbers before the pipeline, or export ONNX"
         )
@@ -187,4 +189,37 @@ static inline void $prepare(const float *row, float *x) {{
         {whole}[{n} + j] = {flag} ? 1.0f : 0.0f;
     }}
 """
+        return whole
+
+    def _encode(self, step: Encode, rows: str) -> str:
+        whole, start = self._new(step.n_out), 0
+        for j, one in enumerate(step.tables):
+            if one.unknown is None:
+                raise ValueError(
+                    f"column {j} of {step!r} refuses unknown categories, which C code cannot: fit the "
+                    "encoder with handle_unknown='ignore' or 'infrequent_if_exist'"
+                )
+            n, size = one.categories.size, one.numbers.shape[1]
+            values = one.categories.astype(np.float64)
+            if not np.array_equal(values, values.astype(np.float32), equal_nan=True):
+                raise ValueError(
+                    f"column {j} of {step!r} has categories that are not exact in single precision"
+                )
+            categories, numbers = self._constants(values), self._constants(one.rows)
+            # The row after the categories is that of NaN if there is one; the last is that of unknown values.
+            gap, unknown = min(n, one.numbers.shape[0]), one.numbers.shape[0]
+            self.statements += f"""    {{
+        int i = 0;
+        while (i < {n} && {rows}[{j}] != {categories}[i]) {{
+            ++i;
+        }}
+        if (i == {n}) {{
+            i = {rows}[{j}] != {rows}[{j}] ? {gap} : {unknown};
+        }}
+        for (j = 0; j < {size}; ++j) {{
+            {whole}[{start} + j] = {numbers}[i][j];
+        }}
+    }}
+"""
+            start += size
         return whole

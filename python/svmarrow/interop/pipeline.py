@@ -159,7 +159,8 @@ def _one_hot(name: str, encoder: Any, n: int) -> Step:  # noqa: ARG001
         infrequent = getattr(encoder, "_infrequent_indices", [None] * (number + 1))[number]
         target = np.arange(size)
         columns = size
-        if infrequent is not None and len(infrequent):
+        is_shared = infrequent is not None and len(infrequent) > 0
+        if is_shared:
             # Rare categories share one column, behind those of the others.
             frequent = np.setdiff1d(target, infrequent)
             target = np.full(size, frequent.size)
@@ -167,7 +168,7 @@ def _one_hot(name: str, encoder: Any, n: int) -> Step:  # noqa: ARG001
             columns = frequent.size + 1
         numbers = np.eye(columns)[target]
         unknown = np.zeros(columns)
-        if encoder.handle_unknown in ("infrequent_if_exist", "warn") and columns != size:
+        if encoder.handle_unknown in ("infrequent_if_exist", "warn") and is_shared:
             unknown[-1] = 1.0
         dropped = None if encoder.drop_idx_ is None else encoder.drop_idx_[number]
         if dropped is not None:
