@@ -1,7 +1,7 @@
 """Seconds of a fit on few samples, where the overhead of a call counts.
 
-`run.py --suite small` starts it in a process of its own. Each size takes the first samples of a shuffled set of
-scikit-learn's. The estimators fit in turn in every round, and the median over the rounds is reported.
+`run.py --suite small` starts it in a process of its own. Each size takes the first samples of a shuffled set
+of scikit-learn's. The estimators fit in turn in every round, and the median over the rounds is reported.
 """
 
 from __future__ import annotations
