@@ -70,6 +70,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+
 __all__ = ["HoldoutEvaluator", "SizeSearch", "sizes_to_search"]
 
 ONE_STANDARD_ERROR = float(ndtr(-1.0))
@@ -240,7 +242,7 @@ class HoldoutEvaluator:
 
     def scores_of(self, model: Any, *, allow_constant: bool = False) -> NDArray[np.float64]:
         """Sample scores (n,) of a small model."""
-        expansion = model.expansion_
+        expansion: KernelExpansion = model.expansion_
         # The rows have the preparation of the full model; a student has its own, and its teacher none.
         step = getattr(model, "preparation", None)
         prepares = step is not None and step is not getattr(self.model, "preparation", None)
