@@ -73,7 +73,7 @@ fn add(weights: &[f64], x: &[f64], y: &mut [f64]) {
 /// `apply(p, out)` writes A p, `precondition(r, out)` an approximation of A^-1 r, both (n, q) row-major.
 ///
 /// # Errors
-/// The errors of `apply` and `precondition`, except [`Error::Stopped`](crate::Error::Stopped) from `apply`, which ends the
+/// The errors of `apply` and `precondition`, except [`Error::Stopped`](crate::Error::Stopped), which ends the
 /// iteration.
 pub(crate) fn solve(
     b: &[f64],
@@ -127,7 +127,10 @@ pub(crate) fn solve(
             break;
         }
         before = worst;
-        precondition(&r, &mut z)?;
+        if let Some(why) = StopReason::from_result(precondition(&r, &mut z))? {
+            (reason, residuals) = (why, relative(&r));
+            break 'restarts;
+        }
         p.copy_from_slice(&z);
         let mut rz = dots(&r, &z, q);
         let (mut best, mut improved) = (f64::INFINITY, products);
@@ -175,7 +178,10 @@ pub(crate) fn solve(
             if done.iter().all(|&done| done) {
                 break;
             }
-            precondition(&r, &mut z)?;
+            if let Some(why) = StopReason::from_result(precondition(&r, &mut z))? {
+                (reason, residuals) = (why, relative(&r));
+                break 'restarts;
+            }
             let next = dots(&r, &z, q);
             let ratio: Vec<f64> =
                 next.iter().zip(&rz).map(|(a, b)| if *b > 0.0 { a / b } else { 0.0 }).collect();
