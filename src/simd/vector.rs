@@ -10,7 +10,7 @@ pub(crate) trait Vector: Copy {
     const LANES: usize;
     /// True if a multiplication takes one lane of a register as its factor, so that a tile loads `LANES` factors at once.
     const MULTIPLIES_BY_LANE: bool = false;
-    /// Whether `mul_add` overwrites its addend, so that a constant addend costs a copy.
+    /// True if `mul_add` overwrites its addend, so that a constant addend costs a copy.
     const ADDS_IN_PLACE: bool = false;
     unsafe fn splat(x: Self::Elem) -> Self;
     unsafe fn load(p: *const Self::Elem) -> Self;
