@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 THUNDERSVM_VARIABLE = "SVMARROW_THUNDERSVM"
+EARLIER_VARIABLE = "SVMARROW_EARLIER"
 
 
 class EngineMissingError(Exception):
@@ -121,6 +122,26 @@ class SvmarrowSingle(Svmarrow):
     dtype = np.float32
 
 
+class Earlier(Svmarrow):
+    """Another build of svmarrow, in the folder that SVMARROW_EARLIER names (``pip install --target``)."""
+
+    name = "earlier-f64"
+
+    def __init__(self) -> None:
+        where = os.environ.get(EARLIER_VARIABLE)
+        if not where:
+            raise EngineMissingError(f"{EARLIER_VARIABLE} does not name the folder of another build")
+        sys.path.insert(0, where)
+        super().__init__()
+
+
+class EarlierSingle(Earlier):
+    """Another build of svmarrow on single-precision rows."""
+
+    name = "earlier-f32"
+    dtype = np.float32
+
+
 class Intelex(Engine):
     """oneDAL through scikit-learn-intelex, imported directly, nothing patched."""
 
@@ -175,5 +196,14 @@ class ThunderSvm(Engine):
 # precision before single.
 ENGINES: dict[str, type[Engine]] = {
     engine.name: engine
-    for engine in (ScikitLearn, Intelex, IntelexSingle, ThunderSvm, Svmarrow, SvmarrowSingle)
+    for engine in (
+        ScikitLearn,
+        Intelex,
+        IntelexSingle,
+        ThunderSvm,
+        Earlier,
+        EarlierSingle,
+        Svmarrow,
+        SvmarrowSingle,
+    )
 }

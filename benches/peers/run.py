@@ -197,7 +197,8 @@ class Session:
     def threads(self) -> None:
         """Fit time against threads."""
         table, options = self.table["threads"], self.options
-        asked = [name for name in options.engines or [] if name.startswith("svmarrow")] or table["engines"]
+        builds = [name for name in options.engines or [] if name.startswith(("svmarrow", "earlier"))]
+        asked = builds or table["engines"]
         numbers = speedup.counts(min(options.threads or report.processors(), report.processors()))
         results = []
         for workload in self.named(table["workloads"]):
