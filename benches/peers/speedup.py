@@ -1,11 +1,16 @@
-"""Fit time against the number of threads: svmarrow alone, bound to 1, 2, 4, ... processors and all.
+"""Fit time against the number of threads: an engine bound to 1, 2, 4, ... processors and all.
 
 The solution with t threads must have the objective of the solution with one before its time is taken.
+
+A machine with few processors cannot show the speed-up on many. `Speedup.model` extrapolates by Amdahl's law:
+with t seconds and c processor seconds of p threads, the serial share is s = (p t / c - 1) / (p - 1), and q
+threads take c (s + (1 - s) / q) seconds. Memory bandwidth and the threads' overhead are left out: it is an
+upper bound.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +23,19 @@ if TYPE_CHECKING:
 
     from objective import Dual
 
-HEADINGS = ["workload", "engine", "threads", "fit s", "speed-up", "objective"]
+HEADINGS = ["workload", "engine", "threads", "fit s", "speed-up", "serial share", "model for 16", "objective"]
+#: Threads for which the table shows the model.
+MODEL_THREADS = 16
 
 
 @dataclass
 class Speedup:
-    """One engine on one workload: seconds of all repeats by number of threads."""
+    """One engine on one workload: seconds and processor seconds of all repeats by number of threads."""
 
     workload: str
     engine: str
     seconds: dict[int, list[float]] = field(default_factory=dict)
+    processor_seconds: dict[int, list[float]] = field(default_factory=dict)
     objective: dict[int, float] = field(default_factory=dict)
     note: str = ""
 
@@ -36,6 +44,27 @@ class Speedup:
         if not (self.seconds.get(1) and self.seconds.get(threads)):
             return None
         return median(self.seconds[1]) / median(self.seconds[threads])
+
+    def serial_share(self, threads: int) -> float | None:
+        """Share of the work that one thread does while the others wait; the median over the repeats."""
+        pairs = list(zip(self.seconds.get(threads, []), self.processor_seconds.get(threads, []), strict=True))
+        if threads < 2 or not pairs:
+            return None
+        return max(0.0, median((threads * t / c - 1) / (threads - 1) for t, c in pairs))
+
+    def record(self) -> dict[str, Any]:
+        """The runs and what follows from them, for a file."""
+        most = max(self.seconds)
+        share, model = self.serial_share(most), self.model(MODEL_THREADS, most)
+        return {**asdict(self), "speed_up": self.of(most), "serial_share": share, "model": model}
+
+    def model(self, threads: int, measured: int) -> float | None:
+        """Speed-up that Amdahl's law gives for `threads`, from a run with `measured` threads."""
+        share = self.serial_share(measured)
+        if share is None or not self.seconds.get(1):
+            return None
+        work = median(self.processor_seconds[measured])
+        return median(self.seconds[1]) / (work * (share + (1 - share) / threads))
 
 
 def counts(processors: int) -> list[int]:
@@ -46,7 +75,9 @@ def counts(processors: int) -> list[int]:
 
 def run(workload: dict[str, Any], engine: str, threads: Sequence[int], settings: Settings) -> Speedup:
     """Every number of threads once, then every number again."""
-    found = Speedup(workload["name"], engine, {count: [] for count in threads})
+    found = Speedup(
+        workload["name"], engine, {count: [] for count in threads}, {count: [] for count in threads}
+    )
     problem = data.load(workload, settings.limit)
     reference: Dual | None = None
     judged: dict[bytes, Dual] = {}
@@ -68,6 +99,7 @@ def run(workload: dict[str, Any], engine: str, threads: Sequence[int], settings:
                     found.note = f"{count} threads: objective differs by {difference:+.1e}"
                     return found
             found.seconds[count].append(result["measured"]["fit_seconds"])
+            found.processor_seconds[count].append(result["measured"]["fit_cpu_seconds"])
             say(f"  {count} threads: fit {found.seconds[count][-1]:.3f} s")
     return found
 
@@ -77,16 +109,16 @@ def lines(found: Speedup) -> list[list[str]]:
     rows = []
     for i, (count, seconds) in enumerate(found.seconds.items()):
         names = ["", ""] if i else [found.workload, found.engine]
-        factor = found.of(count)
+        factor, share, model = found.of(count), found.serial_share(count), found.model(MODEL_THREADS, count)
         rows.append(
             [
                 *names,
                 str(count),
                 f"{median(seconds):.3f}" if seconds else "-",
-                "" if factor is None else f"{factor:.2f}",
+                *("" if number is None else f"{number:.2f}" for number in (factor, share, model)),
                 f"{found.objective[count]:+.1e}" if count in found.objective else "not checked",
             ]
         )
     if found.note:
-        rows.append(["", found.engine, found.note, "", "", ""])
+        rows.append(["", found.engine, found.note, *[""] * (len(HEADINGS) - 3)])
     return rows

@@ -107,6 +107,17 @@ def test_speedup_and_its_target() -> None:
     assert [verdict.met for verdict in targets.of_threads([good, bad, none])] == [True, False, False]
 
 
+def test_serial_share_and_the_model_of_amdahl() -> None:
+    """One second of work of which a quarter is serial; nothing of it is known from one thread."""
+    found = Speedup("a", "svmarrow-f32", {1: [1.0], 2: [0.625]}, {1: [1.0], 2: [1.0]})
+    assert found.serial_share(2) == pytest.approx(0.25)
+    assert found.model(16, 2) == pytest.approx(1 / (0.25 + 0.75 / 16))
+    assert found.serial_share(1) is None
+    assert found.model(16, 1) is None
+    busy = Speedup("a", "svmarrow-f32", {1: [1.0], 2: [0.5]}, {1: [1.0], 2: [1.25]})
+    assert busy.serial_share(2) == 0.0
+
+
 @pytest.mark.parametrize(
     ("processors", "expected"), [(1, [1]), (2, [1, 2]), (3, [1, 2, 3]), (6, [1, 2, 4, 6]), (8, [1, 2, 4, 8])]
 )

@@ -5,6 +5,8 @@ five folds; the clock starts when library and rows are loaded, and ends when the
 all rows. liquidSVM has a grid of its own of the same size and combines the machines of the folds instead.
 This file imports no more than its engine needs: liquidSVM lives in an environment of its own. MEGABYTES are
 the budget of `SVCCV`; what a search took is how much the most memory that its process has had grew meanwhile.
+An engine whose name ends in "path" searches fifty values of C at one gamma by ten folds, the setting of
+TorchKM's authors.
 """
 
 from __future__ import annotations
@@ -24,6 +26,40 @@ def _grid(X):
     return np.geomspace(0.1, 1000.0, 10), np.geomspace(10.0**-1.5, 10.0**1.5, 10) * scale
 
 
+def _path(X):
+    """Fifty values of C from .001 to 1,000, and gamma "scale"."""
+    return np.geomspace(1e-3, 1e3, 50), [1.0 / (X.shape[1] * X.var())]
+
+
+def _svmarrow_path():
+    from svmarrow import SVCCV
+
+    def run(X, y):
+        Cs, gammas = _path(X)
+        model = SVCCV(Cs=Cs, gammas=gammas, cv=10).fit(X, y)
+        return model.predict, {**model.best_params_, "score": model.best_score_}
+
+    return run
+
+
+def _torchkm():
+    import os
+
+    import torch
+    from torchkm.estimators import TorchKMSVC
+
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+
+    def run(X, y):
+        Cs, (gamma,) = _path(X)
+        # Its kernel is exp(-2 sigma ||x - z||^2). It goes from the largest C to the smallest.
+        model = TorchKMSVC(Cs=Cs[::-1].copy(), cv=10, rbf_sigma=gamma / 2, device="cpu", random_state=0)
+        model.fit(X, y)
+        return model.predict, {"C": float(model.best_C_), "gamma": float(gamma)}
+
+    return run
+
+
 def _svmarrow(search):
     from svmarrow import SVCCV
 
@@ -38,12 +74,12 @@ def _svmarrow(search):
     return run
 
 
-def _grid_search(machine):
+def _grid_search(machine, grid=_grid, cv=5):
     from sklearn.model_selection import GridSearchCV
 
     def run(X, y):
-        C, gamma = _grid(X)
-        model = GridSearchCV(machine(), {"C": C, "gamma": gamma}).fit(X, y)
+        C, gamma = grid(X)
+        model = GridSearchCV(machine(), {"C": C, "gamma": gamma}, cv=cv).fit(X, y)
         found = {name: float(value) for name, value in model.best_params_.items()}
         return model.predict, {**found, "score": float(model.best_score_)}
 
@@ -56,10 +92,10 @@ def _ours():
     return _grid_search(SVC)
 
 
-def _intelex():
+def _intelex(*setting):
     from sklearnex.svm import SVC
 
-    return _grid_search(SVC)
+    return _grid_search(SVC, *setting)
 
 
 def _liquid():
@@ -94,6 +130,9 @@ ENGINES = {
     "GridSearchCV(svmarrow)": _ours,
     "GridSearchCV(intelex)": _intelex,
     "liquidSVM": _liquid,
+    "SVCCV path": _svmarrow_path,
+    "GridSearchCV(intelex) path": lambda: _intelex(_path, 10),
+    "TorchKM path": _torchkm,
 }
 
 

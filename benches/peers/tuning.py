@@ -5,6 +5,9 @@ liquidSVM (1.0.1, AGPL) lives in an environment of its own, whose Python ``SVMAR
 without, it is left out. So may scikit-learn-intelex, see ``SVMARROW_INTELEX``. A peer that takes longer than
 the time-out is not run again, and counts as if it had taken that long, which is told.
 
+`PATH_ENGINES` search along C alone: fifty values at one gamma, ten folds. TorchKM (4.3, on the CPU) knows two
+classes and needs PyTorch; ``SVMARROW_TORCHKM`` names a Python that has both.
+
 `growth` is about `SVCCV` alone: more rows, more points, less memory.
 """
 
@@ -43,7 +46,10 @@ SETS = {
 }
 QUICK = ("banana", "german")
 ENGINES = ("SVCCV full", "SVCCV racing", "GridSearchCV(svmarrow)", "GridSearchCV(intelex)", "liquidSVM")
+PATH_ENGINES = ("SVCCV path", "GridSearchCV(intelex) path", "TorchKM path")
+PATH_SETS = ("banana", "german", "image", "mushrooms", "cod_rna")
 LIQUID = "SVMARROW_LIQUIDSVM"
+TORCHKM = "SVMARROW_TORCHKM"
 INTELEX = "SVMARROW_INTELEX"
 #: Seconds after which a run is given up, unless told.
 LIMIT = 3600.0
@@ -89,13 +95,21 @@ def python_of(engine: str) -> str | None:
     """The Python that has an engine; None where there is none."""
     if engine == "liquidSVM":
         return os.environ.get(LIQUID)
+    if engine.startswith("TorchKM"):
+        return os.environ.get(TORCHKM)
     if "intelex" in engine:
         here = sys.executable if importlib.util.find_spec("sklearnex") else None
         return os.environ.get(INTELEX, here)
     return sys.executable
 
 
-def run(name: str, repeat: int, threads: int | None, limit: float = LIMIT) -> dict[str, Any] | None:
+def run(
+    name: str,
+    repeat: int,
+    threads: int | None,
+    limit: float = LIMIT,
+    engines: Iterable[str] = ENGINES,
+) -> dict[str, Any] | None:
     """Runs of all engines on a set; None where it is not here."""
     rows = read(name)
     if rows is None:
@@ -105,7 +119,7 @@ def run(name: str, repeat: int, threads: int | None, limit: float = LIMIT) -> di
         file = Path(scratch) / "rows.npz"
         np.savez(file, **rows)
         for _ in range(repeat):
-            for engine in ENGINES:
+            for engine in engines:
                 python = python_of(engine)
                 if python is None or "failed" in found.get(engine, [{}])[-1]:
                     continue
@@ -194,11 +208,16 @@ def lines(result: dict[str, Any]) -> list[list[str]]:
     return table
 
 
-def ratios(results: list[dict[str, Any]], key: str = "seconds") -> list[str]:
+def ratios(
+    results: list[dict[str, Any]],
+    key: str = "seconds",
+    own: Iterable[str] = ENGINES[:2],
+    others: Iterable[str] = ENGINES[2:],
+) -> list[str]:
     """Geometric means of how many times as long the others take, and the difference of the test errors."""
     told = []
-    for ours in ENGINES[:2]:
-        for other in ENGINES[2:]:
+    for ours in own:
+        for other in others:
             late = [_limit(r, other) for r in results]
             pairs = [(middle(r, other, key) or _limit(r, other), middle(r, ours, key)) for r in results]
             factors = [a / b for a, b in pairs if a and b]

@@ -199,10 +199,20 @@ def probability_table() -> str:
 
 @part
 def tuning_table() -> str:
+    return _searches(load("tuning")["tuning"])
+
+
+@part
+def path_table() -> str:
+    """Searches along C alone."""
+    return _searches(load("path")["path"])
+
+
+def _searches(results: Iterable[dict[str, Any]]) -> str:
     rows = []
-    for found in load("tuning")["tuning"]:
+    for found in results:
         for engine, runs in found["engines"].items():
-            row = [f"{found['set']} ({found['rows']:,})", engine]
+            row = [f"{found['set']} ({found['rows']:,})", engine.removesuffix(" path")]
             done = [run for run in runs if "failed" not in run]
             if done:
                 busy, wall = (
@@ -298,12 +308,15 @@ def _exponent(found: dict[int, float]) -> float:
 
 @part
 def threads_table() -> str:
-    """Seconds by number of threads, and how many times as fast most threads are as one."""
-    rows, counts = [], sorted(map(int, load("growth")["threads"][0]["seconds"]))
-    for found in load("growth")["threads"]:
-        times = [median(found["seconds"][str(count)]) for count in counts]
-        rows.append([found["workload"], *map(seconds, times), f"{times[0] / times[-1]:.2f}"])
-    return table(["workload", *(f"threads: {count}" for count in counts), "times as fast"], rows)
+    """Seconds by number of threads, the gain of most threads, and what Amdahl's law gives for 16."""
+    rows, counts = [], sorted(map(int, load("threads")["threads"][0]["seconds"]))
+    words = {"intelex-f32": "intelex", "svmarrow-f32": "svmarrow"}
+    for record in load("threads")["threads"]:
+        times = [median(record["seconds"][str(count)]) for count in counts]
+        numbers = [f"{record[what]:.2f}" for what in ("speed_up", "serial_share", "model")]
+        rows.append([record["workload"], words[record["engine"]], *map(seconds, times), *numbers])
+    head = [*(f"threads: {count}" for count in counts), "times as fast", "serial share", "16 threads, model"]
+    return table(["workload", "engine", *head], rows)
 
 
 # Beyond one machine --------------------------------------------------------------------------------------
@@ -688,10 +701,12 @@ def _provenance(name: str) -> None:
 for _name in (
     "svm",
     "growth",
+    "threads",
     "text",
     "dropin",
     "probability",
     "tuning",
+    "path",
     "ship",
     "dask",
     "stream",
