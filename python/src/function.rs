@@ -1,8 +1,9 @@
 //! `svmarrow::kernels::KernelFunction`: kernels of the crate, and kernels that are Python functions of blocks of rows.
 //!
 //! A Python function is called as `function(rows, columns)` with two int64 arrays of indices of training rows, and
-//! gives a C-contiguous float32 matrix. The calling thread takes the interpreter lock for it. An exception is kept,
-//! further values are zeros, the monitor asks the fit to end, and the exception leaves the fit unchanged.
+//! gives a C-contiguous float64 matrix. The calling thread takes the interpreter lock for it. Calls never overlap, whatever
+//! the number of threads of the fit and whether or not the interpreter has a lock: a function may keep state. An exception
+//! is kept, further values are zeros, the monitor asks the fit to end, and the exception leaves the fit unchanged.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -30,11 +31,13 @@ pub(crate) enum FunctionArg {
 pub(crate) struct PythonCall {
     pub(crate) function: Py<PyAny>,
     raised: Mutex<Option<PyErr>>,
+    /// Held during a call. It is taken before the interpreter lock, by threads that do not hold the latter.
+    turn: Mutex<()>,
 }
 
 impl PythonCall {
     pub(crate) fn new(function: Py<PyAny>) -> Self {
-        Self { function, raised: Mutex::default() }
+        Self { function, raised: Mutex::default(), turn: Mutex::default() }
     }
 
     pub(crate) fn raised(&self) -> MutexGuard<'_, Option<PyErr>> {
@@ -43,6 +46,7 @@ impl PythonCall {
 
     /// Calls into Python unless an exception was raised before, and keeps an exception. Returns whether the call succeeded.
     pub(crate) fn attempt(&self, call: impl FnOnce(Python<'_>) -> PyResult<()>) -> bool {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if self.raised().is_some() {
             return false;
         }

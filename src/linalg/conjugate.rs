@@ -230,6 +230,16 @@ mod tests {
 
     #[test]
     fn a_product_that_is_stopped_leaves_the_last_whole_step() {
+        assert_every_stop_leaves_a_whole_step(true, false);
+    }
+
+    #[test]
+    fn a_preconditioner_that_is_stopped_leaves_the_last_whole_step() {
+        assert_every_stop_leaves_a_whole_step(false, true);
+    }
+
+    /// Stops at each look, within a product with A or within one with the preconditioner.
+    fn assert_every_stop_leaves_a_whole_step(in_product: bool, in_preconditioner: bool) {
         struct After(std::sync::atomic::AtomicU64);
         impl Monitor for After {
             fn tick(&self, _: &Progress) -> ControlFlow<StopReason> {
@@ -246,16 +256,24 @@ mod tests {
             let monitor = After(ticks.into());
             let ctx = Context::default().with_monitor(&monitor);
             let mut x = vec![0.0; b.len()];
+            let look = |asked: bool, half: usize| if asked { ctx.check("half", half, 2) } else { Ok(()) };
             let times = |p: &[f64], out: &mut [f64]| {
                 for half in 0..2 {
-                    ctx.check("product", half, 2)?;
+                    look(in_product, half)?;
                     for i in half * 20..half * 20 + 20 {
                         out[i] = (1 + i % 7) as f64 * p[i];
                     }
                 }
                 Ok(())
             };
-            let outcome = solve(&b, &mut x, 1, limits, times, same, ctx).unwrap();
+            let halves = |r: &[f64], out: &mut [f64]| {
+                for half in 0..2 {
+                    look(in_preconditioner, half)?;
+                    out[half * 20..][..20].copy_from_slice(&r[half * 20..][..20]);
+                }
+                Ok(())
+            };
+            let outcome = solve(&b, &mut x, 1, limits, times, halves, ctx).unwrap();
             stops += u64::from(outcome.reason == StopReason::MaxTime);
             let missing = x.iter().zip(&b).enumerate().map(|(i, (x, b))| b - (1 + i % 7) as f64 * x);
             let size = b.iter().map(|b| b * b).sum::<f64>();
