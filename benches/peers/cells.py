@@ -51,6 +51,11 @@ class Cell:
         """Whether it is svmarrow, not a peer."""
         return self.engine.startswith("svmarrow")
 
+    @property
+    def peer(self) -> bool:
+        """Whether it is another library: not svmarrow, and not another build of it."""
+        return not self.engine.startswith(("svmarrow", "earlier"))
+
     def seconds(self, what: str) -> float | None:
         """Median of `what` ("fit_seconds", ...), None where there is none that may be shown."""
         times = getattr(self, what)
@@ -72,7 +77,7 @@ class Cell:
 
 def best_peer(cells: Iterable[Cell], workload: str, what: str) -> float | None:
     """The shortest time of all peers that solved the workload."""
-    times = [cell.seconds(what) for cell in cells if cell.workload == workload and not cell.ours]
+    times = [cell.seconds(what) for cell in cells if cell.workload == workload and cell.peer]
     return min((time for time in times if time is not None), default=None)
 
 

@@ -42,15 +42,20 @@ MEAN_COLOUR = "#6b6b6b"
 
 
 def multiples(cells: Sequence[Cell], ours: str, what: str) -> dict[str, dict[str, float]]:
-    """Seconds of each peer over ours, by workload; last the geometric mean of the fastest peers."""
+    """Seconds of each peer over ours, by workload; last the geometric mean of the fastest peers.
+
+    A workload on which a peer's solution differs does not count in the mean.
+    """
     found: dict[str, dict[str, float]] = {}
     own = {cell.workload: cell.seconds(what) for cell in cells if cell.engine == ours}
     for cell in cells:
         reference, seconds = own.get(cell.workload), cell.seconds(what)
-        if not cell.ours and reference is not None and seconds is not None:
+        if cell.peer and reference is not None and seconds is not None:
             found.setdefault(cell.workload, {})[cell.engine] = seconds / reference
-    if len(found) > 1:
-        found[MEAN] = {BEST: geometric_mean([min(group.values()) for group in found.values()])}
+    wrong = {cell.workload for cell in cells if not cell.trusted}
+    fastest = [min(group.values()) for workload, group in found.items() if workload not in wrong]
+    if len(fastest) > 1:
+        found[MEAN] = {BEST: geometric_mean(fastest)}
     return found
 
 
