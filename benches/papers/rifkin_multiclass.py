@@ -89,7 +89,7 @@ def gamma_of(sigma: float) -> float:
 def code_of(name: str, classes: int, options: argparse.Namespace) -> Code:
     """A code as the thesis draws it: a sparse one asks for one machine of each class (footnote 6)."""
     draws = 500 if options.quick else 10_000
-    return make_code(name, classes, random_state=0, n_draws=draws, least_use=0.0)
+    return make_code(name, classes, random_state=0, n_draws=draws, min_use=0.0)
 
 
 def walk(error: Any, start: float = 1.0) -> tuple[float, float]:
@@ -266,7 +266,7 @@ def drawn(report: Report, options: argparse.Namespace) -> None:
         for what in ("as printed", "ours"):
             errors, distances, used = [], [], []
             for seed in seeds:
-                rule = {"least_use": 0.0} if what == "as printed" else {}
+                rule = {"min_use": 0.0} if what == "as printed" else {}
                 made = make_code("sparse", classes, random_state=seed, n_draws=draws, **rule)
                 model = machine(made, sigma, C)
                 if name == "satimage":

@@ -19,7 +19,7 @@ pub(crate) fn code_matrix(code: &PyReadonlyArray2<'_, i8>) -> PyResult<CodeMatri
     CodeMatrix::new(matrix_view(code)?).map_err(to_python)
 }
 
-/// The code of a name, (N, F). `seed` and `draws` serve those that are drawn, `least_use` sparse ones.
+/// The code of a name, (N, F). `seed` and `draws` serve those that are drawn, `min_use` sparse ones.
 #[pyfunction]
 pub(crate) fn make_code(
     py: Python<'_>,
@@ -27,7 +27,7 @@ pub(crate) fn make_code(
     n_classes: usize,
     seed: u64,
     draws: usize,
-    least_use: f64,
+    min_use: f64,
     n_jobs: usize,
 ) -> PyResult<Object<Array2<i8>>> {
     let draws = Draws { count: draws, seed };
@@ -38,7 +38,7 @@ pub(crate) fn make_code(
         "ovo" => CodeMatrix::one_vs_one(n_classes),
         "complete" => CodeMatrix::complete(n_classes),
         "dense" => multiclass::draw(Drawn::Dense, n_classes, draws, ctx),
-        "sparse" => multiclass::draw(Drawn::Sparse { least_use }, n_classes, draws, ctx),
+        "sparse" => multiclass::draw(Drawn::Sparse { min_use }, n_classes, draws, ctx),
         "bch" => multiclass::bch(n_classes, draws, ctx),
         _ => Err(Error::param("code", name, "one of ovr, ovo, complete, dense, sparse, bch")),
     })?;

@@ -44,7 +44,7 @@ pub(crate) struct TreeSettings {
     budget: usize,
     child_budget: usize,
     sample_size: usize,
-    draws: usize,
+    n_draws: usize,
     max_leaves: usize,
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn perceptron_tree_stream(
     params.budget = settings.budget;
     params.child_budget = settings.child_budget;
     params.sample = settings.sample_size;
-    params.draws = settings.draws;
+    params.draws = settings.n_draws;
     params.max_leaves = settings.max_leaves;
     let cost = Cost::of(rows.rows(), params.budget + rows.rows(), rows.cols());
     run(py, n_jobs, cost, progress.as_ref(), |ctx| tree::partial_fit(&params, &tree.0, rows, &labels, ctx))
@@ -79,7 +79,7 @@ pub(crate) struct ConvertSettings {
     split: String,
     budget: usize,
     sample_size: usize,
-    draws: usize,
+    n_draws: usize,
     alpha: Option<f64>,
     seed: u64,
 }
@@ -99,7 +99,7 @@ pub(crate) fn perceptron_tree_of(
     let n_classes = settings.n_classes;
     let mut params = ConvertParams::new(settings.budget, strategy(&settings.split)?);
     params.sample = settings.sample_size;
-    params.draws = settings.draws;
+    params.draws = settings.n_draws;
     params.refit = settings.alpha;
     params.seed = settings.seed;
     run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {

@@ -265,7 +265,7 @@ def make_code(
     n_classes: int,
     seed: int,
     draws: int,
-    least_use: float,
+    min_use: float,
     n_jobs: int,
 ) -> _Code: ...
 def code_distances(code: _Code, n_jobs: int) -> tuple[float, float]: ...

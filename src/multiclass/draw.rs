@@ -33,7 +33,7 @@ pub enum Drawn {
     /// A machine sees about half of the classes.
     Sparse {
         /// Share of the machines that every class takes part in at least; 0: in one machine, and more don't count.
-        least_use: f64,
+        min_use: f64,
     },
 }
 
@@ -44,18 +44,18 @@ impl Drawn {
     }
 
     /// Machines that every class must take part in.
-    fn least_used(self, columns: usize) -> usize {
+    fn min_used(self, columns: usize) -> usize {
         match self {
             Self::Dense => columns,
             // A share such as 0.4 is no number of the machine: what it falls short of does not count.
-            Self::Sparse { least_use } => ((least_use * columns as f64 - 1e-9).ceil() as usize).max(1),
+            Self::Sparse { min_use } => ((min_use * columns as f64 - 1e-9).ceil() as usize).max(1),
         }
     }
 
     fn check(self) -> Result<()> {
         match self {
-            Self::Sparse { least_use } if !(0.0..=1.0).contains(&least_use) => {
-                Err(Error::param("least_use", least_use, "between 0 and 1"))
+            Self::Sparse { min_use } if !(0.0..=1.0).contains(&min_use) => {
+                Err(Error::param("min_use", min_use, "between 0 and 1"))
             }
             _ => Ok(()),
         }
@@ -80,7 +80,7 @@ pub fn draw(kind: Drawn, classes: usize, draws: Draws, ctx: Context<'_>) -> Resu
     let random = RandomCode { kind, classes, columns, seed: draws.seed };
     let work = classes * (8 * columns + classes * columns.div_ceil(64));
     let Some(number) = draws.best(|number, best| random.quality(number, best), work, ctx)? else {
-        let used = kind.least_used(columns);
+        let used = kind.min_used(columns);
         let rule = format!(
             "more: no draw gave a code of {classes} distinct rows, each used by {used} of {columns} machines"
         );
@@ -107,7 +107,7 @@ impl RandomCode {
         let of_class = |class: usize| drawn.iter().skip(class).step_by(classes);
         let uses = |class: usize| of_class(class).filter(|entry| **entry != 0).count();
         let used = (0..classes).map(uses).min().unwrap_or(0);
-        if used < kind.least_used(columns) {
+        if used < kind.min_used(columns) {
             return Ok((0, 0));
         }
         let rows = Signs::new(classes, columns, |class, c| drawn[c * classes + class])?;
@@ -127,7 +127,7 @@ impl RandomCode {
         if nearest == 0 || kind != Drawn::Dense && nearest >= best.0 && has_equal_rows() {
             return Ok((0, 0));
         }
-        let is_as_printed = kind == Drawn::Sparse { least_use: 0.0 };
+        let is_as_printed = kind == Drawn::Sparse { min_use: 0.0 };
         Ok((nearest, if is_as_printed { 1 } else { used }))
     }
 
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_best_draw_whatever_the_threads() {
-        for kind in [Drawn::Dense, Drawn::Sparse { least_use: 0.4 }, Drawn::Sparse { least_use: 0.0 }] {
+        for kind in [Drawn::Dense, Drawn::Sparse { min_use: 0.4 }, Drawn::Sparse { min_use: 0.0 }] {
             for classes in [3, 4, 6, 10, 26, 70] {
                 let make = |draws, ctx| draw(kind, classes, Draws { count: draws, seed: 7 }, ctx).unwrap();
                 let code = make(300, Context::SEQUENTIAL);
@@ -190,9 +190,6 @@ mod tests {
         }
         let ten = Draws { count: 10, seed: 0 };
         assert_eq!(draw(Drawn::Dense, 6, ten, Context::SEQUENTIAL).unwrap().columns(), 26);
-        assert_eq!(
-            draw(Drawn::Sparse { least_use: 0.4 }, 10, ten, Context::SEQUENTIAL).unwrap().columns(),
-            50
-        );
+        assert_eq!(draw(Drawn::Sparse { min_use: 0.4 }, 10, ten, Context::SEQUENTIAL).unwrap().columns(), 50);
     }
 }

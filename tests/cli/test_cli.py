@@ -150,17 +150,17 @@ def test_compress_by_itself_bounds_the_loss_and_draws(tmp_path):
     small = load(out)
     assert small.expansion_.n_vectors <= 20 < full.expansion_.n_vectors
     assert str(small.loss_bound_) in " ".join(text.split())
-    assert (small.loss_bound_.asked, small.loss_bound_.rows) == (0.05, 200)
+    assert (small.loss_bound_.max_loss, small.loss_bound_.n_samples) == (0.05, 200)
     assert "The error rate on" not in text
     text = run(*arguments, "-n", "4", "--validation", tmp_path / "test.csv", "--curve", curve).stdout
     assert "vectors to 4 in" in text
-    assert load(out).loss_bound_.rows == 200
+    assert load(out).loss_bound_.n_samples == 200
     assert curve.read_bytes().startswith(b"\x89PNG")
     # Nothing but rows that judge: the loss that Python takes, too.
     run(*arguments[:4], "-n", "6", "--validation", tmp_path / "test.csv", "-m", "backfit")
-    assert load(out).loss_bound_.asked is None
+    assert load(out).loss_bound_.max_loss is None
     run(*arguments[:4], "--validation", tmp_path / "test.csv", "-m", "backfit")
-    assert load(out).loss_bound_.asked == 0.003
+    assert load(out).loss_bound_.max_loss == 0.003
 
 
 def test_compress_with_validation_in_the_test_arrays_and_rows_as_candidates(folder):

@@ -74,26 +74,26 @@ def test_shares_of_sparse_codes(n):
     """A share throws draws away in which a class is used less; the thesis asks for one machine."""
     used = {}
     for share in (0.0, 0.2, 0.4):
-        made = [make_code("sparse", n, random_state=seed, n_draws=20, least_use=share) for seed in range(30)]
+        made = [make_code("sparse", n, random_state=seed, n_draws=20, min_use=share) for seed in range(30)]
         used[share] = [int(np.count_nonzero(code.matrix, axis=1).min()) for code in made]
         assert min(used[share]) >= max(1, share * made[0].n_columns)
-    assert make_code("sparse", n, random_state=0, least_use=0.4) == make_code("sparse", n, random_state=0)
+    assert make_code("sparse", n, random_state=0, min_use=0.4) == make_code("sparse", n, random_state=0)
     assert min(used[0.0]) < min(used[0.4])
     # Of equal draws the thesis's rule keeps the first, others that whose least used class is used most.
     assert np.mean(used[0.0]) < np.mean(used[0.2])
-    of_two = make_code("sparse", 2, least_use=0.0)
+    of_two = make_code("sparse", 2, min_use=0.0)
     assert of_two == make_code("ovr", 2)
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.5, np.nan])
 def test_shares_outside_their_range(share):
-    with pytest.raises(ValueError, match=r"least_use=.* between 0 and 1"):
-        make_code("sparse", 6, least_use=share)
+    with pytest.raises(ValueError, match=r"min_use=.* between 0 and 1"):
+        make_code("sparse", 6, min_use=share)
 
 
 def test_a_share_that_no_draw_reaches():
     with pytest.raises(ValueError, match="each used by 36 of 39 machines"):
-        make_code("sparse", 6, random_state=0, n_draws=100, least_use=0.9)
+        make_code("sparse", 6, random_state=0, n_draws=100, min_use=0.9)
 
 
 def test_complete_code_has_every_partition_once():

@@ -64,7 +64,7 @@ _SHAPES = {
     "sigmoid": (2, (KernelPerceptron(),)),
 }
 _TREES = [
-    PerceptronTreeClassifier(budget=15, split=split, random_state=0, draws=5)
+    PerceptronTreeClassifier(budget=15, split=split, random_state=0, n_draws=5)
     for split in ("wpq", "zpq", "bal-inds", "rndw-rnds")
 ]
 

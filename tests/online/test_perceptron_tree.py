@@ -70,7 +70,7 @@ def stream(datasets, which):
 def test_an_answer_is_that_of_its_leaf_within_the_budget(split, which, datasets):
     X, y = stream(datasets, which)
     tree = PerceptronTreeClassifier(
-        budget=12, split=split, gamma=0.5, sample_size=50, draws=20, random_state=0
+        budget=12, split=split, gamma=0.5, sample_size=50, n_draws=20, random_state=0
     ).fit(X, y)
     assert tree.n_leaves_ > 3
     leaves, outputs = tree.apply(X), tree._outputs(X)

@@ -222,7 +222,7 @@ def test_select_takes_the_smallest_that_is_good_enough(digits_svc, pixels):
     assert losses[looked < size][0] > 0.01
     promise = small.loss_bound_
     assert promise.loss == pytest.approx(full - scores[size - 1])
-    assert (promise.rows, promise.confidence, promise.asked) == (len(y_test), 0.95, 0.01)
+    assert (promise.n_samples, promise.confidence, promise.max_loss) == (len(y_test), 0.95, 0.01)
     assert promise.upper > promise.loss
     assert path.select(X_test, y_test, max_loss=1).expansion_.n_vectors == 1
     with pytest.raises(ValueError, match=r"max_loss=0 is not reached: 3 vectors, the largest size"):
@@ -244,7 +244,7 @@ def test_a_target_gives_the_smallest_model_that_meets_it(cancer_svc, cancer):
     with pytest.raises(ValueError, match=r"max_loss=0 is not reached.*larger n_vectors"):
         compression_path(cancer_svc, X, y, n_vectors=1).select(*held, max_loss=0)
     strict = path.select(*held, max_loss=0.08, strict=True)
-    assert strict.loss_bound_.kept
+    assert strict.loss_bound_.guaranteed
     assert strict.expansion_.n_vectors >= path.select(*held, max_loss=0.08).expansion_.n_vectors
 
 

@@ -211,7 +211,7 @@ def test_goals(two, numbers):
     teacher = LogisticRegression().fit(X[:200], y[:200])
     few = distilled(teacher, X, y, max_loss=0.05)
     assert few.expansion_.n_vectors < 64
-    assert few.loss_bound_.asked == 0.05
+    assert few.loss_bound_.max_loss == 0.05
     sizes = few.distillation_.sizes
     assert list(sizes) == sorted(sizes, reverse=True)
     assert len(few.distillation_.losses) == len(few.distillation_.agreements) == len(sizes)
@@ -249,7 +249,7 @@ def test_what_cannot_be_imitated_is_said_with_the_curve(two):
     curve = small.distillation_
     assert str(curve) in str(caught[0].message)
     assert curve.agreements[curve.sizes.index(small.expansion_.n_vectors)] < 0.9
-    assert small.loss_bound_.kept is False
+    assert small.loss_bound_.guaranteed is False
 
 
 def test_names_and_frames(two):

@@ -47,7 +47,7 @@ def test_auto_takes_every_kernel(kernel, asked):
     small = compress(model, X, Y, settings=STEPS, random_state=0, **asked)
     assert small.expansion_.n_vectors <= asked.get("n_vectors", 40)
     assert small.score(X, Y) > model.score(X, Y) - 0.3
-    assert small.loss_bound_.rows == 80
+    assert small.loss_bound_.n_samples == 80
 
 
 def test_auto_takes_the_sigmoid_kernel_without_rows_and_of_a_regressor():

@@ -194,9 +194,9 @@ def test_one_call_bounds_the_loss_on_other_samples(rings, tmp_path):
     small = compress(svc, learn, labels, settings=FEW, random_state=0)
     bound = small.loss_bound_
     assert small.expansion_.n_vectors <= svc.expansion_.n_vectors / 2
-    assert (bound.rows, bound.measure, bound.asked) == (600, "accuracy", 0.003)
+    assert (bound.n_samples, bound.measure, bound.max_loss) == (600, "accuracy", 0.003)
     assert bound.loss <= 0.003 < bound.upper < 0.05
-    assert bound.kept is False
+    assert bound.guaranteed is False
     assert str(bound).endswith("these samples cannot guarantee 0.30 points.")
     assert svc.score(other, truth) - small.score(other, truth) <= bound.upper
     again = compress(svc, learn, labels, settings=FEW, random_state=0, n_jobs=1)
@@ -206,7 +206,7 @@ def test_one_call_bounds_the_loss_on_other_samples(rings, tmp_path):
     # The bound itself keeps to the goal with more vectors.
     path = compression_path(svc)
     strict = path.select(learn, labels, max_loss=0.02, strict=True)
-    assert strict.loss_bound_.kept
+    assert strict.loss_bound_.guaranteed
     assert strict.loss_bound_.upper <= 0.02
     # Few samples cannot show a small loss: the full model remains, and is another object.
     few = learn[:60], labels[:60]
@@ -241,7 +241,7 @@ def test_without_labels_the_bound_is_of_agreement(rings):
     small = compress(svc, learn, min_agreement=0.98, settings=FEW, random_state=0)
     assert small.loss_bound_.measure == "agreement"
     assert (small.predict(other) != svc.predict(other)).mean() <= small.loss_bound_.upper
-    assert compress(svc, learn, settings=FEW, random_state=0).loss_bound_.asked == pytest.approx(0.01)
+    assert compress(svc, learn, settings=FEW, random_state=0).loss_bound_.max_loss == pytest.approx(0.01)
 
 
 def test_a_size_gets_the_best_of_its_models(rings):
@@ -249,7 +249,7 @@ def test_a_size_gets_the_best_of_its_models(rings):
     svc = peer.SVC(C=10, gamma=2.0).fit(X, y)
     small = compress(svc, X, y, n_vectors=12, validation=(learn, labels), settings=FEW, random_state=0)
     assert small.expansion_.n_vectors == 12
-    assert small.loss_bound_.asked is None
+    assert small.loss_bound_.max_loss is None
     for options in ({"method": "backfit"}, {"method": "gradient", "settings": FEW, "random_state": 0}):
         single = compress(svc, X, y, n_vectors=12, validation=(learn, labels), **options)
         assert small.loss_bound_.loss <= single.loss_bound_.loss + 1e-12

@@ -439,7 +439,7 @@ def test_the_loss_is_the_one_that_is_asked_for(full, plain):
         assert compress(plain, X_LEARN, Y_LEARN, **quick).loss_bound_.measure == "balanced_accuracy"
     # Weights of the rows are cut along with them.
     heavy = compress(plain, X_LEARN, Y_LEARN, max_loss=0.02, sample_weight=ROWS, method="backfit")
-    assert heavy.loss_bound_.rows == 500
+    assert heavy.loss_bound_.n_samples == 500
     again = compress(plain, X_LEARN, Y_LEARN, max_loss=0.02, sample_weight=4.0 * ROWS, method="backfit")
     assert again.loss_bound_ == heavy.loss_bound_
     alike = compress(

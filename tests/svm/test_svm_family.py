@@ -419,7 +419,7 @@ def test_memory_is_estimated_before_the_fit(datasets, monkeypatch):
     assert whole.total == sum(whole.parts.values())
     # Digits are whole numbers of sixteenths: a byte each where the machine multiplies bytes.
     assert X.size <= whole.parts["packed"] <= 5 * X.size
-    assert 0 < whole.least <= whole.total
+    assert 0 < whole.minimum <= whole.total
     sparse = SVC().estimate_memory(sp.random_array((5000, 100_000), density=1e-4, rng=0))
     assert sparse.parts["packed"] < 100e6
     switches = (np.random.default_rng(0).random((2000, 200)) < 0.03).astype(float)

@@ -177,7 +177,7 @@ def make_code(
     *,
     random_state: int | np.random.RandomState | None = None,
     n_draws: int = 10_000,
-    least_use: float = 0.4,
+    min_use: float = 0.4,
     n_jobs: int | None = None,
 ) -> Code:
     """Construct a code by its name for a number of classes, or check a given matrix.
@@ -192,7 +192,7 @@ def make_code(
         * ``"dense"``: ceil(10 log2 n_classes) random columns of -1 and 1, no two equal or opposite; the
           complete code if that has fewer columns;
         * ``"sparse"``: ceil(15 log2 n_classes) random columns, 0 with probability 1/2; a share of at
-          least `least_use` of the machines uses every class, columns may repeat;
+          least `min_use` of the machines uses every class, columns may repeat;
         * ``"bch"``: 63 columns for up to 128 classes, rows at least 31 apart: words of a BCH code, an
           algebraic error-correcting code with a known minimum distance. For more classes a larger code of
           the same length is used, with a smaller row distance.
@@ -207,7 +207,7 @@ def make_code(
         Seed of random codes; None uses a different one in each call.
     n_draws : int, default=10000
         Number of draws.
-    least_use : float, default=0.4
+    min_use : float, default=0.4
         Minimum share of a sparse code's machines that use a class, between 0 and 1; other draws are rejected.
         A class that few machines use is decoded badly. 0 draws as in Rifkin (2002) [1]_: each class is
         used by at least one machine, and of draws with equal distance the first is kept. About half of the
@@ -241,9 +241,9 @@ def make_code(
             raise refuse("code", code, ", ".join(repr(name) for name in CODES) + " or a matrix")
         if n_draws < 1:
             raise refuse("n_draws", n_draws, "an integer at least 1")
-        if not 0.0 <= least_use <= 1.0:
-            raise refuse("least_use", least_use, "a number between 0 and 1")
-        drawing = (seed_of(random_state), int(n_draws), float(least_use))
+        if not 0.0 <= min_use <= 1.0:
+            raise refuse("min_use", min_use, "a number between 0 and 1")
+        drawing = (seed_of(random_state), int(n_draws), float(min_use))
         return Code(_core.make_code(code, int(n_classes), *drawing, threads(n_jobs)))
     checked = code if isinstance(code, Code) else Code(code)
     checked.check_classes(n_classes)

@@ -36,7 +36,7 @@ class MemoryEstimate:
     ----------
     total : int
         Maximum, with caches as large as the parameters allow.
-    least : int
+    minimum : int
         Minimum, with the smallest caches. A MemoryError is raised before the computation begins if this
         process cannot allocate it.
     parts : dict of str to int
@@ -47,12 +47,12 @@ class MemoryEstimate:
     Examples
     --------
     >>> from svmarrow.models import MemoryEstimate
-    >>> MemoryEstimate(2_500_000, least=1_000_000)
-    MemoryEstimate(total=2500000, least=1000000, parts={})
+    >>> MemoryEstimate(2_500_000, minimum=1_000_000)
+    MemoryEstimate(total=2500000, minimum=1000000, parts={})
     """
 
     total: int
-    least: int
+    minimum: int
     parts: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
@@ -95,7 +95,7 @@ class EstimatesMemory:
         >>> RLSClassifier().estimate_memory(X, y).total > 4 * 1797**2
         True
         >>> estimate = SVC().estimate_memory(X, y)
-        >>> estimate.least < estimate.total == sum(estimate.parts.values())
+        >>> estimate.minimum < estimate.total == sum(estimate.parts.values())
         True
         """
         return self._memory(as_rows(X), y)

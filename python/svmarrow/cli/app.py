@@ -316,7 +316,7 @@ def compress(
             path.plot(*judging, ax=axes, chosen=chosen)
         axes.figure.savefig(curve, dpi=160)
     say(f"Compressed {full.expansion_.n_vectors:,} vectors to {chosen:,} in {report.seconds(elapsed)}.")
-    if small.loss_bound_ is not None and small.loss_bound_.rows:
+    if small.loss_bound_ is not None and small.loss_bound_.n_samples:
         say(str(small.loss_bound_))
     if errors is not None and isinstance(full, ExpansionRegressor):
         full_fit, small_fit = 1.0 - errors[0], 1.0 - errors[1]

@@ -30,11 +30,11 @@ class LossBound:
         held-out samples.
     confidence : float
         Probability that such a bound holds.
-    rows : int
+    n_samples : int
         Number of held-out samples.
     measure : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error", "agreement"}
         The score; agreement is the fraction of samples that get the full model's answer.
-    asked : float or None
+    max_loss : float or None
         The requested maximum loss.
     agreement : float or None
         For a distilled model, if the loss is one of its score: the fraction of held-out samples that get the
@@ -46,7 +46,7 @@ class LossBound:
     --------
     >>> from svmarrow.models import LossBound
     >>> bound = LossBound(0.001, 0.0028, 0.95, 8000, "accuracy", 0.003)
-    >>> bound.kept
+    >>> bound.guaranteed
     True
     >>> for sentence in str(bound).split(". "):
     ...     print(sentence)
@@ -57,35 +57,35 @@ class LossBound:
     loss: float | None
     upper: float | None
     confidence: float
-    rows: int
+    n_samples: int
     measure: str
-    asked: float | None = None
+    max_loss: float | None = None
     agreement: float | None = None
     min_agreement: float | None = None
 
     @property
-    def kept(self) -> bool | None:
-        """True if the bound is at most `asked`; None if that is None."""
-        return None if self.asked is None else self.upper is not None and self.upper <= self.asked
+    def guaranteed(self) -> bool | None:
+        """True if the bound is at most `max_loss`; None if that is None."""
+        return None if self.max_loss is None else self.upper is not None and self.upper <= self.max_loss
 
     def __str__(self) -> str:
         if self.loss is None or self.upper is None:
             return "No samples were held out, so there is no bound of the loss."
         name, number, sign = _FORMATS[self.measure]
-        rows, level = f"{self.rows:,} held-out samples", f"{100 * self.confidence:g} % confidence"
+        rows, level = f"{self.n_samples:,} held-out samples", f"{100 * self.confidence:g} % confidence"
         if self.measure == "agreement":
             text = (
                 f"The answers agree with the full model's for {number(1.0 - self.loss)} of {rows}, and for "
                 f"at least {number(max(0.0, 1.0 - self.upper))} of other samples with {level}"
             )
-            goal = None if self.asked is None else number(1.0 - self.asked)
+            goal = None if self.max_loss is None else number(1.0 - self.max_loss)
         else:
             text = (
                 f"{name} {_signed(sign * self.loss, number)} on {rows}. The loss on other samples is at "
                 f"most {number(self.upper)} with {level}"
             )
-            goal = None if self.asked is None else number(self.asked)
-        text += f"; these samples cannot guarantee {goal}." if self.kept is False else "."
+            goal = None if self.max_loss is None else number(self.max_loss)
+        text += f"; these samples cannot guarantee {goal}." if self.guaranteed is False else "."
         if self.agreement is not None and self.min_agreement is not None:
             share = _number if self.measure in {"r2", "neg_mean_squared_error"} else _percent
             text += (

@@ -314,14 +314,14 @@ def memory_of_machines(
             machine.set_params(n_jobs=n_jobs)
         found = machine._column_memory(rows, matrix, counts)
         if found is not None:
-            return MemoryEstimate(found.total + kept, found.least)
+            return MemoryEstimate(found.total + kept, found.minimum)
     sizes = np.sort(counts @ (matrix != 0))[::-1]
     # The largest machines, which may be fitted at the same time; each keeps its rows.
     part = np.linspace(0, rows.shape[0] - 1, int(sizes[0])).astype(np.intp)
     one = estimate_of(estimator, rows[part], np.arange(part.size) % 2)
     copies = 2 * bytes_of_rows(rows) * int(sizes.sum()) // max(int(counts.sum()), 1)
     at_once = min(threads(n_jobs), int(sizes.size))
-    return MemoryEstimate(at_once * one.total + copies + kept, one.least)
+    return MemoryEstimate(at_once * one.total + copies + kept, one.minimum)
 
 
 def refuse_machines(
@@ -329,7 +329,7 @@ def refuse_machines(
 ) -> None:
     """Raise a MemoryError if the machines need more memory than is available."""
     try:
-        least = memory_of_machines(estimator, as_rows(X), labels, code, shared, n_jobs).least
+        least = memory_of_machines(estimator, as_rows(X), labels, code, shared, n_jobs).minimum
     except (TypeError, ValueError):
         return  # The estimator reports what is wrong with X and the parameters.
     remedy = f"give another {type(estimator).__name__}, whose estimate_memory is less"

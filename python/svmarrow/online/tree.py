@@ -50,7 +50,7 @@ _TREE_RULES: dict[str, Rule] = {
     "budget": integer(least=1, most=2**31 - 1),
     "split": one_of(*SPLITS),
     "sample_size": integer(least=2, most=2**31 - 1),
-    "draws": integer(least=1, most=2**31 - 1),
+    "n_draws": integer(least=1, most=2**31 - 1),
     "random_state": RANDOM_STATE,
 }
 
@@ -89,7 +89,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         hypothesis.
     sample_size : int, default=512
         Number of samples that a leaf stores for its split, drawn uniformly from those it has seen.
-    draws : int, default=100
+    n_draws : int, default=100
         Number of random roundings of a fractional selection; the best is kept.
     kernel : str, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32" or "matern52";
@@ -180,7 +180,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         max_leaves: int | None = None,
         prediction: Literal["last", "averaged"] = "last",
         sample_size: int = 512,
-        draws: int = 100,
+        n_draws: int = 100,
         kernel: str = "rbf",
         gamma: str | float = "scale",
         coef0: float = 0.0,
@@ -196,7 +196,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         self.max_leaves = max_leaves
         self.prediction = prediction
         self.sample_size = sample_size
-        self.draws = draws
+        self.n_draws = n_draws
         self.kernel = kernel
         self.gamma = gamma
         self.coef0 = coef0
@@ -224,7 +224,7 @@ class PerceptronTreeClassifier(StreamClassifier):
             "budget": int(self.budget),
             "child_budget": int(child_budget),
             "sample_size": int(self.sample_size),
-            "draws": int(self.draws),
+            "n_draws": int(self.n_draws),
             "max_leaves": 2**62 if self.max_leaves is None else int(self.max_leaves),
         }
         n_jobs = threads(self.n_jobs) if self.split.startswith("bal") else 1
@@ -380,7 +380,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         refit: bool = True,
         alpha: float = 0.0,
         sample_size: int = 512,
-        draws: int = 100,
+        n_draws: int = 100,
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         verbose: bool | int = False,
@@ -408,7 +408,7 @@ class PerceptronTreeClassifier(StreamClassifier):
             Weight of the squared norm of a leaf's expansion in its fit, per sample.
         sample_size : int, default=512
             Number of samples on which a node is split.
-        draws : int, default=100
+        n_draws : int, default=100
             As in the class.
         random_state : int, RandomState instance or None, default=None
             As in the class.
@@ -434,7 +434,7 @@ class PerceptronTreeClassifier(StreamClassifier):
             "budget": budget,
             "split": split,
             "sample_size": sample_size,
-            "draws": draws,
+            "n_draws": n_draws,
             "random_state": random_state,
         }
         rules = {**_TREE_RULES, "refit": boolean, "alpha": real(least=0.0)}
@@ -464,7 +464,7 @@ class PerceptronTreeClassifier(StreamClassifier):
             "split": split,
             "budget": int(budget),
             "sample_size": int(sample_size),
-            "draws": int(draws),
+            "n_draws": int(n_draws),
             "alpha": float(alpha) if refit else None,
             "seed": seed_of(random_state),
         }

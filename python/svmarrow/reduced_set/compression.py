@@ -232,7 +232,7 @@ def compress(
     The smallest model that loses at most one percentage point of accuracy, and the bound of its loss:
 
     >>> small = compress(svc, X[800:1600], y[800:1600], max_loss=0.01, random_state=0)
-    >>> small.expansion_.n_vectors < svc.expansion_.n_vectors / 2, small.loss_bound_.rows
+    >>> small.expansion_.n_vectors < svc.expansion_.n_vectors / 2, small.loss_bound_.n_samples
     (True, 400)
     >>> svc.score(X[1600:], y[1600:]) - small.score(X[1600:], y[1600:]) <= small.loss_bound_.upper
     True

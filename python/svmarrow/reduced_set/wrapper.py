@@ -92,7 +92,7 @@ class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
         # Vectors and coefficients of the full model are here while it is compressed.
         full = bytes_of_rows(rows) + 16 * int(rows.shape[0]) * outputs
         own = estimate_of(self.estimator, rows, y)
-        return MemoryEstimate(full + max(own.total, self._bytes_after(rows, outputs)), own.least)
+        return MemoryEstimate(full + max(own.total, self._bytes_after(rows, outputs)), own.minimum)
 
     def _n_outputs(self, y: Any) -> int:
         """The number of outputs of a model of these labels or targets."""
@@ -110,7 +110,7 @@ class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
 
     def _refuse_beyond_memory(self, X: Any, y: Any) -> None:
         try:
-            least = estimate_of(self.estimator, X, y).least
+            least = estimate_of(self.estimator, X, y).minimum
         except (TypeError, ValueError):
             return  # The estimator reports what is wrong with X and y.
         remedy = f"give another {type(self.estimator).__name__}, whose estimate_memory is less"

@@ -251,7 +251,8 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
         own = 8 * (2 * n * m + 2 * m * m + m * (2 * int(rows.shape[1]) + 1024))
         own += bytes_of_points(rows, self.n_vectors, self.selection)
         machines = machine._memory_of(features, n, machine._machine_sizes(y, n))
-        return MemoryEstimate(own + machines.total, own + machines.least, {**machines.parts, "features": own})
+        parts = {**machines.parts, "features": own}
+        return MemoryEstimate(own + machines.total, own + machines.minimum, parts)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         X, y = validated(self, X, y, reset=True, with_y=True)
@@ -267,7 +268,7 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
         used = np.flatnonzero(weights)
         if used.size < weights.size:
             X, y, weights = X[used], y[used], weights[used]
-        needed = self._memory(X, y).least
+        needed = self._memory(X, y).minimum
         refuse_beyond_memory(f"{type(self).__name__}.fit", needed, "lower n_vectors")
         points, rows, _ = choose_points(
             X,
