@@ -32,7 +32,8 @@ pub(crate) fn shapley_values(
         "kernel" => Game::ProductKernel,
         other => return Err(to_python(Error::param("game", other, "one of interventional, kernel"))),
     };
-    let params = ShapleyParams { game, player_of: &player_of, players };
+    let mut params = ShapleyParams::new(game, &player_of);
+    params.players = players;
     run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
         svmarrow::explain::shapley_values(&view, rows, background, &params, ctx)
     })

@@ -102,7 +102,7 @@ pub(crate) fn write_libsvm_model(
     let labels = vector(&labels)?.iter().map(label).collect::<PyResult<Vec<_>>>()?; // small: one number per class
     let class_counts = indices("class_counts", &class_counts)?;
     let view = expansion.view()?;
-    let probability = ProbabilityParams { prob_a: probability.0, prob_b: probability.1 };
+    let probability = ProbabilityParams::new(probability.0, probability.1);
     run(py, 1, Cost::Unknown, None, |ctx| {
         libsvm_model::write(&path, svm_type, &view, &labels, &class_counts, &probability, ctx)
     })

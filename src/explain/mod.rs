@@ -18,7 +18,7 @@
 //! let vectors = arr2(&[[0.0, 1.0], [1.0, 0.0]]);
 //! let f = KernelExpansion::new(Kernel::Rbf { gamma: 1.0 }, vectors.into(), arr2(&[[1.0], [-1.0]]), vec![0.5])?;
 //! let (x, background) = (arr2(&[[0.2, 0.9]]), arr2(&[[0.5, 0.5], [0.0, 0.0]]));
-//! let params = ShapleyParams { game: Game::Interventional, player_of: &[0, 1], players: 2 };
+//! let params = ShapleyParams::new(Game::Interventional, &[0, 1]);
 //! let (rows, context) = (Rows::try_from(&x)?, Context::default());
 //! let found = shapley_values(&f.view(), rows, Rows::try_from(&background)?, &params, context)?;
 //! let output = Evaluator::new(&f.view())?.evaluate(rows, context)?[[0, 0]];

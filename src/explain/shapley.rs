@@ -58,6 +58,7 @@ pub enum Game {
 
 /// The game and its players.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct ShapleyParams<'a> {
     /// The game.
     pub game: Game,
@@ -65,6 +66,14 @@ pub struct ShapleyParams<'a> {
     pub player_of: &'a [usize],
     /// Number of players P.
     pub players: usize,
+}
+
+impl<'a> ShapleyParams<'a> {
+    /// Returns the parameters of a game whose players are the numbers of `player_of`, one for each column.
+    pub fn new(game: Game, player_of: &'a [usize]) -> Self {
+        let players = player_of.iter().max().map_or(0, |last| last.saturating_add(1));
+        Self { game, player_of, players }
+    }
 }
 
 /// Shapley values with the error of their sums.

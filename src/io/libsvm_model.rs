@@ -66,6 +66,7 @@ impl SvmType {
 /// A classifier has one number of both for each pair of classes: p(a) = 1 / (1 + exp(probA f + probB)). A regression has one
 /// `probA`, the scale of the Laplace distribution of its errors.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ProbabilityParams {
     /// The numbers of `probA`.
     pub prob_a: Vec<f64>,
@@ -74,6 +75,11 @@ pub struct ProbabilityParams {
 }
 
 impl ProbabilityParams {
+    /// Returns the numbers of `probA` and `probB`.
+    pub fn new(prob_a: Vec<f64>, prob_b: Vec<f64>) -> Self {
+        Self { prob_a, prob_b }
+    }
+
     /// The parameters of a classifier's sigmoids, one for each pair of classes.
     ///
     /// # Errors

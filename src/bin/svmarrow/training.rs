@@ -226,9 +226,7 @@ impl Problem<'_> {
         }
         let probability = match (probability, labels.len()) {
             (false, _) => ProbabilityParams::default(),
-            (true, 0) => {
-                ProbabilityParams { prob_a: vec![self.laplace_scale(train, random)?], prob_b: Vec::new() }
-            }
+            (true, 0) => ProbabilityParams::new(vec![self.laplace_scale(train, random)?], Vec::new()),
             (true, k) => {
                 let fitted =
                     pairs(k).map(|pair| self.sigmoid_of_pair(train, &classes, &labels, pair, random));

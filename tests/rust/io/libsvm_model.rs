@@ -325,7 +325,7 @@ fn probability_parameters_fit_the_model() {
     let vectors = OwnedRows::CsrF64 { indptr: vec![0, 1], indices: vec![0], values: vec![1.0], cols: 1 };
     let expansion = KernelExpansion::new(Kernel::Linear, vectors, Array2::ones((1, 1)), vec![0.0]).unwrap();
     let write = |svm_type, labels: &[i32], prob_a: &[f64], prob_b: &[f64]| {
-        let given = ProbabilityParams { prob_a: prob_a.to_vec(), prob_b: prob_b.to_vec() };
+        let given = ProbabilityParams::new(prob_a.to_vec(), prob_b.to_vec());
         libsvm_model::write(&path, svm_type, &expansion.view(), labels, &[], &given, Context::default())?;
         let read = libsvm_model::read(&path, None, IndexBase::One, Context::default())?;
         assert_eq!(read.probability, given);
