@@ -52,14 +52,18 @@ def table_2(report: Report, options: argparse.Namespace) -> None:
     """Mushrooms by the number of training rows."""
     quick = options.quick
     X, y = mushrooms()
-    rows = []
+    rows, without = [], []
     for size, printed in TABLE_2.items():
         if quick and size > 64:
             continue
         errors, vectors = [], []
         for train, test in mushroom_sets(size, y)[: 2 if quick else None]:
             folds = list(StratifiedKFold(10, shuffle=True, random_state=0).split(X[train], y[train]))
-            models = (*choose_kmp(X[train], y[train], folds), choose_svm(X[train], y[train], folds))
+            models = (
+                *choose_kmp(X[train], y[train], folds),
+                choose_svm(X[train], y[train], folds),
+                *choose_kmp(X[train], y[train], folds, fit_intercept=False),
+            )
             errors.append([(m.predict(X[test]) != y[test]).mean() * 100 for m in models])
             vectors.append([m.expansion_.n_vectors for m in models])
         error, vector, each = np.mean(errors, axis=0), np.mean(vectors, axis=0), np.array(errors)
@@ -73,10 +77,17 @@ def table_2(report: Report, options: argparse.Namespace) -> None:
                 f"{printed[4]:.2f} / {p[0]:.2f}, {p[1]:.2f}",
                 f"{printed[2]} / {vector[0]:.0f}, {vector[1]:.0f}",
                 f"{printed[3]} / {vector[2]:.0f}",
-                ", ".join(f"{one:.2f}" for one in spread),
+                ", ".join(f"{one:.2f}" for one in spread[:3]),
             )
         )
-        report.numbers[f"table2 {size}"] = {"errors": error.tolist(), "vectors": vector.tolist(), "p": p}
+        difference = each[:, 3] - each[:, 0]
+        without.append((size, *against_no_intercept(printed[0], each[:, [0, 3]], vector[[0, 3]])))
+        report.numbers[f"table2 {size}"] = {
+            "errors": error[:3].tolist(),
+            "vectors": vector[:3].tolist(),
+            "p": p,
+            "without_intercept": {"errors": error[3:].tolist(), "p": paired(difference)},
+        }
     report.table(
         "Table 2: errors in percent on Mushrooms, paper / ours; KMP by cross-validated errors, by loss",
         (
@@ -90,16 +101,38 @@ def table_2(report: Report, options: argparse.Namespace) -> None:
         ),
         rows,
     )
+    report.table(
+        "Mushrooms: KMP by cross-validated errors, with and without the constant function",
+        ("training samples", *NO_INTERCEPT),
+        without,
+    )
 
 
-def choose_kmp(X: np.ndarray, y: np.ndarray, folds: list[Any]) -> tuple[KMPClassifier, KMPClassifier]:
+#: Columns of `against_no_intercept`.
+NO_INTERCEPT = ("paper, %", "with, %", "without, %", "standard error of difference", "vectors with, without")
+
+
+def against_no_intercept(printed: float, errors: np.ndarray, vectors: np.ndarray) -> tuple[str, ...]:
+    """Cells: the paper's error, ours with and without an intercept, their paired difference, vectors."""
+    difference = errors[:, 1] - errors[:, 0]
+    return (
+        f"{printed:.2f}",
+        *(f"{mean:.2f}" for mean in errors.mean(axis=0)),
+        f"{difference.std(ddof=1) / np.sqrt(len(difference)):.2f}",
+        f"{vectors[0]:.0f}, {vectors[1]:.0f}",
+    )
+
+
+def choose_kmp(
+    X: np.ndarray, y: np.ndarray, folds: list[Any], *, fit_intercept: bool = True
+) -> tuple[KMPClassifier, KMPClassifier]:
     """Width and size by cross-validation: the smallest of the least errors, and the least loss."""
     # Value, size, gamma.
     best = [(np.inf, 0, 0.0), (np.inf, 0, 0.0)]
     for gamma in (0.01, 0.03, 0.1, 0.3):
         curves: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
         for train, test in folds:
-            model = KMPClassifier(min(200, len(train)), gamma=gamma)
+            model = KMPClassifier(min(200, len(train)), gamma=gamma, fit_intercept=fit_intercept)
             path = model.fit(X[train], y[train], X_val=X[test], y_val=y[test]).path_
             loss = np.asarray(path.validation_loss)
             wrong = 1 - np.asarray(path.scores(X[test], y[test], range(1, len(loss))))
@@ -108,7 +141,9 @@ def choose_kmp(X: np.ndarray, y: np.ndarray, folds: list[Any]) -> tuple[KMPClass
         for k, own in enumerate(curves):
             mean = np.mean(own, axis=0).round(12)
             best[k] = min(best[k], (float(mean.min()), max(1, int(mean.argmin())), gamma))
-    errors, loss = (KMPClassifier(size, gamma=gamma).fit(X, y) for _, size, gamma in best)
+    errors, loss = (
+        KMPClassifier(size, gamma=gamma, fit_intercept=fit_intercept).fit(X, y) for _, size, gamma in best
+    )
     return errors, loss
 
 
@@ -172,7 +207,7 @@ def stopped_kmp(gamma: float, n: int, **parameters: Any) -> KMPClassifier:
 def table_3(report: Report, options: argparse.Namespace) -> None:
     """Four sets, random splits into thirds."""
     quick = options.quick
-    rows = []
+    rows, without = [], []
     for name, (sigma, printed, sizes, values) in TABLE_3.items():
         X, y = repository_set(name)
         gamma = 1 / sigma**2
@@ -183,7 +218,10 @@ def table_3(report: Report, options: argparse.Namespace) -> None:
             machines = [SVC(C=C, gamma=gamma, n_jobs=1).fit(X[train], y[train]) for C in COSTS]
             models: list[Any] = [max(machines, key=lambda m, v=valid: m.score(X[v], y[v]))]
             models += [
-                stopped_kmp(gamma, len(train), loss=loss).fit(X[train], y[train], **held)
+                stopped_kmp(gamma, len(train), loss=loss, fit_intercept=fit_intercept).fit(
+                    X[train], y[train], **held
+                )
+                for fit_intercept in (True, False)
                 for loss in ("squared_error", "squared_tanh")
             ]
             errors.append([100 * (m.predict(X[test]) != y[test]).mean() for m in models])
@@ -201,10 +239,17 @@ def table_3(report: Report, options: argparse.Namespace) -> None:
                 f"{sizes[0]} / {kept[0]:.0f}",
                 f"{sizes[1]} / {kept[1]:.0f}",
                 f"{sizes[2]} / {kept[2]:.0f}",
-                ", ".join(f"{one:.2f}" for one in spread),
+                ", ".join(f"{one:.2f}" for one in spread[:3]),
             )
         )
-        report.numbers[f"table3 {name}"] = {"errors": mean.tolist(), "vectors": kept.tolist()}
+        for k, loss in ((1, "mse"), (2, "tanh")):
+            cells = against_no_intercept(printed[k], table[:, [k, k + 2]], kept[[k, k + 2]])
+            without.append((name, loss, *cells))
+        report.numbers[f"table3 {name}"] = {
+            "errors": mean[:3].tolist(),
+            "vectors": kept[:3].tolist(),
+            "without_intercept": {"errors": mean[3:].tolist(), "vectors": kept[3:].tolist()},
+        }
     report.table(
         "Table 3: test errors in percent, paper / ours (p-values against the SVM), and vectors",
         (
@@ -219,3 +264,4 @@ def table_3(report: Report, options: argparse.Namespace) -> None:
         ),
         rows,
     )
+    report.table("KMP with and without the constant function", ("set", "loss", *NO_INTERCEPT), without)
