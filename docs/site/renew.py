@@ -20,6 +20,18 @@ if TYPE_CHECKING:
 
 #: A picture, the file it shows, and the program that draws it from that.
 PICTURES = {
+    "docs/benchmarks/dropin.png": (
+        "docs/benchmarks/dropin.json",
+        ("docs/site/pictures.py", "dropin", "{json}", "{png}"),
+    ),
+    "docs/benchmarks/text.png": (
+        "docs/benchmarks/text.json",
+        ("docs/site/pictures.py", "text", "{json}", "{png}"),
+    ),
+    "docs/benchmarks/libsvm.png": (
+        "docs/benchmarks/libsvm_models.json",
+        ("docs/site/pictures.py", "libsvm", "{json}", "{png}"),
+    ),
     "docs/peers.png": ("docs/benchmarks/svm.json", ("benches/peers/plot.py", "{json}", "{png}")),
     "docs/benchmarks/ship.png": (
         "docs/benchmarks/ship.json",
