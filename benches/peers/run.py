@@ -10,6 +10,7 @@
     python benches/peers/run.py --suite tuning      C and gamma chosen: SVCCV, GridSearchCV, liquidSVM
     python benches/peers/run.py --suite path        C chosen at one gamma: SVCCV, GridSearchCV, TorchKM
     python benches/peers/run.py --suite tabular     tables: Tabular* and tree ensembles
+    python benches/peers/run.py --suite tabular --repeat 5 --json out.json --resume    two more splits
     python benches/peers/run.py --quick             a few hundred rows, to see that all of it runs
 
 Exit status 1 where svmarrow does not run, its solution differs from its peers' or a compression misses its
@@ -98,7 +99,9 @@ class Session:
         """Write what is known so far: a long run that is ended leaves its file."""
         self.record[suite] = found
         if self.options.json:
-            self.options.json.write_text(json.dumps(self.record, indent=1) + "\n")
+            part = self.options.json.with_name(self.options.json.name + ".part")
+            part.write_text(json.dumps(self.record, indent=1) + "\n")
+            part.replace(self.options.json)
 
     def show(self, headings: list[str], rows: list[list[str]], *notes: object) -> None:
         """A table on standard output, its notes, an empty line."""
@@ -324,18 +327,26 @@ class Session:
 
     def tabular(self) -> None:
         """Tables, by the number of training samples; `--repeat` is the number of splits."""
-        options, results = self.options, []
+        options, runs, results = self.options, [], []
+        if options.resume:
+            runs, results = tabular.earlier(json.loads(options.json.read_text()))
+        keys = ("commit", "command", "date", "machine")
+        self.record["runs"] = [*runs, {key: self.record[key] for key in keys}]
+        known = {(result["samples"], result["set"]): result for result in results}
         names = [name for name in tabular.SETS if not options.workloads or name in options.workloads]
+        present = [name for name in names if tabular.rows_of(name) is not None]
+        for name in sorted({*names} - {*present}):
+            say(f"SKIPPED {name}: its file is not there (SVMARROW_DATA names another folder)")
         engines = options.engines or tabular.DEFAULT_ENGINES
+        # All sets of a split before the next split: a run that is ended has as many sets as it can.
         for n in (120,) if options.quick else options.sizes:
-            for name in tabular.QUICK if options.quick else names:
-                say(f"tabular {name}: {n} samples")
-                result = tabular.run(name, n, options.repeat, engines, timed=not options.no_times)
-                if result is None:
-                    say(f"SKIPPED {name}: its file is not there (SVMARROW_DATA names another folder)")
-                    continue
-                results.append(result)
-                self.keep("tabular", results)
+            for split in range(options.repeat):
+                for name in [*tabular.QUICK] if options.quick else present:
+                    result = known.setdefault((n, name), tabular.start(name, n))
+                    say(f"tabular {name}: {n} samples, split {split + 1}")
+                    if tabular.extend(result, split, engines, run=len(runs), timed=not options.no_times):
+                        results = [one for one in known.values() if one["engines"]]
+                        self.keep("tabular", results)
         if results:
             head, rows = tabular.headings(results), [*tabular.lines(results)]
             self.show(head, rows, "Mean errors (seconds).", *tabular.summary(results))
@@ -411,6 +422,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--cache", type=int, metavar="MB", help="cache of every engine (default: the workload's, 4000)")
     add("--timeout", type=float, help="seconds after which a run is given up (default: none; growth: 600)")
     add("--sizes", type=sizes, default=tabular.SIZES, help="training samples of the suite tabular")
+    add("--resume", action="store_true", help="continue the file of --json (suite tabular)")
     add("--no-times", action="store_true", help="errors alone in the suite tabular, for a busy machine")
     add("--no-objective", action="store_true", help="skip the check (m^2 kernel values a solution)")
     add("--json", type=Path, metavar="FILE", help="write everything measured")
@@ -431,6 +443,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     for name in options.suite:
         if name not in SUITES:
             parser.error(f"--suite {name}: it must be among {', '.join(SUITES)}")
+    if options.resume and (options.suite != ["tabular"] or not options.json or not options.json.is_file()):
+        parser.error("--resume needs --suite tabular and the file of an earlier run as --json")
     options.repeat = (1 if options.quick else 3) if options.repeat is None else options.repeat
     for name in ("repeat", "threads", "cache"):
         value = getattr(options, name)

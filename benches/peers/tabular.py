@@ -3,9 +3,11 @@
 All have their defaults. Least squares has standardised columns, or those of `LearnedScaler`, and its
 bandwidth and penalty by leave-one-out errors. xrfm has standardised columns and a fifth of the samples for
 validation. The Gaussian process has one length scale for each standardised column. Training samples are drawn
-again for each split, at most 70 % of a set; up to 3,000 others test. Errors are percent of wrong labels, or
-the root of the mean squared error of the standardised target. Every model is fitted in this process, one
-after the other.
+again for each split, at most 70 % of a set; up to 3,000 others test. Sizes above 1,000 are for sets that have
+at least half as many training samples. Errors are percent of wrong labels, or the root of the mean squared
+error of the standardised target. Every model is fitted in this process, one after the other.
+
+The number of a split is the seed of its draw, so that a later run continues the file of an earlier one.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import data
 import numpy as np
+from scipy.optimize import minimize
 from sklearn import datasets
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -46,9 +49,14 @@ CLASSIFICATION = (
     *("ratsch_german", "ratsch_image", "ratsch_waveform", "magic", "page_blocks", "segment", "letter"),
     *("satimage", "sonar", "pima_diabetes", "ionosphere", "yeast", "vowel", "digits", "breast_cancer"),
 )
-SETS = (*REGRESSION, *CLASSIFICATION)
+#: Sets of sizes above `SMALL` alone.
+LARGE = ("shuttle", "cod_rna")
+SETS = (*REGRESSION, *CLASSIFICATION, *LARGE)
 QUICK = ("sonar", "energy")
 SIZES, MAX_TEST = (1000, 500), 3000
+SMALL, MIN_SHARE = 1000, 0.5
+#: Maximum number of steps of the search for the length scales of a Gaussian process.
+MAX_STEPS = 100
 OURS = "svmarrow.Tabular*"
 BOOSTING = "HistGradientBoosting"
 PLAIN, LEARNED = "least squares", "learned scales"
@@ -107,9 +115,18 @@ class RecursiveFeatureMachine:
         return self.classes[answers.astype(np.intp)] if self.classify else answers
 
 
+def _search(objective: Any, start: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, float]:
+    """Minimises as scikit-learn does, in at most `MAX_STEPS` steps."""
+    found = minimize(
+        objective, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": MAX_STEPS}
+    )
+    return found.x, found.fun
+
+
 def _gaussian_process(n_features: int) -> Any:
     kernel = ConstantKernel() * RBF(np.ones(n_features)) + WhiteKernel()
-    return make_pipeline(StandardScaler(), GaussianProcessRegressor(kernel, normalize_y=True))
+    process = GaussianProcessRegressor(kernel, optimizer=_search, normalize_y=True)
+    return make_pipeline(StandardScaler(), process)
 
 
 def engines(classify: bool, n_features: int, chosen: Iterable[str] = DEFAULT_ENGINES) -> dict[str, Any]:
@@ -152,15 +169,17 @@ def rows_of(name: str) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.nda
 
 
 def split_of(name: str, n: int, split: int) -> tuple[np.ndarray, ...] | None:
-    """Training and test samples of a split."""
+    """Training and test samples of a split; None without the file or enough samples."""
     found = rows_of(name)
     if found is None:
         return None
     X, y, test = found
     order = np.random.RandomState(split).permutation(len(X))
+    size = min(n, len(X) if test is not None else int(0.7 * len(X)))
+    if (n > SMALL and size < MIN_SHARE * n) or (n <= SMALL and name in LARGE):
+        return None
     if test is not None:
-        return X[order[:n]], y[order[:n]], *test
-    size = min(n, int(0.7 * len(X)))
+        return X[order[:size]], y[order[:size]], *test
     train, rest = order[:size], order[size : size + MAX_TEST]
     if name in REGRESSION:
         y = (y - y[train].mean()) / y[train].std()
@@ -169,31 +188,58 @@ def split_of(name: str, n: int, split: int) -> tuple[np.ndarray, ...] | None:
     return X[train], y[train], X[rest], y[rest]
 
 
-def run(
-    name: str, n: int, splits: int, chosen: Iterable[str] = DEFAULT_ENGINES, *, timed: bool = True
-) -> dict[str, Any] | None:
-    """Returns errors, and seconds if `timed`, of engines on some splits of a set; None without the file."""
-    classify = name in CLASSIFICATION
-    found: dict[str, Any] = {"set": name, "samples": n, "classify": classify, "engines": {}}
-    for split in range(splits):
-        parts = split_of(name, n, split)
-        if parts is None:
-            return None
-        X, y, X_test, y_test = parts
-        found["training samples"] = len(X)
-        for engine, model in engines(classify, X.shape[1], chosen).items():
-            cell = found["engines"].setdefault(engine, {"error": []} | ({"seconds": []} if timed else {}))
-            start = time.perf_counter()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                answers = model.fit(X, y).predict(X_test)
-            if timed:
-                cell["seconds"].append(time.perf_counter() - start)
-            wrong = (
-                100.0 * np.mean(answers != y_test) if classify else np.sqrt(np.mean((answers - y_test) ** 2))
-            )
-            cell["error"].append(float(wrong))
-    return found
+def start(name: str, n: int) -> dict[str, Any]:
+    """Returns the result of a set before the first fit."""
+    return {"set": name, "samples": n, "classify": name not in REGRESSION, "engines": {}}
+
+
+def extend(
+    result: dict[str, Any],
+    split: int,
+    chosen: Iterable[str] = DEFAULT_ENGINES,
+    *,
+    run: int = 0,
+    timed: bool = True,
+) -> bool:
+    """Measures the engines that have not had a split; returns whether any was measured.
+
+    Each split of an engine has an error, the number of its run, and its seconds, None if not `timed`. An
+    engine without the split before is left out: the number of a split is its place in the lists.
+    """
+    name, classify, cells = result["set"], result["classify"], result["engines"]
+    due = [engine for engine in chosen if len(cells.get(engine, {"error": []})["error"]) == split]
+    parts = split_of(name, result["samples"], split) if due else None
+    if parts is None:
+        return False
+    X, y, X_test, y_test = parts
+    result["training samples"] = len(X)
+    models = engines(classify, X.shape[1], due)
+    for engine, model in models.items():
+        begun = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            answers = model.fit(X, y).predict(X_test)
+        passed = time.perf_counter() - begun
+        wrong = 100.0 * np.mean(answers != y_test) if classify else np.sqrt(np.mean((answers - y_test) ** 2))
+        cell = cells.setdefault(engine, {"error": [], "seconds": [], "run": []})
+        cell["error"].append(float(wrong))
+        cell["seconds"].append(passed if timed else None)
+        cell["run"].append(run)
+    return bool(models)
+
+
+def earlier(record: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Returns the runs and the results of a file; one that names no runs is of a single run."""
+    names = ("commit", "command", "date", "machine")
+    results = record.get("tabular", [])
+    if "runs" in record:
+        return record["runs"], results
+    for result in results:
+        for cell in result["engines"].values():
+            n = len(cell["error"])
+            cell["seconds"] = cell.get("seconds", [None] * n)
+            cell["run"] = [0] * n
+    return [{name: record[name] for name in names}], results
 
 
 def headings(results: list[dict[str, Any]]) -> list[str]:
@@ -208,7 +254,8 @@ def lines(results: list[dict[str, Any]]) -> Iterator[list[str]]:
         for engine in _engines_of(results):
             cell = result["engines"].get(engine)
             digits = 1 if result["classify"] else 3
-            seconds = f" ({np.mean(cell['seconds']):.1f})" if cell and "seconds" in cell else ""
+            times = [value for value in cell["seconds"] if value is not None] if cell else []
+            seconds = f" ({np.mean(times):.1f})" if times else ""
             cells.append(f"{np.mean(cell['error']):.{digits}f}{seconds}" if cell else "")
         yield [result["set"], str(result["training samples"]), *cells]
 
@@ -223,12 +270,18 @@ def summary(results: list[dict[str, Any]]) -> Iterator[str]:
         for ours in (OURS, LEARNED):
             for other in ENGINES:
                 pairs = [
-                    (one["set"], *(np.array(one["engines"][name]["error"]) for name in (ours, other)))
+                    (one["set"], *_common(one["engines"][ours], one["engines"][other]))
                     for one in results
                     if one["samples"] == n and {ours, other} <= set(one["engines"]) and ours != other
                 ]
                 if pairs:
                     yield f"{n} samples, {ours} and {other}, {len(pairs)} sets: {_compared(pairs)}"
+
+
+def _common(*cells: dict[str, Any]) -> Iterator[np.ndarray]:
+    """Yields the errors of the splits that all have."""
+    n = min(len(cell["error"]) for cell in cells)
+    return (np.array(cell["error"][:n]) for cell in cells)
 
 
 def _compared(pairs: list[tuple[str, np.ndarray, np.ndarray]]) -> str:

@@ -137,7 +137,8 @@ def test_tabular_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     for one in results:
         assert set(one["engines"]) == set(engines.split(","))
         for cell in one["engines"].values():
-            assert set(cell) == {"error"}
+            assert cell["seconds"] == [None, None]
+            assert cell["run"] == [0, 0]
             assert len(cell["error"]) == 2
             assert 0.0 < max(cell["error"]) < 30.0
     assert "60 samples, svmarrow.Tabular* and least squares, 1 sets" in capsys.readouterr().out
@@ -164,6 +165,8 @@ def test_threads_suite(tmp_path: Path) -> None:
         (["--repeat", "0"], "--repeat 0: it must be at least 1"),
         (["--cache", "0"], "--cache 0: it must be at least 1"),
         (["--sizes", "5"], "it must be numbers of at least 10"),
+        (["--suite", "tabular", "--resume"], "--resume needs"),
+        (["--suite", "svm", "--resume", "--json", __file__], "--resume needs"),
     ],
 )
 def test_refused_arguments(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

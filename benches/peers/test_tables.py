@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 import report
+import run
 import targets
 from cells import LEFT_OUT, Cell, best_peer, geometric_mean, times_as_fast
 from speedup import Speedup, counts
+
+import tabular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -164,3 +169,75 @@ def test_picture(tmp_path: Path) -> None:
 def test_seconds_in_words(seconds: float, expected: str) -> None:
     """Two digits are enough."""
     assert pytest.importorskip("plot").seconds_text(seconds) == expected
+
+
+class Constant:
+    """Predicts the first label of its training samples and counts its fits."""
+
+    fits = 0
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Constant:  # noqa: ARG002
+        """Counts."""
+        Constant.fits += 1
+        self.label = y[0]
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Returns one label for each sample."""
+        return np.full(len(X), self.label)
+
+
+def resumed(monkeypatch: pytest.MonkeyPatch, file: Path, *arguments: str) -> dict[str, Any]:
+    """Runs the suite of tables on a bundled set with engines that count their fits."""
+    monkeypatch.setattr(Constant, "fits", 0)
+    monkeypatch.setattr(tabular, "engines", lambda _, __, chosen: {name: Constant() for name in chosen})
+    narrow = ["--suite", "tabular", "--workloads", "breast_cancer", "--no-times", "--json", str(file)]
+    assert run.main([*narrow, *arguments]) == 0
+    record: dict[str, Any] = json.loads(file.read_text())
+    return record
+
+
+def test_tables_continue_from_their_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured is skipped; the rest has the errors of one run and names its own."""
+    options = ["--sizes", "60,40", "--engines", "SVM,extra trees"]
+    whole = resumed(monkeypatch, tmp_path / "whole.json", *options, "--repeat", "3")
+    assert Constant.fits == 12
+    file = tmp_path / "part.json"
+    resumed(monkeypatch, file, "--sizes", "60", "--engines", "SVM", "--repeat", "1")
+    monkeypatch.setattr(report, "commit", lambda: "later")
+    record = resumed(monkeypatch, file, *options, "--repeat", "3", "--resume")
+    assert Constant.fits == 11
+    for one, other in zip(record["tabular"], whole["tabular"], strict=True):
+        for engine, cell in one["engines"].items():
+            assert cell["error"] == other["engines"][engine]["error"]
+            assert len(set(cell["error"])) > 1
+            begun = (one["samples"], engine) == (60, "SVM")
+            assert cell["run"] == ([0, 1, 1] if begun else [1, 1, 1])
+    assert [one["commit"] == "later" for one in record["runs"]] == [False, True]
+    # Nothing is left to do, and the file stays as it is.
+    assert resumed(monkeypatch, file, *options, "--repeat", "2", "--resume") == record
+    assert Constant.fits == 0
+
+
+def test_tables_of_a_file_without_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Earlier times and errors are of the run at the head of the file; a split without a time has None."""
+    file = tmp_path / "old.json"
+    record = resumed(monkeypatch, file, "--sizes", "60", "--engines", "SVM", "--repeat", "1")
+    del record["runs"]
+    record["commit"] = "old"
+    record["tabular"][0]["engines"]["SVM"] = {"error": [7.0], "seconds": [0.5]}
+    file.write_text(json.dumps(record))
+    record = resumed(monkeypatch, file, "--sizes", "60", "--engines", "SVM", "--repeat", "2", "--resume")
+    cell = record["tabular"][0]["engines"]["SVM"]
+    assert (cell["error"][0], cell["seconds"], cell["run"]) == (7.0, [0.5, None], [0, 1])
+    assert record["runs"][0]["commit"] == "old"
+    assert "(0.5)" in next(tabular.lines(record["tabular"]))[2]
+
+
+def test_large_sizes_are_for_large_sets() -> None:
+    """A set takes part above 1,000 samples if it has half as many; only splits that exist are measured."""
+    assert tabular.split_of("breast_cancer", 1000, 0) is not None
+    assert tabular.split_of("breast_cancer", 5000, 0) is None
+    result = tabular.start("breast_cancer", 5000)
+    assert not tabular.extend(result, 0)
+    assert not result["engines"]
