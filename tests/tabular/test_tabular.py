@@ -141,6 +141,85 @@ def test_columns_of_gaps_count_for_nothing():
     assert with_holes.feature_importances_[3] == 0.0
 
 
+@pytest.mark.parametrize(
+    "gaps",
+    [
+        pd.Series([None] * N, dtype=object),
+        pd.Series([pd.NA] * N, dtype="string"),
+        pd.Categorical([None] * N, categories=["a"]),
+    ],
+)
+def test_columns_without_a_value_take_any_at_prediction(gaps):
+    frame = FRAME[["size", "age"]]
+    plain = TabularRegressor(n_samples=80).fit(frame, Y)
+    model = TabularRegressor(n_samples=80).fit(frame.assign(empty=gaps), Y)
+    for value in ("text", 3.5, None):
+        assert np.array_equal(model.predict(frame.assign(empty=value)), plain.predict(frame))
+
+
+def test_whole_numbers_of_text_columns_have_no_point():
+    codes = RNG.choice(["1", "2", "x"], size=N)
+    y = (codes == "1") + 0.1 * RNG.normal(size=N)
+    model = TabularRegressor(n_samples=80).fit(pd.DataFrame({"code": codes}), y)
+    wanted = model.predict(pd.DataFrame({"code": ["1", "2"]}))
+    # A missing value makes floats of the integers.
+    found = model.predict(pd.DataFrame({"code": [1, 2, None]}))
+    assert np.array_equal(found[:2], wanted)
+    assert abs(wanted[0] - wanted[1]) > 0.5
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        [None, *SIDE[1:]],
+        np.array([np.nan, *SIDE[1:]], dtype=object),
+        pd.Series([pd.NA, *SIDE[1:]], dtype="string"),
+        pd.Series([None, *SIDE[1:]], dtype="category"),
+        pd.Series([pd.NA, *(Y[1:] > 0)], dtype="boolean"),
+        np.r_[np.nan, (Y[1:] > 0)],
+    ],
+)
+def test_missing_labels_are_refused(labels):
+    with pytest.raises(ValueError, match=r"y contains .* at sample 0: a label must not be missing"):
+        TabularClassifier().fit(FRAME, labels)
+
+
+@pytest.mark.parametrize("kind", ["Int64", "boolean", "Float64", "string", "category"])
+def test_labels_of_nullable_types(kind):
+    values = SIDE if kind in ("string", "category") else (Y > 0).astype(int)
+    model = TabularClassifier(n_samples=80).fit(FRAME, pd.Series(values).astype(kind))
+    assert np.array_equal(
+        model.predict(FRAME), TabularClassifier(n_samples=80).fit(FRAME, values).predict(FRAME)
+    )
+
+
+def test_nullable_columns_are_those_of_numpy():
+    frame = FRAME[["size", "age", "kind", "flag"]]
+    nullable = frame.astype({"size": "Float64", "age": "Float64", "kind": "string", "flag": "boolean"})
+    wanted, found = (TabularRegressor(n_samples=80).fit(rows, Y) for rows in (frame, nullable))
+    assert np.array_equal(found.predict(nullable), wanted.predict(frame))
+
+
+def test_many_classes_and_classes_of_one_sample():
+    y = np.r_[np.arange(200), RNG.integers(0, 200, size=200)]
+    X = RNG.normal(size=(200, 3))[y] + 0.01 * RNG.normal(size=(400, 3))
+    model = TabularClassifier(n_samples=100).fit(X, y)
+    assert model.predict_proba(X[:2]).sum(axis=1) == pytest.approx(np.ones(2))
+    assert model.score(X, y) > 0.9
+    alone = TabularClassifier().fit(X[:8], list("abcdefgh"))
+    assert alone.predict(X[:8]).tolist() == list("abcdefgh")
+
+
+def test_samples_of_weight_zero_take_no_part():
+    weights = np.ones(N)
+    weights[::4] = 0.0
+    labels = np.where(weights > 0.0, SIDE, "absent")
+    model = TabularClassifier(n_samples=80).fit(FRAME, labels, weights)
+    without = TabularClassifier(n_samples=80).fit(FRAME[weights > 0.0], SIDE[weights > 0.0])
+    assert model.classes_.tolist() == ["high", "low"]
+    assert np.array_equal(model.predict_proba(FRAME), without.predict_proba(FRAME))
+
+
 def test_probabilities_are_calibrated():
     X, y = make_moons(600, noise=0.35, random_state=0)
     model = TabularClassifier(n_samples=200).fit(X[:200], y[:200])

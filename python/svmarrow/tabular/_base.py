@@ -33,7 +33,7 @@ from svmarrow.models.preparation import check_length
 from svmarrow.preprocessing._targets import draw
 from svmarrow.preprocessing.scaler import MIN_WEIGHT, LearnedScaler
 from svmarrow.tabular._machine import MAX_CHOSEN, choose, final_machine
-from svmarrow.tabular._table import columns_of, encoder, matrix_of, sources_of
+from svmarrow.tabular._table import check_labels, columns_of, encoder, matrix_of, sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,6 +103,8 @@ class Tabular(OutputMixin, Estimator):
         from sklearn.pipeline import Pipeline
 
         check_array_types(X=X, y=y)
+        if self._classifies and y is not None:
+            check_labels(y)
         table = X = _with_objects(X)
         # The sum with which scikit-learn searches for infinities may overflow although no value does.
         with np.errstate(over="ignore", invalid="ignore"):

@@ -15,7 +15,7 @@ from svmarrow._support.saving import savable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Columns", "columns_of", "encoder", "matrix_of", "sources_of"]
+__all__ = ["Columns", "check_labels", "columns_of", "encoder", "matrix_of", "sources_of"]
 
 #: Maximum number of columns that a category becomes; rare values share the last.
 MAX_CATEGORIES = 30
@@ -46,6 +46,8 @@ class Columns:
 _CONTAINERS = (dict, list, set, tuple, np.ndarray)
 #: Types of numbers; `Decimal` is not a `numbers.Real`.
 _NUMBERS = (numbers.Real, Decimal)
+#: Beginnings of the names of column types that hold numbers even if all values are missing.
+_NUMBER_TYPES = ("float", "int", "uint", "bool", "double", "decimal")
 _TIMES = (dt.date, dt.time, dt.timedelta, np.datetime64, np.timedelta64)
 
 
@@ -53,6 +55,16 @@ def _is_gap(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, _NUMBERS) and bool(value != value)
+
+
+def check_labels(y: Any) -> None:
+    """Raises an error for labels that are None, NaN or NA."""
+    for number, value in enumerate(np.asarray(y, dtype=object).ravel()):
+        if _is_gap(value):
+            raise ValueError(
+                f"y contains {value!r} at sample {number}: a label must not be missing (NaN); leave out the "
+                "samples without one"
+            )
 
 
 def columns_of(X: Any, matrix: NDArray[Any], given: Any) -> Columns:
@@ -69,6 +81,9 @@ def columns_of(X: Any, matrix: NDArray[Any], given: Any) -> Columns:
         is_number = matrix.dtype.kind in "fiub" or all(
             isinstance(value, _NUMBERS) or _is_gap(value) for value in matrix[:, j]
         )
+        if is_number and matrix.dtype.kind == "O" and not types[j].lower().startswith(_NUMBER_TYPES):
+            # A column without a value may have any at prediction, where it counts for nothing.
+            is_number = not all(map(_is_gap, matrix[:, j]))
         is_declared = types[j] == "category" or j in chosen
         if not is_number:
             _check_text(matrix[:, j], j, is_declared=is_declared, is_text_array=matrix.dtype.kind in "US")
@@ -130,7 +145,7 @@ def matrix_of(matrix: NDArray[Any], columns: Columns) -> NDArray[Any]:
     for j in range(d):
         values = [np.nan if _is_gap(value) else value for value in matrix[:, j]]
         if columns.is_text[j]:
-            parts.append(np.array([v if v is np.nan else str(v) for v in values], dtype=object))
+            parts.append(np.array([v if v is np.nan else _as_text(v) for v in values], dtype=object))
             continue
         try:
             column = np.array([float(value) for value in values])
@@ -140,6 +155,13 @@ def matrix_of(matrix: NDArray[Any], columns: Columns) -> NDArray[Any]:
             raise ValueError(f"X contains infinity in column {j}")
         parts.append(column if not columns.is_text.any() else column.astype(object))
     return np.stack(parts, axis=1)
+
+
+def _as_text(value: Any) -> str:
+    """Returns the text of a value; whole numbers have no point, for a missing value makes integers floats."""
+    if isinstance(value, (float, np.floating)) and value.is_integer():
+        value = int(value)
+    return str(value)
 
 
 def encoder(matrix: NDArray[Any], columns: Columns) -> Any:
