@@ -6,6 +6,7 @@ A page has `<!-- made: NAME -->...<!-- end -->`; what stands between is the text
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -65,11 +66,15 @@ def provenance(name: str) -> str:
     else:
         cores = f"{about['cores']} cores, {machine}" if "cores" in about else machine
         processor = about.get("processor") or cores
+    runs = [run for run in about.get("runs", ()) if "commit" in run] or [about]
+    commits = list(dict.fromkeys(run["commit"][:7] for run in runs if "commit" in run))
+    dates = sorted({str(run.get("date", ""))[:10] for run in runs})
+    commands = [f"`{run['command']}`" for run in runs if "command" in run]
     parts = [
-        f"`{about['command']}`" if "command" in about else "",
-        f"commit {about['commit'][:7]}" if "commit" in about else "",
+        ", ".join(commands),
+        f"commit{'s' * (len(commits) > 1)} {', '.join(commits)}" if commits else "",
         processor,
-        str(about.get("date", ""))[:10],
+        " to ".join(dict.fromkeys((dates[0], dates[-1]))),
     ]
     return f"{'; '.join(filter(None, parts))}. All runs: [{name}.json](benchmarks/{name}.json)."
 
@@ -521,8 +526,17 @@ def promises_excess() -> str:
 OUR_TABLES, BOOSTING, XRFM = "svmarrow.Tabular*", "HistGradientBoosting", "xrfm"
 
 
+TREES = (BOOSTING, "random forest", "extra trees")
+PLAIN, PROCESS = "least squares", "Gaussian process"
+
+
 def _tables(n: int) -> list[dict[str, Any]]:
     return [found for found in load("tabular")["tabular"] if found["samples"] == n]
+
+
+def _sizes() -> list[int]:
+    """Returns the numbers of training samples, ascending."""
+    return sorted({found["samples"] for found in load("tabular")["tabular"]})
 
 
 def _errors(n: int) -> dict[str, dict[str, list[float]]]:
@@ -536,21 +550,56 @@ def _errors(n: int) -> dict[str, dict[str, list[float]]]:
     return found
 
 
+def _ratio(cell: dict[str, list[float]], peer: str) -> float:
+    """Returns the mean error of ours over that of a peer, on the splits that both have."""
+    pairs = list(zip(cell[OUR_TABLES], cell[peer], strict=False))
+    ours, other = (mean(values) for values in zip(*pairs, strict=True))
+    return ours / other if other else math.inf if ours else 1.0
+
+
+def _is_clear(cell: dict[str, list[float]], peer: str) -> bool:
+    """Returns whether ours is behind by more than a standard error of the paired differences.
+
+    A single split has no standard error: any difference counts.
+    """
+    apart = [a - b for a, b in zip(cell[OUR_TABLES], cell[peer], strict=False)]
+    return mean(apart) > (stdev(apart) / math.sqrt(len(apart)) if len(apart) > 1 else 0.0)
+
+
+def _splits(n: int) -> str:
+    counts = [len(cell[OUR_TABLES]) for cell in _errors(n).values()]
+    return " to ".join(dict.fromkeys(str(count) for count in (min(counts), max(counts))))
+
+
+def _time(cell: dict[str, Any]) -> list[float]:
+    return [value for value in cell["seconds"] if value is not None]
+
+
+def _median_time(n: int, engine: str) -> float | None:
+    """Returns the median over sets of an engine's seconds; None if it has no times."""
+    times = [_time(found["engines"][engine]) for found in _tables(n) if engine in found["engines"]]
+    timed = [median(values) for values in times if values]
+    return median(timed) if timed else None
+
+
 def _tabular_table(n: int) -> str:
     errors = _errors(n)
-    engines = list(next(iter(errors.values())))
+    engines = list(dict.fromkeys(engine for cell in errors.values() for engine in cell))
     rows = []
     for found in _tables(n):
         means = {engine: mean(values) for engine, values in errors[found["set"]].items()}
         digits = 1 if found["classify"] else 3
         texts = {engine: f"{value:.{digits}f}" for engine, value in means.items()}
         least = texts[min(means, key=means.__getitem__)]
-        marked = [f"**{text}**" if text == least else text for text in texts.values()]
-        rows.append([found["set"], f"{found['training samples']:,}", *marked])
-    timed = [engine for engine in engines if engine != XRFM]
-    times = [median(median(found["engines"][engine]["seconds"]) for found in _tables(n)) for engine in timed]
-    rows.append(["median training time, s", "", *map(seconds, times), ""])
-    return table(["data set", "samples", *engines], rows)
+        marked = [f"**{text}**" if text == least else text for text in map(texts.get, engines)]
+        splits = str(len(errors[found["set"]][OUR_TABLES]))
+        rows.append(
+            [found["set"], f"{found['training samples']:,}", splits, *(text or "" for text in marked)]
+        )
+    times = [None if engine == XRFM else _median_time(n, engine) for engine in engines]
+    if any(times):
+        rows.append(["median training time, s", "", "", *map(seconds, times)])
+    return table(["data set", "samples", "splits", *engines], rows)
 
 
 @part
@@ -559,56 +608,110 @@ def tabular_table() -> str:
 
 
 @part
+def tabular_large_table() -> str:
+    return _tabular_table(5000)
+
+
+@part
+def tabular_sizes() -> str:
+    """Returns the comparison at each number of training samples."""
+    rows = []
+    for n in _sizes():
+        errors = _errors(n)
+        ratios = {name: _ratio(cell, PLAIN) for name, cell in errors.items()}
+        worst = max(ratios, key=ratios.__getitem__)
+        ahead = sum(_ratio(cell, BOOSTING) < 1.0 for cell in errors.values())
+        level = sum(not _is_clear(cell, BOOSTING) for cell in errors.values())
+        of_trees = median(_ratio(cell, BOOSTING) for cell in errors.values())
+        rows.append(
+            [
+                f"{n:,}",
+                str(len(errors)),
+                _splits(n),
+                f"{ahead} of {len(errors)}",
+                f"{level} of {len(errors)}",
+                f"{of_trees:.3f}",
+                f"{median(ratios.values()):.3f}",
+                f"{ratios[worst]:.3f} ({worst})",
+            ]
+        )
+    head = ["training samples, up to", "data sets", "splits", "ahead of HistGradientBoosting"]
+    head += ["ahead or level", "median ratio to it", "median ratio to least squares", "largest"]
+    return table(head, rows)
+
+
+@part
 def tabular_targets() -> str:
     errors = _errors(1000)
 
-    def behind(peer: str) -> list[str]:
-        return [name for name, cell in errors.items() if mean(cell[OUR_TABLES]) > mean(cell[peer])]
-
-    def clearly_behind(peer: str) -> list[str]:
-        found = []
-        for name in behind(peer):
-            apart = [a - b for a, b in zip(errors[name][OUR_TABLES], errors[name][peer], strict=True)]
-            if mean(apart) > stdev(apart) / math.sqrt(len(apart)):
-                found.append(name)
-        return found
-
     def against(peer: str) -> str:
-        lost, clearly = behind(peer), clearly_behind(peer)
+        lost = [name for name, cell in errors.items() if _ratio(cell, peer) > 1.0]
+        clearly = [name for name in lost if _is_clear(errors[name], peer)]
         return (
             f"{len(errors) - len(lost)} of {len(errors)} data sets (the exceptions: "
             f"{', '.join(lost) or 'none'}; by more than a standard error of the paired differences: "
             f"{', '.join(clearly) or 'none'})"
         )
 
-    ratios = {name: mean(cell[OUR_TABLES]) / mean(cell["least squares"]) for name, cell in errors.items()}
+    ratios = {name: _ratio(cell, PLAIN) for name, cell in errors.items()}
     worst = max(ratios, key=ratios.__getitem__)
     return (
-        f"`Tabular*` has a smaller mean error than HistGradientBoosting on {against(BOOSTING)}, and than "
-        f"xrfm on {against(XRFM)}. The median of the ratios of its errors to those of "
-        f"least squares on standardised features is {median(ratios.values()):.3f}, the largest "
+        f"At up to 1,000 samples `Tabular*` has a smaller mean error than HistGradientBoosting on "
+        f"{against(BOOSTING)}, and than xrfm on {against(XRFM)}. The median of the ratios of its errors to "
+        f"those of least squares on standardised features is {median(ratios.values()):.3f}, the largest "
         f"{ratios[worst]:.3f} ({worst})."
     )
 
 
 @part
 def tabular_trees() -> str:
-    errors = _errors(1000)
-    trees = (BOOSTING, "random forest", "extra trees")
-    lost = {}
-    for name, cell in errors.items():
-        best = min(trees, key=lambda tree, cell=cell: mean(cell[tree]))
-        if mean(cell[best]) < mean(cell[OUR_TABLES]):
-            lost[name] = f"{name} ({best})"
-    times = {
-        engine: median(median(found["engines"][engine]["seconds"]) for found in _tables(1000))
-        for engine in (OUR_TABLES, *trees)
-    }
-    slower = times[OUR_TABLES] / max(times[tree] for tree in trees)
+    """Returns where the best measured tree ensemble has a smaller error, at each large size."""
+    texts = []
+    for n in (size for size in _sizes() if size >= 1000):
+        errors, lost = _errors(n), []
+        for name, cell in errors.items():
+            measured = [tree for tree in TREES if tree in cell]
+            best = min(measured, key=lambda tree, cell=cell: mean(cell[tree]))
+            if _ratio(cell, best) > 1.0:
+                lost.append(f"{name} ({best})")
+        found = {tree for cell in errors.values() for tree in TREES if tree in cell}
+        texts.append(
+            f"At up to {n:,} training samples (splits: {_splits(n)}) the best of {len(found)} tree ensembles "
+            f"has a smaller mean error on {len(lost)} of {len(errors)} data sets: "
+            f"{', '.join(lost) or 'none'}."
+        )
+    times = {engine: _median_time(1000, engine) or 0.0 for engine in (OUR_TABLES, *TREES)}
+    slower = times[OUR_TABLES] / max(times[tree] for tree in TREES)
+    return f"{' '.join(texts)} Trees fit at least {slower:.0f} times as fast at 1,000 samples."
+
+
+@part
+def tabular_overtaken() -> str:
+    """Returns the data sets on which boosting is behind at a size and ahead at the next."""
+    texts, sizes = [], [size for size in _sizes() if size >= 1000]
+    for n, larger in itertools.pairwise(sizes):
+        before, after = _errors(n), _errors(larger)
+        names = [name for name in after if name in before and _ratio(before[name], BOOSTING) <= 1.0]
+        lost = [name for name in names if _ratio(after[name], BOOSTING) > 1.0]
+        texts.append(
+            f"From {n:,} to {larger:,} samples HistGradientBoosting overtakes `Tabular*` on {len(lost)} of "
+            f"{len(names)} data sets: {', '.join(lost) or 'none'}."
+        )
+    return " ".join(texts)
+
+
+@part
+def tabular_process() -> str:
+    """Returns the comparison with a Gaussian process."""
+    errors = {name: cell for name, cell in _errors(500).items() if PROCESS in cell}
+    ratios = {name: _ratio(cell, PROCESS) for name, cell in errors.items()}
+    ahead = [name for name, ratio in ratios.items() if ratio < 1.0]
+    n = min(len(cell[PROCESS]) for cell in errors.values())
     return (
-        f"At up to 1,000 training samples the best of three tree ensembles has a smaller mean error on "
-        f"{len(lost)} of {len(errors)} data sets: {', '.join(lost.values())}. Trees fit at least "
-        f"{slower:.0f} times as fast."
+        f"at up to 500 samples, on {len(errors)} regression data sets (splits: {n}), `Tabular*` has a "
+        f"smaller error on {len(ahead)} ({', '.join(ahead) or 'none'}); the ratio of its error to that of "
+        f"the process has a median of {median(ratios.values()):.3f}, from {min(ratios.values()):.3f} to "
+        f"{max(ratios.values()):.3f}"
     )
 
 
