@@ -1,7 +1,7 @@
 """Pictures of guide pages from committed JSON: ``python docs/site/pictures.py NAME FILE.json FILE.png``.
 
-NAME is "dropin" (one program under three libraries), "text" (fits and predictions of documents) or "libsvm"
-(differences of decision values from those of LIBSVM).
+NAME is "dropin" (one program under three libraries), "text" (fits and predictions of documents), "libsvm"
+(differences of decision values from those of LIBSVM) or "distillation" (losses and sizes of students).
 """
 
 from __future__ import annotations
@@ -74,11 +74,29 @@ def libsvm(found: dict[str, Any], figure: Figure) -> None:
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
 
 
+def distillation(found: dict[str, Any], figure: Figure) -> None:
+    """Loss of the student against the size of its file relative to the teacher's, for every run."""
+    ax = figure.subplots()
+    ax.axhline(0.0, color="#777777", linewidth=1.0)
+    teachers = dict.fromkeys(run["teacher"] for run in found["runs"])
+    for teacher, colour, mark in zip(teachers, (*PEERS, OURS), ("^", "s", "o"), strict=True):
+        runs = [run for run in found["runs"] if run["teacher"] == teacher]
+        sizes = [run["teacher_kB"] / run["kB"] for run in runs]
+        losses = [100.0 * run["loss"] for run in runs]
+        style = {"color": colour, "marker": mark, "edgecolor": "#333333", "linewidth": 0.4}
+        ax.scatter(sizes, losses, 22, label=teacher, **style)
+    ax.set(xscale="log", xlabel="bytes of the teacher for a byte of the student")
+    ax.set_ylabel("loss of score on new samples, points")
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    figure.legend(loc="outside upper center", ncols=3, frameon=False)
+
+
 #: The function and the height of each picture.
 PICTURES: dict[str, tuple[Callable[[dict[str, Any], Figure], None], float]] = {
     "dropin": (dropin, 3.4),
     "text": (text, 2.6),
     "libsvm": (libsvm, 2.8),
+    "distillation": (distillation, 3.4),
 }
 
 

@@ -28,6 +28,10 @@ PICTURES = {
         "docs/benchmarks/text.json",
         ("docs/site/pictures.py", "text", "{json}", "{png}"),
     ),
+    "docs/benchmarks/distillation.png": (
+        "docs/benchmarks/distillation.json",
+        ("docs/site/pictures.py", "distillation", "{json}", "{png}"),
+    ),
     "docs/benchmarks/libsvm.png": (
         "docs/benchmarks/libsvm_models.json",
         ("docs/site/pictures.py", "libsvm", "{json}", "{png}"),
