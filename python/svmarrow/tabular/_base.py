@@ -105,7 +105,7 @@ class Tabular(OutputMixin, Estimator):
         check_array_types(X=X, y=y)
         if self._classifies and y is not None:
             check_labels(y)
-        table = X = _with_objects(X)
+        table, X = X, _with_objects(X)
         # The sum with which scikit-learn searches for infinities may overflow although no value does.
         with np.errstate(over="ignore", invalid="ignore"):
             X, y = validate_data(
@@ -235,9 +235,15 @@ class Tabular(OutputMixin, Estimator):
 
 
 def _with_objects(X: Any) -> Any:
-    """Returns lists of rows as an array that keeps the types of the values, where NumPy would make text."""
+    """Returns a table that holds text as objects, so that its other values keep their types.
+
+    NumPy makes text of all values of lists with text; scikit-learn 1.6 makes numbers of all columns of a data
+    frame with nullable types, pandas' ``string`` among them.
+    """
     if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
         return np.array(X, dtype=object)
+    if hasattr(X, "iloc") and any(str(dtype).startswith("string") for dtype in getattr(X, "dtypes", ())):
+        return X.astype(object)
     return X
 
 
