@@ -13,6 +13,7 @@ The number of a split is the seed of its draw, so that a later run continues the
 from __future__ import annotations
 
 import importlib.util
+import math
 import time
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -285,7 +286,7 @@ def _common(*cells: dict[str, Any]) -> Iterator[np.ndarray]:
 
 
 def _compared(pairs: list[tuple[str, np.ndarray, np.ndarray]]) -> str:
-    ratios = [float(ours.mean() / other.mean()) for _, ours, other in pairs]
+    ratios = [_ratio(float(ours.mean()), float(other.mean())) for _, ours, other in pairs]
     level = [ours.mean() - other.mean() <= _standard_error(ours - other) for _, ours, other in pairs]
     worst = int(np.argmax(ratios))
     return (
@@ -293,6 +294,11 @@ def _compared(pairs: list[tuple[str, np.ndarray, np.ndarray]]) -> str:
         f"ahead or level within a standard error on {100 * np.mean(level):.0f} %; "
         f"ratio of errors: median {np.median(ratios):.3f}, worst {ratios[worst]:.3f} ({pairs[worst][0]})"
     )
+
+
+def _ratio(error: float, other: float) -> float:
+    """Returns the ratio of two errors: 1 where both are 0, infinite where only the other one is."""
+    return error / other if other > 0.0 else 1.0 if error == 0.0 else math.inf
 
 
 def _standard_error(differences: np.ndarray) -> float:

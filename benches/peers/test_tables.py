@@ -241,3 +241,12 @@ def test_large_sizes_are_for_large_sets() -> None:
     result = tabular.start("breast_cancer", 5000)
     assert not tabular.extend(result, 0)
     assert not result["engines"]
+
+
+def test_summary_where_an_engine_makes_no_error() -> None:
+    def result(ours: float, other: float) -> dict[str, Any]:
+        engines = {tabular.OURS: {"error": [ours]}, tabular.BOOSTING: {"error": [other]}}
+        return {"set": f"{ours} and {other}", "samples": 500, "engines": engines}
+
+    assert "worst 1.000 (0.0 and 0.0)" in next(tabular.summary([result(0.0, 0.0)]))
+    assert "worst inf (2.0 and 0.0)" in next(tabular.summary([result(2.0, 0.0), result(1.0, 2.0)]))
