@@ -16,7 +16,6 @@ use std::sync::{Mutex, OnceLock};
 
 use bytemuck::Zeroable;
 use ndarray::{Array2, ArrayView2};
-use rayon::iter::IndexedParallelIterator;
 
 use crate::error::{Error, Result};
 
@@ -47,21 +46,27 @@ thread_local! {
     static UNCHECKED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Returns an allocation, or frees it if less than [`HEADROOM`] is available. Small ones are checked together.
+/// Returns an allocation, or frees it if less than [`HEADROOM`] is available.
 fn keep<T, A>(what: &'static str, len: usize, allocated: A) -> Result<A> {
+    check_kept(what, len.saturating_mul(size_of::<T>())).map(|()| allocated)
+}
+
+/// Checks that [`HEADROOM`] is available after an allocation. Small ones are checked together.
+fn check_kept(what: &'static str, bytes: usize) -> Result<()> {
     // If memory is short, the system's allocator takes a page for each small block.
-    let unchecked = UNCHECKED.get().saturating_add(len.saturating_mul(size_of::<T>()).max(PAGE));
-    if unchecked < CHECK_INTERVAL {
-        UNCHECKED.set(unchecked);
-        return Ok(allocated);
-    }
-    UNCHECKED.set(0);
-    check_available(what, HEADROOM).map_err(|_| refused::<T>(what, len))?;
-    Ok(allocated)
+    let unchecked = UNCHECKED.get().saturating_add(bytes.max(PAGE));
+    let is_due = unchecked >= CHECK_INTERVAL;
+    UNCHECKED.set(if is_due { 0 } else { unchecked });
+    if is_due { check_available(what, HEADROOM).map_err(|_| refused_bytes(what, bytes)) } else { Ok(()) }
 }
 
 fn refused<T>(what: &'static str, len: usize) -> Error {
-    Error::Memory { what, bytes: len.saturating_mul(size_of::<T>()), remedy: "" }
+    refused_bytes(what, len.saturating_mul(size_of::<T>()))
+}
+
+#[cold]
+fn refused_bytes(what: &'static str, bytes: usize) -> Error {
+    Error::Memory { what, bytes, remedy: "" }
 }
 
 /// Allocates `len` zeros, not yet touched. `what` ends the sentence "not enough memory for ...".
@@ -199,13 +204,6 @@ pub trait TryCollect: Iterator + Sized {
 }
 
 impl<I: Iterator> TryCollect for I {}
-
-/// Collects the items of a parallel iterator in order.
-pub(crate) fn try_collect_parallel<I: IndexedParallelIterator>(items: I) -> Result<Vec<I::Item>> {
-    let mut values = try_with_capacity(ARRAY, items.len())?;
-    items.collect_into_vec(&mut values);
-    Ok(values)
-}
 
 /// `to_vec`, or an error if the memory is refused.
 pub trait TryToVec<T> {

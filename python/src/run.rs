@@ -2,7 +2,7 @@
 //!
 //! Long work runs on a thread of its own, which installs a rayon pool of `n_jobs` threads, made for this call and
 //! gone after it. The calling thread waits without the interpreter lock; ten times a second it takes the lock to
-//! poll_python for signals and to tell the progress. An exception there (Ctrl-C, or one raised by the progress callback)
+//! look for signals and to tell the progress. An exception there (Ctrl-C, or one raised by the progress callback)
 //! makes the monitor ask the work to stop, and is raised once the work has let go of the caller's buffers. A
 //! callback that answers true asks for the same stop, and nothing is raised: what there is by then is the result.
 //!
@@ -40,7 +40,11 @@ const MAX_CALLER_FIT_COST: u64 = 10_000_000;
 /// Multiplications below which the lock is kept: as long as it takes to hand the lock over and back.
 const MAX_ATTACHED_COST: u64 = 100_000;
 
-type Outcome<R> = std::result::Result<Result<R>, Box<dyn Any + Send>>;
+/// Nothing, or the panic of the work.
+type Outcome = std::result::Result<(), Box<dyn Any + Send>>;
+
+/// Work that keeps its result itself, so that what follows is compiled once and not for each kind of work.
+type Task<'a> = &'a mut (dyn FnMut(Context<'_>) + Send);
 
 /// The cost of work, in multiplications.
 #[derive(Debug, Clone, Copy)]
@@ -59,14 +63,14 @@ impl Cost {
 }
 
 /// Between the working thread and the waiting one.
-struct WorkerMonitor<R> {
+struct WorkerMonitor {
     stop: AtomicBool,
     latest: Mutex<Option<Progress>>,
-    outcome: Mutex<Option<Outcome<R>>>,
+    outcome: Mutex<Option<Outcome>>,
     finished: Condvar,
 }
 
-impl<R: Send> Monitor for WorkerMonitor<R> {
+impl Monitor for WorkerMonitor {
     fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(*progress);
         if self.stop.load(Ordering::Relaxed) {
@@ -77,7 +81,7 @@ impl<R: Send> Monitor for WorkerMonitor<R> {
     }
 }
 
-impl<R: Send> WorkerMonitor<R> {
+impl WorkerMonitor {
     fn new() -> Self {
         Self {
             stop: AtomicBool::new(false),
@@ -87,7 +91,7 @@ impl<R: Send> WorkerMonitor<R> {
         }
     }
 
-    fn finish(&self, outcome: Outcome<R>) {
+    fn finish(&self, outcome: Outcome) {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
         self.finished.notify_one();
     }
@@ -156,20 +160,18 @@ pub(crate) fn run<R: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(Context<'_>) -> Result<R> + Send,
 ) -> PyResult<R> {
-    match cost {
+    with_result(work, |task| match cost {
         Cost::About(cost) if cost < MAX_ATTACHED_COST => {
             check_headroom()?;
-            result_of(run_sequential(work))
+            Ok((caught(task, Context::SEQUENTIAL), None))
         }
         Cost::About(cost) if cost < MAX_CALLER_COST => {
             check_headroom()?;
-            result_of(detached(py, || run_sequential(work)))
+            Ok((detached(py, || caught(task, Context::SEQUENTIAL)), None))
         }
-        _ => match run_and_keep(py, n_jobs, Cost::Unknown, progress, work)? {
-            (result, None) => Ok(result),
-            (_, Some(raised)) => Err(raised),
-        },
-    }
+        _ => run_long(py, n_jobs, Cost::Unknown, progress, task),
+    })
+    .and_then(|(result, raised)| raised.map_or(Ok(result), Err))
 }
 
 /// Runs work of unknown cost with a limit of its time in seconds, as [`run`] does.
@@ -205,52 +207,66 @@ pub(crate) fn run_and_keep<R: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(Context<'_>) -> Result<R> + Send,
 ) -> PyResult<(R, Option<PyErr>)> {
+    with_result(work, |task| run_long(py, n_jobs, cost, progress, task))
+}
+
+/// Makes a task of `work`, runs it by `run_task`, which returns the exception that ended it early, and gives its result.
+fn with_result<R: Send>(
+    work: impl FnOnce(Context<'_>) -> Result<R> + Send,
+    run_task: impl FnOnce(Task<'_>) -> PyResult<(Outcome, Option<PyErr>)>,
+) -> PyResult<(R, Option<PyErr>)> {
+    let mut work = Some(work);
+    let mut result = None;
+    let (outcome, raised) = run_task(&mut |ctx| result = work.take().map(|work| work(ctx)))?;
+    match (outcome, result, raised) {
+        (Ok(()), Some(Ok(result)), raised) => Ok((result, raised)),
+        (_, _, Some(raised)) => Err(raised),
+        (Ok(()), Some(Err(error)), None) => Err(to_python(error)),
+        (Ok(()), None, None) => Err(internal(&"the work ended without a result")),
+        (Err(panic), _, None) => Err(internal(panic.as_ref())),
+    }
+}
+
+fn run_long(
+    py: Python<'_>,
+    n_jobs: usize,
+    cost: Cost,
+    progress: Option<&Bound<'_, PyAny>>,
+    task: Task<'_>,
+) -> PyResult<(Outcome, Option<PyErr>)> {
     check_headroom()?;
-    let (outcome, raised) = match cost {
-        Cost::About(cost) if cost < MAX_CALLER_FIT_COST => run_on_caller(py, progress, work),
-        _ => run_on_thread(py, n_jobs, progress, work)?,
-    };
-    match (result_of(outcome), raised) {
-        (Ok(result), raised) => Ok((result, raised)),
-        (Err(_), Some(raised)) => Err(raised),
-        (Err(error), None) => Err(error),
+    match cost {
+        Cost::About(cost) if cost < MAX_CALLER_FIT_COST => Ok(run_on_caller(py, progress, task)),
+        _ => run_on_thread(py, n_jobs, progress, task),
     }
 }
 
-fn result_of<R>(outcome: Outcome<R>) -> PyResult<R> {
-    match outcome {
-        Ok(result) => result.map_err(to_python),
-        Err(panic) => Err(internal(panic.as_ref())),
-    }
+fn caught(task: Task<'_>, ctx: Context<'_>) -> Outcome {
+    catch_unwind(AssertUnwindSafe(|| task(ctx)))
 }
 
-fn run_sequential<R>(work: impl FnOnce(Context<'_>) -> Result<R>) -> Outcome<R> {
-    catch_unwind(AssertUnwindSafe(|| work(Context::SEQUENTIAL)))
-}
-
-/// Does work on the calling thread, outside the interpreter, which the monitor enters to poll_python.
-fn run_on_caller<R: Send>(
+/// Does work on the calling thread, outside the interpreter, which the monitor enters to look for signals.
+fn run_on_caller(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce(Context<'_>) -> Result<R> + Send,
-) -> (Outcome<R>, Option<PyErr>) {
+    task: Task<'_>,
+) -> (Outcome, Option<PyErr>) {
     let state = CallerState { next_poll: Instant::now() + POLL_INTERVAL, stop: false, raised: None };
     let monitor = CallerMonitor {
         callback: progress.map(|callback| callback.clone().unbind()),
         state: Mutex::new(state),
     };
-    let outcome =
-        detached(py, || catch_unwind(AssertUnwindSafe(|| work(Context::SEQUENTIAL.with_monitor(&monitor)))));
+    let outcome = detached(py, || caught(task, Context::SEQUENTIAL.with_monitor(&monitor)));
     let state = monitor.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     (outcome, state.raised)
 }
 
-fn run_on_thread<R: Send>(
+fn run_on_thread(
     py: Python<'_>,
     n_jobs: usize,
     progress: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce(Context<'_>) -> Result<R> + Send,
-) -> PyResult<(Outcome<R>, Option<PyErr>)> {
+    task: Task<'_>,
+) -> PyResult<(Outcome, Option<PyErr>)> {
     let monitor = WorkerMonitor::new();
     let mut raised = None;
     std::thread::scope(|scope| -> PyResult<()> {
@@ -258,9 +274,7 @@ fn run_on_thread<R: Send>(
             .name("svmarrow".into())
             .stack_size(STACK_BYTES)
             .spawn_scoped(scope, || {
-                monitor.finish(catch_unwind(AssertUnwindSafe(|| {
-                    in_pool(n_jobs, |ctx| work(ctx.with_monitor(&monitor)))
-                })));
+                monitor.finish(catch_unwind(AssertUnwindSafe(|| in_pool(n_jobs, &monitor, task))));
             });
         started.map_err(|e| PyMemoryError::new_err(format!("no thread could be started: {e}")))?;
         while !detached(py, || monitor.wait()) {
@@ -283,15 +297,15 @@ fn run_on_thread<R: Send>(
 /// Works on a pool of `n_jobs` threads, or of half as many as long as the system refuses to start them: results do
 /// not depend on their number. The threads run before the work allocates anything: a thread that starts while memory is
 /// short cannot report an error, it ends the process.
-fn in_pool<R: Send>(n_jobs: usize, work: impl FnOnce(Context<'static>) -> Result<R> + Send) -> Result<R> {
+fn in_pool(n_jobs: usize, monitor: &dyn Monitor, task: Task<'_>) {
     let mut threads = n_jobs;
     while threads > 1 {
         if let Some(pool) = started_pool(threads) {
-            return pool.install(|| work(Context::default()));
+            return pool.install(|| task(Context::default().with_monitor(monitor)));
         }
         threads /= 2;
     }
-    work(Context::SEQUENTIAL)
+    task(Context::SEQUENTIAL.with_monitor(monitor));
 }
 
 /// A pool whose threads have started; none where their stacks would leave less than [`HEADROOM`].

@@ -12,9 +12,11 @@ mod monitor;
 mod work;
 
 use crate::error::{Error, Result};
-use crate::memory::{TryCollect, try_collect_parallel};
+use crate::memory::TryCollect;
+use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 pub(crate) use monitor::GracePeriod;
@@ -155,9 +157,8 @@ impl<'a> Context<'a> {
 
     /// Calls `work(i)` for every `i < n`, in any order.
     pub fn for_each(self, n: usize, work: impl Fn(usize) + Sync + Send) {
-        use rayon::prelude::*;
         if self.is_parallel && n > 1 {
-            (0..n).into_par_iter().with_max_len(1).for_each(work);
+            parallel_for_each(n, &work);
         } else {
             (0..n).for_each(work);
         }
@@ -170,9 +171,8 @@ impl<'a> Context<'a> {
         size: usize,
         work: impl Fn(usize, &mut [T]) + Sync + Send,
     ) {
-        use rayon::prelude::*;
         if self.is_parallel && data.len() > size {
-            data.par_chunks_mut(size).with_max_len(1).enumerate().for_each(|(i, chunk)| work(i, chunk));
+            parallel_for_each_chunk(data, size, &work);
         } else {
             data.chunks_mut(size).enumerate().for_each(|(i, chunk)| work(i, chunk));
         }
@@ -189,13 +189,18 @@ impl<'a> Context<'a> {
         size: usize,
         work: impl Fn(usize, &mut [T]) -> Result<()> + Sync + Send,
     ) -> Result<()> {
-        use rayon::prelude::*;
-        if self.is_parallel && data.len() > size {
-            let chunks = data.par_chunks_mut(size).with_max_len(1).enumerate();
-            chunks.try_for_each(|(i, chunk)| work(i, chunk))
-        } else {
-            data.chunks_mut(size).enumerate().try_for_each(|(i, chunk)| work(i, chunk))
-        }
+        let failure = Mutex::new(None);
+        let has_failed = AtomicBool::new(false);
+        self.for_each_chunk(data, size, |i, chunk| {
+            if has_failed.load(Ordering::Relaxed) {
+                return;
+            }
+            if let Err(error) = work(i, chunk) {
+                has_failed.store(true, Ordering::Relaxed);
+                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            }
+        });
+        failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 
     /// Returns the combination of `work(range)` over consecutive ranges of 0..n of length `size`; `None` if n is 0.
@@ -214,8 +219,8 @@ impl<'a> Context<'a> {
     fn reduce_tasks<R: Send>(
         self,
         tasks: Range<usize>,
-        work: &(impl Fn(usize) -> R + Sync),
-        combine: &(impl Fn(R, R) -> R + Sync),
+        work: &(dyn Fn(usize) -> R + Sync),
+        combine: &(dyn Fn(R, R) -> R + Sync),
     ) -> R {
         if tasks.len() == 1 {
             return work(tasks.start);
@@ -232,12 +237,17 @@ impl<'a> Context<'a> {
     /// # Errors
     /// [`Error::Memory`].
     pub fn map<R: Send>(self, n: usize, work: impl Fn(usize) -> R + Sync + Send) -> Result<Vec<R>> {
-        use rayon::prelude::*;
-        if self.is_parallel && n > 1 {
-            try_collect_parallel((0..n).into_par_iter().with_max_len(1).map(work))
-        } else {
-            (0..n).map(work).try_collect_vec()
+        if !self.is_parallel || n <= 1 {
+            return (0..n).map(work).try_collect_vec();
         }
+        let results = (0..n).map(|_| Mutex::new(None)).try_collect_vec()?;
+        parallel_for_each(n, &|i| {
+            let result = work(i);
+            *results[i].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        });
+        let results =
+            results.into_iter().map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
+        results.flatten().try_collect_vec()
     }
 
     /// Returns the results of fallible `work(i)` for every `i < n`, in order.
@@ -251,6 +261,17 @@ impl<'a> Context<'a> {
     ) -> Result<Vec<R>> {
         self.map(n, work)?.into_iter().try_collect_results()
     }
+}
+
+/// Calls `work(i)` for every `i < n` on the threads of the pool. The calls are dynamic, so that the compiler makes one
+/// parallel loop rather than one for each of the closures.
+fn parallel_for_each(n: usize, work: &(dyn Fn(usize) + Sync)) {
+    (0..n).into_par_iter().with_max_len(1).for_each(work);
+}
+
+/// Calls `work(i, chunk)` for consecutive chunks of length `size` on the threads of the pool, dynamically as above.
+fn parallel_for_each_chunk<T: Send>(data: &mut [T], size: usize, work: &(dyn Fn(usize, &mut [T]) + Sync)) {
+    data.par_chunks_mut(size).with_max_len(1).enumerate().for_each(|(i, chunk)| work(i, chunk));
 }
 
 #[cfg(test)]
