@@ -56,6 +56,10 @@ def percent(share: float) -> str:
     return f"{100 * share:.2f} %"
 
 
+#: Number of commands of a file that its source names; the file has all of them.
+MOST_COMMANDS = 2
+
+
 def provenance(name: str) -> str:
     """Returns command, commit, machine and date of a file, if it has them."""
     found = load(name)
@@ -70,8 +74,9 @@ def provenance(name: str) -> str:
     commits = list(dict.fromkeys(run["commit"][:7] for run in runs if "commit" in run))
     dates = sorted({str(run.get("date", ""))[:10] for run in runs})
     commands = [f"`{run['command']}`" for run in runs if "command" in run]
+    more = len(commands) - MOST_COMMANDS
     parts = [
-        ", ".join(commands),
+        ", ".join(commands[:MOST_COMMANDS]) + (f" and {more} more runs" if more > 0 else ""),
         f"commit{'s' * (len(commits) > 1)} {', '.join(commits)}" if commits else "",
         processor,
         " to ".join(dict.fromkeys((dates[0], dates[-1]))),
