@@ -9,14 +9,12 @@ precision of the machine. A time is the median of `REPEATS` runs of timeit.
 from __future__ import annotations
 
 import importlib
-import json
-import sys
 import timeit
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from worker import restrict
+from worker import print_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -110,13 +108,5 @@ def lines(results: Sequence[dict[str, Any]]) -> list[list[str]]:
     return rows
 
 
-def main() -> int:
-    """Run the specification given as the first argument; the result is standard output."""
-    spec = json.loads(sys.argv[1])
-    restrict(spec["threads"])
-    print(json.dumps(measure(spec["table"], quick=spec["quick"])))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    print_result(measure)

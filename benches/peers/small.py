@@ -6,14 +6,12 @@ of scikit-learn's. The estimators fit in turn in every round, and the median ove
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from worker import restrict
+from worker import print_result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,13 +70,5 @@ def lines(results: Sequence[dict[str, Any]]) -> list[list[str]]:
     return rows
 
 
-def main() -> int:
-    """Run the specification given as the first argument; the result is standard output."""
-    spec = json.loads(sys.argv[1])
-    restrict(spec["threads"])
-    print(json.dumps(measure(spec["table"], quick=spec["quick"])))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    print_result(measure)

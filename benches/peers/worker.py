@@ -15,12 +15,15 @@ import time
 import warnings
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import data
 import engines
 import numpy as np
 import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 UNAVAILABLE = 3
 # Prediction is repeated while it is short, so that a single hiccup does not decide.
@@ -59,6 +62,13 @@ def restrict(threads: int | None) -> None:
     if not hasattr(os, "sched_setaffinity"):
         raise RuntimeError("--threads needs Linux")
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+
+
+def print_result(measure: Callable[..., Any]) -> None:
+    """Prints the result of a measurement of the table that the first argument specifies, as JSON."""
+    spec = json.loads(sys.argv[1])
+    restrict(spec["threads"])
+    print(json.dumps(measure(spec["table"], quick=spec["quick"])))
 
 
 def warm_up(engine: engines.Engine, parameters: dict[str, Any], X: Any, y: np.ndarray) -> None:
