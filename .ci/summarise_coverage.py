@@ -1,9 +1,11 @@
 """Writes the shares of lines that tests reach, from the reports of llvm-cov and coverage.py, as JSON.
 
+Lines of the crates' unit tests count with the files that hold them.
 Usage: summarise_coverage.py RUST.json PYTHON.json OUTPUT.json, in the repository's root.
 """
 
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -30,9 +32,9 @@ lines["package"] = {"lines": totals["num_statements"], "reached": totals["covere
 commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
 record = {
     "commit": commit.stdout.strip(),
-    "command": ".ci/coverage docs/reliability/coverage.json",
+    "command": ".ci/coverage docs/benchmarks/coverage.json",
     "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-    "machine": platform.platform(),
+    "machine": {"processor": platform.machine(), "processors": os.cpu_count()},
     **lines,
 }
 Path(sys.argv[3]).write_text(json.dumps(record, indent=1) + "\n")

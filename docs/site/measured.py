@@ -834,6 +834,23 @@ def instructions_table() -> str:
     return table(["loop", "precision", "portable vectors", "NEON"], rows)
 
 
+# Lines that tests reach ------------------------------------------------------------------------------------
+
+
+@part
+def coverage_of_lines() -> str:
+    found = load("coverage")
+
+    def share(name: str) -> str:
+        lines, reached = (found[name][key] for key in ("lines", "reached"))
+        return f"{100 * reached / lines:.1f} % of {lines:,} lines"
+
+    return (
+        f"The tests reach {share('core')} of the core, {share('binding')} of its Python binding, and "
+        f"{share('package')} with statements of the package."
+    )
+
+
 def _provenance(name: str) -> None:
     PARTS[f"from-{name}"] = lambda: provenance(name)
 
@@ -855,6 +872,7 @@ for _name in (
     "tabular",
     "tabular_xrfm",
     "instructions",
+    "coverage",
 ):
     _provenance(_name)
 
