@@ -334,7 +334,7 @@ def threads_table() -> str:
 
 @part
 def threads_model() -> str:
-    """How many times as fast as its peer svmarrow is with 16 threads, by the model."""
+    """Returns the speedup over the peer with 16 threads, by the model."""
     times: dict[str, dict[str, float]] = {}
     for record in load("threads")["threads"]:
         if not record["note"]:
