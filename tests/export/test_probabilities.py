@@ -133,7 +133,12 @@ def test_calibrated_machines_of_scikit_learn(rng, k, method, tmp_path):
         pytest.skip(str(error))
     taken = svmarrow.as_expansion(model)
     np.testing.assert_allclose(taken.predict_proba(X), model.predict_proba(X), atol=1e-12)
+    assert taken.classes_.tolist() == model.classes_.tolist()
+    assert set(taken.predict(X)) <= set(model.classes_)
     judge(taken, X, tmp_path)
+    svmarrow.save(model, tmp_path / "calibrated.safetensors")
+    loaded = svmarrow.load(tmp_path / "calibrated.safetensors")
+    assert loaded.predict(X).tolist() == taken.predict(X).tolist()
     small = svmarrow.compress(model, n_vectors=30)
     assert log_loss(y, small.predict_proba(X)) < log_loss(y, np.full((len(y), k), 1 / k))
 

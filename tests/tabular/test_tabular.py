@@ -200,6 +200,18 @@ def test_nullable_columns_are_those_of_numpy():
     assert np.array_equal(found.predict(nullable), wanted.predict(frame))
 
 
+@pytest.mark.parametrize("dtype", ["Int64", "Float32", "boolean"])
+def test_nullable_columns_beside_categories(dtype):
+    numbers = RNG.integers(0, 2, N)
+    kinds = pd.Categorical(RNG.choice(["x", "y"], N))
+    plain = pd.DataFrame({"number": numbers.astype(float), "kind": kinds})
+    nullable = pd.DataFrame({"number": pd.array(numbers, dtype="Int64").astype(dtype), "kind": kinds})
+    for rows in (plain, nullable):
+        rows.loc[:5, "number"] = None
+    wanted, found = (TabularRegressor(n_samples=80).fit(rows, Y) for rows in (plain, nullable))
+    assert np.array_equal(found.predict(nullable), wanted.predict(plain))
+
+
 def test_many_classes_and_classes_of_one_sample():
     y = np.r_[np.arange(200), RNG.integers(0, 200, size=200)]
     X = RNG.normal(size=(200, 3))[y] + 0.01 * RNG.normal(size=(400, 3))

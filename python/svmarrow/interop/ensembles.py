@@ -105,6 +105,8 @@ def _calibrated(model: Any, convert: Convert) -> ExpansionClassifier:
     converted = convert(one.estimator)
     if not isinstance(converted, ExpansionClassifier):
         raise TypeError(f"{one.estimator!r} has outputs of no known meaning: it cannot have probabilities")
+    # For temperatures scikit-learn fits the machine on the numbers of the classes.
+    converted = converted._replace(classes=model.classes_)
     if one.method == "sigmoid":
         slopes = np.array([-float(each.a_) for each in one.calibrators])
         offsets = np.array([-float(each.b_) for each in one.calibrators])

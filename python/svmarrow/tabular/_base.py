@@ -237,12 +237,13 @@ class Tabular(OutputMixin, Estimator):
 def _with_objects(X: Any) -> Any:
     """Returns a table that holds text as objects, so that its other values keep their types.
 
-    NumPy makes text of all values of lists with text; scikit-learn 1.6 makes numbers of all columns of a data
-    frame with nullable types, pandas' ``string`` among them.
+    NumPy makes text of all values of lists with text. scikit-learn makes numbers of all columns of a data
+    frame if one of them has a nullable type of pandas.
     """
     if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
         return np.array(X, dtype=object)
-    if hasattr(X, "iloc") and any(str(dtype).startswith("string") for dtype in getattr(X, "dtypes", ())):
+    # Columns of text and of categories are objects to NumPy.
+    if hasattr(X, "iloc") and any(getattr(dtype, "kind", "O") == "O" for dtype in getattr(X, "dtypes", ())):
         return X.astype(object)
     return X
 
