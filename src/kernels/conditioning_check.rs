@@ -15,10 +15,9 @@ use crate::error::{Error, Result};
 
 /// Maximum number of pairs of rows, spread evenly.
 const MAX_PAIRS: usize = 64;
-/// Maximum rounding error of the median squared distance, relative to it.
-const MAX_RELATIVE_ROUNDING: f64 = 0.1;
 
-/// Checks that distances between rows are larger than their rounding errors.
+/// Checks that distances between rows are larger than their rounding errors: that the error of the median squared distance is
+/// at most `max_relative_rounding` of it.
 ///
 /// # Errors
 /// [`Error::Param`] that names `what`.
@@ -27,6 +26,7 @@ pub(crate) fn check_conditioning(
     kernel: KernelFunction<'_>,
     rows: Rows<'_>,
     sum: CoefficientSum,
+    max_relative_rounding: f64,
 ) -> Result<()> {
     let KernelFunction::BuiltIn(kernel) = kernel else { return Ok(()) };
     let is_affected = match kernel {
@@ -59,7 +59,7 @@ pub(crate) fn check_conditioning(
     let middle = roundings.len() / 2;
     let (_, &mut median, _) = roundings.select_nth_unstable_by(middle, f64::total_cmp);
     Error::check_param(
-        median <= MAX_RELATIVE_ROUNDING,
+        median <= max_relative_rounding,
         what,
         format!("rows far from the origin, or hardly different, for the {} kernel", kernel.name()),
         format!(
@@ -75,7 +75,7 @@ mod tests {
 
     fn passes(kernel: Kernel, offset: f64, sum: CoefficientSum) -> bool {
         let x: Vec<f64> = (0..120).map(|i| offset + f64::from((i * i) % 17)).collect();
-        check_conditioning("X", kernel.into(), Rows::from_shape((30, 4), &x).unwrap(), sum).is_ok()
+        check_conditioning("X", kernel.into(), Rows::from_shape((30, 4), &x).unwrap(), sum, 0.1).is_ok()
     }
 
     #[test]
@@ -89,11 +89,19 @@ mod tests {
     }
 
     #[test]
+    fn a_stricter_limit_refuses_nearer_rows() {
+        let x: Vec<f64> = (0..120).map(|i| 1e5 + f64::from((i * i) % 17)).collect();
+        let rows = Rows::from_shape((30, 4), &x).unwrap();
+        let check = |limit| check_conditioning("X", Kernel::Linear.into(), rows, CoefficientSum::Any, limit);
+        assert!(check(1e-6).is_ok() && check(1e-9).is_err());
+    }
+
+    #[test]
     fn equal_rows_and_single_rows_pass() {
         let x = [1e9; 40];
         for n in [1, 2, 10] {
             let rows = Rows::from_shape((n, 4), &x[..4 * n]).unwrap();
-            assert!(check_conditioning("X", Kernel::Linear.into(), rows, CoefficientSum::Any).is_ok());
+            assert!(check_conditioning("X", Kernel::Linear.into(), rows, CoefficientSum::Any, 0.1).is_ok());
         }
     }
 }

@@ -238,6 +238,34 @@ mod tests {
         }
     }
 
+    /// Products of rows 1e9 apart are rounded by hundreds.
+    #[test]
+    fn near_rows_of_data_that_reach_far_keep_their_distance_under_the_rbf_kernel() {
+        let kernel = Kernel::Rbf { gamma: 0.5 };
+        for d in [2, 30] {
+            let x: Vec<f64> = (0..N * d)
+                .map(|at| {
+                    let (i, k) = (at / d, at % d);
+                    let far = if k == 0 { 30_f64.exp2() * (i / 9) as f64 } else { 0.0 };
+                    far + if k == i % d { 0.25 * (i % 9) as f64 } else { 0.0 }
+                })
+                .collect();
+            let dense = Rows::from_shape((N, d), &x).unwrap();
+            let sparse = to_csr(dense, d, |k| k);
+            for rows in [dense, sparse.view()] {
+                let found = gram(&kernel, rows, rows, Context::SEQUENTIAL).unwrap();
+                let ones = Array2::from_elem((N, 1), 1.0);
+                let sums = Evaluator::new(&ExpansionView::new(kernel, rows, ones.view(), &[0.0]).unwrap());
+                let sums = sums.unwrap().evaluate(rows, Context::SEQUENTIAL).unwrap();
+                for i in 0..N {
+                    let expected = |j| pair(&kernel, dense, i, dense, j);
+                    assert!((0..N).all(|j| (found[[i, j]] - expected(j)).abs() < 1e-15), "d={d} {i}");
+                    assert!((sums[[i, 0]] - (0..N).map(expected).sum::<f64>()).abs() < 1e-13, "d={d} {i}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn rows_far_from_all_vectors_have_the_value_zero() {
         for d in [2, 30] {

@@ -6,6 +6,7 @@
 //! Cost: one pass over all rows.
 
 use super::function::KernelFunction;
+use super::pack::MAX_PRODUCT_LENGTH;
 use super::rounding::{EUCLIDEAN_ERROR, FINAL_ROUNDINGS, relative_error_bound};
 use super::standardization::{Standardization, is_l1};
 use crate::context::Context;
@@ -97,7 +98,8 @@ impl Magnitudes {
             Kernel::Precomputed => 0.0,
             Kernel::Linear => (sum + last) * self.max_length,
             Kernel::Polynomial { degree, .. } => 1.1 * f64::from(degree) * (sum + last) * self.max_value,
-            Kernel::Rbf { .. } => 8.8 * sum * self.max_length + last,
+            // Longer rows have distances (`distances`) whose relative error is at most 16 times that of a sum.
+            Kernel::Rbf { .. } => (8.8 * self.max_length.min(MAX_PRODUCT_LENGTH) + 6.5) * sum + last,
             Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => 6.6 * sum * self.max_length + last,
             Kernel::Matern { .. } => 2.0 * MATERN_SLOPE * sum * self.max_length.sqrt() + last,
             Kernel::Sigmoid { coef0, .. } => 2.2 * sum * self.max_length + last * (1.0 + coef0.abs()),

@@ -24,10 +24,13 @@ use std::sync::Arc;
 const PACKED: &str = "packed rows";
 /// Maximum number of rows in which an estimate of memory looks for a unit.
 const MAX_ESTIMATE_ROWS: usize = 512;
+/// Maximum squared length of standardised rows at which squared distances of the RBF kernel are computed from products, whose
+/// error is a few roundings of it.
+pub(super) const MAX_PRODUCT_LENGTH: f64 = 1e6;
 /// Minimum number of columns of sparse rows for each entry of the panels at which columns are numbered.
 const MIN_COLUMNS_PER_ENTRY: usize = 2;
 
-/// Returns how the micro-kernel computes a kernel; `None` for precomputed values.
+/// Returns how the micro-kernel computes a kernel of rows that are not far from each other; `None` for precomputed values.
 pub(super) fn method<T: Real>(kernel: &Kernel) -> Option<(Measure, Epilogue<T>)> {
     let t = T::from_f64;
     Some(match *kernel {
@@ -98,6 +101,8 @@ pub(super) struct Panels<T> {
     data: Data<T>,
     /// Squared norms, `width` for each panel; zero behind the last row.
     norms: Vec<T>,
+    /// True if a row is longer than [`MAX_PRODUCT_LENGTH`].
+    is_wide: bool,
 }
 
 /// The values of the panels: each has one line of `width` values for each of its features.
@@ -131,6 +136,7 @@ impl<T: Real> Panels<T> {
                 width,
                 data: Data::Bytes(panels),
                 norms,
+                is_wide: false,
             });
         }
         let mut norms = try_vec![T::ZERO; count * width]?;
@@ -144,7 +150,7 @@ impl<T: Real> Panels<T> {
             let are_many = rows.cols() > MIN_COLUMNS_PER_ENTRY * entries + (1 << 16);
             let columns = are_many.then(|| number_columns(&mut panels, ctx)).transpose()?;
             let features = columns.as_ref().map_or(rows.cols(), |columns| columns.len() + 1);
-            return Ok(Self { standardization, features, width, data: Data::Sparse(panels, columns), norms });
+            return Ok(Self::new(standardization, features, width, Data::Sparse(panels, columns), norms));
         }
         let (features, size) = (rows.cols(), rows.cols() * width);
         let mut data = memory::try_zeros(PACKED, count.saturating_mul(size))?;
@@ -172,7 +178,29 @@ impl<T: Real> Panels<T> {
                 }
             });
         }
-        Ok(Self { standardization, features, width, data: Data::Dense(data), norms })
+        Ok(Self::new(standardization, features, width, Data::Dense(data), norms))
+    }
+
+    fn new(
+        standardization: Arc<Standardization>,
+        features: usize,
+        width: usize,
+        data: Data<T>,
+        norms: Vec<T>,
+    ) -> Self {
+        let is_wide = norms.iter().any(|norm| norm.to_f64() > MAX_PRODUCT_LENGTH);
+        Self { standardization, features, width, data, norms, is_wide }
+    }
+
+    /// Returns how the micro-kernel computes the kernel of the packed rows; `None` for precomputed values. Where rows are so far
+    /// from each other that products would round equal rows apart, the RBF kernel is computed from `distances`.
+    pub(super) fn method(&self) -> Option<(Measure, Epilogue<T>)> {
+        match self.standardization.kernel() {
+            Kernel::Rbf { gamma } if self.is_wide => {
+                Some((Measure::SquaredL2, Epilogue::Decay { gamma: T::from_f64(*gamma) }))
+            }
+            kernel => method(kernel),
+        }
     }
 
     /// Returns the standardization of the rows.

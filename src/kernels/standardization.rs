@@ -43,7 +43,7 @@ pub(crate) enum CoefficientSum {
 }
 
 /// A translation and a power of two for the rows of one kernel.
-pub(super) struct Standardization {
+pub(crate) struct Standardization {
     kernel: Kernel,
     /// The translated columns of rows that are packed as sparse rows; `None` for all columns.
     columns: Option<Vec<u32>>,
@@ -58,7 +58,7 @@ impl Standardization {
     }
 
     /// Fits a standardization to rows and the sum of the coefficients.
-    pub(super) fn with_coefficients(kernel: &Kernel, rows: Rows<'_>, sum: CoefficientSum) -> Result<Self> {
+    pub(crate) fn with_coefficients(kernel: &Kernel, rows: Rows<'_>, sum: CoefficientSum) -> Result<Self> {
         let is_linear = *kernel == Kernel::Linear && sum == CoefficientSum::Zero;
         let is_euclidean = matches!(kernel, Kernel::Rbf { .. } | Kernel::Matern { .. });
         let has_centre =
@@ -79,7 +79,7 @@ impl Standardization {
     }
 
     /// Returns whether rows that are not packed as bytes are packed by their entries.
-    pub(super) fn is_sparse(&self) -> bool {
+    pub(crate) fn is_sparse(&self) -> bool {
         self.columns.is_some()
     }
 
@@ -94,7 +94,7 @@ impl Standardization {
     }
 
     /// Calls `visit(column, value)` for the entries of a standardised row in the order of their columns; others are zero.
-    pub(super) fn for_each(&self, rows: Rows<'_>, row: usize, mut visit: impl FnMut(usize, f64)) {
+    pub(crate) fn for_each(&self, rows: Rows<'_>, row: usize, mut visit: impl FnMut(usize, f64)) {
         let column = |place: usize| self.columns.as_ref().map_or(place, |columns| columns[place] as usize);
         let (mut next, count) = (0, self.centre.len());
         rows.for_each_entry(row, |k, v| {
@@ -108,6 +108,13 @@ impl Standardization {
         });
         for place in next..count {
             visit(column(place), -self.centre[place] * self.scale);
+        }
+    }
+
+    /// Calls `visit(column, value)` for the translated columns.
+    pub(crate) fn for_each_in_centre(&self, mut visit: impl FnMut(usize, f64)) {
+        for (place, &c) in self.centre.iter().enumerate() {
+            visit(self.columns.as_ref().map_or(place, |columns| columns[place] as usize), c);
         }
     }
 
@@ -145,7 +152,7 @@ impl Standardization {
     }
 
     /// Returns w_j'c of w_j = sum_i B[i, j] x_i over the listed rows, (q,), as if computed in twice the precision.
-    pub(super) fn centre_products(
+    pub(crate) fn centre_products(
         &self,
         rows: Rows<'_>,
         list: &[usize],

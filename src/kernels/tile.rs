@@ -4,7 +4,7 @@ use super::Kernel;
 use super::distances::{DistanceWorkspace, squared_distances};
 use super::function::{KernelBlocks, KernelFunction, MAX_BLOCK_VALUES};
 use super::overflow_check::Precision;
-use super::pack::{Panels, RowBlock, method};
+use super::pack::{Panels, RowBlock};
 use super::prepared::PreparedRows;
 use super::standardization::CoefficientSum;
 use crate::context::Context;
@@ -41,7 +41,7 @@ pub(super) fn for_each_tile<T: Real>(
     mut sink: impl FnMut(usize, usize, usize, &[T]),
 ) -> Result<()> {
     let kernel = panels.standardization().kernel();
-    let Some(method) = method::<T>(kernel) else { return Ok(()) };
+    let Some(method) = panels.method() else { return Ok(()) };
     let width = panels.width();
     // Half of a second-level cache for the rows, so that they stay while the panels pass by.
     let step = max_rows.min((1 << 19) / block.row_bytes().max(1)).clamp(12, MAX_TILE_ROWS);

@@ -32,6 +32,7 @@
 //! # Ok::<(), svmarrow::Error>(())
 //! ```
 
+use super::centre::about_centre;
 use super::intercept::right_hand_sides;
 use super::problem::{Problem, check_alpha, kernel_matrix};
 use super::solution::Solution;
@@ -73,8 +74,15 @@ pub fn bytes(n: usize, single: bool, leave_one_out: bool) -> usize {
 /// # Errors
 /// [`Error::NotPositiveDefinite`] where K + alpha I has a pivot that is not positive, [`Error::Stopped`].
 pub fn solve(problem: &Problem<'_>, alpha: f64, leave_one_out: bool, ctx: Context<'_>) -> Result<Solution> {
-    let reach = problem.checked()?;
+    problem.checked()?;
     check_alpha(alpha)?;
+    let solve = |problem: &Problem<'_>| solve_given(problem, alpha, leave_one_out, ctx);
+    about_centre(problem, solve, |found| (found.coefficients.view(), &mut found.intercepts))
+}
+
+/// Returns the solution for the rows as they are.
+fn solve_given(problem: &Problem<'_>, alpha: f64, leave_one_out: bool, ctx: Context<'_>) -> Result<Solution> {
+    let reach = problem.checked()?;
     let is_refinable =
         problem.rows.rows() >= MIN_REFINED_ROWS.max(MIN_ROWS_PER_OUTPUT * problem.targets.ncols());
     if !leave_one_out && is_refinable {
@@ -131,6 +139,12 @@ pub struct BorderedInverse {
 pub fn bordered_inverse(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Result<BorderedInverse> {
     problem.checked()?;
     check_alpha(alpha)?;
+    let solve = |problem: &Problem<'_>| inverse_given(problem, alpha, ctx);
+    about_centre(problem, solve, |found| (found.inverse.view(), &mut found.intercepts))
+}
+
+/// Returns the inverse for the rows as they are.
+fn inverse_given(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Result<BorderedInverse> {
     let n = problem.rows.rows();
     let mut k = kernel_matrix::<f64>(problem.kernel, problem.rows, ctx)?;
     k.shift(|i| problem.shift(alpha, i));

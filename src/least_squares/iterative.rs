@@ -36,6 +36,7 @@
 //! # Ok::<(), svmarrow::Error>(())
 //! ```
 
+use super::centre::about_centre;
 use super::iteration::{IterationOutcome, Stopping, WeightRoots, conjugate_gradients};
 use super::problem::{Problem, kernel_matrix, rows_at_once};
 use crate::context::{Budget, Context, StopReason};
@@ -70,7 +71,7 @@ pub struct IterativeSolution {
     pub coefficients: Array2<f64>,
     /// b, (q,).
     pub intercepts: Vec<f64>,
-    /// k(x_i, x_i), (n,).
+    /// k(x_i, x_i), (n,), of the rows less their centre for the linear kernel with an intercept.
     pub diagonal: Vec<f64>,
     /// The outcome of the iteration.
     pub ending: IterationOutcome,
@@ -94,6 +95,19 @@ pub fn solve(
     if matches!(kernel, Kernel::Precomputed) {
         return Err(Error::param("kernel", "precomputed", "computed from rows for conjugate gradients"));
     }
+    let solve = |problem: &Problem<'_>| solve_given(problem, kernel, alpha, stopping, points, ctx);
+    about_centre(problem, solve, |found| (found.coefficients.view(), &mut found.intercepts))
+}
+
+/// Returns the solution for the rows as they are.
+fn solve_given(
+    problem: &Problem<'_>,
+    kernel: Kernel,
+    alpha: f64,
+    stopping: Stopping,
+    points: RandomPoints,
+    ctx: Context<'_>,
+) -> Result<IterativeSolution> {
     let (rows, roots) = (problem.rows, WeightRoots::new(problem)?);
     let budget = Budget::new(ctx.monitor(), None, stopping.max_time);
     let ctx = ctx.with_monitor(&budget);

@@ -32,6 +32,7 @@
 //! # Ok::<(), svmarrow::Error>(())
 //! ```
 
+use super::centre::CentredRows;
 use super::iteration::{IterationOutcome, Stopping, WeightRoots, conjugate_gradients};
 use super::problem::Problem;
 use crate::context::{Budget, Context};
@@ -74,6 +75,19 @@ pub fn solve(
     if !matches!(problem.kernel, KernelFunction::BuiltIn(Kernel::Linear)) {
         return Err(Error::param("kernel", problem.kernel.built_in().name(), "linear"));
     }
+    let Some(centred) = CentredRows::of(problem)? else { return solve_given(problem, alpha, stopping, ctx) };
+    let mut found = solve_given(&centred.problem(problem), alpha, stopping, ctx)?;
+    centred.move_back(found.weights.view(), &mut found.intercepts);
+    Ok(found)
+}
+
+/// Returns the solution for the rows as they are.
+fn solve_given(
+    problem: &Problem<'_>,
+    alpha: f64,
+    stopping: Stopping,
+    ctx: Context<'_>,
+) -> Result<LinearSolution> {
     let (rows, roots, columns) =
         (problem.rows, WeightRoots::new(problem)?, EntriesByColumn::new(problem.rows)?);
     let budget = Budget::new(ctx.monitor(), None, stopping.max_time);

@@ -33,11 +33,11 @@
 //! # Ok::<(), svmarrow::Error>(())
 //! ```
 
-use super::problem::{check_alpha, kernel_matrix, rows_at_once};
+use super::problem::{MAX_RELATIVE_ROUNDING, check_alpha, kernel_matrix, rows_at_once};
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{Kernel, Magnitudes, PackedVectors};
+use crate::kernels::{CoefficientSum, Kernel, Magnitudes, PackedVectors, check_conditioning};
 use crate::linalg::columns;
 use crate::linalg::dense::{self, RowSolver, Square, subtract_gram};
 use crate::memory::{self, TryCollect, try_matrix, try_vec, try_with_capacity};
@@ -46,6 +46,8 @@ use ndarray::{Array2, ArrayView2};
 
 /// Context reported when an allocation fails.
 const SUMS_OVER_ROWS: &str = "sums over rows";
+/// Maximum rounding error of the squared distances between points, relative to them: the system has its square.
+const MAX_POINTS_ROUNDING: f64 = 1e-10;
 /// Maximum number of rows of a block.
 const MAX_BLOCK_ROWS: usize = 1024;
 
@@ -126,6 +128,9 @@ impl Sums {
         }
         Error::check_len("rows of the targets (one for each row of X)", x.rows(), y.nrows())?;
         Error::check_len("columns of the targets (outputs)", self.targets.len(), y.ncols())?;
+        let any = CoefficientSum::Any;
+        check_conditioning("X", kernel.into(), x, any, MAX_RELATIVE_ROUNDING)?;
+        check_conditioning("X", kernel.into(), vectors, any, MAX_POINTS_ROUNDING)?;
         if let Some(row) = y.rows().into_iter().position(|y| y.iter().any(|y| !y.is_finite())) {
             return Err(Error::NotFinite { what: "targets", row });
         }

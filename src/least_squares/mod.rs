@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `problem` | what is to be fitted |
 //! | `intercept` | how an intercept enters the system |
+//! | `centre` | the linear kernel with an intercept, about a centre |
 //! | `exact` | the system by Cholesky factorisation |
 //! | `spectral` | many alphas from one eigendecomposition |
 //! | `path` | many alphas, and the best of them |
@@ -45,6 +46,7 @@
 //! # Ok::<(), svmarrow::Error>(())
 //! ```
 
+mod centre;
 pub mod exact;
 mod intercept;
 mod iteration;

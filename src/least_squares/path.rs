@@ -4,6 +4,7 @@
 //! spectrum is given (`spectral`). A decomposition takes as long as 7 of the former for 1,000 rows, and cannot be
 //! interrupted.
 
+use super::centre::about_centre;
 use super::exact::factored;
 use super::problem::{Problem, check_alpha, kernel_matrix};
 use super::solution::Solution;
@@ -26,7 +27,8 @@ pub struct PathPoint {
 }
 
 /// Solves for several alphas and keeps the solution with the least leave-one-out error, by rate or squared; the larger
-/// alpha wins a tie. An alpha whose system is not positive definite has errors that are not numbers.
+/// alpha wins a tie. An alpha whose system is not positive definite has errors that are not numbers. A spectrum is that of the
+/// kernel as it is given: for the linear kernel with an intercept, that of rows whose mean is near zero.
 ///
 /// # Errors
 /// The errors of [`solve`](super::solve), [`Error::NotPositiveDefinite`] where no alpha has a solution.
@@ -41,6 +43,18 @@ pub fn solve_path(
     for &alpha in alphas {
         check_alpha(alpha)?;
     }
+    let solve = |problem: &Problem<'_>| solve_path_given(problem, alphas, by_rate, spectrum, ctx);
+    about_centre(problem, solve, |(_, _, found)| (found.coefficients.view(), &mut found.intercepts))
+}
+
+/// Returns the path for the rows as they are.
+fn solve_path_given(
+    problem: &Problem<'_>,
+    alphas: &[f64],
+    by_rate: bool,
+    spectrum: Option<Spectrum<'_>>,
+    ctx: Context<'_>,
+) -> Result<(Vec<PathPoint>, usize, Solution)> {
     let k = kernel_matrix::<f64>(problem.kernel, problem.rows, ctx)?;
     let diagonal = k.diagonal().try_collect_vec()?;
     let spectral = spectrum.map(|spectrum| Spectral::new(spectrum, problem)).transpose()?;

@@ -3,10 +3,13 @@
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{KernelFunction, Magnitudes, Precision, gram_lower};
+use crate::kernels::{CoefficientSum, KernelFunction, Magnitudes, Precision, check_conditioning, gram_lower};
 use crate::linalg::dense::Square;
 use crate::simd::Real;
 use ndarray::ArrayView2;
+
+/// Maximum rounding error of the squared distances between rows, relative to them.
+pub(super) const MAX_RELATIVE_ROUNDING: f64 = 1e-4;
 
 /// A regularized least squares problem.
 #[derive(Clone, Copy)]
@@ -48,6 +51,8 @@ impl Problem<'_> {
     /// Checks sizes and numbers, and returns the magnitudes of the kernel's values.
     pub(super) fn checked(&self) -> Result<Magnitudes> {
         self.check()?;
+        let sum = if self.fit_intercept { CoefficientSum::Zero } else { CoefficientSum::Any };
+        check_conditioning("X", self.kernel, self.rows, sum, MAX_RELATIVE_ROUNDING)?;
         let reach = Magnitudes::new(self.kernel, self.rows)?;
         reach.check_overflow("X", Precision::Double)?;
         Ok(reach)

@@ -25,7 +25,7 @@ pub struct Solution {
     pub intercepts: Vec<f64>,
     /// Leave-one-out values, if they were requested.
     pub leave_one_out: Option<LeaveOneOut>,
-    /// k(x_i, x_i), (n,).
+    /// k(x_i, x_i), (n,), of the rows less their centre for the linear kernel with an intercept.
     pub diagonal: Vec<f64>,
 }
 

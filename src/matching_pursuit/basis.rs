@@ -59,6 +59,16 @@ impl ColumnResidual {
         Ok(Self { column, line, own: self.own, squared: self.squared })
     }
 
+    /// Returns what is left of the column.
+    pub(super) fn column(&self) -> &[f64] {
+        &self.column
+    }
+
+    /// Returns its squared norm.
+    pub(super) fn squared(&self) -> f64 {
+        self.squared
+    }
+
     /// Number of vectors that are taken away.
     pub(super) fn seen(&self) -> usize {
         self.line.len()

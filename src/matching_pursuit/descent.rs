@@ -6,7 +6,7 @@
 //! Cost of a step: one pass over the dictionary, O(l) for each evaluation of the line search, and the cost of `backfit`.
 
 use super::backfit::{Backfit, unscale};
-use super::basis::{Basis, ColumnResidual, SPAN_TOLERANCE};
+use super::basis::{Basis, ColumnResidual};
 use super::curve::{Coefficients, Fit, Stopping};
 use super::dictionary::{Dictionary, inner_products};
 use super::loss::{Derivative, Objective};
@@ -130,6 +130,7 @@ pub(super) fn fit(
     ctx: Context<'_>,
 ) -> Result<Fit> {
     let (l, q, count) = (task.rows(), task.outputs(), dictionary.count());
+    let tolerance = dictionary.span_tolerance();
     let every = (params.variant != Variant::Basic).then_some(params.every);
     let targets: Vec<Vec<f64>> = task
         .targets
@@ -221,7 +222,7 @@ pub(super) fn fit(
             if every.is_some() {
                 let line = state.basis.products(&column, ctx)?;
                 let Some(outside) =
-                    state.basis.split(ColumnResidual::of(column.try_to_vec()?), line, SPAN_TOLERANCE, ctx)?
+                    state.basis.split(ColumnResidual::of(column.try_to_vec()?), line, tolerance, ctx)?
                 else {
                     open[p] = false;
                     continue;

@@ -4,6 +4,7 @@
 //! and a step looks at a sample of the candidates: the best of 59 is among the best twentieth of all with a probability
 //! of .95 (Smola and Schoelkopf, 2000; TR-132, 3.2).
 
+use super::basis::SPAN_TOLERANCE;
 use super::source::{Functions, RowSet};
 use super::task::{MatchingParams, Task};
 use crate::context::Context;
@@ -115,6 +116,11 @@ impl<'a> Dictionary<'a> {
         }
     }
 
+    /// Returns the smallest tolerance of its functions; see [`Functions::span_tolerance`].
+    pub(super) fn span_tolerance(&self) -> f64 {
+        self.parts.iter().map(|part| part.span_tolerance()).fold(SPAN_TOLERANCE, f64::min)
+    }
+
     /// Returns the relative rounding error of a score.
     pub(super) fn rounding(&self) -> f64 {
         if matches!(self.values, Values::Single(_)) { 1e-6 } else { 1e-12 }
@@ -223,19 +229,34 @@ impl<'a> Dictionary<'a> {
             Values::Single(d) => {
                 let d = d.values();
                 let rows: Vec<&[f32]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).try_collect_vec()?;
-                products(&rows, &v.iter().map(|&v| v as f32).try_collect_vec()?, l, FUNCTIONS_PER_TASK, ctx)
+                // Numbers beyond the range of single precision are products with numbers near one.
+                let units = v.chunks_exact(l).map(unit).try_collect_vec()?;
+                let scaled = v.iter().zip(units.iter().flat_map(|unit| std::iter::repeat_n(unit, l)));
+                let scaled = scaled.map(|(v, unit)| (v / unit) as f32).try_collect_vec()?;
+                let mut out = products(&rows, &scaled, l, FUNCTIONS_PER_TASK, ctx)?;
+                for line in out.chunks_exact_mut(units.len().max(1)) {
+                    line.iter_mut().zip(&units).for_each(|(product, unit)| *product *= unit);
+                }
+                Ok(out)
             }
             Values::Drawn(_) => Ok(Vec::new()),
         }
     }
 
-    /// Draws candidates that `open` allows: all of them where there are no more than to be drawn.
+    /// Draws candidates that `open` allows, [`DEFAULT_SAMPLE_SIZE`] if the dictionary is kept: all of them where there are no more
+    /// than to be drawn.
     pub(super) fn draw(&self, open: &[bool], random: &mut Random) -> Result<Vec<usize>> {
-        let Values::Drawn(wanted) = self.values else { return Ok(Vec::new()) };
+        let wanted = self.drawn().unwrap_or(DEFAULT_SAMPLE_SIZE);
         let available: Vec<usize> = (0..open.len()).filter(|&p| open[p]).try_collect_vec()?;
         let count = wanted.min(available.len());
         random.sample(available.len(), count)?.into_iter().map(|i| available[i]).try_collect_vec()
     }
+}
+
+/// Returns the power of two at or below the largest magnitude; 1 for zeros.
+fn unit(v: &[f64]) -> f64 {
+    let largest = v.iter().fold(0.0_f64, |largest, v| largest.max(v.abs()));
+    if largest > 0.0 { largest.log2().floor().clamp(-1000.0, 1000.0).exp2() } else { 1.0 }
 }
 
 /// A B' for A (m, l) and B (b, l).

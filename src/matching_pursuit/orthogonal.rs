@@ -12,6 +12,10 @@
 //! One pass over the dictionary would be needed at each step, bound by memory; `levels` needs a part of a pass. Only the chosen
 //! functions are orthogonalised in row coordinates, twice, so that rounding in n and C can mislead the choice among equals
 //! but never the fit.
+//!
+//! Functions that are hardly outside the span have lost n and C to rounding. Where they may matter
+//! ([`Functions::span_tolerance`](super::Functions::span_tolerance)), the pursuit goes on among drawn functions, all of which are
+//! orthogonalised.
 
 use super::basis::{ColumnResidual, SPAN_TOLERANCE};
 use super::column_cache::ColumnCache;
@@ -22,7 +26,7 @@ use super::state::State;
 use super::task::{MatchingParams, Task, Variant};
 use crate::context::{Context, Progress, Stop, StopReason};
 use crate::error::Result;
-use crate::memory::{TryToVec, try_vec};
+use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 use crate::random::Random;
 use crate::simd::blas::dot;
 use ndarray::Array2;
@@ -50,7 +54,7 @@ pub(super) fn fit(
     let mut state = State::new(task, dictionary)?;
     let norm = state.squared_norm();
     let most = params.functions.min(dictionary.count()).min(params.steps.unwrap_or(usize::MAX));
-    let by_gain = params.variant == Variant::PreFitting;
+    let (by_gain, tolerance) = (params.variant == Variant::PreFitting, dictionary.span_tolerance());
     if task.constant {
         let mut ones = try_vec![1.0; task.rows()]?;
         dictionary.scale(&mut ones);
@@ -102,7 +106,15 @@ pub(super) fn fit(
                     let newer = levels.line(p)[rest.seen()..].try_to_vec()?;
                     Some((p, rest, newer))
                 }
-                None if std::mem::replace(&mut exhausted, true) => None,
+                None if std::mem::replace(&mut exhausted, true) => {
+                    if tolerance >= SPAN_TOLERANCE {
+                        break StopReason::Converged;
+                    }
+                    let mut open = try_vec![true; dictionary.count()]?;
+                    state.order.iter().for_each(|&p| open[p] = false);
+                    candidates = Candidates::Drawn { open, random: Random::new(params.seed) };
+                    continue;
+                }
                 None => {
                     let kept = levels.refresh(&mut state, true, true, ctx)?;
                     may_continue = stopping.truncate(kept + 1);
@@ -112,8 +124,8 @@ pub(super) fn fit(
             Candidates::Drawn { open, random } => {
                 let list = dictionary.draw(open, random)?;
                 let chosen = best_drawn(dictionary, &state, &list, by_gain, open, ctx)?;
-                // Functions inside the span are excluded now; others may be left to draw.
-                if chosen.is_none() && list.iter().any(|&p| !open[p]) {
+                // Functions inside the span are excluded now; others may be left to draw, unless all were candidates before.
+                if chosen.is_none() && dictionary.drawn().is_some() && list.iter().any(|&p| !open[p]) {
                     continue;
                 }
                 chosen
@@ -121,7 +133,8 @@ pub(super) fn fit(
         };
         let Some((p, rest, newer)) = chosen else { break StopReason::Converged };
         exhausted = false;
-        let outside = state.basis.split(rest, newer, SPAN_TOLERANCE, ctx)?;
+        let inside = if matches!(candidates, Candidates::All(..)) { SPAN_TOLERANCE } else { tolerance };
+        let outside = state.basis.split(rest, newer, inside, ctx)?;
         match &mut candidates {
             Candidates::All(levels, _) => levels.close(p, state.order.len()),
             Candidates::Drawn { open, .. } => open[p] = false,
@@ -150,29 +163,42 @@ fn best_drawn(
     open: &mut [bool],
     ctx: Context<'_>,
 ) -> Result<Option<Candidate>> {
-    let (l, q) = (state.task.rows(), state.task.outputs());
-    let columns = dictionary.columns(list, ctx)?;
-    let inside = inner_products(&columns, state.basis.vectors(), l, ctx)?;
-    let aligned = inner_products(&columns, &state.residuals, l, ctx)?;
+    let (l, q, tolerance) = (state.task.rows(), state.task.outputs(), dictionary.span_tolerance());
+    let mut columns = dictionary.columns(list, ctx)?;
+    let mut inside = inner_products(&columns, state.basis.vectors(), l, ctx)?;
     let n = state.basis.len();
+    let own: Vec<f64> = columns.chunks_exact(l).map(|d| dot(d, d)).try_collect_vec()?;
+    let mut rests = Vec::new();
+    let distances: Vec<f64> = if tolerance < SPAN_TOLERANCE {
+        for column in columns.chunks_exact(l) {
+            rests.try_push(ColumnResidual::of(column.try_to_vec()?))?;
+        }
+        state.basis.orthogonalize(&mut rests, &mut inside, ctx)?;
+        for (column, rest) in columns.chunks_exact_mut(l).zip(&rests) {
+            column.copy_from_slice(rest.column());
+        }
+        rests.iter().map(ColumnResidual::squared).try_collect_vec()?
+    } else {
+        let squared = |i: usize| inside[i * n..(i + 1) * n].iter().map(|v| v * v).sum::<f64>();
+        own.iter().enumerate().map(|(i, own)| own - squared(i)).try_collect_vec()?
+    };
+    let aligned = inner_products(&columns, &state.residuals, l, ctx)?;
     let mut best: Option<(usize, f64)> = None;
     for (i, &p) in list.iter().enumerate() {
-        let column = &columns[i * l..(i + 1) * l];
-        let own = dot(column, column);
-        let distance = own - inside[i * n..(i + 1) * n].iter().map(|v| v * v).sum::<f64>();
-        if !(distance > SPAN_TOLERANCE * own) {
+        if !(distances[i] > tolerance * own[i]) {
             open[p] = false;
             continue;
         }
         let size: f64 = aligned[i * q..(i + 1) * q].iter().map(|c| c * c).sum();
-        let score = size / if by_gain { distance } else { own };
+        let score = size / if by_gain { distances[i] } else { own[i] };
         if score > 0.0 && best.is_none_or(|(_, most)| score > most) {
             best = Some((i, score));
         }
     }
-    let part = |values: &[f64], i: usize, width: usize| values[i * width..(i + 1) * width].try_to_vec();
-    match best {
-        Some((i, _)) => Ok(Some((list[i], ColumnResidual::of(part(&columns, i, l)?), part(&inside, i, n)?))),
-        None => Ok(None),
+    let Some((i, _)) = best else { return Ok(None) };
+    if i < rests.len() {
+        return Ok(Some((list[i], rests.swap_remove(i), Vec::new())));
     }
+    let column = ColumnResidual::of(columns[i * l..(i + 1) * l].try_to_vec()?);
+    Ok(Some((list[i], column, inside[i * n..(i + 1) * n].try_to_vec()?)))
 }

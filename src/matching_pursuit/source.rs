@@ -2,10 +2,11 @@
 //! the caller computes. A function is known by its values on the training rows and, if there are any, on the validation
 //! rows; values are requested in blocks of functions.
 
+use super::basis::SPAN_TOLERANCE;
 use crate::context::Context;
 use crate::data::{Element, Rows};
 use crate::error::{Error, Result};
-use crate::kernels::{Kernel, PackedVectors};
+use crate::kernels::{CoefficientSum, Kernel, PackedVectors, check_conditioning};
 use crate::memory::{TryCollect, get_or_try_init, try_vec, try_zero_matrix};
 use crate::simd::Real;
 use crate::with_rows;
@@ -14,6 +15,12 @@ use std::sync::OnceLock;
 
 /// Columns of a precomputed kernel that a task reads: two cache lines of a row.
 const COLUMNS_PER_TASK: usize = 16;
+
+/// Tolerance of the span for kernels whose functions may share a large part.
+const SHARED_SPAN_TOLERANCE: f64 = 1e-20;
+/// Maximum rounding error of the squared distances between rows, relative to them: the distance of a function from the span is
+/// about their square, relative to its squared norm.
+const MAX_RELATIVE_ROUNDING: f64 = 1e-6;
 
 const ROW_MAJOR: &str = "values are written to row-major lines";
 
@@ -33,6 +40,13 @@ pub trait Functions: Sync {
 
     /// Number of rows of a set.
     fn rows(&self, set: RowSet) -> usize;
+
+    /// Returns the share of a function's squared norm up to which its squared distance from the span of others counts as zero.
+    /// Functions that share a large part, as those of kernels without a bound do on rows far from the origin, need a smaller
+    /// one than the default, and their distances are computed with twice the care.
+    fn span_tolerance(&self) -> f64 {
+        SPAN_TOLERANCE
+    }
 
     /// Writes the values of some functions on all rows of a set, a row-major line a function.
     ///
@@ -96,6 +110,7 @@ impl<'a> KernelFunctions<'a> {
             Error::check_len("columns of the points", training.cols(), points.cols())?;
             kernel.check_rows("points", points)?;
             kernel.check_rows("rows", training)?;
+            check_conditioning("X", kernel.into(), training, CoefficientSum::Any, MAX_RELATIVE_ROUNDING)?;
         }
         if let Some(rows) = validation {
             Error::check_len("columns of the validation rows", training.cols(), rows.cols())?;
@@ -186,6 +201,13 @@ impl Functions for KernelFunctions<'_> {
 
     fn rows(&self, set: RowSet) -> usize {
         self.set(set).map_or(0, |rows| rows.rows())
+    }
+
+    fn span_tolerance(&self) -> f64 {
+        match self.kernel {
+            Kernel::Linear | Kernel::Polynomial { .. } => SHARED_SPAN_TOLERANCE,
+            _ => SPAN_TOLERANCE,
+        }
     }
 
     fn fill(

@@ -4,6 +4,10 @@ use super::loss::Loss;
 use super::source::{Functions, RowSet};
 use crate::error::{Error, Result};
 use ndarray::ArrayView2;
+use std::ops::Range;
+
+/// Largest magnitudes of targets with squared loss.
+const TARGETS: Range<f64> = 1e-130..1e140;
 
 /// The validation rows, which decide on early stopping.
 #[derive(Debug, Clone, Copy)]
@@ -78,6 +82,18 @@ impl Task<'_> {
             if let Some(w) = weights.iter().find(|w| !(**w > 0.0 && w.is_finite())) {
                 return Err(Error::param("weights", w, "positive and finite"));
             }
+        }
+        if self.squared {
+            let largest = self.targets.iter().fold(0.0_f64, |largest, y| largest.max(y.abs()));
+            Error::check_param(
+                largest == 0.0 || TARGETS.contains(&largest),
+                "targets",
+                format!("numbers up to {largest:e}"),
+                format!(
+                    "scaled to between {:e} and {:e}, whose squares can be summed",
+                    TARGETS.start, TARGETS.end
+                ),
+            )?;
         }
         if let Some(validation) = &self.validation {
             Error::check_len("outputs of the validation targets", q, validation.targets.ncols())?;

@@ -13,7 +13,7 @@
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{Kernel, PackedVectors, gram_lower};
+use crate::kernels::{CoefficientSum, Kernel, PackedVectors, check_conditioning, gram_lower};
 use crate::linalg::columns;
 use crate::linalg::dense::{self, RowSolver, Square};
 use crate::memory::{self, try_matrix};
@@ -30,6 +30,8 @@ const TASK_ROWS: usize = 96;
 /// Addition to the diagonal for linearly dependent points, relative to its mean: far below the resolution of predictions in
 /// single precision.
 const RELATIVE_SHIFT: f64 = 1e-10;
+/// Maximum rounding error of the squared distances between points, relative to them: the shift is a hundredth of them there.
+const MAX_RELATIVE_ROUNDING: f64 = 1e-8;
 
 /// A kernel projected on some points.
 pub struct Features {
@@ -44,6 +46,7 @@ impl Features {
     /// [`Error::NotPositiveDefinite`], [`Error::Param`] for points outside the kernel's domain, [`Error::Memory`],
     /// [`Error::Stopped`].
     pub fn new(kernel: Kernel, points: Rows<'_>, ctx: Context<'_>) -> Result<Self> {
+        check_conditioning("X", kernel.into(), points, CoefficientSum::Any, MAX_RELATIVE_ROUNDING)?;
         let packed = PackedVectors::new(kernel, points, ctx)?;
         let m = points.rows();
         let mut factor = Square::<f64>::new(m).map_err(|error| error.with_remedy(REMEDY))?;

@@ -9,6 +9,9 @@ use crate::kernels::{
     CoefficientSum, Kernel, KernelFunction, KernelRows, Precision, PreparedRows, check_conditioning,
 };
 
+/// Maximum rounding error of the squared distances between rows, relative to them.
+const MAX_RELATIVE_ROUNDING: f64 = 0.1;
+
 /// Points of a fast Gauss transform between two checks of the monitor.
 const POINTS_PER_CHECK: usize = 1 << 19;
 
@@ -53,7 +56,7 @@ impl<'a> Training<'a> {
         // Solver and cache store kernel values in single precision, whatever they are computed in.
         prepared.magnitudes().check_overflow("X", Precision::Single)?;
         prepared.magnitudes().check_underflow("X", params.tolerance / total)?;
-        check_conditioning("X", kernel, rows.reborrow(), sum)?;
+        check_conditioning("X", kernel, rows.reborrow(), sum, MAX_RELATIVE_ROUNDING)?;
         Ok(Self { rows: prepared, params, ctx })
     }
 

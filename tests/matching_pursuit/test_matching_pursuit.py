@@ -482,3 +482,48 @@ def test_balanced_classes_are_rows_that_were_repeated(two_classes):
     weighted = KMPClassifier(10, class_weight="balanced").fit(X, y, np.where(y > 0, 1.0, 3.0))
     for model in (given, repeated, weighted):
         assert balanced.decision_function(X) == pytest.approx(model.decision_function(X), abs=1e-6)
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("variant", ["prefit", "backfit"])
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+@pytest.mark.parametrize("sample_size", [None, 59])
+def test_functions_that_share_a_large_part_are_told_apart(precision, variant, kernel, sample_size):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(1990, 2021, 400), rng.normal(size=(400, 2))])
+    y = 0.1 * (X[:, 0] - 2005) + X[:, 1] - X[:, 2]
+    parameters = {"kernel": kernel, "degree": 2, "coef0": 1.0, "random_state": 0}
+    model = KMPRegressor(20, variant=variant, precision=precision, sample_size=sample_size, **parameters)
+    assert model.fit(X, y).score(X, y) > 0.999
+    assert 3 <= model.n_vectors_ <= 20
+    labels = KMPClassifier(20, variant=variant, precision=precision, sample_size=sample_size, **parameters)
+    assert labels.fit(X, y > 0).score(X, y > 0) > 0.97
+    huber = KMPRegressor(20, loss="huber", delta=0.5, sample_size=sample_size, **parameters)
+    assert huber.fit(X, y).score(X, y) > 0.999
+
+
+def test_the_linear_kernel_ends_at_its_rank():
+    X = np.random.default_rng(0).normal(size=(3000, 4))
+    y = X @ [1.0, 2.0, 3.0, 4.0]
+    for options in ({}, {"precision": "double"}, {"sample_size": 59}):
+        model = KMPRegressor(50, kernel="linear", random_state=0, **options).fit(X, y)
+        assert model.n_vectors_ <= 4
+        assert model.score(X, y) == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("variant", ["prefit", "backfit", "basic"])
+def test_targets_of_any_size_are_fitted(problem, variant, precision):
+    X, y, _ = problem
+    model = KMPRegressor(10, gamma=0.5, variant=variant, precision=precision)
+    expected = model.fit(X, y).predict(X)
+    for exponent in (-400, -200, 0, 200, 400):
+        size = float(2.0**exponent)
+        np.testing.assert_allclose(model.fit(X, size * y).predict(X) / size, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1e-140, 1e150])
+def test_targets_whose_squares_cannot_be_summed_are_refused(problem, size):
+    X, y, _ = problem
+    with pytest.raises(ValueError, match="targets=numbers up to"):
+        KMPRegressor(10, gamma=0.5).fit(X, size * y)

@@ -153,7 +153,7 @@ class ExactLeastSquares(LeastSquares):
             left_out = self._wants_leave_one_out()
             return bytes_of_system(X, outputs, leave_one_out=left_out, precomputed=self._is_precomputed())
         # The matrix and a factor, or its decomposition with LAPACK's room.
-        spectral = n <= min(DECOMPOSED, ROWS_PER_ALPHA * np.unique(np.asarray(self.alphas)).size)
+        spectral = self._decomposes(n, self.alphas)
         more = 8 * n * n * (5 if spectral else 1)
         system = bytes_of_system(X, outputs, leave_one_out=True, precomputed=self._is_precomputed())
         return system + more
@@ -211,8 +211,7 @@ class ExactLeastSquares(LeastSquares):
         kernel = self._kernel(X, weights)
         function: Any = TrainingKernel(kernel[0], X) if callable(kernel[0]) else kernel
         rows, spectrum = core_rows(X), None
-        most = min(DECOMPOSED, ROWS_PER_ALPHA * np.unique(alphas).size)
-        if not callable(kernel[0]) and len(targets) <= most:
+        if self._decomposes(len(targets), alphas):
             self.solver_ = "eigh"
             rows, spectrum = _decomposed(X, kernel, weights, threads(self.n_jobs))
             function = ("precomputed", 1.0, 0.0, 3)
@@ -230,6 +229,12 @@ class ExactLeastSquares(LeastSquares):
         self.loo_errors_ = path[:, 1 if self._by_rate else 0].copy()
         self.gcv_path_ = path[:, 2].copy()
         return solved(X, kernel, solution)
+
+    def _decomposes(self, n: int, alphas: ArrayLike) -> bool:
+        """Returns whether the path of penalties takes an eigendecomposition of the kernel matrix."""
+        # The linear kernel with an intercept is computed about a centre, by the extension module alone.
+        given = not callable(self.kernel) and not (self.kernel == "linear" and self.fit_intercept)
+        return given and n <= min(DECOMPOSED, ROWS_PER_ALPHA * np.unique(np.asarray(alphas)).size)
 
     def _by_conjugate_gradients(
         self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None

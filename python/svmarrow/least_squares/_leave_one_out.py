@@ -21,7 +21,13 @@ from svmarrow import _core
 from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import refuse
 from svmarrow._support.rows import core_rows, select_rows, threads
-from svmarrow.least_squares.targets import REMEDY, bordered_inverse, bytes_of_inverse
+from svmarrow.least_squares.targets import (
+    REMEDY,
+    bordered_inverse,
+    bytes_of_inverse,
+    centre_of,
+    translated,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,20 +84,26 @@ class LeaveOneOutModels:
         k(x, x) - k_x' G^-1 k_x; with an intercept, that of a constant with an infinite prior variance, which
         is k(x, x) - k_x' P k_x - 2 u' k_x + 1 / (1' G^-1 1).
         """
-        n, u = self.ridge.size, self.unit.intercepts
+        n, unit, u = self.ridge.size, self.unit, self.unit.intercepts
         constant = 0.0
         if u.any():
+            if unit.kernel == "linear":
+                # No translation changes the variance, but products of rows far from the origin are rounded.
+                centre = centre_of(unit.vectors)
+                u = unit._evaluate(centre[np.newaxis], n_jobs)[0]
+                X, vectors = translated(X, centre), translated(unit.vectors, centre)
+                unit = unit.replaced(vectors=vectors, intercepts=u)
             # G u is constant, 1 / (1' G^-1 1) everywhere, since u = G^-1 1 / (1' G^-1 1).
-            times = self.unit.replaced(coefficients=u[:, np.newaxis].copy(), intercepts=np.zeros(1))
-            constant = float(np.mean(times._evaluate(self.unit.vectors, n_jobs)[:, 0] + self.ridge * u))
+            times = unit.replaced(coefficients=u[:, np.newaxis].copy(), intercepts=np.zeros(1))
+            constant = float(np.mean(times._evaluate(unit.vectors, n_jobs)[:, 0] + self.ridge * u))
         variances = np.empty(X.shape[0])
         block = max(1, _BLOCK // n)
         for start in range(0, X.shape[0], block):
             part = X[start : start + block]
-            kernel = _kernel_matrix(self.unit, part, n_jobs)
-            response = self.unit._evaluate(part, n_jobs) + u
+            kernel = _kernel_matrix(unit, part, n_jobs)
+            response = unit._evaluate(part, n_jobs) + u
             variances[start : start + block] = (
-                self.unit._kernel_diagonal(part) - np.einsum("ij,ij->i", kernel, response) + constant
+                unit._kernel_diagonal(part) - np.einsum("ij,ij->i", kernel, response) + constant
             )
         return np.maximum(variances, 0.0)
 

@@ -26,7 +26,14 @@ from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import bytes_of_sums
 from svmarrow.least_squares._base import LeastSquares, SquareLossClassifier, SquareLossRegressor
 from svmarrow.least_squares._exact import ITERATION_RULES, refuse_time, stopping, warn_unconverged
-from svmarrow.least_squares.targets import bytes_of_system, left_out, problem, solve
+from svmarrow.least_squares.targets import (
+    bytes_of_system,
+    centre_of,
+    left_out,
+    problem,
+    solve,
+    translated,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,13 +94,15 @@ class LinearLeastSquares(LeastSquares):
     def _bytes(self, X: Any, outputs: int) -> int:
         n, d = int(X.shape[0]), int(X.shape[1])
         solver = self._choice(X)
+        entries = int(X.nnz) if sp.issparse(X) else n * d
+        centred = (16 if sp.issparse(X) else 8) * entries if self.fit_intercept else 0
         if solver == "dual":
-            return bytes_of_system(X, outputs, leave_one_out=bool(self.leave_one_out)) + 24 * d * outputs
+            system = bytes_of_system(X, outputs, leave_one_out=bool(self.leave_one_out))
+            return centred + system + 24 * d * outputs
         if solver == "cg":
-            entries = int(X.nnz) if sp.issparse(X) else n * d
-            return 12 * entries + 8 * (d * (4 * outputs + 2) + n * (12 * outputs + 4))
+            return centred + 12 * entries + 8 * (d * (4 * outputs + 2) + n * (12 * outputs + 4))
         # The unit vectors are points, and packed.
-        return bytes_of_sums(n, d, d, outputs, with_hat=bool(self.leave_one_out))
+        return centred + bytes_of_sums(n, d, d, outputs, with_hat=bool(self.leave_one_out))
 
     def _remedy(self) -> str:
         return "use solver='cg' with leave_one_out=False, or fewer columns"
@@ -107,6 +116,10 @@ class LinearLeastSquares(LeastSquares):
         if self.solver_ == "cg" and self.leave_one_out:
             raise refuse("leave_one_out", True, "False for solver='cg'")
         left: NDArray[np.float64] | None = None
+        centre = np.zeros(X.shape[1])
+        if self.fit_intercept:
+            centre = centre_of(X)
+            X = translated(X, centre)
         if self.solver_ == "primal":
             slopes, intercepts, left = self._primal(X, targets, weights)
         elif self.solver_ == "dual":
@@ -125,9 +138,10 @@ class LinearLeastSquares(LeastSquares):
         else:
             slopes, intercepts = self._by_conjugate_gradients(X, targets, weights)
         rows = np.ascontiguousarray(np.asarray(slopes).T)
-        kind = np.float64 if X.dtype == np.float64 else np.float32
         # One vector an output: a prediction costs d q, however many rows there were.
-        self.expansion_ = KernelExpansion(rows.astype(kind), np.eye(targets.shape[1]), intercepts, *_LINEAR)
+        vectors = rows.astype(np.float64 if X.dtype == np.float64 else np.float32)
+        intercepts = intercepts - product(vectors.astype(np.float64), centre)
+        self.expansion_ = KernelExpansion(vectors, np.eye(targets.shape[1]), intercepts, *_LINEAR)
         self.coef_ = rows
         return left
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.validation import check_non_negative
 
 from svmarrow import _core
@@ -247,6 +248,27 @@ def solved(X: Any, kernel: tuple[Any, float, float, int], solution: Any) -> Targ
         estimate["gcv"],
         solution["diagonal"],
     )
+
+
+def centre_of(X: Any) -> NDArray[np.float64]:
+    """Returns the mean of rows (d,); 0 in columns that not all sparse rows have, which stay sparse."""
+    mean = np.ravel(np.asarray(X.mean(axis=0, dtype=np.float64)))
+    if sp.issparse(X):
+        mean[np.bincount(X.indices, minlength=X.shape[1]) < X.shape[0]] = 0.0
+    return mean
+
+
+def translated(X: Any, centre: NDArray[np.float64]) -> Any:
+    """Returns rows less a centre (d,) in their precision.
+
+    Products of rows far from the origin hide their differences.
+    """
+    if not sp.issparse(X):
+        return (X - centre).astype(X.dtype, copy=False)
+    ones = sp.csr_matrix(np.ones((X.shape[0], 1)))
+    rows = sp.csr_matrix(X - ones @ sp.csr_matrix(centre[np.newaxis])).astype(X.dtype, copy=False)
+    rows.sort_indices()
+    return rows
 
 
 #: What may be done where an exact system is too large.
