@@ -6,7 +6,6 @@
 //! Cost: one pass over all rows.
 
 use super::function::KernelFunction;
-use super::pack::MAX_PRODUCT_LENGTH;
 use super::rounding::{EUCLIDEAN_ERROR, FINAL_ROUNDINGS, relative_error_bound};
 use super::standardization::{Standardization, is_l1};
 use crate::context::Context;
@@ -24,6 +23,9 @@ const MAX_DOUBLE: f64 = 1e300;
 const MATERN_SLOPE: f64 = 1.1 * 3.2 * EUCLIDEAN_ERROR;
 /// Maximum squared length of standardised rows at which squared distances in single precision are off by less than a hundredth.
 const MAX_SINGLE_SQUARED_LENGTH: f64 = 65536.0;
+/// Maximum squared length of standardised rows at which squared distances of the RBF kernel are computed from products, whose
+/// error is a few roundings of it.
+pub(super) const MAX_PRODUCT_LENGTH: f64 = 1e6;
 /// Rows that one task measures.
 const ROWS_PER_TASK: usize = 256;
 

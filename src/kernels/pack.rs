@@ -6,7 +6,7 @@
 
 use super::bytes::{ByteBlock, BytePanels, Unit};
 use super::distances;
-use super::overflow_check::{Precision, is_single};
+use super::overflow_check::{MAX_PRODUCT_LENGTH, Precision, is_single};
 use super::standardization::{Standardization, is_packed_sparse};
 use crate::context::Context;
 use crate::data::{Element, Rows, row as dense_row};
@@ -24,9 +24,6 @@ use std::sync::Arc;
 const PACKED: &str = "packed rows";
 /// Maximum number of rows in which an estimate of memory looks for a unit.
 const MAX_ESTIMATE_ROWS: usize = 512;
-/// Maximum squared length of standardised rows at which squared distances of the RBF kernel are computed from products, whose
-/// error is a few roundings of it.
-pub(super) const MAX_PRODUCT_LENGTH: f64 = 1e6;
 /// Minimum number of columns of sparse rows for each entry of the panels at which columns are numbered.
 const MIN_COLUMNS_PER_ENTRY: usize = 2;
 

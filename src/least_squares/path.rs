@@ -28,7 +28,8 @@ pub struct PathPoint {
 
 /// Solves for several alphas and keeps the solution with the least leave-one-out error, by rate or squared; the larger
 /// alpha wins a tie. An alpha whose system is not positive definite has errors that are not numbers. A spectrum is that of the
-/// kernel as it is given: for the linear kernel with an intercept, that of rows whose mean is near zero.
+/// rows as they are: for the linear kernel with an intercept, which is then not computed about a centre, their mean should be
+/// near zero.
 ///
 /// # Errors
 /// The errors of [`solve`](super::solve), [`Error::NotPositiveDefinite`] where no alpha has a solution.
@@ -44,6 +45,9 @@ pub fn solve_path(
         check_alpha(alpha)?;
     }
     let solve = |problem: &Problem<'_>| solve_path_given(problem, alphas, by_rate, spectrum, ctx);
+    if spectrum.is_some() {
+        return solve(problem);
+    }
     about_centre(problem, solve, |(_, _, found)| (found.coefficients.view(), &mut found.intercepts))
 }
 

@@ -91,6 +91,7 @@ def test_standard_deviations_and_intervals_do_not_depend_on_the_origin(data, lay
     "model",
     [
         sv.RLSRegressor(kernel="linear"),
+        sv.RLSRegressor(kernel="linear", alphas=[0.1, 1.0]),
         sv.RLSRegressor(kernel="poly", fit_intercept=True),
         sv.RLSRegressor(kernel="linear", solver="cg"),
         LinearRLSRegressor(),

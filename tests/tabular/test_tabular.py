@@ -11,7 +11,7 @@ import pytest
 from sklearn.datasets import make_friedman1, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectFromModel
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, r2_score
 
 import svmarrow
 from svmarrow import RLSRegressor, TabularClassifier, TabularRegressor, as_expansion, compress
@@ -332,3 +332,24 @@ def test_progress_is_shown(capsys, monkeypatch):
 def test_constant_targets():
     X, _ = make_friedman1(60, random_state=0)
     assert TabularRegressor().fit(X, np.full(60, 3.7)).predict(X) == pytest.approx(np.full(60, 3.7))
+
+
+@pytest.mark.parametrize("n", [300, pytest.param(2500, marks=pytest.mark.exhaustive)])
+def test_targets_count_alike_whatever_their_units(n):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, 3))
+    Y = np.column_stack([np.sin(2.0 * X[:, 0]), X[:, 1] * X[:, 2], np.full(n, 3.0)])
+    Y[:, :2] += 0.1 * random.normal(size=(n, 2))
+    w = random.uniform(0.5, 2.0, n)
+    units = np.array([2.0**-30, 2.0**20, 1.0])
+    one = TabularRegressor(random_state=0).fit(X, Y, sample_weight=w)
+    other = TabularRegressor(random_state=0).fit(X, Y * units, sample_weight=w)
+    assert (one.kernel_, one.gamma_, one.alpha_, one.shape_) == pytest.approx(
+        (other.kernel_, other.gamma_, other.alpha_, other.shape_)
+    )
+    np.testing.assert_allclose(other.predict(X) / units, one.predict(X), rtol=1e-6, atol=1e-6)
+    # The errors of the targets, each in its own units.
+    fitted = np.mean(np.average((Y - one.predict(X)) ** 2, axis=0, weights=w))
+    assert fitted < one.loo_error_ < 3.0 * fitted
+    alone = TabularRegressor(random_state=0).fit(X, Y[:, :1], sample_weight=w)
+    assert r2_score(Y[:, 0], one.predict(X)[:, 0]) > 0.9 * alone.score(X, Y[:, :1])

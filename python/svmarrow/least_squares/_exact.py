@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -35,10 +36,12 @@ from svmarrow.least_squares.targets import (
     REMEDY,
     TargetFit,
     bytes_of_system,
+    centre_of,
     problem,
     refuse_system,
     solve,
     solved,
+    translated,
 )
 
 if TYPE_CHECKING:
@@ -153,7 +156,7 @@ class ExactLeastSquares(LeastSquares):
             left_out = self._wants_leave_one_out()
             return bytes_of_system(X, outputs, leave_one_out=left_out, precomputed=self._is_precomputed())
         # The matrix and a factor, or its decomposition with LAPACK's room.
-        spectral = self._decomposes(n, self.alphas)
+        spectral = n <= min(DECOMPOSED, ROWS_PER_ALPHA * np.unique(np.asarray(self.alphas)).size)
         more = 8 * n * n * (5 if spectral else 1)
         system = bytes_of_system(X, outputs, leave_one_out=True, precomputed=self._is_precomputed())
         return system + more
@@ -210,14 +213,17 @@ class ExactLeastSquares(LeastSquares):
         alphas = np.asarray(self.alphas, dtype=np.float64)
         kernel = self._kernel(X, weights)
         function: Any = TrainingKernel(kernel[0], X) if callable(kernel[0]) else kernel
-        rows, spectrum = core_rows(X), None
-        if self._decomposes(len(targets), alphas):
+        rows, spectrum, centre = X, None, None
+        most = min(DECOMPOSED, ROWS_PER_ALPHA * np.unique(alphas).size)
+        if not callable(kernel[0]) and len(targets) <= most:
             self.solver_ = "eigh"
-            rows, spectrum = _decomposed(X, kernel, weights, threads(self.n_jobs))
-            function = ("precomputed", 1.0, 0.0, 3)
+            if kernel[0] == "linear" and self.fit_intercept:
+                centre = centre_of(X)
+                rows = translated(X, centre)
+            spectrum = _decomposed(rows, kernel, weights, threads(self.n_jobs))
         with progress(self.verbose) as reporter:
             solution = _core.least_squares_path(
-                problem(rows, targets, function, weights, fit_intercept=bool(self.fit_intercept)),
+                problem(core_rows(rows), targets, function, weights, fit_intercept=bool(self.fit_intercept)),
                 alphas.tolist(),
                 spectrum,
                 self._by_rate,
@@ -228,13 +234,13 @@ class ExactLeastSquares(LeastSquares):
         self.alpha_ = float(alphas[solution["best"]])
         self.loo_errors_ = path[:, 1 if self._by_rate else 0].copy()
         self.gcv_path_ = path[:, 2].copy()
-        return solved(X, kernel, solution)
-
-    def _decomposes(self, n: int, alphas: ArrayLike) -> bool:
-        """Returns whether the path of penalties takes an eigendecomposition of the kernel matrix."""
-        # The linear kernel with an intercept is computed about a centre, by the extension module alone.
-        given = not callable(self.kernel) and not (self.kernel == "linear" and self.fit_intercept)
-        return given and n <= min(DECOMPOSED, ROWS_PER_ALPHA * np.unique(np.asarray(alphas)).size)
+        fit = solved(X, kernel, solution)
+        if centre is None:
+            return fit
+        # The intercept was that of rows less their centre.
+        b = fit.expansion.intercepts
+        at_centre = fit.expansion._evaluate(centre[np.newaxis], self.n_jobs)[0]
+        return replace(fit, expansion=fit.expansion.replaced(intercepts=b - (at_centre - b)))
 
     def _by_conjugate_gradients(
         self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
@@ -264,19 +270,18 @@ class ExactLeastSquares(LeastSquares):
 
 def _decomposed(
     X: Any, kernel: tuple[Any, float, float, int], weights: NDArray[np.float64] | None, n_jobs: int
-) -> tuple[NDArray[np.float64], tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Returns K, and the spectrum of K scaled by the square roots of the weights."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns the spectrum of K scaled by the square roots of the weights."""
     if kernel[0] == "precomputed":
         K = np.ascontiguousarray(X, dtype=np.float64)
     else:
         K = _core.gram(core_rows(X), None, kernel, n_jobs)
-    scaled = K
     if weights is not None:
         roots = np.sqrt(weights)
-        scaled = K * roots[:, np.newaxis] * roots
+        K = K * roots[:, np.newaxis] * roots
     with one_blas_thread():
-        values, vectors = eigh(scaled, driver="evd", check_finite=False)
-    return K, (values, np.ascontiguousarray(vectors))
+        values, vectors = eigh(K, driver="evd", check_finite=False)
+    return values, np.ascontiguousarray(vectors)
 
 
 def refuse_time(max_time: float | None, solver: str) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Targets", "Task", "deal_folds", "draw", "training_targets"]
+__all__ = ["Targets", "Task", "deal_folds", "draw", "standardized", "training_targets"]
 
 Task = Literal["auto", "classification", "regression"]
 #: Numbers with at most this number of different whole values are classes for task="auto".
@@ -63,13 +63,24 @@ def training_targets(
     values = values[:, np.newaxis] if values.ndim == 1 else values
     if not np.isfinite(values).all():
         raise ValueError("y contains NaN or infinity")
+    return Targets(standardized(values, weights)[0], weights, None)
+
+
+def standardized(
+    values: NDArray[np.float64], weights: NDArray[np.float64] | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns numbers (n, q) with mean 0 and variance 1 in every column, and their standard deviations (q,).
+
+    A column that is constant up to rounding becomes 0, and has the deviation 0.
+    """
     size = np.abs(values).max(axis=0, initial=0.0)
+    # The squares of large numbers would overflow.
     values = values / np.where(size > 0.0, size, 1.0)
     mean = np.average(values, axis=0, weights=weights)
     deviation = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weights))
-    # A target that is constant up to rounding stays as it is: there is nothing to learn from it.
     constant = deviation <= 10.0 * np.finfo(np.float64).eps * np.abs(mean)
-    return Targets((values - mean) * ~constant / np.where(constant, 1.0, deviation), weights, None)
+    scaled = (values - mean) * ~constant / np.where(constant, 1.0, deviation)
+    return scaled, np.where(constant, 0.0, size * deviation)
 
 
 def draw(

@@ -151,6 +151,8 @@ class Tabular(OutputMixin, Estimator):
             missing = np.setdiff1d(labels, labels[taken])
             taken = np.sort(np.concatenate([taken, np.unique(labels, return_index=True)[1][missing]]))
         drawn = None if weights is None else weights[taken]
+        units = self._units(y[taken], drawn)
+        y = y if units is None else y / units
         about: dict[str, Any] = {"n_jobs": self.n_jobs}
         if self._classifies:
             about["class_weight"] = self.class_weight  # type: ignore[attr-defined]
@@ -169,6 +171,14 @@ class Tabular(OutputMixin, Estimator):
             machine = final_machine(machine, scaled, y, weights, random.randint(2**31 - 1))
         parts = [("table", table_encoder), ("scaler", scaler), ("machine", machine)]
         model = as_expansion(Pipeline(parts))
+        self.shape_, self.loo_error_ = scaler.shape_, float(choice.machine.loo_error_)
+        if units is not None:
+            made = model.expansion_
+            model = model.with_expansion(
+                made.replaced(coefficients=made.coefficients * units, intercepts=made.intercepts * units)
+            )
+            errors = np.average((choice.machine.loo_prediction_ - y[taken]) ** 2, axis=0, weights=drawn)
+            self.loo_error_ = float(np.mean(errors * units**2))
         names = getattr(self, "feature_names_in_", None)
         model = model.with_preparation(model.preparation, feature_names=names, n_features=None)
         self._weighted = bool(model.weighted) or weights_differ(weights)
@@ -178,12 +188,15 @@ class Tabular(OutputMixin, Estimator):
             float(machine.gamma),
             float(choice.machine.alpha_),
         )
-        self.shape_, self.loo_error_ = scaler.shape_, float(choice.machine.loo_error_)
         shares = np.bincount(sources, scaler.feature_importances_, minlength=self.n_features_in_)
         self.feature_importances_ = shares.astype(np.float64)
 
     def _check_targets(self, y: NDArray[Any]) -> NDArray[np.intp] | None:
         """Returns the class indices of labels; None for numbers."""
+        raise NotImplementedError
+
+    def _units(self, y: Any, weights: Any) -> NDArray[np.float64] | None:
+        """Returns the units (q,) in which targets count alike; None for labels and for one target."""
         raise NotImplementedError
 
     def _calibrated(self, model: Any, machine: Any, y: Any, weights: Any) -> Any:

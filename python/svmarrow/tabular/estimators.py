@@ -15,6 +15,7 @@ from svmarrow._support.decoding import encode_classes
 from svmarrow._support.parameters import CLASS_WEIGHT, Rule
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.output_mixins import ClassifierOutputMixin, RegressorOutputMixin
+from svmarrow.preprocessing._targets import standardized
 from svmarrow.tabular._base import Tabular
 
 if TYPE_CHECKING:
@@ -163,6 +164,9 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
         check_classification_targets(y)
         self.classes_, labels = encode_classes(y)
         return labels
+
+    def _units(self, y: Any, weights: Any) -> None:  # noqa: ARG002
+        return None
 
     def _calibrated(self, model: Any, machine: Any, y: Any, weights: Any) -> Any:
         labels = np.searchsorted(self.classes_, y)
@@ -320,6 +324,12 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
 
     def _check_targets(self, y: NDArray[Any]) -> None:
         self._single = np.ndim(y) == 1
+
+    def _units(self, y: Any, weights: Any) -> NDArray[np.float64] | None:
+        if y.ndim == 1:
+            return None
+        deviations = standardized(np.asarray(y, dtype=np.float64), weights)[1]
+        return np.where(deviations > 0.0, deviations, deviations.max() or 1.0)
 
     def _calibrated(self, model: Any, machine: Any, y: Any, weights: Any) -> Any:  # noqa: ARG002
         return model
