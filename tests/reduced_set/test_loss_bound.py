@@ -88,9 +88,9 @@ def test_the_bound_of_numbers_holds_where_few_rows_carry_the_loss():
     true = lost.sum() / shares.sum()
     drawn = [random.integers(0, lost.size, 300) for _ in range(2000)]
     for error, most in ((0.05, 0.06), (0.01, 0.02)):
-        assert np.mean([ratio_bound(lost[at], shares[at], error) < true for at in drawn]) <= most
-    same = np.zeros(50)
-    assert ratio_bound(same, shares[:50], 0.01) == 0.0
+        assert np.mean([ratio_bound(lost[at, None], shares[at, None], error) < true for at in drawn]) <= most
+    same = np.zeros((50, 1))
+    assert ratio_bound(same, shares[:50, None], 0.01) == 0.0
 
 
 def test_losses_out_of_order_are_averaged():

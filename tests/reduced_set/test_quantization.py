@@ -51,8 +51,8 @@ def test_what_it_costs_is_measured(small, tenths):
     result = quantize(small, X=X, y=y)
     before, after = small.outputs(X), result.model.outputs(X)
     assert result.largest_difference == np.abs(after - before).max()
-    spread = np.sqrt(((before - before.mean(axis=0)) ** 2).mean())
-    assert result.relative_difference == pytest.approx(np.sqrt(((after - before) ** 2).mean()) / spread)
+    relative = ((after - before) ** 2).mean(axis=0) / before.var(axis=0)
+    assert result.relative_difference == pytest.approx(np.sqrt(relative.mean()))
     assert result.disagreement == (result.model.predict(X) != small.predict(X)).mean()
     assert (result.score_before, result.score_after) == (small.score(X, y), result.model.score(X, y))
     assert result.disagreement < 0.02

@@ -33,7 +33,8 @@ class LossBound:
     n_samples : int
         Number of held-out samples.
     measure : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error", "agreement"}
-        The score; agreement is the fraction of samples that get the full model's answer.
+        The score, averaged over several targets as scikit-learn's ``score`` is; agreement is the fraction of
+        samples that get the full model's answer, for regressors R^2 compared with its outputs.
     max_loss : float or None
         The requested maximum loss.
     agreement : float or None

@@ -13,6 +13,7 @@
 | `path` | the sizes of a selection, or of a construction |
 | `construction` | vectors moved by gradient steps |
 | `selection` | settings of the selections |
+| `output_scale` | scales of a regressor's outputs |
 | `sizes` | the base class of the paths: scores, the choice of a size, measured times |
 | `score` | goals, scores and the checks of a compression |
 | `threshold` | thresholds of compressed models |

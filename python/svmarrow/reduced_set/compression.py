@@ -93,7 +93,8 @@ def compress(
     ``compress(model, X, y)`` gives the smallest model that loses at most 0.003 of the full model's accuracy,
     as far as the samples can tell, and bounds the loss on other samples: its ``loss_bound_``. The goal is
     exactly one of `n_vectors`, `max_loss`, `min_agreement` and `max_bytes`. All machines of a multiclass
-    model are approximated together over one set of vectors.
+    model are approximated together over one set of vectors. So are the outputs of a regressor, which count
+    alike, whatever the units of the targets.
 
     A predictor that is no kernel machine (trees, neural networks, a function of the samples) is imitated on
     the samples X and on samples drawn around them: it is *distilled* into a kernel expansion with a gamma for
@@ -133,8 +134,8 @@ def compress(
         How much lower the score may be than the full model's, see `scoring`; 0.003 is 0.3 percentage points
         of accuracy. Needs labels or targets. It is the default where there are some, with 0.003.
     min_agreement : float, default=None
-        Smallest fraction of samples that get the full model's label; for regression, R^2 against its outputs.
-        Labels `y` are not read. It is the default without labels, with 0.99.
+        Smallest fraction of samples that get the full model's label; for regression, R^2 against its outputs,
+        averaged over them. Labels `y` are not read. It is the default without labels, with 0.99.
     max_bytes : int, default=None
         Largest number of bytes of the model's arrays.
     validation : tuple of (X, y) or (X, y, sample_weight), default=None
@@ -142,7 +143,8 @@ def compress(
     scoring : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"}, default=None
         The measure of `max_loss` and of the choice among models of one size; needs y. None is "accuracy" for
         a classifier or detector that is known to be trained without weights, or where `sample_weight` is
-        given, "balanced_accuracy" for the others, and "r2" for regression.
+        given, "balanced_accuracy" for the others, and "r2" for regression. Measures of several targets are
+        averaged over them, as scikit-learn's ``score`` is, so that each counts on its own scale in "r2".
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the samples `X` in the loss, in its bound, in the agreement and in the choice of
         thresholds; None is 1 for each. Constructed vectors then learn from the model alone.

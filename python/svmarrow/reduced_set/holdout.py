@@ -30,9 +30,11 @@ loss is D,
 Unlike intervals from an estimated variance it holds where b and c are small; for b = c = 0 it is
 z^2 / (n + z^2).
 
-**Numbers.** The loss is a ratio R of sums over samples, with deviations u = lost - R share. Its bound is
+**Numbers.** The loss of an output is a ratio R of sums over samples, with deviations
+u = (lost - R share) / mean(share). The loss is the mean of R over the outputs, as R^2 of scikit-learn's
+``score`` is, so that each output counts on its own scale. With u and R averaged over the outputs its bound is
 
-    R + mean(u) / mean(share) + z deviation(u) / (mean(share) sqrt(n))
+    R + mean(u) + z deviation(u) / sqrt(n)
 
 where u has one more sample, as bad as the worst of them: what n samples have not shown may still come once
 in n. Without it, bounds fail too often where few samples carry the loss (kin8nm, kurtosis 1,200).
@@ -155,14 +157,10 @@ class HoldoutEvaluator:
         score = Score(model, self.rows, y_true, 1, scoring, sample_weight)
         self.targets, self.measure = score.targets, "agreement" if y is None else score.scoring
         self.counts, self.weights = predicts_classes(model), score.weights
-        if answers is None:
-            self.full = self.sample_scores(outputs[None], slice(0, self.n))[0]
-        else:
-            self.full = np.asarray(answers == self.targets, dtype=np.float64)
-        self._shares = np.full(self.n, 1.0 / self.n)
         if self.counts:
-            predicted = self._predicted(outputs[None])[0] if answers is None else answers
-            self._varies = np.ptp(predicted) > 0
+            given = self._predicted(outputs[None])[0] if answers is None else answers
+            self.full = np.asarray(given == self.targets, dtype=np.float64)
+            self._varies = np.ptp(given) > 0
             self._cost = np.ones(self.n)
             margins = self._margins(outputs)
             if y is not None:
@@ -170,12 +168,13 @@ class HoldoutEvaluator:
             near = np.argsort(margins, kind="stable")[: max(1, int(BOUNDARY_FRACTION * self.n))]
             self._boundary_cost = float(np.sqrt(np.mean(self._weighted(self._cost)[near] ** 2)))
         else:
-            spread: NDArray[np.float64] = np.full(self.n, float(self.targets.shape[1]))
-            if score.scoring == "r2":
-                spread = score.spread()
-            elif self.weights is not None:
-                spread *= self.weights
-            self._shares = spread if spread.any() else np.ones(self.n)
+            self._squares = score.weighted
+            shares = score.spread()
+            if score.scoring != "r2":
+                shares = self._squares(np.ones(shares.shape), slice(None))
+            self._constant = ~shares.any(axis=0)
+            self._shares = np.where(self._constant, 1.0, shares)
+            self.full = self._right_or_wrong(self.sample_scores(outputs[None], slice(None)))[0]
 
     def _margins(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Distances of the full model's outputs from a change of its answer."""
@@ -187,11 +186,19 @@ class HoldoutEvaluator:
         return values if self.weights is None else values * self.weights
 
     def sample_scores(self, outputs: NDArray[np.float64], chunk: slice) -> NDArray[np.float64]:
-        """Scores of outputs (models, samples of the chunk, q) on each sample: 1 or 0, or minus squares."""
+        """Scores of outputs (models, samples of the chunk, q) on each sample.
+
+        1 or 0 (models, samples), or minus the squared error of each output (models, samples, q).
+        """
         if not self.counts:
-            squares: NDArray[np.float64] = ((outputs - self.targets[chunk]) ** 2).sum(axis=2)
-            return -squares if self.weights is None else -squares * self.weights[chunk]
+            return -self._squares((outputs - self.targets[chunk]) ** 2, chunk)
         return np.asarray(self._predicted(outputs) == self.targets[chunk], dtype=np.float64)
+
+    def _right_or_wrong(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores (models, n, q) in which a constant target, whose R^2 is 1 or 0, counts as right or wrong."""
+        wrong = scores[..., self._constant].any(axis=1, keepdims=True)
+        scores[..., self._constant] = np.where(wrong, -1.0, 0.0)
+        return scores
 
     def _predicted(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
         """Predicted classes (models, n) of outputs (models, n, q)."""
@@ -207,12 +214,12 @@ class HoldoutEvaluator:
         *,
         allow_constant: bool = False,
     ) -> NDArray[np.float64]:
-        """Sample scores (sizes, n) of increasing sizes, whose outputs a function computes for some samples.
+        """Sample scores of increasing sizes, whose outputs a function computes for some samples.
 
-        They are minus infinity for a model that predicts one class for all samples although the full model
-        does not, unless `allow_constant`.
+        They have the shape (sizes, n), or (sizes, n, q) for numbers, and are minus infinity for a model that
+        predicts one class for all samples although the full model does not, unless `allow_constant`.
         """
-        scores = np.empty((len(sizes), self.n))
+        scores = np.empty((len(sizes), *self.full.shape))
         lowest, highest = np.full(len(sizes), np.inf), np.full(len(sizes), -np.inf)
         for chunk in scoring_chunks(self.n, len(sizes) * width + sizes[-1]):
             values = outputs(self.rows[chunk], sizes)
@@ -223,7 +230,9 @@ class HoldoutEvaluator:
             scores[:, chunk] = predicted == self.targets[chunk]
             lowest = np.minimum(lowest, predicted.min(axis=1))
             highest = np.maximum(highest, predicted.max(axis=1))
-        if self.counts and self._varies and not allow_constant:
+        if not self.counts:
+            return self._right_or_wrong(scores)
+        if self._varies and not allow_constant:
             scores[lowest == highest] = -np.inf
         return scores
 
@@ -233,7 +242,7 @@ class HoldoutEvaluator:
         sizes: Sequence[int],
         n_together: int = 0,
     ) -> Iterator[tuple[int, NDArray[np.float64]]]:
-        """Decreasing sizes with their sample scores (n,), evaluated in groups; see `scores_of_sizes`."""
+        """Decreasing sizes with their sample scores, evaluated in groups; see `scores_of_sizes`."""
         step, width = max(n_together, SIZES_PER_GROUP), self.model.expansion_.n_outputs
         for start in range(0, len(sizes), step):
             group = sizes[start : start + step][::-1]
@@ -241,7 +250,7 @@ class HoldoutEvaluator:
             yield from zip(group[::-1], scores[::-1], strict=True)
 
     def scores_of(self, model: Any, *, allow_constant: bool = False) -> NDArray[np.float64]:
-        """Sample scores (n,) of a small model."""
+        """Sample scores of a small model."""
         expansion: KernelExpansion = model.expansion_
         # The rows have the preparation of the full model; a student has its own, and its teacher none.
         step = getattr(model, "preparation", None)
@@ -257,7 +266,7 @@ class HoldoutEvaluator:
         """The score of the full model minus that of a small one."""
         lost = self.full - scores
         if not self.counts:
-            return float(lost.sum() / self._shares.sum())
+            return float((lost.sum(axis=0) / self._shares.sum(axis=0)).mean())
         return float((self._weighted(lost) if np.isfinite(lost).all() else lost).sum()) / self.n
 
     def safe_loss(self, scores: NDArray[np.float64]) -> float:
@@ -332,11 +341,11 @@ def paired_bound(b: float, c: float, n: float, error: float) -> float:
 
 
 def ratio_bound(lost: NDArray[np.float64], shares: NDArray[np.float64], error: float) -> float:
-    """Upper bound of sum(lost) / sum(shares) on other rows of the same kind."""
-    ratio = float(lost.sum() / shares.sum())
-    apart = (lost - ratio * shares) / shares.mean()
+    """Upper bound of sum(lost) / sum(shares), the mean over their columns, on other rows of the same kind."""
+    ratios = lost.sum(axis=0) / shares.sum(axis=0)
+    apart = ((lost - ratios * shares) / shares.mean(axis=0)).mean(axis=1)
     apart = np.append(apart, max(0.0, float(apart.max())))
-    return ratio + float(apart.mean() - ndtri(error) * apart.std() / np.sqrt(apart.size))
+    return float(ratios.mean() + apart.mean() - ndtri(error) * apart.std() / np.sqrt(apart.size))
 
 
 def weighted_bound(lost: NDArray[np.float64], weights: NDArray[np.float64], error: float) -> float:
@@ -354,7 +363,7 @@ def weighted_bound(lost: NDArray[np.float64], weights: NDArray[np.float64], erro
         n, b, c = float(rows.sum()), float(rows[of > 0].sum()), float(rows[of < 0].sum())
         square += (n * heaviest / total * (paired_bound(b, c, n, error) - (b - c) / n)) ** 2
     upper = float(weights @ lost) / total + np.sqrt(square)
-    return min(1.0, max(float(upper), ratio_bound(weights * lost, weights, error)))
+    return min(1.0, max(float(upper), ratio_bound((weights * lost)[:, None], weights[:, None], error)))
 
 
 def sizes_to_search(sizes: Sequence[int]) -> list[int]:

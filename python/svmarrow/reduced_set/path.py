@@ -90,7 +90,8 @@ class CompressionPath(ReducedPath):
         Which candidates they are.
     residual_norms : ndarray of shape (len(path) + 1,)
         Distance in feature space between the model and its approximation with s vectors, for s = 0, 1, ...;
-        all outputs together; for predictions the root mean square difference of the outputs on the samples.
+        all outputs together, those of a regressor scaled to the standard deviation of the largest; for
+        predictions the root mean square difference of the outputs on the samples.
     exact : bool
         False where `residual_norms` are upper bounds: for models of over 65,536 vectors reduced in chunks.
     penalties : ndarray of shape (len(path),) or None

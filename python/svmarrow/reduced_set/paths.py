@@ -36,6 +36,7 @@ from svmarrow.reduced_set.construction import (
     output_targets,
     path_sizes,
 )
+from svmarrow.reduced_set.output_scale import output_spread, times
 from svmarrow.reduced_set.path import CompressionPath, GradientPath
 from svmarrow.reduced_set.score import (
     check_scoring,
@@ -160,6 +161,9 @@ def _constructed(
             )
         elif request.y is not None and learns:
             answers = output_targets(source, chosen, request.y, rows)
+    spread = output_spread(full, rows, request.sample_weight, request.n_jobs)
+    if source is not full:
+        source = expansion = times(expansion, 1.0 / spread)
     available = int((expansion.vectors if rows is None else rows).shape[0])
     size = min(request.n_vectors, available)
 
@@ -181,7 +185,7 @@ def _constructed(
         select=select,
         rows=rows,
         labels=labels,
-        answers=answers,
+        answers=None if answers is None else answers / spread,
         settings=chosen,
         random_state=request.random_state,
         max_time=request.max_time,
@@ -189,7 +193,7 @@ def _constructed(
         progress=progress,
     )
     if source is not full:
-        models = {size: full.with_expansion(made) for size, made in models.items()}
+        models = {size: full.with_expansion(times(made, spread)) for size, made in models.items()}
     return GradientPath(full, models, request.n_jobs)
 
 
@@ -205,6 +209,10 @@ def _selected(request: PathRequest, progress: ProgressCallback | None) -> Compre
     pool = expansion.vectors if candidates == "vectors" else rows
     if not np.any(expansion.coefficients):
         raise ConstantModelError(f"{source!r} is constant: there is nothing to compress")
+    # Penalties and norms are in units of the largest output.
+    scale = output_spread(full, rows, request.sample_weight, request.n_jobs)
+    scale /= scale.max()
+    expansion = times(expansion, 1.0 / scale)
     given = as_arguments(chosen, method) | {
         "max_vectors": min(request.n_vectors or DEFAULT_PATH, int(pool.shape[0])),
         "tolerance": float(request.tol),
@@ -229,6 +237,7 @@ def _selected(request: PathRequest, progress: ProgressCallback | None) -> Compre
             f"method={method!r}: {error}. method='auto' and method='gradient' take such a kernel, and "
             "'backfit', 'prefit' and 'basic' with settings=SelectionSettings(criterion='predictions')"
         ) from None
+    path = {**path, "projections": path["projections"] * scale}
     if len(path["order"]) == 0:
         raise _nothing_chosen(source, chosen, path["stop"], request.max_time)
     if path["stop"] == "max_time":
@@ -354,6 +363,9 @@ def compression_path(
     sample_weight: ArrayLike | None = None,
 ) -> CompressionPath | GradientPath:
     """Compress a fitted kernel machine to every size in one run.
+
+    Outputs of a regressor count alike, whatever the units of the targets; those of a bare expansion are
+    approximated as they are.
 
     Parameters
     ----------

@@ -48,12 +48,12 @@ class Quantization:
     largest_difference : float
         Of an output, over the samples it was measured on.
     relative_difference : float
-        Root mean square of the difference of the outputs, divided by that of the outputs' deviation from
-        their means.
+        Root mean square of the difference of the outputs, each in units of its standard deviation on the
+        samples.
     disagreement : float or None
         Fraction of the samples that get another label; None for a bare expansion.
     score_before, score_after : float or None
-        Accuracy, or R^2 of a bare expansion; None without `y`.
+        Accuracy, or R^2 of numbers averaged over the outputs; None without `y`.
     """
 
     model: Any
@@ -145,8 +145,10 @@ def quantize(
     rows = full.vectors if rows is None else rows[compared]
     y = None if targets is None else targets[compared]
     before, after = full._evaluate(rows, n_jobs), small._evaluate(rows, n_jobs)
-    spread = float(np.sqrt(((before - before.mean(axis=0)) ** 2).mean())) if before.size else 0.0
-    error = float(np.sqrt(((after - before) ** 2).mean())) if before.size else 0.0
+    relative = 0.0
+    if before.size:
+        spread, error = before.var(axis=0), ((after - before) ** 2).mean(axis=0)
+        relative = float(np.sqrt((error / np.where(spread > 0.0, spread, 1.0)).mean()))
     score_before = score_after = disagreement = None
     if y is not None:
         score = Score(source, rows, y, 2)
@@ -159,7 +161,7 @@ def quantize(
         bytes_before=stored_bytes(full),
         bytes_after=stored_bytes(small),
         largest_difference=float(np.abs(after - before).max(initial=0.0)),
-        relative_difference=error / spread if spread > 0 else error,
+        relative_difference=relative,
         disagreement=disagreement,
         score_before=score_before,
         score_after=score_after,

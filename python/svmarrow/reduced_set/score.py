@@ -139,6 +139,7 @@ class Score:
 
     scoring: str
     weights: NDArray[np.float64] | None
+    #: Weight of right labels (n_models,), or squared errors of each output (n_models, q).
     sums: NDArray[np.float64]
 
     def __init__(
@@ -160,12 +161,9 @@ class Score:
         if rows.shape[0] == 0:
             raise ValueError("X has no rows: a score needs at least one")
         self.weights = loss_weights(targets, self.scoring, sample_weight)
-        self.sums = np.zeros(n_models)
         self.targets: NDArray[Any]
-        if labelled:
-            self.targets = self._labels(targets)
-            return
-        self.targets = numbers_for(model, targets, rows)
+        self.targets = self._labels(targets) if labelled else numbers_for(model, targets, rows)
+        self.sums = np.zeros((n_models, *self.targets.shape[1:]))
 
     def _labels(self, targets: NDArray[Any]) -> NDArray[np.int64]:
         if targets.ndim != 1:
@@ -181,26 +179,34 @@ class Score:
             decoded = self.model.decode(outputs.reshape(models * n, q)).reshape(models, n)
             right = decoded == self.targets[chunk]
             self.sums += right.sum(axis=1) if self.weights is None else right @ self.weights[chunk]
-        elif self.weights is None:
-            self.sums += ((outputs - self.targets[chunk]) ** 2).sum(axis=(1, 2))
         else:
-            self.sums += ((outputs - self.targets[chunk]) ** 2).sum(axis=2) @ self.weights[chunk]
+            self.sums += self.weighted((outputs - self.targets[chunk]) ** 2, chunk).sum(axis=1)
+
+    def weighted(self, squares: NDArray[np.float64], chunk: slice) -> NDArray[np.float64]:
+        """Squares (..., rows of the chunk, q), each as its row counts."""
+        return squares if self.weights is None else squares * self.weights[chunk, None]
 
     def spread(self) -> NDArray[np.float64]:
-        """Squared distances (n,) of the targets from their mean, each as its row counts."""
-        if self.weights is None:
-            return np.asarray(((self.targets - self.targets.mean(axis=0)) ** 2).sum(axis=1))
+        """Squared distances (n, q) of the targets from their mean, each as its row counts."""
         mean = np.average(self.targets, axis=0, weights=self.weights)
-        return np.asarray(((self.targets - mean) ** 2).sum(axis=1) * self.weights)
+        spread = self.weighted((self.targets - mean) ** 2, slice(None))
+        # The mean of equal numbers may be rounded.
+        counted = self.targets if self.weights is None else self.targets[self.weights > 0.0]
+        return np.where(np.ptp(counted, axis=0) > 0.0, spread, 0.0)
 
     def result(self) -> NDArray[np.float64]:
-        """Accuracy, R^2 over all outputs together, or minus the mean squared error."""
+        """Accuracy, or the mean over the outputs of R^2 or of minus the mean squared error.
+
+        As in scikit-learn, R^2 of a constant target is 1 if it is predicted exactly, else 0.
+        """
         if predicts_classes(self.model):
             return self.sums / len(self.targets)
         if self.scoring == "neg_mean_squared_error":
-            return -self.sums / self.targets.size
-        spread = float(self.spread().sum())
-        return 1.0 - self.sums / spread if spread > 0 else np.where(self.sums == 0, 1.0, 0.0)
+            return np.asarray(-self.sums.mean(axis=1) / len(self.targets))
+        spread = self.spread().sum(axis=0)
+        wrong = (self.sums != 0.0).astype(np.float64)
+        missed = np.divide(self.sums, spread, out=wrong, where=spread > 0.0)
+        return np.asarray((1.0 - missed).mean(axis=1))
 
 
 MAX_LOSS, CONFIDENCE = 0.003, 0.95

@@ -90,7 +90,7 @@ class ReducedPath(SizePath):
             Which sizes, in any order; None means all.
         scoring : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"}, default=None
             The measure: share of right labels, the mean of these shares over the classes, coefficient of
-            determination, or minus the mean squared error. None is
+            determination, or minus the mean squared error, the last two averaged over the outputs. None is
             "accuracy" where there are labels, else "r2".
         sample_weight : array-like of shape (n_samples,), default=None
             What each sample counts in the score; None is 1 for each.
@@ -165,7 +165,8 @@ class ReducedPath(SizePath):
         Returns
         -------
         ndarray of shape (len(sizes),)
-            Share of samples with the full model's label; where there are no labels, R^2 against its outputs.
+            Share of samples with the full model's label; where there are no labels, R^2 against its outputs,
+            averaged over them.
         """
         outputs = self.expansion._evaluate(rows_for(self.model, X), self.n_jobs)
         return self.scores(X, predictions_of(self.model, outputs), sizes)
@@ -239,7 +240,7 @@ class ReducedPath(SizePath):
             Largest difference of the scores, not negative; for accuracies 0.003 is 0.3 percentage points.
         min_agreement : float, default=None
             Smallest fraction of samples with the full model's label, between 0 and 1; for regression,
-            smallest R^2 against the full model's outputs.
+            smallest R^2 against the full model's outputs, averaged over them.
         max_bytes : int, default=None
             Largest number of bytes of the model's arrays.
         scoring : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"}, default=None
@@ -315,7 +316,7 @@ class ReducedPath(SizePath):
             return self[limit]
         sizes = [size for size in self.sizes if size <= limit]
         evaluator = HoldoutEvaluator(self.model, X, y, scoring, self.n_jobs, sample_weight)
-        levels = evaluator.levels(self._outputs, sizes[::-1], MAX_SAMPLE_SCORES // evaluator.n)
+        levels = evaluator.levels(self._outputs, sizes[::-1], MAX_SAMPLE_SCORES // evaluator.full.size)
         best = self[min((evaluator.loss(one), size) for size, one in levels)[1]]
         warn_if_constant(
             self.model, best, evaluator.rows, f"max_bytes={max_bytes}", self.n_jobs, stacklevel=4
