@@ -192,6 +192,47 @@ def test_infeasible_nu(patched):
         sklearn.svm.NuSVC(nu=0.9).fit(X[:60], Y[:60])
 
 
+@pytest.mark.parametrize("labels", [Y, Y > 0], ids=["three", "two"])
+@pytest.mark.parametrize("class_weight", ["balanced", {0: 5.0}, {0: 0.0}, {1: -1.0}])
+def test_nu_machines_ignore_weights_of_classes(patched, labels, class_weight):
+    labels, own = labels[20:].astype(int), np.random.default_rng(0).uniform(0.5, 2.0, 130)
+    parameters = {"nu": 0.2, "gamma": 0.5, "tol": 1e-6}
+    nu_svc = sklearn.svm.NuSVC
+    for weights in (None, own):
+        theirs = nu_svc._original(class_weight=class_weight, **parameters).fit(X[20:], labels, weights)
+        ours = nu_svc(class_weight=class_weight, **parameters).fit(X[20:], labels, weights)
+        plain = nu_svc(**parameters).fit(X[20:], labels, weights)
+        assert ours._is_ours()
+        np.testing.assert_array_equal(ours.class_weight_, theirs.class_weight_)
+        np.testing.assert_array_equal(ours.decision_function(X), plain.decision_function(X))
+        np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-3)
+        assert svmarrow.as_expansion(ours).weighted == (weights is not None)
+    options = parameters | {"probability": True, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        ours, plain = (
+            nu_svc(class_weight=one, **options).fit(X[20:], labels) for one in (class_weight, None)
+        )
+    np.testing.assert_array_equal(ours.predict_proba(X), plain.predict_proba(X))
+    coded = [
+        svmarrow.CodedClassifier(nu_svc(class_weight=one, **parameters)).fit(X[20:], labels)
+        for one in (class_weight, None)
+    ]
+    np.testing.assert_array_equal(*(each.decision_function(X) for each in coded))
+
+
+def test_the_own_nu_machine_applies_weights_of_classes():
+    found = [svmarrow.NuSVC(nu=0.2, class_weight=one).fit(X, Y > 0) for one in (None, {0: 5.0})]
+    assert np.abs(np.subtract(*(each.decision_function(X) for each in found))).max() > 0.01
+
+
+def test_nu_machines_refuse_weights_of_unknown_classes(patched):
+    with pytest.raises(ValueError, match=r"The classes, \[0, 1, 2\], are not in class_weight"):
+        sklearn.svm.NuSVC(class_weight={7: 1.0}, nu=0.2).fit(X, Y)
+    with pytest.raises(ValueError, match="specified nu is infeasible"):
+        sklearn.svm.NuSVC(nu=0.9, class_weight={0: 5.0}).fit(X[:60], Y[:60])
+
+
 # --- the ways of scikit-learn's classes ---
 
 

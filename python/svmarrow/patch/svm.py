@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn import svm as originals
 from sklearn.base import _fit_context
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
 from svmarrow._support.atomic import atomic_fit, consistent
@@ -381,7 +381,15 @@ class SVC(ClassifierReplacement, originals.SVC, original=originals.SVC, trainer=
 
 
 class NuSVC(ClassifierReplacement, originals.NuSVC, original=originals.NuSVC, trainer=NuSVCTrainer):  # noqa: D101
-    pass
+    def _new_trainer(self) -> Any:
+        # LIBSVM's nu-SVC has no weights of classes: scikit-learn stores `class_weight_` and does not use it.
+        return super()._new_trainer().set_params(class_weight=None)
+
+    def _fit_here(self, X: Any, y: Any, sample_weight: Any) -> None:
+        super()._fit_here(X, y, sample_weight)
+        self.class_weight_ = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=np.asarray(y).ravel()
+        )
 
 
 class SVR(RegressorReplacement, originals.SVR, original=originals.SVR, trainer=SVRTrainer):  # noqa: D101
