@@ -12,12 +12,19 @@ from sklearn.metrics import accuracy_score, r2_score
 from svmarrow._support.decoding import class_indices, code_class_indices
 from svmarrow._support.files import write_text
 from svmarrow._support.parameters import Rule, check, one_of
-from svmarrow._support.rows import as_rows
 from svmarrow.export.c_decoding import labels_text, prediction
 from svmarrow.export.c_kernels import Outputs, number, outputs_in_bytes, outputs_in_floats
 from svmarrow.export.c_probabilities import probabilities
 from svmarrow.export.c_steps import StepText
 from svmarrow.export.common import dense_vectors, kernel_columns, output_spec_of, provenance
+from svmarrow.export.rounding import (
+    check_rounding,
+    in_single_precision,
+    kernel_rows,
+    output_spread,
+    samples_of,
+    single_rows,
+)
 
 if TYPE_CHECKING:
     import os
@@ -37,6 +44,8 @@ RULES = {
     ),
     "dtype": one_of("float32", "int8"),
 }
+#: Remedies for outputs that rounding changes too much.
+REMEDY = "export with to_onnx(dtype='float64'), or fit with a larger alpha or a smaller C"
 
 
 @dataclass(frozen=True)
@@ -146,7 +155,7 @@ def to_c(
     if X is None and y is not None:
         raise ValueError("y is given without X")
     spec = output_spec_of(model)
-    rows = None if X is None else _prepared(X, spec)
+    rows = None if X is None else kernel_rows(X, spec)
     made = outputs_in_floats(spec) if dtype == "float32" else outputs_in_bytes(spec, rows)
     definitions, predict, more = prediction(spec)
     others, chances, tables = probabilities(spec)
@@ -159,7 +168,13 @@ def to_c(
         multiplications=made.multiplications + steps.multiplications,
     )
     needs_math = made.needs_math or more or steps.needs_math or bool(chances)
-    text = _header(spec, made, dtype, before, after, needs_math=needs_math)
+    samples = samples_of(spec) if X is None else X
+    outputs = None if samples is None else _both_outputs(spec, made, samples)
+    spread = np.full(spec.expansion.n_outputs, np.inf)
+    if outputs is not None:
+        check_rounding(spec, *outputs, dtype, REMEDY)
+        spread = output_spread(spec, outputs[0])
+    text = _header(spec, made, spread, dtype, before, after, needs_math=needs_math)
     # Text has $name and $NAME for every name of its own: p_name and P_NAME with the prefix p.
     text = re.sub(r"\$(?=[A-Z])", f"{prefix.upper()}_", text).replace("$", f"{prefix}_")
     if path is not None:
@@ -167,18 +182,18 @@ def to_c(
     calls = made.exponentials + (2 * spec.expansion.n_outputs if more else 0)
     cost = {"flash": made.flash, "stack": made.stack + 4 * spec.expansion.n_outputs}
     cost |= {"multiplications": made.multiplications, "exponentials": calls}
-    if rows is None:
+    if X is None or outputs is None:
         return CHeader(text, **cost)
-    return CHeader(text, **cost, **_losses(spec, made, rows, y))
+    return CHeader(text, **cost, **_losses(spec, *outputs, y))
 
 
-def _prepared(X: ArrayLike, spec: OutputSpec) -> NDArray[Any]:
-    """Rows as the kernel sees them, dense."""
-    rows = as_rows(X) if spec.preparation is None else spec.preparation.rows(X)
-    if rows.shape[1] != kernel_columns(spec):
-        raise ValueError(f"X has {rows.shape[1]} columns, the model has {kernel_columns(spec)}")
-    dense: NDArray[Any] = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
-    return dense
+def _both_outputs(
+    spec: OutputSpec, made: Outputs, samples: ArrayLike
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The outputs of the model and of the header."""
+    full = spec.expansion.decision_function(kernel_rows(samples, spec))
+    single = spec._replace(preparation=in_single_precision(spec.preparation))
+    return full, made.computed(kernel_rows(single_rows(samples), single)).astype(np.float64)
 
 
 def winners(spec: OutputSpec, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -190,13 +205,13 @@ def winners(spec: OutputSpec, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
     return class_indices(outputs, decoding, len(spec.classes))
 
 
-def _losses(spec: OutputSpec, made: Outputs, rows: NDArray[Any], y: ArrayLike | None) -> dict[str, Any]:
-    full = spec.expansion.decision_function(rows)
-    small = np.asarray(made.wanted(rows))
+def _losses(
+    spec: OutputSpec, full: NDArray[np.float64], small: NDArray[np.float64], y: ArrayLike | None
+) -> dict[str, Any]:
     if spec.kind in ("numbers", "outputs"):
         if y is None:
             return {}
-        targets = np.asarray(y, dtype=np.float64).reshape(len(rows), -1)
+        targets = np.asarray(y, dtype=np.float64).reshape(len(full), -1)
         scores = [float(r2_score(targets, outputs)) for outputs in (full, small)]
         return {"score_before": scores[0], "score_after": scores[1]}
     if spec.kind == "inside":
@@ -211,7 +226,16 @@ def _losses(spec: OutputSpec, made: Outputs, rows: NDArray[Any], y: ArrayLike | 
     return found
 
 
-def _header(spec: OutputSpec, made: Outputs, dtype: str, before: str, after: str, *, needs_math: bool) -> str:
+def _header(
+    spec: OutputSpec,
+    made: Outputs,
+    spread: NDArray[np.float64],
+    dtype: str,
+    before: str,
+    after: str,
+    *,
+    needs_math: bool,
+) -> str:
     expansion, origin = spec.expansion, provenance(spec.expansion)
     sizes = {"FEATURES": spec.n_features, "COLUMNS": kernel_columns(spec), "OUTPUTS": expansion.n_outputs}
     sizes["VECTORS"] = expansion.n_vectors
@@ -256,7 +280,7 @@ extern "C" {{
 /* The outputs of a row. */
 {outputs}
 {after}
-{label}{_self_test(spec, made)}
+{label}{_self_test(spec, made, spread)}
 #ifdef __cplusplus
 }}
 #endif
@@ -265,7 +289,7 @@ extern "C" {{
 """
 
 
-def _self_test(spec: OutputSpec, made: Outputs) -> str:
+def _self_test(spec: OutputSpec, made: Outputs, spread: NDArray[np.float64]) -> str:
     """A row, its outputs, and the function that compares them."""
     expansion = spec.expansion
     row = np.zeros((1, spec.n_features), dtype=np.float32)
@@ -282,9 +306,9 @@ def _self_test(spec: OutputSpec, made: Outputs) -> str:
     if spec.preparation is None:
         seen = row.astype(np.float64)
     outputs = np.asarray(made.wanted(seen))[0]
-    # What single precision may lose of the sum of the terms' sizes.
+    # What single precision may lose of the sum of the terms' sizes, and no more than a tenth of the spread.
     sizes = np.abs(expansion.coefficients).sum(axis=0) * _largest_value(spec, seen) + np.abs(outputs) + 1e-30
-    near = 1e-4 * sizes
+    near = np.minimum(1e-4 * sizes, 0.1 * spread + 1e-30)
     shown = ", ".join(number(value) for value in row[0])
     rows = ", ".join(number(value) for value in outputs)
     allowed = ", ".join(number(value) for value in near)

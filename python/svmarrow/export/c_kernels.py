@@ -13,6 +13,7 @@ they stand for.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from svmarrow.reduced_set.rounding import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
@@ -39,6 +40,8 @@ __all__ = ["Outputs", "outputs_in_bytes", "outputs_in_floats", "table"]
 
 #: Kernels that are functions of the difference of two rows, and whole numbers on bytes.
 BY_DIFFERENCE = ("rbf", "laplacian")
+#: Maximum number of kernel values that are held at once.
+MAX_BLOCK_VALUES = 10**7
 #: 2^-f in 15 bits for f = 0, 1/64, ..., 1.
 POWERS = np.round(2.0 ** (15.0 - np.arange(65) / 64.0)).astype(np.int64)
 
@@ -61,6 +64,8 @@ class Outputs(NamedTuple):
     wanted : callable
         From rows (n, d) to the outputs (n, q) that the text makes of them, up to the rounding of single
         precision.
+    computed : callable
+        The same with that rounding.
     """
 
     tables: str
@@ -69,7 +74,8 @@ class Outputs(NamedTuple):
     multiplications: int
     exponentials: int
     stack: int
-    wanted: Any
+    wanted: Callable[[Any], NDArray[np.float64]]
+    computed: Callable[[Any], NDArray[Any]]
 
     @property
     def needs_math(self) -> bool:
@@ -211,7 +217,8 @@ def outputs_in_floats(spec: OutputSpec) -> Outputs:
         }}
     }}
 {end}"""
-        return Outputs(tables, body, W.nbytes + b.nbytes, W.size, 0, 0, expansion.decision_function)
+        computed = _FloatOutputs(expansion, d)
+        return Outputs(tables, body, W.nbytes + b.nbytes, W.size, 0, 0, expansion.decision_function, computed)
     B = _checked("coefficients", expansion.coefficients)
     tables += table("float", "$coefficients", B.shape, B.ravel())
     if expansion.kernel == "precomputed":
@@ -225,7 +232,8 @@ def outputs_in_floats(spec: OutputSpec) -> Outputs:
     }}
 {end}"""
         flash = B.nbytes + b.nbytes + rows.nbytes
-        return Outputs(tables, body, flash, B.size, 0, 0, expansion.decision_function)
+        computed = _FloatOutputs(expansion, d)
+        return Outputs(tables, body, flash, B.size, 0, 0, expansion.decision_function, computed)
     Z = _checked("vectors", dense_vectors(expansion))
     _checked("gamma", np.array([expansion.gamma, expansion.coef0]))
     tables += table("float", "$vectors", Z.shape, Z.ravel())
@@ -233,7 +241,8 @@ def outputs_in_floats(spec: OutputSpec) -> Outputs:
     body = _loop(expansion, entry, "$coefficients[i][o]") + "\n" + end
     flash = Z.nbytes + B.nbytes + b.nbytes
     calls = _calls(expansion)
-    return Outputs(tables, body, flash, _multiplications(expansion), calls, 0, expansion.decision_function)
+    cost, exact = _multiplications(expansion), expansion.decision_function
+    return Outputs(tables, body, flash, cost, calls, 0, exact, _FloatOutputs(expansion, d))
 
 
 def outputs_in_bytes(spec: OutputSpec, rows: Any = None) -> Outputs:
@@ -264,6 +273,7 @@ def outputs_in_bytes(spec: OutputSpec, rows: Any = None) -> Outputs:
     rounded = expansion.replaced(vectors=Z.values(), coefficients=B.values())
     if kernel in BY_DIFFERENCE:
         whole, more = _whole_numbers(expansion, Z, B, low)
+        integers = _IntegerOutputs(expansion, Z, B)
         return Outputs(
             tables + table("uint16_t", "$powers", POWERS.shape, POWERS),
             whole,
@@ -271,7 +281,8 @@ def outputs_in_bytes(spec: OutputSpec, rows: Any = None) -> Outputs:
             _multiplications(expansion) + Z.codes.shape[1] + 2 * expansion.n_vectors,
             0,
             2 * Z.codes.shape[1] + more * (q + 1),
-            _IntegerOutputs(expansion, Z, B),
+            integers,
+            integers,
         )
     z = f"{number(Z.step)} * (float)({low} + (int)$vectors[i][j])"
     coefficient = "(float)((int)$coefficients[i][o] - (int)$zeros[o])"
@@ -281,7 +292,8 @@ def outputs_in_bytes(spec: OutputSpec, rows: Any = None) -> Outputs:
     }"""
     body = _loop(expansion, entry, coefficient) + "\n" + end
     cost = _multiplications(expansion) + Z.codes.size + q
-    return Outputs(tables, body, flash, cost, _calls(expansion), 0, rounded.decision_function)
+    exact, computed = rounded.decision_function, _FloatOutputs(rounded, kernel_columns(spec))
+    return Outputs(tables, body, flash, cost, _calls(expansion), 0, exact, computed)
 
 
 def _rate(expansion: KernelExpansion, Z: ByteVectors) -> tuple[int, int]:
@@ -348,6 +360,62 @@ def _whole_numbers(
         out[o] = $intercepts[o] + $steps[o] * ((float)sum * 3.05175781e-05f);
     }}"""
     return body, 4 if total == "int32_t" else 8
+
+
+class _FloatOutputs:
+    """The outputs of the arithmetic in single precision, by NumPy, in the order of the loops."""
+
+    def __init__(self, expansion: KernelExpansion, n_features: int) -> None:
+        self.expansion = expansion
+        self.weights = linear_weights(expansion, n_features)
+
+    def __call__(self, X: Any) -> NDArray[np.float32]:
+        n_rows = max(1, MAX_BLOCK_VALUES // max(1, self.expansion.n_vectors))
+        X = np.asarray(X, dtype=np.float32)
+        with np.errstate(all="ignore"):
+            return np.concatenate([self._outputs(X[i : i + n_rows]) for i in range(0, len(X), n_rows)])
+
+    def _outputs(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        expansion = self.expansion
+        if self.weights is not None:
+            values, factors = X, self.weights
+        elif expansion.kernel == "precomputed":
+            rows = np.asarray(expansion.vectors[:, 0]).astype(np.int64)
+            values, factors = X[:, rows], expansion.coefficients
+        else:
+            values, factors = self._kernel_values(X), expansion.coefficients
+        out = np.zeros((len(X), expansion.n_outputs), dtype=np.float32)
+        for value, factor in zip(values.T, factors.astype(np.float32), strict=True):
+            out += value[:, np.newaxis] * factor
+        return out + expansion.intercepts.astype(np.float32)
+
+    def _kernel_values(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+        expansion, kernel = self.expansion, str(self.expansion.kernel)
+        Z = dense_vectors(expansion).astype(np.float32)
+        total = np.zeros((len(X), len(Z)), dtype=np.float32)
+        for x, z in zip(X.T[:, :, np.newaxis], Z.T, strict=True):
+            if kernel not in _ENTRY:
+                total += x * z
+            elif kernel == "laplacian":
+                total += np.abs(x - z)
+            elif kernel == "chi2":
+                t, both = x - z, x + z
+                total += np.divide(t * t, both, out=np.zeros_like(t), where=both > 0.0)
+            else:
+                total += np.square(x - z)
+        gamma, coef0 = np.float32(expansion.gamma), np.float32(expansion.coef0)
+        if kernel in MATERN_KERNELS:
+            a = np.minimum(np.float32(matern_rate(kernel, expansion.gamma)) * np.sqrt(total), 100.0)
+            rest = {"matern12": 0.0 * a, "matern32": a, "matern52": a + a * a / 3.0}[kernel]
+            return np.asarray((1.0 + rest) * np.exp(-a), dtype=np.float32)
+        if kernel in _ENTRY:
+            return np.asarray(np.exp(-gamma * total))
+        if kernel == "linear":
+            return total
+        inner = gamma * total + coef0
+        if kernel == "poly":
+            return reduce(np.multiply, [inner] * expansion.degree, np.ones_like(inner))
+        return np.asarray(1.0 - 2.0 / (np.exp(2.0 * inner) + 1.0))
 
 
 class _IntegerOutputs:

@@ -16,6 +16,7 @@ from svmarrow.export.common import kernel_columns, output_spec_of, provenance
 from svmarrow.export.onnx_decoding import decoding, label_type
 from svmarrow.export.onnx_kernels import kernel_function
 from svmarrow.export.onnx_steps import StepText
+from svmarrow.export.rounding import check_rounding, kernel_rows, samples_of, single_rows
 
 if TYPE_CHECKING:
     import os
@@ -136,6 +137,12 @@ def to_onnx(
     )
     onnx.helper.set_model_props(made, about)
     onnx.checker.check_model(made, full_check=True)
+    samples = samples_of(spec) if dtype == "float32" else None
+    if samples is not None:
+        outputs = spec.expansion.decision_function(kernel_rows(samples, spec))
+        with np.errstate(all="ignore"):
+            (computed,) = onnx.reference.ReferenceEvaluator(made).run(["F"], {"X": single_rows(samples)})
+        check_rounding(spec, outputs, computed, dtype, "use dtype='float64'")
     if path is not None:
         write_bytes(path, made.SerializeToString(deterministic=True))
     return made
@@ -168,6 +175,7 @@ def _onnx() -> Any:
         import onnx.helper
         import onnx.numpy_helper
         import onnx.parser
+        import onnx.reference
     except ImportError as error:
         raise ImportError("writing ONNX needs the package onnx: pip install 'svmarrow[onnx]'") from error
     return onnx

@@ -15,10 +15,10 @@ from svmarrow.models.preparation import Step, check_column_numbers, check_length
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Encode", "Impute", "Table"]
+__all__ = ["Encode", "Impute", "Table", "is_gap"]
 
 
-def _is_gap(column: NDArray[Any]) -> NDArray[np.bool_]:
+def is_gap(column: NDArray[Any]) -> NDArray[np.bool_]:
     """Mask of the entries that are NaN, None or pandas' NA."""
     if column.dtype.kind == "f":
         gap: NDArray[np.bool_] = np.isnan(column)
@@ -73,7 +73,7 @@ class Impute(Step):
         X = X.toarray() if sparse.issparse(X) else X
         if not self.mixed:
             X = numbers(X)
-        gap = _is_gap(X) if self.missing is None else self.missing == X
+        gap = is_gap(X) if self.missing is None else self.missing == X
         filled = np.where(gap, np.array(self.values, dtype=X.dtype), X)
         return filled if self.flags is None else np.hstack([filled, gap[:, self.flags].astype(X.dtype)])
 
@@ -116,7 +116,7 @@ class Table:
         rows = self.numbers.shape[0]
         gap = min(self.categories.size, rows)
         found = np.array([known.get(value, rows) for value in column.tolist()], dtype=np.int64)
-        found[_is_gap(column)] = gap
+        found[is_gap(column)] = gap
         if self.unknown is None and (found == rows).any():
             value = column[int(np.argmax(found == rows))]
             raise ValueError(f"X holds {value!r} in column {number}, which is not one of its categories")
