@@ -1,4 +1,4 @@
-"""Exports in single precision agree with the model or are refused."""
+"""Exports agree with the model or are refused."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import svmarrow
 from helpers.exports import KERNELS, PIPELINES, some
-from helpers.programs import c_program, c_rows, command, needs_gcc
+from helpers.programs import c_program, command, needs_gcc
 from svmarrow import KernelExpansion
 from svmarrow.export import register_skl2onnx, to_c, to_onnx
 from svmarrow.export.c_kernels import outputs_in_floats
 from svmarrow.export.common import output_spec_of
-from svmarrow.export.rounding import in_single_precision, kernel_rows, samples_of
+from svmarrow.export.rounding import kernel_rows, samples_of, step_in_precision
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 
 PROGRAM = """#include <stdio.h>
@@ -47,7 +47,8 @@ int main(void) {
 def run(text, X, folder, kind="float"):
     """The result of the self-test and the outputs of each row, from the compiled program."""
     (folder / "model.h").write_text(text)
-    first, *lines = c_program(folder, PROGRAM.replace("TYPE", kind), c_rows(X), cpp=True).splitlines()
+    rows = "\n".join(" ".join(map(repr, row)) for row in X.tolist())
+    first, *lines = c_program(folder, PROGRAM.replace("TYPE", kind), rows, cpp=True).splitlines()
     return int(first), np.array([[float(cell) for cell in line.split()] for line in lines])
 
 
@@ -179,7 +180,7 @@ def test_samples_with_categories(rng):
     samples = samples_of(spec)
     assert set(samples[::2, 1][~np.isnan(samples[::2, 1])]) == {0.0, 1.0, 2.0}
     assert set(samples[::2, 2][~np.isnan(samples[::2, 2])]) == {0.0, 10.5, 21.0, 31.5}
-    single = in_single_precision(spec.preparation)
+    single = step_in_precision(spec.preparation, "float32")
     rows = single.rows(samples.astype(np.float32))
     np.testing.assert_allclose(rows, kernel_rows(samples, spec), rtol=1e-6, atol=1e-6)
 
@@ -206,6 +207,20 @@ def test_self_test_finds_outputs_that_are_off_by_the_spread(plane, tmp_path):
     assert run(changed, X[:1], tmp_path)[0] == 0
 
 
+def test_data_frames_with_gaps(rng):
+    pandas = pytest.importorskip("pandas")
+    X = rng.integers(4, size=(60, 2)).astype(float)
+    y = X[:, 0] == 2.0
+    X[::7] = np.nan
+    model = make_pipeline(OneHotEncoder(handle_unknown="ignore", sparse_output=False), svmarrow.SVC())
+    model.fit(X, y)
+    table = pandas.DataFrame(X, columns=["a", "b"]).convert_dtypes()
+    assert table.isna().to_numpy().any()
+    made = to_c(model, X=table, y=y)
+    assert made.disagreement == 0.0
+    assert made.score_after == model.score(X, y)
+
+
 def test_command(cancelling, tmp_path):
     model = tmp_path / "m.safetensors"
     svmarrow.save(cancelling, model)
@@ -215,6 +230,7 @@ def test_command(cancelling, tmp_path):
         said = command("convert", model, "-o", tmp_path / name, *parameters, code=1).output
         assert "dtype='float32'" in said
         assert not (tmp_path / name).exists()
+        command("convert", model, "-o", tmp_path / name, "--dtype", "float64")
 
 
 def test_skl2onnx(cancelling, plane):
@@ -224,3 +240,45 @@ def test_skl2onnx(cancelling, plane):
     with pytest.raises(ValueError, match="dtype='float32'"):
         skl2onnx.to_onnx(cancelling, X.astype(np.float32)[:1], target_opset=18)
     skl2onnx.to_onnx(cancelling, X[:1], target_opset=18)
+
+
+def check_double(model, X, folder):
+    """C in double precision against the outputs of the model."""
+    spec = output_spec_of(model)
+    wanted = spec.expansion.decision_function(kernel_rows(X, spec))
+    made = to_c(model, prefix="p", dtype="float64")
+    passed, outputs = run(made.text, X, folder, "double")
+    assert passed == 1
+    # Large coefficients that cancel leave about seven digits.
+    np.testing.assert_allclose(outputs, wanted, atol=1e-6 * np.abs(wanted).max())
+    assert "float " not in made.text
+    return made
+
+
+@needs_gcc
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_double_precision_of_every_kernel(rng, kernel, tmp_path):
+    expansion, X = some(rng, kernel, 2)
+    made = check_double(expansion, X, tmp_path)
+    assert made.flash == 2 * to_c(expansion).flash
+    loss = 1.0 - to_c(expansion, dtype="float64", X=X, y=expansion.decision_function(X)).score_after
+    assert loss == pytest.approx(0.0, abs=1e-14)
+
+
+@needs_gcc
+@pytest.mark.parametrize("steps", PIPELINES, ids=lambda steps: type(steps[-1]).__name__)
+def test_double_precision_of_pipelines(datasets, steps, tmp_path):
+    X, y = datasets["cancer"]
+    model = make_pipeline(*steps, svmarrow.SVC()).fit(X + 3.1, y)
+    check_double(svmarrow.as_expansion(model).calibrated(X + 3.1, y), X + 3.1, tmp_path)
+
+
+@needs_gcc
+def test_double_precision_where_single_is_refused(cancelling, plane, rng, tmp_path):
+    X, y = plane
+    check_double(cancelling, X, tmp_path)
+    stamps = X + 1.7e9
+    check_double(make_pipeline(StandardScaler(), svmarrow.SVR()).fit(stamps, y), stamps, tmp_path)
+    categories = np.column_stack([X[:, 0], rng.integers(4, size=300) / 10.0])
+    parts = ColumnTransformer([("a", OneHotEncoder(handle_unknown="ignore"), [1])], remainder="passthrough")
+    check_double(make_pipeline(parts, svmarrow.SVR()).fit(categories, y), categories, tmp_path)

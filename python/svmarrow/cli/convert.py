@@ -49,7 +49,9 @@ def convert(
     ] = ModelFormat.auto,
     dtype: Annotated[
         Numbers | None,
-        typer.Option("--dtype", help="ONNX: float32 or float64. C: float32 or int8.", show_default=False),
+        typer.Option(
+            "--dtype", help="ONNX: float32 or float64. C: float32, float64 or int8.", show_default=False
+        ),
     ] = None,
     prefix: Annotated[
         str | None,
@@ -96,7 +98,7 @@ def convert(
             whole,
             output,
             prefix=prefix or c_name(output),
-            dtype=dtype.value if dtype else "float32",  # type: ignore[arg-type]
+            dtype=dtype.value if dtype else "float32",
             X=None if rows is None else rows.X,
             y=None if rows is None else rows.y,
         )

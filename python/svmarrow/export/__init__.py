@@ -3,7 +3,7 @@
 | format | write | holds |
 |---|---|---|
 | ONNX, opset 18 | `to_onnx` | every kernel and decoder, in single or double precision |
-| C99, one header | `to_c` | every kernel; decoders but the logistic losses; single precision or bytes |
+| C99, one header | `to_c` | every kernel; decoders but the logistic losses; either precision, or bytes |
 
 `register_skl2onnx` teaches skl2onnx svmarrow's estimators, for pipelines with steps of other packages.
 """

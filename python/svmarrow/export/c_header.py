@@ -13,17 +13,17 @@ from svmarrow._support.decoding import class_indices, code_class_indices
 from svmarrow._support.files import write_text
 from svmarrow._support.parameters import Rule, check, one_of
 from svmarrow.export.c_decoding import labels_text, prediction
-from svmarrow.export.c_kernels import Outputs, number, outputs_in_bytes, outputs_in_floats
+from svmarrow.export.c_kernels import Outputs, in_precision, number, outputs_in_bytes, outputs_in_floats
 from svmarrow.export.c_probabilities import probabilities
 from svmarrow.export.c_steps import StepText
-from svmarrow.export.common import dense_vectors, kernel_columns, output_spec_of, provenance
+from svmarrow.export.common import kernel_columns, output_spec_of, provenance
 from svmarrow.export.rounding import (
     check_rounding,
-    in_single_precision,
     kernel_rows,
     output_spread,
+    rows_in_precision,
     samples_of,
-    single_rows,
+    step_in_precision,
 )
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ RULES = {
         "letters, digits and underscores, a letter first",
         lambda value: isinstance(value, str) and IDENTIFIER.fullmatch(value) is not None,
     ),
-    "dtype": one_of("float32", "int8"),
+    "dtype": one_of("float32", "float64", "int8"),
 }
-#: Remedies for outputs that rounding changes too much.
-REMEDY = "export with to_onnx(dtype='float64'), or fit with a larger alpha or a smaller C"
+#: What the self-test allows for, relative to the sum of the terms' sizes.
+TOLERANCES = {"float32": 1e-4, "float64": 1e-12}
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class CHeader:
     stack : int
         Bytes of local arrays of a prediction.
     multiplications, exponentials : int
-        Of a prediction; calls of ``expf``.
+        Of a prediction.
     disagreement : float or None
         Fraction of the samples that get another label than from the model; None without X, and for numbers.
     score_before, score_after : float or None
@@ -87,7 +87,7 @@ def to_c(
     path: str | os.PathLike[str] | None = None,
     *,
     prefix: str = "svmarrow",
-    dtype: Literal["float32", "int8"] = "float32",
+    dtype: Literal["float32", "float64", "int8"] = "float32",
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
 ) -> CHeader:
@@ -103,8 +103,9 @@ def to_c(
       where the model has some;
     * ``int p_self_test(void)``: 1 where a stored row gives the stored outputs.
 
-    It allocates no memory and changes none, and of the C library it calls ``expf`` and ``sqrtf`` alone. It
-    compiles as C99 and as C++11 without a warning.
+    It allocates no memory and changes none, and of the C library it calls ``expf`` and ``sqrtf`` alone.
+    It compiles as C99 and as C++11 without a warning. With ``dtype="float64"`` every ``float`` is a
+    ``double``, and the calls are ``exp`` and ``sqrt``.
 
     Parameters
     ----------
@@ -114,10 +115,12 @@ def to_c(
         File to write, all or nothing. None writes none.
     prefix : str, default="svmarrow"
         What all names begin with: letters, digits and underscores, a letter first.
-    dtype : {"float32", "int8"}, default="float32"
+    dtype : {"float32", "float64", "int8"}, default="float32"
+        Numbers of samples, tables and outputs. "float64" is for models that need double precision, see Notes.
         "int8" keeps vectors and coefficients in one byte each. Distances of the RBF and Laplacian kernels
         are then whole numbers and exponentials come from a table of 65 entries: no ``expf``. Coefficients
-        are tuned again on the rounded vectors, on the rows of X where there are some.
+        are tuned again on the rounded vectors, on the rows of X where there are some; samples and outputs
+        are in single precision.
     X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
         Samples to tune "int8" on and to compare on, the training samples for example.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
@@ -126,18 +129,29 @@ def to_c(
     Returns
     -------
     CHeader
-        The text, its bytes and operations, and what rounding has cost on X.
+        The text, its bytes and operations, and the cost of rounding on X, of which single precision is a
+        part.
 
     Raises
     ------
     ValueError
-        If the prefix is no name, the kernel is a Python function, a number does not fit single precision, the
-        decoder is a logistic loss, which needs logarithms, probabilities are of scores that are rounds of a
-        knock-out (dag), or ``dtype="int8"`` has nothing to round.
+        If the prefix is no name, the kernel is a Python function, a number does not fit `dtype`, rounding
+        changes the outputs too much (see Notes), the decoder is a logistic loss, which needs logarithms,
+        probabilities are of scores that are rounds of a knock-out (dag), or ``dtype="int8"`` has nothing
+        to round.
     TypeError, sklearn.exceptions.NotFittedError
         As `svmarrow.as_expansion`.
     OSError
         If the system cannot write the file.
+
+    Notes
+    -----
+    Large coefficients that cancel, as those of least squares with a small penalty, and features far from
+    0, such as time stamps, need double precision. The outputs of the header are therefore compared with
+    those of the model on X, or without X on 128 samples: vectors of the model, and points between two of
+    them. The root mean square of the difference must not exceed 0.1 % of the spread of an output ("int8":
+    50 %). The spread is the standard deviation of predictions, and the root mean square of outputs whose
+    sign or order is a label. Without X, models with a precomputed kernel are not compared.
 
     Examples
     --------
@@ -156,31 +170,33 @@ def to_c(
         raise ValueError("y is given without X")
     spec = output_spec_of(model)
     rows = None if X is None else kernel_rows(X, spec)
-    made = outputs_in_floats(spec) if dtype == "float32" else outputs_in_bytes(spec, rows)
+    made = outputs_in_bytes(spec, rows) if dtype == "int8" else outputs_in_floats(spec, dtype)
+    precision = "float32" if dtype == "int8" else dtype
+    n_bytes = np.dtype(precision).itemsize
     definitions, predict, more = prediction(spec)
-    others, chances, tables = probabilities(spec)
+    others, chances, n_constants = probabilities(spec)
     after = "".join((definitions | others).values()) + predict + chances
-    steps = StepText()
+    steps = StepText(precision)
     before = "" if spec.preparation is None else steps.text(spec.preparation)
     made = made._replace(
-        flash=made.flash + steps.flash + tables,
+        flash=made.flash + steps.flash + n_bytes * n_constants,
         stack=made.stack + steps.stack,
         multiplications=made.multiplications + steps.multiplications,
     )
     needs_math = made.needs_math or more or steps.needs_math or bool(chances)
     samples = samples_of(spec) if X is None else X
-    outputs = None if samples is None else _both_outputs(spec, made, samples)
+    outputs = None if samples is None else _both_outputs(spec, made, samples, precision)
     spread = np.full(spec.expansion.n_outputs, np.inf)
     if outputs is not None:
-        check_rounding(spec, *outputs, dtype, REMEDY)
+        check_rounding(spec, *outputs, dtype)
         spread = output_spread(spec, outputs[0])
-    text = _header(spec, made, spread, dtype, before, after, needs_math=needs_math)
+    text = _header(spec, made, spread, dtype, precision, before, after, needs_math=needs_math)
     # Text has $name and $NAME for every name of its own: p_name and P_NAME with the prefix p.
     text = re.sub(r"\$(?=[A-Z])", f"{prefix.upper()}_", text).replace("$", f"{prefix}_")
     if path is not None:
         write_text(path, text)
     calls = made.exponentials + (2 * spec.expansion.n_outputs if more else 0)
-    cost = {"flash": made.flash, "stack": made.stack + 4 * spec.expansion.n_outputs}
+    cost = {"flash": made.flash, "stack": made.stack + n_bytes * spec.expansion.n_outputs}
     cost |= {"multiplications": made.multiplications, "exponentials": calls}
     if X is None or outputs is None:
         return CHeader(text, **cost)
@@ -188,12 +204,12 @@ def to_c(
 
 
 def _both_outputs(
-    spec: OutputSpec, made: Outputs, samples: ArrayLike
+    spec: OutputSpec, made: Outputs, samples: ArrayLike, precision: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The outputs of the model and of the header."""
     full = spec.expansion.decision_function(kernel_rows(samples, spec))
-    single = spec._replace(preparation=in_single_precision(spec.preparation))
-    return full, made.computed(kernel_rows(single_rows(samples), single)).astype(np.float64)
+    header = spec._replace(preparation=step_in_precision(spec.preparation, precision))
+    return full, made.computed(kernel_rows(rows_in_precision(samples, precision), header)).astype(np.float64)
 
 
 def winners(spec: OutputSpec, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -231,6 +247,7 @@ def _header(
     made: Outputs,
     spread: NDArray[np.float64],
     dtype: str,
+    precision: str,
     before: str,
     after: str,
     *,
@@ -257,11 +274,12 @@ static inline void $outputs(const float *row, float *out) {
     whole = "_t " in made.tables + made.body + before + after
     includes = [*(["#include <math.h>"] if needs_math else []), *(["#include <stdint.h>"] if whole else [])]
     lines = "\n".join(includes)
+    text = f"{made.tables}{before}\n/* The outputs of a row. */\n{outputs}\n{after}"
     return f"""/* A kernel machine, written by {origin["producer"]}.
  *
  * Kernel: {origin["kernel"]}
  * Numbers: {dtype}; {made.flash} bytes of constant tables
- * A row: {made.multiplications} multiplications, {made.exponentials} calls of expf,
+ * A row: {made.multiplications} multiplications, {made.exponentials} exponentials,
  *     {made.stack} bytes of local arrays
  * Model: sha256 {origin["sha256"]}
  */
@@ -276,11 +294,8 @@ extern "C" {{
 
 {macros}
 
-{made.tables}{before}
-/* The outputs of a row. */
-{outputs}
-{after}
-{label}{_self_test(spec, made, spread)}
+{in_precision(text, precision)}
+{label}{in_precision(_self_test(spec, made, spread, precision), precision)}
 #ifdef __cplusplus
 }}
 #endif
@@ -289,26 +304,24 @@ extern "C" {{
 """
 
 
-def _self_test(spec: OutputSpec, made: Outputs, spread: NDArray[np.float64]) -> str:
+def _self_test(spec: OutputSpec, made: Outputs, spread: NDArray[np.float64], precision: str) -> str:
     """A row, its outputs, and the function that compares them."""
     expansion = spec.expansion
-    row = np.zeros((1, spec.n_features), dtype=np.float32)
-    if spec.preparation is not None:
-        # Zeros, which a pipeline takes too; its own numbers are tested with it.
-        seen = spec.preparation.rows(row.astype(np.float64))
-        seen = np.asarray(seen.toarray() if hasattr(seen, "toarray") else seen)
-    elif expansion.kernel != "precomputed" and expansion.n_vectors:
-        # Between the first vector and the mean of all, so that several vectors count.
-        Z = dense_vectors(expansion)
-        row[0] = 0.5 * (Z[0] + Z.mean(axis=0))
-    elif expansion.n_vectors:
-        row[0] = 1.0 / (1.0 + np.arange(spec.n_features))
-    if spec.preparation is None:
-        seen = row.astype(np.float64)
+    samples = samples_of(spec)
+    complete = samples if samples is None else samples[~np.isnan(samples).any(axis=1)]
+    # Between two vectors, so that several count; without vectors, any numbers.
+    row = 1.0 / (1.0 + np.arange(spec.n_features))
+    if complete is not None and len(complete) > 1:
+        row = complete[1]
+    row = rows_in_precision(row[np.newaxis], precision)
+    seen = kernel_rows(row.astype(np.float64), spec)
+    if expansion.kernel == "chi2":
+        # Rounding of a row may make a prepared 0 negative, which this kernel does not take.
+        seen = np.maximum(seen, 0.0)
     outputs = np.asarray(made.wanted(seen))[0]
-    # What single precision may lose of the sum of the terms' sizes, and no more than a tenth of the spread.
+    # What rounding may lose of the sum of the terms' sizes, and at most a tenth of the spread.
     sizes = np.abs(expansion.coefficients).sum(axis=0) * _largest_value(spec, seen) + np.abs(outputs) + 1e-30
-    near = np.minimum(1e-4 * sizes, 0.1 * spread + 1e-30)
+    near = np.minimum(TOLERANCES[precision] * sizes, 0.1 * spread + 1e-30)
     shown = ", ".join(number(value) for value in row[0])
     rows = ", ".join(number(value) for value in outputs)
     allowed = ", ".join(number(value) for value in near)

@@ -1,4 +1,4 @@
-"""The outputs of an expansion in C99, in single precision or on vectors of bytes.
+"""The outputs of an expansion in C99, in single or double precision or on vectors of bytes.
 
 Loops run over differences, not inner products: for a few dozen vectors that costs the same and cannot cancel.
 With bytes, distances of the RBF and Laplacian kernels are whole numbers, 16-bit rows against 8-bit vectors,
@@ -13,6 +13,7 @@ they stand for.
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,12 +37,17 @@ if TYPE_CHECKING:
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.output_spec import OutputSpec
 
-__all__ = ["Outputs", "outputs_in_bytes", "outputs_in_floats", "table"]
+__all__ = ["Outputs", "in_precision", "number", "outputs_in_bytes", "outputs_in_floats", "table"]
 
 #: Kernels that are functions of the difference of two rows, and whole numbers on bytes.
 BY_DIFFERENCE = ("rbf", "laplacian")
 #: Maximum number of kernel values that are held at once.
 MAX_BLOCK_VALUES = 10**7
+#: A constant without its sign.
+CONSTANT = re.compile(r"(?<![\w.])(\d+\.?\d*(?:e[-+]?\d+)?)f\b")
+PRECISIONS = {"float32": "single", "float64": "double"}
+#: Largest number of a model, whose square is finite.
+MAX_NUMBER = {"float32": 1e18, "float64": 1e150}
 #: 2^-f in 15 bits for f = 0, 1/64, ..., 1.
 POWERS = np.round(2.0 ** (15.0 - np.arange(65) / 64.0)).astype(np.int64)
 
@@ -62,8 +68,7 @@ class Outputs(NamedTuple):
     stack : int
         Bytes of local arrays.
     wanted : callable
-        From rows (n, d) to the outputs (n, q) that the text makes of them, up to the rounding of single
-        precision.
+        From rows (n, d) to the outputs (n, q) that the text makes of them, up to rounding.
     computed : callable
         The same with that rounding.
     """
@@ -84,7 +89,21 @@ class Outputs(NamedTuple):
 
 
 def number(value: float) -> str:
-    """A constant in single precision, exactly."""
+    """A constant, exactly, as `in_precision` takes it."""
+    text = f"{float(value):.17g}"
+    return f"{text}f" if any(sign in text for sign in ".e") else f"{text}.0f"
+
+
+def in_precision(text: str, dtype: str) -> str:
+    """C text, which is written in single precision with all digits of its constants, in a precision."""
+    if dtype == "float64":
+        text = re.sub(r"\b(exp|sqrt)f\(", r"\1(", re.sub(r"\bfloat\b", "double", text))
+        return CONSTANT.sub(lambda found: found[1], text)
+    return CONSTANT.sub(lambda found: _shortest(float(found[1])), text)
+
+
+def _shortest(value: float) -> str:
+    """A constant in single precision with the digits that it needs."""
     text = f"{np.float32(value):.9g}"
     return f"{text}f" if any(sign in text for sign in ".e") else f"{text}.0f"
 
@@ -108,12 +127,14 @@ def table(kind: str, name: str, shape: tuple[int, ...], values: Iterable[Any]) -
     return f"static const {kind} {name}{sizes} = {{\n{row}\n}};\n"
 
 
-def _checked(name: str, values: Any) -> NDArray[np.float32]:
+def _checked(name: str, values: Any, dtype: str = "float32") -> NDArray[Any]:
     with np.errstate(over="ignore"):
-        single = np.ascontiguousarray(values, dtype=np.float32)
-    if not np.isfinite(single).all() or np.abs(single).max(initial=0.0) > 1e18:
-        raise ValueError(f"{name} of the model are too large for single precision: scale the columns")
-    return single
+        numbers = np.ascontiguousarray(values, dtype=dtype)
+    if not np.abs(numbers).max(initial=0.0) <= MAX_NUMBER[dtype]:
+        raise ValueError(
+            f"{name} of the model are too large for {PRECISIONS[dtype]} precision: scale the columns"
+        )
+    return numbers
 
 
 def _power(degree: int) -> str:
@@ -197,18 +218,18 @@ def _multiplications(expansion: KernelExpansion) -> int:
     return int(expansion.n_vectors * (each + extra))
 
 
-def outputs_in_floats(spec: OutputSpec) -> Outputs:
-    """Everything in single precision."""
+def outputs_in_floats(spec: OutputSpec, dtype: str = "float32") -> Outputs:
+    """Everything in single or double precision."""
     expansion, d = spec.expansion, kernel_columns(spec)
     q = expansion.n_outputs
-    b = _checked("intercepts", expansion.intercepts)
+    b = _checked("intercepts", expansion.intercepts, dtype)
     end = """    for (o = 0; o < $OUTPUTS; ++o) {
         out[o] += $intercepts[o];
     }"""
     tables = table("float", "$intercepts", (q,), b)
     weights = linear_weights(expansion, d)
     if weights is not None:
-        W = _checked("weights", weights)
+        W = _checked("weights", weights, dtype)
         tables += table("float", "$weights", (d, q), W.ravel())
         body = f"""    int j, o;
 {_ZERO}    for (j = 0; j < $COLUMNS; ++j) {{
@@ -217,9 +238,9 @@ def outputs_in_floats(spec: OutputSpec) -> Outputs:
         }}
     }}
 {end}"""
-        computed = _FloatOutputs(expansion, d)
+        computed = _FloatOutputs(expansion, d, dtype)
         return Outputs(tables, body, W.nbytes + b.nbytes, W.size, 0, 0, expansion.decision_function, computed)
-    B = _checked("coefficients", expansion.coefficients)
+    B = _checked("coefficients", expansion.coefficients, dtype)
     tables += table("float", "$coefficients", B.shape, B.ravel())
     if expansion.kernel == "precomputed":
         rows = np.asarray(expansion.vectors[:, 0]).astype(np.int32)
@@ -232,17 +253,17 @@ def outputs_in_floats(spec: OutputSpec) -> Outputs:
     }}
 {end}"""
         flash = B.nbytes + b.nbytes + rows.nbytes
-        computed = _FloatOutputs(expansion, d)
+        computed = _FloatOutputs(expansion, d, dtype)
         return Outputs(tables, body, flash, B.size, 0, 0, expansion.decision_function, computed)
-    Z = _checked("vectors", dense_vectors(expansion))
-    _checked("gamma", np.array([expansion.gamma, expansion.coef0]))
+    Z = _checked("vectors", dense_vectors(expansion), dtype)
+    _checked("gamma", np.array([expansion.gamma, expansion.coef0]), dtype)
     tables += table("float", "$vectors", Z.shape, Z.ravel())
     entry = _ENTRY.get(str(expansion.kernel), _INNER).format(z="$vectors[i][j]")
     body = _loop(expansion, entry, "$coefficients[i][o]") + "\n" + end
     flash = Z.nbytes + B.nbytes + b.nbytes
     calls = _calls(expansion)
     cost, exact = _multiplications(expansion), expansion.decision_function
-    return Outputs(tables, body, flash, cost, calls, 0, exact, _FloatOutputs(expansion, d))
+    return Outputs(tables, body, flash, cost, calls, 0, exact, _FloatOutputs(expansion, d, dtype))
 
 
 def outputs_in_bytes(spec: OutputSpec, rows: Any = None) -> Outputs:
@@ -363,19 +384,19 @@ def _whole_numbers(
 
 
 class _FloatOutputs:
-    """The outputs of the arithmetic in single precision, by NumPy, in the order of the loops."""
+    """The outputs of the arithmetic in single or double precision, by NumPy, in the order of the loops."""
 
-    def __init__(self, expansion: KernelExpansion, n_features: int) -> None:
-        self.expansion = expansion
+    def __init__(self, expansion: KernelExpansion, n_features: int, dtype: str = "float32") -> None:
+        self.expansion, self.dtype = expansion, np.dtype(dtype)
         self.weights = linear_weights(expansion, n_features)
 
-    def __call__(self, X: Any) -> NDArray[np.float32]:
+    def __call__(self, X: Any) -> NDArray[Any]:
         n_rows = max(1, MAX_BLOCK_VALUES // max(1, self.expansion.n_vectors))
-        X = np.asarray(X, dtype=np.float32)
+        X = np.asarray(X, dtype=self.dtype)
         with np.errstate(all="ignore"):
             return np.concatenate([self._outputs(X[i : i + n_rows]) for i in range(0, len(X), n_rows)])
 
-    def _outputs(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _outputs(self, X: NDArray[Any]) -> NDArray[Any]:
         expansion = self.expansion
         if self.weights is not None:
             values, factors = X, self.weights
@@ -384,15 +405,16 @@ class _FloatOutputs:
             values, factors = X[:, rows], expansion.coefficients
         else:
             values, factors = self._kernel_values(X), expansion.coefficients
-        out = np.zeros((len(X), expansion.n_outputs), dtype=np.float32)
-        for value, factor in zip(values.T, factors.astype(np.float32), strict=True):
+        out: NDArray[Any] = np.zeros((len(X), expansion.n_outputs), dtype=self.dtype)
+        for value, factor in zip(values.T, factors.astype(self.dtype), strict=True):
             out += value[:, np.newaxis] * factor
-        return out + expansion.intercepts.astype(np.float32)
+        out += expansion.intercepts.astype(self.dtype)
+        return out
 
-    def _kernel_values(self, X: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _kernel_values(self, X: NDArray[Any]) -> NDArray[Any]:
         expansion, kernel = self.expansion, str(self.expansion.kernel)
-        Z = dense_vectors(expansion).astype(np.float32)
-        total = np.zeros((len(X), len(Z)), dtype=np.float32)
+        Z = dense_vectors(expansion).astype(self.dtype)
+        total = np.zeros((len(X), len(Z)), dtype=self.dtype)
         for x, z in zip(X.T[:, :, np.newaxis], Z.T, strict=True):
             if kernel not in _ENTRY:
                 total += x * z
@@ -403,18 +425,18 @@ class _FloatOutputs:
                 total += np.divide(t * t, both, out=np.zeros_like(t), where=both > 0.0)
             else:
                 total += np.square(x - z)
-        gamma, coef0 = np.float32(expansion.gamma), np.float32(expansion.coef0)
+        gamma, coef0 = np.array([expansion.gamma, expansion.coef0], dtype=self.dtype)
         if kernel in MATERN_KERNELS:
-            a = np.minimum(np.float32(matern_rate(kernel, expansion.gamma)) * np.sqrt(total), 100.0)
+            a = np.minimum(matern_rate(kernel, expansion.gamma) * np.sqrt(total), 100.0)
             rest = {"matern12": 0.0 * a, "matern32": a, "matern52": a + a * a / 3.0}[kernel]
-            return np.asarray((1.0 + rest) * np.exp(-a), dtype=np.float32)
+            return np.asarray((1.0 + rest) * np.exp(-a))
         if kernel in _ENTRY:
             return np.asarray(np.exp(-gamma * total))
         if kernel == "linear":
             return total
         inner = gamma * total + coef0
         if kernel == "poly":
-            return reduce(np.multiply, [inner] * expansion.degree, np.ones_like(inner))
+            return np.asarray(reduce(np.multiply, [inner] * expansion.degree, np.ones_like(inner)))
         return np.asarray(1.0 - 2.0 / (np.exp(2.0 * inner) + 1.0))
 
 

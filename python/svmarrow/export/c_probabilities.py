@@ -18,7 +18,7 @@ __all__ = ["probabilities"]
 
 
 def probabilities(spec: OutputSpec) -> tuple[dict[str, str], str, int]:
-    """The definitions of scores by their names, ``$probabilities``, and the bytes of its tables.
+    """The definitions of scores by their names, ``$probabilities``, and the number of its constants.
 
     All are empty if the model has no probabilities. A ValueError if the scores need logarithms or are rounds
     of a knock-out.
@@ -42,7 +42,7 @@ static inline void $probabilities(const float *x, float *p) {{
 {call}{statements}}}
 
 """
-    return parts, text, 8 * size
+    return parts, text, 2 * size
 
 
 SIGMOID = """static inline float $sigmoid(int number, float f) {

@@ -22,7 +22,7 @@ __all__ = ["StepText"]
 class StepText:
     """Tables and statements of steps.
 
-    Every step reads a local array of floats and writes another; the compiler keeps what it needs of them.
+    Every step reads a local array of numbers and writes another; the compiler keeps what it needs of them.
     """
 
     tables: str
@@ -32,7 +32,8 @@ class StepText:
     stack: int
     needs_math: bool
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: str = "float32") -> None:
+        self.dtype = np.dtype(dtype)
         self.tables = ""
         self.statements = ""
         self.flash = self.multiplications = self.stack = 0
@@ -79,23 +80,23 @@ static inline void $prepare(const float *row, float *x) {{
 
     def _new(self, size: int) -> str:
         self._count += 1
-        self.stack += 4 * size
+        self.stack += self.dtype.itemsize * size
         name = f"r{self._count}"
         self.statements += f"    float {name}[{size}];\n"
         return name
 
     def _constants(self, values: NDArray[np.float64]) -> str:
         with np.errstate(over="ignore"):
-            single = values.astype(np.float32)
-        if not np.isfinite(single).all():
-            raise ValueError("the preparation holds numbers beyond single precision: scale the columns")
-        return self._table("float", single)
+            constants = values.astype(self.dtype)
+        if not np.isfinite(constants).all():
+            raise ValueError(f"the preparation holds numbers beyond {self.dtype}: scale the columns")
+        return self._table("float", constants)
 
     def _table(self, kind: str, values: NDArray[Any]) -> str:
         self._n_tables += 1
         name = f"$table{self._n_tables}"
         self.tables += table(kind, name, values.shape, values.ravel())
-        self.flash += 4 * values.size
+        self.flash += (self.dtype.itemsize if kind == "float" else 4) * values.size
         return name
 
     def _loop(self, size: int, value: str) -> str:
@@ -201,9 +202,10 @@ static inline void $prepare(const float *row, float *x) {{
                 )
             n, size = one.categories.size, one.numbers.shape[1]
             values = one.categories.astype(np.float64)
-            if not np.array_equal(values, values.astype(np.float32), equal_nan=True):
+            if not np.array_equal(values, values.astype(self.dtype), equal_nan=True):
                 raise ValueError(
-                    f"column {j} of {step!r} has categories that are not exact in single precision"
+                    f"column {j} of {step!r} has categories that are not exact in single precision: "
+                    "use dtype='float64'"
                 )
             categories, numbers = self._constants(values), self._constants(one.rows)
             # The row after the categories is that of NaN if there is one; the last is that of unknown values.

@@ -33,16 +33,16 @@ __all__ = [
     "MAX_ERROR",
     "check_rounding",
     "dense",
-    "in_single_precision",
     "kernel_rows",
     "output_spread",
+    "rows_in_precision",
     "samples_of",
-    "single_rows",
+    "step_in_precision",
 ]
 
 #: Maximum root mean square error of an output, relative to its spread. Models with moderate coefficients stay
 #: below 1e-4 in single precision; bytes are for models whose loss is measured, and only noise is refused.
-MAX_ERROR = {"float32": 1e-3, "int8": 0.5}
+MAX_ERROR = {"float32": 1e-3, "float64": 1e-3, "int8": 0.5}
 #: Number of samples on which an export is compared with the model.
 N_SAMPLES = 128
 #: Maximum number of kernel values of the comparison, with at least `MIN_SAMPLES` samples.
@@ -120,21 +120,21 @@ def _knot_preimages(
     return found
 
 
-def single_rows(X: ArrayLike) -> NDArray[np.float32]:
-    """Samples as a program in single precision takes them, with NaN for gaps."""
+def rows_in_precision(X: ArrayLike, dtype: str) -> NDArray[Any]:
+    """Samples as a program in a precision takes them, with NaN for gaps."""
     rows = dense(X)
     with np.errstate(over="ignore"):
-        return (np.where(is_gap(rows), np.nan, rows) if rows.dtype == object else rows).astype(np.float32)
+        return (np.where(is_gap(rows), np.nan, rows) if rows.dtype == object else rows).astype(dtype)
 
 
-def in_single_precision(part: Any) -> Any:
-    """A step, or a part of one, with its numbers in single precision."""
+def step_in_precision(part: Any, dtype: str) -> Any:
+    """A step, or a part of one, with its numbers in a precision."""
     if isinstance(part, tuple):
-        return tuple(map(in_single_precision, part))
+        return tuple(step_in_precision(one, dtype) for one in part)
     if is_dataclass(part) and not isinstance(part, type):
-        values = {field.name: in_single_precision(getattr(part, field.name)) for field in fields(part)}
+        values = {field.name: step_in_precision(getattr(part, field.name), dtype) for field in fields(part)}
         return replace(part, **values)
-    return part.astype(np.float32) if getattr(part, "dtype", None) == np.float64 else part
+    return part.astype(dtype) if getattr(part, "dtype", None) == np.float64 else part
 
 
 def kernel_rows(X: ArrayLike, spec: OutputSpec) -> NDArray[Any]:
@@ -170,7 +170,7 @@ def output_spread(spec: OutputSpec, outputs: NDArray[np.float64]) -> NDArray[np.
 
 
 def check_rounding(
-    spec: OutputSpec, outputs: NDArray[np.float64], computed: NDArray[Any], dtype: str, remedy: str
+    spec: OutputSpec, outputs: NDArray[np.float64], computed: NDArray[Any], dtype: str
 ) -> None:
     """Refuse an export whose outputs differ too much from the model's.
 
@@ -182,10 +182,8 @@ def check_rounding(
         The model's, in double precision.
     computed : ndarray of shape (n_samples, n_outputs)
         The export's.
-    dtype : {"float32", "int8"}
-        The parameter that is refused.
-    remedy : str
-        The end of the message.
+    dtype : {"float32", "float64", "int8"}
+        The numbers of the export.
 
     Raises
     ------
@@ -201,5 +199,5 @@ def check_rounding(
         share = MAX_ERROR[dtype] * error[worst] / allowed[worst]
     raise ValueError(
         f"dtype={dtype!r}: its rounding changes output {worst} by {100.0 * share:.3g} % of its spread, where "
-        f"{100.0 * MAX_ERROR[dtype]:g} % is the maximum: {remedy}"
+        f"{100.0 * MAX_ERROR[dtype]:g} % is the maximum: use dtype='float64'"
     )

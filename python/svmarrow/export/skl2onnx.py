@@ -20,7 +20,8 @@ def register_skl2onnx() -> None:
     Each becomes the graph of `svmarrow.export.to_onnx`, of the type of its input: float32 or float64. Call it
     once in a program. What `svmarrow.export.to_onnx` takes by itself, pipelines of numbers among it, needs no
     skl2onnx. The second result, which skl2onnx calls "probabilities", holds those of a model that has some,
-    else scores in the shape of `decision_function`.
+    else scores in the shape of `decision_function`. Where `to_onnx` refuses single precision, the conversion
+    raises its ValueError: pass samples or a type in double precision to skl2onnx.
 
     Raises
     ------
