@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
+from sklearn.datasets import make_moons
 from sklearn.impute import SimpleImputer
 from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
@@ -104,10 +105,15 @@ def test_table(plane):
     refused(svmarrow.TabularRegressor().fit(*plane))
 
 
-def test_time_stamps(rng):
-    seconds = 1e4 * rng.random(200)
+def time_stamps(rng, span):
+    """A target that changes within a span of seconds, with its samples."""
+    seconds = span * rng.random(200)
     X = np.column_stack([1.7e9 + seconds, rng.random(200)])
-    y = np.sin(6e-4 * seconds) + X[:, 1]
+    return X, np.sin(6.0 * seconds / span) + X[:, 1]
+
+
+def test_time_stamps(rng):
+    X, y = time_stamps(rng, 1e3)
     model = make_pipeline(StandardScaler(), svmarrow.SVR(C=10.0)).fit(X, y)
     refused(model)
     refused(model, X=X)
@@ -115,6 +121,26 @@ def test_time_stamps(rng):
     refused(model, X=X.astype(np.float32))
     X[:, 0] -= 1.7e9
     to_c(make_pipeline(StandardScaler(), svmarrow.SVR(C=10.0)).fit(X, y))
+
+
+def test_smaller_differences_warn(rng):
+    X, y = time_stamps(rng, 1e4)
+    model = make_pipeline(StandardScaler(), svmarrow.SVR(C=10.0)).fit(X, y)
+    with pytest.warns(UserWarning, match=r"dtype='float32': .* 5 % is the maximum: use dtype='float64'"):
+        to_c(model)
+    pytest.importorskip("onnx")
+    with pytest.warns(UserWarning, match=r"dtype='float32': .* use dtype='float64'"):
+        to_onnx(model, dtype="float32")
+
+
+def test_vectors_in_order_of_their_classes():
+    """Sums that grow by class would lose three digits more."""
+    X, y = make_moons(1500, noise=0.4, random_state=0)
+    model = svmarrow.SVC(C=100.0).fit(X, y)
+    spec = output_spec_of(model)
+    outputs = outputs_in_floats(spec).computed(X)[:, 0]
+    wanted = model.decision_function(X)
+    assert np.sqrt(((outputs - wanted) ** 2).mean()) < 5e-4 * np.sqrt((wanted**2).mean())
 
 
 def test_large_outputs_with_a_small_spread(plane):

@@ -18,12 +18,12 @@ from svmarrow.export.c_probabilities import probabilities
 from svmarrow.export.c_steps import StepText
 from svmarrow.export.common import kernel_columns, output_spec_of, provenance
 from svmarrow.export.rounding import (
+    both_outputs,
     check_rounding,
     kernel_rows,
     output_spread,
     rows_in_precision,
     samples_of,
-    step_in_precision,
 )
 
 if TYPE_CHECKING:
@@ -144,14 +144,20 @@ def to_c(
     OSError
         If the system cannot write the file.
 
+    Warns
+    -----
+    UserWarning
+        If single precision changes the outputs, but by less than what is refused (see Notes).
+
     Notes
     -----
     Large coefficients that cancel, as those of least squares with a small penalty, and features far from
-    0, such as time stamps, need double precision. The outputs of the header are therefore compared with
-    those of the model on X, or without X on 128 samples: vectors of the model, and points between two of
-    them. The root mean square of the difference must not exceed 0.1 % of the spread of an output ("int8":
-    50 %). The spread is the standard deviation of predictions, and the root mean square of outputs whose
-    sign or order is a label. Without X, models with a precomputed kernel are not compared.
+    0, such as time stamps, need double precision. The outputs, computed as the header does, are therefore
+    compared with those of the model on X, or without X on at most 128 samples: vectors of the model, and
+    points between two of them. A root mean square difference above 0.1 % of the spread of an output is a
+    warning, one above 5 % an error ("int8": an error above 50 %). The spread is the standard deviation of
+    predictions, and the root mean square of outputs whose sign or order is a label. Without X, models
+    with a precomputed kernel are not compared.
 
     Examples
     --------
@@ -185,7 +191,7 @@ def to_c(
     )
     needs_math = made.needs_math or more or steps.needs_math or bool(chances)
     samples = samples_of(spec) if X is None else X
-    outputs = None if samples is None else _both_outputs(spec, made, samples, precision)
+    outputs = None if samples is None else both_outputs(spec, made.computed, samples, precision)
     spread = np.full(spec.expansion.n_outputs, np.inf)
     if outputs is not None:
         check_rounding(spec, *outputs, dtype)
@@ -201,15 +207,6 @@ def to_c(
     if X is None or outputs is None:
         return CHeader(text, **cost)
     return CHeader(text, **cost, **_losses(spec, *outputs, y))
-
-
-def _both_outputs(
-    spec: OutputSpec, made: Outputs, samples: ArrayLike, precision: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The outputs of the model and of the header."""
-    full = spec.expansion.decision_function(kernel_rows(samples, spec))
-    header = spec._replace(preparation=step_in_precision(spec.preparation, precision))
-    return full, made.computed(kernel_rows(rows_in_precision(samples, precision), header)).astype(np.float64)
 
 
 def winners(spec: OutputSpec, outputs: NDArray[np.float64]) -> NDArray[np.intp]:

@@ -14,13 +14,13 @@ they stand for.
 from __future__ import annotations
 
 import re
-from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from svmarrow._support.parameters import MATERN_KERNELS
 from svmarrow.export.common import dense_vectors, kernel_columns, linear_weights, matern_rate
+from svmarrow.export.rounding import LoopOutputs
 from svmarrow.reduced_set.rounding import (
     ByteCoefficients,
     ByteVectors,
@@ -41,8 +41,6 @@ __all__ = ["Outputs", "in_precision", "number", "outputs_in_bytes", "outputs_in_
 
 #: Kernels that are functions of the difference of two rows, and whole numbers on bytes.
 BY_DIFFERENCE = ("rbf", "laplacian")
-#: Maximum number of kernel values that are held at once.
-MAX_BLOCK_VALUES = 10**7
 #: A constant without its sign.
 CONSTANT = re.compile(r"(?<![\w.])(\d+\.?\d*(?:e[-+]?\d+)?)f\b")
 PRECISIONS = {"float32": "single", "float64": "double"}
@@ -238,7 +236,7 @@ def outputs_in_floats(spec: OutputSpec, dtype: str = "float32") -> Outputs:
         }}
     }}
 {end}"""
-        computed = _FloatOutputs(expansion, d, dtype)
+        computed = LoopOutputs(expansion, d, dtype)
         return Outputs(tables, body, W.nbytes + b.nbytes, W.size, 0, 0, expansion.decision_function, computed)
     B = _checked("coefficients", expansion.coefficients, dtype)
     tables += table("float", "$coefficients", B.shape, B.ravel())
@@ -253,7 +251,7 @@ def outputs_in_floats(spec: OutputSpec, dtype: str = "float32") -> Outputs:
     }}
 {end}"""
         flash = B.nbytes + b.nbytes + rows.nbytes
-        computed = _FloatOutputs(expansion, d, dtype)
+        computed = LoopOutputs(expansion, d, dtype)
         return Outputs(tables, body, flash, B.size, 0, 0, expansion.decision_function, computed)
     Z = _checked("vectors", dense_vectors(expansion), dtype)
     _checked("gamma", np.array([expansion.gamma, expansion.coef0]), dtype)
@@ -263,7 +261,7 @@ def outputs_in_floats(spec: OutputSpec, dtype: str = "float32") -> Outputs:
     flash = Z.nbytes + B.nbytes + b.nbytes
     calls = _calls(expansion)
     cost, exact = _multiplications(expansion), expansion.decision_function
-    return Outputs(tables, body, flash, cost, calls, 0, exact, _FloatOutputs(expansion, d, dtype))
+    return Outputs(tables, body, flash, cost, calls, 0, exact, LoopOutputs(expansion, d, dtype))
 
 
 def outputs_in_bytes(spec: OutputSpec, rows: Any = None) -> Outputs:
@@ -313,7 +311,7 @@ def outputs_in_bytes(spec: OutputSpec, rows: Any = None) -> Outputs:
     }"""
     body = _loop(expansion, entry, coefficient) + "\n" + end
     cost = _multiplications(expansion) + Z.codes.size + q
-    exact, computed = rounded.decision_function, _FloatOutputs(rounded, kernel_columns(spec))
+    exact, computed = rounded.decision_function, LoopOutputs(rounded, kernel_columns(spec))
     return Outputs(tables, body, flash, cost, _calls(expansion), 0, exact, computed)
 
 
@@ -381,63 +379,6 @@ def _whole_numbers(
         out[o] = $intercepts[o] + $steps[o] * ((float)sum * 3.05175781e-05f);
     }}"""
     return body, 4 if total == "int32_t" else 8
-
-
-class _FloatOutputs:
-    """The outputs of the arithmetic in single or double precision, by NumPy, in the order of the loops."""
-
-    def __init__(self, expansion: KernelExpansion, n_features: int, dtype: str = "float32") -> None:
-        self.expansion, self.dtype = expansion, np.dtype(dtype)
-        self.weights = linear_weights(expansion, n_features)
-
-    def __call__(self, X: Any) -> NDArray[Any]:
-        n_rows = max(1, MAX_BLOCK_VALUES // max(1, self.expansion.n_vectors))
-        X = np.asarray(X, dtype=self.dtype)
-        with np.errstate(all="ignore"):
-            return np.concatenate([self._outputs(X[i : i + n_rows]) for i in range(0, len(X), n_rows)])
-
-    def _outputs(self, X: NDArray[Any]) -> NDArray[Any]:
-        expansion = self.expansion
-        if self.weights is not None:
-            values, factors = X, self.weights
-        elif expansion.kernel == "precomputed":
-            rows = np.asarray(expansion.vectors[:, 0]).astype(np.int64)
-            values, factors = X[:, rows], expansion.coefficients
-        else:
-            values, factors = self._kernel_values(X), expansion.coefficients
-        out: NDArray[Any] = np.zeros((len(X), expansion.n_outputs), dtype=self.dtype)
-        for value, factor in zip(values.T, factors.astype(self.dtype), strict=True):
-            out += value[:, np.newaxis] * factor
-        out += expansion.intercepts.astype(self.dtype)
-        return out
-
-    def _kernel_values(self, X: NDArray[Any]) -> NDArray[Any]:
-        expansion, kernel = self.expansion, str(self.expansion.kernel)
-        Z = dense_vectors(expansion).astype(self.dtype)
-        total = np.zeros((len(X), len(Z)), dtype=self.dtype)
-        for x, z in zip(X.T[:, :, np.newaxis], Z.T, strict=True):
-            if kernel not in _ENTRY:
-                total += x * z
-            elif kernel == "laplacian":
-                total += np.abs(x - z)
-            elif kernel == "chi2":
-                t, both = x - z, x + z
-                total += np.divide(t * t, both, out=np.zeros_like(t), where=both > 0.0)
-            else:
-                total += np.square(x - z)
-        gamma, coef0 = np.array([expansion.gamma, expansion.coef0], dtype=self.dtype)
-        if kernel in MATERN_KERNELS:
-            a = np.minimum(matern_rate(kernel, expansion.gamma) * np.sqrt(total), 100.0)
-            rest = {"matern12": 0.0 * a, "matern32": a, "matern52": a + a * a / 3.0}[kernel]
-            return np.asarray((1.0 + rest) * np.exp(-a))
-        if kernel in _ENTRY:
-            return np.asarray(np.exp(-gamma * total))
-        if kernel == "linear":
-            return total
-        inner = gamma * total + coef0
-        if kernel == "poly":
-            return np.asarray(reduce(np.multiply, [inner] * expansion.degree, np.ones_like(inner)))
-        return np.asarray(1.0 - 2.0 / (np.exp(2.0 * inner) + 1.0))
 
 
 class _IntegerOutputs:

@@ -26,12 +26,13 @@ __all__ = [
     "provenance",
 ]
 
+GOLDEN_RATIO = (1.0 + 5.0**0.5) / 2.0
 #: 2 nu of the Matérn kernels.
 _TWICE_NU = {"matern12": 1.0, "matern32": 3.0, "matern52": 5.0}
 
 
 def output_spec_of(model: Any) -> OutputSpec:
-    """The expansion of a model with the meaning of its outputs.
+    """The expansion of a model, in the order in which it is added, with the meaning of its outputs.
 
     Raises
     ------
@@ -46,10 +47,20 @@ def output_spec_of(model: Any) -> OutputSpec:
         )
     if not isinstance(converted, KernelExpansion):
         spec: OutputSpec = converted._output_spec()
-        return spec
+        return spec._replace(expansion=_mixed(spec.expansion))
     precomputed = expansion.kernel == "precomputed"
     columns = int(expansion.vectors.max(initial=-1)) + 1 if precomputed else expansion.vectors.shape[1]
-    return OutputSpec(expansion, "outputs", columns)
+    return OutputSpec(_mixed(expansion), "outputs", columns)
+
+
+def _mixed(expansion: KernelExpansion) -> KernelExpansion:
+    """The expansion with its vectors in a mixed order.
+
+    Machines order their vectors by class. A sum in that order grows to half the sum of the sizes before it
+    falls, and so does its rounding; multiples of the golden ratio modulo 1 take vectors of all parts in turn.
+    """
+    order = np.argsort(np.arange(expansion.n_vectors) * GOLDEN_RATIO % 1.0)
+    return expansion.replaced(vectors=expansion.vectors[order], coefficients=expansion.coefficients[order])
 
 
 def check_text(labels: NDArray[Any]) -> None:
