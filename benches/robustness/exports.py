@@ -6,7 +6,8 @@
 A model is drawn: learner, kernel, bandwidth, penalty, an offset of the features, a scaler. It is exported to
 ONNX and to C. Where the export is not refused, its outputs on 200 unseen samples, by onnxruntime and by a
 compiled header, are compared with those of the model in double precision: the root mean square of the
-difference, relative to the spread of the output. Outputs that hardly vary on the unseen samples are left out.
+difference, relative to the standard deviation of a prediction or the root mean square of a classifier's
+output. Outputs that hardly vary on the unseen samples are left out.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+from sklearn.base import is_classifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -107,7 +109,8 @@ def outcome(model: Any, run: Any, X: Any, outputs: Any) -> tuple[str, float]:
             if "use dtype='float64'" not in str(error) and "too large for single" not in str(error):
                 raise
             return "refused", np.nan
-    spread = outputs.std(axis=0)
+    # The sign of a classifier's output is the label.
+    spread = np.sqrt((outputs**2).mean(axis=0)) if is_classifier(model) else outputs.std(axis=0)
     error = np.sqrt(((found - outputs) ** 2).mean(axis=0)) / spread
     warned = any("of its spread" in str(one.message) for one in said)
     return "warned" if warned else "silent", float(error.max())
