@@ -11,8 +11,8 @@
 //! | others | double precision | fast Gauss transform, double precision |
 //! | precomputed | all | columns of X |
 //!
-//! Coefficients that are large, as those of machines with C = 1e6 are, start in double precision if kernel values are at
-//! most 1: in single precision their sums would be off by a hundredth and more.
+//! Coefficients that are large, as those of machines with C = 1e6 are, start in double precision, and so do those of large
+//! values of polynomial kernels: in single precision their sums would be off by a hundredth and more.
 //!
 //! Vectors are packed at the first pass that needs them, once for each precision. Other coefficients for the same vectors
 //! leave them packed ([`Evaluator::set_coefficients`]).
@@ -23,6 +23,7 @@ use super::bytes::Unit;
 use super::gram::indices;
 use super::overflow_check::Magnitudes;
 use super::pack::Panels;
+use super::pair::pair_with_itself;
 use super::product::{MAX_BLOCK_ROWS, PackedCoefficients, units};
 use super::standardization::Standardization;
 use super::weights::Weights;
@@ -91,11 +92,13 @@ struct Coefficients {
 impl Coefficients {
     fn new(expansion: &ExpansionView<'_>) -> Result<Self> {
         let q = expansion.intercepts.len();
-        let needs_double = expansion.kernel.constant_diagonal().is_some()
-            && (0..q).any(|j| {
-                let squares: f64 = expansion.flat().iter().skip(j).step_by(q).map(|c| c * c).sum();
-                0.5 * f64::from(f32::EPSILON) * squares.sqrt() > MAX_SINGLE_ROUNDING
-            });
+        let mut squares = try_vec![0.0; q]?;
+        for (i, line) in expansion.flat().chunks_exact(q.max(1)).enumerate() {
+            let value = largest_value(&expansion.kernel, expansion.vectors, i);
+            squares.iter_mut().zip(line).for_each(|(sum, c)| *sum += (c * value) * (c * value));
+        }
+        let needs_double =
+            squares.iter().any(|square| 0.5 * f64::from(f32::EPSILON) * square.sqrt() > MAX_SINGLE_ROUNDING);
         Ok(Self {
             values: memory::try_to_vec(MODEL, expansion.flat())?,
             intercepts: expansion.intercepts.try_to_vec()?,
@@ -115,6 +118,17 @@ impl Coefficients {
             line.iter_mut().zip(&units).for_each(|(c, unit)| *c /= unit);
         }
         Ok(Weights::new(vectors, &scaled, q, ctx)?.map(|weights| (weights, units)))
+    }
+}
+
+/// Returns the size of the kernel values of a vector with rows like it.
+fn largest_value(kernel: &Kernel, vectors: Rows<'_>, i: usize) -> f64 {
+    match kernel {
+        // Weights of dense columns are in double precision, and precomputed values are given.
+        Kernel::Linear if !vectors.is_sparse() => 0.0,
+        Kernel::Precomputed => 0.0,
+        Kernel::Linear | Kernel::Polynomial { .. } => pair_with_itself(kernel, vectors, i).abs(),
+        _ => 1.0,
     }
 }
 

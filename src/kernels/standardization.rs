@@ -63,11 +63,21 @@ impl Standardization {
         let is_euclidean = matches!(kernel, Kernel::Rbf { .. } | Kernel::Matern { .. });
         let has_centre =
             (is_linear || is_euclidean || matches!(kernel, Kernel::Laplacian { .. })) && rows.rows() > 0;
+        Self::about_mean(kernel, rows, has_centre, is_linear || is_euclidean)
+    }
+
+    /// Translates columns that are far from zero compared with their width, for the linear kernel.
+    pub(crate) fn of_far_columns(rows: Rows<'_>) -> Result<Self> {
+        Self::about_mean(&Kernel::Linear, rows, rows.rows() > 0, false)
+    }
+
+    /// Fits a standardization about the mean if `has_centre`, dense rows in `all` columns or in those far from zero.
+    fn about_mean(kernel: &Kernel, rows: Rows<'_>, has_centre: bool, all: bool) -> Result<Self> {
         let (kernel, scale) = scaled(*kernel);
         if !is_packed_sparse(rows) {
-            let all: Vec<u32> =
+            let columns: Vec<u32> =
                 (0..if has_centre { rows.cols() } else { 0 }).map(|k| k as u32).try_collect_vec()?;
-            let mut centre = near_mean(rows, &all, is_linear || is_euclidean)?;
+            let mut centre = near_mean(rows, &columns, all)?;
             centre.try_resize(rows.cols(), 0.0)?;
             return Ok(Self { kernel, columns: None, centre, scale });
         }

@@ -7,15 +7,16 @@
 //! ```
 //!
 //! Without it, products of rows far from the origin hide their differences: a column of time stamps has lost all digits of
-//! a minute. The rows are copied, less a centre near their mean (`kernels::standardization`); sparse rows only where all of them
-//! have the column.
+//! a minute. The rows are copied, less a centre near their mean in columns that are far from zero compared with their width
+//! (`kernels::standardization`), sparse rows only where all of them have the column. Other columns stay: an outlier would move
+//! all other rows away from zero.
 //!
 //! Cost: a copy of the rows in double precision.
 
 use super::problem::Problem;
 use crate::data::OwnedRows;
 use crate::error::Result;
-use crate::kernels::{CoefficientSum, Kernel, KernelFunction, Standardization};
+use crate::kernels::{Kernel, KernelFunction, Standardization};
 use crate::memory::{TryCollect, TryGrow, try_with_capacity, try_zero_matrix};
 use ndarray::ArrayView2;
 
@@ -49,8 +50,12 @@ impl CentredRows {
             return Ok(None);
         }
         let rows = problem.rows;
-        let standardization =
-            Standardization::with_coefficients(&Kernel::Linear, rows, CoefficientSum::Zero)?;
+        let standardization = Standardization::of_far_columns(rows)?;
+        let mut is_moved = false;
+        standardization.for_each_in_centre(|_, m| is_moved |= m != 0.0);
+        if !is_moved {
+            return Ok(None);
+        }
         let (n, d) = (rows.rows(), rows.cols());
         let centred = if standardization.is_sparse() {
             let (mut indptr, mut indices, mut values) =

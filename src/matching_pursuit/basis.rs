@@ -24,6 +24,10 @@ const STRETCH_LENGTHS: (usize, usize) = (128, 4096);
 
 /// Share of the squared norm of a rest that may lie in the span.
 const REORTHOGONALIZE_ABOVE: f64 = 1e-28;
+/// Rounding error of a column, relative to its norm: a few roundings of a kernel value.
+const COLUMN_ROUNDING: f64 = 8.0 * f64::EPSILON;
+/// Squared ratio of a residual to its rounding from which it counts as known.
+const SQUARED_CERTAINTY: f64 = 1e4;
 /// Share of its squared norm that newer vectors may leave of a rest before rounding against the older ones counts.
 const REPROJECT_BELOW: f64 = 1e-2;
 
@@ -34,6 +38,8 @@ pub(super) struct Basis {
     vectors: Vec<f64>,
     validation: Vec<f64>,
     lines: Vec<Vec<f64>>,
+    /// Squared rounding error of each vector.
+    errors: Vec<f64>,
 }
 
 /// The residual of a column after projection on the first vectors of the basis, and its products with them.
@@ -80,11 +86,14 @@ pub(super) struct NewDirection {
     pub(super) line: Vec<f64>,
     pub(super) pivot: f64,
     pub(super) direction: Vec<f64>,
+    /// Squared rounding error of the direction.
+    error: f64,
 }
 
 impl Basis {
     pub(super) fn new(rows: usize, validation_rows: usize) -> Self {
-        Self { rows, validation_rows, vectors: Vec::new(), validation: Vec::new(), lines: Vec::new() }
+        let (vectors, validation, lines, errors) = Default::default();
+        Self { rows, validation_rows, vectors, validation, lines, errors }
     }
 
     /// Number of vectors.
@@ -237,8 +246,25 @@ impl Basis {
         Ok(())
     }
 
+    /// Returns the squared rounding error of a residual: that of its column, and those of the vectors that were taken away.
+    /// Roundings are taken as independent.
+    fn squared_rounding(&self, line: &[f64], own: f64) -> f64 {
+        let taken: f64 = line.iter().zip(&self.errors).map(|(share, error)| share * share * error).sum();
+        COLUMN_ROUNDING * COLUMN_ROUNDING * own + taken
+    }
+
+    /// Returns whether a column is outside the span of the vectors that were taken away: its squared distance is more than
+    /// `inside` of its squared norm, or, if functions may share a large part (`inside` is 0), more than its rounding.
+    pub(super) fn is_outside(&self, rest: &ColumnResidual, inside: f64) -> bool {
+        if inside > 0.0 {
+            rest.squared > inside * rest.own
+        } else {
+            rest.squared > SQUARED_CERTAINTY * self.squared_rounding(&rest.line, rest.own)
+        }
+    }
+
     /// Splits a column into its parts inside and outside the span; `newer` are its products with the vectors that it has
-    /// not seen, which may be inexact. `None` where its squared distance from the span is at most `inside` of its squared norm.
+    /// not seen, which may be inexact. `None` if it is not outside ([`Basis::is_outside`]).
     pub(super) fn split(
         &self,
         mut rest: ColumnResidual,
@@ -247,20 +273,20 @@ impl Basis {
         ctx: Context<'_>,
     ) -> Result<Option<NewDirection>> {
         self.orthogonalize(std::slice::from_mut(&mut rest), &mut newer, ctx)?;
-        let ColumnResidual { mut column, line, own, squared } = rest;
-        if !(squared > inside * own) {
+        if !self.is_outside(&rest, inside) {
             return Ok(None);
         }
-        let pivot = squared.sqrt();
+        let ColumnResidual { mut column, line, own, squared } = rest;
+        let (pivot, error) = (squared.sqrt(), self.squared_rounding(&line, own) / squared);
         for v in &mut column {
             *v /= pivot;
         }
-        Ok(Some(NewDirection { line, pivot, direction: column }))
+        Ok(Some(NewDirection { line, pivot, direction: column, error }))
     }
 
     /// Takes a split column; `validation` holds its function on the validation rows.
     pub(super) fn push(&mut self, outside: NewDirection, mut validation: Vec<f64>) -> Result<()> {
-        let NewDirection { mut line, pivot, direction } = outside;
+        let NewDirection { mut line, pivot, direction, error } = outside;
         let n = self.validation_rows;
         for (j, &c) in line.iter().enumerate() {
             axpy(-c, &self.validation[j * n..(j + 1) * n], &mut validation);
@@ -271,12 +297,14 @@ impl Basis {
         self.vectors.extend(direction);
         line.push(pivot);
         self.lines.push(line);
+        self.errors.push(error);
         Ok(())
     }
 
     /// Forgets the last column.
     pub(super) fn pop(&mut self) {
         self.lines.pop();
+        self.errors.pop();
         self.vectors.truncate(self.lines.len() * self.rows);
         self.validation.truncate(self.lines.len() * self.validation_rows);
     }

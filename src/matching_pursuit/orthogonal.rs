@@ -169,7 +169,8 @@ fn best_drawn(
     let n = state.basis.len();
     let own: Vec<f64> = columns.chunks_exact(l).map(|d| dot(d, d)).try_collect_vec()?;
     let mut rests = Vec::new();
-    let distances: Vec<f64> = if tolerance < SPAN_TOLERANCE {
+    // Squared distances from the span, and whether they are outside of it.
+    let distances: Vec<(f64, bool)> = if tolerance < SPAN_TOLERANCE {
         for column in columns.chunks_exact(l) {
             rests.try_push(ColumnResidual::of(column.try_to_vec()?))?;
         }
@@ -177,20 +178,25 @@ fn best_drawn(
         for (column, rest) in columns.chunks_exact_mut(l).zip(&rests) {
             column.copy_from_slice(rest.column());
         }
-        rests.iter().map(ColumnResidual::squared).try_collect_vec()?
+        rests
+            .iter()
+            .map(|rest| (rest.squared(), state.basis.is_outside(rest, tolerance)))
+            .try_collect_vec()?
     } else {
         let squared = |i: usize| inside[i * n..(i + 1) * n].iter().map(|v| v * v).sum::<f64>();
-        own.iter().enumerate().map(|(i, own)| own - squared(i)).try_collect_vec()?
+        let distances = own.iter().enumerate().map(|(i, own)| (own - squared(i), own));
+        distances.map(|(distance, own)| (distance, distance > tolerance * own)).try_collect_vec()?
     };
     let aligned = inner_products(&columns, &state.residuals, l, ctx)?;
     let mut best: Option<(usize, f64)> = None;
     for (i, &p) in list.iter().enumerate() {
-        if !(distances[i] > tolerance * own[i]) {
+        let (distance, is_outside) = distances[i];
+        if !is_outside {
             open[p] = false;
             continue;
         }
         let size: f64 = aligned[i * q..(i + 1) * q].iter().map(|c| c * c).sum();
-        let score = size / if by_gain { distances[i] } else { own[i] };
+        let score = size / if by_gain { distance } else { own[i] };
         if score > 0.0 && best.is_none_or(|(_, most)| score > most) {
             best = Some((i, score));
         }

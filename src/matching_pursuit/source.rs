@@ -16,8 +16,6 @@ use std::sync::OnceLock;
 /// Columns of a precomputed kernel that a task reads: two cache lines of a row.
 const COLUMNS_PER_TASK: usize = 16;
 
-/// Tolerance of the span for kernels whose functions may share a large part.
-const SHARED_SPAN_TOLERANCE: f64 = 1e-20;
 /// Maximum rounding error of the squared distances between rows, relative to them: the distance of a function from the span is
 /// about their square, relative to its squared norm.
 const MAX_RELATIVE_ROUNDING: f64 = 1e-6;
@@ -41,9 +39,9 @@ pub trait Functions: Sync {
     /// Number of rows of a set.
     fn rows(&self, set: RowSet) -> usize;
 
-    /// Returns the share of a function's squared norm up to which its squared distance from the span of others counts as zero.
-    /// Functions that share a large part, as those of kernels without a bound do on rows far from the origin, need a smaller
-    /// one than the default, and their distances are computed with twice the care.
+    /// Returns the share of a function's squared norm up to which its squared distance from the span of others counts as zero; 0
+    /// for functions that may share a large part, as those of kernels without a bound do on rows far from the origin: then
+    /// the rounding of the distance decides.
     fn span_tolerance(&self) -> f64 {
         SPAN_TOLERANCE
     }
@@ -205,7 +203,7 @@ impl Functions for KernelFunctions<'_> {
 
     fn span_tolerance(&self) -> f64 {
         match self.kernel {
-            Kernel::Linear | Kernel::Polynomial { .. } => SHARED_SPAN_TOLERANCE,
+            Kernel::Linear | Kernel::Polynomial { .. } => 0.0,
             _ => SPAN_TOLERANCE,
         }
     }

@@ -30,8 +30,9 @@ const TASK_ROWS: usize = 96;
 /// Addition to the diagonal for linearly dependent points, relative to its mean: far below the resolution of predictions in
 /// single precision.
 const RELATIVE_SHIFT: f64 = 1e-10;
-/// Maximum rounding error of the squared distances between points, relative to them: the shift is a hundredth of them there.
-const MAX_RELATIVE_ROUNDING: f64 = 1e-8;
+/// Maximum rounding error of the squared distances between points, relative to them: the shift is about as large as they are
+/// there.
+const MAX_RELATIVE_ROUNDING: f64 = 1e-6;
 
 /// A kernel projected on some points.
 pub struct Features {

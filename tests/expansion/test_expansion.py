@@ -10,9 +10,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.datasets import load_iris
 
 from helpers import reference
-from svmarrow import KernelExpansion, _core
+from svmarrow import KernelExpansion, RLSRegressor, _core
 
 KERNELS = ["linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52"]
 
@@ -183,3 +184,13 @@ def test_gram(rng):
         K = _core.gram(X, None, spec, 1)
         assert np.array_equal(K, K.T)
         assert pytest.approx(reference.kernel(spec, X, X), abs=1e-12) == K
+
+
+@pytest.mark.parametrize("degree", [3, 5])
+def test_large_values_of_polynomials_are_added_in_double_precision(degree):
+    X, y = load_iris(return_X_y=True)
+    model = RLSRegressor(1.0, kernel="poly", gamma=1.0, coef0=1.0, degree=degree).fit(X, y)
+    rows = X.astype(np.float32)
+    # The rows themselves are rounded.
+    expected = model.predict(rows.astype(np.float64))
+    np.testing.assert_allclose(model.predict(rows), expected, atol=1e-6)

@@ -128,3 +128,37 @@ def test_a_year_is_not_far_from_the_origin():
         assert abs(model.fit(X, y).score(X, y) - expected) < 1e-2, model
     labels = y > 0
     assert sv.LowRankSVC(20, kernel="linear", random_state=0).fit(X, labels).score(X, labels) > 0.98
+
+
+@pytest.mark.parametrize("offset", [0, 200])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.int64])
+def test_whole_numbers_of_any_type_are_translated_as_numbers(dtype, offset):
+    random = np.random.default_rng(0)
+    X = offset + random.integers(0, 250 if offset == 0 else 6, (60, 5))
+    y = X @ np.arange(1.0, 6.0) + random.normal(size=60)
+    rows = X.astype(dtype)
+    expected = Ridge(1.0).fit(X, y).predict(X)
+    for solver in ("primal", "dual", "cg"):
+        model = LinearRLSRegressor(1.0, fit_intercept=True, solver=solver, tol=1e-9).fit(rows, y)
+        np.testing.assert_allclose(model.predict(rows), expected, atol=1e-3)
+    for parameters in ({"alpha": 1.0}, {"alphas": [1.0, 1e12]}, {"alphas": [1.0, *np.logspace(9, 12, 30)]}):
+        model = sv.RLSRegressor(kernel="linear", fit_intercept=True, **parameters).fit(rows, y)
+        np.testing.assert_allclose(model.predict(rows), expected, atol=1e-3)
+        near = sv.RLSRegressor(1.0, kernel="linear", fit_intercept=True).fit(X.astype(float), y)
+        deviations = near.predict(X.astype(float), return_std=True)[1]
+        np.testing.assert_allclose(model.predict(rows, return_std=True)[1], deviations, rtol=1e-3)
+
+
+@pytest.mark.parametrize("value", [1e8, 1e9])
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_matrix])
+def test_an_outlier_moves_no_other_sample(value, layout):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 4))
+    y = X @ [1.0, 2.0, 3.0, 4.0] + 0.1 * random.normal(size=60)
+    X[0, 3] = value
+    expected = Ridge(1.0, solver="svd").fit(X, y).predict(X)
+    for parameters in ({"solver": "primal"}, {"solver": "dual"}):
+        model = LinearRLSRegressor(1.0, fit_intercept=True, **parameters).fit(layout(X), y)
+        np.testing.assert_allclose(model.predict(layout(X)), expected, atol=1e-4)
+    model = sv.RLSRegressor(1.0, kernel="linear", fit_intercept=True).fit(layout(X), y)
+    np.testing.assert_allclose(model.predict(layout(X)), expected, atol=1e-4)

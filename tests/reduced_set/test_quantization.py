@@ -202,3 +202,11 @@ def test_sparse_vectors_in_bytes_are_refused_in_words_of_both_parameters(asked):
     model = SVC().fit(sparse.csr_array(np.eye(12)), np.arange(12) % 2)
     with pytest.raises(ValueError, match=r"vectors='uint8'.*sparse vectors; dtype='int8' asks for bytes too"):
         quantize(model, **asked)
+
+
+def test_a_constant_output_does_not_count_in_units_of_its_rounding():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    Y = np.column_stack([np.sin(X[:, 0]), np.full(300, 5.0)])
+    model = svmarrow.RLSRegressor(1e-3, fit_intercept=True).fit(X, Y)
+    assert quantize(model, X=X, y=Y).relative_difference < 0.5

@@ -194,8 +194,8 @@ def to_c(
     outputs = None if samples is None else both_outputs(spec, made.computed, samples, precision)
     spread = np.full(spec.expansion.n_outputs, np.inf)
     if outputs is not None:
-        check_rounding(spec, *outputs, dtype)
-        spread = output_spread(spec, outputs[0])
+        spread = output_spread(spec, outputs[0][::2] if X is None else outputs[0])
+        check_rounding(*outputs, spread, dtype)
     text = _header(spec, made, spread, dtype, precision, before, after, needs_math=needs_math)
     # Text has $name and $NAME for every name of its own: p_name and P_NAME with the prefix p.
     text = re.sub(r"\$(?=[A-Z])", f"{prefix.upper()}_", text).replace("$", f"{prefix}_")

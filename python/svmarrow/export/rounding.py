@@ -57,6 +57,8 @@ N_SAMPLES = 128
 #: Maximum number of kernel values that are held at once, with at least `MIN_SAMPLES` samples.
 MAX_KERNEL_VALUES = 10**7
 MIN_SAMPLES = 16
+#: Maximum number of multiplications of all kernel values, with at least as many samples.
+MAX_WORK = 10**8
 #: Outputs that vary by less than this, relative to their size, are constant.
 CONSTANT = 1e-9
 
@@ -104,7 +106,9 @@ class LoopOutputs:
         expansion, kernel = self.expansion, str(self.expansion.kernel)
         Z = dense_vectors(expansion).astype(self.dtype)
         total = np.zeros((len(X), len(Z)), dtype=self.dtype)
-        for x, z in zip(X.T[:, :, np.newaxis], Z.T, strict=True):
+        # Columns of zeros add nothing.
+        used = np.flatnonzero(X.any(axis=0) | Z.any(axis=0))
+        for x, z in zip(X.T[used, :, np.newaxis], Z.T[used], strict=True):
             if kernel not in UNIT_DIAGONAL_KERNELS:
                 total += x * z
             elif kernel == "laplacian":
@@ -138,7 +142,8 @@ def samples_of(spec: OutputSpec) -> NDArray[np.float64] | None:
     if m == 0 or expansion.kernel == "precomputed":
         return None
     rng = np.random.default_rng(0)
-    n = int(np.clip(MAX_KERNEL_VALUES // m, MIN_SAMPLES, N_SAMPLES))
+    work = max(MAX_KERNEL_VALUES // m, 1), max(MAX_WORK // (m * max(kernel_columns(spec), 1)), 1)
+    n = int(np.clip(min(work), MIN_SAMPLES, N_SAMPLES))
     first, second = (dense(expansion.vectors[rng.integers(m, size=n)]).astype(np.float64) for _ in range(2))
     shares = rng.random((n, 1))
     shares[::2] = 0.0
@@ -254,7 +259,8 @@ def output_spread(spec: OutputSpec, outputs: NDArray[np.float64]) -> NDArray[np.
     """The size of each output's differences that matter.
 
     The standard deviation of predictions; the root mean square of constant predictions and of outputs whose
-    sign or order is a label.
+    sign or order is a label. Where the samples are those of `samples_of`, pass the outputs of every second
+    one: those of vectors, since outputs may be of another size between them.
     """
     size: NDArray[np.float64] = np.sqrt((outputs**2).mean(axis=0))
     if spec.kind in ("classes", "inside"):
@@ -264,18 +270,18 @@ def output_spread(spec: OutputSpec, outputs: NDArray[np.float64]) -> NDArray[np.
 
 
 def check_rounding(
-    spec: OutputSpec, outputs: NDArray[np.float64], computed: NDArray[Any], dtype: str
+    outputs: NDArray[np.float64], computed: NDArray[Any], spread: NDArray[np.float64], dtype: str
 ) -> None:
     """Refuse an export whose outputs differ too much from the model's, and warn of smaller differences.
 
     Parameters
     ----------
-    spec : OutputSpec
-        The model.
     outputs : ndarray of shape (n_samples, n_outputs)
         The model's, in double precision.
     computed : ndarray of shape (n_samples, n_outputs)
         The export's.
+    spread : ndarray of shape (n_outputs,)
+        The size of each output's differences that matter.
     dtype : {"float32", "float64", "int8"}
         The numbers of the export.
 
@@ -291,7 +297,7 @@ def check_rounding(
     """
     with np.errstate(all="ignore"):
         error = np.sqrt(((computed - outputs) ** 2).mean(axis=0))
-        shares = np.where(error > 0.0, error / output_spread(spec, outputs), 0.0)
+        shares = np.where(error > 0.0, error / spread, 0.0)
     # NaN, of a sum that overflows, counts as infinite.
     shares = np.nan_to_num(np.where(np.isnan(error), np.inf, shares), nan=np.inf, posinf=np.inf)
     worst = int(shares.argmax())

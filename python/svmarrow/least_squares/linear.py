@@ -116,6 +116,7 @@ class LinearLeastSquares(LeastSquares):
         if self.solver_ == "cg" and self.leave_one_out:
             raise refuse("leave_one_out", True, "False for solver='cg'")
         left: NDArray[np.float64] | None = None
+        kind = np.float64 if X.dtype == np.float64 else np.float32
         centre = np.zeros(X.shape[1])
         if self.fit_intercept:
             centre = centre_of(X)
@@ -139,7 +140,7 @@ class LinearLeastSquares(LeastSquares):
             slopes, intercepts = self._by_conjugate_gradients(X, targets, weights)
         rows = np.ascontiguousarray(np.asarray(slopes).T)
         # One vector an output: a prediction costs d q, however many rows there were.
-        vectors = rows.astype(np.float64 if X.dtype == np.float64 else np.float32)
+        vectors = rows.astype(kind)
         intercepts = intercepts - product(vectors.astype(np.float64), centre)
         self.expansion_ = KernelExpansion(vectors, np.eye(targets.shape[1]), intercepts, *_LINEAR)
         self.coef_ = rows

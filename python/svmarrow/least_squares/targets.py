@@ -49,6 +49,9 @@ _RULES = {
 #: Rows from which on memory is worth a look.
 _LARGE = 4000
 
+#: Distance of a column from zero, relative to its width, from which rows are translated.
+MIN_RELATIVE_OFFSET = 8.0
+
 
 @dataclass(frozen=True, eq=False)
 class TargetFit:
@@ -251,22 +254,34 @@ def solved(X: Any, kernel: tuple[Any, float, float, int], solution: Any) -> Targ
 
 
 def centre_of(X: Any) -> NDArray[np.float64]:
-    """Returns the mean of rows (d,); 0 in columns that not all sparse rows have, which stay sparse."""
+    """Returns the mean of rows (d,) in columns that are far from zero compared with their width, 0 in others.
+
+    Sparse rows have a mean only in columns that all of them have, and stay sparse.
+    """
     mean = np.ravel(np.asarray(X.mean(axis=0, dtype=np.float64)))
+    low, high = (_columns(one).astype(np.float64) for one in (X.min(axis=0), X.max(axis=0)))
+    far = np.abs(mean) >= MIN_RELATIVE_OFFSET * (high - low)
     if sp.issparse(X):
-        mean[np.bincount(X.indices, minlength=X.shape[1]) < X.shape[0]] = 0.0
-    return mean
+        far &= np.bincount(X.indices, minlength=X.shape[1]) == X.shape[0]
+    return np.where(far, mean, 0.0)
+
+
+def _columns(line: Any) -> NDArray[Any]:
+    return np.ravel(line.toarray() if sp.issparse(line) else line)
 
 
 def translated(X: Any, centre: NDArray[np.float64]) -> Any:
-    """Returns rows less a centre (d,) in their precision.
+    """Returns rows less a centre (d,), in their precision.
 
     Products of rows far from the origin hide their differences.
     """
+    if not centre.any():
+        return X
+    kind = X.dtype if X.dtype.kind == "f" else np.float64
     if not sp.issparse(X):
-        return (X - centre).astype(X.dtype, copy=False)
+        return (X - centre).astype(kind, copy=False)
     ones = sp.csr_matrix(np.ones((X.shape[0], 1)))
-    rows = sp.csr_matrix(X - ones @ sp.csr_matrix(centre[np.newaxis])).astype(X.dtype, copy=False)
+    rows = sp.csr_matrix(X - ones @ sp.csr_matrix(centre[np.newaxis])).astype(kind, copy=False)
     rows.sort_indices()
     return rows
 

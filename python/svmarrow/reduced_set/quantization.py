@@ -16,6 +16,7 @@ from svmarrow import _core
 from svmarrow._support.parameters import check, either, none, one_of, refuse
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.reduced_set.output_scale import MIN_DEVIATION
 from svmarrow.reduced_set.rounding import byte_coefficients, byte_vectors, tuned
 from svmarrow.reduced_set.score import Score, rows_for, wrap_like
 
@@ -49,7 +50,7 @@ class Quantization:
         Of an output, over the samples it was measured on.
     relative_difference : float
         Root mean square of the difference of the outputs, each in units of its standard deviation on the
-        samples.
+        samples, a constant one in units of its size.
     disagreement : float or None
         Fraction of the samples that get another label; None for a bare expansion.
     score_before, score_after : float or None
@@ -147,8 +148,9 @@ def quantize(
     before, after = full._evaluate(rows, n_jobs), small._evaluate(rows, n_jobs)
     relative = 0.0
     if before.size:
-        spread, error = before.var(axis=0), ((after - before) ** 2).mean(axis=0)
-        relative = float(np.sqrt((error / np.where(spread > 0.0, spread, 1.0)).mean()))
+        deviation, size = before.std(axis=0), np.abs(before).max(axis=0)
+        spread = np.where(deviation > MIN_DEVIATION * size, deviation, np.where(size > 0.0, size, 1.0))
+        relative = float(np.sqrt(((after - before) ** 2 / spread**2).mean()))
     score_before = score_after = disagreement = None
     if y is not None:
         score = Score(source, rows, y, 2)
