@@ -54,7 +54,9 @@ WARNING_ERROR = {"float32": 1e-3, "float64": 1e-3, "int8": 0.5}
 MAX_ERROR = {"float32": 0.05, "float64": 0.05, "int8": 0.5}
 #: Number of samples on which an export is compared with the model.
 N_SAMPLES = 128
-#: Maximum number of kernel values that are held at once, with at least `MIN_SAMPLES` samples.
+#: Kernel values of a block of rows, which stay in the cache.
+BLOCK_VALUES = 10**6
+#: Maximum number of kernel values, with at least `MIN_SAMPLES` samples.
 MAX_KERNEL_VALUES = 10**7
 MIN_SAMPLES = 16
 #: Maximum number of multiplications of all kernel values, with at least as many samples.
@@ -76,13 +78,17 @@ class LoopOutputs:
         The precision.
     """
 
+    expansion: KernelExpansion
+    dtype: np.dtype[Any]
+    weights: NDArray[np.float64] | None
+
     def __init__(self, expansion: KernelExpansion, n_features: int, dtype: str = "float32") -> None:
         self.expansion, self.dtype = expansion, np.dtype(dtype)
         self.weights = linear_weights(expansion, n_features)
 
     def __call__(self, X: Any) -> NDArray[Any]:
         """The outputs (n, q) of rows (n, d)."""
-        n_rows = max(1, MAX_KERNEL_VALUES // max(1, self.expansion.n_vectors))
+        n_rows = max(1, BLOCK_VALUES // max(1, self.expansion.n_vectors))
         X = np.asarray(X, dtype=self.dtype)
         with np.errstate(all="ignore"):
             return np.concatenate([self._outputs(X[i : i + n_rows]) for i in range(0, len(X), n_rows)])
