@@ -58,7 +58,7 @@ impl Standardization {
     }
 
     /// Fits a standardization to rows and the sum of the coefficients.
-    pub(crate) fn with_coefficients(kernel: &Kernel, rows: Rows<'_>, sum: CoefficientSum) -> Result<Self> {
+    pub(super) fn with_coefficients(kernel: &Kernel, rows: Rows<'_>, sum: CoefficientSum) -> Result<Self> {
         let is_linear = *kernel == Kernel::Linear && sum == CoefficientSum::Zero;
         let is_euclidean = matches!(kernel, Kernel::Rbf { .. } | Kernel::Matern { .. });
         let has_centre =

@@ -6,10 +6,10 @@
 //! sum_i c_i (x_i - m)'(x - m) + b = sum_i c_i x_i'x + b - w'm,     w = sum_i c_i x_i
 //! ```
 //!
-//! Without it, products of rows far from the origin hide their differences: a column of time stamps has lost all digits of
-//! a minute. The rows are copied, less a centre near their mean in columns that are far from zero compared with their width
-//! (`kernels::standardization`), sparse rows only where all of them have the column. Other columns stay: an outlier would move
-//! all other rows away from zero.
+//! Without it, products of rows far from the origin hide their differences: those of time stamps in seconds have no digit left for a
+//! minute. The rows are copied, less a centre near their mean in columns that are far from zero compared with their width
+//! (`kernels::standardization`), sparse rows only where all of them have the column. Other columns stay as they are, since an outlier
+//! would move all other rows away from zero.
 //!
 //! Cost: a copy of the rows in double precision.
 
@@ -44,7 +44,8 @@ pub(super) struct CentredRows {
 }
 
 impl CentredRows {
-    /// Translates the rows of a problem; `None` where a translation would change more than the intercept.
+    /// Translates the rows of a problem; `None` if a translation would change more than the intercept, or no column is far from
+    /// zero.
     pub(super) fn of(problem: &Problem<'_>) -> Result<Option<Self>> {
         if !(problem.fit_intercept && matches!(problem.kernel, KernelFunction::BuiltIn(Kernel::Linear))) {
             return Ok(None);

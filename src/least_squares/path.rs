@@ -1,8 +1,8 @@
 //! Many alphas over one kernel matrix, and the best of them by leave-one-out error.
 //!
-//! K is computed once; each alpha costs a factor and its inverse (`exact`), or two passes over the eigenvectors where a
-//! spectrum is given (`spectral`). A decomposition takes as long as 7 of the former for 1,000 rows, and cannot be
-//! interrupted.
+//! K is computed once; each alpha costs a factor and its inverse (`exact`). With a spectrum an alpha costs two passes over the
+//! eigenvectors (`spectral`), and K is computed only if the spectrum does not answer one. A decomposition takes as long as 7 of
+//! the former for 1,000 rows, and cannot be interrupted.
 
 use super::centre::about_centre;
 use super::exact::factored;
@@ -11,6 +11,7 @@ use super::solution::Solution;
 use super::spectral::{Spectral, Spectrum};
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::kernels::{KernelFunction, diagonal};
 use crate::memory::{TryCollect, TryToVec, try_with_capacity};
 
 /// One point of a path.
@@ -59,9 +60,15 @@ fn solve_path_given(
     spectrum: Option<Spectrum<'_>>,
     ctx: Context<'_>,
 ) -> Result<(Vec<PathPoint>, usize, Solution)> {
-    let k = kernel_matrix::<f64>(problem.kernel, problem.rows, ctx)?;
-    let diagonal = k.diagonal().try_collect_vec()?;
     let spectral = spectrum.map(|spectrum| Spectral::new(spectrum, problem)).transpose()?;
+    let mut k = None;
+    let diagonal = match problem.kernel {
+        // The matrix is needed for an alpha that the spectrum does not answer.
+        KernelFunction::BuiltIn(kernel) if spectral.is_some() => diagonal(&kernel, problem.rows)?,
+        _ => {
+            k.insert(kernel_matrix::<f64>(problem.kernel, problem.rows, ctx)?).diagonal().try_collect_vec()?
+        }
+    };
     let mut best: Option<(usize, Solution, (f64, f64))> = None;
     let (mut points, mut refused) =
         (try_with_capacity("the points of a regularization path", alphas.len())?, None);
@@ -71,10 +78,15 @@ fn solve_path_given(
             Some(spectral) => spectral.solve(problem, alpha, &diagonal, ctx)?,
             None => None,
         };
-        let shifted = || k.shifted::<f64>(|i| problem.shift(alpha, i), ctx);
-        let solution = match known {
-            Some(solution) => Ok(solution),
-            None => factored(problem, alpha, shifted()?, diagonal.try_to_vec()?, true, ctx),
+        let solution = if let Some(solution) = known {
+            Ok(solution)
+        } else {
+            if k.is_none() {
+                k = Some(kernel_matrix::<f64>(problem.kernel, problem.rows, ctx)?);
+            }
+            let k = k.as_ref().expect("it was computed");
+            let shifted = k.shifted::<f64>(|i| problem.shift(alpha, i), ctx)?;
+            factored(problem, alpha, shifted, diagonal.try_to_vec()?, true, ctx)
         };
         let solution = match solution {
             Err(error @ Error::NotPositiveDefinite { .. }) => {

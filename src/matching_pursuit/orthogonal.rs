@@ -13,9 +13,9 @@
 //! functions are orthogonalised in row coordinates, twice, so that rounding in n and C can mislead the choice among equals
 //! but never the fit.
 //!
-//! Functions that are hardly outside the span have lost n and C to rounding. Where they may matter
-//! ([`Functions::span_tolerance`](super::Functions::span_tolerance)), the pursuit goes on among drawn functions, all of which are
-//! orthogonalised.
+//! The values n and C of functions that are hardly outside the span are rounding. If such functions may matter
+//! ([`Functions::span_tolerance`](super::Functions::span_tolerance) is 0), the pursuit continues with drawn functions, which are
+//! orthogonalised in row coordinates.
 
 use super::basis::{ColumnResidual, SPAN_TOLERANCE};
 use super::column_cache::ColumnCache;

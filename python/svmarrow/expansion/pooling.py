@@ -1,4 +1,4 @@
-"""Several expansions of one kernel as one: vectors that occur in many are kept once."""
+"""Several expansions of one kernel as one, with common vectors kept once; expansions with scaled outputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["average", "merge"]
+__all__ = ["average", "merge", "scale_outputs"]
 
 
 def merge(expansions: Sequence[KernelExpansion]) -> KernelExpansion:
@@ -81,6 +81,13 @@ def average(expansions: Sequence[KernelExpansion], weights: ArrayLike | None = N
         np.add.at(coefficients, place, share * expansion.coefficients)
         intercepts += share * expansion.intercepts
     return first.replaced(vectors=vectors, coefficients=coefficients, intercepts=intercepts)
+
+
+def scale_outputs(expansion: KernelExpansion, factors: NDArray[np.float64]) -> KernelExpansion:
+    """Returns the expansion with its outputs multiplied by factors (q,)."""
+    return expansion.replaced(
+        coefficients=expansion.coefficients * factors, intercepts=expansion.intercepts * factors
+    )
 
 
 def _pool(expansions: Sequence[KernelExpansion]) -> tuple[KernelExpansion, Any, list[NDArray[np.intp]]]:

@@ -156,8 +156,8 @@ def to_c(
     compared with those of the model on X, or without X on at most 128 samples: vectors of the model, and
     points between two of them. A root mean square difference above 0.1 % of the spread of an output is a
     warning, one above 5 % an error ("int8": an error above 50 %). The spread is the standard deviation of
-    predictions, and the root mean square of outputs whose sign or order is a label. Without X, models
-    with a precomputed kernel are not compared.
+    predictions, and the root mean square of outputs whose sign or order is a label, on X or at vectors.
+    Without X, models with a precomputed kernel are not compared.
 
     Examples
     --------
@@ -175,8 +175,10 @@ def to_c(
     if X is None and y is not None:
         raise ValueError("y is given without X")
     spec = output_spec_of(model)
-    rows = None if X is None else kernel_rows(X, spec)
-    made = outputs_in_bytes(spec, rows) if dtype == "int8" else outputs_in_floats(spec, dtype)
+    if dtype == "int8":
+        made = outputs_in_bytes(spec, None if X is None else kernel_rows(X, spec))
+    else:
+        made = outputs_in_floats(spec, dtype)
     precision = "float32" if dtype == "int8" else dtype
     n_bytes = np.dtype(precision).itemsize
     definitions, predict, more = prediction(spec)

@@ -98,7 +98,7 @@ def to_onnx(
     model on at most 128 samples: vectors of the model, and points between two of them. A root mean square
     difference above 0.1 % of the spread of an output is a warning, one above 5 % an error. The spread is
     the standard deviation of predictions, and the root mean square of outputs whose sign or order is a
-    label. Models with a precomputed kernel, which have no vectors, are not compared.
+    label, at the vectors. Models with a precomputed kernel, which have no vectors, are not compared.
 
     Where a score is within rounding of a tie, the label in single precision may be another one. Opset 18, IR
     version 9.

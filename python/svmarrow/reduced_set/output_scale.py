@@ -12,9 +12,7 @@ from svmarrow.reduced_set.score import loss_weights
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow.expansion.kernel_expansion import KernelExpansion
-
-__all__ = ["output_spread", "times"]
+__all__ = ["output_spread"]
 
 MAX_SPREAD_SAMPLES = 500
 """Maximum number of samples from which the spread of outputs is computed."""
@@ -48,10 +46,3 @@ def output_spread(
     deviation = np.sqrt(np.average((outputs - mean) ** 2, axis=0, weights=weights))
     spread = np.where(deviation > MIN_DEVIATION, size * deviation, 0.0)
     return np.where(spread > 0.0, spread, spread.max() or 1.0)
-
-
-def times(expansion: KernelExpansion, scale: NDArray[np.float64]) -> KernelExpansion:
-    """The expansion with its outputs multiplied."""
-    return expansion.replaced(
-        coefficients=expansion.coefficients * scale, intercepts=expansion.intercepts * scale
-    )

@@ -26,6 +26,7 @@ from svmarrow._support.parameters import (
 )
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow._support.rows import core_rows, threads
+from svmarrow.expansion.pooling import scale_outputs
 from svmarrow.interop.convert import as_expansion, bare_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
@@ -36,7 +37,7 @@ from svmarrow.reduced_set.construction import (
     output_targets,
     path_sizes,
 )
-from svmarrow.reduced_set.output_scale import output_spread, times
+from svmarrow.reduced_set.output_scale import output_spread
 from svmarrow.reduced_set.path import CompressionPath, GradientPath
 from svmarrow.reduced_set.score import (
     check_scoring,
@@ -163,7 +164,7 @@ def _constructed(
             answers = output_targets(source, chosen, request.y, rows)
     spread = output_spread(full, rows, request.sample_weight, request.n_jobs)
     if source is not full:
-        source = expansion = times(expansion, 1.0 / spread)
+        source = expansion = scale_outputs(expansion, 1.0 / spread)
     available = int((expansion.vectors if rows is None else rows).shape[0])
     size = min(request.n_vectors, available)
 
@@ -193,7 +194,7 @@ def _constructed(
         progress=progress,
     )
     if source is not full:
-        models = {size: full.with_expansion(times(made, spread)) for size, made in models.items()}
+        models = {size: full.with_expansion(scale_outputs(made, spread)) for size, made in models.items()}
     return GradientPath(full, models, request.n_jobs)
 
 
@@ -212,7 +213,7 @@ def _selected(request: PathRequest, progress: ProgressCallback | None) -> Compre
     # Penalties and norms are in units of the largest output.
     scale = output_spread(full, rows, request.sample_weight, request.n_jobs)
     scale /= scale.max()
-    expansion = times(expansion, 1.0 / scale)
+    expansion = scale_outputs(expansion, 1.0 / scale)
     given = as_arguments(chosen, method) | {
         "max_vectors": min(request.n_vectors or DEFAULT_PATH, int(pool.shape[0])),
         "tolerance": float(request.tol),

@@ -27,6 +27,7 @@ from svmarrow._support.progress import progress
 from svmarrow._support.rows import refuse_zero_weights, sample_weights, weights_differ
 from svmarrow._support.steps import Steps
 from svmarrow._support.warn import warn_caller
+from svmarrow.expansion.pooling import scale_outputs
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.output_mixins import OutputMixin
 from svmarrow.models.preparation import check_length
@@ -173,10 +174,7 @@ class Tabular(OutputMixin, Estimator):
         model = as_expansion(Pipeline(parts))
         self.shape_, self.loo_error_ = scaler.shape_, float(choice.machine.loo_error_)
         if units is not None:
-            made = model.expansion_
-            model = model.with_expansion(
-                made.replaced(coefficients=made.coefficients * units, intercepts=made.intercepts * units)
-            )
+            model = model.with_expansion(scale_outputs(model.expansion_, units))
             errors = np.average((choice.machine.loo_prediction_ - y[taken]) ** 2, axis=0, weights=drawn)
             self.loo_error_ = float(np.mean(errors * units**2))
         names = getattr(self, "feature_names_in_", None)
