@@ -1,9 +1,11 @@
 //! The columns of all machines of a fit: training rows packed for kernel values, divided into *class blocks* (the classes of
-//! a one-vs-one problem), each with a cache of kernel rows if a value is more expensive than storing it and reading it back.
+//! a one-vs-one problem), each with a cache of kernel rows if a value is more expensive than storing it and reading it back. In
+//! a search, the kernel matrix of all fits takes the place of the caches.
 //!
 //! Rows and columns are *positions* in the order of the training rows in the fit. The caches of all class blocks hold the
 //! same number of rows. Cost: the packed rows; the caches take the rest of the memory budget.
 
+use super::kernel_matrix::KernelMatrix;
 use super::params::SvmParams;
 use super::precision::{KernelValue, Values};
 use super::training::Training;
@@ -51,18 +53,47 @@ impl Effort {
 pub(super) struct ClassBlock<'a, K> {
     pub(super) positions: Range<usize>,
     pub(super) source: KernelRows<'a>,
-    pub(super) cache: Option<RowCache<K>>,
+    stored: StoredRows<'a, K>,
+}
+
+/// Where the kernel rows of a class block are stored.
+enum StoredRows<'a, K> {
+    /// Nowhere: values are computed again.
+    None,
+    Cache(RowCache<K>),
+    /// All of them, by position, in the columns of all class blocks.
+    Matrix(&'a KernelMatrix<K>),
 }
 
 impl<K: KernelValue> ClassBlock<'_, K> {
-    /// Returns a cached kernel row.
+    /// Returns a stored kernel row.
     pub(super) fn row(&self, position: usize) -> &[K] {
-        self.cache.as_ref().map_or(&[], |cache| cache.row(position))
+        match &self.stored {
+            StoredRows::None => &[],
+            StoredRows::Cache(cache) => cache.row(position),
+            StoredRows::Matrix(matrix) => &matrix.row(position)[self.positions.clone()],
+        }
     }
 
-    /// Returns whether kernel rows are cached; otherwise values are computed again.
+    /// Returns whether kernel rows are stored; otherwise values are computed again.
     pub(super) fn is_kept(&self) -> bool {
-        self.cache.is_some()
+        !matches!(self.stored, StoredRows::None)
+    }
+
+    /// Returns the cache of kernel rows, if there is one.
+    pub(super) fn cache(&self) -> Option<&RowCache<K>> {
+        match &self.stored {
+            StoredRows::Cache(cache) => Some(cache),
+            StoredRows::None | StoredRows::Matrix(_) => None,
+        }
+    }
+
+    /// Returns the cache of kernel rows, if there is one.
+    pub(super) fn cache_mut(&mut self) -> Option<&mut RowCache<K>> {
+        match &mut self.stored {
+            StoredRows::Cache(cache) => Some(cache),
+            StoredRows::None | StoredRows::Matrix(_) => None,
+        }
     }
 
     /// Computes the missing ones of the wanted kernel rows; see [`KernelColumns::fetch`].
@@ -74,7 +105,7 @@ impl<K: KernelValue> ClassBlock<'_, K> {
         ctx: Context<'_>,
         check: impl Fn() -> Result<()>,
     ) -> Result<()> {
-        let Some(cache) = &mut self.cache else { return Ok(()) };
+        let StoredRows::Cache(cache) = &mut self.stored else { return Ok(()) };
         let mut missing = cache.claim(wanted);
         let batch = (WORK_PER_CHECK / (self.positions.len() * depth.max(16)).max(1)).max(96);
         while !missing.is_empty() {
@@ -115,7 +146,7 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
         machine_size: usize,
     ) -> Result<Self> {
         let start = Instant::now();
-        let &Training { ref rows, params, ctx } = training;
+        let &Training { ref rows, params, ctx, .. } = training;
         let mut none = rows.kernel_rows(&[], values.precision, ctx)?.storing(K::PRECISION);
         if !params.tuning.fast_sums {
             none = none.without_fast_sums();
@@ -125,7 +156,7 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
             end += size;
             let positions = end - size..end;
             let source = none.with_columns(&order[positions.clone()], ctx)?;
-            Ok(ClassBlock { positions, source, cache: None })
+            Ok(ClassBlock { positions, source, stored: StoredRows::None })
         });
         let mut class_blocks = packed.try_collect_results()?;
         let depth = depth(rows.kernel, rows.rows);
@@ -134,11 +165,34 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
             let per_column = params.cache_bytes.saturating_sub(packed) / order.len().max(1);
             for class_block in &mut class_blocks {
                 let len = class_block.positions.len();
-                class_block.cache = Some(RowCache::new(order.len(), len, per_column * len)?);
+                let cache = RowCache::new(order.len(), len, per_column * len)?;
+                class_block.stored = StoredRows::Cache(cache);
             }
         }
         let diagonal = rows.diagonal(&order)?;
         Ok(Self { class_blocks, order, diagonal, depth, values, start })
+    }
+
+    /// Creates the columns of a matrix, whose positions are those of `order`.
+    pub(super) fn of_matrix(
+        training: &Training<'a>,
+        values: Values,
+        order: Vec<usize>,
+        sizes: &[usize],
+        matrix: &'a KernelMatrix<K>,
+    ) -> Result<Self> {
+        let start = Instant::now();
+        let &Training { ref rows, ctx, .. } = training;
+        let none = rows.kernel_rows(&[], values.precision, ctx)?.storing(K::PRECISION);
+        let mut end = 0;
+        let class_blocks = sizes.iter().map(|&size| {
+            end += size;
+            let source = none.with_columns(&[], ctx)?;
+            Ok(ClassBlock { positions: end - size..end, source, stored: StoredRows::Matrix(matrix) })
+        });
+        let class_blocks = class_blocks.try_collect_results()?;
+        let diagonal = rows.diagonal(&order)?;
+        Ok(Self { class_blocks, order, diagonal, depth: depth(rows.kernel, rows.rows), values, start })
     }
 
     /// Returns the same columns with kernel values in double precision.
@@ -156,7 +210,7 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
     /// Returns the columns of some training rows with the given K_ii, without caches.
     pub(super) fn subset(&self, rows: Vec<usize>, diagonal: Vec<f64>, ctx: Context<'_>) -> Result<Self> {
         let source = self.class_blocks[0].source.with_columns(&rows, ctx)?;
-        let class_blocks = vec![ClassBlock { positions: 0..rows.len(), source, cache: None }];
+        let class_blocks = vec![ClassBlock { positions: 0..rows.len(), source, stored: StoredRows::None }];
         Ok(Self {
             class_blocks,
             order: rows,
@@ -215,7 +269,7 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
 
     /// Returns the cost up to now.
     pub(super) fn effort(&self) -> Effort {
-        let caches = || self.class_blocks.iter().filter_map(|s| s.cache.as_ref());
+        let caches = || self.class_blocks.iter().filter_map(ClassBlock::cache);
         Effort {
             // Counted for all class blocks together.
             kernel_values: self.class_blocks[0].source.values_computed(),

@@ -103,8 +103,7 @@ fn solve_independently<'a, K: KernelValue>(
     training: &Training<'a>,
     memory: &Arenas<K>,
 ) -> Result<()> {
-    let sequential =
-        Training { rows: training.rows.clone(), params: training.params, ctx: training.ctx.sequential() };
+    let sequential = Training { ctx: training.ctx.sequential(), ..training.reborrow() };
     let (count, done) = (machines.len(), AtomicUsize::new(0));
     let tick = || training.ctx.check("fit", done.load(Ordering::Relaxed), count);
     let solved = training.ctx.try_for_each_chunk(machines, 1, |_, machine| {
@@ -170,7 +169,7 @@ fn check<K: KernelValue>(
         Some(StopReason::Stalled)
     } else if max_iterations.is_some_and(|max| machine.iterations >= max) {
         Some(StopReason::MaxIterations)
-    } else if exceeds_single_precision::<K>(machine.kkt.squared_norm, tolerance) {
+    } else if exceeds_single_precision::<K>(machine.kkt.squared_norm, training.accuracy.max_rounding) {
         Some(StopReason::Stalled)
     } else {
         None
@@ -232,7 +231,7 @@ fn next_group<'w, K: KernelValue>(
     let mut count = 0;
     for &m in remaining {
         let machine = &machines[m];
-        let caches = || machine.class_blocks().filter_map(|b| Some((b, class_blocks[b].cache.as_ref()?)));
+        let caches = || machine.class_blocks().filter_map(|b| Some((b, class_blocks[b].cache()?)));
         let capacity = caches().map(|(b, cache)| cache.capacity() - wanted[b].len()).min();
         if count > 0 && capacity.is_some_and(|capacity| capacity < machine.working_set.size) {
             break;

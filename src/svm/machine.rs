@@ -19,6 +19,7 @@ use super::nested;
 use super::params::Tuning;
 use super::precision::KernelValue;
 use super::problem::{DualProblem, KktViolation};
+use super::rounding::MeasuredRounding;
 use super::shrinking::Variables;
 use super::stall::{Change, NEGLIGIBLE_ROUNDINGS, StallDetector, UNCERTAIN_ROUNDINGS, dual_gain};
 use super::subproblem::{BlockSolution, Goal, Subproblem, write_block};
@@ -64,6 +65,8 @@ pub(super) struct Machine<'a> {
     pub(super) gradient_rounding: f64,
     /// Maximum error of the outputs by rounding, once the machine has ended.
     rounding: Option<Rounding>,
+    /// The last error that was measured in single precision; later problems of the same machine may need no measurement.
+    measured: Option<MeasuredRounding>,
     /// True if `rounding` is a worst-case bound in double precision.
     is_rounding_bounded: bool,
     /// True if gradients are those of kernel values in double precision.
@@ -120,6 +123,7 @@ impl<'a> Machine<'a> {
             stall: StallDetector::new(),
             gradient_rounding: 0.0,
             rounding: None,
+            measured: None,
             is_rounding_bounded: false,
             is_double: K::PRECISION == Precision::Double,
             inexact_outcome: None,
@@ -221,7 +225,7 @@ impl<'a> Machine<'a> {
         is_unused: impl Fn(usize, usize) -> bool,
     ) {
         for part in &self.parts {
-            let Some(cache) = &mut class_blocks[part.class_block].cache else { continue };
+            let Some(cache) = class_blocks[part.class_block].cache_mut() else { continue };
             for other in &self.parts {
                 if other.class_block != part.class_block && is_unused(part.class_block, other.class_block) {
                     cache.forget(other.positions.clone());
@@ -276,6 +280,7 @@ impl<'a> Machine<'a> {
         check: impl Fn() -> Result<()>,
     ) -> Result<BlockSolution> {
         let (params, ctx) = (training.params, training.ctx);
+        let max_rounding = training.accuracy.max_rounding;
         let tolerance = params.tolerance.max(NEGLIGIBLE_ROUNDINGS * self.gradient_rounding);
         let members = &self.working_set.members;
         let steps_left = params.max_iterations.map_or(u64::MAX, |max| max - self.iterations);
@@ -283,7 +288,7 @@ impl<'a> Machine<'a> {
         let relative = |share: f64| (share * self.kkt.largest()).max(0.5 * tolerance);
         if !columns.are_kept() && members.len() > self.tuning.nested_block {
             let source = &columns.class_blocks[self.parts[0].class_block].source;
-            let goal = Goal { tolerance: relative(NESTED_TOLERANCE_SHARE), max_steps };
+            let goal = Goal { tolerance: relative(NESTED_TOLERANCE_SHARE), max_steps, max_rounding };
             let problem = self.problem().select(members, ctx)?;
             let rows = self.rows_of(members)?;
             let budget = &mut self.newton_budget;
@@ -291,7 +296,7 @@ impl<'a> Machine<'a> {
         }
         let tolerance = if self.has_whole_block() { tolerance } else { relative(BLOCK_TOLERANCE_SHARE) };
         let mut block = self.block(columns, memory, ctx)?;
-        let (steps, stop) = block.solve_monitored(Goal { tolerance, max_steps }, ctx, check)?;
+        let (steps, stop) = block.solve_monitored(Goal { tolerance, max_steps, max_rounding }, ctx, check)?;
         Ok(block.into_solution(steps, stop, memory))
     }
 
@@ -476,7 +481,7 @@ impl<'a> Machine<'a> {
 fn cache_capacity<K: KernelValue>(parts: &[MachineColumns], columns: &KernelColumns<'_, K>) -> usize {
     parts
         .iter()
-        .filter_map(|part| columns.class_blocks[part.class_block].cache.as_ref())
+        .filter_map(|part| columns.class_blocks[part.class_block].cache())
         .map(RowCache::<K>::capacity)
         .min()
         .unwrap_or(usize::MAX)

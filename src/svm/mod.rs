@@ -63,6 +63,7 @@ mod decomposition;
 mod features;
 mod fit;
 mod intercept;
+mod kernel_matrix;
 mod leave_one_out;
 mod machine;
 mod memory;

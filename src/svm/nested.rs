@@ -78,7 +78,7 @@ pub(super) fn solve<K: KernelValue>(
         set.select(&problem, &kkt.maximal_pairs, ctx)?;
         let mut block = block_of(&problem, &set.members)?;
         let tolerance = (INNER_TOLERANCE_SHARE * violation).max(0.5 * goal.tolerance);
-        let made = block.solve(Goal { tolerance, max_steps: goal.max_steps - steps }, ctx)?;
+        let made = block.solve(Goal { tolerance, max_steps: goal.max_steps - steps, ..goal }, ctx)?;
         let solution = block.into_solution(made, None, memory);
         expected_gain += solution.expected_gain;
         if made == 0 {

@@ -1,9 +1,9 @@
 //! The precision that kernel values are kept in.
 //!
-//! Machines are solved with kernel values in single precision first, and continue in double precision if rounding hides the
-//! optimum (see `rounding`). A machine ends at once in single precision if its coefficients become so large that rounding
-//! errors, even independent ones, are a few times the tolerance: unbounded coefficients may grow without end there, since
-//! rounded kernel matrices are not positive definite.
+//! Machines are solved with kernel values in single precision first, and continue in double precision if rounding errors of
+//! the outputs (see `rounding`) exceed what the fit is for ([`Accuracy`]). A machine ends at once in single precision if its
+//! coefficients become so large that rounding errors, even independent ones, are many times the limit: unbounded coefficients
+//! may grow without end there, since rounded kernel matrices are not positive definite.
 
 use super::problem::DualProblem;
 use crate::error::Result;
@@ -11,8 +11,31 @@ use crate::kernels::{Magnitudes, Precision, Value};
 use crate::memory::{TryToVec, try_vec};
 use crate::simd::blas::Stored;
 
-/// Maximum rounding error in single precision, relative to the tolerance.
-const MAX_ROUNDING_PER_TOLERANCE: f64 = 4.0;
+/// Maximum rounding error of outputs with which the conditions of the optimum can be checked, relative to the tolerance.
+const MAX_TOLERANCE_SHARE: f64 = 0.25;
+/// Rounding errors at which a machine ends at once, relative to the maximum.
+const ENDING_ROUNDING: f64 = 16.0;
+
+/// The accuracy that outputs need.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Accuracy {
+    /// Maximum error of an output by rounding; if it is larger in single precision, double precision is used.
+    pub(super) max_rounding: f64,
+    /// True if the effect of rounding on the objectives is measured for a certificate.
+    pub(super) is_certified: bool,
+}
+
+impl Accuracy {
+    /// Returns the accuracy at which the conditions of the optimum can be checked.
+    pub(super) fn certified(tolerance: f64) -> Self {
+        Self { max_rounding: MAX_TOLERANCE_SHARE * tolerance, is_certified: true }
+    }
+
+    /// Returns the accuracy of outputs for scores, which need not be more accurate than the solution.
+    pub(super) fn of_scores(tolerance: f64) -> Self {
+        Self { max_rounding: tolerance, is_certified: false }
+    }
+}
 
 /// A kernel value as blocks and caches store it.
 pub(super) trait KernelValue: Value + Stored {
@@ -38,13 +61,13 @@ pub(super) fn squared_norm(beta: &[f64], diagonal: &[f64]) -> f64 {
     beta.iter().zip(diagonal).map(|(b, d)| (b * d).powi(2)).sum()
 }
 
-/// Returns whether single precision is insufficient at a tolerance, for coefficients whose products with k(x, x) have this
-/// sum of squares.
-pub(super) fn exceeds_single_precision<K: KernelValue>(squares: f64, tolerance: f64) -> bool {
+/// Returns whether rounding errors in single precision are many times `max_rounding`, for coefficients whose products with
+/// k(x, x) have this sum of squares.
+pub(super) fn exceeds_single_precision<K: KernelValue>(squares: f64, max_rounding: f64) -> bool {
     // Coefficients may have overflowed.
     K::PRECISION == Precision::Single
         && (squares.is_nan()
-            || 0.5 * f64::from(f32::EPSILON) * squares.sqrt() > MAX_ROUNDING_PER_TOLERANCE * tolerance)
+            || 0.5 * f64::from(f32::EPSILON) * squares.sqrt() > ENDING_ROUNDING * max_rounding)
 }
 
 /// Returns the coefficients from which a machine that has stalled in single precision continues in double precision: the

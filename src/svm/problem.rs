@@ -291,6 +291,32 @@ impl DualProblem {
         })
     }
 
+    /// Returns the same problem with more variables, which cannot move: `variables` are the places of its own. `diagonal` has the
+    /// K_ii of the others.
+    pub(super) fn embedded(&self, variables: &[usize], mut diagonal: Vec<f64>) -> Result<Self> {
+        let len = diagonal.len();
+        let embed = |values: &[f64]| {
+            let mut all: Vec<f64> = try_vec![0.0; len]?;
+            variables.iter().zip(values).for_each(|(&v, &value)| all[v] = value);
+            Ok::<_, Error>(all)
+        };
+        let mut group = try_vec![0; len]?;
+        variables.iter().zip(&self.group).for_each(|(&v, &of)| group[v] = of);
+        variables.iter().zip(&self.diagonal).for_each(|(&v, &value)| diagonal[v] = value);
+        Ok(Self {
+            linear: embed(&self.linear)?,
+            lower: embed(&self.lower)?,
+            upper: embed(&self.upper)?,
+            beta: embed(&self.beta)?,
+            gradient: embed(&self.gradient)?,
+            diagonal,
+            ridge: embed(&self.ridge)?,
+            epsilon: self.epsilon,
+            group,
+            has_equality: self.has_equality,
+        })
+    }
+
     /// Sets the coefficients of the members; returns the members that changed, and their changes. Gradients change by the
     /// ridge only.
     pub(super) fn set_coefficients(&mut self, members: &[usize], beta: &[f64]) -> (Vec<usize>, Vec<f64>) {

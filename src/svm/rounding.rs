@@ -5,8 +5,7 @@
 //! *measured*: outputs of support vectors are computed again in double precision, of all support vectors if they are few,
 //! otherwise of those with the largest product of |b| and the rounding error of their row, and of others drawn in proportion
 //! to this product.
-//! If the errors may be an eighth of the tolerance, the conditions of the optimum cannot be checked in single precision,
-//! and the machine continues in double precision. No assumption is made on the errors of single values, which are far from
+//! If the errors may be larger than the fit allows (see `precision`), the machine continues in double precision. No assumption is made on the errors of single values, which are far from
 //! independent if values are few or close to each other.
 //!
 //! With E the errors of the kernel values, the objectives need |b'Eb| and what errors of outputs do to losses. The sum
@@ -40,15 +39,10 @@ pub(super) const MAX_SAMPLE: usize = N_LARGEST + N_DRAWN;
 const MAX_STANDARD_ERRORS: f64 = 5.0;
 /// Upper bound of the errors of all outputs, relative to the largest measured one.
 const SAFETY_FACTOR: f64 = 2.0;
-/// Maximum error of outputs in single precision, relative to the tolerance.
-const MAX_TOLERANCE_SHARE: f64 = 0.25;
+/// Upper bound of the errors of other coefficients, relative to those extrapolated by their norm.
+const EXTRAPOLATION_FACTOR: f64 = 2.0;
 
 impl Rounding {
-    /// Returns whether the error is too large for single precision at a tolerance.
-    pub(super) fn needs_double(&self, tolerance: f64) -> bool {
-        self.output > MAX_TOLERANCE_SHARE * tolerance
-    }
-
     /// Bounds the error of outputs that were computed at once, in double precision.
     pub(super) fn bound(problem: &DualProblem, values: &Values) -> Self {
         let used = problem.beta.iter().filter(|b| **b != 0.0).count();
@@ -144,6 +138,28 @@ impl Rounding {
             quadratic: sum(&|_| true) + bound.quadratic,
             linear_losses: sum(&|v| has_linear_loss(problem, levels, output, v)) + bound.linear_losses,
         })
+    }
+}
+
+/// The measured error of outputs at some coefficients of a machine. It shows whether the error at other coefficients must be
+/// measured too: errors grow with the norm of the coefficients.
+#[derive(Clone, Copy)]
+pub(super) struct MeasuredRounding {
+    output: f64,
+    squared_norm: f64,
+}
+
+impl MeasuredRounding {
+    /// Stores the error of coefficients whose products with k(x, x) have this sum of squares.
+    pub(super) fn new(rounding: &Rounding, squared_norm: f64) -> Self {
+        Self { output: rounding.output, squared_norm }
+    }
+
+    /// Returns whether the error at coefficients of another norm may exceed the maximum.
+    pub(super) fn may_exceed(&self, squared_norm: f64, max_rounding: f64) -> bool {
+        let growth = (squared_norm / self.squared_norm).sqrt();
+        // NaN where all coefficients were zero.
+        !(EXTRAPOLATION_FACTOR * self.output * growth <= max_rounding)
     }
 }
 

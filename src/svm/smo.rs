@@ -86,7 +86,7 @@ impl<K: KernelValue> Subproblem<K> {
             if gain_since_best >= 0.0 || (idle == 0 && self.violation <= floor) {
                 (best, gain_since_best) = (last.clone(), 0.0);
             }
-            if exceeds_single_precision::<K>(squared_norm(&self.beta, &self.diagonal), goal.tolerance) {
+            if exceeds_single_precision::<K>(squared_norm(&self.beta, &self.diagonal), goal.max_rounding) {
                 return Ok((steps, Some(StopReason::Stalled)));
             }
             if idle >= MAX_IDLE_CHECKS {

@@ -27,6 +27,8 @@ pub(super) struct Goal {
     pub(super) tolerance: f64,
     /// Maximum number of steps.
     pub(super) max_steps: u64,
+    /// Maximum error of an output by rounding of kernel values in single precision.
+    pub(super) max_rounding: f64,
 }
 
 /// The solution of a block.

@@ -1,7 +1,7 @@
 //! The data of a fit, and the checks that all members of the family share.
 
 use super::params::{SvmParams, Tuning};
-use super::precision::Values;
+use super::precision::{Accuracy, Values};
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -19,6 +19,7 @@ const POINTS_PER_CHECK: usize = 1 << 19;
 pub(super) struct Training<'a> {
     pub(super) rows: PreparedRows<'a>,
     pub(super) params: &'a SvmParams,
+    pub(super) accuracy: Accuracy,
     pub(super) ctx: Context<'a>,
 }
 
@@ -57,7 +58,12 @@ impl<'a> Training<'a> {
         prepared.magnitudes().check_overflow("X", Precision::Single)?;
         prepared.magnitudes().check_underflow("X", params.tolerance / total)?;
         check_conditioning("X", kernel, rows.reborrow(), sum, MAX_RELATIVE_ROUNDING)?;
-        Ok(Self { rows: prepared, params, ctx })
+        Ok(Self { rows: prepared, params, accuracy: Accuracy::certified(params.tolerance), ctx })
+    }
+
+    /// Returns the same training.
+    pub(super) fn reborrow(&self) -> Self {
+        Self { rows: self.rows.clone(), ..*self }
     }
 
     /// Returns the precision and the rounding errors of the kernel values.

@@ -3,8 +3,9 @@
 use super::super::certificate::{Certificate, Rounding, certify};
 use super::super::columns::KernelColumns;
 use super::super::intercept::intercept;
-use super::super::precision::{KernelValue, exceeds_single_precision, restart_coefficients};
+use super::super::precision::{Accuracy, KernelValue, exceeds_single_precision, restart_coefficients};
 use super::super::problem::DualProblem;
+use super::super::rounding::MeasuredRounding;
 use super::super::training::{Training, overflow_error};
 use super::super::working_set::WorkingSet;
 use super::{Machine, cache_capacity};
@@ -94,10 +95,20 @@ impl Machine<'_> {
             Ok(())
         })())?;
         self.restore_without_gradients(columns, training.ctx)?;
-        if self.rounding.is_none() && self.is_exact() {
-            self.rounding = Some(self.measure_rounding(self.problem(), columns, training.ctx)?);
+        if self.rounding.is_none() && self.is_exact() && self.must_measure(training.accuracy) {
+            let rounding = self.measure_rounding(self.problem(), columns, training.ctx)?;
+            self.measured = Some(MeasuredRounding::new(&rounding, self.kkt.squared_norm));
+            self.rounding = Some(rounding);
         }
         Ok(())
+    }
+
+    /// Returns whether the effect of rounding is needed for a certificate, or may be too large and is unknown.
+    fn must_measure(&self, accuracy: Accuracy) -> bool {
+        let is_small = |measured: MeasuredRounding| {
+            !self.is_double && !measured.may_exceed(self.kkt.squared_norm, accuracy.max_rounding)
+        };
+        accuracy.is_certified || !self.measured.is_some_and(is_small)
     }
 
     /// Returns whether the coefficients at the start already need double precision.
@@ -107,21 +118,21 @@ impl Machine<'_> {
         training: &Training<'_>,
     ) -> Result<bool> {
         let rounding = self.measure_rounding(self.problem(), columns, training.ctx)?;
-        Ok(rounding.needs_double(training.params.tolerance))
+        Ok(rounding.output > training.accuracy.max_rounding)
     }
 
     /// Returns whether rounding of single precision hides the optimum of a machine that has ended.
-    pub(in crate::svm) fn needs_double(&self, tolerance: f64) -> bool {
+    pub(in crate::svm) fn needs_double(&self, accuracy: Accuracy) -> bool {
         let squares = || self.problem().kkt_violation(Context::SEQUENTIAL).squared_norm;
         let is_needed = match self.stop {
             Some(StopReason::Converged) => false,
             // The machine may have ended early, although its values happen to be exact.
-            Some(StopReason::Stalled) => exceeds_single_precision::<f32>(squares(), tolerance),
+            Some(StopReason::Stalled) => exceeds_single_precision::<f32>(squares(), accuracy.max_rounding),
             _ => return false,
         };
         !self.is_double
             && self.is_exact()
-            && (is_needed || self.rounding.is_some_and(|rounding| rounding.needs_double(tolerance)))
+            && (is_needed || self.rounding.is_some_and(|rounding| rounding.output > accuracy.max_rounding))
     }
 
     /// Continues from the present coefficients with kernel values of the same columns in another precision.
@@ -183,7 +194,7 @@ impl Machine<'_> {
         }
         let tolerance = training.params.tolerance;
         let mut rounding = Rounding::bound(self.problem(), &columns.values);
-        if rounding.needs_double(tolerance) {
+        if rounding.output > training.accuracy.max_rounding {
             rounding = match self.bound_by_values(columns, training) {
                 Ok(bound) => bound.unwrap_or(rounding),
                 // The worst case holds too.

@@ -3,8 +3,9 @@
 //! Machines of at most [`MAX_ONE_BLOCK`] rows are one block each, whose kernel values are gathered once for all C. Larger
 //! ones are solved in the rounds of the outer tier, each from its last solution.
 //!
-//! If single precision is insufficient for a C (see `precision`), that fit and those of larger C are made in double
-//! precision; kernel values are then computed again.
+//! Held-out outputs are only scored, so their errors by rounding may be as large as the tolerance. If they are too large for a
+//! C (see `precision`), that fit and those of larger C are made in double precision; kernel values are then computed again.
+//! Errors grow with the coefficients, and are measured again only where they may have become too large.
 //!
 //! Invariant: the results of a fit are reported once all its machines have ended. Cost: that of the fits, reduced by their
 //! starting points.
@@ -13,15 +14,16 @@ use super::super::certificate::Rounding;
 use super::super::columns::KernelColumns;
 use super::super::decomposition::solve;
 use super::super::intercept::intercept;
+use super::super::kernel_matrix::KernelMatrix;
 use super::super::machine::Machine;
 use super::super::params::SvmParams;
 use super::super::precision::{KernelValue, exceeds_single_precision, restart_coefficients};
 use super::super::problem::DualProblem;
+use super::super::rounding::MeasuredRounding;
 use super::super::subproblem::{Goal, Subproblem, write_block};
 use super::super::training::Training;
 use super::grid::Point;
 use super::held_out::HeldOut;
-use super::kernel_matrix::KernelMatrix;
 use super::work::{FoldResult, Prepared, Work};
 use crate::context::{Context, StopReason};
 use crate::error::{Error, Result};
@@ -50,8 +52,8 @@ pub(super) struct Chain<'c, 'w> {
     weights: Vec<f64>,
 }
 
-/// Kernel values of the machines of a chain that are solved as one block.
-struct BlockValues<'a, 's, K> {
+/// Kernel values of the machines of a chain, in one precision.
+struct ChainValues<'a, 's, K> {
     matrix: Option<&'a KernelMatrix<K>>,
     source: &'a KernelRows<'s>,
     held_out: &'a HeldOut<'s, K>,
@@ -105,15 +107,9 @@ impl<'c, 'w> Chain<'c, 'w> {
         let matrix = self.prepared.matrix.as_ref();
         let mut results: Vec<Vec<FoldResult>> = (0..machines).map(|_| Vec::new()).try_collect_vec()?;
         let mut stop = None;
+        let held_out = &self.held_out(matrix, &source)?;
+        let values = ChainValues { matrix, source: &source, held_out, memory: self.memory };
         if !small.is_empty() {
-            let held_out = match matrix {
-                Some(matrix) => {
-                    let train: Vec<usize> = self.train.iter().flatten().copied().try_collect_vec()?;
-                    HeldOut::gather(matrix, &self.work.plan.order, &train, &self.test)?
-                }
-                None => self.held_out(&source)?,
-            };
-            let values = BlockValues { matrix, source: &source, held_out: &held_out, memory: self.memory };
             let fitted = ctx.map(small.len(), |k| {
                 let mut results = Vec::new();
                 let ended = self.fit_as_block(small[k], &values, &mut results, None);
@@ -125,7 +121,7 @@ impl<'c, 'w> Chain<'c, 'w> {
             }
         }
         if stop.is_none() && !large.is_empty() {
-            return self.fit_in_rounds(&large, &source, self.memory, results, 0);
+            return self.fit_in_rounds(&large, &values, results, 0);
         }
         (0..self.costs.len()).try_for_each(|k| self.report(k, &results))?;
         stop.map_or(Ok(()), |reason| Err(Error::Stopped(reason)))
@@ -159,9 +155,17 @@ impl<'c, 'w> Chain<'c, 'w> {
         self.work.plan.problem(machine, rows, &sample_c, diagonal.try_to_vec()?)
     }
 
-    /// Returns the held-out rows, with values computed when they are needed.
-    fn held_out<'s, K: KernelValue>(&self, source: &KernelRows<'s>) -> Result<HeldOut<'s, K>> {
-        HeldOut::computed(source, &self.rows_of(&self.test)?, self.work.ctx)
+    /// Returns the held-out rows, with values from the matrix, or computed when they are needed.
+    fn held_out<'s, K: KernelValue>(
+        &self,
+        matrix: Option<&KernelMatrix<K>>,
+        source: &KernelRows<'s>,
+    ) -> Result<HeldOut<'s, K>> {
+        let Some(matrix) = matrix else {
+            return HeldOut::computed(source, &self.rows_of(&self.test)?, self.work.ctx);
+        };
+        let train: Vec<usize> = self.train.iter().flatten().copied().try_collect_vec()?;
+        HeldOut::gather(matrix, &self.work.plan.order, &train, &self.test)
     }
 
     /// Returns the ratio of the k-th C of the chain to the one before.
@@ -204,18 +208,19 @@ impl<'c, 'w> Chain<'c, 'w> {
     fn fit_as_block<K: KernelValue>(
         &self,
         machine: usize,
-        values: &BlockValues<'_, '_, K>,
+        values: &ChainValues<'_, '_, K>,
         results: &mut Vec<FoldResult>,
         mut start: Option<Vec<f64>>,
     ) -> Result<()> {
-        let &BlockValues { matrix, source, held_out, memory } = values;
-        let params = self.work.params;
+        let &ChainValues { matrix, source, held_out, memory } = values;
+        let (params, max_rounding) = (self.work.params, self.work.accuracy.max_rounding);
         let positions = self.members(machine)?;
         let rows = self.rows_of(&positions)?;
         let diagonal = source.diagonal(&rows)?;
         let members: Vec<usize> = (0..rows.len()).try_collect_vec()?;
         let (mut block, mut last): (Option<Subproblem<K>>, Option<DualProblem>) = (None, None);
         let check = || self.work.ctx.check("search", 0, 0);
+        let mut measured: Option<MeasuredRounding> = None;
         for k in results.len()..self.costs.len() {
             // Each of hundreds of machines may be too short for a check.
             check()?;
@@ -256,7 +261,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                 )?),
             };
             let max_steps = params.max_iterations.unwrap_or(u64::MAX);
-            let goal = Goal { tolerance: params.tolerance, max_steps };
+            let goal = Goal { tolerance: params.tolerance, max_steps, max_rounding };
             let (steps, stop) = block.solve_monitored(goal, self.work.ctx, check)?;
             if let Some(reason @ (StopReason::Interrupted | StopReason::MaxTime)) = stop {
                 return Err(Error::Stopped(reason));
@@ -264,14 +269,19 @@ impl<'c, 'w> Chain<'c, 'w> {
             (problem.beta, problem.gradient) = block.state();
             let kkt = problem.kkt_violation(Context::SEQUENTIAL);
             if K::PRECISION == Precision::Single && steps < max_steps {
-                let values = &self.prepared.values;
-                let rounding = Rounding::measure(&problem, &rows, values, source, Context::SEQUENTIAL)?;
                 let is_early = stop == Some(StopReason::Stalled)
-                    && exceeds_single_precision::<K>(kkt.squared_norm, params.tolerance);
-                if is_early || rounding.needs_double(params.tolerance) {
+                    && exceeds_single_precision::<K>(kkt.squared_norm, max_rounding);
+                let mut needs_double = is_early;
+                if !measured.is_some_and(|at| !at.may_exceed(kkt.squared_norm, max_rounding)) {
+                    let values = &self.prepared.values;
+                    let rounding = Rounding::measure(&problem, &rows, values, source, Context::SEQUENTIAL)?;
+                    measured = Some(MeasuredRounding::new(&rounding, kkt.squared_norm));
+                    needs_double |= rounding.output > max_rounding;
+                }
+                if needs_double {
                     let source = &source.in_double(&[], Context::SEQUENTIAL)?;
-                    let (held_out, memory) = (&self.held_out(source)?, &Arenas::default());
-                    let values = BlockValues::<f64> { matrix: None, source, held_out, memory };
+                    let (held_out, memory) = (&self.held_out(None, source)?, &Arenas::default());
+                    let values = ChainValues::<f64> { matrix: None, source, held_out, memory };
                     let beta = if is_early { restart_coefficients(&problem)? } else { problem.beta };
                     return self.fit_as_block(machine, &values, results, Some(beta));
                 }
@@ -306,43 +316,45 @@ impl<'c, 'w> Chain<'c, 'w> {
     fn fit_in_rounds<K: KernelValue>(
         &self,
         large: &[usize],
-        source: &KernelRows<'_>,
-        memory: &Arenas<K>,
+        chain_values: &ChainValues<'_, '_, K>,
         mut results: Vec<Vec<FoldResult>>,
         from: usize,
     ) -> Result<()> {
+        let &ChainValues { matrix, source, held_out, memory } = chain_values;
         let &Work { params, plan, ctx, .. } = self.work;
         // There are as many chains with caches at the same time as threads.
         let params = &SvmParams { cache_bytes: params.cache_bytes / ctx.threads().max(1), ..params.clone() };
-        let training = Training { rows: self.prepared.rows.reborrow(), params, ctx };
+        let accuracy = self.work.accuracy;
+        let training = Training { rows: self.prepared.rows.reborrow(), params, accuracy, ctx };
         let values = training.values();
         let values = if K::PRECISION == Precision::Double { values.in_double() } else { values };
-        let order = self.rows_of(&self.train.iter().flatten().copied().try_collect_vec()?)?;
-        let sizes: Vec<usize> = self.train.iter().map(Vec::len).try_collect_vec()?;
-        let machine_size = large.iter().map(|&j| self.size(j)).max().unwrap_or(0);
-        let mut columns = KernelColumns::<K>::new(&training, values, order, &sizes, machine_size)?;
-        // Index, training rows and K_ii of each machine.
-        let mut fitted: Vec<(usize, Vec<usize>, Vec<f64>)> = Vec::new();
+        let mut columns = if let Some(matrix) = matrix {
+            KernelColumns::of_matrix(&training, values, plan.order.try_to_vec()?, &plan.sizes, matrix)?
+        } else {
+            let order = self.rows_of(&self.train.iter().flatten().copied().try_collect_vec()?)?;
+            let sizes: Vec<usize> = self.train.iter().map(Vec::len).try_collect_vec()?;
+            let machine_size = large.iter().map(|&j| self.size(j)).max().unwrap_or(0);
+            KernelColumns::<K>::new(&training, values, order, &sizes, machine_size)?
+        };
+        let mut fitted: Vec<LargeMachine> = Vec::new();
         let mut machines: Vec<Machine<'_>> = Vec::new();
         for &j in large {
-            let rows = self.rows_of(&self.members(j)?)?;
-            let diagonal = source.diagonal(&rows)?;
-            if let Some(problem) = self.problem(j, from, &rows, &diagonal)? {
+            let of_machine = LargeMachine::new(j, self, matrix.is_some(), &columns)?;
+            if let Some(problem) = of_machine.problem(self, from)? {
                 machines.push(Machine::new(problem, false, &plan.of_machine[j], &columns, &training)?);
-                fitted.push((j, rows, diagonal));
+                fitted.push(of_machine);
             }
         }
-        let held_out = self.held_out::<K>(source)?;
         for k in from..self.costs.len() {
             let clock = Instant::now();
             if k > from {
-                for (machine, (j, rows, diagonal)) in machines.iter_mut().zip(&fitted) {
+                for (machine, of_machine) in machines.iter_mut().zip(&fitted) {
                     let is_solved = machine.stop == Some(StopReason::Converged)
                         && machine.problem().is_solved_for_larger_c();
                     if is_solved {
                         continue;
                     }
-                    if let Some(mut problem) = self.problem(*j, k, rows, diagonal)? {
+                    if let Some(mut problem) = of_machine.problem(self, k)? {
                         problem.start_from_smaller_c(machine.problem(), self.ratio(k))?;
                         machine.set_problem(problem, training.ctx);
                     }
@@ -354,18 +366,20 @@ impl<'c, 'w> Chain<'c, 'w> {
                     return Err(Error::Stopped(reason));
                 }
             }
-            let needs_double = |machine: &Machine<'_>| machine.needs_double(params.tolerance);
+            let needs_double = |machine: &Machine<'_>| machine.needs_double(accuracy);
             if K::PRECISION == Precision::Single && machines.iter().any(needs_double) {
-                let source = source.in_double(&[], ctx)?;
-                return self.fit_in_rounds::<f64>(large, &source, &Arenas::default(), results, k);
+                let source = &source.in_double(&[], ctx)?;
+                let (held_out, memory) = (&self.held_out(None, source)?, &Arenas::default());
+                let values = ChainValues::<f64> { matrix: None, source, held_out, memory };
+                return self.fit_in_rounds(large, &values, results, k);
             }
             for &j in large {
                 results[j].push(FoldResult::missing(self.test.len())?);
             }
-            for (machine, (j, rows, _)) in machines.iter().zip(&fitted) {
+            for (machine, of_machine) in machines.iter().zip(&fitted) {
                 let (b, _, certificate) = machine.outcome()?;
-                let (used, coefficients) = nonzero(&machine.problem().beta, rows)?;
-                results[*j][k] = FoldResult {
+                let (used, coefficients) = nonzero(&machine.problem().beta, &of_machine.rows)?;
+                results[of_machine.index][k] = FoldResult {
                     outputs: held_out.outputs(&used, &coefficients, b, ctx)?,
                     seconds: clock.elapsed().as_secs_f64() / machines.len() as f64,
                     iterations: certificate.iterations,
@@ -376,6 +390,49 @@ impl<'c, 'w> Chain<'c, 'w> {
             self.report(k, &results)?;
         }
         Ok(())
+    }
+}
+
+/// The variables of a machine that is solved in rounds.
+struct LargeMachine {
+    index: usize,
+    /// Rows of all variables.
+    rows: Vec<usize>,
+    /// K_ii of all variables.
+    diagonal: Vec<f64>,
+    /// Variables that are training rows; the others cannot move.
+    trained: Vec<usize>,
+}
+
+impl LargeMachine {
+    /// Returns the variables of a machine: the positions of its class blocks, all of which are training rows unless
+    /// `has_held_out`.
+    fn new<K: KernelValue>(
+        index: usize,
+        chain: &Chain<'_, '_>,
+        has_held_out: bool,
+        columns: &KernelColumns<'_, K>,
+    ) -> Result<Self> {
+        let class_blocks = &chain.work.plan.of_machine[index];
+        let positions = || class_blocks.iter().flat_map(|&b| columns.class_blocks[b].positions.clone());
+        let rows: Vec<usize> = positions().map(|position| columns.order[position]).try_collect_vec()?;
+        let diagonal = positions().map(|position| columns.diagonal[position]).try_collect_vec()?;
+        let is_trained = |&v: &usize| !has_held_out || chain.weights[rows[v]] > 0.0;
+        let trained = (0..rows.len()).filter(is_trained).try_collect_vec()?;
+        Ok(Self { index, rows, diagonal, trained })
+    }
+
+    /// Returns the problem for the k-th C of the chain; `None` if the training rows have one label.
+    fn problem(&self, chain: &Chain<'_, '_>, k: usize) -> Result<Option<DualProblem>> {
+        let of_trained = |values: &[usize]| self.trained.iter().map(|&v| values[v]).try_collect_vec();
+        let diagonal: Vec<f64> = self.trained.iter().map(|&v| self.diagonal[v]).try_collect_vec()?;
+        let problem = chain.problem(self.index, k, &of_trained(&self.rows)?, &diagonal)?;
+        match problem {
+            Some(problem) if self.trained.len() < self.rows.len() => {
+                problem.embedded(&self.trained, self.diagonal.try_to_vec()?).map(Some)
+            }
+            problem => Ok(problem),
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 //! Kernel values of training rows against the held-out rows are gathered from the matrix of the search once, and serve all
 //! machines and every C of a chain; without a matrix they are computed for the vectors of each fit.
 
+use super::super::kernel_matrix::KernelMatrix;
 use super::super::precision::KernelValue;
-use super::kernel_matrix::KernelMatrix;
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::KernelRows;

@@ -4,11 +4,12 @@
 //! chain of a kernel; their memory is used again for the next ones.
 
 use super::super::columns::depth;
+use super::super::kernel_matrix::KernelMatrix;
 use super::super::params::SvmParams;
+use super::super::precision::Accuracy;
 use super::super::training::Training;
 use super::chain::{Chain, MAX_ONE_BLOCK};
 use super::grid::{Grid, ResultCallback, check};
-use super::kernel_matrix::KernelMatrix;
 use super::task::{Plan, SearchTask};
 use super::work::{Prepared, SearchProgress, Work};
 use crate::context::{Context, StopReason};
@@ -55,6 +56,7 @@ pub fn search(
         callback,
         progress: &progress,
         sums,
+        accuracy: Accuracy::of_scores(params.tolerance),
         ctx: ctx.with_monitor(&progress),
         memory,
     };
@@ -65,13 +67,10 @@ pub fn search(
 }
 
 impl Work<'_> {
-    /// Returns the number of kernel matrices in memory at the same time; 0 if no machine is solved as one block, if one matrix
-    /// exceeds the memory, or if there are large machines and a single fold, which needs few of its values.
+    /// Returns the number of kernel matrices in memory at the same time; 0 if one matrix exceeds the memory, or if there are
+    /// large machines and a single fold, which needs few of its values.
     fn matrices(&self) -> usize {
-        let (smallest, largest) = self.plan.machine_sizes();
-        let trained = self.grid.folds.iter().map(|fold| fold.train.len()).min().unwrap_or(0);
-        let has_small = smallest * trained <= MAX_ONE_BLOCK * self.rows.rows();
-        if !has_small || (self.grid.folds.len() == 1 && largest > MAX_ONE_BLOCK) {
+        if self.grid.folds.len() == 1 && self.plan.largest_machine() > MAX_ONE_BLOCK {
             return 0;
         }
         let one = KernelMatrix::<f32>::bytes(self.trained.len(), self.rows.rows()).max(1);

@@ -2,9 +2,10 @@
 //!
 //! The fits of a search share kernel values and starting points:
 //!
-//! - Kernel values do not depend on fold, C or class. Machines of at most [`chain::MAX_ONE_BLOCK`] rows are solved as one block,
-//!   whose values are gathered from one kernel matrix per kernel, if it fits the memory. Larger machines are solved in rounds
-//!   as in a single fit, with a cache of kernel rows per chain.
+//! - Kernel values do not depend on fold, C or class: one kernel matrix per kernel serves all of them, if it fits the memory.
+//!   Machines of at most [`chain::MAX_ONE_BLOCK`] rows are solved as one block, whose values are gathered from it. Larger machines
+//!   are solved in rounds as in a single fit, and read their kernel rows from it; held-out rows are variables that cannot move.
+//!   Without a matrix, each chain computes its own kernel rows.
 //! - The machines of a fold with one kernel are a *chain* of fits along increasing C. Each fit starts from the best multiple of
 //!   the last coefficients, whose gradients are known; and once no coefficient is at its upper bound, every larger C has the
 //!   same solution.
@@ -20,7 +21,6 @@
 //! | `grid` | the search space, and the callback that receives the results |
 //! | `work` | the data shared by all chains |
 //! | `task` | the machines of a fit, their rows and problems |
-//! | `kernel_matrix` | kernel values of all rows |
 //! | `held_out` | outputs for the rows that are held out |
 //! | `chain` | the machines of one fold and kernel along C |
 //!
@@ -30,7 +30,6 @@ mod chain;
 mod grid;
 mod held_out;
 mod job;
-mod kernel_matrix;
 mod task;
 mod work;
 

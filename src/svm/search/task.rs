@@ -108,11 +108,10 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the numbers of rows of the smallest and of the largest machine.
-    pub(super) fn machine_sizes(&self) -> (usize, usize) {
+    /// Returns the number of rows of the largest machine.
+    pub(super) fn largest_machine(&self) -> usize {
         let size = |machine: &Vec<usize>| machine.iter().map(|&b| self.sizes[b]).sum();
-        let sizes = || self.of_machine.iter().map(size);
-        (sizes().min().unwrap_or(0), sizes().max().unwrap_or(0))
+        self.of_machine.iter().map(size).max().unwrap_or(0)
     }
 
     /// Returns the positions of the training rows of any fold, ascending.

@@ -1,9 +1,9 @@
 //! The data shared by all chains of a search, by those of a kernel, and their results.
 
+use super::super::kernel_matrix::KernelMatrix;
 use super::super::params::SvmParams;
-use super::super::precision::Values;
+use super::super::precision::{Accuracy, Values};
 use super::grid::{Grid, ResultCallback};
-use super::kernel_matrix::KernelMatrix;
 use super::task::Plan;
 use crate::context::{Context, Monitor, Progress, StopReason};
 use crate::data::Rows;
@@ -24,6 +24,8 @@ pub(super) struct Work<'w> {
     pub(super) callback: &'w dyn ResultCallback,
     pub(super) progress: &'w SearchProgress<'w>,
     pub(super) sums: CoefficientSum,
+    /// The accuracy of the held-out outputs.
+    pub(super) accuracy: Accuracy,
     /// The context whose monitor is `progress`.
     pub(super) ctx: Context<'w>,
     /// Memory of matrices and blocks, used again: the first touch of a page costs as much as its values.

@@ -3,7 +3,7 @@
 //!
 //! Cost: m n kernel values for m lines, 4 m n bytes.
 
-use super::super::precision::KernelValue;
+use super::precision::KernelValue;
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::KernelRows;
