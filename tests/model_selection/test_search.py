@@ -466,6 +466,23 @@ def test_ranges_follow_the_rows():
     np.testing.assert_allclose(SVCCV(Cs=1, gammas=[3.0, 1.0], cv=2).fit(IRIS, KIND).gammas_, [1.0, 3.0])
 
 
+@pytest.mark.parametrize("exponent", [-12, 12])
+@pytest.mark.parametrize("search", ["full", "racing"])
+def test_a_search_does_not_depend_on_the_unit_of_the_target(search, exponent):
+    # Fits whose tolerance does not follow the target end early, or take a hundred times the steps.
+    X = np.linspace(1.0, 15.0, 80)[:, np.newaxis]
+    y, unit = X[:, 0] ** 2, 2.0**exponent
+    grid = {"Cs": 4, "gammas": 3, "search": search, "cv": KFold(4, shuffle=True, random_state=0)}
+    one = SVRCV(**grid, epsilon=0.5).fit(X, y)
+    other = SVRCV(**grid, epsilon=0.5 * unit, refit=False).fit(X, y * unit)
+    np.testing.assert_allclose(scores_of(other), scores_of(one), rtol=1e-9)
+    assert other.best_params_["C"] == pytest.approx(one.best_params_["C"] * unit)
+    assert other.best_params_["gamma"] == one.best_params_["gamma"]
+    # The fit to all samples is that of SVR.
+    alone = SVR(**one.best_params_, epsilon=0.5).fit(X, y)
+    assert np.array_equal(one.predict(X), alone.predict(X))
+
+
 def test_it_stands_in_a_pipeline_and_can_be_saved(tmp_path):
     pipeline = make_pipeline(StandardScaler(), SVCCV(Cs=3, gammas=3, cv=StratifiedKFold(3).n_splits))
     assert pipeline.fit(IRIS, WORDS).score(IRIS, WORDS) > 0.95

@@ -46,11 +46,34 @@ def test_sigmoids_are_optimal(seed):
         return weights @ (np.logaddexp(0, -z) + targets * z) + 0.5 * 0.03 * weights.sum() * AB[1] ** 2
 
     found = sigmoid(outputs, first, weights)
-    best = minimize(loss, [-1.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-10})
+    best = minimize(
+        loss,
+        [-1.0, 0.0],
+        method="Nelder-Mead",
+        bounds=[(None, 0.0), (None, None)],
+        options={"xatol": 1e-10, "fatol": 1e-10},
+    )
     assert loss(found) <= best.fun + 1e-7
     repeated = np.repeat(np.arange(200), weights.astype(int))
     again = sigmoid(outputs[repeated], first[repeated], np.ones(repeated.size))
     np.testing.assert_allclose(found, again, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sigmoids_of_contradicting_outputs_are_constant(seed):
+    rng = np.random.default_rng(seed)
+    first = rng.random(100) < 0.3
+    outputs, weights = rng.normal(size=100) - first, rng.random(100)
+    A, B = sigmoid(outputs, first, weights)
+    assert A == 0.0
+    ones, zeros = weights[first].sum(), weights[~first].sum()
+    target = ones * (ones + 1) / (ones + 2) + zeros / (zeros + 2)
+    # The derivative of the loss by B, with its penalty.
+    assert target - (ones + zeros) * (expit(-B) - 0.03 * B) == pytest.approx(0.0, abs=1e-4)
+    as_libsvm = sigmoid(outputs, first, weights, as_libsvm=True)
+    assert as_libsvm[0] > 0.0
+    model = svmarrow.as_expansion(svmarrow.SVC().fit(X[:100], Y[:100]))
+    assert model.calibrated(X[:100], 1 - Y[:100]).calibration.slopes.tolist() == [0.0]
 
 
 def test_sigmoids_of_separated_and_equal_outputs():

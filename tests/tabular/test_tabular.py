@@ -241,6 +241,23 @@ def test_probabilities_are_calibrated():
     assert as_expansion(model).predict_proba(X[200:]) == pytest.approx(probabilities)
 
 
+@pytest.mark.quick_every(10)
+@pytest.mark.parametrize("seed", range(3, 43))
+def test_probabilities_do_not_contradict_scores_where_the_signal_is_weak(seed):
+    # Leave-one-out outputs without a signal are larger for the other class.
+    random = np.random.default_rng(seed)
+    X, y = random.normal(size=(60, 3)), random.random(60) < 0.5
+    model = TabularClassifier().fit(X, y)
+    rows = random.normal(size=(500, 3))
+    second = model.predict_proba(rows)[np.argsort(model.decision_function(rows)), 1]
+    assert (np.diff(second) >= 0.0).all()
+    if np.ptp(second) == 0.0:
+        # The shares of the classes.
+        assert second[0] == pytest.approx(y.mean(), abs=0.02)
+    three = TabularClassifier().fit(X, random.integers(0, 3, 60))
+    assert (three.model_.calibration.slopes >= 0.0).all()
+
+
 def test_class_weights_move_the_boundary():
     X, y = make_moons(200, noise=0.5, random_state=0)
     counts = [

@@ -186,7 +186,7 @@ def _sigmoid_of_pair(
         machine = _fit(problem, parameter, subset, sides, of_pair)
         model = svm_model(parameter.svm_type, _expansion(machine, problem, subset, 2), [0, 1], [], [], [])
         outputs[held] = model._decision_values(_subset(problem, members[held]))[:, 0]
-    return sigmoid(outputs, is_second == 0, np.ones(members.size), offset_penalty=0.0)
+    return sigmoid(outputs, is_second == 0, np.ones(members.size), as_libsvm=True)
 
 
 def _laplace_scale(

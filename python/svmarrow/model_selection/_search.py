@@ -73,6 +73,9 @@ SEARCH_RULES = {
     "verbose": VERBOSE,
 }
 
+#: Minimum tolerance: the smallest normal number.
+_MIN_TOLERANCE = float(np.finfo(np.float64).tiny)
+
 
 class Search(SearchResults, FittedExpansion):
     """Base class of the searches."""
@@ -150,8 +153,8 @@ class Search(SearchResults, FittedExpansion):
         """Returns the checked target."""
         raise NotImplementedError
 
-    def _cost_unit(self, target: Any) -> float:  # noqa: ARG002 - used by regression
-        """Returns the factor of a range of C that depends on the target."""
+    def _target_unit(self, target: Any) -> float:  # noqa: ARG002 - used by regression
+        """Returns the unit of the target: the factor of a range of C, and of the tolerance of the folds."""
         return 1.0
 
     def _fold_weights(
@@ -208,7 +211,7 @@ class Search(SearchResults, FittedExpansion):
         self.gammas_ = gamma_values(self.gammas, X, self.kernel)
         middle = 1.0 if self.gammas_ is None else float(np.median(self.gammas_))
         grid = cost_values(self.Cs, X, self.kernel, middle, float(self.coef0), int(self.degree))
-        self.Cs_ = grid * self._cost_unit(target) if isinstance(self.Cs, (int, np.integer)) else grid
+        self.Cs_ = grid * self._target_unit(target) if isinstance(self.Cs, (int, np.integer)) else grid
         self.n_splits_ = len(folds)
         results, self.stop_ = self._fit_grid(X, y, target, folds, score_params)
         self._scores, self._fit_times = results.scores, results.fit_times
@@ -328,7 +331,7 @@ class Search(SearchResults, FittedExpansion):
             kernels = [self._kernel(float(gamma)) for gamma in self.gammas_]
         deadline = None if self.max_time is None else time.monotonic() + float(self.max_time)
         solver: Any = {
-            "tol": float(self.tol),
+            "tol": max(float(self.tol) * self._target_unit(target), _MIN_TOLERANCE),
             "max_iter": None if self.max_iter == -1 else int(self.max_iter),
             "progress": callback,
         }

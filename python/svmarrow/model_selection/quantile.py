@@ -70,7 +70,9 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     tol : float, default=1e-3
-        Maximum violation of the optimality conditions, in units of y, of all fits.
+        Maximum violation of the optimality conditions: in units of the standard deviation of y for the fits
+        of the search, so that their time does not depend on the unit of y, and in units of y, as in
+        `svmarrow.svm.QuantileSVR`, for the fit to all samples.
     cache_size : float or None, default=None
         Memory for kernel values in MB; None is a share of the free memory. If the 4 n^2 bytes of a kernel
         matrix do not fit, every fold keeps its own kernel rows or recomputes them.

@@ -1,8 +1,8 @@
 """Probabilities of classes from the outputs of a classifier: sigmoids, and how they become one distribution.
 
 A sigmoid is fitted by the stable method of Lin, Lin and Weng (2007) with Platt's targets, on outputs for rows
-that the machine has not seen. Those of pairs of classes are coupled by the second method of Wu, Lin and Weng
-(2004): with r_ij the probability of i among i and j,
+that the machine has not seen, with a slope that is not negative. Those of pairs of classes are coupled by the
+second method of Wu, Lin and Weng (2004): with r_ij the probability of i among i and j,
 
     min over p, sum p = 1,  of  sum_{i, j != i} (r_ji p_i - r_ij p_j)^2  =  2 p' Q p,
 
@@ -146,6 +146,7 @@ class Calibration:
         Returns
         -------
         Calibration
+            Without a negative slope. A slope of 0 says that the values do not distinguish the classes.
         """
         found = []
         if n_classes == 2:
@@ -156,7 +157,7 @@ class Calibration:
             for pair, (a, b) in enumerate(pairs(n_classes)):
                 rows = np.flatnonzero((labels == a) | (labels == b))
                 found.append(sigmoid(values[rows, pair], labels[rows] == a, weights[rows]))
-        slopes, offsets = -np.array(found).T
+        slopes, offsets = 0.0 - np.array(found).T
         return cls(link, slopes, offsets)
 
 
@@ -165,19 +166,22 @@ def sigmoid(
     first: NDArray[np.bool_],
     weights: NDArray[np.float64],
     *,
-    offset_penalty: float = OFFSET_PENALTY,
+    as_libsvm: bool = False,
 ) -> tuple[float, float]:
     """A and B of p(first class) = 1 / (1 + exp(A f + B)), by Newton's method with backtracking.
 
-    The objective is the log loss with Platt's targets and a weak penalty on B; ``offset_penalty=0`` is
-    LIBSVM's fit.
+    The objective is the log loss with Platt's targets and a weak penalty on B, and A is never positive: a
+    larger output makes the first class no less probable. If the optimum has another sign, which outputs of
+    cross-validation without a signal often give, A is 0 and B the best for it, since the loss is convex. With
+    ``as_libsvm=True`` the penalty is 0 and A may have any sign.
     """
-    return _core.fit_sigmoid(
-        np.ascontiguousarray(outputs, dtype=np.float64),
-        np.ascontiguousarray(first, dtype=np.bool_),
-        np.ascontiguousarray(weights, dtype=np.float64),
-        offset_penalty,
-    )
+    outputs, weights = (np.ascontiguousarray(values, dtype=np.float64) for values in (outputs, weights))
+    first = np.ascontiguousarray(first, dtype=np.bool_)
+    penalty = 0.0 if as_libsvm else OFFSET_PENALTY
+    slope, offset = _core.fit_sigmoid(outputs, first, weights, penalty)
+    if slope > 0.0 and not as_libsvm:
+        slope, offset = _core.fit_sigmoid(np.zeros_like(outputs), first, weights, penalty)
+    return slope, offset
 
 
 def coupled(pairwise: NDArray[np.float64], k: int) -> NDArray[np.float64]:

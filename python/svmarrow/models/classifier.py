@@ -284,7 +284,8 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
         """A copy of the model with sigmoids for probabilities, fitted on these samples.
 
         A sigmoid for each pair of classes where there is a machine for each pair, coupled; else one for each
-        class, and their sum is 1. `predict` stays as it is.
+        class, and their sum is 1. Slopes are not negative: a class whose outputs these samples contradict has
+        the slope 0. `predict` stays as it is.
 
         Parameters
         ----------

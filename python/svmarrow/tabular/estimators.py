@@ -187,6 +187,8 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
         -------
         ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`. The most probable class may be another one than `predict` has.
+            For two classes a larger score never has a smaller probability of the second class. If the
+            leave-one-out outputs do not distinguish the classes, all samples have the same probabilities.
 
         Raises
         ------
