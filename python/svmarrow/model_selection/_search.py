@@ -73,6 +73,9 @@ SEARCH_RULES = {
     "verbose": VERBOSE,
 }
 
+#: Tolerance of a fit to the training samples of a fold, relative to that of the final fit. The scores of folds have
+#: standard errors far above what the last digits of an output change.
+FOLD_TOLERANCE_RATIO = 10.0
 #: Minimum tolerance: the smallest normal number.
 _MIN_TOLERANCE = float(np.finfo(np.float64).tiny)
 
@@ -98,6 +101,7 @@ class Search(SearchResults, FittedExpansion):
     gammas_: NDArray[np.float64] | None
     Cs_: NDArray[np.float64]
     n_splits_: int
+    fold_tol_: float
     best_estimator_: Any
     expansion_: KernelExpansion
 
@@ -213,6 +217,7 @@ class Search(SearchResults, FittedExpansion):
         grid = cost_values(self.Cs, X, self.kernel, middle, float(self.coef0), int(self.degree))
         self.Cs_ = grid * self._target_unit(target) if isinstance(self.Cs, (int, np.integer)) else grid
         self.n_splits_ = len(folds)
+        self.fold_tol_ = max(FOLD_TOLERANCE_RATIO * float(self.tol) * self._target_unit(target), _MIN_TOLERANCE)
         results, self.stop_ = self._fit_grid(X, y, target, folds, score_params)
         self._scores, self._fit_times = results.scores, results.fit_times
         self._score_times = results.score_times
@@ -331,7 +336,7 @@ class Search(SearchResults, FittedExpansion):
             kernels = [self._kernel(float(gamma)) for gamma in self.gammas_]
         deadline = None if self.max_time is None else time.monotonic() + float(self.max_time)
         solver: Any = {
-            "tol": max(float(self.tol) * self._target_unit(target), _MIN_TOLERANCE),
+            "tol": self.fold_tol_,
             "max_iter": None if self.max_iter == -1 else int(self.max_iter),
             "progress": callback,
         }

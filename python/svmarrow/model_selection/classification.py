@@ -67,7 +67,8 @@ class SVCCV(CertifiedClassifier, Search):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     tol : float, default=1e-3
-        Maximum violation of the optimality conditions, in units of the decision function, of all fits.
+        Maximum violation of the optimality conditions, in units of the decision function, of the fit to all
+        samples. Fits to the training samples of a fold end at ten times as much, see ``fold_tol_``.
     cache_size : float or None, default=None
         Memory for kernel values in MB; None is a share of the free memory. If the 4 n^2 bytes of a kernel
         matrix do not fit, every fold keeps its own kernel rows or recomputes them.
@@ -116,6 +117,9 @@ class SVCCV(CertifiedClassifier, Search):
         which a point was fitted.
     n_splits_ : int
         Number of folds.
+    fold_tol_ : float
+        Maximum violation of the optimality conditions of the fits to folds, whose held-out outputs are about as
+        accurate: a hundredth of the margin by default. The standard error of a score is far larger.
     stop_ : {"finished", "max_time", "callback", "interrupted"}
         Why the search ended.
     best_estimator_ : SVC

@@ -70,9 +70,9 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     tol : float, default=1e-3
-        Maximum violation of the optimality conditions: in units of the standard deviation of y for the fits
-        of the search, so that their time does not depend on the unit of y, and in units of y, as in
-        `svmarrow.svm.QuantileSVR`, for the fit to all samples.
+        Maximum violation of the optimality conditions: in units of y, as in `svmarrow.svm.QuantileSVR`, for the fit to
+        all samples. Fits to the training samples of a fold end at ``10 * tol`` standard deviations of y, see
+        ``fold_tol_``, so that their time does not depend on the unit of y.
     cache_size : float or None, default=None
         Memory for kernel values in MB; None is a share of the free memory. If the 4 n^2 bytes of a kernel
         matrix do not fit, every fold keeps its own kernel rows or recomputes them.
@@ -107,6 +107,9 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
         which a point was fitted.
     n_splits_ : int
         Number of folds.
+    fold_tol_ : float
+        Maximum violation of the optimality conditions of the fits to folds, in units of y. Their held-out
+        outputs are about as accurate: to a hundredth of the standard deviation of y by default.
     stop_ : {"finished", "max_time", "callback", "interrupted"}
         Why the search ended.
     best_estimator_ : QuantileSVR
