@@ -217,7 +217,9 @@ class Search(SearchResults, FittedExpansion):
         grid = cost_values(self.Cs, X, self.kernel, middle, float(self.coef0), int(self.degree))
         self.Cs_ = grid * self._target_unit(target) if isinstance(self.Cs, (int, np.integer)) else grid
         self.n_splits_ = len(folds)
-        self.fold_tol_ = max(FOLD_TOLERANCE_RATIO * float(self.tol) * self._target_unit(target), _MIN_TOLERANCE)
+        self.fold_tol_ = max(
+            FOLD_TOLERANCE_RATIO * float(self.tol) * self._target_unit(target), _MIN_TOLERANCE
+        )
         results, self.stop_ = self._fit_grid(X, y, target, folds, score_params)
         self._scores, self._fit_times = results.scores, results.fit_times
         self._score_times = results.score_times
