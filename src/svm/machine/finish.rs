@@ -30,7 +30,7 @@ impl Machine<'_> {
     }
 
     /// Returns intercept, rho and certificate for the coefficients and gradients of a problem.
-    fn certified(&self, problem: &DualProblem) -> (f64, f64, Certificate) {
+    pub(super) fn certified(&self, problem: &DualProblem) -> (f64, f64, Certificate) {
         let stop = self.stop.unwrap_or(StopReason::Stalled);
         let (b, rho) = intercept(problem);
         let rounding = self.rounding.unwrap_or_default();
@@ -113,8 +113,9 @@ impl Machine<'_> {
     /// Returns whether rounding of single precision hides the optimum of a machine that has ended.
     pub(in crate::svm) fn needs_double(&self, tolerance: f64) -> bool {
         let squares = || self.problem().kkt_violation(Context::SEQUENTIAL).squared_norm;
+        let tolerance = tolerance.min(self.tolerance);
         let is_needed = match self.stop {
-            Some(StopReason::Converged) => false,
+            Some(StopReason::Converged) => self.relative_gap() > 1.0,
             // The machine may have ended early, although its values happen to be exact.
             Some(StopReason::Stalled) => exceeds_single_precision::<f32>(squares(), tolerance),
             _ => return false,
@@ -192,7 +193,7 @@ impl Machine<'_> {
             };
         }
         self.rounding = Some(rounding);
-        let is_solved = self.kkt.largest() <= tolerance;
+        let is_solved = self.kkt.largest() <= tolerance && self.has_small_gap();
         if may_continue && !is_solved {
             self.resume();
             return Ok(true);
@@ -200,7 +201,9 @@ impl Machine<'_> {
         self.is_rounding_bounded = true;
         // Outputs may be so large that the tolerance is below their last digit.
         let (.., Certificate { primal, gap, .. }) = self.certified(self.problem());
-        let is_certain = is_solved && (rounding.output <= tolerance || gap <= tolerance * primal.abs());
+        let is_certain = is_solved
+            && (rounding.output <= tolerance || gap <= tolerance * primal.abs())
+            && self.relative_gap() <= 1.0;
         self.stop = Some(if is_certain { StopReason::Converged } else { StopReason::Stalled });
         Ok(false)
     }
