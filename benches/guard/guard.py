@@ -1,17 +1,17 @@
 """The guard of cost: the work of fixed small workloads, compared with the committed counts.
 
-    python benches/guard/guard.py            compares; fails if a count has grown by more than 3 %
-    python benches/guard/guard.py --update "REASON"   writes the counts of this tree, with the reason for the change
+    python benches/guard/guard.py                     fails if a count has grown by more than 3 %
+    python benches/guard/guard.py --update "REASON"   writes the counts of this tree
 
 Two kinds of counts, both independent of the clock and of other processes:
 
-- machine instructions of the extension module, counted by callgrind on one thread and one instruction set (AVX2). Those of
-  Python, NumPy and the C library are left out, so that a new version of one of them changes nothing;
+- machine instructions of the extension module, counted by callgrind on one thread and one instruction set
+  (AVX2). Those of Python, NumPy and the C library are left out, so that their new versions change nothing;
 - the kernel values, steps and rounds of certificates.
 
-Instructions depend on the compiler: with another version of rustc than that of the counts only the work of certificates
-is compared. A change that makes a workload more expensive changes `counts.json` in the same commit, with a reason; the reasons
-so far are in the file.
+Instructions depend on the compiler: with another version of rustc than that of the committed counts only the
+work of certificates is compared. A change that makes a workload more expensive changes `counts.json` in the
+same commit, with a reason; the file keeps all reasons.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def rustc_version() -> str:
 def instructions(lines: Iterator[str], module: str = MODULE) -> int:
     """Returns the instructions of one object file in the lines of a callgrind file.
 
-    A cost line belongs to the object of the last ``ob=`` line; the line after ``calls=`` is the cost of the callee.
+    A cost line belongs to the object of the last ``ob=`` line; the line after ``calls=`` is the callee's cost.
     """
     names: dict[str, str] = {}
     is_module, is_callee, total = False, False, 0
@@ -131,7 +131,9 @@ def main() -> int:
     committed = json.loads(COUNTS.read_text()) if COUNTS.exists() else {"reasons": [], "counts": {}}
     if arguments.update is not None:
         reasons = [*committed["reasons"], arguments.update]
-        COUNTS.write_text(
+        content = {"rustc": compiler, "reasons": reasons, "counts": after}
+        COUNTS.write_text(json.dumps(content, indent=1) + "
+")
             json.dumps({"rustc": compiler, "reasons": reasons, "counts": after}, indent=1) + "\n"
         )
         return 0

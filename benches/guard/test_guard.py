@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import guard
 import pytest
+
+import guard
 
 FILE = """desc: Trigger: Client Request: a
 ob=(1) /lib/libc.so.6

@@ -74,7 +74,7 @@ def searching(kind: Any, data: Data, **parameters: Any) -> Callable[[], Any]:
 
 
 def planted_search() -> Callable[[], Any]:
-    """Returns the first search with one more pass over the kernel values of each gamma: a slowdown to be found."""
+    """Returns the first search with one more pass over the kernel values: a slowdown to be found."""
     X, y = classes(400, 10, noise=0.3)
     run = searching(svmarrow.SVCCV, (X, y))
 

@@ -25,7 +25,7 @@ fig, axes = plt.subplots(1, 3, figsize=(12, 3.6), sharey=True, layout="constrain
 for ax, nu in zip(axes, (0.02, 0.05, 0.2), strict=True):
     detector = OneClassSVM(nu=nu, gamma=4).fit(X)
     outputs = detector.decision_function(grid.reshape(-1, 2)).reshape(grid.shape[:2])
-    outside = detector.decision_function(X) < -0.01  # farther out than the tolerance: not on the edge
+    outside = detector.predict(X) == -1
     top = np.abs(outputs).max()
     ax.contourf(grid[..., 0], grid[..., 1], outputs, np.linspace(-top, top, 21), cmap="PuOr_r", alpha=0.7)
     ax.contour(grid[..., 0], grid[..., 1], outputs, [0], colors="black")

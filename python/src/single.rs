@@ -170,7 +170,7 @@ impl Single {
             OutputSpec::Sign => class(usize::from(outputs[0] >= 0.0)),
             OutputSpec::Largest => class(largest(&outputs)),
             OutputSpec::Inside => {
-                Ok((if outputs[0] > 0.0 { 1_i64 } else { -1 }).into_pyobject(py)?.into_any())
+                Ok((if outputs[0] >= 0.0 { 1_i64 } else { -1 }).into_pyobject(py)?.into_any())
             }
             OutputSpec::Decoded(decoder) => {
                 let scores = decoded_scores(decoder)?;

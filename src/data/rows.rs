@@ -12,6 +12,7 @@ use super::csr::{CsrView, IndexSlice};
 use super::dense::{gather, matrix, row as row_of};
 use super::element::Element;
 use crate::error::{Error, Result};
+use crate::memory::TryCollect;
 
 /// Number of elements of a dense row that are compared with zero together.
 const ZERO_CHECK_LENGTH: usize = 8;
@@ -182,6 +183,29 @@ impl<'a> Rows<'a> {
                 let (indptr, indices, values) = s.gather(rows)?;
                 Ok(OwnedRows::CsrF64 { indptr, indices, values, cols: s.cols() })
             }
+        }
+    }
+}
+
+impl Rows<'_> {
+    /// Copies rows in double precision to single precision; `None` if a number is too large for it.
+    pub(crate) fn to_single(&self) -> Result<Option<OwnedRows>> {
+        let too_large = |v: &f32| !v.is_finite();
+        match self {
+            Self::DenseF64(d) => {
+                let values: Vec<f32> = d.iter().map(|&v| v as f32).try_collect_vec()?;
+                let is_too_large = values.iter().any(too_large);
+                let array = Array2::from_shape_vec(d.dim(), values).expect("a number for each entry");
+                Ok((!is_too_large).then(|| array.into()))
+            }
+            Self::CsrF64(s) => {
+                let all: Vec<usize> = (0..self.rows()).try_collect_vec()?;
+                let (indptr, indices, values) = s.gather(&all)?;
+                let values: Vec<f32> = values.iter().map(|&v| v as f32).try_collect_vec()?;
+                let is_too_large = values.iter().any(too_large);
+                Ok((!is_too_large).then_some(OwnedRows::CsrF32 { indptr, indices, values, cols: s.cols() }))
+            }
+            _ => Ok(Some(self.gather(&(0..self.rows()).try_collect_vec()?)?)),
         }
     }
 }

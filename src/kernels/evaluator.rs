@@ -11,8 +11,9 @@
 //! | others | double precision | fast Gauss transform, double precision |
 //! | precomputed | all | columns of X |
 //!
-//! Coefficients that are large, as those of machines with C = 1e6 are, start in double precision, and so do those of large
-//! values of polynomial kernels: in single precision their sums would be off by a hundredth and more.
+//! Expansions whose outputs would be off by more than a thousandth of their spread in single precision start in double
+//! precision: large coefficients, as those of least squares with a small penalty are, cancel to small outputs, and the errors of
+//! the terms remain. Whether they do is decided once, from the outputs of a few vectors, see [`Evaluator::needs_double`].
 //!
 //! Vectors are packed at the first pass that needs them, once for each precision. Other coefficients for the same vectors
 //! leave them packed ([`Evaluator::set_coefficients`]).
@@ -23,7 +24,7 @@ use super::bytes::Unit;
 use super::gram::indices;
 use super::overflow_check::Magnitudes;
 use super::pack::Panels;
-use super::pair::pair_with_itself;
+use super::pair::{pair, pair_with_itself};
 use super::product::{MAX_BLOCK_ROWS, PackedCoefficients, units};
 use super::standardization::Standardization;
 use super::weights::Weights;
@@ -38,8 +39,13 @@ use crate::simd::Real;
 use ndarray::{Array2, ArrayView2};
 use std::sync::{Arc, OnceLock};
 
-/// Maximum rounding error of an output, from kernel values in single precision, up to which these are used.
-const MAX_SINGLE_ROUNDING: f64 = 1e-2;
+/// Maximum error of an output in single precision, relative to the spread of the outputs.
+const MAX_SINGLE_ERROR: f64 = 1e-3;
+/// Number of vectors at which the spread of the outputs and their error in single precision are measured.
+const MAX_SAMPLE: usize = 16;
+/// Upper bound of the errors in single precision, relative to those of independent roundings, and relative to the largest one of
+/// a sample.
+const SAFETY_FACTOR: f64 = 4.0;
 /// Context reported when the allocation of a model fails.
 const MODEL: &str = "a packed model";
 /// Kernel values times features of a thread between two checks of the monitor.
@@ -79,8 +85,10 @@ struct Coefficients {
     /// (m, q), row-major.
     values: Vec<f64>,
     intercepts: Vec<f64>,
-    /// True if rounding of kernel values in single precision is too large.
-    needs_double: bool,
+    /// The error of each output if the values of its terms are rounded to single precision independently.
+    single_errors: Vec<f64>,
+    /// True if the errors of outputs in single precision are too large.
+    needs_double: OnceLock<bool>,
     /// For the linear kernel; with the units of the outputs.
     weights: OnceLock<Option<(Weights, Vec<f64>)>>,
     /// For Gaussians in few columns.
@@ -97,12 +105,12 @@ impl Coefficients {
             let value = largest_value(&expansion.kernel, expansion.vectors, i);
             squares.iter_mut().zip(line).for_each(|(sum, c)| *sum += (c * value) * (c * value));
         }
-        let needs_double =
-            squares.iter().any(|square| 0.5 * f64::from(f32::EPSILON) * square.sqrt() > MAX_SINGLE_ROUNDING);
+        squares.iter_mut().for_each(|square| *square = 0.5 * f64::from(f32::EPSILON) * square.sqrt());
         Ok(Self {
             values: memory::try_to_vec(MODEL, expansion.flat())?,
             intercepts: expansion.intercepts.try_to_vec()?,
-            needs_double,
+            single_errors: squares,
+            needs_double: OnceLock::new(),
             weights: OnceLock::new(),
             fast_gauss: OnceLock::new(),
             single: OnceLock::new(),
@@ -183,14 +191,14 @@ impl Evaluator {
         self.len() == 0
     }
 
-    /// Computes F, (n, q): in single precision for rows of bytes or single precision, unless coefficients are large; else
+    /// Computes F, (n, q): in single precision for rows of bytes or single precision, unless its errors are too large; else
     /// in double precision.
     ///
     /// # Errors
     /// [`Error::Shape`] where the rows have another number of columns than the vectors (or, for a precomputed
     /// kernel, fewer than the largest index), [`Error::Param`] for rows outside the kernel's domain, [`Error::Stopped`].
     pub fn evaluate(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
-        let in_double = x.is_f64() || self.coefficients.needs_double;
+        let in_double = x.is_f64() || self.needs_double(ctx)?;
         self.evaluate_in(x, if in_double { Precision::Double } else { Precision::Single }, ctx)
     }
 
@@ -200,6 +208,52 @@ impl Evaluator {
     /// See [`Evaluator::evaluate`].
     pub fn evaluate_double(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
         self.evaluate_in(x, Precision::Double, ctx)
+    }
+
+    /// Returns whether outputs in single precision may be off by more than [`MAX_SINGLE_ERROR`] of their spread.
+    ///
+    /// The spread of an output is that of its values at some vectors and of its intercept. Where independent roundings of all
+    /// terms are small against it, nothing is measured; otherwise the outputs of these vectors are compared with those of kernel
+    /// values in double precision.
+    fn needs_double(&self, ctx: Context<'_>) -> Result<bool> {
+        get_or_try_init(&self.coefficients.needs_double, || {
+            let (m, q) = (self.len(), self.outputs());
+            let vectors = self.vectors.view();
+            let is_exact = self.coefficients.single_errors.iter().all(|error| *error == 0.0);
+            if is_exact || self.kernel == Kernel::Precomputed {
+                return Ok(false);
+            }
+            let count = m.min(MAX_SAMPLE);
+            let places: Vec<usize> = (0..count).map(|k| k * m / count).try_collect_vec()?;
+            let sample = vectors.gather(&places)?;
+            // The rounding of the samples themselves is none of the arithmetic.
+            let Some(sample) = sample.view().to_single()? else { return Ok(true) };
+            let outputs = self.evaluate_in(sample.view(), Precision::Single, ctx)?;
+            let spread = |j: usize| {
+                let b = self.coefficients.intercepts[j];
+                let (low, high) = outputs.column(j).iter().fold((b, b), |(l, h), f| (l.min(*f), h.max(*f)));
+                high - low
+            };
+            let exceeds = |j: usize, error: f64| !(SAFETY_FACTOR * error <= MAX_SINGLE_ERROR * spread(j));
+            if (0..q).all(|j| !exceeds(j, self.coefficients.single_errors[j])) {
+                return Ok(false);
+            }
+            let mut errors = try_vec![0.0_f64; q]?;
+            let mut exact = try_vec![0.0; q]?;
+            for (k, outputs) in outputs.rows().into_iter().enumerate() {
+                ctx.check("outputs", 0, 0)?;
+                exact.copy_from_slice(&self.coefficients.intercepts);
+                for (i, line) in self.coefficients.values.chunks_exact(q).enumerate() {
+                    let value = pair(&self.kernel, sample.view(), k, vectors, i);
+                    exact.iter_mut().zip(line).for_each(|(f, c)| *f += c * value);
+                }
+                for ((error, f), exact) in errors.iter_mut().zip(outputs).zip(&exact) {
+                    *error = error.max((f - exact).abs());
+                }
+            }
+            Ok((0..q).any(|j| exceeds(j, errors[j])))
+        })
+        .copied()
     }
 
     fn evaluate_in(&self, x: Rows<'_>, precision: Precision, ctx: Context<'_>) -> Result<Array2<f64>> {

@@ -9,11 +9,21 @@
 //! which for C-SVC is 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)) with l = -b, and so on through the family. It never
 //! lies below the dual objective; the difference is the gap.
 //!
+//! If C is so large that losses within the tolerance exceed the norm, this gap says little about w. Then the smallest of these
+//! upper bounds of the optimum is the primal objective:
+//!
+//! - that of the multiple of w and l which removes the violation of a classifier;
+//! - that with C twice the largest coefficient, if no coefficient is at its bound and the violation is rounding: every such C has
+//!   the same optimum.
+//!
+//! The level of a one-class machine is lowered by the rounding of an output, since its bounds may be as large.
+//!
 //! Both are of kernel values that were rounded. The dual objective is lowered, and the primal one raised, by what rounding
 //! may have added and taken away (see `rounding`), so that dual <= optimum <= primal holds for the exact kernel values.
 
 use super::intercept::intercept_range;
 use super::problem::DualProblem;
+use super::stall::{UNCERTAIN_ROUNDINGS, largest_magnitude};
 use crate::context::{Context, StopReason};
 
 /// Objectives, gap and counts of a fitted machine.
@@ -25,7 +35,8 @@ use crate::context::{Context, StopReason};
 pub struct Certificate {
     /// sum alpha - 1/2 alpha'Q alpha, minus the error of rounding.
     pub dual: f64,
-    /// 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)), plus the error of rounding.
+    /// 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)), plus the error of rounding; of f, or of the multiple of f without
+    /// violation if that of f exceeds the dual objective by a large share.
     pub primal: f64,
     /// primal - dual.
     pub gap: f64,
@@ -47,6 +58,22 @@ pub struct Certificate {
     pub stop: StopReason,
 }
 
+impl Certificate {
+    /// Returns the certificate of a problem without linear term whose coefficients are `unit` times as large.
+    pub(super) fn scaled(self, unit: f64) -> Self {
+        let square = unit * unit;
+        Self {
+            dual: square * self.dual,
+            primal: square * self.primal,
+            gap: square * self.gap,
+            violation: unit * self.violation,
+            intercept_range: unit * self.intercept_range,
+            rounding: unit * self.rounding,
+            ..self
+        }
+    }
+}
+
 /// Maximum errors of outputs and their sums by rounding.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Rounding {
@@ -56,6 +83,39 @@ pub(super) struct Rounding {
     pub(super) quadratic: f64,
     /// The sum of b_i h_i over the variables with a linear loss (see [`has_linear_loss`]).
     pub(super) linear_losses: f64,
+}
+
+/// Maximum gap of a solved machine, relative to the primal objective.
+const MAX_GAP_SHARE: f64 = 0.1;
+/// Objective of a homogeneous problem that counts as zero, relative to that of orthogonal vectors: the vectors cancel.
+const MAX_CANCELLED_SHARE: f64 = 1e-3;
+/// The same relative to that of equal vectors of the mean length: the vectors are zero.
+const MAX_ZERO_SHARE: f64 = 1e-9;
+/// Maximum violation, with rounding, of a function whose multiple is tried as a better one.
+const MAX_SCALED_VIOLATION: f64 = 0.5;
+
+/// Returns the gap relative to the largest one of a solved machine, a share of the primal objective. The objective of a
+/// homogeneous problem may be zero at the optimum, where its vectors cancel.
+pub(super) fn relative_gap(problem: &DualProblem, certificate: &Certificate) -> f64 {
+    let negligible = || {
+        if !problem.is_homogeneous() {
+            return 0.0;
+        }
+        let (mut orthogonal, mut sum, mut diagonal) = (0.0, 0.0, 0.0);
+        for (b, d) in problem.beta.iter().zip(&problem.diagonal) {
+            orthogonal += 0.5 * b * b * d.abs();
+            sum += b.abs();
+            diagonal += d.abs();
+        }
+        let equal = 0.5 * sum * sum * diagonal / problem.len().max(1) as f64;
+        (MAX_CANCELLED_SHARE * orthogonal).max(MAX_ZERO_SHARE * equal)
+    };
+    let &Certificate { primal, gap, .. } = certificate;
+    if gap <= 0.0 {
+        return 0.0;
+    }
+    let is_small = gap <= MAX_GAP_SHARE * primal.abs();
+    gap / (MAX_GAP_SHARE * if is_small { primal.abs() } else { primal.abs().max(negligible()) })
 }
 
 /// Returns the certificate of a machine with intercept `b` and margin `rho`.
@@ -97,8 +157,13 @@ pub(super) fn certify(
     let sum_error = 0.51 * f64::EPSILON * problem.len() as f64 * size;
     let dual = -0.5 * (quadratic + ridges) - linear - epsilons - 0.5 * rounding.quadratic - sum_error;
     let primal = 0.5 * quadratic + losses + 0.5 * rounding.quadratic + rounding.linear_losses + sum_error;
-    let violation = problem.kkt_violation(Context::SEQUENTIAL).largest();
-    let violation = if violation < 0.0 { 0.0 } else { violation };
+    let kkt = problem.kkt_violation(Context::SEQUENTIAL);
+    let violation = if kkt.largest() < 0.0 { 0.0 } else { kkt.largest() };
+    let primal = if primal - dual > MAX_GAP_SHARE * primal.abs() {
+        primal.min(smaller_primal(problem, levels, rounding, (violation, kkt.rounding())))
+    } else {
+        primal
+    };
     Certificate {
         dual,
         primal,
@@ -112,6 +177,54 @@ pub(super) fn certify(
         rounding: rounding.output,
         stop,
     }
+}
+
+/// Returns a primal objective for levels or bounds that depend less on small violations: see the head of the file.
+fn smaller_primal(
+    problem: &DualProblem,
+    levels: [f64; 2],
+    rounding: &Rounding,
+    (violation, gradient_rounding): (f64, f64),
+) -> f64 {
+    if problem.keeps_margin_inside {
+        let lowered = levels.map(|level| level - rounding.output);
+        return primal_of_multiple(problem, lowered, rounding, 1.0, f64::INFINITY);
+    }
+    let mut primal = f64::INFINITY;
+    let distance = violation + rounding.output;
+    if distance < MAX_SCALED_VIOLATION {
+        let factor = (1.0 + f64::EPSILON.sqrt()) / (1.0 - distance);
+        primal = primal_of_multiple(problem, levels, rounding, factor, f64::INFINITY);
+    }
+    if violation <= UNCERTAIN_ROUNDINGS * gradient_rounding && problem.is_solved_for_larger_c() {
+        let bound = 2.0 * largest_magnitude(&problem.beta);
+        primal = primal.min(primal_of_multiple(problem, levels, rounding, 1.0, bound));
+    }
+    primal
+}
+
+/// Returns the primal objective of `factor` times the function with these levels, plus its largest error by rounding, for
+/// bounds of at most `bound`.
+fn primal_of_multiple(
+    problem: &DualProblem,
+    levels: [f64; 2],
+    rounding: &Rounding,
+    factor: f64,
+    bound: f64,
+) -> f64 {
+    let (mut quadratic, mut losses, mut size) = (0.0, 0.0, 0.0);
+    for i in 0..problem.len() {
+        let (beta, s) = (problem.beta[i], problem.linear[i]);
+        let product = factor * (problem.gradient[i] - s - problem.ridge[i] * beta);
+        let level = factor * levels[usize::from(problem.group[i])];
+        let at = |by: f64| conjugate_within(level - product - s + by, problem, i, bound);
+        let loss = at(factor * rounding.output).max(at(-factor * rounding.output));
+        quadratic += factor * beta * product;
+        losses += loss - level * beta;
+        size += (factor * beta * product).abs() + loss.abs() + (level * beta).abs();
+    }
+    let sum_error = 0.51 * f64::EPSILON * problem.len() as f64 * size;
+    0.5 * quadratic + losses + 0.5 * factor * factor * rounding.quadratic + sum_error
 }
 
 /// Returns the level of each group.
@@ -134,20 +247,74 @@ fn has_linear_loss_at(problem: &DualProblem, derivative: f64, off: f64, i: usize
 
 /// Returns max over t in [lower, upper] of v t - e |t| - r t^2 / 2.
 fn conjugate(v: f64, problem: &DualProblem, i: usize) -> f64 {
+    conjugate_within(v, problem, i, f64::INFINITY)
+}
+
+/// Returns the same for bounds of at most `bound`.
+fn conjugate_within(v: f64, problem: &DualProblem, i: usize, bound: f64) -> f64 {
+    let (lower, upper) = (problem.lower[i].max(-bound), problem.upper[i].min(bound));
     let (e, r) = (problem.epsilon, problem.ridge[i]);
     let value = |t: f64| v * t - e * t.abs() - 0.5 * r * t * t;
     let mut best = f64::NEG_INFINITY;
     let mut consider = |t: f64| {
-        if t.is_finite() && t >= problem.lower[i] && t <= problem.upper[i] {
+        if t.is_finite() && t >= lower && t <= upper {
             best = best.max(value(t));
         }
     };
     consider(0.0);
-    consider(problem.lower[i]);
-    consider(problem.upper[i]);
+    consider(lower);
+    consider(upper);
     if r > 0.0 {
         consider((v - e) / r);
         consider((v + e) / r);
     }
     best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::intercept::intercept;
+    use super::*;
+
+    fn certificate(problem: &DualProblem, rounding: &Rounding) -> Certificate {
+        certify(problem, intercept(problem), rounding, 1, 1, StopReason::Converged)
+    }
+
+    #[test]
+    fn a_multiple_without_violation_closes_the_gap_of_a_huge_c() {
+        // K = I: the margin is 1 - 5e-4 instead of 1.
+        let mut problem = DualProblem::hinge(&[true, false], &[1e9; 2], vec![1.0; 2]).unwrap();
+        let a = 1.0 - 5e-4;
+        problem.beta = vec![a, -a];
+        problem.gradient = vec![a - 1.0, 1.0 - a];
+        for output in [0.0, 1e-4] {
+            let rounding = Rounding { output, ..Rounding::default() };
+            let certificate = certificate(&problem, &rounding);
+            assert!(certificate.dual <= 1.0 && certificate.primal >= 1.0 && certificate.gap < 4e-3);
+            assert!(relative_gap(&problem, &certificate) < 1.0);
+        }
+        // A small gap is that of the function itself.
+        (problem.lower, problem.upper) = (vec![0.0, -1.0], vec![1.0, 0.0]);
+        let certificate = certificate(&problem, &Rounding::default());
+        assert!((certificate.primal - (a * a + 1e-3)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn gaps_are_relative_to_the_objective_unless_it_is_zero() {
+        let mut problem = DualProblem::one_class(&[1.0; 3], 1.5, vec![1.0; 3]).unwrap();
+        let with = |problem: &DualProblem, primal: f64, gap: f64| {
+            relative_gap(problem, &Certificate { primal, gap, ..certificate(problem, &Rounding::default()) })
+        };
+        for (primal, gap, is_small) in
+            [(-1.0, 0.09, true), (-1.0, 0.11, false), (0.0, 0.0, true), (1e-6, 1e-4, false)]
+        {
+            assert_eq!(with(&problem, primal, gap) <= 1.0, is_small, "{primal} {gap}");
+        }
+        // The vectors cancel: orthogonal ones would have an objective of 0.625.
+        assert!(with(&problem, 0.0, 6e-5) <= 1.0 && with(&problem, 0.0, 7e-5) > 1.0);
+        problem.linear = vec![-2.0; 3];
+        assert!(with(&problem, 0.0, 6e-5) <= 1.0);
+        problem.linear[0] = -1.0;
+        assert!(with(&problem, 0.0, 1e-9) > 1.0);
+    }
 }

@@ -144,17 +144,18 @@ fn check_all<K: KernelValue>(
 }
 
 /// Step 1: ends the machine if it is solved or out of steps. A machine that has set variables aside is solved only if, with
-/// these restored, the violation is still within the tolerance.
+/// these restored, the violation is still within the tolerance. If the gap is a large share of the objective there, the
+/// machine continues with a smaller tolerance.
 fn check<K: KernelValue>(
     machine: &mut Machine<'_>,
     columns: &KernelColumns<'_, K>,
     training: &Training<'_>,
 ) -> Result<()> {
-    let (tolerance, max_iterations) = (training.params.tolerance, training.params.max_iterations);
+    let max_iterations = training.params.max_iterations;
     // A violation within the rounding of the gradients cannot be reduced.
     let floor = NEGLIGIBLE_ROUNDINGS * machine.gradient_rounding;
     let mut violation = machine.kkt.largest();
-    while violation <= tolerance.max(floor) {
+    while violation <= machine.tolerance.max(floor) {
         if !machine.unshrink(columns, training)? {
             break;
         }
@@ -163,15 +164,17 @@ fn check<K: KernelValue>(
     machine.stop = if violation.is_nan() {
         // The outcome is an error that names the cause.
         Some(StopReason::Stalled)
-    } else if violation <= tolerance {
+    } else if violation <= machine.tolerance && machine.has_small_gap(training.accuracy) {
         Some(StopReason::Converged)
-    } else if violation <= floor {
+    } else if violation <= floor || machine.has_irreducible_gap(violation) {
         Some(StopReason::Stalled)
     } else if max_iterations.is_some_and(|max| machine.iterations >= max) {
         Some(StopReason::MaxIterations)
-    } else if exceeds_single_precision::<K>(machine.kkt.squared_norm, training.accuracy.max_rounding) {
+    } else if exceeds_single_precision::<K>(machine.kkt.squared_norm, machine.max_rounding(training.accuracy))
+    {
         Some(StopReason::Stalled)
     } else {
+        machine.tighten_tolerance(violation);
         None
     };
     Ok(())

@@ -68,6 +68,11 @@ impl<'a> Solved<'a> {
         Self { machines, order, effort, source }
     }
 
+    /// Returns the kernel values of the rows.
+    pub(super) fn source(&self) -> &KernelRows<'a> {
+        &self.source
+    }
+
     /// Returns what must be subtracted from the intercepts, (q,): kernel values may be those of rows about a centre.
     /// Coefficients (m, q) are those of the listed training rows.
     pub(super) fn intercept_correction(

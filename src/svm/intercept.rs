@@ -4,6 +4,10 @@
 //! At an optimum the derivative of the objective has one *level* in each group: that of its unbounded variables. Without
 //! unbounded variables the level may be anywhere between the derivatives of the maximal pair, and their midpoint is taken.
 //! With one group the intercept is minus the level. The two groups of a nu problem lie at rho - b and -rho - b.
+//!
+//! The level of a one-class machine is at most the derivative of every variable below its upper bound, which lies inside
+//! therefore, whatever the violation. Only variables at their bounds lie outside: a weight of at most nu W, the sum of all
+//! coefficients.
 
 use super::problem::DualProblem;
 use crate::context::Context;
@@ -33,6 +37,14 @@ pub(super) fn intercept_range(problem: &DualProblem) -> f64 {
 }
 
 fn level(problem: &DualProblem, group: u8) -> f64 {
+    let level = mean_level(problem, group);
+    if !problem.keeps_margin_inside {
+        return level;
+    }
+    level.min(problem.kkt_violation(Context::SEQUENTIAL).maximal_pairs[usize::from(group)].0)
+}
+
+fn mean_level(problem: &DualProblem, group: u8) -> f64 {
     let (mut sum, mut count) = (0.0, 0_usize);
     for i in (0..problem.len()).filter(|&i| problem.group[i] == group && problem.is_unbounded(i)) {
         sum += problem.up_derivative(i);
@@ -47,5 +59,30 @@ fn level(problem: &DualProblem, group: u8) -> f64 {
         (true, false) => up,
         (false, true) => low,
         (false, false) => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_class_machines_have_their_margin_inside() {
+        let mut problem = DualProblem::one_class(&[1.0; 4], 1.5, vec![1.0; 4]).unwrap();
+        problem.beta = vec![1.0, 0.25, 0.25, 0.0];
+        problem.gradient = vec![0.1, 0.3, 0.5, 0.6];
+        assert_eq!(intercept(&problem), (-0.3, 0.0));
+        // A variable at zero below the margin.
+        problem.gradient[3] = 0.2;
+        assert_eq!(intercept(&problem), (-0.2, 0.0));
+        // Without unbounded variables the offset lies between the two sides, also for all at their bounds.
+        problem.beta = vec![1.0, 0.0, 0.0, 0.0];
+        assert_eq!(intercept(&problem), (-f64::midpoint(0.1, 0.2), 0.0));
+        problem.beta = vec![1.0; 4];
+        assert_eq!(intercept(&problem), (-0.5, 0.0));
+        // Other machines take the mean.
+        problem.beta = vec![1.0, 0.25, 0.25, 0.0];
+        problem.keeps_margin_inside = false;
+        assert_eq!(intercept(&problem), (-0.4, 0.0));
     }
 }

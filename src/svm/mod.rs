@@ -15,7 +15,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `params`, `training` | parameters; the data of a fit, and its checks |
-//! | `classifier`, `single`, `quantile` | the machines of a code; one machine of one output; the machines of several quantiles |
+//! | `classifier`, `quantile` | the machines of a code; the machines of several quantiles |
+//! | `single`, `one_class` | one machine of one output, a regression; the one-class machine and its offset |
 //! | `problem` | the dual problems |
 //! | `fit` | the machines of a task, solved in the precision that they need |
 //! | `columns` | packed rows in class blocks, caches of kernel rows |
@@ -68,6 +69,7 @@ mod leave_one_out;
 mod machine;
 mod memory;
 mod nested;
+mod one_class;
 mod params;
 mod precision;
 mod problem;
@@ -91,8 +93,9 @@ pub use columns::Effort;
 pub use features::Features;
 pub use leave_one_out::LeaveOneOut;
 pub use memory::{MemoryEstimate, estimate_memory};
+pub use one_class::{OneClass, fit_one_class};
 pub use params::{SvmParams, Tuning};
 pub use quantile::{QuantileModel, QuantileRegression, fit_quantiles};
 pub use search::{Fold, Grid, Point, ResultCallback, SearchTask, search};
-pub use single::{MachineModel, OneClass, Regression, RegressionLoss, fit_one_class, fit_regression};
+pub use single::{MachineModel, Regression, RegressionLoss, fit_regression};
 pub use start::Start;

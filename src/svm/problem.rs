@@ -50,6 +50,8 @@ pub(super) struct DualProblem {
     pub(super) group: Vec<u8>,
     /// True if the sum of the first group is kept: an equality constraint.
     pub(super) has_equality: bool,
+    /// True if variables below their upper bound must lie inside: the level is at most their derivatives (one-class machine).
+    pub(super) keeps_margin_inside: bool,
 }
 
 /// The maximal violating pair of each group: the smallest derivative for an increase, the largest one for a decrease.
@@ -114,6 +116,7 @@ impl DualProblem {
             epsilon: 0.0,
             group: try_vec![0; n]?,
             has_equality: true,
+            keeps_margin_inside: false,
         })
     }
 
@@ -171,11 +174,13 @@ impl DualProblem {
         Ok(problem)
     }
 
-    /// Returns the one-class machine with row weights w, at a feasible point: 1/2 ||w||^2 - rho nu W + sum w_i max(0, rho - f(x_i)).
-    pub(super) fn one_class(weights: &[f64], nu: f64, diagonal: Vec<f64>) -> Result<Self> {
+    /// Returns the one-class machine with row weights w and the sum `total` = nu W of the coefficients, at a feasible point:
+    /// 1/2 ||w||^2 - rho nu W + sum w_i max(0, rho - f(x_i)).
+    pub(super) fn one_class(weights: &[f64], total: f64, diagonal: Vec<f64>) -> Result<Self> {
         let n = weights.len();
         let mut problem = Self::new(try_vec![0.0; n]?, try_vec![0.0; n]?, weights.try_to_vec()?, diagonal)?;
-        problem.fill(0..n, nu * weights.iter().sum::<f64>(), weights, 1.0);
+        problem.fill(0..n, total, weights, 1.0);
+        problem.keeps_margin_inside = true;
         Ok(problem)
     }
 
@@ -250,6 +255,7 @@ impl DualProblem {
             epsilon: self.epsilon,
             group: variables.iter().map(|&v| self.group[v]).try_collect_vec()?,
             has_equality: self.has_equality,
+            keeps_margin_inside: self.keeps_margin_inside,
         })
     }
 
@@ -266,6 +272,16 @@ impl DualProblem {
             Ok(first)
         };
         ctx.reduce(self.len(), VARIABLES_PER_TASK, of_range, joined).unwrap_or(Ok(Vec::new()))
+    }
+
+    /// Returns whether the objective is a quadratic form but for a constant: the linear term is the same number for all variables
+    /// of a group whose sum is kept.
+    pub(super) fn is_homogeneous(&self) -> bool {
+        let mut linear = [None; MAX_GROUPS];
+        let is_constant = |(s, group): (&f64, &u8)| {
+            *s == *linear[usize::from(*group)].get_or_insert(*s) && self.has_equality
+        };
+        self.epsilon == 0.0 && self.linear.iter().zip(&self.group).all(is_constant)
     }
 
     /// Returns whether a problem of fewer variables with wider bounds approximates this one, which must be at zero.
@@ -314,6 +330,7 @@ impl DualProblem {
             epsilon: self.epsilon,
             group,
             has_equality: self.has_equality,
+            keeps_margin_inside: self.keeps_margin_inside,
         })
     }
 

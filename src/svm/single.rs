@@ -1,10 +1,9 @@
-//! The members of the family that are one machine of one output: support vector regression, epsilon-SVR and nu-SVR
-//! (Chang and Lin 2011), and the one-class machine, which estimates the support of the distribution of the rows (Schoelkopf et
-//! al. 2001); see `problem` for the duals.
+//! Machines of one output, and the regressions among them, epsilon-SVR and nu-SVR (Chang and Lin 2011); see `problem` for the
+//! duals, and `one_class` for the other one.
 
 use super::certificate::Certificate;
 use super::columns::Effort;
-use super::fit::{MachineLayout, fit_machines};
+use super::fit::{MachineLayout, Solved, fit_machines};
 use super::params::SvmParams;
 use super::problem::DualProblem;
 use super::start::Start;
@@ -33,19 +32,23 @@ pub struct MachineModel {
     pub effort: Effort,
 }
 
-/// Fits one machine over the rows named by `order` (each once, or twice for nu-SVR, whose halves are added), its
+/// Solves one machine over the rows named by `order` (each once, or twice for nu-SVR, whose halves are added), its
 /// problem built from their K_ii.
-fn fit_single(
-    training: &Training<'_>,
+pub(super) fn solve_single<'a>(
+    training: &Training<'a>,
     order: Vec<usize>,
     start: Option<Start<'_>>,
     build: impl Fn(Vec<f64>) -> Result<DualProblem> + Sync,
-) -> Result<MachineModel> {
+) -> Result<Solved<'a>> {
     let layout = MachineLayout::one_class_block(order, 1)?;
-    let solved = fit_machines(training, layout, start, |_, _, diagonal| build(diagonal))?;
+    fit_machines(training, layout, start, |_, _, diagonal| build(diagonal))
+}
+
+/// Returns the model of the one machine that was solved, with coefficients for `n` rows.
+pub(super) fn model_of(solved: &Solved<'_>, n: usize) -> Result<MachineModel> {
     let machine = &solved.machines[0];
     let (intercept, rho, certificate) = machine.outcome()?;
-    let mut beta = try_vec![0.0; training.rows.rows.rows()]?;
+    let mut beta = try_vec![0.0; n]?;
     for (&row, b) in solved.order.iter().zip(&machine.problem().beta) {
         beta[row] += b;
     }
@@ -96,20 +99,21 @@ pub fn fit_regression<'a>(
     let training = Training::new(kernel.into(), rows, sample_c, CoefficientSum::Zero, params, ctx)?;
     let n = rows.rows();
     check_regression(n, task)?;
-    match loss {
+    let solved = match loss {
         RegressionLoss::Epsilon(epsilon) => {
             let build = |diagonal| DualProblem::regression(targets, sample_c, epsilon, diagonal);
-            fit_single(&training, (0..n).try_collect_vec()?, start, build)
+            solve_single(&training, (0..n).try_collect_vec()?, start, build)
         }
         RegressionLoss::Quantile(q) => {
             let build = |diagonal| DualProblem::quantile(targets, sample_c, q, diagonal);
-            fit_single(&training, (0..n).try_collect_vec()?, start, build)
+            solve_single(&training, (0..n).try_collect_vec()?, start, build)
         }
         RegressionLoss::Nu(nu) => {
             let build = |diagonal| DualProblem::nu_regression(targets, sample_c, nu, diagonal);
-            fit_single(&training, (0..n).chain(0..n).try_collect_vec()?, start, build)
+            solve_single(&training, (0..n).chain(0..n).try_collect_vec()?, start, build)
         }
-    }
+    }?;
+    model_of(&solved, n)
 }
 
 /// Checks targets and loss.
@@ -137,33 +141,4 @@ pub(super) fn check_targets(rows: usize, targets: &[f64]) -> Result<()> {
         Some(row) => Err(Error::NotFinite { what: "y", row }),
         None => Ok(()),
     }
-}
-
-/// Weights and nu of a one-class machine.
-#[derive(Debug, Clone, Copy)]
-pub struct OneClass<'a> {
-    /// Weight of each row.
-    pub weights: &'a [f64],
-    /// Maximum share of the rows' weight outside.
-    pub nu: f64,
-    /// Coefficients to start from.
-    pub start: Option<Start<'a>>,
-}
-
-/// Fits a one-class machine: f(x) = sum b_i k(x, x_i) + b is negative for at most a share `nu` of the weight of the
-/// rows. Coefficients add up to nu times the weights' sum, as LIBSVM's do.
-///
-/// # Errors
-/// [`Error::Shape`] and [`Error::Param`] for inputs outside their rules.
-pub fn fit_one_class<'a>(
-    kernel: impl Into<KernelFunction<'a>>,
-    rows: Rows<'_>,
-    task: &OneClass<'_>,
-    params: &SvmParams,
-    ctx: Context<'_>,
-) -> Result<MachineModel> {
-    let training = Training::new(kernel.into(), rows, task.weights, CoefficientSum::Any, params, ctx)?;
-    check_nu(task.nu)?;
-    let build = |diagonal| DualProblem::one_class(task.weights, task.nu, diagonal);
-    fit_single(&training, (0..rows.rows()).try_collect_vec()?, task.start, build)
 }

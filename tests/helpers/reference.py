@@ -113,6 +113,27 @@ def solve(K, signs, upper, tolerance=1e-10, most=1_000_000):
     raise AssertionError("the oracle did not converge")
 
 
+def solve_one_class(K, weights, nu, tolerance=1e-9, most=1_000_000):
+    """The one-class dual by pair steps, in units of nu W: (beta, lowest and highest offset of an optimum)."""
+    total = nu * weights.sum()
+    upper = weights / total
+    beta = np.clip(1.0 - (np.cumsum(upper) - upper), 0.0, upper)
+    outputs = K @ beta
+    for _ in range(most):
+        up, down = (
+            np.where(free, outputs, bad) for free, bad in ((beta < upper, np.inf), (beta > 0, -np.inf))
+        )
+        i, j = int(np.argmin(up)), int(np.argmax(down))
+        if down[j] - up[i] <= tolerance:
+            return total * beta, total * down[j], total * up[i]
+        curvature = max(K[i, i] + K[j, j] - 2 * K[i, j], 1e-12)
+        step = min((outputs[j] - outputs[i]) / curvature, upper[i] - beta[i], beta[j])
+        beta[i] = upper[i] if step == upper[i] - beta[i] else beta[i] + step
+        beta[j] = 0.0 if step == beta[j] else beta[j] - step
+        outputs += step * (K[i] - K[j])
+    raise AssertionError("the oracle did not converge")
+
+
 def machines(model, y):
     """(output, rows, signs, beta) of each binary machine of a fitted SVC, ours or scikit-learn's ovo."""
     classes, labels = np.unique(y, return_inverse=True)

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import make_classification, make_moons
+from sklearn.datasets import make_blobs, make_classification, make_moons
 from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import SVC, SVR, LowRankSVC, NuSVC, NuSVR, OneClassSVM
@@ -44,6 +44,51 @@ def test_a_tolerance_below_rounding_ends_with_a_warning(model, y, tol):
     assert certificate.violation < 1e-10
     assert (certificate.violation <= tol) == (certificate.stop == "converged")
     assert any(w.category is ConvergenceWarning for w in caught) == (certificate.stop != "converged")
+
+
+@pytest.mark.parametrize(
+    ("model", "rows", "y"),
+    [
+        (OneClassSVM(nu=0.01, gamma=1.0), X, None),
+        (OneClassSVM(nu=1e-6), X, None),
+        (NuSVC(nu=0.1), X, Y),
+        (SVR(C=1e4, epsilon=0.01), X[:, :3], 0.01 * T),
+        (SVR(C=1e4, epsilon=0.1, gamma=1e-3), X[:, :1], 0.1001 * np.sign(T)),
+        (NuSVR(C=100, nu=0.3), X[:200], T[:200]),
+        (QuantileSVR([0.2, 0.9], C=100), X[:100], T[:100]),
+        (SVC(C=1e5), X[:100], Y[:100]),
+        (SVC(C=1e8, kernel="linear"), *make_blobs(100, centers=2, cluster_std=0.4, random_state=1)),
+        (SVC(C=np.inf, gamma=1.0), X[:100], Y[:100]),
+        (SVR(C=np.inf, gamma=1.0), X[:100], T[:100]),
+        (SVC(C=1e6, loss="squared_hinge"), X[:100], Y[:100]),
+        (SVC(C=1e6, fit_intercept=False), X[:100], Y[:100]),
+        (LowRankSVC(60, C=1e4, random_state=0), X[:200], Y[:200]),
+    ],
+    ids=lambda value: str(value) if hasattr(value, "fit") else "",
+)
+def test_a_machine_with_a_large_gap_has_not_converged(model, rows, y):
+    for machine in model.fit(rows, y).certificate_.machines:
+        assert machine.stop == "converged"
+        assert machine.dual <= machine.primal
+        assert machine.gap <= 0.1 * abs(machine.primal)
+        assert machine.violation <= model.tol
+
+
+def test_an_objective_of_zero_is_no_large_gap():
+    rng = np.random.default_rng(0)
+    around = rng.normal(size=(200, 2))
+    # The origin lies among the samples, and the classes are not separable: w = 0.
+    for model, rows, y in (
+        (OneClassSVM(nu=0.5, kernel="linear"), around, None),
+        (NuSVC(nu=0.95, kernel="linear"), around, np.arange(200) % 2),
+        (NuSVC(nu=0.1), *make_moons(200, noise=0.3, random_state=0)),
+    ):
+        certificate = model.fit(rows, y).certificate_
+        assert certificate.stop == "converged"
+        assert certificate.gap < 2e-4 * model.nu * 200
+    for model in (SVR(), NuSVR(), QuantileSVR([0.5])):
+        certificate = model.fit(around, np.full(200, 3.0)).certificate_
+        assert (certificate.stop, certificate.gap) == ("converged", pytest.approx(0.0, abs=1e-9))
 
 
 def test_low_rank_machines_end_whatever_the_weights():

@@ -45,11 +45,14 @@ class MachineCertificate:
 
     #: sum alpha - 1/2 alpha'Q alpha, minus the possible rounding error.
     dual: float
-    #: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)), plus the possible rounding error.
+    #: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)), plus the possible rounding error. If the gap
+    #: is a large share because C is huge, it is a smaller upper bound of the optimum: the objective of the
+    #: multiple of f without violations, or with a smaller C of the same solution.
     primal: float
     #: primal - dual: the distance of both from the optimum is at most this.
     gap: float
-    #: Largest violation of the optimality conditions, in units of f; at most ``tol`` after convergence.
+    #: Largest violation of the optimality conditions, in units of f; at most ``tol`` after convergence, for
+    #: `OneClassSVM` times the sum of the coefficients if that is below 1.
     violation: float
     #: Number of SMO steps.
     iterations: int
@@ -59,7 +62,8 @@ class MachineCertificate:
     support: int
     #: Number of support vectors at their upper bound.
     bounded: int
-    #: "converged", "max_iter", "max_time", "interrupted" or "stalled".
+    #: "converged", "max_iter", "max_time", "interrupted" or "stalled". A machine has converged if the
+    #: violation is within the tolerance and the gap at most a tenth of the primal objective, unless it is 0.
     stop: str
     #: Bounds for the leave-one-out errors of `SVC`; else None.
     leave_one_out: LeaveOneOut | None = None

@@ -48,7 +48,7 @@ def prediction(spec: OutputSpec) -> tuple[dict[str, str], str, bool]:
         return {}, f"/* The prediction. */\n{head}{call}    return out[0];\n}}\n", False
     if spec.kind == "inside":
         about = "/* 1 inside the region, -1 outside. */\n"
-        return {}, f"{about}{head}{call}    return out[0] > 0.0f ? 1 : -1;\n}}\n", False
+        return {}, f"{about}{head}{call}    return out[0] >= 0.0f ? 1 : -1;\n}}\n", False
     if spec.kind != "classes":
         return {}, "", False
     about = "/* The number of the class, 0 to $CLASSES - 1; $label gives its label. */\n"

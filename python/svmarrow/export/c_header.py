@@ -230,7 +230,7 @@ def _losses(
         scores = [float(r2_score(targets, outputs)) for outputs in (full, small)]
         return {"score_before": scores[0], "score_after": scores[1]}
     if spec.kind == "inside":
-        labels = [np.where(outputs[:, 0] > 0.0, 1, -1) for outputs in (full, small)]
+        labels = [np.where(outputs[:, 0] >= 0.0, 1, -1) for outputs in (full, small)]
     else:
         assert spec.classes is not None
         labels = [spec.classes[winners(spec, outputs)] for outputs in (full, small)]

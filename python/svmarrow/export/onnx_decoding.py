@@ -218,7 +218,7 @@ def decoding(spec: OutputSpec, kind: str) -> tuple[str, dict[str, NDArray[Any]],
         text.arrays |= {"inside": np.array(1, np.int64), "outside": np.array(-1, np.int64)}
         text.lines += [
             "scores = Squeeze (F, column)",
-            "yes = Greater (scores, nothing)",
+            "yes = GreaterOrEqual (scores, nothing)",
             "label = Where (yes, inside, outside)",
         ]
         return _finished(text, ["int64[n] label", f"{kind}[n] scores"])

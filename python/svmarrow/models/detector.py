@@ -19,7 +19,7 @@ __all__ = ["ExpansionDetector"]
 
 
 class ExpansionDetector(OutlierOutputMixin, ExpansionModel):
-    """An outlier detector made of a kernel expansion with one output, positive inside.
+    """An outlier detector made of a kernel expansion with one output, negative outside.
 
     Compressing a ``OneClassSVM`` gives one, and so does loading it from a file. There is nothing to fit.
 
@@ -87,4 +87,4 @@ class ExpansionDetector(OutlierOutputMixin, ExpansionModel):
 
     def decode(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
         """1 inside the region and -1 outside, for outputs (n, 1)."""
-        return np.where(outputs[:, 0] > 0.0, 1, -1)
+        return np.where(outputs[:, 0] >= 0.0, 1, -1)

@@ -197,7 +197,7 @@ class RegressorOutputMixin(RegressorMixin, OutputMixin):
 
 
 class OutlierOutputMixin(OutlierMixin, OutputMixin):
-    """One output, positive inside a region."""
+    """One output, negative outside a region."""
 
     expansion_: KernelExpansion
 
@@ -212,7 +212,7 @@ class OutlierOutputMixin(OutlierMixin, OutputMixin):
 
     @consistent
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Distances from the boundary in units of the feature space: positive inside, negative outside.
+        """Distances from the boundary in units of the feature space: negative outside.
 
         Parameters
         ----------
@@ -257,6 +257,6 @@ class OutlierOutputMixin(OutlierMixin, OutputMixin):
         Returns
         -------
         ndarray of shape (n_samples,)
-            1 inside, -1 outside and on the boundary.
+            -1 outside, where `decision_function` is negative; 1 inside and on the boundary.
         """
-        return np.where(self.decision_function(X) > 0.0, 1, -1)
+        return np.where(self.decision_function(X) >= 0.0, 1, -1)

@@ -423,4 +423,4 @@ class OneClassSVM(  # noqa: D101
     @like(originals.OneClassSVM)
     @consistent
     def predict(self, X: Any) -> Any:  # noqa: D102
-        return np.where(self.decision_function(X) > 0.0, 1, -1) if self._is_ours() else super().predict(X)
+        return np.where(self.decision_function(X) >= 0.0, 1, -1) if self._is_ours() else super().predict(X)

@@ -22,13 +22,15 @@ __all__ = ["OneClassSVM"]
 class OneClassSVM(OutlierOutputMixin, SupportVectorMachine):
     """Novelty detection: estimates the region that contains most samples.
 
-    nu is an upper bound of the share of samples outside the region and a lower bound of the share of support
-    vectors. Coefficients add up to nu times the sum of the weights, as LIBSVM's do.
+    `predict` is -1 outside the region, where `decision_function` is negative, and 1 elsewhere. At most
+    a share nu of the training samples, by weight, lies outside, and at least this share are support vectors.
+    Coefficients add up to nu times the sum of the weights, as LIBSVM's do.
 
     Parameters
     ----------
     nu : float, default=0.5
-        In (0, 1].
+        In (0, 1]. If nu times the sum of the weights is below the smallest weight, no training sample lies
+        outside.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
         "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the (n, n) kernel
@@ -45,7 +47,9 @@ class OneClassSVM(OutlierOutputMixin, SupportVectorMachine):
         Whether to remove samples at their bounds from the problem until the end. It changes the time, not the
         result, and has no effect if kernel rows are cached (kernels of many features on larger problems).
     tol : float, default=1e-3
-        Maximum violation of the optimality conditions, in units of the decision function.
+        Maximum violation of the optimality conditions, in units of the decision function, and relative to the
+        sum of the coefficients if that is below 1. If the duality gap exceeds a tenth of the objective, the
+        fit continues with a smaller tolerance.
     cache_size : float or None, default=None
         Memory for kernel rows in MB; None is a share of the free memory.
     warm_start : bool, default=False
@@ -66,7 +70,9 @@ class OneClassSVM(OutlierOutputMixin, SupportVectorMachine):
     Attributes
     ----------
     offset_ : ndarray of shape (1,)
-        `decision_function` is `score_samples` minus this offset.
+        `decision_function` is `score_samples` minus this offset. It is at most the score of every training
+        sample whose coefficient is below its weight, so samples on the margin lie inside; it is below these
+        scores by the rounding of predictions, in single precision too.
     expansion_ : KernelExpansion
         The model: support vectors, coefficients (n_SV, n_outputs), intercepts.
     certificate_ : Certificate
@@ -96,6 +102,18 @@ class OneClassSVM(OutlierOutputMixin, SupportVectorMachine):
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
         Names of the features, if X had names that are all strings.
+
+    Notes
+    -----
+    The share outside is at most nu even if the fit ended early, unless its outputs were not known by then.
+    With kernels that are equal for all pairs (x, x), as "rbf", the support vector data description (SVDD) of
+    Tax and Duin is the same machine.
+
+    References
+    ----------
+    Schoelkopf, Platt, Shawe-Taylor, Smola, Williamson. Estimating the support of a high-dimensional
+    distribution. Neural Computation 13 (2001).
+    Tax, Duin. Support vector data description. Machine Learning 54 (2004).
 
     Examples
     --------

@@ -31,7 +31,7 @@ impl Machine<'_> {
     }
 
     /// Returns intercept, rho and certificate for the coefficients and gradients of a problem.
-    fn certified(&self, problem: &DualProblem) -> (f64, f64, Certificate) {
+    pub(super) fn certified(&self, problem: &DualProblem) -> (f64, f64, Certificate) {
         let stop = self.stop.unwrap_or(StopReason::Stalled);
         let (b, rho) = intercept(problem);
         let rounding = self.rounding.unwrap_or_default();
@@ -124,15 +124,16 @@ impl Machine<'_> {
     /// Returns whether rounding of single precision hides the optimum of a machine that has ended.
     pub(in crate::svm) fn needs_double(&self, accuracy: Accuracy) -> bool {
         let squares = || self.problem().kkt_violation(Context::SEQUENTIAL).squared_norm;
+        let max_rounding = self.max_rounding(accuracy);
         let is_needed = match self.stop {
-            Some(StopReason::Converged) => false,
+            Some(StopReason::Converged) => !self.has_small_gap(accuracy),
             // The machine may have ended early, although its values happen to be exact.
-            Some(StopReason::Stalled) => exceeds_single_precision::<f32>(squares(), accuracy.max_rounding),
+            Some(StopReason::Stalled) => exceeds_single_precision::<f32>(squares(), max_rounding),
             _ => return false,
         };
         !self.is_double
             && self.is_exact()
-            && (is_needed || self.rounding.is_some_and(|rounding| rounding.output > accuracy.max_rounding))
+            && (is_needed || self.rounding.is_some_and(|rounding| rounding.output > max_rounding))
     }
 
     /// Continues from the present coefficients with kernel values of the same columns in another precision.
@@ -203,7 +204,7 @@ impl Machine<'_> {
             };
         }
         self.rounding = Some(rounding);
-        let is_solved = self.kkt.largest() <= tolerance;
+        let is_solved = self.kkt.largest() <= tolerance && self.has_small_gap(training.accuracy);
         if may_continue && !is_solved {
             self.resume();
             return Ok(true);
@@ -211,7 +212,9 @@ impl Machine<'_> {
         self.is_rounding_bounded = true;
         // Outputs may be so large that the tolerance is below their last digit.
         let (.., Certificate { primal, gap, .. }) = self.certified(self.problem());
-        let is_certain = is_solved && (rounding.output <= tolerance || gap <= tolerance * primal.abs());
+        let is_certain = is_solved
+            && (rounding.output <= tolerance || gap <= tolerance * primal.abs())
+            && (!training.accuracy.is_certified || self.relative_gap() <= 1.0);
         self.stop = Some(if is_certain { StopReason::Converged } else { StopReason::Stalled });
         Ok(false)
     }
