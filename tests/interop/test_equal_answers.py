@@ -1,8 +1,8 @@
-"""A model answers the same after every conversion: labels, scores and probabilities, or it is refused by name.
+"""A model answers the same after every conversion, in labels, scores and probabilities, or it is refused.
 
-Machines of scikit-learn and svmarrow are crossed with wrappers (calibrations, decodings, ensembles, pipelines)
-on two and on three classes of unequal size, with and without weights. A combination that is not in `REFUSED`
-must convert.
+Machines of scikit-learn and svmarrow are crossed with wrappers (calibrations, decodings, ensembles,
+pipelines) on two and on three classes of unequal size, with and without weights. A combination that is not in
+`REFUSED` must convert.
 """
 
 from __future__ import annotations

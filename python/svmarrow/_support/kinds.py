@@ -1,8 +1,8 @@
 """Classes that are converted by name, and subclasses of them, which may predict something else.
 
-A conversion knows what the methods of a class compute. It holds for instances of that class, and for instances
-of a subclass whose predictions are made by the same functions. A subclass may train in another way, because a
-conversion reads what training has left.
+A conversion knows what the methods of a class compute. It holds for instances of that class, and for
+instances of a subclass whose predictions are made by the same functions. A subclass may train in another way,
+because a conversion reads what training has left.
 """
 
 from __future__ import annotations

@@ -244,8 +244,8 @@ class ExactCascade(Cascade):
         full = super()._full(model)
         if full.predict_by != "scores":
             raise ValueError(
-                f"a model with predict_by={full.predict_by!r} has no exact cascade, which bounds the votes of "
-                "its machines: use CalibratedCascade, or model.with_predict_by('scores')"
+                f"a model with predict_by={full.predict_by!r} has no exact cascade, which bounds the votes "
+                "of its machines: use CalibratedCascade, or model.with_predict_by('scores')"
             )
         return full
 

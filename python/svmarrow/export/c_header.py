@@ -310,8 +310,8 @@ def _self_test(spec: OutputSpec, made: Outputs, spread: NDArray[np.float64], pre
         # Rounding of a row may make a prepared 0 negative, which this kernel does not take.
         seen = np.maximum(seen, 0.0)
     outputs = np.asarray(made.wanted(seen))[0]
-    # What rounding may lose of the sum of the terms' sizes: at most a tenth of the spread, which is 0 where all
-    # vectors are on the margin, but not less than some units of its last digit.
+    # What rounding may lose of the sum of the terms' sizes: at most a tenth of the spread, which is 0 where
+    # all vectors are on the margin, but not less than some units of its last digit.
     sizes = np.abs(expansion.coefficients).sum(axis=0) * _largest_value(spec, seen) + np.abs(outputs) + 1e-30
     units = N_UNITS * float(np.finfo(precision).eps) * sizes
     near = np.minimum(TOLERANCES[precision] * sizes, np.maximum(0.1 * spread, units))

@@ -70,8 +70,8 @@ def save_libsvm_model(model: Any, path: str | PathLike[str]) -> None:
             raise ValueError("a LIBSVM model decodes pairs of classes only; svmarrow.save keeps any code")
         if converted.predict_by != "scores":
             raise ValueError(
-                f"this model predicts by its {converted.predict_by}, and a LIBSVM model by the outputs of its "
-                "machines; svmarrow.save keeps that, and model.with_predict_by('scores') gives it up"
+                f"this model predicts by its {converted.predict_by}, and a LIBSVM model by the outputs of "
+                "its machines; svmarrow.save keeps that, and model.with_predict_by('scores') gives it up"
             )
         if converted.decoding == "ovo" and converted.break_ties and len(converted.classes_) > 2:
             raise ValueError(

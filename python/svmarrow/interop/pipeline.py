@@ -1,7 +1,7 @@
 """The transformers of scikit-learn's pipelines as steps of `svmarrow.models.preparation`.
 
-Transformers are recognised by class name along the method resolution order, as estimators are. A subclass that
-transforms in its own way is refused.
+Transformers are recognised by class name along the method resolution order, as estimators are. A subclass
+that transforms in its own way is refused.
 """
 
 from __future__ import annotations

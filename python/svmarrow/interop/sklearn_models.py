@@ -219,14 +219,14 @@ def _degree(model: Any) -> int:
     """The degree of a polynomial kernel; a ValueError for one that is not whole."""
     if model.kernel not in ("poly", "polynomial"):
         return 3
-    if not isinstance(model.degree, Real) or model.degree != int(model.degree):
+    if not isinstance(model.degree, Real) or not float(model.degree).is_integer():
         raise refuse(
             "degree",
             model.degree,
             f"a whole number to convert this {type(model).__name__}: svmarrow's polynomial kernel has no "
             "other; fit it with such a degree",
         )
-    return int(model.degree)
+    return int(float(model.degree))
 
 
 #: scikit-learn's classes by their names: none of their modules is imported for it.

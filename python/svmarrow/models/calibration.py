@@ -149,7 +149,8 @@ class Calibration:
         if n_classes == 2:
             # Rounded as 1 - p, the other class ties at 1/2.
             return (probabilities[:, 1] > 0.5).astype(np.intp)
-        return np.argmax(probabilities, axis=1)
+        winners: NDArray[np.intp] = np.argmax(probabilities, axis=1)
+        return winners
 
     @classmethod
     def fitted(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import numpy as np
-
 from svmarrow._support.decoding import class_indices, code_class_indices, code_scores
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion

@@ -293,8 +293,8 @@ def _refuse_labels(settings: GradientSettings, request: PathRequest) -> ValueErr
 def _tuning(request: PathRequest, *, own: bool) -> tuple[Any, tuple[Any, NDArray[Any], Any] | None]:
     """Validated rows, and with what the thresholds of each size are set: rows, labels or numbers, weights.
 
-    Thresholds of a model that was trained with weights stay, and so do those of one whose probabilities decide,
-    which belong to its outputs. Those of one of which that is not known are set
+    Thresholds of a model that was trained with weights stay, and so do those of one whose probabilities
+    decide, which belong to its outputs. Those of one of which that is not known are set
     for its own answers, which have the weights in them, as where there are no labels; but not where the rows
     have another use.
     """
