@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import onnxruntime
 import pytest
 import scipy.sparse as sp
 from sklearn import svm as peer
@@ -21,6 +22,7 @@ from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PowerTransformer, StandardScaler
 
+from helpers.programs import c_program, needs_gcc
 from svmarrow import (
     SVC,
     SVR,
@@ -41,7 +43,7 @@ from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.exceptions import DistillationWarning
 from svmarrow.export import to_c, to_onnx
 from svmarrow.io import save_libsvm_model
-from svmarrow.models import ExpansionClassifier
+from svmarrow.models import Calibration, ExpansionClassifier
 from svmarrow.patch import svm as patched
 from svmarrow.preprocessing import LearnedScaler
 from svmarrow.reduced_set import DistillationSettings, GradientSettings, estimate_memory
@@ -151,6 +153,38 @@ def test_probabilities_that_all_are_one_give_the_first_class():
     far = 1e4 * X3[:50]
     assert (as_expansion(model).predict(far) == model.predict(far)).all()
     assert (as_expansion(model).compiled().predict(far[0]) == model.predict(far[:1])).all()
+
+
+@needs_gcc
+def test_labels_in_single_precision_where_its_sigmoids_are_one(tmp_path):
+    """Sigmoids of single precision are 1 from a logit of 17 on, and those of double precision from 37 on."""
+    expansion = KernelExpansion(np.eye(3, dtype=np.float32), np.eye(3), np.zeros(3), kernel="linear")
+    sigmoids = Calibration("classes", np.ones(3), np.zeros(3))
+    model = ExpansionClassifier(expansion, [7, 8, 9], "ovr", calibration=sigmoids, predict_by="probabilities")
+    rows = np.array([[20, 22, 3], [19, 25, 24], [40, 50, 3], [-30, -20, -25]], dtype=np.float32)
+    expected = [8, 8, 7, 8]
+    assert model.predict(rows.astype(float)).tolist() == expected
+    assert [model.compiled().predict(row) for row in rows] == expected
+    session = onnxruntime.InferenceSession(
+        to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    assert session.run(["label"], {"X": rows})[0].tolist() == expected
+    to_c(model, tmp_path / "model.h", prefix="model")
+    text = ", ".join(f"{value:.1f}f" for value in rows.ravel())
+    source = f"""#include <stdio.h>
+#include "model.h"
+int main(void) {{
+    const float rows[] = {{{text}}};
+    float p[3];
+    int row;
+    model_probabilities(rows, p);
+    for (row = 0; row < {len(rows)}; ++row) {{
+        printf("%ld ", model_label(model_predict(rows + 3 * row)));
+    }}
+    return model_self_test() ? 0 : 1;
+}}
+"""
+    assert [int(word) for word in c_program(tmp_path, source).split()] == expected
 
 
 def test_machines_of_a_code_keep_what_stands_before_them(iris):
