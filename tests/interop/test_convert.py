@@ -169,10 +169,8 @@ def test_one_vs_one(iris, machine, classes, sparse):
     ours = as_expansion(model)
     assert (ours.predict(X) == model.predict(form(X))).all()
     expected = [part.decision_function(form(X)) for part in model.estimators_]
-    sign = 1.0 if classes == 2 else -1.0
-    np.testing.assert_allclose(sign * ours.outputs(X), np.column_stack(expected), **EXACT)
-    if classes == 3:
-        np.testing.assert_allclose(ours.decision_function(X), model.decision_function(form(X)), **EXACT)
+    np.testing.assert_allclose(-ours.outputs(X), np.column_stack(expected), **EXACT)
+    np.testing.assert_allclose(ours.decision_function(X), model.decision_function(form(X)), **EXACT)
     assert isinstance(compress(model, n_vectors=10), ExpansionClassifier)
 
 
