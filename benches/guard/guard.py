@@ -58,7 +58,7 @@ def rustc_version() -> str:
 def instructions(lines: Iterator[str], module: str = MODULE) -> int:
     """Returns the instructions of one object file in the lines of a callgrind file.
 
-    A cost line belongs to the object of the last ``ob=`` line; the line after ``calls=`` is the callee's cost.
+    A cost line belongs to the object of the last ``ob=`` line; that after ``calls=`` is the cost of the callee.
     """
     names: dict[str, str] = {}
     is_module, is_callee, total = False, False, 0
@@ -132,10 +132,7 @@ def main() -> int:
     if arguments.update is not None:
         reasons = [*committed["reasons"], arguments.update]
         content = {"rustc": compiler, "reasons": reasons, "counts": after}
-        COUNTS.write_text(json.dumps(content, indent=1) + "
-")
-            json.dumps({"rustc": compiler, "reasons": reasons, "counts": after}, indent=1) + "\n"
-        )
+        COUNTS.write_text(json.dumps(content, indent=1) + "\n")
         return 0
     kinds = {"kernel values", "steps", "rounds"}
     if committed["rustc"] == compiler:

@@ -196,7 +196,8 @@ SECTIONS = (
         "saving",
         _names(
             "svmarrow.exceptions",
-            "ConvergenceWarning FallbackWarning FormatError InternalError NotFittedError SizeWarning",
+            "ConvergenceWarning DistillationWarning FallbackWarning FormatError InternalError NotFittedError "
+            "SizeWarning",
         ),
     ),
     Section(

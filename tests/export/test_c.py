@@ -16,7 +16,7 @@ from helpers.programs import c_program, c_rows, needs_gcc
 from svmarrow import KernelExpansion
 from svmarrow._support.codes import DECODERS
 from svmarrow.export import to_c
-from svmarrow.models import ExpansionClassifier, ExpansionRegressor
+from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 from svmarrow.multiclass import make_code
 
 #: Reads rows of numbers, writes class, outputs, label.
@@ -184,6 +184,13 @@ def test_a_self_test_that_fails(rng, tmp_path):
     broken = made.text[:first] + "9.5f, " + made.text[first:].split(", ", 1)[1]
     (tmp_path / "p.h").write_text(broken)
     c_program(tmp_path, '#include "p.h"\nint main(void) { return p_self_test(); }\n')
+
+
+def test_a_self_test_of_outputs_that_are_near_zero(tmp_path):
+    X = np.random.default_rng(0).uniform(size=(20, 4))
+    expansion = KernelExpansion(X[:1], [1e-3], [-1e-3], kernel="rbf", gamma=0.5)
+    (tmp_path / "p.h").write_text(to_c(ExpansionDetector(expansion), prefix="p").text)
+    c_program(tmp_path, '#include "p.h"\nint main(void) { return !p_self_test(); }\n')
 
 
 def test_what_cannot_be_written_is_refused(rng, tmp_path):

@@ -114,7 +114,8 @@ def decision_values(
     if decoding == "binary":
         return outputs[:, 0]
     if decoding == "ovo" and decision_function_shape == "ovr":
-        return _votes_and_confidence(outputs, n_classes)
+        scores = _votes_and_confidence(outputs, n_classes)
+        return scores[:, 1] if n_classes == 2 else scores
     return outputs
 
 
@@ -129,7 +130,7 @@ def class_indices(
     """Converts outputs (n, q) to the index of the predicted class (n,); the lower index wins a tie."""
     if decoding == "binary":
         return (outputs[:, 0] >= 0.0).astype(np.intp)
-    if decoding == "ovr" or break_ties:
+    if decoding == "ovr" or (break_ties and n_classes > 2):
         values = decision_values(outputs, decoding, n_classes, decision_function_shape)
         winners: NDArray[np.intp] = np.argmax(values, axis=1)
         return winners

@@ -240,6 +240,15 @@ class ExactCascade(Cascade):
         cascade._build(path, X)
         return cascade
 
+    def _full(self, model: Any) -> Any:
+        full = super()._full(model)
+        if full.predict_by != "scores":
+            raise ValueError(
+                f"a model with predict_by={full.predict_by!r} has no exact cascade, which bounds the votes "
+                "of its machines: use CalibratedCascade, or model.with_predict_by('scores')"
+            )
+        return full
+
     def _build(self, path: CompressionPath, X: ArrayLike | None) -> None:
         expansion = self.model_.expansion_
         self._path = {

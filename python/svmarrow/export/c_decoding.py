@@ -13,13 +13,14 @@ import numpy as np
 from svmarrow._support.decoding import pair_matrix
 from svmarrow.export.c_kernels import number, table
 from svmarrow.export.common import check_text
+from svmarrow.models.calibration import MAX_LOGIT, MIN_LOGIT, TIE_LOGIT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow.models.output_spec import OutputSpec
 
-__all__ = ["base", "labels_text", "prediction", "scores"]
+__all__ = ["labels_text", "prediction", "score_values"]
 
 _LOSSES = {
     "hinge": "return z < 1.0f ? 1.0f - z : 0.0f;",
@@ -52,6 +53,8 @@ def prediction(spec: OutputSpec) -> tuple[dict[str, str], str, bool]:
     if spec.kind != "classes":
         return {}, "", False
     about = "/* The number of the class, 0 to $CLASSES - 1; $label gives its label. */\n"
+    if spec.winner == "probabilities":
+        return _most_probable(spec, about)
     if spec.winner == "sign":
         return {}, f"{about}{head}{call}    return out[0] >= 0.0f ? 1 : 0;\n}}\n", False
     if spec.winner == "largest":
@@ -76,6 +79,63 @@ def _largest(values: str) -> str:
         }}
     }}
 """
+
+
+def _most_probable(spec: OutputSpec, about: str) -> tuple[dict[str, str], str, bool]:
+    """``$predict`` of a model whose label is the most probable class."""
+    calibration = spec.calibration
+    assert calibration is not None
+    assert spec.classes is not None
+    head = "static inline int $predict(const float *x) {\n"
+    if calibration.link == "pairs" and len(spec.classes) > 2:
+        text = f"    float p[$CLASSES];\n    int c, best = 0;\n    $probabilities(x, p);\n{_largest('p')}"
+        return {}, f"{about}{head}{text}    return best;\n}}\n", False
+    # Logits need no exponentials, and differ where sigmoids of single precision are all 1.
+    parts, declared, call = score_values(spec)
+    text = f"    float out[$OUTPUTS];\n{declared}"
+    body = f"    $outputs(x, out);\n{call}"
+    if len(spec.classes) == 2:
+        logit = "$slopes[0] * values[0] + $offsets[0]"
+        text += f"{body}    return {logit} > {number(TIE_LOGIT)} ? 1 : 0;\n"
+        return parts, f"{about}{head}{text}}}\n", False
+    clip = ""
+    if calibration.link == "classes":
+        low, high = number(MIN_LOGIT), number(MAX_LOGIT)
+        clip = f"        logits[c] = logits[c] < {low} ? {low} : logits[c] > {high} ? {high} : logits[c];\n"
+    at = "0" if calibration.link == "softmax" else "c"
+    text += f"""    float logits[$CLASSES];
+    int c, best = 0;
+{body}    for (c = 0; c < $CLASSES; ++c) {{
+        logits[c] = $slopes[{at}] * values[c] + $offsets[{at}];
+{clip}    }}
+{_largest("logits")}    return best;
+}}
+"""
+    return parts, about + head + text, False
+
+
+def score_values(spec: OutputSpec) -> tuple[dict[str, str], str, str]:
+    """Definitions, and how the values that sigmoids take are declared and computed from ``out``."""
+    same = "    const float *values = out;\n"
+    decoder = spec.score_decoder
+    if spec.calibrates_outputs or (decoder is None and spec.scores != "column"):
+        return {}, same, ""
+    assert spec.matrix is not None
+    if decoder is None:
+        return {}, same, f"    out[0] *= {number(float(spec.matrix[1, 0]))};\n"
+    if decoder == "dag":
+        raise ValueError(
+            "the scores of decoder='dag' are rounds of a knock-out, which an exported C header does not turn "
+            "into probabilities: decode by votes, or export without (model.with_calibration(None))"
+        )
+    call = f"    ${decoder}(out, values);\n"
+    shift = base(spec.matrix.shape[1], decoder)
+    if spec.one_score:
+        less = " - values[0]" if spec.one_score == "difference" else ""
+        call += f"    values[0] = values[1]{less};\n"
+    elif shift:
+        call += f"    for (c = 0; c < $CLASSES; ++c) {{\n        values[c] -= {number(shift)};\n    }}\n"
+    return scores(spec.matrix, decoder), "    float values[$CLASSES];\n", call
 
 
 def _dag(call: str, k: int) -> str:

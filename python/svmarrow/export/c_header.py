@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 
-from svmarrow._support.decoding import class_indices, code_class_indices
 from svmarrow._support.files import write_text
 from svmarrow._support.parameters import Rule, check, one_of
 from svmarrow.export.c_decoding import labels_text, prediction
@@ -46,6 +45,8 @@ RULES = {
 }
 #: What the self-test allows for, relative to the sum of the terms' sizes.
 TOLERANCES = {"float32": 1e-4, "float64": 1e-12}
+#: Units of the last digit that it always allows for.
+N_UNITS = 16
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ def to_c(
     n_bytes = np.dtype(precision).itemsize
     definitions, predict, more = prediction(spec)
     others, chances, n_constants = probabilities(spec)
-    after = "".join((definitions | others).values()) + predict + chances
+    after = "".join((definitions | others).values()) + chances + predict
     steps = StepText(precision)
     before = "" if spec.preparation is None else steps.text(spec.preparation)
     made = made._replace(
@@ -211,15 +212,6 @@ def to_c(
     return CHeader(text, **cost, **_losses(spec, *outputs, y))
 
 
-def winners(spec: OutputSpec, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
-    """The number of the class that wins each row of outputs (n, q)."""
-    assert spec.classes is not None
-    if spec.matrix is not None:
-        return code_class_indices(outputs, spec.matrix, spec.winner, 1)
-    decoding: Literal["binary", "ovr"] = "binary" if spec.winner == "sign" else "ovr"
-    return class_indices(outputs, decoding, len(spec.classes))
-
-
 def _losses(
     spec: OutputSpec, full: NDArray[np.float64], small: NDArray[np.float64], y: ArrayLike | None
 ) -> dict[str, Any]:
@@ -233,7 +225,7 @@ def _losses(
         labels = [np.where(outputs[:, 0] >= 0.0, 1, -1) for outputs in (full, small)]
     else:
         assert spec.classes is not None
-        labels = [spec.classes[winners(spec, outputs)] for outputs in (full, small)]
+        labels = [spec.classes[spec.winners_of(outputs)] for outputs in (full, small)]
     found: dict[str, Any] = {"disagreement": float((labels[0] != labels[1]).mean())}
     if y is not None:
         scores = [float(accuracy_score(np.asarray(y), label)) for label in labels]
@@ -318,9 +310,11 @@ def _self_test(spec: OutputSpec, made: Outputs, spread: NDArray[np.float64], pre
         # Rounding of a row may make a prepared 0 negative, which this kernel does not take.
         seen = np.maximum(seen, 0.0)
     outputs = np.asarray(made.wanted(seen))[0]
-    # What rounding may lose of the sum of the terms' sizes, and at most a tenth of the spread.
+    # What rounding may lose of the sum of the terms' sizes: at most a tenth of the spread, which is 0 where
+    # all vectors are on the margin, but not less than some units of its last digit.
     sizes = np.abs(expansion.coefficients).sum(axis=0) * _largest_value(spec, seen) + np.abs(outputs) + 1e-30
-    near = np.minimum(TOLERANCES[precision] * sizes, 0.1 * spread + 1e-30)
+    units = N_UNITS * float(np.finfo(precision).eps) * sizes
+    near = np.minimum(TOLERANCES[precision] * sizes, np.maximum(0.1 * spread, units))
     shown = ", ".join(number(value) for value in row[0])
     rows = ", ".join(number(value) for value in outputs)
     allowed = ", ".join(number(value) for value in near)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from svmarrow.export.c_decoding import base, scores
+from svmarrow.export.c_decoding import score_values
 from svmarrow.export.c_kernels import number, table
 from svmarrow.models.calibration import MIN_PROBABILITY
 
@@ -28,7 +28,7 @@ def probabilities(spec: OutputSpec) -> tuple[dict[str, str], str, int]:
         return {}, "", 0
     assert spec.classes is not None
     k, size = len(spec.classes), calibration.slopes.size
-    parts, declared, call = _values(spec, calibration, k)
+    parts, declared, call = score_values(spec)
     link = {"classes": _of_classes, "softmax": _of_softmax, "pairs": _of_pairs}[calibration.link]
     locals_, statements = _of_two(calibration) if k == 2 else link()
     text = table("float", "$slopes", (size,), calibration.slopes)
@@ -50,29 +50,6 @@ SIGMOID = """static inline float $sigmoid(int number, float f) {
 }
 
 """
-
-
-def _values(spec: OutputSpec, calibration: Calibration, k: int) -> tuple[dict[str, str], str, str]:
-    """Definitions, and how the values that the sigmoids take are declared and computed."""
-    same = "    const float *values = out;\n"
-    if spec.scores in ("flat", "outputs") or (calibration.link == "pairs" and k > 2):
-        return {}, same, ""
-    assert spec.matrix is not None
-    if spec.scores == "column":
-        return {}, same, f"    out[0] *= {number(float(spec.matrix[1, 0]))};\n"
-    decoder = spec.winner if spec.scores == "difference" else spec.scores
-    if decoder == "dag":
-        raise ValueError(
-            "the scores of decoder='dag' are rounds of a knock-out, which an exported C header does not turn "
-            "into probabilities: decode by votes, or export without (model.with_calibration(None))"
-        )
-    call = f"    ${decoder}(out, values);\n"
-    shift = base(spec.matrix.shape[1], decoder)
-    if spec.scores == "difference":
-        call += "    values[0] = values[1] - values[0];\n"
-    elif shift:
-        call += f"    for (c = 0; c < $CLASSES; ++c) {{\n        values[c] -= {number(shift)};\n    }}\n"
-    return scores(spec.matrix, decoder), "    float values[$CLASSES];\n", call
 
 
 def _of_two(calibration: Calibration) -> tuple[str, str]:

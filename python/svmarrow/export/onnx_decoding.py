@@ -13,7 +13,7 @@ import numpy as np
 
 from svmarrow._support.decoding import pairs
 from svmarrow.export.common import check_text
-from svmarrow.models.calibration import MIN_PROBABILITY
+from svmarrow.models.calibration import MAX_LOGIT, MIN_LOGIT, MIN_PROBABILITY, TIE_LOGIT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -236,14 +236,12 @@ def _labels(
             "yes = GreaterOrEqual (side, nothing)",
             "winner = Cast <to = 7> (yes)",
         ]
-    else:
+    elif spec.winner != "probabilities":
         values = "F"
         if spec.winner != "largest":
             assert spec.matrix is not None
             values = text.scores(spec.winner, spec.matrix)
         text.lines.append(f"winner = ArgMax <axis = 1, keepdims = 0> ({values})")
-    text.arrays["classes"] = labels
-    text.lines.append("label = Gather (classes, winner)")
     shape = "n"
     if spec.scores == "outputs":
         text.lines.append("scores = Identity (F)")
@@ -254,11 +252,11 @@ def _labels(
         assert spec.matrix is not None
         text.scalars["sign"] = float(spec.matrix[1, 0])
         text.lines += ["flat = Squeeze (F, column)", "scores = Mul (flat, sign)"]
-    elif spec.scores == "difference":
+    elif spec.one_score:
         assert spec.matrix is not None
-        text.arrays["difference"] = np.array([[-1.0], [1.0]])
-        values = text.scores(spec.winner, spec.matrix)
-        text.lines += [f"gap = MatMul ({values}, difference)", "scores = Squeeze (gap, column)"]
+        text.arrays["of_two"] = np.array([[-1.0 if spec.one_score == "difference" else 0.0], [1.0]])
+        values = text.scores(str(spec.score_decoder), spec.matrix)
+        text.lines += [f"one_score = MatMul ({values}, of_two)", "scores = Squeeze (one_score, column)"]
     else:
         assert spec.matrix is not None
         text.lines.append(f"scores = Identity ({text.scores(spec.scores, spec.matrix)})")
@@ -267,6 +265,10 @@ def _labels(
     if spec.calibration is not None:
         _probabilities(text, spec.calibration, k)
         outputs.append(f"{kind}[n, {k}] probabilities")
+        if spec.winner == "probabilities":
+            _most_probable(text, spec.calibration, k)
+    text.arrays["classes"] = labels
+    text.lines.append("label = Gather (classes, winner)")
     return _finished(text, outputs)
 
 
@@ -301,6 +303,23 @@ def _probabilities(text: _Text, calibration: Calibration, k: int) -> None:
             "shares = Div (sure, not_zero)",
             "probabilities = Where (unknown, equal_share, shares)",
         ]
+
+
+def _most_probable(text: _Text, calibration: Calibration, k: int) -> None:
+    """The first class of the largest probability, by logits where sigmoids of single precision are all 1."""
+    if k == 2:
+        text.lines += [
+            "logit = Squeeze (logits, column)",
+            "yes = Greater (logit, tie)",
+            "winner = Cast <to = 7> (yes)",
+        ]
+        text.scalars["tie"] = TIE_LOGIT
+        return
+    values = {"pairs": "probabilities", "softmax": "logits", "classes": "distinct"}[calibration.link]
+    if calibration.link == "classes":
+        text.scalars |= {"low": MIN_LOGIT, "high": MAX_LOGIT}
+        text.lines += ["not_low = Max (logits, low)", "distinct = Min (not_low, high)"]
+    text.lines.append(f"winner = ArgMax <axis = 1, keepdims = 0> ({values})")
 
 
 def _coupled(text: _Text, k: int) -> None:

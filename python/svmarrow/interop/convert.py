@@ -7,8 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn import __version__ as sklearn_version
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 
+from svmarrow._support.kinds import check_overrides, find_kind, package_of
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.ensembles import ENSEMBLES
 from svmarrow.interop.model_files import load_model_file
@@ -16,6 +18,7 @@ from svmarrow.interop.sklearn_models import MODELS, check_fitted, metadata_of
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
 from svmarrow.models.detector import ExpansionDetector
+from svmarrow.models.output_mixins import REMEDY, check_own
 from svmarrow.models.regressor import ExpansionRegressor
 
 if TYPE_CHECKING:
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
     from svmarrow._support.decoding import Decoding
 
-__all__ = ["as_expansion", "bare_expansion"]
+__all__ = ["as_expansion", "bare_expansion", "is_kernel_machine"]
 
 TAKEN = (
     "a svmarrow estimator, a KernelExpansion, a model file, (vectors, coefficients, kernel), or a fitted "
@@ -73,7 +76,8 @@ def as_expansion(model: Any) -> Any:
     Raises
     ------
     TypeError
-        If the model, or a step of a pipeline, is of a kind that is not listed above.
+        If the model, or a step of a pipeline, is of a kind that is not listed above, or of a subclass that
+        overrides what predicts or transforms.
     ValueError
         If its kernel is a Python function or none of svmarrow's, its machines have different kernels, or the
         answer of an ensemble is not a function of one expansion: votes over several classes, averages of
@@ -91,8 +95,10 @@ def as_expansion(model: Any) -> Any:
     >>> bool((as_expansion(svc).predict(X) == svc.predict(X)).all())
     True
     """
-    if isinstance(model, (KernelExpansion, ExpansionModel)):
-        return model
+    for kind in (KernelExpansion, ExpansionModel):
+        if isinstance(model, kind):
+            check_overrides(model, kind, REMEDY)
+            return model
     if isinstance(model, type):
         raise TypeError(f"model={model.__name__} is a class: pass a fitted instance")
     if isinstance(model, (str, os.PathLike)):
@@ -102,14 +108,61 @@ def as_expansion(model: Any) -> Any:
     # The replacements of scikit-learn's classes have scikit-learn's public names alone.
     own = getattr(model, "as_expansion", None) or getattr(model, "_as_expansion", None)
     if own is not None:
+        check_own(model, "as_expansion" if hasattr(model, "as_expansion") else "_as_expansion")
         check_fitted(model)
         return _wrap_as_model(model, own())
-    for kind in type(model).__mro__:
-        if kind.__module__.startswith("sklearn.") and kind.__name__ in CONVERTERS:
-            return CONVERTERS[kind.__name__](model)
+    name = find_kind(model, CONVERTERS, REMEDY)
+    if name is not None:
+        return _converted(model, CONVERTERS[name])
     if isinstance(getattr(model, "expansion_", None), KernelExpansion):
         return _wrap_as_model(model, model.expansion_)
     raise TypeError(f"model of type {type(model).__name__} is not a kernel expansion: expected {TAKEN}")
+
+
+def _converted(model: Any, convert: Callable[[Any], Any]) -> Any:
+    """The result of a converter, which an older scikit-learn may not have left all attributes for."""
+    try:
+        return convert(model)
+    except AttributeError as error:
+        version = vars(model).get("_sklearn_version")
+        if version is None:
+            raise
+        raise ValueError(
+            f"this {type(model).__name__} was fitted by scikit-learn {version} and lacks what version "
+            f"{sklearn_version} has ({error}): fit it again, or convert it with that version"
+        ) from error
+
+
+def is_kernel_machine(model: Any) -> bool:
+    """True for a kernel machine of a known class or of a subclass, and for a composition of nothing else.
+
+    So an ensemble of support vector machines is one, also where no expansion gives its answers, and an
+    ensemble of trees is none.
+    """
+    parts = _parts_of(model)
+    if parts:
+        return all(is_kernel_machine(part) for part in parts)
+    if isinstance(model, (KernelExpansion, ExpansionModel)):
+        return True
+    names = {kind.__name__ for kind in type(model).__mro__ if package_of(kind) == "sklearn"}
+    own = any(hasattr(model, name) for name in ("as_expansion", "_as_expansion", "expansion_"))
+    return own or not names.isdisjoint(MODELS)
+
+
+def _parts_of(model: Any) -> list[Any]:
+    """The fitted predictors of a composition, one level down."""
+    if hasattr(model, "steps"):
+        return [model.steps[-1][1]]
+    if hasattr(model, "calibrated_classifiers_"):
+        return [part.estimator for part in model.calibrated_classifiers_]
+    if hasattr(model, "estimators_"):
+        # Boosting keeps a matrix of them; a class that all samples have, or none, has a constant.
+        parts = [each for part in model.estimators_ for each in np.ravel(part)]
+        parts += [model.final_estimator_] if hasattr(model, "final_estimator_") else []
+        return [part for part in parts if type(part).__name__ != "_ConstantPredictor"]
+    names = ("best_estimator_", "estimator_", "regressor_")
+    inner = [getattr(model, name) for name in names if hasattr(model, name)]
+    return inner[:1] or ([model.estimator] if type(model).__name__ == "FrozenEstimator" else [])
 
 
 def bare_expansion(

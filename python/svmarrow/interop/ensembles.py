@@ -10,8 +10,9 @@ composition                           expansion                                 
 BaggingRegressor, VotingRegressor     the average of the outputs                    regression
 OneVsRestClassifier                   an output for each class                      the largest output
 OneVsOneClassifier                    an output for each pair of classes            votes, ties by the sums
-BaggingClassifier, VotingClassifier   an output for each machine, for two classes   votes
-CalibratedClassifierCV                the outputs of its machine                    and sigmoids
+VotingClassifier                      an output for each machine, for two classes   votes
+BaggingClassifier                     the same                                      votes; scores are averages
+CalibratedClassifierCV                the outputs of its machine                    the largest probability
 GridSearchCV and other searches       that of the best estimator                    its own
 ===================================== ============================================= ==========================
 
@@ -26,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.base import is_classifier
 
+from svmarrow._support.kinds import find_kind
 from svmarrow._support.rows import any_weighted
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.pooling import average, merge
@@ -34,6 +36,7 @@ from svmarrow.interop.sklearn_models import check_fitted, columns_of
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.output_mixins import REMEDY
 from svmarrow.models.preparation import chain
 from svmarrow.models.regressor import ExpansionRegressor
 
@@ -94,30 +97,32 @@ def _calibrated(model: Any, convert: Convert) -> ExpansionClassifier:
             "with ensemble=False, which has one"
         )
     one = model.calibrated_classifiers_[0]
-    inner = one.estimator
-    while hasattr(inner, "steps") or type(inner).__name__ == "FrozenEstimator":
-        inner = inner.steps[-1][1] if hasattr(inner, "steps") else inner.estimator
-    if _is_bagging(inner):
+    if not hasattr(one.estimator, "decision_function"):
         raise ValueError(
-            f"{inner!r} has averages as decision values and labels by votes, and its probabilities are those "
-            f"of the averages: {_REMEDY}"
+            f"{one.estimator!r} has no decision_function, and this CalibratedClassifierCV calibrates its "
+            "probabilities again: calibrate the classifier itself, once"
         )
     converted = convert(one.estimator)
     if not isinstance(converted, ExpansionClassifier):
         raise TypeError(f"{one.estimator!r} has outputs of no known meaning: it cannot have probabilities")
     # For temperatures scikit-learn fits the machine on the numbers of the classes.
-    converted = converted._replace(classes=model.classes_)
     if one.method == "sigmoid":
         slopes = np.array([-float(each.a_) for each in one.calibrators])
         offsets = np.array([-float(each.b_) for each in one.calibrators])
-        return converted.with_calibration(Calibration("classes", slopes, offsets))
-    if one.method == "temperature":
+        calibration = Calibration("classes", slopes, offsets)
+    elif one.method == "temperature":
         slope = float(one.calibrators[0].beta_)
         if len(converted.classes_) == 2:
             # The softmax of (-f, f).
             slope *= 2.0
-        return converted.with_calibration(Calibration("softmax", np.array([slope]), np.zeros(1)))
-    raise ValueError(f"method={one.method!r} of this CalibratedClassifierCV is no sigmoid: use 'sigmoid'")
+        calibration = Calibration("softmax", np.array([slope]), np.zeros(1))
+    else:
+        raise ValueError(
+            f"method={one.method!r} of this CalibratedClassifierCV is no sigmoid: use 'sigmoid' or "
+            "'temperature'"
+        )
+    # Its labels are the most probable classes, not those of its machine.
+    return converted._replace(classes=model.classes_, calibration=calibration, predict_by="probabilities")
 
 
 def _machine(estimator: Any, features: Any, n_features: int, convert: Convert) -> _Machine:
@@ -125,7 +130,7 @@ def _machine(estimator: Any, features: Any, n_features: int, convert: Convert) -
     if type(estimator).__name__ == "_ConstantPredictor":
         value = [float(np.ravel(estimator.y_)[0])]
         return _Machine(KernelExpansion(np.empty((0, n_features)), np.empty((0, 1)), value), False, True)
-    if _is_bagging(estimator):
+    if find_kind(estimator, ("BaggingClassifier",), REMEDY) is not None:
         # Its decision values are averages, whatever its labels are.
         return _average(estimator, convert)
     converted = convert(estimator)
@@ -144,13 +149,6 @@ def _machine(estimator: Any, features: Any, n_features: int, convert: Convert) -
     if features is not None:
         expansion = _reorder_features(estimator, expansion, np.asarray(features), n_features)
     return _Machine(expansion, getattr(converted, "weighted", None), getattr(converted, "flat", True))
-
-
-def _is_bagging(estimator: Any) -> bool:
-    return any(
-        kind.__name__ == "BaggingClassifier" and kind.__module__.startswith("sklearn.")
-        for kind in type(estimator).__mro__
-    )
 
 
 def _reorder_features(
@@ -218,15 +216,13 @@ def _one_vs_one(model: Any, convert: Convert) -> ExpansionClassifier:
     for estimator in model.estimators_:
         if not is_classifier(estimator):
             raise TypeError("the machines of this OneVsOneClassifier are no classifiers: they cast no votes")
-        if _is_bagging(estimator):
+        if find_kind(estimator, ("BaggingClassifier",), REMEDY) is not None:
             raise ValueError(
                 f"{estimator!r} has averages as decision values and labels by votes: a OneVsOneClassifier "
                 f"uses both: {_REMEDY}"
             )
     machines = _single_outputs(model, convert)
     parts = [machine.expansion for machine in machines]
-    if len(parts) == 1:
-        return ExpansionClassifier(parts[0], model.classes_, "binary", **_about(model, machines))
     # scikit-learn's pair machines are positive for the second class, and ties are broken by the sums.
     merged = merge([_scaled(part, -1.0, 0.0) for part in parts])
     return ExpansionClassifier(merged, model.classes_, "ovo", break_ties=True, **_about(model, machines))
@@ -257,7 +253,7 @@ def _averaging_regressor(model: Any, convert: Convert) -> ExpansionRegressor:
 def _voting_classifier(model: Any, convert: Convert) -> ExpansionClassifier:
     """Machines for two classes that vote: the code that has the first class on the positive side of all."""
     check_fitted(model)
-    name = type(model).__name__
+    name = find_kind(model, ("BaggingClassifier", "VotingClassifier"), REMEDY)
     soft = getattr(model, "voting", "hard") == "soft"
     if soft or (name == "BaggingClassifier" and hasattr(model.estimators_[0], "predict_proba")):
         raise ValueError(
@@ -276,14 +272,18 @@ def _voting_classifier(model: Any, convert: Convert) -> ExpansionClassifier:
         )
     for estimator in model.estimators_:
         converted = convert(estimator)
-        if not isinstance(converted, ExpansionClassifier) or converted.decoding != "binary":
+        by_sign = isinstance(converted, ExpansionClassifier) and converted.predict_by == "scores"
+        if not by_sign or converted.decoding != "binary":
             raise ValueError(f"{estimator!r} has no single output whose sign is its vote: {_REMEDY}")
     machines = _members(model, convert)
     # An output of 0 is a vote for the second class, which is that of -1.
     merged = merge([_scaled(machine.expansion, -1.0, 0.0) for machine in machines])
     code = np.repeat(np.array([[1], [-1]], dtype=np.int8), len(machines), axis=1)
+    # Of two classes the mean perceptron losses differ by the average output, which a bagging has as scores.
+    by_average: dict[str, Any] = {"decoder": "mean_perceptron", "predict_by": "votes"}
+    decoding = by_average if name == "BaggingClassifier" else {"decoder": "votes"}
     about = _about(model, machines)
-    return ExpansionClassifier(merged, model.classes_, "code", code=code, decoder="votes", **about)
+    return ExpansionClassifier(merged, model.classes_, "code", code=code, **decoding, **about)
 
 
 #: scikit-learn's classes by their names: none of their modules is imported for it.

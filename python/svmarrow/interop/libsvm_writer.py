@@ -48,7 +48,7 @@ def save_libsvm_model(model: Any, path: str | PathLike[str]) -> None:
         If the system cannot write the file.
     ValueError
         If the format cannot hold the model: another kernel, labels that are not integers, several outputs
-        without labels, a preparation of the rows.
+        without labels, a preparation of the rows, labels by probabilities or with ``break_ties=True``.
     """
     converted = as_expansion(model)
     if getattr(converted, "preparation", None) is not None:
@@ -68,6 +68,16 @@ def save_libsvm_model(model: Any, path: str | PathLike[str]) -> None:
     else:
         if converted.decoding == "code":
             raise ValueError("a LIBSVM model decodes pairs of classes only; svmarrow.save keeps any code")
+        if converted.predict_by != "scores":
+            raise ValueError(
+                f"this model predicts by its {converted.predict_by}, and a LIBSVM model by the outputs of "
+                "its machines; svmarrow.save keeps that, and model.with_predict_by('scores') gives it up"
+            )
+        if converted.decoding == "ovo" and converted.break_ties and len(converted.classes_) > 2:
+            raise ValueError(
+                "break_ties=True has no place in a LIBSVM model, which gives a tie to the first class; "
+                "svmarrow.save keeps it"
+            )
         svm_type, labels = "c_svc", _integer_labels(converted.classes_)
         if converted.decoding == "binary":
             labels = labels[::-1]  # a positive output votes for the first label of the file

@@ -1,6 +1,7 @@
 """The transformers of scikit-learn's pipelines as steps of `svmarrow.models.preparation`.
 
-Transformers are recognised by class name along the method resolution order, as estimators are.
+Transformers are recognised by class name along the method resolution order, as estimators are. A subclass
+that transforms in its own way is refused.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from svmarrow._support.kinds import check_overrides, find_kind
 from svmarrow.models.categories import Encode, Impute, Table
 from svmarrow.models.preparation import Affine, Clip, Normalize, Parts, Step, chain
 
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["preparation"]
+
+#: What to do with a step that has no place in a model.
+_REMEDY = "apply it before the pipeline, keep the pipeline with skops, or export it with skl2onnx"
 
 
 def preparation(transformers: Any, n_in: int) -> Step | None:
@@ -61,17 +66,19 @@ def _step(name: str, transformer: Any, n_in: int) -> Step | None:
         check_is_fitted(transformer)
     except NotFittedError:
         raise NotFittedError(f"step {name!r}, {transformer!r}, is not fitted yet: call fit first") from None
+    remedy = f"it is step {name!r}; {_REMEDY}"
     if hasattr(transformer, "_preparation_step"):
         # A transformer of svmarrow.
+        definer = next(kind for kind in type(transformer).__mro__ if "_preparation_step" in vars(kind))
+        check_overrides(transformer, definer, remedy)
         step: Step = transformer._preparation_step()
         return step
-    for kind in type(transformer).__mro__:
-        if kind.__module__.startswith("sklearn.") and kind.__name__ in STEPS:
-            return STEPS[kind.__name__](name, transformer, n_in)
+    kind = find_kind(transformer, STEPS, remedy)
+    if kind is not None:
+        return STEPS[kind](name, transformer, n_in)
     raise TypeError(
         f"step {name!r} is a {type(transformer).__name__}, which has no place in a model of numbers alone: "
-        f"svmarrow takes LearnedScaler, {', '.join(STEPS)}; keep this pipeline with skops, or export it with "
-        "skl2onnx"
+        f"svmarrow takes LearnedScaler, {', '.join(STEPS)}; {_REMEDY}"
     )
 
 
@@ -127,17 +134,28 @@ def _imputer(name: str, imputer: Any, n: int) -> Step:  # noqa: ARG001 - the sam
             f"step {name!r}: column {int(np.argmax(empty))} held nothing but gaps: leave it out, or use "
             "SimpleImputer(strategy='constant')"
         )
-    values = tuple(value if isinstance(value, str) else float(value) for value in statistics)
+    values = tuple(value if isinstance(value, str) else _float(name, value) for value in statistics)
     flags = None
     if imputer.add_indicator:
         if imputer.indicator_.features != "missing-only":
             raise ValueError(f"step {name!r}: its indicator must have features='missing-only'")
         flags = np.asarray(imputer.indicator_.features_, dtype=np.int64)
-    marker = None if gap else missing if isinstance(missing, str) else float(missing)
+    marker = None if gap else missing if isinstance(missing, str) else _float(name, missing)
     return Impute(values, marker, flags)
 
 
-def _without_gap(categories: Any) -> tuple[NDArray[Any], bool]:
+def _float(name: str, value: Any) -> float:
+    """A number in double precision; a ValueError for one that has no place there."""
+    number = float(value)
+    if number != value:
+        raise ValueError(
+            f"step {name!r}: {value!r} is not a number of double precision, in which models see samples: "
+            "use strings, or smaller numbers"
+        )
+    return number
+
+
+def _without_gap(name: str, categories: Any) -> tuple[NDArray[Any], bool]:
     """Categories without the gap at their end, and whether there was one."""
     items = list(np.asarray(categories, dtype=object))
     has = [bool(value is None or value != value or type(value).__name__ == "NAType") for value in items]
@@ -148,13 +166,13 @@ def _without_gap(categories: Any) -> tuple[NDArray[Any], bool]:
         return np.array([str(value) for value in kept], dtype=object), any(has)
     if any(isinstance(value, str) for value in kept):
         raise ValueError("a column has strings and numbers as categories: use one kind")
-    return np.array(kept, dtype=np.float64), any(has)
+    return np.array([_float(name, value) for value in kept], dtype=np.float64), any(has)
 
 
 def _one_hot(name: str, encoder: Any, n: int) -> Step:  # noqa: ARG001
     tables = []
     for number, given in enumerate(encoder.categories_):
-        categories, _ = _without_gap(given)
+        categories, _ = _without_gap(name, given)
         size = len(given)
         infrequent = getattr(encoder, "_infrequent_indices", [None] * (number + 1))[number]
         target = np.arange(size)
@@ -184,7 +202,7 @@ def _ordinal(name: str, encoder: Any, n: int) -> Step:  # noqa: ARG001
         )
     tables = []
     for given in encoder.categories_:
-        categories, gap = _without_gap(given)
+        categories, gap = _without_gap(name, given)
         numbers = np.arange(len(given), dtype=np.float64)[:, None]
         if gap:
             numbers[-1] = encoder.encoded_missing_value
@@ -265,8 +283,7 @@ def _selector(_: str, selector: Any, n: int) -> Step:
 def _function(name: str, transformer: Any, n: int) -> None:  # noqa: ARG001
     if transformer.func is not None:
         raise TypeError(
-            f"step {name!r} calls a Python function, {transformer.func!r}, and models hold no code: apply it "
-            "before the pipeline, keep the pipeline with skops, or export it with skl2onnx"
+            f"step {name!r} calls a Python function, {transformer.func!r}, and models hold no code: {_REMEDY}"
         )
 
 

@@ -12,12 +12,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.decoding import pairs
+from svmarrow._support.parameters import refuse
 from svmarrow._support.rows import weights_differ
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.covariance import covariance
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.detector import ExpansionDetector
+from svmarrow.models.preparation import Affine
 from svmarrow.models.regressor import ExpansionRegressor
 
 if TYPE_CHECKING:
@@ -77,21 +79,28 @@ def _classifier_from_sklearn(model: Any) -> ExpansionClassifier:
     check_fitted(model)
     n_classes = len(model.classes_)
     dual = _dense(model.dual_coef_)
-    coefficients = dual if n_classes == 2 else spread_pairs(dual, np.asarray(model.n_support_))
+    coefficients = dual if n_classes == 2 else spread_pairs(dual, np.asarray(_fitted(model, "_n_support")))
     return ExpansionClassifier(
         _expansion_from_sklearn(model, coefficients),
         model.classes_,
         "binary" if n_classes == 2 else "ovo",
         decision_function_shape=model.decision_function_shape,
-        break_ties=bool(model.break_ties),
+        # scikit-learn before 0.22 has no such parameter.
+        break_ties=bool(getattr(model, "break_ties", False)),
         calibration=_platt(model, n_classes),
         **metadata_of(model),
     )
 
 
+def _fitted(model: Any, name: str, otherwise: Any = None) -> Any:
+    """A private attribute of a machine, which older versions of scikit-learn keep as a public one."""
+    own = vars(model)
+    return own.get(name, own.get(f"{name[1:]}_", otherwise))
+
+
 def _platt(model: Any, n_classes: int) -> Calibration | None:
     """The sigmoids of ``SVC(probability=True)``; its outputs are positive for the first class."""
-    A, B = np.asarray(getattr(model, "_probA", ())), np.asarray(getattr(model, "_probB", ()))
+    A, B = np.asarray(_fitted(model, "_probA", ())), np.asarray(_fitted(model, "_probB", ()))
     return Calibration("pairs", -A, B if n_classes == 2 else -B) if A.size else None
 
 
@@ -109,9 +118,8 @@ def _kernel_ridge(model: Any) -> ExpansionRegressor:
             + ", ".join(PAIRWISE)
         )
     kernel = PAIRWISE[model.kernel]
-    n_features = int(model.n_features_in_)
-    gamma = 1.0 / n_features if model.gamma is None else model.gamma
     rows = model.X_fit_
+    gamma = 1.0 / rows.shape[1] if model.gamma is None else model.gamma
     if kernel == "precomputed":
         rows = np.arange(rows.shape[0], dtype=np.float64)[:, None]
     elif sparse.issparse(rows):
@@ -125,7 +133,7 @@ def _kernel_ridge(model: Any) -> ExpansionRegressor:
             kernel=kernel,
             gamma=float(gamma),
             coef0=float(model.coef0),
-            degree=int(model.degree),
+            degree=_degree(model),
         ),
         flat=dual.ndim == 1,
         **metadata_of(model),
@@ -140,13 +148,16 @@ def _gaussian_process(model: Any) -> ExpansionRegressor:
         raise ValueError("this Gaussian process has no numbers as rows")
     form = covariance(model.kernel_)
     alpha = np.asarray(model.alpha_, dtype=np.float64)
-    alpha = alpha.reshape(rows.shape[0], -1) * np.atleast_1d(model._y_train_std)
+    # scikit-learn before 0.23 does not divide targets.
+    alpha = alpha.reshape(rows.shape[0], -1) * np.atleast_1d(getattr(model, "_y_train_std", 1.0))
     intercepts = np.atleast_1d(model._y_train_mean) + form.constant * alpha.sum(axis=0)
+    columns, scales = rows.shape[1], form.length_scales
+    preparation = None if scales is None else Affine(np.zeros(columns), scales)
     if form.kernel is None:
         rows, alpha = rows[:0], alpha[:0]
     return ExpansionRegressor(
         KernelExpansion(
-            rows,
+            rows if scales is None else rows / scales,
             form.scale * alpha,
             np.broadcast_to(intercepts, (alpha.shape[1],)),
             kernel=form.kernel or "linear",
@@ -155,6 +166,7 @@ def _gaussian_process(model: Any) -> ExpansionRegressor:
             degree=form.degree,
         ),
         feature_names=getattr(model, "feature_names_in_", None),
+        preparation=preparation,
         weighted=False,
     )
 
@@ -199,8 +211,22 @@ def _expansion_from_sklearn(model: Any, coefficients: NDArray[np.float64]) -> Ke
         kernel=model.kernel,
         gamma=float(model._gamma),
         coef0=float(model.coef0),
-        degree=int(model.degree),
+        degree=_degree(model),
     )
+
+
+def _degree(model: Any) -> int:
+    """The degree of a polynomial kernel; a ValueError for one that is not whole."""
+    if model.kernel not in ("poly", "polynomial"):
+        return 3
+    if not isinstance(model.degree, Real) or not float(model.degree).is_integer():
+        raise refuse(
+            "degree",
+            model.degree,
+            f"a whole number to convert this {type(model).__name__}: svmarrow's polynomial kernel has no "
+            "other; fit it with such a degree",
+        )
+    return int(float(model.degree))
 
 
 #: scikit-learn's classes by their names: none of their modules is imported for it.

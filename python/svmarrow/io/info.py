@@ -134,6 +134,8 @@ def _of_expansion(converted: Any) -> dict[str, Any]:
         facts["classes"] = converted.classes_.tolist()
         if converted.calibration is not None:
             facts["probabilities"] = converted.calibration.link
+        if converted.predict_by != "scores":
+            facts["predict_by"] = converted.predict_by
         facts["note"] = size_note(converted)
     if getattr(converted, "weighted", None) is not None:
         facts["weighted"] = converted.weighted

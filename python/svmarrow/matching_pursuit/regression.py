@@ -15,7 +15,7 @@ from svmarrow._support.rows import sample_weights
 from svmarrow.matching_pursuit._base import MatchingPursuit
 from svmarrow.matching_pursuit._loss import FOR_NUMBERS, loss_rule
 from svmarrow.matching_pursuit._rules import RULES
-from svmarrow.models.output_mixins import RegressorOutputMixin
+from svmarrow.models.output_mixins import RegressorOutputMixin, one_expansion
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -287,7 +287,7 @@ class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
     def as_expansion(self) -> KernelExpansion:
         """Get the model as a kernel expansion, as `svmarrow.compress` takes it."""
         check_is_fitted(self, "path_")
-        return self.expansion_
+        return one_expansion(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -118,8 +118,8 @@ class SVCCV(CertifiedClassifier, Search):
     n_splits_ : int
         Number of folds.
     fold_tol_ : float
-        Maximum violation of the optimality conditions of the fits to folds, whose held-out outputs are about as
-        accurate: a hundredth of the margin by default. The standard error of a score is far larger.
+        Maximum violation of the optimality conditions of the fits to folds. Their held-out outputs are about
+        as accurate: to a hundredth of the margin by default.
     stop_ : {"finished", "max_time", "callback", "interrupted"}
         Why the search ended.
     best_estimator_ : SVC

@@ -5,13 +5,14 @@ All that they have learnt is the expansion, so there is nothing to fit.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 
 from svmarrow._support.bases import BaseEstimator
 from svmarrow._support.estimator import Documented
-from svmarrow._support.parameters import THREADS, Rule, boolean, either, integer, none, refuse
+from svmarrow._support.parameters import THREADS, Rule, boolean, check, either, integer, none, refuse
 from svmarrow._support.rows import validated
 from svmarrow._support.saving import Savable
 from svmarrow.models.output_mixins import OutputMixin
@@ -77,6 +78,8 @@ class ExpansionModel(OutputMixin, Documented, Savable, BaseEstimator):
         "weighted": either(none, boolean),
         "n_jobs": THREADS,
     }
+    #: Parameters of which `loss_bound_` is no longer true when they change.
+    _bound_depends_on: ClassVar[frozenset[str]] = frozenset(("expansion", "preparation"))
     #: The remedy in the error of `fit`.
     _fit_remedy: ClassVar[str] = "the estimator that it came from, and compress that"
 
@@ -146,13 +149,47 @@ class ExpansionModel(OutputMixin, Documented, Savable, BaseEstimator):
         return self._replace(preparation=preparation, feature_names=feature_names, n_features=n_features)
 
     def _replace(self, **changes: Any) -> Self:
-        """A copy of the model with other parameters; `loss_bound_` is about one expansion and preparation."""
+        """A copy of the model with other parameters.
+
+        `loss_bound_` is about one expansion, one preparation and one way to predict.
+        """
         other = type(self)(**{**self.get_params(deep=False), **changes})
-        if self.loss_bound_ is not None and changes.keys().isdisjoint(("expansion", "preparation")):
+        if self.loss_bound_ is not None and self._bound_depends_on.isdisjoint(changes):
             other.loss_bound_ = self.loss_bound_
         if self.distillation_ is not None:
             other.distillation_ = self.distillation_
         return other
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, with the checks of the constructor.
+
+        `n_jobs` may be set at any time. Parameters that contradict the model are refused, and the model stays
+        as it is.
+
+        Parameters
+        ----------
+        **params : Any
+            New values of parameters.
+
+        Returns
+        -------
+        object
+            This object.
+
+        Raises
+        ------
+        ValueError
+            If a parameter does not exist, or its value contradicts the other parameters.
+        """
+        names = self._get_param_names()
+        for name in params:
+            if name not in names:
+                raise refuse("set_params", name, f"a parameter of {type(self).__name__}: {', '.join(names)}")
+        changed = self._replace(**params)
+        check(changed.get_params(deep=False), self._rules)
+        vars(self).clear()
+        vars(self).update(vars(changed))
+        return self
 
     def outputs(self, X: ArrayLike) -> NDArray[np.float64]:
         """Outputs of the expansion, (n, q)."""
@@ -190,7 +227,8 @@ class ExpansionModel(OutputMixin, Documented, Savable, BaseEstimator):
         return True
 
     def __sklearn_clone__(self) -> Self:
-        return self
+        # There is nothing to fit: a clone predicts the same, and shares the arrays, which do not change.
+        return copy(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -26,10 +26,22 @@ from svmarrow._support.saving import savable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MIN_PROBABILITY", "Calibration", "coupled", "sigmoid"]
+__all__ = [
+    "MAX_LOGIT",
+    "MIN_LOGIT",
+    "MIN_PROBABILITY",
+    "TIE_LOGIT",
+    "Calibration",
+    "coupled",
+    "sigmoid",
+]
 
 #: Minimum probability of a class in a pair, as in LIBSVM.
 MIN_PROBABILITY = 1e-7
+#: Sigmoids of double precision are 0 below the first of these and 1 above the second.
+MIN_LOGIT, MAX_LOGIT = -745.2, 36.7368005696771
+#: Up to this logit a sigmoid of double precision is at most 1/2, and two classes tie.
+TIE_LOGIT = 2.0**-52
 #: Weight of B^2 / 2 for each sample. B moves the threshold of a pair away from that of `predict`, by an
 #: amount that the outputs hardly determine: with the penalty the log loss is the same within a percent, and
 #: the most probable class differs from `predict` for a fifth to nine tenths fewer samples.
@@ -118,6 +130,27 @@ class Calibration:
         shares: NDArray[np.float64] = np.full_like(p, 1.0 / n_classes)
         np.divide(p, total, out=shares, where=total > 0.0)
         return shares
+
+    def winners(self, values: Any, n_classes: int) -> NDArray[np.intp]:
+        """The index of the most probable class (n,), the first of equals, as scikit-learn finds it.
+
+        Parameters
+        ----------
+        values : array-like of shape (n_samples, n_sigmoids) or (n_samples, n_classes)
+            See `probabilities`.
+        n_classes : int
+            Number of classes.
+
+        Returns
+        -------
+        ndarray of int of shape (n_samples,)
+        """
+        probabilities = self.probabilities(values, n_classes)
+        if n_classes == 2:
+            # Rounded as 1 - p, the other class ties at 1/2.
+            return (probabilities[:, 1] > 0.5).astype(np.intp)
+        winners: NDArray[np.intp] = np.argmax(probabilities, axis=1)
+        return winners
 
     @classmethod
     def fitted(

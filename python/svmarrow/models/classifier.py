@@ -4,9 +4,14 @@ The q outputs of the expansion are decoded as in `svmarrow.SVC`:
 
 * ``"binary"``: one output, positive for the second class;
 * ``"ovo"``: one output for each pair of classes a < b, in the order (0, 1), (0, 2), ..., (1, 2), ...,
-  positive for class a; the class with the most votes wins, ties go to the first;
+  positive for class a; the class with the most votes wins, ties go to the first. Of two classes the score is
+  that of the second, as in scikit-learn's ``OneVsOneClassifier``;
 * ``"ovr"``: one output for each class; the largest wins;
 * ``"code"``: one output for each column of a code, decoded as `svmarrow.CodedClassifier` does it.
+
+`predict` gives the class that this decoding chooses, unless `predict_by` names another rule: scikit-learn's
+``CalibratedClassifierCV`` predicts the most probable class, and its ``BaggingClassifier``, whose scores are
+averages, counts votes.
 
 All that it has learnt is the expansion, so there is nothing to fit.
 """
@@ -28,7 +33,7 @@ from svmarrow._support.decoding import (
     known_labels,
     pair_matrix,
 )
-from svmarrow._support.parameters import Rule, boolean, either, none, refuse
+from svmarrow._support.parameters import Rule, boolean, either, none, one_of, refuse
 from svmarrow._support.rows import sample_weights
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.calibration import Calibration
@@ -45,6 +50,9 @@ if TYPE_CHECKING:
     from svmarrow.models.preparation import Step
 
 __all__ = ["ExpansionClassifier"]
+
+#: Ways in which `predict` finds the class.
+PREDICT_BY = ("scores", "probabilities", "votes")
 
 
 def n_outputs(decoding: str, n_classes: int) -> int:
@@ -94,6 +102,11 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
         For ``decoding="code"``: the code.
     decoder : str, default=None
         For ``decoding="code"``: the decoder's own name, see `svmarrow.CodedClassifier`.
+    predict_by : {"scores", "probabilities", "votes"}, default="scores"
+        How `predict` finds the class. ``"scores"`` is the decoding. ``"probabilities"`` is the largest of
+        `predict_proba`, the first of equals, as in scikit-learn's ``CalibratedClassifierCV``; it needs a
+        `calibration`. ``"votes"``, for ``decoding="code"``, counts the signs of the outputs whatever the
+        decoder of the scores is.
     calibration : Calibration, default=None
         Sigmoids or a softmax that make probabilities of outputs. `calibrated` fits them; those of
         scikit-learn's ``SVC(probability=True)`` and ``CalibratedClassifierCV(ensemble=False)`` are kept. None
@@ -134,7 +147,13 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
     _rules: ClassVar[Mapping[str, Rule]] = {
         "break_ties": boolean,
         "calibration": either(none, Rule("a Calibration", lambda v: isinstance(v, Calibration))),
+        "predict_by": one_of(*PREDICT_BY),
         **ExpansionModel._rules,
+    }
+    _bound_depends_on: ClassVar[frozenset[str]] = ExpansionModel._bound_depends_on | {
+        "calibration",
+        "classes",
+        "predict_by",
     }
     _transient = ("_matrix",)
     _fit_remedy: ClassVar[str] = "svmarrow.ReducedSet(estimator, n_vectors=...) instead"
@@ -152,6 +171,7 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
         preparation: Step | None = None,
         code: Code | ArrayLike | None = None,
         decoder: str | None = None,
+        predict_by: Literal["scores", "probabilities", "votes"] = "scores",
         calibration: Calibration | None = None,
         weighted: bool | None = None,
         n_jobs: int | None = None,
@@ -166,6 +186,7 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
         self.preparation = preparation
         self.code = code
         self.decoder = decoder
+        self.predict_by = predict_by
         self.calibration = calibration
         self.weighted = weighted
         self.n_jobs = n_jobs
@@ -200,6 +221,12 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
                 f"expansion has {self.expansion.n_outputs} outputs: decoding={self.decoding!r} of "
                 f"{labels.size} classes needs {expected}"
             )
+        if self.predict_by not in PREDICT_BY:
+            raise refuse("predict_by", self.predict_by, "'scores', 'probabilities' or 'votes'")
+        if self.predict_by == "probabilities" and self.calibration is None:
+            raise ValueError("predict_by='probabilities' needs a calibration")
+        if self.predict_by == "votes" and self.decoding != "code":
+            raise ValueError(f"predict_by='votes' needs decoding='code', not {self.decoding!r}")
         self._check_columns()
         if self.calibration is not None:
             self._check_calibration(self.calibration, labels.size)
@@ -235,10 +262,16 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
             matrix = pair_matrix(n_classes)
             winner = "confidence" if self.break_ties else "votes"
             scores = "confidence" if self.decision_function_shape == "ovr" else "outputs"
+            if n_classes == 2 and scores == "confidence":
+                scores = "second confidence"
         else:
             assert matrix is not None
             winner = str(self.decoder)
-            scores = "column" if matrix.shape == (2, 1) else "difference" if n_classes == 2 else winner
+            scores = "column" if matrix.shape == (2, 1) else winner
+            if n_classes == 2 and scores != "column":
+                scores = f"difference {winner}"
+        if self.predict_by != "scores":
+            winner = self.predict_by
         return OutputSpec(
             self.expansion,
             "classes",
@@ -259,24 +292,38 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
 
     def decode(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
         """Index in `classes_` that wins each row of outputs (n, q)."""
+        if self.predict_by == "probabilities":
+            assert self.calibration is not None
+            return self.calibration.winners(self._calibrated_values(outputs), len(self.classes_))
         if self._matrix is not None:
-            return code_class_indices(outputs, self._matrix, str(self.decoder), self.n_jobs)
+            decoder = "votes" if self.predict_by == "votes" else str(self.decoder)
+            return code_class_indices(outputs, self._matrix, decoder, self.n_jobs)
         return super()._winners_of(outputs)
 
     _scores_of, _winners_of = scores_of, decode
 
     def margins_of(self, outputs: NDArray[np.float64], winners: NDArray[np.intp]) -> NDArray[np.float64]:
         """Margins (n,) of the classes `winners` (n,) in outputs (n, q)."""
+        if self.predict_by == "probabilities":
+            probabilities = self.probabilities_of(outputs)
+            return decision_margins(probabilities, "ovr", len(self.classes_), winners)
         if self._matrix is not None:
-            values = self.scores_of(outputs)
+            decoder = "votes" if self.predict_by == "votes" else str(self.decoder)
+            values = code_decision_values(outputs, self._matrix, decoder, self.n_jobs)
             if values.ndim == 1:
                 return np.abs(values)
             return decision_margins(values, "ovr", len(self.classes_), winners)
         return decision_margins(outputs, self.decoding, len(self.classes_), winners)
 
     def with_calibration(self, calibration: Calibration | None) -> Self:
-        """A copy of the model with other probabilities."""
+        """A copy of the model with other probabilities; without any it predicts by its scores."""
+        if calibration is None and self.predict_by == "probabilities":
+            return self._replace(calibration=None, predict_by="scores")
         return self._replace(calibration=calibration)
+
+    def with_predict_by(self, predict_by: Literal["scores", "probabilities", "votes"]) -> Self:
+        """A copy of the model that finds the class of a sample in another way, see `predict_by`."""
+        return self._replace(predict_by=predict_by)
 
     def calibrated(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -285,7 +332,7 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
 
         A sigmoid for each pair of classes where there is a machine for each pair, coupled; else one for each
         class, and their sum is 1. Slopes are not negative: a class whose outputs these samples contradict has
-        the slope 0. `predict` stays as it is.
+        the slope 0. `predict` stays as it is, unless the model predicts by its probabilities.
 
         Parameters
         ----------
@@ -333,10 +380,13 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
     def probabilities_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         """`predict_proba` of outputs (n, q)."""
         assert self.calibration is not None
-        k = len(self.classes_)
-        pairwise = self.calibration.link == "pairs" and k > 2
-        values = outputs if pairwise else self.scores_of(outputs).reshape(len(outputs), -1)
-        return self.calibration.probabilities(values, k)
+        return self.calibration.probabilities(self._calibrated_values(outputs), len(self.classes_))
+
+    def _calibrated_values(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What the calibration takes, of outputs (n, q)."""
+        assert self.calibration is not None
+        pairwise = self.calibration.link == "pairs" and len(self.classes_) > 2
+        return outputs if pairwise else self.scores_of(outputs).reshape(len(outputs), -1)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
@@ -350,7 +400,8 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`. The most probable class may be another one than `predict` has.
+            Columns in the order of `classes_`. The most probable class may be another one than `predict` has,
+            unless ``predict_by="probabilities"``.
 
         Raises
         ------

@@ -64,18 +64,23 @@ class CompiledModel:
         step, before = spec.preparation, None
         if isinstance(step, Affine):
             before = (step.centre, step.scale, step.matrix, step.offset)
-        answer, scores, labels = _decoding(spec)
         inner = step is not None and before is None
-        single = _core.Single(
-            spec.expansion.core_parts,
-            step.n_out if inner and step is not None else spec.n_features,
-            before,
-            answer,
-            scores,
-            spec.matrix,
-            labels,
-        )
-        self.predict, self.decision_function = single.predict, single.decision_function
+        columns = step.n_out if inner and step is not None else spec.n_features
+
+        def single(answer: str, scores: str, labels: list[Any]) -> _core.Single:
+            parts = spec.expansion.core_parts
+            return _core.Single(parts, columns, before, answer, scores, spec.matrix, labels)
+
+        functions = single(*_decoding(spec))
+        self.predict, self.decision_function = functions.predict, functions.decision_function
+        if spec.one_score == "second":
+            both = self.decision_function
+            self.decision_function = lambda row: both(row)[1]
+        if spec.winner == "probabilities":
+            outputs = single("outputs", "outputs", []).predict
+            assert spec.classes is not None
+            names = spec.classes.tolist()
+            self.predict = lambda row: names[spec.winners_of(np.array([outputs(row)]))[0]]
         if inner and step is not None:
             # Python handles categories and gaps: such a step takes longer than the model itself.
             kind = object if step.mixed else np.float64
@@ -84,8 +89,9 @@ class CompiledModel:
                 rows = step.rows(np.asarray([row], dtype=kind))
                 return (rows.toarray() if hasattr(rows, "toarray") else rows)[0]
 
-            self.predict = lambda row: single.predict(prepared(row))
-            self.decision_function = lambda row: single.decision_function(prepared(row))
+            predict, decide = self.predict, self.decision_function
+            self.predict = lambda row: predict(prepared(row))
+            self.decision_function = lambda row: decide(prepared(row))
         if spec.kind == "numbers":
             self.decision_function = None
 
@@ -103,5 +109,6 @@ def _decoding(spec: OutputSpec) -> tuple[str, str, list[Any]]:
     if spec.kind in ("numbers", "outputs"):
         return "flat" if spec.flat else "outputs", "outputs", []
     assert spec.classes is not None
-    scores = f"difference {spec.winner}" if spec.scores == "difference" else spec.scores
-    return spec.winner, scores, spec.classes.tolist()
+    winner = "sign" if len(spec.classes) == 2 else "largest"
+    scores = str(spec.score_decoder) if spec.one_score == "second" else spec.scores
+    return winner if spec.winner == "probabilities" else spec.winner, scores, spec.classes.tolist()

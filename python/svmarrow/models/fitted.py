@@ -11,7 +11,7 @@ from svmarrow._support.estimator import Estimator
 from svmarrow._support.rows import validated
 from svmarrow.expansion.gradients import HAS_GRADIENT, importances
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.output_mixins import ClassifierOutputMixin, OutputMixin
+from svmarrow.models.output_mixins import ClassifierOutputMixin, OutputMixin, one_expansion
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,7 +132,7 @@ class FittedClassifier(ClassifierOutputMixin):
         """The fitted model as a classifier made of a kernel expansion, without the training."""
         check_is_fitted(self)
         return ExpansionClassifier(
-            self.expansion_,
+            one_expansion(self),
             self.classes_,
             self._decoding,
             decision_function_shape=self.decision_function_shape,

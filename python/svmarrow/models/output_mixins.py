@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from svmarrow._support.atomic import consistent
 from svmarrow._support.bases import ClassifierMixin, OutlierMixin, RegressorMixin
 from svmarrow._support.decoding import Decoding, check_shape, class_indices, decision_values
+from svmarrow._support.kinds import check_overrides
 from svmarrow.models.compiled import CompiledModel
 from svmarrow.models.output_spec import OutputSpec
 
@@ -22,7 +23,31 @@ if TYPE_CHECKING:
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["ClassifierOutputMixin", "LabelMixin", "OutlierOutputMixin", "OutputMixin", "RegressorOutputMixin"]
+__all__ = [
+    "REMEDY",
+    "ClassifierOutputMixin",
+    "LabelMixin",
+    "OutlierOutputMixin",
+    "OutputMixin",
+    "RegressorOutputMixin",
+    "check_own",
+    "one_expansion",
+]
+
+
+#: What to do with a subclass that predicts in its own way.
+REMEDY = "fit the class itself, or give the subclass a method as_expansion that returns what it predicts"
+
+
+def check_own(model: Any, name: str = "as_expansion") -> None:
+    """Raise ``TypeError`` for an instance of a subclass that predicts by other functions than its conversion.
+
+    The class that defines the method of this `name`, which converts, answers for itself. So do the classes of
+    svmarrow for what they inherit.
+    """
+    definer = next((kind for kind in type(model).__mro__ if name in vars(kind)), None)
+    if definer is not None:
+        check_overrides(model, definer, REMEDY)
 
 
 class OutputMixin:
@@ -58,14 +83,16 @@ class OutputMixin:
             If it is not fitted.
         """
         check_is_fitted(self)
+        check_own(self, "as_expansion" if hasattr(self, "as_expansion") else "_output_spec")
         return CompiledModel(self._output_spec())
 
 
-def _one_expansion(model: Any) -> KernelExpansion:
-    found = getattr(model, "expansion_", None)
-    if found is None:
-        raise TypeError(f"a {type(model).__name__} is not one kernel expansion: it cannot be compiled")
-    expansion: KernelExpansion = found
+def one_expansion(model: Any) -> KernelExpansion:
+    """The expansion of a fitted model; a TypeError with the reason for a model that is not one."""
+    try:
+        expansion: KernelExpansion = model.expansion_
+    except AttributeError as error:
+        raise TypeError(f"a {type(model).__name__} is not one kernel expansion: {error}") from None
     return expansion
 
 
@@ -170,7 +197,7 @@ class RegressorOutputMixin(RegressorMixin, OutputMixin):
         return outputs[..., 0] if self._single else outputs
 
     def _output_spec(self) -> OutputSpec:
-        of = _one_expansion(self)
+        of = one_expansion(self)
         flat = self._single and of.n_outputs == 1
         return OutputSpec(of, "numbers", _columns(self), getattr(self, "preparation", None), flat=flat)
 
@@ -203,7 +230,7 @@ class OutlierOutputMixin(OutlierMixin, OutputMixin):
 
     def _output_spec(self) -> OutputSpec:
         columns, step = _columns(self), getattr(self, "preparation", None)
-        return OutputSpec(_one_expansion(self), "inside", columns, step, scores="flat")
+        return OutputSpec(one_expansion(self), "inside", columns, step, scores="flat")
 
     @property
     def offset_(self) -> NDArray[np.float64]:

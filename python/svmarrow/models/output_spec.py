@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from svmarrow._support.decoding import class_indices, code_class_indices, code_scores
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -33,11 +35,12 @@ class OutputSpec(NamedTuple):
     classes : ndarray or None
         The labels, for classes.
     winner : str
-        For classes, how the label is found: "sign" (the second class from 0 on), "largest", or a decoder of
-        `matrix`.
+        For classes, how the label is found: "sign" (the second class from 0 on), "largest" (output),
+        "probabilities" (the largest, which `calibration` gives), or a decoder of `matrix`.
     scores : str
         For classes, what `decision_function` gives: "outputs", "flat" (the one output as a number), "column"
-        (the same, with the sign of the code), "difference" (of two classes' scores), or a decoder.
+        (the same, with the sign of the code), a decoder, or "difference" or "second" and a decoder, for the
+        scores of two classes as one number.
     matrix : ndarray of int8 of shape (n_classes, n_outputs) or None
         The code of the decoders.
     calibration : Calibration or None
@@ -54,3 +57,47 @@ class OutputSpec(NamedTuple):
     scores: str = "outputs"
     matrix: NDArray[np.int8] | None = None
     calibration: Calibration | None = None
+
+    @property
+    def score_decoder(self) -> str | None:
+        """The decoder of the scores; None where they are outputs."""
+        name = self.scores.rpartition(" ")[2]
+        return None if name in ("outputs", "flat", "column") else name
+
+    @property
+    def one_score(self) -> str:
+        """How the scores of two classes are one number: "difference" or "second"; else empty."""
+        return self.scores.rpartition(" ")[0]
+
+    @property
+    def calibrates_outputs(self) -> bool:
+        """True if the sigmoids take outputs of pairs of several classes, not scores."""
+        of = self.calibration
+        return of is not None and of.link == "pairs" and self.classes is not None and len(self.classes) > 2
+
+    def scores_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Scores (n, k) of outputs (n, q); (n, 1) where `decision_function` has one number a sample."""
+        if self.scores == "column":
+            assert self.matrix is not None
+            return outputs * float(self.matrix[1, 0])
+        decoder = self.score_decoder
+        if decoder is None:
+            return outputs
+        assert self.matrix is not None
+        scores = code_scores(outputs, self.matrix, decoder, 1)
+        if self.one_score == "difference":
+            return scores[:, 1:] - scores[:, :1]
+        return scores[:, 1:] if self.one_score else scores
+
+    def winners_of(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
+        """The index of the class that wins each row of outputs (n, q)."""
+        assert self.classes is not None
+        k = len(self.classes)
+        if self.winner == "probabilities":
+            assert self.calibration is not None
+            values = outputs if self.calibrates_outputs else self.scores_of(outputs)
+            return self.calibration.winners(values, k)
+        if self.winner in ("sign", "largest"):
+            return class_indices(outputs, "binary" if self.winner == "sign" else "ovr", k)
+        assert self.matrix is not None
+        return code_class_indices(outputs, self.matrix, self.winner, 1)

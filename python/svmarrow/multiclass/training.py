@@ -274,14 +274,15 @@ def _of_one_kernel(estimator: Any, X: Any, sample_weight: NDArray[np.float64] | 
 
 
 def _binary_expansion(machine: Any) -> ExpansionClassifier | None:
-    """The machine as an expansion of one output, where it is one."""
+    """The machine as an expansion of one output on the samples themselves, where it is one."""
     try:
         converted = as_expansion(machine)
     except (TypeError, ValueError):
         return None
-    if isinstance(converted, ExpansionClassifier) and converted.expansion.n_outputs == 1:
-        return None if callable(converted.expansion.kernel) else converted
-    return None
+    if not isinstance(converted, ExpansionClassifier) or converted.decoding != "binary":
+        return None
+    is_plain = converted.preparation is None and not callable(converted.expansion.kernel)
+    return converted if is_plain else None
 
 
 def _pooled(

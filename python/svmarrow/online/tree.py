@@ -444,6 +444,11 @@ class PerceptronTreeClassifier(StreamClassifier):
             raise TypeError("model is an expansion without labels: wrap it in an ExpansionClassifier")
         if source.decoding == "code" or source.preparation:
             raise ValueError("trees do not support codes (decoding='code') or steps of a pipeline")
+        if source.predict_by != "scores" or (source.break_ties and len(source.classes_) > 2):
+            raise ValueError(
+                "trees predict by the votes of their machines: a model with predict_by='probabilities' or "
+                "break_ties=True has no tree; model.with_predict_by('scores') has one"
+            )
         f = source.expansion_
         if callable(f.kernel) or f.kernel not in ROW_KERNELS:
             raise refuse("kernel", f.kernel, "computed from rows by svmarrow, for a tree of it")

@@ -15,7 +15,9 @@ from sklearn.utils.validation import _num_samples
 from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, refuse
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow._support.rows import sample_weights
-from svmarrow.interop.convert import as_expansion
+from svmarrow._support.warn import warn_caller
+from svmarrow.exceptions import DistillationWarning
+from svmarrow.interop.convert import as_expansion, is_kernel_machine
 from svmarrow.models.loss_bound import LossBound
 from svmarrow.reduced_set.distillation import DistillationRequest, distil
 from svmarrow.reduced_set.effective_clusters import warn_too_few_vectors
@@ -199,6 +201,9 @@ def compress(
 
     Warns
     -----
+    svmarrow.exceptions.DistillationWarning
+        If `model` is a kernel machine, or a pipeline or an ensemble of them, that `svmarrow.as_expansion`
+        refuses, and is therefore distilled. ``settings=DistillationSettings()`` asks for that.
     svmarrow.exceptions.SizeWarning
         If `n_vectors` are fewer than half of the clusters that an RBF kernel distinguishes among the model's
         vectors (m^2 / sum K_ij^2 over their kernel matrix, at least 40, of samples that fill at most four
@@ -267,7 +272,7 @@ def compress(
     }
     check({**goals, "method": method, "validation": validation}, RULES)
     goal = goal_of(goals, X, y, validation)
-    full = _kernel_machine(model, X)
+    full = _kernel_machine(model, X, settings)
     if full is None:
         return _distilled(
             model,
@@ -322,8 +327,11 @@ def compress(
     return small
 
 
-def _kernel_machine(model: Any, X: Any) -> Any:
-    """The model as an expansion; None for a predictor that is none, of which there are samples."""
+def _kernel_machine(model: Any, X: Any, settings: Any) -> Any:
+    """The model as an expansion; None for a predictor that is none, of which there are samples.
+
+    Warns of a kernel machine that could not be converted, unless the settings ask for distillation.
+    """
     try:
         return as_expansion(model)
     except (TypeError, ValueError) as error:
@@ -334,6 +342,13 @@ def _kernel_machine(model: Any, X: Any) -> Any:
             raise type(error)(
                 f"{error}; another predictor is imitated on samples: give X, as the predictor takes it"
             ) from error
+        if is_kernel_machine(model) and not isinstance(settings, DistillationSettings):
+            warn_caller(
+                f"this {type(model).__name__} is a kernel machine that cannot be converted, so compress "
+                "imitates its answers on samples of X, which is less exact. The reason: "
+                f"{error}. settings=DistillationSettings() asks for imitation, without this warning",
+                DistillationWarning,
+            )
         return None
 
 

@@ -31,13 +31,16 @@ def estimate_memory(
     Parameters
     ----------
     model : object
-        As for `compress`.
+        A kernel machine, as for `compress`.
     n_vectors : int
         The largest size.
     X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
         Samples, as for `compress`; they are not counted.
-    method, candidates, settings
-        As for `compress`.
+    method : str, default="backfit"
+        As for `compress` and `compression_path`. ``"auto"`` counts the methods that `compress` tries: it
+        constructs vectors where X is given.
+    candidates, settings
+        As for `compression_path`.
 
     Returns
     -------
@@ -80,6 +83,15 @@ def bytes_of_work(
     settings: GradientSettings | SelectionSettings | None = None,
 ) -> int:
     """Bytes that the compression of a model with these outputs and vectors takes; rows may be None."""
+    if method == "auto":
+        constructs = isinstance(settings, GradientSettings)
+        tried = [("backfit", None if constructs else settings)]
+        if rows is not None or constructs:
+            tried.append(("gradient", settings if constructs else None))
+        return max(
+            bytes_of_work(outputs, vectors, n_vectors, rows, each, candidates=candidates, settings=chosen)
+            for each, chosen in tried
+        )
     if method == "gradient":
         chosen = GradientSettings() if settings is None else settings
         if not isinstance(chosen, GradientSettings):

@@ -43,6 +43,7 @@ from svmarrow.reduced_set.score import (
     check_scoring,
     loss_weights,
     numbers_for,
+    predicts_by_probabilities,
     predicts_classes,
     refuse_number,
     rows_for,
@@ -103,8 +104,10 @@ class PathRequest(NamedTuple):
         """True if labels may be learnt with equal weights.
 
         False if the model was trained with weights or a weighted loss is asked for. If it is not known how it
-        was trained, accuracy must be asked for.
+        was trained, accuracy must be asked for. False too if its labels are not those of its outputs.
         """
+        if predicts_by_probabilities(self.model):
+            return False
         if self.sample_weight is not None or self.scoring == "balanced_accuracy":
             return False
         weighted = getattr(self.model, "weighted", False)
@@ -147,7 +150,8 @@ def _constructed(
     labels = answers = None
     learns = request.y is None or request.has_equal_weights()
     if not learns and chosen.needs_labels:
-        if request.sample_weight is not None or request.scoring is not None or full.weighted:
+        is_weighted = request.sample_weight is not None or request.scoring is not None or full.weighted
+        if is_weighted or predicts_by_probabilities(full):
             raise _refuse_labels(chosen, request)
         learns = True
     if request.X is not None:
@@ -280,6 +284,8 @@ def _refuse_labels(settings: GradientSettings, request: PathRequest) -> ValueErr
         why = "sample_weight is given"
     elif request.scoring is not None:
         why = f"scoring={request.scoring!r} is asked for"
+    elif predicts_by_probabilities(request.model):
+        why = "the model predicts by its probabilities, which belong to its outputs"
     remedy = "'agreement' or 'matching'" if hinge else "None or 0"
     return refuse(name, value, f"{remedy}, since labels count alike there, and {why}")
 
@@ -287,7 +293,8 @@ def _refuse_labels(settings: GradientSettings, request: PathRequest) -> ValueErr
 def _tuning(request: PathRequest, *, own: bool) -> tuple[Any, tuple[Any, NDArray[Any], Any] | None]:
     """Validated rows, and with what the thresholds of each size are set: rows, labels or numbers, weights.
 
-    Thresholds of a model that was trained with weights stay. Those of one of which that is not known are set
+    Thresholds of a model that was trained with weights stay, and so do those of one whose probabilities
+    decide, which belong to its outputs. Those of one of which that is not known are set
     for its own answers, which have the weights in them, as where there are no labels; but not where the rows
     have another use.
     """
@@ -303,7 +310,7 @@ def _tuning(request: PathRequest, *, own: bool) -> tuple[Any, tuple[Any, NDArray
     rows = rows_for(full, request.X)
     known = None if request.y is None else _targets(full, request.y, rows)
     weighted = getattr(full, "weighted", False)
-    if weighted:
+    if weighted or predicts_by_probabilities(full):
         loss_weights(np.empty(rows.shape[0]), None, request.sample_weight)  # refuses what is wrong
         return rows, None
     if known is not None and (

@@ -33,6 +33,7 @@ __all__ = [
     "loss_weights",
     "numbers_for",
     "predictions_of",
+    "predicts_by_probabilities",
     "predicts_classes",
     "refuse_number",
     "refuse_scoring",
@@ -64,6 +65,11 @@ def with_bound(model: ExpansionModel | KernelExpansion, bound: LossBound) -> Exp
 def predicts_classes(model: object) -> bool:
     """True for a classifier or outlier detector, whose score is an accuracy."""
     return isinstance(model, (ExpansionClassifier, ExpansionDetector))
+
+
+def predicts_by_probabilities(model: object) -> bool:
+    """True for a classifier whose label is the most probable class."""
+    return isinstance(model, ExpansionClassifier) and model.predict_by == "probabilities"
 
 
 def predictions_of(model: Any, outputs: NDArray[np.float64]) -> NDArray[Any]:

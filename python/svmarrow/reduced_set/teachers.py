@@ -133,7 +133,7 @@ class Teacher:
     def __init__(self, model: Any, X: Any, y: Any = None) -> None:
         self.model = model
         self.name: str = _name(model)
-        self._frame = X if hasattr(X, "columns") and hasattr(X, "iloc") else None
+        self._frame = X if hasattr(X, "columns") else None
         self._is_sparse = sparse.issparse(X)
         self._shift = 0.0
         self._predict: Callable[[Any], Any] = model
@@ -270,11 +270,7 @@ class Teacher:
             return sparse.csr_matrix(rows)
         if self._frame is None:
             return rows
-        frame = type(self._frame)(rows, columns=self._frame.columns)
-        try:
-            return frame.astype(self._frame.dtypes.to_dict())
-        except (TypeError, ValueError):
-            return frame
+        return _like_frame(rows, self._frame)
 
     def _answer(self, X: Any) -> NDArray[Any]:
         returned = self._predict(X)
@@ -354,6 +350,21 @@ class Teacher:
             return np.log(p[:, 1:] / p[:, :1])
         logarithms = np.log(p)
         return np.asarray(logarithms - logarithms.mean(axis=1, keepdims=True))
+
+
+def _like_frame(rows: NDArray[Any], frame: Any) -> Any:
+    """Rows as a frame of pandas or Polars with the names and, where the numbers allow, types of another."""
+    if not hasattr(frame, "iloc"):
+        made = type(frame)(rows, schema=list(frame.columns))
+        try:
+            return made.cast(dict(zip(frame.columns, frame.dtypes, strict=True)))
+        except Exception:  # Polars has exceptions of its own  # noqa: BLE001 - they derive from Exception alone
+            return made
+    made = type(frame)(rows, columns=frame.columns)
+    try:
+        return made.astype(frame.dtypes.to_dict())
+    except (TypeError, ValueError):
+        return made
 
 
 def _name(model: Any) -> str:
