@@ -15,6 +15,7 @@ from svmarrow._support.memory import bytes_of_rows, refuse_beyond_memory
 from svmarrow._support.parameters import THREADS, boolean, check, either, function, kernel_rules, real
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import as_rows, core_rows, default_gamma, threads
+from svmarrow._support.symmetry import check_kernel_matrix
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 if TYPE_CHECKING:
@@ -158,9 +159,8 @@ def fit_targets(
         raise ValueError(
             f"Y has shape {np.shape(Y)}: it must have one row for each of the {X.shape[0]} rows of X"
         )
-    precomputed = isinstance(kernel, str) and kernel == "precomputed"
-    if precomputed and X.shape[0] != X.shape[1]:
-        raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
+    if isinstance(kernel, str) and kernel == "precomputed":
+        check_kernel_matrix(X)
     if isinstance(kernel, str) and kernel == "chi2":
         check_non_negative(X, "fit_targets with kernel='chi2'")
     width = default_gamma(gamma, X, kernel=kernel)
