@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import stat
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,8 @@ import svmarrow
 from helpers.programs import python
 from helpers.scripts import robustness_script
 from svmarrow import KernelExpansion
+from svmarrow._support.files import new_file
+from svmarrow.export import to_c, to_onnx
 from svmarrow.io import load_svmlight, save_libsvm_model, save_svmlight
 
 posix = pytest.mark.skipif(os.name == "nt", reason="limits and signals of POSIX")
@@ -29,7 +33,10 @@ WRITERS = {
         svmarrow.models.ExpansionRegressor(model(rows, 0.5)), path
     ),
     "svmlight": lambda path, rows: save_svmlight(np.full((rows, 20), 0.5), np.ones(rows), path),
+    "C": lambda path, rows: to_c(svmarrow.models.ExpansionRegressor(model(rows, 0.5)), path),
 }
+if find_spec("onnx"):
+    WRITERS["ONNX"] = lambda path, rows: to_onnx(svmarrow.models.ExpansionRegressor(model(rows, 0.5)), path)
 
 
 @posix
@@ -106,3 +113,42 @@ def test_readers_keep_nothing_of_a_file_that_is_cut_afterwards(tmp_path):
     os.truncate(path, 0)
     assert rows.sum() == 3000 * 10
     assert targets.sum() == 3000
+
+
+@posix
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o000])
+def test_files_have_the_permissions_of_the_umask_which_is_never_changed(tmp_path, mask):
+    masks = []
+    previous = os.umask(mask)
+    try:
+        plain = tmp_path / "plain"
+        plain.touch()
+        watched = os.umask
+        os.umask = lambda value: masks.append(value) or watched(value)
+        try:
+            WRITERS["C"](tmp_path / "new", 3)
+        finally:
+            os.umask = watched
+        (tmp_path / "kept").touch()
+        (tmp_path / "kept").chmod(0o604)
+        WRITERS["C"](tmp_path / "kept", 3)
+    finally:
+        os.umask(previous)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {"plain": 0o666 & ~mask, "new": 0o666 & ~mask, "kept": 0o604}
+    assert masks == []
+
+
+def test_an_error_that_names_another_file_keeps_its_name(tmp_path):
+    (tmp_path / "out").write_text("old")
+
+    def copy(source):
+        with new_file(tmp_path / "out") as file:
+            file.write(b"new")
+            file.write(source.read_bytes())
+
+    with pytest.raises(FileNotFoundError) as raised:
+        copy(tmp_path / "absent")
+    assert raised.value.filename == str(tmp_path / "absent")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (tmp_path / "out").read_text() == "old"

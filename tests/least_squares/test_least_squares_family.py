@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge, RidgeClassifier
 
@@ -16,6 +17,8 @@ from svmarrow import RLSClassifier, RLSRegressor
 from svmarrow.least_squares import (
     LinearRLSClassifier,
     LinearRLSRegressor,
+    LowRankRLSRegressor,
+    fit_targets,
 )
 
 SPEC = ("rbf", 0.3, 0.0, 3)
@@ -155,3 +158,23 @@ def test_a_limit_of_time_makes_auto_an_iteration():
     X = np.random.default_rng(0).standard_normal((60, 3))
     assert LinearRLSRegressor(max_time=100.0).fit(X, X[:, 0]).solver_ == "cg"
     assert LinearRLSRegressor().fit(X, X[:, 0]).solver_ == "primal"
+
+
+@pytest.mark.parametrize("method", ["subset_of_regressors", "subset"])
+def test_leave_one_out_of_a_single_sample_is_refused(method):
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30.0)
+    rows = X if method == "subset" else X[:1]
+    low_rank = LowRankRLSRegressor(1, method=method, leave_one_out=True)
+    message = (
+        "one sample is in the model, and leave-one-out values .* fit_intercept=False or leave_one_out=False"
+    )
+    with pytest.raises(ValueError, match=message):
+        clone(low_rank).set_params(fit_intercept=True).fit(rows, y[: len(rows)])
+    # Without its sample the model is 0, unless it has an intercept.
+    assert low_rank.fit(rows, y[: len(rows)]).loo_prediction_[low_rank.indices_] == pytest.approx(0.0)
+    for exact in (RLSRegressor(leave_one_out=True), RLSRegressor(alphas=[1.0, 2.0])):
+        with pytest.raises(ValueError, match=message):
+            exact.set_params(fit_intercept=True).fit(X[:1], y[:1])
+        assert exact.set_params(fit_intercept=False).fit(X[:1], y[:1]).loo_prediction_ == pytest.approx([0.0])
+    with pytest.raises(ValueError, match=message):
+        fit_targets(X[:1], y[:1], fit_intercept=True, leave_one_out=True)

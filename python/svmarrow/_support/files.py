@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import secrets
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ["new_file", "write_bytes", "write_text"]
+
+#: Beginning of the names of temporary files.
+_PREFIX = ".svmarrow-"
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -29,38 +32,43 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
 def new_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Opens a file for writing; a complete one replaces the existing file and keeps its permissions.
 
+    A new file has the permissions of any new file: the system takes the umask from them.
+
     Raises
     ------
     OSError
-        If the file cannot be written.
+        If the file cannot be written; it names the path.
     """
     path = Path(path)
-    if path.exists() and not path.is_file():
-        with path.open("wb") as device:  # a pipe or a device cannot be replaced
-            yield device
-        return
-    target = path.resolve()
+    with _naming(path):
+        if path.exists() and not path.is_file():
+            with path.open("wb") as device:  # a pipe or a device cannot be replaced
+                yield device
+            return
+        target = path.resolve()
+        temporary = target.with_name(f"{_PREFIX}{secrets.token_hex(8)}")
+        with temporary.open("xb") as file:
+            try:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                file.close()
+                if target.exists():
+                    temporary.chmod(target.stat().st_mode & 0o777)
+                temporary.replace(target)
+            except BaseException:
+                file.close()
+                temporary.unlink()
+                raise
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Names the path in errors of the system that name no file, or the temporary one."""
     try:
-        created = NamedTemporaryFile("wb", dir=target.parent, prefix=".svmarrow-", delete=False)  # noqa: SIM115
+        yield
     except OSError as error:
-        # The user knows the file, not the temporary one.
-        raise type(error)(error.errno, error.strerror, str(path)) from None
-    with created as file:
-        temporary = Path(file.name)
-        try:
-            yield file  # type: ignore[misc]
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
-            temporary.chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
-            temporary.replace(target)
-        except BaseException:
-            file.close()
-            temporary.unlink()
+        known = error.filename is None or Path(error.filename).name.startswith(_PREFIX)
+        if error.errno is None or not known:
             raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+        raise type(error)(error.errno, error.strerror, str(path)) from None

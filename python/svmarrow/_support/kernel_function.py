@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from svmarrow._support.blas import product
+from svmarrow._support.symmetry import asymmetry, tolerance
 
 __all__ = ["KernelFunction", "TrainingKernel", "evaluate"]
 
@@ -24,6 +25,8 @@ KernelFunction = Callable[[Any, Any], ArrayLike]
 MAX_BLOCK_VALUES = 2**22
 #: Maximum kernel value of the solver, which may store kernel values in single precision.
 _MAX_VALUE = float(np.finfo(np.float32).max)
+#: Maximum number of rows of a call whose values are compared with each other.
+_MAX_CHECKED_ROWS = 64
 
 
 def kernel_values(function: KernelFunction, X: Any, Z: Any) -> NDArray[Any]:
@@ -56,7 +59,26 @@ class TrainingKernel:
         double = np.ascontiguousarray(values, dtype=np.float64)
         if double.size and max(double.max(), -double.min()) > _MAX_VALUE:
             raise ValueError("the kernel function returned values beyond the range of single precision")
+        self._check_symmetry(values, rows, columns)
         return double
+
+    @staticmethod
+    def _check_symmetry(values: NDArray[Any], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> None:
+        """Checks the values that a call returns for both orders of two rows, if columns are consecutive."""
+        first, last = int(columns[0]), int(columns[-1])
+        if last - first + 1 != columns.size or rows.min() < first or rows.max() > last:
+            return
+        rows, places = rows[:_MAX_CHECKED_ROWS], rows[:_MAX_CHECKED_ROWS] - first
+        square = np.asarray(values[: rows.size, places], dtype=np.float64)
+        relative = tolerance(values.dtype)
+        position = asymmetry(square, relative)
+        if position is not None:
+            i, j = position
+            raise ValueError(
+                f"the kernel function returned {square[i, j]:.6g} for the rows {rows[i]} and {rows[j]}, and "
+                f"{square[j, i]:.6g} for {rows[j]} and {rows[i]}: it must be symmetric up to {relative:g} of "
+                "its largest value"
+            )
 
 
 def _span(indices: NDArray[np.int64]) -> slice | NDArray[np.int64]:

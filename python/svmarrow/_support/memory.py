@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import scipy.sparse as sp
 
 from svmarrow import _core
+from svmarrow._support.parameters import Rule, check
 from svmarrow._support.rows import as_rows
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class MemoryEstimate:
 class EstimatesMemory:
     """An estimator that can estimate the memory of its `fit`."""
 
+    _rules: ClassVar[Mapping[str, Rule]]
+
     def estimate_memory(self, X: Any, y: Any = None) -> MemoryEstimate:
         """Estimate the memory that `fit` needs.
 
@@ -98,7 +101,12 @@ class EstimatesMemory:
         >>> estimate.minimum < estimate.total == sum(estimate.parts.values())
         True
         """
+        self._check_parameters()
         return self._memory(as_rows(X), y)
+
+    def _check_parameters(self) -> None:
+        """Raises ``ValueError`` for a parameter outside its rule: wrappers estimate before they fit."""
+        check({name: getattr(self, name) for name in self._rules}, self._rules)
 
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         """Returns the estimate for validated samples."""

@@ -216,6 +216,7 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
     ) -> MemoryEstimate | None:
         if not matrix.all():
             return None
+        self._check_parameters()
         # One-vs-rest is what is fitted, whatever the code.
         return MemoryEstimate.of(self._bytes(X, 1 if counts.size == 2 else int(counts.size)))
 

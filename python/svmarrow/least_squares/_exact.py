@@ -37,6 +37,7 @@ from svmarrow.least_squares.targets import (
     TargetFit,
     bytes_of_system,
     centre_of,
+    check_leaves_samples,
     problem,
     refuse_system,
     solve,
@@ -209,6 +210,7 @@ class ExactLeastSquares(LeastSquares):
     ) -> TargetFit:
         if not self._wants_leave_one_out():
             raise refuse("leave_one_out", self.leave_one_out, "True or 'auto' where alphas are given")
+        check_leaves_samples(X, fit_intercept=bool(self.fit_intercept))
         refuse_system(X, leave_one_out=True, matrices=2)
         alphas = np.asarray(self.alphas, dtype=np.float64)
         kernel = self._kernel(X, weights)

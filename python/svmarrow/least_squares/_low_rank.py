@@ -23,7 +23,7 @@ from svmarrow.expansion.points import (
     number_of_points,
 )
 from svmarrow.least_squares._base import LeastSquares
-from svmarrow.least_squares.targets import left_out, solve
+from svmarrow.least_squares.targets import check_leaves_samples, left_out, solve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -164,8 +164,10 @@ class LowRankLeastSquares(LeastSquares):
         self._begin(X, weights)
         if self.method == "subset":
             return self._fit_subset(X, targets, weights)
-        self._add(X, targets, weights)
         wanted = self.leave_one_out and self.method == "subset_of_regressors"
+        if wanted:
+            check_leaves_samples(X, fit_intercept=bool(self.fit_intercept))
+        self._add(X, targets, weights)
         hat = self._finish(X if wanted else None)
         if self.method == "nystrom":
             residuals = targets - self.expansion_._evaluate(X, self.n_jobs)

@@ -37,9 +37,9 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
         serves all where there are at most 1,500 samples, at most 100 for each alpha, and a built-in kernel.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
-        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the (n, n) kernel
-        matrix and prediction an (n_test, n) one. A function ``k(X_block, Y_block)`` returns the kernel values
-        of two blocks of samples.
+        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric
+        (n, n) kernel matrix and prediction an (n_test, n) one. A function ``k(X_block, Y_block)`` returns the
+        kernel values of two blocks of samples.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"

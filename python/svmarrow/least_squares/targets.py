@@ -15,6 +15,7 @@ from svmarrow._support.memory import bytes_of_rows, refuse_beyond_memory
 from svmarrow._support.parameters import THREADS, boolean, check, either, function, kernel_rules, real
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import as_rows, core_rows, default_gamma, threads
+from svmarrow._support.symmetry import check_kernel_matrix
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 if TYPE_CHECKING:
@@ -158,9 +159,8 @@ def fit_targets(
         raise ValueError(
             f"Y has shape {np.shape(Y)}: it must have one row for each of the {X.shape[0]} rows of X"
         )
-    precomputed = isinstance(kernel, str) and kernel == "precomputed"
-    if precomputed and X.shape[0] != X.shape[1]:
-        raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
+    if isinstance(kernel, str) and kernel == "precomputed":
+        check_kernel_matrix(X)
     if isinstance(kernel, str) and kernel == "chi2":
         check_non_negative(X, "fit_targets with kernel='chi2'")
     width = default_gamma(gamma, X, kernel=kernel)
@@ -189,6 +189,8 @@ def solve(
     weights: NDArray[np.float64] | None = None,
 ) -> TargetFit:
     """Does the same as `fit_targets` for validated rows and parameters; weights must be positive."""
+    if leave_one_out:
+        check_leaves_samples(X, fit_intercept=fit_intercept)
     refuse_system(X, leave_one_out=leave_one_out)
     function: Any = TrainingKernel(kernel[0], X) if callable(kernel[0]) else kernel
     with progress(verbose) as reporter:
@@ -310,6 +312,15 @@ def refuse_system(X: Any, *, leave_one_out: bool, matrices: int = 1) -> None:
     if n >= _LARGE:
         needed = matrices * _core.least_squares_bytes(n, X.dtype != np.float64, leave_one_out)
         refuse_beyond_memory(f"the exact system of {n} samples", needed, REMEDY)
+
+
+def check_leaves_samples(X: Any, *, fit_intercept: bool) -> None:
+    """Raises ``ValueError`` if a model without one of the rows has no row to determine its intercept."""
+    if fit_intercept and int(X.shape[0]) < 2:
+        raise ValueError(
+            "one sample is in the model, and leave-one-out values of a model with an intercept need at least "
+            "2: set fit_intercept=False or leave_one_out=False"
+        )
 
 
 def left_out(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -108,6 +108,9 @@ class MatchingPursuit(EstimatesMemory, OutputMixin, KernelEstimator):
     random_state: Any
     n_jobs: int | None
     verbose: bool | int
+
+    #: A dictionary is known by its values on the samples alone.
+    _needs_symmetry: ClassVar[bool] = False
 
     path_: MatchingPath
     expansions_: tuple[KernelExpansion, ...]

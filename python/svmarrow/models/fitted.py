@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from svmarrow._support.atomic import consistent
 from svmarrow._support.estimator import Estimator
 from svmarrow._support.rows import validated
+from svmarrow._support.symmetry import check_kernel_matrix
 from svmarrow.expansion.gradients import HAS_GRADIENT, importances
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.output_mixins import ClassifierOutputMixin, OutputMixin, one_expansion
@@ -28,6 +29,8 @@ class KernelEstimator(Estimator):
     kernel: Any
     n_jobs: int | None
     n_features_in_: int
+    #: Whether a precomputed kernel must be symmetric.
+    _needs_symmetry: ClassVar[bool] = True
 
     def _kernel_names(self) -> list[str]:
         kernels = self.kernel if isinstance(self.kernel, (list, tuple)) else [self.kernel]
@@ -38,8 +41,8 @@ class KernelEstimator(Estimator):
 
     def _check_training_rows(self, X: Any) -> None:
         """Refuses rows that the kernel is not defined for."""
-        if self._is_precomputed() and X.shape[0] != X.shape[1]:
-            raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
+        if self._is_precomputed():
+            check_kernel_matrix(X, symmetric=self._needs_symmetry)
         self._check_domain(X)
 
     def _check_domain(self, X: Any) -> None:

@@ -32,6 +32,7 @@ from svmarrow._support.rows import (
     weights_differ,
 )
 from svmarrow._support.saving import savable
+from svmarrow._support.symmetry import check_kernel_matrix
 from svmarrow.expansion.pooling import merge
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
@@ -212,8 +213,8 @@ def _one_by_one(
         X = X.tocsr()
     elif pairwise:
         X = check_array(X)
-        if X.shape[0] != X.shape[1]:
-            raise ValueError(f"X has shape {X.shape}: a precomputed kernel matrix must be square")
+        # Distances, which some estimators take, need not be symmetric.
+        check_kernel_matrix(X, symmetric=False)
     jobs = n_joblib_workers(n_jobs) or threads(n_jobs)
     chosen, which, signs = code.distinct_columns()
     if jobs > 1 and chosen.size > 1 and _is_ours(estimator) and getattr(estimator, "n_jobs", 1) is None:

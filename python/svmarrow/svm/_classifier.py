@@ -42,8 +42,9 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
         y : array-like of shape (n_samples,)
             Labels of at least two classes.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weight of each sample, which multiplies C. Samples of weight 0 are ignored; negative weights,
-            which scikit-learn treats as 0, raise an error, since they are nearly always a mistake.
+            Weight of each sample, which multiplies C. Samples of weight 0 are ignored, and a class of such
+            samples alone is not in `classes_`; negative weights, which scikit-learn treats as 0, raise an
+            error, since they are nearly always a mistake.
 
         Returns
         -------
@@ -54,7 +55,7 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
         ------
         ValueError
             If a parameter is outside its range, the data contain NaN or infinity, lengths differ, there is a
-            single class, a class has no sample of positive weight, or nu is infeasible.
+            single class of positive weight, `class_weight` is 0 for a class, or nu is infeasible.
         MemoryError
             If the free memory is too small for the fit with the smallest cache.
         KeyboardInterrupt
@@ -109,6 +110,7 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
     def _column_memory(
         self, X: Any, matrix: NDArray[np.int8], counts: NDArray[np.int64]
     ) -> MemoryEstimate | None:
+        self._check_parameters()
         return self._memory_of(X, int(X.shape[0]), (counts @ (matrix != 0)).tolist())
 
     def _options(self) -> Mapping[str, Any]:

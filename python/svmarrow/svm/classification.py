@@ -39,9 +39,9 @@ class SVC(KernelClassifier):
         `max_iter` or `max_time`.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
-        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the (n, n) kernel
-        matrix and prediction an (n_test, n) one. A function ``k(X_block, Y_block)`` returns the kernel values
-        of two blocks of samples, (samples of the first, samples of the second).
+        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric
+        (n, n) kernel matrix and prediction an (n_test, n) one. A function ``k(X_block, Y_block)`` returns the
+        kernel values of two blocks of samples, (samples of the first, samples of the second).
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -330,9 +330,9 @@ class NuSVC(KernelClassifier):
         In (0, 1], and for each machine at most twice the share of its smaller class.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
-        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the (n, n) kernel
-        matrix and prediction an (n_test, n) one. A function ``k(X_block, Y_block)`` returns the kernel values
-        of two blocks of samples, (samples of the first, samples of the second).
+        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric
+        (n, n) kernel matrix and prediction an (n_test, n) one. A function ``k(X_block, Y_block)`` returns the
+        kernel values of two blocks of samples, (samples of the first, samples of the second).
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"

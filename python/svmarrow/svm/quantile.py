@@ -94,9 +94,9 @@ class QuantileSVR(PinballScore, KernelRegressor):
         `max_time`.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
-        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the (n, n) kernel
-        matrix and prediction an (n_test, n) one. A function ``k(X_block, Y_block)`` returns the kernel values
-        of two blocks of samples, (samples of the first, samples of the second).
+        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric
+        (n, n) kernel matrix and prediction an (n_test, n) one. A function ``k(X_block, Y_block)`` returns the
+        kernel values of two blocks of samples, (samples of the first, samples of the second).
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
