@@ -58,7 +58,7 @@ def rustc_version() -> str:
 def instructions(lines: Iterator[str], module: str = MODULE) -> int:
     """Returns the instructions of one object file in the lines of a callgrind file.
 
-    A cost line belongs to the object of the last ``ob=`` line; that after ``calls=`` is the cost of the callee.
+    A cost line belongs to the object of the last ``ob=`` line; the next after ``calls=`` is the callee's.
     """
     names: dict[str, str] = {}
     is_module, is_callee, total = False, False, 0

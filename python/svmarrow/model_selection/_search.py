@@ -73,8 +73,8 @@ SEARCH_RULES = {
     "verbose": VERBOSE,
 }
 
-#: Tolerance of a fit to the training samples of a fold, relative to that of the final fit: scores of folds have
-#: standard errors far above what the last digits of an output change.
+#: Tolerance of a fit to the training samples of a fold, relative to that of the final fit. Scores of folds
+#: have standard errors far above what the last digits of an output change.
 FOLD_TOLERANCE_RATIO = 10.0
 #: Minimum tolerance: the smallest normal number.
 _MIN_TOLERANCE = float(np.finfo(np.float64).tiny)

@@ -1,0 +1,73 @@
+"""Predictions on rows in single precision: accurate to a thousandth of the spread of the outputs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from svmarrow import SVC, SVR, KernelExpansion, RLSClassifier, RLSRegressor
+from svmarrow.models import ExpansionRegressor
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.uniform(-1.0, 1.0, (400, 4))
+FRESH = RANDOM.uniform(-1.0, 1.0, (300, 4))
+TARGET = X @ [1.0, 2.0, -1.0, 0.5] + 0.01 * RANDOM.normal(size=400)
+
+
+def relative_difference(model, rows):
+    """Largest difference between outputs in double and single precision, relative to their spread.
+
+    The rounding of the rows themselves counts for both.
+    """
+    single = rows.astype(np.float32)
+    outputs = getattr(model, "decision_function", model.predict)
+    exact, found = outputs(single.astype(np.float64)), outputs(single)
+    return float((np.abs(found - exact).max(axis=0) / np.ptp(exact, axis=0)).max())
+
+
+@pytest.mark.parametrize("alpha", [1e-8, 1e-6, 1e-3, 1.0])
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e4])
+def test_small_penalties_and_units(alpha, unit):
+    # Coefficients of up to 1e8 cancel to outputs of the size of the unit.
+    model = RLSRegressor(alpha, gamma=0.05).fit(X, unit * TARGET)
+    assert relative_difference(model, FRESH) < 1e-3
+    several = RLSRegressor(alpha, gamma=0.05).fit(X, np.column_stack([unit * TARGET, TARGET**2]))
+    assert relative_difference(several, FRESH) < 1e-3
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SVC(C=1e6, gamma=0.05),
+        SVR(C=1e4, gamma=0.05, epsilon=0.02),
+        RLSClassifier(1e-8, gamma=0.05),
+        RLSRegressor(1e-6, kernel="poly", gamma=0.5, coef0=1.0, degree=4),
+        RLSRegressor(1e-7, kernel="laplacian", gamma=0.05),
+    ],
+    ids=repr,
+)
+@pytest.mark.filterwarnings("ignore::svmarrow.exceptions.ConvergenceWarning")
+def test_large_coefficients(model):
+    kind = "class" if type(model).__name__ in ("SVC", "RLSClassifier") else "number"
+    model.fit(X, 0.3 * np.sin(9.0 * X[:, 0]) < TARGET if kind == "class" else TARGET)
+    assert relative_difference(model, FRESH) < 1e-3
+
+
+def test_ordinary_models_stay_in_single_precision():
+    # Otherwise rows in single precision would take twice the time: the outputs of both precisions differ.
+    model = SVC(gamma=0.5).fit(X, TARGET > 0.0)
+    single = FRESH.astype(np.float32)
+    difference = model.decision_function(single) - model.decision_function(single.astype(np.float64))
+    assert 0.0 < np.abs(difference).max() < 1e-4
+
+
+def test_the_precision_belongs_to_the_model():
+    # An output depends on its row alone, not on the others.
+    model = RLSRegressor(1e-7, gamma=0.05).fit(X, 1e-3 * TARGET)
+    single = FRESH.astype(np.float32)
+    outputs = model.predict(single)
+    assert np.array_equal(outputs[:7], model.predict(single[:7]))
+    assert np.array_equal(outputs[5:6], model.predict(single[5:6]))
+    # One vector, whose outputs have no spread but for the distance.
+    expansion = KernelExpansion(X[:1], [[1.0]], [0.0], kernel="rbf", gamma=1.0)
+    assert relative_difference(ExpansionRegressor(expansion), FRESH) < 1e-3
