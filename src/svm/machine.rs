@@ -13,11 +13,11 @@
 mod finish;
 
 use super::active_set::StepBudget;
-use super::certificate::{Certificate, Rounding, relative_gap};
+use super::certificate::{Certificate, Rounding};
 use super::columns::{ClassBlock, KernelColumns};
 use super::nested;
 use super::params::Tuning;
-use super::precision::{Accuracy, KernelValue};
+use super::precision::KernelValue;
 use super::problem::{DualProblem, KktViolation};
 use super::rounding::MeasuredRounding;
 use super::shrinking::Variables;
@@ -42,9 +42,6 @@ const MAX_IDLE_ROUNDS: u32 = 50;
 const BLOCK_TOLERANCE_SHARE: f64 = 0.1;
 /// The same for a block that is solved by blocks of its own.
 const NESTED_TOLERANCE_SHARE: f64 = 0.2;
-/// Minimum and maximum of the next tolerance of a machine with a large gap, relative to its violation.
-const MIN_TOLERANCE_RATIO: f64 = 0.1;
-const MAX_TOLERANCE_RATIO: f64 = 0.5;
 /// Columns per task of a gradient update: their gradients fit the first-level cache.
 const COLUMNS_PER_TASK: usize = 4096;
 /// Rows per task in which a block's kernel values are gathered.
@@ -203,35 +200,6 @@ impl<'a> Machine<'a> {
             training.add_product(source, columns.depth(), (&rows, values), outputs)?;
         }
         Ok(outputs)
-    }
-
-    /// Returns the maximum error of an output by rounding, which falls with the tolerance.
-    pub(super) fn max_rounding(&self, accuracy: Accuracy) -> f64 {
-        accuracy.max_rounding * (self.tolerance / self.max_tolerance)
-    }
-
-    /// Returns whether the gap is a small share of the objective, with the rounding that is known, if the fit is certified.
-    /// Without a violation nothing can be gained.
-    pub(super) fn has_small_gap(&self, accuracy: Accuracy) -> bool {
-        !accuracy.is_certified || self.kkt.largest() <= 0.0 || self.relative_gap() <= 1.0
-    }
-
-    /// Returns the gap relative to the largest one of a solved machine.
-    pub(super) fn relative_gap(&self) -> f64 {
-        relative_gap(self.problem(), &self.certified(self.problem()).2)
-    }
-
-    /// Returns whether the violation is within the tolerance and so small that gains may be rounding.
-    pub(super) fn has_irreducible_gap(&self, violation: f64) -> bool {
-        violation <= self.tolerance && violation <= UNCERTAIN_ROUNDINGS * self.kkt.rounding()
-    }
-
-    /// Lowers a tolerance that left too large a gap, if the violation is within it.
-    pub(super) fn tighten_tolerance(&mut self, violation: f64) {
-        if violation <= self.tolerance {
-            let share = (0.5 / self.relative_gap()).clamp(MIN_TOLERANCE_RATIO, MAX_TOLERANCE_RATIO);
-            self.tolerance = (share * violation).max(UNCERTAIN_ROUNDINGS * self.kkt.rounding());
-        }
     }
 
     /// Adds the iterations and rounds of a machine whose solution this one starts from.

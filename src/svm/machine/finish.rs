@@ -1,11 +1,13 @@
-//! The end of a machine: the effect of rounding, whether it continues in double precision, and its certificate.
+//! The end of a machine: whether its gap is small, the effect of rounding, whether it continues in double precision, and its
+//! certificate.
 
-use super::super::certificate::{Certificate, Rounding, certify};
+use super::super::certificate::{Certificate, Rounding, certify, relative_gap};
 use super::super::columns::KernelColumns;
 use super::super::intercept::intercept;
 use super::super::precision::{Accuracy, KernelValue, exceeds_single_precision, restart_coefficients};
 use super::super::problem::DualProblem;
 use super::super::rounding::MeasuredRounding;
+use super::super::stall::UNCERTAIN_ROUNDINGS;
 use super::super::training::{Training, overflow_error};
 use super::super::working_set::WorkingSet;
 use super::{Machine, cache_capacity};
@@ -14,7 +16,40 @@ use crate::error::{Error, Result};
 use crate::kernels::Precision;
 use crate::memory::{TryCollect, TryToVec};
 
+/// Minimum and maximum of the next tolerance of a machine with a large gap, relative to its violation.
+const MIN_TOLERANCE_RATIO: f64 = 0.1;
+const MAX_TOLERANCE_RATIO: f64 = 0.5;
+
 impl Machine<'_> {
+    /// Returns the maximum error of an output by rounding, which falls with the tolerance.
+    pub(in crate::svm) fn max_rounding(&self, accuracy: Accuracy) -> f64 {
+        accuracy.max_rounding * (self.tolerance / self.max_tolerance)
+    }
+
+    /// Returns whether the gap is a small share of the objective, with the rounding that is known, if the fit is certified.
+    /// Without a violation nothing can be gained.
+    pub(in crate::svm) fn has_small_gap(&self, accuracy: Accuracy) -> bool {
+        !accuracy.is_certified || self.kkt.largest() <= 0.0 || self.relative_gap() <= 1.0
+    }
+
+    /// Returns the gap relative to the largest one of a solved machine.
+    pub(in crate::svm) fn relative_gap(&self) -> f64 {
+        relative_gap(self.problem(), &self.certified(self.problem()).2)
+    }
+
+    /// Returns whether the violation is within the tolerance and so small that gains may be rounding.
+    pub(in crate::svm) fn has_irreducible_gap(&self, violation: f64) -> bool {
+        violation <= self.tolerance && violation <= UNCERTAIN_ROUNDINGS * self.kkt.rounding()
+    }
+
+    /// Lowers a tolerance that left too large a gap, if the violation is within it.
+    pub(in crate::svm) fn tighten_tolerance(&mut self, violation: f64) {
+        if violation <= self.tolerance {
+            let share = (0.5 / self.relative_gap()).clamp(MIN_TOLERANCE_RATIO, MAX_TOLERANCE_RATIO);
+            self.tolerance = (share * violation).max(UNCERTAIN_ROUNDINGS * self.kkt.rounding());
+        }
+    }
+
     /// Returns intercept, rho and certificate of a machine that has ended.
     ///
     /// # Errors
@@ -31,7 +66,7 @@ impl Machine<'_> {
     }
 
     /// Returns intercept, rho and certificate for the coefficients and gradients of a problem.
-    pub(super) fn certified(&self, problem: &DualProblem) -> (f64, f64, Certificate) {
+    fn certified(&self, problem: &DualProblem) -> (f64, f64, Certificate) {
         let stop = self.stop.unwrap_or(StopReason::Stalled);
         let (b, rho) = intercept(problem);
         let rounding = self.rounding.unwrap_or_default();
