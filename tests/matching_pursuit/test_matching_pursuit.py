@@ -340,7 +340,7 @@ def test_functions_and_the_constant_as_candidates(problem):
     assert model.function_coef_[0, 0] == pytest.approx(2.0, abs=1e-6)
     assert model.intercept_ == pytest.approx([3.0], abs=1e-6)
     assert model.path_[2].predict(X) == pytest.approx(y, abs=1e-6)
-    with pytest.raises(AttributeError, match="no kernels"):
+    with pytest.raises(TypeError, match=r"not one kernel expansion: .*no kernels"):
         model.as_expansion()
     with pytest.raises(ValueError, match="functions returned"):
         KMPRegressor(4, functions=lambda rows: rows[:3]).fit(X, y)

@@ -142,6 +142,15 @@ def _machine(estimator: Any, features: Any, n_features: int, convert: Convert) -
     expansion = converted if isinstance(converted, KernelExpansion) else converted.expansion_
     if (
         isinstance(converted, ExpansionClassifier)
+        and converted.decoding == "ovo"
+        and expansion.n_outputs == 1
+    ):
+        raise ValueError(
+            f"{estimator!r} cannot be one machine of several: its score counts a vote, and is no output of "
+            "an expansion; leave out OneVsOneClassifier, which has one machine for two classes"
+        )
+    if (
+        isinstance(converted, ExpansionClassifier)
         and converted.decoding == "code"
         and expansion.n_outputs == 1
     ):
