@@ -126,6 +126,9 @@ pub fn fit_classifier<'a>(
     let training = Training::new(kernel.into(), rows, sample_c, sum, params, ctx)?;
     let counts = check_task(rows.rows(), task)?;
     let code = coding.matrix(classes)?;
+    if let ClassifierLoss::Nu(nu) = task.loss {
+        check_nu_of_machines(nu, task, &code)?;
+    }
     let class_blocks = ClassPartition::new(&code)?;
     let order = by_class(labels, &counts, &class_blocks)?;
     let sizes = class_blocks.classes.iter().map(|of| of.iter().map(|&class| counts[class]).sum());
@@ -179,6 +182,29 @@ pub(super) fn check_task(rows: usize, task: &Classification<'_>) -> Result<Vec<u
         }
         None => Ok(counts),
     }
+}
+
+/// Checks before any kernel value is computed that nu is feasible for every machine.
+fn check_nu_of_machines(nu: f64, task: &Classification<'_>, code: &CodeMatrix) -> Result<()> {
+    let mut class_totals = try_vec![0.0; task.classes]?;
+    for (&label, weight) in task.labels.iter().zip(task.sample_c) {
+        class_totals[label] += weight;
+    }
+    // Twice the share of the smaller side of machine j.
+    let largest_nu = |j: usize| {
+        let of_sign = |sign: i8| -> f64 {
+            let entries = class_totals.iter().enumerate();
+            entries.filter(|&(class, _)| code.entry(class, j) == sign).map(|(_, total)| total).sum()
+        };
+        let (first, second) = (of_sign(-1), of_sign(1));
+        2.0 * first.min(second) / (first + second)
+    };
+    let most = (0..code.columns()).map(largest_nu).fold(f64::INFINITY, f64::min);
+    if most < nu * (1.0 - 1e-12) {
+        let rule = format!("at most {most:.6}, twice the share of the smaller class of every machine");
+        return Err(Error::param("nu", nu, rule));
+    }
+    Ok(())
 }
 
 /// The partition of the classes into those that take part in the same machines.

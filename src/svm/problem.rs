@@ -141,10 +141,7 @@ impl DualProblem {
         Ok(problem)
     }
 
-    /// Returns nu-SVC with row weights w, at a feasible point.
-    ///
-    /// # Errors
-    /// [`Error::Param`] if a class is too small for nu.
+    /// Returns nu-SVC with row weights w that are large enough for nu in both classes, at a feasible point.
     pub(super) fn nu_classification(
         positive: &[bool],
         weights: &[f64],
@@ -156,17 +153,6 @@ impl DualProblem {
         let mut problem = Self::new(try_vec![0.0; positive.len()]?, lower, upper, diagonal)?;
         for wanted in [true, false] {
             let of_class = || positive.iter().enumerate().filter(move |&(_, &p)| p == wanted).map(|(i, _)| i);
-            let room: f64 = of_class().map(|i| weights[i]).sum();
-            if room < total * (1.0 - 1e-12) {
-                return Err(Error::param(
-                    "nu",
-                    nu,
-                    format!(
-                        "at most {:.6}, twice the share of the smaller class",
-                        2.0 * room / weights.iter().sum::<f64>()
-                    ),
-                ));
-            }
             let sign = if wanted { 1.0 } else { -1.0 };
             problem.fill(of_class(), total, weights, sign);
         }

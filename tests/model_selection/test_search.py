@@ -28,6 +28,7 @@ from sklearn.model_selection import (
     RepeatedStratifiedKFold,
     ShuffleSplit,
     StratifiedKFold,
+    cross_val_score,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -470,6 +471,28 @@ def test_ranges_follow_the_rows():
     low, high = (SVRCV(Cs=3, gammas=2, cv=2).fit(IRIS, scale * IRIS[:, 0]) for scale in (1.0, 10.0))
     np.testing.assert_allclose(10.0 * low.Cs_, high.Cs_)
     np.testing.assert_allclose(SVCCV(Cs=1, gammas=[3.0, 1.0], cv=2).fit(IRIS, KIND).gammas_, [1.0, 3.0])
+
+
+@pytest.mark.parametrize("search", ["full", "racing"])
+def test_a_scaler_sees_the_training_samples_of_a_fold(search):
+    X = IRIS.copy()
+    X[::50] *= 1e3
+    folds = StratifiedKFold(3)
+    scaled = SVCCV(Cs=[1.0, 100.0], gammas=[0.1, 1.0], cv=folds, search=search)
+    scaled._scaler = StandardScaler()
+    scaled.fit(X, KIND)
+    for g, gamma in enumerate(scaled.gammas_):
+        for c, C in enumerate(scaled.Cs_):
+            pipeline = make_pipeline(StandardScaler(), SVC(C=C, gamma=gamma))
+            wanted = cross_val_score(pipeline, X, KIND, cv=folds)
+            fitted = ~np.isnan(scores_of(scaled)[g, c])
+            assert fitted.any()
+            np.testing.assert_allclose(scores_of(scaled)[g, c][fitted], wanted[fitted], atol=0.021)
+    whole = StandardScaler().fit(X)
+    assert np.array_equal(scaled._scaler.mean_, whole.mean_)
+    rows = whole.transform(X)
+    alone = SVC(**scaled.best_params_).fit(rows, KIND)
+    assert np.array_equal(scaled.best_estimator_.predict(rows), alone.predict(rows))
 
 
 @pytest.mark.parametrize("exponent", [-12, 12])

@@ -38,14 +38,53 @@ def test_bounds_hold_for_actual_refits(loss, fit_intercept, kernel, seed):
         if not fit_intercept:
             assert svc.loo_error_bound_[0] >= wrong.mean()
             assert svc.loo_error_bound_[0] <= svc.xi_alpha_error_[0]
-        if estimate.stable:
-            assert svc.xi_alpha_error_[0] >= wrong.mean()
-            missed, alarms = wrong[y == 1].sum(), wrong[y == 0].sum()
-            assert estimate.missed >= missed
-            assert estimate.false_alarms >= alarms
-            right = np.sum(y == 1) - missed
-            assert svc.xi_alpha_recall_[0] <= right / np.sum(y == 1)
-            assert svc.xi_alpha_precision_[0] <= right / max(1, right + alarms)
+        assert svc.xi_alpha_error_[0] >= wrong.mean()
+        missed, alarms = wrong[y == 1].sum(), wrong[y == 0].sum()
+        assert estimate.missed >= missed
+        assert estimate.false_alarms >= alarms
+        right = np.sum(y == 1) - missed
+        assert svc.xi_alpha_recall_[0] <= right / np.sum(y == 1)
+        assert svc.xi_alpha_precision_[0] <= right / max(1, right + alarms)
+
+
+def test_the_bound_of_a_machine_whose_vectors_are_all_bounded_is_one():
+    X, y = make_classification(40, 4, n_informative=3, n_redundant=0, flip_y=0.0, random_state=0)
+    y[:20], y[20:] = 0, 1
+    params = {"C": 1e-3, "gamma": 0.01, "tol": 1e-6}
+    svc = SVC(**params).fit(X, y)
+    assert not svc.certificate_.machines[0].leave_one_out.stable
+    assert true_errors(params, X, y).mean() > 0.9
+    assert svc.xi_alpha_error_[0] == 1.0
+    # Without one of the majority's samples the classes have the same size.
+    svc = SVC(**params).fit(X[1:], y[1:])
+    assert svc.xi_alpha_error_[0] >= true_errors(params, X[1:], y[1:]).mean()
+
+
+def random_machine(random):
+    """Few samples of labels that have little or much to do with them, and parameters of a machine."""
+    n, d = random.integers(6, 16), random.integers(1, 4)
+    X = random.normal(size=(n, d))
+    noise = random.choice([0.1, 1.0, 100.0])
+    y = (X[:, 0] + noise * random.normal(size=n) > 0.0).astype(int)
+    if random.random() < 0.3:
+        X = np.round(X)
+    kernel = str(random.choice(["rbf", "linear", "laplacian"]))
+    C, gamma = 10.0 ** random.uniform(-2.5, 2.0), 10.0 ** random.uniform(-2.0, 1.0)
+    return X, y, {"C": float(C), "kernel": kernel, "gamma": float(gamma), "tol": 1e-6}
+
+
+@pytest.mark.quick_every(10)
+@pytest.mark.parametrize("seed", range(40))
+def test_no_refit_of_random_machines_has_more_errors(seed):
+    random = np.random.default_rng(seed)
+    for _ in range(20):
+        X, y, params = random_machine(random)
+        if np.bincount(y, minlength=2).min() < 2:
+            continue
+        wrong = true_errors(params, X, y)
+        estimate = SVC(**params).fit(X, y).certificate_.machines[0].leave_one_out
+        assert estimate.missed >= wrong[y == 1].sum()
+        assert estimate.false_alarms >= wrong[y == 0].sum()
 
 
 def test_the_bound_is_not_trivial():

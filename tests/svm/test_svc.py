@@ -13,12 +13,14 @@ import scipy.sparse as sp
 import sklearn.svm
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import chi2_kernel, laplacian_kernel
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from helpers import reference
-from svmarrow import SVC
+from svmarrow import SVC, SVCCV, LowRankSVC, NuSVC
 from svmarrow._support import progress as _progress
 from svmarrow._support.decoding import class_indices
 
@@ -365,8 +367,12 @@ def test_bad_data_is_refused(datasets):
         SVC().fit(X, y, sample_weight=[1.0, 2.0])
     with pytest.raises(ValueError, match="not negative"):
         SVC().fit(X, y, sample_weight=-np.ones(len(y)))
+    with pytest.raises(ValueError, match=r"leaves the classes \[1\] of y: at least 2"):
+        SVC().fit(X, y, sample_weight=(y == 1).astype(float))
     with pytest.raises(ValueError, match="class 2 are all zero"):
-        SVC().fit(X, y, sample_weight=(y < 2).astype(float))
+        SVC(class_weight={2: 0.0}).fit(X, y)
+    with pytest.raises(ValueError, match="class 2 are all zero"):
+        SVCCV(Cs=1, gammas=1).fit(X, y, sample_weight=(y < 2).astype(float))
     with pytest.raises(ValueError, match="square"):
         SVC(kernel="precomputed").fit(X, y)
     with pytest.raises(TypeError, match="dense"):
@@ -505,3 +511,55 @@ def test_an_intercept_that_is_settled_has_no_range(options):
     given = {name: value for name, value in options.items() if name != "rows"}
     svc = SVC(gamma=0.1, **given).fit(X[:rows], y[:rows])
     assert svc.certificate_.machines[0].intercept_range < 0.1
+
+
+@pytest.mark.parametrize("absent", [0, 1, 2])
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.0, 1: 0.5, 2: 3.0}], ids=str)
+@pytest.mark.parametrize("kind", [SVC, NuSVC, LowRankSVC])
+def test_a_class_without_weight_is_absent(datasets, kind, class_weight, absent):
+    X, y = datasets["iris"]
+    names = np.array(["a", "b", "c"])[y]
+    if isinstance(class_weight, dict):
+        class_weight = {"abc"[c]: weight for c, weight in class_weight.items()}
+    kept = y != absent
+    own = {NuSVC: {"nu": 0.2}, LowRankSVC: {"n_vectors": 20, "random_state": 0}}.get(kind, {})
+    machine = kind(**own, class_weight=class_weight, gamma=0.3)
+    fitted = clone(machine).fit(X, names, sample_weight=kept.astype(float))
+    if isinstance(class_weight, dict):
+        machine.set_params(class_weight={c: class_weight[c] for c in names[kept]})
+    alone = machine.fit(X[kept], names[kept])
+    assert fitted.classes_.tolist() == alone.classes_.tolist()
+    assert np.array_equal(fitted.class_weight_, alone.class_weight_)
+    assert np.array_equal(fitted.decision_function(X), alone.decision_function(X))
+    assert np.array_equal(fitted.predict(X), alone.predict(X))
+
+
+@pytest.mark.parametrize("machine", [SVC(), LowRankSVC(20)], ids=str)
+def test_bagging_leaves_rare_classes_out(datasets, machine):
+    X, y = datasets["iris"]
+    rare = np.r_[0:50, 50:100, 100:102]
+    bags = BaggingClassifier(machine, n_estimators=8, max_samples=0.5, random_state=0)
+    bags.fit(X[rare], y[rare], sample_weight=np.ones(rare.size))
+    assert {machine.classes_.size for machine in bags.estimators_} == {2, 3}
+    assert bags.score(X[rare], y[rare]) > 0.9
+
+
+def test_an_infeasible_nu_is_refused_before_kernel_values_are_computed():
+    calls = []
+
+    def kernel(A, B):
+        calls.append(A.shape)
+        return A @ B.T
+
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = np.repeat([0, 1, 2], (30, 6, 4))
+    with pytest.raises(
+        ValueError, match=r"nu=0\.5 .* at most 0\.235294, twice the share of the smaller class"
+    ):
+        NuSVC(nu=0.5, kernel=kernel).fit(X, y)
+    assert not calls
+    with pytest.raises(ValueError, match=r"at most 0\.200000, twice"):
+        NuSVC(nu=0.5, kernel=kernel, multi_class="ovr").fit(X, y, sample_weight=np.ones(40))
+    assert not calls
+    NuSVC(nu=0.2, kernel=kernel).fit(X, y)
+    assert calls

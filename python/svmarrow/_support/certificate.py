@@ -28,7 +28,7 @@ class LeaveOneOut:
     missed: int
     #: Joachims' xi-alpha bound for the errors on negative samples.
     false_alarms: int
-    #: Whether a support vector lies below C; otherwise xi-alpha is not a bound.
+    #: Whether a support vector lies below C; otherwise xi-alpha counts all samples if there is an intercept.
     stable: bool
 
 

@@ -137,7 +137,9 @@ def train(
     tune: Annotated[
         bool,
         typer.Option(
-            "--tune", help="Choose C and gamma by five-fold cross-validation; excludes --C and --gamma."
+            "--tune",
+            help="Choose C and gamma by five-fold cross-validation; excludes --C and --gamma. Each fold is "
+            "scaled by its training samples.",
         ),
     ] = False,
     racing: Annotated[
@@ -233,15 +235,18 @@ def train(
         weights: Literal["balanced"] | None = "balanced" if balanced else None
         machine = SVC(multi_class=multi_class.value, class_weight=weights, **common)
     scaler = SCALERS[scale](sparse.issparse(rows.X))
+    if kernel is Kernel.chi2 and isinstance(scaler, MinMaxScaler):
+        scaler.set_params(clip=True)  # the kernel is for values that are not negative
     if scale is Scale.learned:
         scaler.set_params(task=task.value, class_weight="balanced" if balanced else None, n_jobs=n_jobs)
     started = time.perf_counter()
-    X = rows.X if scaler is None else scaler.fit_transform(rows.X, targets)
     search: Any = _search(machine, "racing" if racing else "full") if tune else None
     if search is None:
-        machine.fit(X, targets)
+        machine.fit(rows.X if scaler is None else scaler.fit_transform(rows.X, targets), targets)
     else:
-        machine = search.fit(X, targets).best_estimator_
+        # The search fits the scaler to the training samples of each fold, and to all samples for the model.
+        search._scaler = scaler
+        machine = search.fit(rows.X, targets).best_estimator_
     elapsed = time.perf_counter() - started
     machine.set_params(verbose=False)  # the file is not for this terminal
     _write(machine, scaler, rows.names, output, model_format_)
@@ -258,8 +263,6 @@ def train(
         chosen = ", ".join(f"{name}={value:.4g}" for name, value in search.best_params_.items())
         folds = f"Cross-validation with {search.n_splits_} folds"
         say(f"{folds} chose {chosen} with a mean score of {search.best_score_:.4f}.")
-        if scale is Scale.learned:
-            say("The scales were learned from all labels, so the mean score is somewhat too high.")
         if tune_plot is not None:
             search.plot(image_axes()).figure_.savefig(tune_plot, dpi=150)
             say(f"Wrote {tune_plot}.")

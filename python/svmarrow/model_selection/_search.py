@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
@@ -33,7 +34,14 @@ from svmarrow._support.parameters import (
 )
 from svmarrow._support.progress import progress
 from svmarrow._support.routing import is_routing
-from svmarrow._support.rows import core_rows, n_joblib_workers, refuse_zero_weights, sample_weights, validated
+from svmarrow._support.rows import (
+    as_rows,
+    core_rows,
+    n_joblib_workers,
+    refuse_zero_weights,
+    sample_weights,
+    validated,
+)
 from svmarrow._support.warn import warn_caller
 from svmarrow.model_selection._distributed import run_distributed, run_search
 from svmarrow.model_selection._grid import C_VALUES, GAMMA_VALUES, cost_values, gamma_values
@@ -104,6 +112,9 @@ class Search(SearchResults, FittedExpansion):
     fold_tol_: float
     best_estimator_: Any
     expansion_: KernelExpansion
+    #: A transformer of the samples, set on an instance. It is fitted to the training samples of each fold,
+    #: and itself to all samples for the grid and the model.
+    _scaler: ClassVar[Any] = None
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -203,6 +214,9 @@ class Search(SearchResults, FittedExpansion):
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
         check(self.get_params(deep=False), self._rules)
         X, y = validated(self, X, y, reset=True, precomputed=self._is_precomputed(), with_y=True)
+        unscaled = X
+        if self._scaler is not None:
+            X = as_rows(self._scaler.fit(X, y).transform(X))
         self._check_training_rows(X)
         n = int(X.shape[0])
         weights = sample_weights(1.0 if sample_weight is None else sample_weight, n)
@@ -217,10 +231,9 @@ class Search(SearchResults, FittedExpansion):
         grid = cost_values(self.Cs, X, self.kernel, middle, float(self.coef0), int(self.degree))
         self.Cs_ = grid * self._target_unit(target) if isinstance(self.Cs, (int, np.integer)) else grid
         self.n_splits_ = len(folds)
-        self.fold_tol_ = max(
-            FOLD_TOLERANCE_RATIO * float(self.tol) * self._target_unit(target), _MIN_TOLERANCE
-        )
-        results, self.stop_ = self._fit_grid(X, y, target, folds, score_params)
+        fold_tol = FOLD_TOLERANCE_RATIO * float(self.tol) * self._target_unit(target)
+        self.fold_tol_ = max(fold_tol, _MIN_TOLERANCE)
+        results, self.stop_ = self._fit_grid(unscaled, y, target, folds, score_params)
         self._scores, self._fit_times = results.scores, results.fit_times
         self._score_times = results.score_times
         self._choose()
@@ -298,7 +311,7 @@ class Search(SearchResults, FittedExpansion):
             reporter.stops_in = ("search", 1)
             data, best = (X, y, target), BestScore(reporter, bool(self.verbose))
             scorer = GridScorer(self, data, folds, score_params, best)
-            fit_points = self._fit_points(X, target, reporter.callback)
+            fit_points = self._fit_points(X, y, target, reporter.callback)
             if self.search == "racing":
                 subsets = first_stage(target, folds)
                 first = None if subsets is None else GridScorer(self, data, subsets, score_params, best)
@@ -327,8 +340,31 @@ class Search(SearchResults, FittedExpansion):
         is_default = self.scoring is None or self.scoring == self._default_scoring()
         return is_default and set(score_params) <= {"sample_weight"}
 
-    def _fit_points(self, X: Any, target: Any, callback: Any) -> FitPoints:
+    def _fit_points(self, X: Any, y: Any, target: Any, callback: Any) -> FitPoints:
         """Returns the function that fits points of the grid on folds."""
+        if self._scaler is None:
+            return self._fit_scaled(X, target, callback)
+        deadline = self._deadline()
+
+        def fit_points(
+            scorer: GridScorer, wanted: NDArray[np.bool_], folds: Sequence[int], share: float = 1.0
+        ) -> str | None:
+            for fold in folds:
+                train = scorer.folds[fold].train
+                scaler = clone(self._scaler).fit(X[train], y[train])
+                fit_fold = self._fit_scaled(as_rows(scaler.transform(X)), target, callback, deadline)
+                stop = fit_fold(scorer, wanted, [fold], share)
+                if stop is not None:
+                    return stop
+            return None
+
+        return fit_points
+
+    def _deadline(self) -> float | None:
+        return None if self.max_time is None else time.monotonic() + float(self.max_time)
+
+    def _fit_scaled(self, X: Any, target: Any, callback: Any, deadline: float | None = None) -> FitPoints:
+        """Returns the function that fits points of the grid on folds of these rows."""
         rows, task = core_rows(X), self._task(target)
         kernels: list[Any]
         if self.gammas_ is None:
@@ -336,7 +372,7 @@ class Search(SearchResults, FittedExpansion):
             kernels = [function or self._kernel(1.0)]
         else:
             kernels = [self._kernel(float(gamma)) for gamma in self.gammas_]
-        deadline = None if self.max_time is None else time.monotonic() + float(self.max_time)
+        deadline = self._deadline() if deadline is None else deadline
         solver: Any = {
             "tol": self.fold_tol_,
             "max_iter": None if self.max_iter == -1 else int(self.max_iter),

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from svmarrow._support.decoding import Decoding, check_shape
+from svmarrow._support.decoding import Decoding, check_shape, encode_classes
 from svmarrow._support.parameters import boolean, one_of
-from svmarrow._support.rows import class_weights
+from svmarrow._support.rows import check_every_class, class_weights
 from svmarrow.model_selection._held_out import HeldOutClassifier, outputs_of_present_classes
 from svmarrow.model_selection._search import SEARCH_RULES, Search
 from svmarrow.svm._fitted import DECODING_RULES, CertifiedClassifier
@@ -231,6 +231,7 @@ class SVCCV(CertifiedClassifier, Search):
         self.verbose = verbose
 
     def _target(self, y: Any, weights: NDArray[np.float64]) -> NDArray[Any]:
+        check_every_class(*encode_classes(y), weights)
         classes, labels, by_class, _ = self._labelled(y, weights)
         self._coding = self._decoding_of(classes.size)
         check_shape(self._coding, self.decision_function_shape, self.break_ties)

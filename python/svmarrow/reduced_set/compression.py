@@ -12,13 +12,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, refuse
+from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, refuse, seed_of
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow._support.rows import sample_weights
 from svmarrow._support.warn import warn_caller
 from svmarrow.exceptions import DistillationWarning
+from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion, is_kernel_machine
 from svmarrow.models.loss_bound import LossBound
+from svmarrow.models.regressor import ExpansionRegressor
 from svmarrow.reduced_set.distillation import DistillationRequest, distil
 from svmarrow.reduced_set.effective_clusters import warn_too_few_vectors
 from svmarrow.reduced_set.holdout import HoldoutEvaluator, SizeSearch
@@ -118,11 +120,11 @@ def compress(
     X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
         Samples, best some that training has not seen: on its training samples a model has larger margins than
         on others. Where a loss is measured and `validation` is not given, half of them, at most 20,000, are
-        held out for it. Thresholds are set on the others (for regression, means of the outputs), except for a
-        model that was trained with weights, and constructed vectors learn from them. Not needed for
-        `n_vectors` and `max_bytes`; there is no bound of the loss then. A predictor that is distilled needs
-        them in any case, as it takes them, with numbers in all columns and no gaps; `validation` then leaves
-        all of X, such as its training samples, to learn from.
+        held out for it, half of each class where `y` has labels. Thresholds are set on the others (for
+        regression, means of the outputs), except for a model that was trained with weights, and constructed
+        vectors learn from them. Not needed for `n_vectors` and `max_bytes`; there is no bound of the loss
+        then. A predictor that is distilled needs them in any case, as it takes them, with numbers in all
+        columns and no gaps; `validation` then leaves all of X, such as its training samples, to learn from.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
         Their labels; targets for regression, 1 and -1 for a detector. Without them the answers of the full
         model take their place. Thresholds are set for labels where the model is known to be trained without
@@ -169,8 +171,8 @@ def compress(
         The former for ``"gradient"``, the latter for all other methods, either for ``"auto"``; a
         `DistillationSettings` for a predictor that is distilled.
     random_state : int, RandomState instance or None, default=None
-        Seed of constructed vectors and of ``SelectionSettings(sample=...)``; nothing else is random. Samples
-        are held out by a fixed seed.
+        Seed of the samples that are held out, of constructed vectors and of
+        ``SelectionSettings(sample=...)``; nothing else is random. None holds out the same samples each time.
     n_jobs : int, default=None
         Number of threads. None means all cores that this process may use.
     verbose : bool, default=False
@@ -293,7 +295,11 @@ def compress(
     if goal.name == "n_vectors":
         warn_too_few_vectors(full.expansion_, int(goal.value), stacklevel=2)
     learn, holdout = split_samples(
-        Samples(X, y, sample_weight), validation, hold_out=goal.max_loss is not None or method == "auto"
+        Samples(X, y, sample_weight),
+        validation,
+        hold_out=goal.max_loss is not None or method == "auto",
+        classes=not isinstance(full, (ExpansionRegressor, KernelExpansion)),
+        random_state=random_state,
     )
     check_scoring(full, scoring, y if holdout is None else holdout.y)
     if goal.name == "min_agreement":
@@ -372,7 +378,10 @@ def _distilled(
             f"'auto' or 'gradient' for a {type(model).__name__}, which has no vectors to select",
         )
     numeric_rows(samples.X)
-    learn, holdout = split_samples(samples, validation, hold_out=True)
+    has_labels = hasattr(model, "classes_") or np.asarray(samples.y).dtype.kind != "f"
+    learn, holdout = split_samples(
+        samples, validation, hold_out=True, classes=has_labels, random_state=random_state
+    )
     request = DistillationRequest(goal, learn, holdout, scoring, settings, random_state, n_jobs)
     with shown_progress(verbose) as shown:
         return distil(model, samples.y, request, shown.callback)
@@ -395,11 +404,17 @@ class Samples(NamedTuple):
 
 
 def split_samples(
-    samples: Samples, validation: tuple[Any, ...] | None, *, hold_out: bool
+    samples: Samples,
+    validation: tuple[Any, ...] | None,
+    *,
+    hold_out: bool,
+    classes: bool,
+    random_state: int | np.random.RandomState | None,
 ) -> tuple[Samples, Samples | None]:
     """Samples to learn from, and samples to measure the loss on where there are any.
 
-    The latter are `validation`, else half of the samples if `hold_out`. A ValueError if X and y disagree.
+    The latter are `validation`, else half of the samples if `hold_out`: of every class, if y has `classes`.
+    A ValueError if X and y disagree.
     """
     X, y, weights = samples
     if X is None and y is not None:
@@ -422,9 +437,29 @@ def split_samples(
         raise ValueError(f"X has {n} samples: at least 2 are needed, to learn from and to hold out")
     if y is not None and _num_samples(y) != n:
         raise ValueError(f"X and y disagree: X has {n} samples, y has {_num_samples(y)}")
-    order = np.random.default_rng(0).permutation(n)
-    held = min(int(HOLDOUT_FRACTION * n), MAX_HOLDOUT_SAMPLES)
-    return samples.part(np.sort(order[held:])), samples.part(np.sort(order[:held]))
+    n_held = min(int(HOLDOUT_FRACTION * n), MAX_HOLDOUT_SAMPLES)
+    is_held = _drawn(n, n_held, y if classes else None, random_state)
+    return samples.part(np.flatnonzero(~is_held)), samples.part(np.flatnonzero(is_held))
+
+
+def _drawn(
+    n: int, n_held: int, y: Any, random_state: int | np.random.RandomState | None
+) -> NDArray[np.bool_]:
+    """The mask of `n_held` of n samples, drawn from each class of y by its share."""
+    order = np.random.default_rng(0 if random_state is None else seed_of(random_state)).permutation(n)
+    if y is not None and np.ndim(y) == 1:
+        order = order[np.argsort(_class_numbers(y)[order], kind="stable")]
+    steps = np.arange(n + 1) * n_held // n
+    is_held = np.zeros(n, dtype=bool)
+    is_held[order[np.diff(steps) > 0]] = True
+    return is_held
+
+
+def _class_numbers(y: Any) -> NDArray[np.intp]:
+    """A number for each label, of any types."""
+    numbers: dict[Any, int] = {}
+    labels = np.asarray(y).tolist()
+    return np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.intp)
 
 
 class Choice(NamedTuple):

@@ -15,6 +15,7 @@ from svmarrow._support.rows import (
     check_every_class,
     class_weights,
     core_rows,
+    refuse_zero_weights,
     sample_weights,
     threads,
     with_sparse_interface,
@@ -132,13 +133,34 @@ class CertifiedClassifier(FittedClassifier, CertifiedMachine):
     def _labelled(
         self, y: NDArray[Any], sample_weight: Any
     ) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]:
-        """Returns the classes, class indices, class weights, and the combined weight of each sample."""
+        """Returns the classes, class indices, class weights, and the combined weight of each sample.
+
+        A class whose samples all have weight 0 is not one of the classes, and the index of its samples is
+        that of some other class.
+        """
         classes, labels = encode_classes(y)
-        # scikit-learn's SVC balances the classes by their number of samples, ignoring weights.
         own = sample_weights(1.0 if sample_weight is None else sample_weight, labels.size)
+        assert own is not None
+        # scikit-learn's SVC balances the classes by their number of samples, ignoring weights.
         by_class, weights = class_weights(self.class_weight, own, classes, labels, counted=False)
-        check_every_class(classes, labels, weights)
+        totals = np.bincount(labels, own, minlength=classes.size)
+        if not totals.all():
+            refuse_zero_weights(own)
+            present = np.flatnonzero(totals)
+            if present.size < 2:
+                raise ValueError(
+                    f"sample_weight leaves the classes {classes[present].tolist()} of y: at least 2 classes "
+                    "need a sample of positive weight"
+                )
+            counts = np.isin(labels, present)
+            labels = np.minimum(np.searchsorted(present, labels), present.size - 1)
+            # A dict may name a class without weight, but "balanced" must not count its samples.
+            classes, by_class = classes[present], by_class[present]
+            if isinstance(self.class_weight, str):
+                by_class = class_weights(self.class_weight, None, classes, labels[counts], counted=False)[0]
+            weights = own * by_class[labels]
         assert weights is not None
+        check_every_class(classes, labels, weights)
         return classes, labels, by_class, weights
 
     @property

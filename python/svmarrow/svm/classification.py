@@ -283,8 +283,10 @@ class SVC(KernelClassifier):
 
         The share of samples for which 2 a_i R^2 + xi_i is at least 1: a_i is the absolute value of the
         coefficient, xi_i the loss, R^2 a bound of k(x, x) - k(x, x') (Joachims 2000). It needs no training.
-        The bound holds for positive semidefinite kernels if a machine has a support vector below C
-        (``certificate_.machines[j].leave_one_out.stable``). Samples count equally, whatever their weights.
+        With an intercept, which the support vectors below C determine, a sample also counts if it is a
+        support vector and a class has no other one below C, and all samples count if no support vector is
+        below C. The bound is proven for positive semidefinite kernels if every machine without one of the
+        samples has a support vector below C. Samples count equally, whatever their weights.
         """
         return self._estimates(lambda e: (e.missed + e.false_alarms) / (e.positive + e.negative))
 

@@ -1,0 +1,80 @@
+"""The samples that `compress` holds out: half of each class, drawn by random_state."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from svmarrow import SVC, SVR, compress
+from svmarrow.reduced_set import DistillationSettings, compression
+from svmarrow.reduced_set.compression import Samples, split_samples
+
+X = np.random.default_rng(0).normal(size=(400, 2))
+RARE = np.where(np.arange(400) < 8, "rare", np.where(X[:, 0] > 0.0, "right", "left"))
+
+QUICK = DistillationSettings(steps=20, n_drawn=0)
+
+
+def split(y, random_state=None, *, classes=True, X=X):
+    rows = np.arange(len(X))
+    learn, held = split_samples(
+        Samples(rows, y), None, hold_out=True, classes=classes, random_state=random_state
+    )
+    assert np.array_equal(np.sort(np.r_[learn.X, held.X]), rows)
+    return held.X
+
+
+@pytest.mark.parametrize("seed", [None, *range(20)])
+def test_half_of_each_class_is_held_out(seed):
+    held = split(RARE, seed)
+    for label in np.unique(RARE):
+        assert abs(np.sum(RARE[held] == label) - np.sum(label == RARE) / 2) <= 1
+    assert held.size == 200
+    mixed = np.where(RARE == "rare", None, RARE).astype(object)
+    mixed[mixed == "left"] = 3
+    assert 3 <= np.sum(mixed[split(mixed, seed)] == None) <= 5  # noqa: E711 - elementwise
+
+
+def test_a_class_is_held_out_by_its_share_of_many_samples(monkeypatch):
+    monkeypatch.setattr(compression, "MAX_HOLDOUT_SAMPLES", 100)
+    held = split(RARE)
+    assert held.size == 100
+    assert np.sum(RARE[held] == "rare") == 2
+
+
+def test_the_seed_draws_the_samples():
+    assert np.array_equal(split(RARE), split(RARE))
+    assert np.array_equal(split(RARE, 5), split(RARE, 5))
+    assert not np.array_equal(split(RARE, 5), split(RARE, 6))
+    random = np.random.RandomState(0)
+    assert not np.array_equal(split(RARE, random), split(RARE, random))
+    targets = X[:, 0]
+    assert not np.array_equal(split(targets, 1, classes=False), split(targets, 2, classes=False))
+
+
+def positive(rows):
+    return rows[:, 0] > 0.0
+
+
+def test_compress_passes_its_seed(monkeypatch):
+    held = []
+    inner = compression.split_samples
+
+    def watched(samples, *args, **options):
+        parts = inner(samples, *args, **options)
+        held.append(parts[1])
+        return parts
+
+    monkeypatch.setattr(compression, "split_samples", watched)
+    svc, svr = SVC().fit(X, RARE), SVR().fit(X, X[:, 0])
+    for seed in (None, None, 1, 2):
+        compress(svc, X, RARE, method="backfit", random_state=seed)
+        compress(svr, X, X[:, 0], method="backfit", random_state=seed)
+        compress(
+            lambda rows: rows[:, 0] > 0.0, X, RARE == "right", n_vectors=3, settings=QUICK, random_state=seed
+        )
+    for kind in range(3):
+        first, second, third, fourth = (one.X for one in held[kind::3])
+        assert np.array_equal(first, second)
+        assert not np.array_equal(third, fourth)
+    assert all(3 <= np.sum(one.y == "rare") <= 5 for one in held[0::3])
