@@ -1,0 +1,79 @@
+"""Runs many programs and prints the failures by kind.
+
+    python tests/robustness/programs/run.py --programs 100000 --seed 0 --jobs 2
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from robustness.programs.runner import Program, run, shrink  # noqa: E402
+
+#: Seconds after which a program is reported as slow.
+SLOW = 60.0
+
+
+def outcome(seed: int) -> dict:
+    """The verdict on a seed as a dict."""
+    program = Program.of(seed)
+    result = run(program)
+    return {
+        "seed": seed,
+        "estimator": str(program.call),
+        "steps": list(program.steps),
+        "fitted": result.fitted,
+        "seconds": round(result.seconds, 3),
+        "failures": [[failure.kind, failure.message, failure.step] for failure in result.failures],
+        "refusals": result.refusals,
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--programs", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--log", type=Path, help="write one line of JSON for each program")
+    parser.add_argument("--scripts", type=int, default=1, help="scripts to print for each kind of failure")
+    options = parser.parse_args()
+    start, kinds, examples, slow, fitted, refusals = time.perf_counter(), Counter(), {}, [], 0, Counter()
+    log = options.log.open("a") if options.log else None
+    seeds = range(options.seed, options.seed + options.programs)
+    with multiprocessing.get_context("spawn").Pool(options.jobs, maxtasksperchild=2000) as pool:
+        for done in pool.imap_unordered(outcome, seeds, chunksize=4):
+            fitted += done["fitted"]
+            if done["seconds"] > SLOW:
+                slow.append(done["seed"])
+            refusals.update(text.partition(":")[0] for text in done["refusals"])
+            for kind, message, step in done["failures"]:
+                kinds[kind] += 1
+                examples.setdefault(kind, []).append((done["seed"], message))
+            if log:
+                log.write(json.dumps(done, default=str) + "\n")
+                log.flush()
+    for kind, count in kinds.most_common():
+        seed, message = min(examples[kind])
+        print(f"\n=== {count} x {kind}\nseeds {sorted(s for s, _ in examples[kind])[:8]}\n{message}")
+        for seed, _ in sorted(examples[kind])[: options.scripts]:
+            print("\n" + shrink(Program.of(seed), kind).source)
+    seconds = time.perf_counter() - start
+    print(f"\n{options.programs} programs from seed {options.seed}, {fitted} fitted, {sum(kinds.values())} failures of {len(kinds)} kinds, {seconds:.0f} s")
+    print("refusals:", dict(refusals.most_common()))
+    if slow:
+        print(f"slower than {SLOW:g} s: seeds {slow}")
+    return 1 if kinds else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,262 @@
+"""One seed, one program, one verdict; and the shortest program that still fails.
+
+>>> from robustness.programs.runner import Program, run
+>>> run(Program.of(3)).failures
+[]
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+import tempfile
+import time
+import traceback
+import warnings
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+import svmarrow
+import svmarrow.reduced_set
+
+from . import adapters, checks, data, estimators, operations
+from .checks import Failed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .data import Data
+    from .estimators import Call
+
+#: Exceptions that documented functions raise for what they refuse.
+REFUSALS = (ValueError, TypeError, MemoryError, OSError, ImportError)
+PACKAGE = str(Path(svmarrow.__file__).parent)
+
+
+@dataclass(frozen=True)
+class Program:
+    """An estimator, a data set and the operations on the fitted model."""
+
+    seed: int
+    call: Call
+    data: Data
+    steps: tuple[str, ...]
+
+    @classmethod
+    def of(cls, seed: int) -> Program:
+        """The program of a seed: the same in every process."""
+        rng = np.random.default_rng(seed)
+        call, task = estimators.draw(rng)
+        machine = call.machine.parameters
+        drawn = data.draw(rng, task, positive=machine.get("kernel") == "chi2", gram=machine.get("kernel") == "precomputed")
+        drawn = without_unused_weights(call, drawn)
+        return cls(seed, call, drawn, operations.draw(rng, call, drawn))
+
+    @property
+    def source(self) -> str:
+        """The program as a Python script."""
+        lines = [
+            data.IMPORTS, estimators.imports_of(self.call), operations.IMPORTS, "",
+            self.data.source,
+            f"fit_options = lambda w: {{}} if w is None else {{{weight_name(self.call)!r}: w}}",
+            f"model = {self.call}",
+            "model.fit(X, y, **fit_options(w))",
+        ]  # fmt: skip
+        for step in self.steps:
+            source = operations.BY_NAME[step].source.replace("PEER", str(estimators.peer(self.call)))
+            lines += ["S = None", source, "show(model, other, T, T if S is None else S)"]
+        return "\n".join(lines)
+
+    def simpler(self) -> Iterator[Program]:
+        """Programs with one thing less."""
+        for place in range(len(self.steps)):
+            yield replace(self, steps=self.steps[:place] + self.steps[place + 1 :])
+        for call in self.call.simpler():
+            yield replace(self, call=call, data=without_unused_weights(call, self.data))
+        for smaller in self.data.simpler():
+            yield replace(self, data=smaller)
+
+
+@dataclass
+class Failure:
+    """What does not hold, at which step."""
+
+    kind: str
+    message: str
+    step: str
+
+
+@dataclass
+class Result:
+    """The verdict on a program."""
+
+    failures: list[Failure] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    fitted: bool = False
+
+
+@dataclass
+class Run:
+    """A program while it runs: what checks see."""
+
+    program: Program
+    names: dict[str, Any]
+    model: Any = None
+    step: str = "fit"
+    log: list[Any] = field(default_factory=list)
+
+
+def weight_name(call: Call) -> str:
+    """The parameter of `fit` for sample weights."""
+    if call.name == "make_pipeline":
+        return call.inner.name.rpartition(".")[2].lower() + "__sample_weight"
+    return "sample_weight"
+
+
+def without_unused_weights(call: Call, drawn: Data) -> Data:
+    """The data set without weights if the estimator takes none."""
+    if call.name == "make_pipeline":
+        call = call.inner
+    target = call.build({"X": [], "y": []}) if "FrozenEstimator" not in str(call) else None
+    if target is not None and has_fit_parameter(target, "sample_weight"):
+        return drawn
+    lines = tuple(line for line in drawn.lines if not line[0].startswith("w = ") or line[0] == "w = None")
+    return replace(drawn, lines=lines)
+
+
+def run(program: Program) -> Result:
+    """Runs a program with all checks."""
+    result, start = Result(), time.perf_counter()
+    with (
+        warnings.catch_warnings(record=True) as log,
+        np.errstate(all="ignore"),
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        warnings.simplefilter("always")
+        names = program.data.build() | {
+            "path": str(Path(folder) / "model"), "clone": clone, "copy": copy, "pickle": pickle, "svmarrow": svmarrow,
+            "fit_options": lambda w: {} if w is None else {weight_name(program.call): w},
+            "check_loss_bound": checks.check_loss_bound, "check_quantization": checks.check_quantization,
+            **{name: getattr(adapters, name) for name in ("CProgram", "OneRow", "OnnxProgram", "Relabelled")},
+        }  # fmt: skip
+        state = Run(program, names, log=log)
+        if _attempt(state, result, _fit):
+            result.fitted = True
+            for check in checks.INVARIANTS:
+                state.step = "fit"
+                _attempt(state, result, check)
+            for step in program.steps:
+                state.step = step
+                _attempt(state, result, _step)
+    result.seconds = time.perf_counter() - start
+    return result
+
+
+def _fit(state: Run) -> None:
+    names, call = state.names, state.program.call
+    try:
+        state.model = call.build(names)
+        state.model.fit(names["X"], names["y"], **names["fit_options"](names["w"]))
+    except REFUSALS as error:
+        other = estimators.peer(call)
+        if other is not None and _through_package(error):
+            try:
+                other.build(names).fit(names["X"], names["y"], **names["fit_options"](names["w"]))
+            except Exception:  # noqa: BLE001 - scikit-learn refuses it too
+                raise error from None
+            raise Failed("refused, but scikit-learn's class fits", f"{type(error).__name__}: {error}") from error
+        raise
+
+
+def _step(state: Run) -> None:
+    operation = operations.BY_NAME[state.step]
+    names = dict(state.names, model=copy.deepcopy(state.model), S=None)
+    source = operation.source
+    if "PEER" in source:
+        other = estimators.peer(state.program.call)
+        source = source.replace("PEER", f"({other})")
+        names |= {name: value for name, value in estimators.NAMES.items() if name not in names}
+    exec(source, names)
+    if operation.accuracy == "none":
+        return
+    S = names["T"] if names["S"] is None else names["S"]
+    checks.compare(state, names["other"], names["T"], S, operation.accuracy)
+
+
+def _attempt(state: Run, result: Result, action: Any) -> bool:
+    try:
+        action(state)
+    except Failed as failure:
+        result.failures.append(Failure(failure.kind, failure.message, state.step))
+    except AssertionError as error:
+        result.failures.append(Failure(f"assertion: {error}"[:120], str(error), state.step))
+    except Exception as error:  # noqa: BLE001 - its kind decides
+        _judge(state, result, error, action)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        result.failures.append(Failure(f"panic: {state.step}", str(error), state.step))
+    else:
+        return True
+    return False
+
+
+def _judge(state: Run, result: Result, error: Exception, action: Any) -> None:
+    """An exception is a refusal that names something of the program, a fall, or none of svmarrow's."""
+    name, where = type(error).__name__, state.step if action in (_fit, _step) else action.__name__
+    text = f"{name}: {error}"
+    if not _through_package(error):
+        if isinstance(error, REFUSALS) or action is _fit:
+            result.refusals.append(f"{where}: {text}")
+            return
+        result.failures.append(Failure(f"exception outside svmarrow, {name}: {where}", text + _last_lines(error), where))
+        return
+    if not isinstance(error, REFUSALS) or name == "InternalError":
+        result.failures.append(Failure(f"fall, {name}: {where}", text + _last_lines(error), where))
+    elif not names_something(str(error), state.program):
+        result.failures.append(Failure(f"a message that names nothing: {where}", text, where))
+    elif action not in (_fit, _step):
+        result.failures.append(Failure(f"prediction raises {name}: {where}", text + _last_lines(error), where))
+    else:
+        result.refusals.append(f"{where}: {text}")
+
+
+def names_something(message: str, program: Program) -> bool:
+    """Whether a message contains a word of the program: a parameter, a class, `X`, `y`, a function."""
+    words = set(re.findall(r"[A-Za-z_][A-Za-z_0-9]+|\bX\b|\by\b", program.source)) | {"X", "y"}
+    return bool(words & set(re.findall(r"[A-Za-z_][A-Za-z_0-9]+|\bX\b|\by\b", message)))
+
+
+def _through_package(error: BaseException) -> bool:
+    return any(frame.filename.startswith(PACKAGE) for frame in traceback.extract_tb(error.__traceback__))
+
+
+def _last_lines(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)[-3:]
+    return "".join(f"\n    {Path(frame.filename).name}:{frame.lineno} {frame.line}" for frame in frames)
+
+
+def shrink(program: Program, kind: str, seconds: float = 60.0) -> Program:
+    """The simplest program found that fails in the same way."""
+    end = time.perf_counter() + seconds
+    improved = True
+    while improved and time.perf_counter() < end:
+        improved = False
+        for candidate in program.simpler():
+            if time.perf_counter() > end:
+                break
+            try:
+                kinds = {failure.kind for failure in run(candidate).failures}
+            except Exception:  # noqa: BLE001 - a simplification that makes no program
+                continue
+            if kind in kinds:
+                program, improved = candidate, True
+                break
+    return program
