@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 #: Names that the lines use.
 NAMES = {"np": np, "pd": pd, "sparse": sparse}
-IMPORTS = "import numpy as np\nimport pandas as pd\nfrom scipy import sparse\n"
 #: Minimum number of training samples after simplification.
 MIN_SAMPLES = 6
 
@@ -140,6 +139,10 @@ class Data:
         """Whether a line contains this text."""
         return any(text in line for line, _ in self.lines)
 
+    @property
+    def is_weighted(self) -> bool:
+        return sum(line.startswith("w = ") for line, _ in self.lines) > 1
+
     def build(self) -> dict[str, Any]:
         """Runs the lines and returns the names that they define."""
         names = dict(NAMES)
@@ -163,7 +166,15 @@ class Data:
             yield replace(self, k=self.k - 1)
 
 
-def draw(rng: np.random.Generator, task: str, *, positive: bool = False, gram: bool = False) -> Data:
+def draw(
+    rng: np.random.Generator,
+    task: str,
+    *,
+    positive: bool = False,
+    gram: bool = False,
+    several: bool = False,
+    is_sparse_allowed: bool = True,
+) -> Data:
     """Draws a data set.
 
     Parameters
@@ -176,11 +187,17 @@ def draw(rng: np.random.Generator, task: str, *, positive: bool = False, gram: b
         Whether samples must not be negative, which the chi-squared kernel requires.
     gram : bool
         Whether `X` and `T` are kernel values with the training samples.
+    several : bool
+        Whether there may be several targets.
+    is_sparse_allowed : bool
+        Whether samples may be sparse.
     """
     n = int(choose(rng, {10: 1, 25: 3, 40: 5, 60: 5, 100: 4, 200: 2, 500: 0.5, 1500: 0.1, 3000: 0.05}))
     n += int(rng.integers(-n // 5, n // 5 + 1))
     d = int(choose(rng, {1: 2, 2: 4, 3: 4, 5: 4, 10: 2, 40: 1, 150: 0.3}))
-    k = int(choose(rng, {2: 6, 3: 3, 4: 1, 6: 0.5})) if task == "classes" else int(choose(rng, {1: 4, 2: 1}))
+    k = int(choose(rng, {2: 6, 3: 3, 4: 1, 6: 0.5}))
+    if task != "classes":
+        k = 2 if several and k > 2 else 1
     lines: list[tuple[str, bool]] = [(choose(rng, SAMPLES), False), (STANDARDISE, False)]
     lines.append((choose(rng, SIGNALS), False))
     lines += _targets(rng, task, k)
@@ -192,7 +209,7 @@ def draw(rng: np.random.Generator, task: str, *, positive: bool = False, gram: b
         if rng.random() < 0.2:
             lines.append(("A[: n // 2, n // 2 :] *= 0.5", True))
     layout = choose(rng, LAYOUTS)
-    if layout:
+    if layout and (is_sparse_allowed or "sparse" not in layout):
         lines.append((layout, True))
     lines.append(("X, T, y, y_T = A[:n], A[n:], y[:n], y[n:]", False))
     weights = choose(rng, WEIGHTS)

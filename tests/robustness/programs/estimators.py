@@ -98,11 +98,12 @@ NAMES: dict[str, Any] = {
     },
     **SUBCLASSES,
 }  # fmt: skip
-IMPORTS = """import svmarrow, svmarrow.patch.svm, svmarrow.patch.ridge
-from sklearn import decomposition, kernel_ridge, preprocessing, svm
-from sklearn.base import clone
-"""
-_MODULES = ("svmarrow", "svm", "preprocessing", "decomposition", "kernel_ridge", "kernels", "np")
+#: Import lines of scikit-learn's compositions.
+IMPORTS = {
+    name: f"from {value.__module__.partition('._')[0]} import {name}"
+    for name, value in NAMES.items()
+    if callable(value) and name not in SUBCLASSES
+}
 
 
 # --- trees of calls ---
@@ -201,20 +202,11 @@ def _substituted(value: Any, old: Call, new: Call) -> Any:
     return value
 
 
-def imports_of(call: Call) -> str:
-    """Source text of the imports and subclasses that the text of a call needs."""
-    text = str(call)
-    lines = [IMPORTS]
-    for name, value in NAMES.items():
-        if name in SUBCLASSES or name in _MODULES or name + "(" not in text:
-            continue
-        lines.append(f"from {value.__module__.partition('._')[0]} import {name}\n")
-    if "kernels." in text:
-        lines.append("from sklearn.gaussian_process import kernels\n")
-    for name, kind in SUBCLASSES.items():
-        if name + "(" in text:
-            lines.append("\n\n" + inspect.getsource(kind) + "\n\n")
-    return "".join(lines)
+def subclasses_of(text: str) -> str:
+    """Source text of the subclasses that a script needs."""
+    return "".join(
+        "\n\n" + inspect.getsource(kind) for name, kind in SUBCLASSES.items() if name + "(" in text
+    )
 
 
 # --- classes and their parameters ---
@@ -301,8 +293,16 @@ FAMILIES = [
     Family("svmarrow.patch.svm.OneClassSVM", 0.5, "samples", KERNEL | NU),
     Family("svmarrow.patch.ridge.KernelRidge", 0.7, "numbers", KERNEL | {"alpha": log(1e-6, 1e2), "degree": [2, 3, 2.5]}),
 ]  # fmt: skip
+#: Limit for LIBSVM, which does not end in reasonable time on features of very different units.
+MAX_ITERATIONS = 100_000
+#: Largest C for many samples: noise with a larger C takes minutes with any solver.
+MAX_C = 100.0
 #: Share of the optional parameters that are set.
 MAX_SHARE = 0.5
+
+
+def _parameters_of(name: str) -> dict[str, Any]:
+    return next(family.parameters for family in FAMILIES if family.name == name)
 
 
 def _drawn(rng: np.random.Generator, values: Any) -> Any:
@@ -331,6 +331,8 @@ def draw_machine(rng: np.random.Generator, task: str | None = None) -> tuple[Cal
             Call("kernels.DotProduct", (0.5,)),
         ])  # fmt: skip
         parameters["optimizer"] = None
+    if family.name.startswith("svm.") or "SVC" in family.name and "svmarrow" not in family.name:
+        parameters.setdefault("max_iter", MAX_ITERATIONS)
     return Call(family.name, (), parameters), family.task
 
 
@@ -403,10 +405,16 @@ WRAPPERS: dict[str, dict[Any, float]] = {
 def draw(rng: np.random.Generator) -> tuple[Call, str]:
     """An estimator, in none to three compositions, and its task."""
     call, task = draw_machine(rng)
-    for _ in range(choose(rng, {0: 5, 1: 3, 2: 1, 3: 0.2})):
-        wrappers = WRAPPERS[task]
-        place = choose(rng, dict(enumerate(wrappers.values())))
-        call = list(wrappers)[place](rng, call)
+    wrappers = list(WRAPPERS[task])
+    shares = dict(enumerate(WRAPPERS[task].values()))
+    drawn = [wrappers[choose(rng, shares)] for _ in range(choose(rng, {0: 5, 1: 3, 2: 1, 3: 0.2}))]
+    if rng.random() < 0.8:
+        # Machines of an ensemble must share one kernel to be converted: scaling goes in front of all of them.
+        drawn.sort(key=lambda wrapper: wrapper is _scaled)
+        if any(wrapper is not _scaled for wrapper in drawn) and "kernel" in _parameters_of(call.name):
+            call = replace(call, parameters={"gamma": 0.5} | call.parameters)
+    for wrapper in drawn:
+        call = wrapper(rng, call)
     if task != "samples" and not call.inner and rng.random() < 0.05 and "kernel" in call.parameters:
         call = replace(call, parameters=call.parameters | {"kernel": "precomputed"})
     return call, task
@@ -456,4 +464,31 @@ def peer(call: Call) -> Call | None:
             if "gamma" not in parameters:
                 return None
             parameters.setdefault("coef0", 0.0)
+    if name.startswith("svm."):
+        parameters.setdefault("max_iter", MAX_ITERATIONS)
     return call.map_machine(lambda _: Call(name, (), parameters))
+
+
+def easier(call: Call) -> Call:
+    """The estimator with a moderate C and tolerance, for many samples."""
+
+    def change(machine: Call) -> Call:
+        parameters = dict(machine.parameters)
+        if "C" in parameters:
+            parameters["C"] = min(parameters["C"], MAX_C)
+        if "tol" in parameters:
+            parameters["tol"] = max(parameters["tol"], 1e-3)
+        return replace(machine, parameters=parameters)
+
+    return call.map_machine(change)
+
+
+def takes_several_targets(call: Call) -> bool:
+    """Whether a regressor takes several targets."""
+    names = ("RLSRegressor", "KMPRegressor", "KernelRidge", "GaussianProcess", "TabularRegressor")
+    return any(name in call.machine.name for name in names) and "Voting" not in str(call) and "Bagging" not in str(call)
+
+
+def takes_sparse(call: Call) -> bool:
+    """Whether sparse samples are taken by every part."""
+    return not any(name in str(call) for name in ("preprocessing.", "decomposition.", "Scaler", "Gaussian", "Tabular"))

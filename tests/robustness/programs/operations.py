@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from .data import Data
     from .estimators import Call
 
-IMPORTS = "import copy, pickle\nfrom robustness.programs.adapters import CProgram, OneRow, OnnxProgram, Relabelled\n"
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def _has_onnx(call: Call, data: Data) -> bool:
 
 
 def _has_compiler(call: Call, data: Data) -> bool:
-    return shutil.which("gcc") is not None and _dense(call, data) and data.d <= 40
+    return shutil.which("gcc") is not None and _dense(call, data) and data.d <= 40 and (data.task != "numbers" or data.k == 1)
 
 
 FIT = "other = clone(model).fit(X, y, **fit_options(w))"
@@ -99,10 +98,10 @@ OPERATIONS = [
     Operation(
         "fit something else, then refit",
         "other = clone(model)\n"
-        "half = np.unique(np.r_[np.arange(n // 2), np.unique(np.asarray(y), return_index=True)[1]])\n"
+        "half = np.r_[np.arange(n // 2), np.unique(y, return_index=True)[1] if hasattr(model, 'classes_') else n // 2]\n"
         "other.fit(X.iloc[half] if hasattr(X, 'iloc') else X[half], y[half])\n"
         "other.fit(X, y, **fit_options(w))",
-        "bits", 0.7, lambda call, data: not _is_gram(call) and data.k == 2 and "FrozenEstimator" not in str(call),
+        "bits", 0.7, lambda call, data: not _is_gram(call) and "FrozenEstimator" not in str(call),
     ),
     # Conversions.
     Operation("as_expansion", "other = svmarrow.as_expansion(model)", "rounding", 3),
@@ -138,11 +137,15 @@ OPERATIONS = [
     # Reductions.
     Operation(
         "compress with a bound",
-        "other = svmarrow.compress(model, X, y, n_vectors=8, validation=(T, y_T), random_state=0)\n"
+        "other = svmarrow.compress(model, X, y, n_vectors=8, validation=(T, y_T), method='backfit')\n"
         "check_loss_bound(model, other, T, y_T)",
         "none", 1, lambda call, data: data.task != "samples" and _numeric(call, data),
     ),
-    Operation("compress", "other = svmarrow.compress(model, n_vectors=8, random_state=0)\nother.predict(T)", "none", 0.7),
+    Operation("compress", "other = svmarrow.compress(model, n_vectors=8, method='prefit')\nother.predict(T)", "none", 0.7),
+    Operation(
+        "compress by gradients", "other = svmarrow.compress(model, X, y, n_vectors=3, random_state=0)\nother.predict(T)",
+        "none", 0.1, lambda call, data: data.n < 60 and data.d < 10,
+    ),
     Operation(
         "quantize",
         "quantized = svmarrow.quantize(model, X=T, y=y_T)\nother = quantized.model\ncheck_quantization(model, quantized, T, y_T)",
@@ -161,7 +164,7 @@ OPERATIONS = [
     Operation("nested lists", "other, S = model, T.tolist()", "rounding", 0.2, _dense),
     Operation(
         "sparse samples", "other, S = model, sparse.csr_array(T)", "rounding", 0.6,
-        lambda call, data: _dense(call, data) and data.task != "samples" and not data.has("bool") and call.inner is None and not _is_gram(call)
+        lambda call, data: _dense(call, data) and call.name.startswith("svmarrow.") and data.task != "samples" and not data.has("bool") and call.inner is None and not _is_gram(call)
         and call.name != "GaussianProcessRegressor",
     ),
     Operation("samples in single precision", "T = T.astype(np.float32).astype(np.float64)\nother, S = model, T.astype(np.float32)", "single", 2, _dense),
@@ -186,7 +189,7 @@ OPERATIONS = [
     ),
     Operation(
         "other labels", "other = Relabelled(clone(model).fit(X, np.searchsorted(np.unique(y), y) + 5, **fit_options(w)), np.unique(y))",
-        "bits", 0.7, lambda call, data: data.task == "classes" and "FrozenEstimator" not in str(call),
+        "bits", 0.7, lambda call, data: data.task == "classes" and all(name.startswith("svmarrow.") for name in call.chain),
     ),
     Operation("single precision fit", "other = clone(model).fit(X.astype(np.float32), y, **fit_options(w))", "none", 0.3, _dense),
     # Learning in pieces.
@@ -214,7 +217,3 @@ def draw(rng: np.random.Generator, call: Call, data: Data) -> tuple[str, ...]:
     drawn = rng.choice(len(options), size=count, replace=False, p=shares / shares.sum())
     return tuple(options[place].name for place in drawn)
 
-
-def describe(name: str) -> Any:
-    """The operation of a name."""
-    return BY_NAME[name]

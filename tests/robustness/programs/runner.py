@@ -36,7 +36,56 @@ if TYPE_CHECKING:
 
 #: Exceptions that documented functions raise for what they refuse.
 REFUSALS = (ValueError, TypeError, MemoryError, OSError, ImportError)
+#: Number of samples above which C and tolerance are moderate.
+MAX_HARD_SAMPLES = 150
 PACKAGE = str(Path(svmarrow.__file__).parent)
+
+
+#: Modules and names that scripts import, by the name that they use.
+IMPORTS = {
+    "copy": "import copy",
+    "pickle": "import pickle",
+    "np": "import numpy as np",
+    "pd": "import pandas as pd",
+    "svmarrow": "import svmarrow",
+    "svmarrow.export": "import svmarrow.export",
+    "svmarrow.least_squares": "import svmarrow.least_squares",
+    "svmarrow.online": "import svmarrow.online",
+    "svmarrow.patch.ridge": "import svmarrow.patch.ridge",
+    "svmarrow.patch.svm": "import svmarrow.patch.svm",
+    "svmarrow.reduced_set": "import svmarrow.reduced_set",
+    "svmarrow.svm": "import svmarrow.svm",
+    "sparse": "from scipy import sparse",
+    "clone": "from sklearn.base import clone",
+    "kernels": "from sklearn.gaussian_process import kernels",
+    **{name: f"from sklearn import {name}" for name in ("decomposition", "kernel_ridge", "preprocessing", "svm")},
+    **estimators.IMPORTS,
+    **{
+        name: f"from robustness.programs.adapters import {name}"
+        for name in ("CProgram", "OneRow", "OnnxProgram", "Relabelled")
+    },
+    **{name: f"from robustness.programs.checks import {name}" for name in ("check_loss_bound", "check_quantization")},
+}
+#: Prints where two models differ.
+SHOW = """
+
+def show(model, other, T, S):
+    for name in ("predict", "decision_function", "predict_proba"):
+        if hasattr(model, name) and hasattr(other, name):
+            a, b = np.asarray(getattr(model, name)(T)), np.asarray(getattr(other, name)(S))
+            print(name, "differs for", np.mean(a != b), "of the numbers, such as", a[a != b][:3], "and", b[a != b][:3])
+
+
+"""
+
+
+def imports_of(text: str) -> str:
+    """The import lines that a script needs."""
+    return "".join(
+        line + "\n"
+        for name, line in IMPORTS.items()
+        if re.search(rf"(?<![\w.]){re.escape(name)}\b(?!=)", text)
+    )
 
 
 @dataclass(frozen=True)
@@ -54,24 +103,38 @@ class Program:
         rng = np.random.default_rng(seed)
         call, task = estimators.draw(rng)
         machine = call.machine.parameters
-        drawn = data.draw(rng, task, positive=machine.get("kernel") == "chi2", gram=machine.get("kernel") == "precomputed")
+        drawn = data.draw(
+            rng,
+            task,
+            positive=machine.get("kernel") == "chi2",
+            gram=machine.get("kernel") == "precomputed",
+            several=estimators.takes_several_targets(call),
+            is_sparse_allowed=estimators.takes_sparse(call),
+        )
         drawn = without_unused_weights(call, drawn)
+        if drawn.n > MAX_HARD_SAMPLES:
+            call = estimators.easier(call)
         return cls(seed, call, drawn, operations.draw(rng, call, drawn))
 
     @property
     def source(self) -> str:
-        """The program as a Python script."""
-        lines = [
-            data.IMPORTS, estimators.imports_of(self.call), operations.IMPORTS, "",
-            self.data.source,
-            f"fit_options = lambda w: {{}} if w is None else {{{weight_name(self.call)!r}: w}}",
-            f"model = {self.call}",
-            "model.fit(X, y, **fit_options(w))",
-        ]  # fmt: skip
+        """The program as a Python script, which needs ``tests`` on the path for exported programs only."""
+        lines = [self.data.source, f"model = {self.call}", "model.fit(X, y, **fit_options(w))"]
         for step in self.steps:
             source = operations.BY_NAME[step].source.replace("PEER", str(estimators.peer(self.call)))
-            lines += ["S = None", source, "show(model, other, T, T if S is None else S)"]
-        return "\n".join(lines)
+            samples = "S" if re.search(r"\bS\b", source) else "T"
+            lines += [f"# {step}", source, f"show(model, other, T, {samples})"]
+        body = "\n".join(lines)
+        if self.data.is_weighted:
+            body = body.replace("**fit_options(w)", f"{weight_name(self.call)}=w")
+        else:
+            body = body.replace(", **fit_options(w)", "").replace("w = None\n", "")
+            body = re.sub(r", \*\*fit_options\(None if .*?\)", "", body)
+        body += "\n"
+        if re.search(r"\bpath\b", body):
+            body = 'path = "model"\n' + body
+        text = estimators.subclasses_of(body) + (SHOW + body if self.steps else body)
+        return imports_of(text) + text
 
     def simpler(self) -> Iterator[Program]:
         """Programs with one thing less."""
@@ -164,9 +227,9 @@ def _fit(state: Run) -> None:
     try:
         state.model = call.build(names)
         state.model.fit(names["X"], names["y"], **names["fit_options"](names["w"]))
-    except REFUSALS as error:
+    except Exception as error:  # noqa: BLE001 - if it is a fall, it is reported as one
         other = estimators.peer(call)
-        if other is not None and _through_package(error):
+        if other is not None and isinstance(error, REFUSALS):
             try:
                 other.build(names).fit(names["X"], names["y"], **names["fit_options"](names["w"]))
             except Exception:  # noqa: BLE001 - scikit-learn refuses it too
@@ -213,12 +276,8 @@ def _judge(state: Run, result: Result, error: Exception, action: Any) -> None:
     name, where = type(error).__name__, state.step if action in (_fit, _step) else action.__name__
     text = f"{name}: {error}"
     if not _through_package(error):
-        if isinstance(error, REFUSALS) or action is _fit:
-            result.refusals.append(f"{where}: {text}")
-            return
-        result.failures.append(Failure(f"exception outside svmarrow, {name}: {where}", text + _last_lines(error), where))
-        return
-    if not isinstance(error, REFUSALS) or name == "InternalError":
+        result.refusals.append(f"{where} (outside svmarrow): {text}")
+    elif not isinstance(error, REFUSALS) or name == "InternalError":
         result.failures.append(Failure(f"fall, {name}: {where}", text + _last_lines(error), where))
     elif not names_something(str(error), state.program):
         result.failures.append(Failure(f"a message that names nothing: {where}", text, where))
