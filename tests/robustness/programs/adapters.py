@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +71,10 @@ int main(void) {
 }
 """
 
-    def __init__(self, header: Any, model: Any) -> None:
+    def __init__(self, header: Any, model: Any, path: str) -> None:
         self.classes = getattr(model, "classes_", None)
-        self.folder = tempfile.TemporaryDirectory()
-        folder = Path(self.folder.name)
+        folder = Path(path)
+        folder.mkdir(exist_ok=True)
         (folder / "model.h").write_text(header.text)
         (folder / "main.c").write_text(self.SOURCE)
         self.program = folder / "program"

@@ -202,7 +202,7 @@ def compare(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> None:
                 raise Failed(f"labels differ: {where}", f"{wrong.mean():.1%} of {len(a)} fresh samples, {a[wrong][:3]} and {b[wrong][:3]}")
             continue
         differences = np.abs(_columns(a) - _columns(b))
-        if name == "decision_function" and a.ndim == 2 and a.shape[1] > 1:
+        if name == "decision_function" and (a.ndim == 2 or "OneVsOneClassifier" in run.program.call.chain):
             # Votes that rounding changes are whole numbers off.
             differences = differences[~undecided(model, T, relative, absolute)]
         if name == "predict_proba":
@@ -349,11 +349,19 @@ def probabilities(run: Run) -> None:
     values = np.asarray(model.predict_proba(T))
     if (values < -1e-12).any() or (values > 1.0 + 1e-12).any() or np.abs(values.sum(axis=1) - 1.0).max() > 1e-9:
         raise Failed("probabilities are not a distribution", str(values[:3]))
-    if values.shape[1] == 2 and hasattr(model, "decision_function") and _is_arrow(run):
-        scores = np.asarray(model.decision_function(T))
-        order = np.argsort(scores)
-        if np.diff(values[order, 1]).min(initial=0.0) < -1e-9:
-            raise Failed("a probability decreases in the score", f"from {values[order[0], 1]:.3g} to {values[order[-1], 1]:.3g}")
+    if hasattr(model, "decision_function") and _is_arrow(run):
+        check_order(model, T)
+
+
+def check_order(model: Any, T: Any) -> None:
+    """The probability of the second of two classes does not decrease in the score."""
+    values, scores = np.asarray(model.predict_proba(T)), np.asarray(model.decision_function(T))
+    if values.shape[1] != 2 or scores.ndim != 1:
+        return
+    order = np.argsort(scores)
+    if np.diff(values[order, 1]).min(initial=0.0) < -1e-9:
+        text = f"from {values[order[0], 1]:.3g} to {values[order[-1], 1]:.3g}"
+        raise Failed("a probability decreases in the score", text)
 
 
 def certificates(run: Run) -> None:
@@ -369,6 +377,97 @@ def certificates(run: Run) -> None:
             raise Failed("the dual objective is above the primal one", str(machine))
         if machine.stop == "converged" and machine.gap > 0.5 * scale and scale > 1e-12:
             raise Failed("converged with a gap that is a large share of the objective", str(machine))
+
+
+def objectives(run: Run) -> None:
+    """The objectives of a binary or regression machine are those of its coefficients, computed naively."""
+    model, X, w = run.model, run.names["X"], run.names["w"]
+    n = X.shape[0]
+    if type(model) not in (svmarrow.SVC, svmarrow.SVR) or n > MAX_NAIVE or model.kernel in ("precomputed", "sigmoid"):
+        return
+    if len(getattr(model, "classes_", "01")) > 2 or getattr(model, "loss", "hinge") != "hinge":
+        return
+    spec, A, y = model.expansion_.kernel_spec, dense(X), np.asarray(run.names["y"])
+    K = reference.kernel(spec, A, A)
+    beta = np.zeros(n)
+    beta[model.support_] = dense(model.expansion_.coefficients).ravel()
+    f = K @ beta + model.expansion_.intercepts
+    weights = np.ones(n) if w is None else np.asarray(w, dtype=float)
+    if isinstance(model, svmarrow.SVC):
+        signs = np.where(y == model.classes_[1], 1.0, -1.0)
+        factors = np.asarray(model.class_weight_)[(signs > 0).astype(int)]
+        losses, linear = np.maximum(1.0 - signs * f, 0.0), np.abs(beta).sum()
+        if (signs * beta < -1e-9 * np.abs(beta).max(initial=0.0)).any():
+            raise Failed("a coefficient has the wrong sign", str((signs * beta).min()))
+    else:
+        factors = np.ones(n)
+        losses, linear = np.maximum(np.abs(y - f) - model.epsilon, 0.0), y @ beta - model.epsilon * np.abs(beta).sum()
+    upper = model.C * weights * factors
+    if (np.abs(beta) > upper * (1.0 + 1e-9)).any():
+        raise Failed("a coefficient is above its bound", str((np.abs(beta) / np.maximum(upper, 1e-300)).max()))
+    quadratic = beta @ K @ beta
+    machine = model.certificate_.machines[0]
+    found = {"primal": 0.5 * quadratic + upper @ losses, "dual": linear - 0.5 * quadratic}
+    sizes = np.abs(beta) @ np.abs(K) @ np.abs(beta) + np.abs(y).max() * np.abs(beta).sum() if y.dtype.kind == "f" else np.abs(beta) @ np.abs(K) @ np.abs(beta) + np.abs(beta).sum()
+    slack = 1e-9 * (sizes + upper.sum()) + (machine.rounding + floor(model, X)) * (upper.sum() + np.abs(beta).sum())
+    for name, value in found.items():
+        reported = getattr(machine, name)
+        if abs(value - reported) > 4.0 * slack + 1e-6 * abs(value):
+            raise Failed(f"the {name} objective is not that of the coefficients", f"{reported:.9g}, computed naively {value:.9g}, allowed {slack:.3g}")
+
+
+def optimum(run: Run) -> None:
+    """dual <= optimum <= primal, with the optimum of a naive solver."""
+    model, X, w = run.model, run.names["X"], run.names["w"]
+    n = X.shape[0]
+    if type(model) is not svmarrow.SVC or n > 60 or model.kernel in ("precomputed", "sigmoid") or w is not None:
+        return
+    if len(model.classes_) > 2 or model.loss != "hinge" or not model.fit_intercept or model.class_weight is not None:
+        return
+    y = np.asarray(run.names["y"])
+    K = reference.kernel(model.expansion_.kernel_spec, dense(X), dense(X))
+    signs = np.where(y == model.classes_[1], 1.0, -1.0)
+    try:
+        beta, _ = reference.solve(K, signs, np.full(n, float(model.C)), 1e-6, most=3000)
+    except AssertionError:
+        return
+    best, machine = reference.dual_objective(K, signs, beta), model.certificate_.machines[0]
+    slack = 1e-5 * abs(best) + 1e-6 * model.C * n
+    if machine.dual > best + slack or machine.primal < best - slack:
+        raise Failed("the optimum is not between the objectives", f"{machine.dual:.9g} <= {best:.9g} <= {machine.primal:.9g}")
+
+
+def quantiles(run: Run) -> None:
+    """At most the share quantile of the targets lies below a quantile function, and at most the rest above."""
+    model, X, y, w = run.model, run.names["X"], np.asarray(run.names["y"], dtype=float), run.names["w"]
+    if type(model) is not svmarrow.svm.QuantileSVR or w is not None or model.certificate_.stop != "converged":
+        return
+    values = np.asarray(model.predict(X)).reshape(len(y), -1)
+    for value, q, machine in zip(values.T, np.atleast_1d(model.quantile), model.certificate_.machines, strict=True):
+        slack = 2.0 * machine.violation + machine.intercept_range + floor(model, X) + SINGLE * np.ptp(value)
+        below, above = float(np.mean(y < value - slack)), float(np.mean(y > value + slack))
+        if below > q + 1e-9 or above > 1.0 - q + 1e-9:
+            raise Failed("a quantile has a larger share of the targets on one side", f"{q}: {below:.3g} below, {above:.3g} above")
+
+
+def refitted_leave_one_out(run: Run) -> None:
+    """Leave-one-out predictions of least squares are those of n fits."""
+    model, X, y = run.model, run.names["X"], np.asarray(run.names["y"])
+    n = X.shape[0]
+    if type(model) is not svmarrow.RLSRegressor or n > 60 or run.names["w"] is not None or model.kernel == "precomputed":
+        return
+    found, error = getattr(model, "loo_prediction_", None), solver_error(run, model)
+    if found is None or error is None:
+        return
+    A, Y = dense(X), y.reshape(n, -1).astype(float)
+    K = reference.kernel(model.expansion_.kernel_spec, A, A)
+    expected = reference.refits(K, Y, model.alpha_, intercept=model.fit_intercept)
+    worst = float(np.abs(found.reshape(expected.shape) - expected).max())
+    condition = 1.0 + float(np.linalg.eigvalsh(K)[-1]) / model.alpha_
+    # A leave-one-out residual is divided by the entry of the inverse, which cancels for a small penalty.
+    limit = SINGLE * spread(expected) + condition * (error + floor(model, X))
+    if not worst <= limit:
+        raise Failed("leave-one-out predictions differ from those of n fits", f"by {worst:.3g}, allowed {limit:.3g}")
 
 
 def one_class_share(run: Run) -> None:
@@ -445,7 +544,10 @@ def _is_arrow(run: Run) -> bool:
     return type(run.model).__module__.startswith("svmarrow")
 
 
-INVARIANTS = [precomputed, finite, classes, probabilities, certificates, one_class_share, leave_one_out, least_squares]
+INVARIANTS = [
+    precomputed, finite, classes, probabilities, certificates, objectives, optimum, one_class_share, quantiles,
+    leave_one_out, least_squares, refitted_leave_one_out,
+]  # fmt: skip
 
 
 # --- figures that the product reports ---

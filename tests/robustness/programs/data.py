@@ -52,9 +52,9 @@ CHANGES = {
     "A[:, 0] = 1": 0.06,
     "A[:, -1] = A[:, 0]": 0.05,
     "A[: n // 3] = A[n // 3 : 2 * (n // 3)]": 0.1,
-    "A = np.round(A, 1)": 0.06,
+    "A = np.round(A + 0.0, 1)": 0.06,
     "A = A * (A > np.median(A))": 0.08,
-    "A[n // 2] = 30 * A[n // 2]": 0.03,
+    "A[n // 2] = A[n // 2] * (30 if A.dtype.kind == 'f' else 1)": 0.03,
 }
 LAYOUTS = {
     "": 8,
@@ -63,6 +63,13 @@ LAYOUTS = {
     "A = np.repeat(A, 2, axis=1)[:, ::2]": 1,
     "A = sparse.csr_array(A)": 2,
     'A = pd.DataFrame(A, columns=[f"column {j}" for j in range(d)])': 2,
+}
+#: Columns that only tabular estimators take.
+TABLE = {
+    'A = pd.DataFrame(A, columns=[f"column {j}" for j in range(d)])': 1.0,
+    'A["colour"] = rng.choice(["red", "green", "blue"], size=n + m)': 0.7,
+    'A["size"] = pd.Categorical(rng.choice(["small", "large"], size=n + m))': 0.3,
+    "A.iloc[::7, 0] = np.nan": 0.4,
 }
 LABELS = {
     "names = np.arange(k)": 4,
@@ -174,6 +181,7 @@ def draw(
     gram: bool = False,
     several: bool = False,
     is_sparse_allowed: bool = True,
+    table: bool = False,
 ) -> Data:
     """Draws a data set.
 
@@ -191,6 +199,8 @@ def draw(
         Whether there may be several targets.
     is_sparse_allowed : bool
         Whether samples may be sparse.
+    table : bool
+        Whether there may be columns of text, and gaps.
     """
     n = int(choose(rng, {10: 1, 25: 3, 40: 5, 60: 5, 100: 4, 200: 2, 500: 0.5, 1500: 0.1, 3000: 0.05}))
     n += int(rng.integers(-n // 5, n // 5 + 1))
@@ -209,7 +219,10 @@ def draw(
         if rng.random() < 0.2:
             lines.append(("A[: n // 2, n // 2 :] *= 0.5", True))
     layout = choose(rng, LAYOUTS)
-    if layout and (is_sparse_allowed or "sparse" not in layout):
+    if table and rng.random() < 0.5:
+        lines.append(("A = A.astype(np.float64)", False))
+        lines += [(line, share < 1.0) for line, share in TABLE.items() if rng.random() < share]
+    elif layout and (is_sparse_allowed or "sparse" not in layout):
         lines.append((layout, True))
     lines.append(("X, T, y, y_T = A[:n], A[n:], y[:n], y[n:]", False))
     weights = choose(rng, WEIGHTS)

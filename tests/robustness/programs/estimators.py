@@ -182,6 +182,15 @@ class Call:
                 yield self.substituted(self.inner, other)
 
 
+class Text(str):
+    """Source text of a value that depends on the data."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 def _text(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_text, value)) + "]"
@@ -275,7 +284,7 @@ FAMILIES = [
     Family("svmarrow.TabularRegressor", 0.5, "numbers", {}),
     Family("svmarrow.SVCCV", 0.7, "classes", {"kernel": ["rbf", "linear"], "class_weight": ["balanced"], "search": ["racing"], "multi_class": ["ovr"]}, {"Cs": [0.1, 10.0], "gammas": [0.1, 1.0], "cv": 2}),
     Family("svmarrow.SVRCV", 0.5, "numbers", {"search": ["racing"]}, {"Cs": [0.1, 10.0], "gammas": [0.1, 1.0], "cv": 2}),
-    Family("svm.SVC", 4, "classes", KERNEL | SOLVER | SVC),
+    Family("svm.SVC", 4, "classes", KERNEL | SOLVER | SVC | {"probability": {True: 1, False: 3}}),
     Family("svm.NuSVC", 1, "classes", KERNEL | {"nu": [0.5, 0.2, 0.05], "class_weight": ["balanced"]}),
     Family("svm.SVR", 1.5, "numbers", KERNEL | SOLVER | SVR),
     Family("svm.NuSVR", 0.7, "numbers", KERNEL | NU),
@@ -324,11 +333,14 @@ def draw_machine(rng: np.random.Generator, task: str | None = None) -> tuple[Cal
         parameters.pop("degree", None)
     if parameters.get("decision_function_shape") == "ovo":
         parameters.pop("break_ties", None)
+    if parameters.get("probability"):
+        parameters["random_state"] = 0
     if family.name == "GaussianProcessRegressor":
         parameters["kernel"] = choose(rng, [
             Call("kernels.RBF", (0.7,)),
             Call("kernels.ConstantKernel", (2.0,), suffix=" * kernels.RBF(1.5) + kernels.WhiteKernel(0.1)"),
             Call("kernels.DotProduct", (0.5,)),
+            Call("kernels.RBF", (Text("np.linspace(0.5, 1.5, X.shape[1])"),)),
         ])  # fmt: skip
         parameters["optimizer"] = None
     if family.name.startswith("svm.") or "SVC" in family.name and "svmarrow" not in family.name:
@@ -394,7 +406,7 @@ WRAPPERS: dict[str, dict[Any, float]] = {
         _bagging("classes"): 1,
         _voting("classes"): 0.7,
         _search: 0.7,
-        (lambda rng, call: Call("svmarrow.CodedClassifier", (call,), {"code": choose(rng, ["ovr", "ovo"])})): 0.6,
+        (lambda rng, call: Call("svmarrow.CodedClassifier", (call,), {"code": choose(rng, ["ovr", "ovo", "dense"]), "random_state": 0})): 0.6,
         (lambda rng, call: Call("svmarrow.ReducedSet", (call, 8))): 0.4,
     },
     "numbers": {_scaled: 4, _bagging("numbers"): 1, _voting("numbers"): 1, _search: 0.7},
@@ -411,7 +423,7 @@ def draw(rng: np.random.Generator) -> tuple[Call, str]:
     if rng.random() < 0.8:
         # Machines of an ensemble must share one kernel to be converted: scaling goes in front of all of them.
         drawn.sort(key=lambda wrapper: wrapper is _scaled)
-        if any(wrapper is not _scaled for wrapper in drawn) and "kernel" in _parameters_of(call.name):
+        if any(wrapper is not _scaled for wrapper in drawn) and "gamma" in _parameters_of(call.name):
             call = replace(call, parameters={"gamma": 0.5} | call.parameters)
     for wrapper in drawn:
         call = wrapper(rng, call)

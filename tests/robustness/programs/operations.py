@@ -103,6 +103,18 @@ OPERATIONS = [
         "other.fit(X, y, **fit_options(w))",
         "bits", 0.7, lambda call, data: not _is_gram(call) and "FrozenEstimator" not in str(call),
     ),
+    Operation(
+        "two threads", "other = clone(model).set_params(n_jobs=2).fit(X, y, **fit_options(w))", "bits", 0.4,
+        lambda call, data: _single_machine(call, data) and "patch" not in call.name,
+    ),
+    Operation(
+        "failed fit",
+        "other, bad = copy.deepcopy(model), np.array(X, dtype=float)\n"
+        "bad[-1, 0] = np.nan\n"
+        "try:\n    other.fit(bad, y)\nexcept (ValueError, TypeError):\n    pass\n"
+        "else:\n    raise AssertionError('a fit on NaN is accepted')",
+        "bits", 0.5, lambda call, data: _single_machine(call, data) and _dense(call, data),
+    ),
     # Conversions.
     Operation("as_expansion", "other = svmarrow.as_expansion(model)", "rounding", 3),
     Operation("save and load", "svmarrow.save(model, path)\nother = svmarrow.load(path)", "rounding", 3),
@@ -114,7 +126,7 @@ OPERATIONS = [
     Operation("compiled", "other = OneRow(svmarrow.as_expansion(model).compiled())", "rounding", 1, _dense),
     Operation("to_onnx", "other = OnnxProgram(svmarrow.export.to_onnx(model, dtype='float64'))", "rounding", 1.5, _has_onnx),
     Operation("to_onnx in single precision", "other = OnnxProgram(svmarrow.export.to_onnx(model))", "single", 0.5, _has_onnx),
-    Operation("to_c", "other = CProgram(svmarrow.export.to_c(model), model)", "single", 0.15, _has_compiler),
+    Operation("to_c", "other = CProgram(svmarrow.export.to_c(model), model, path + '-c')", "single", 0.15, _has_compiler),
     Operation(
         "clone of a conversion",
         "before = svmarrow.as_expansion(model)\nother = clone(before)\n"
@@ -133,6 +145,18 @@ OPERATIONS = [
         "else:\n"
         "    raise AssertionError('set_params(classes=...) with equal labels is accepted')",
         "none", 0.4, lambda call, data: data.task == "classes",
+    ),
+    Operation(
+        "calibrated conversion",
+        "other = svmarrow.as_expansion(model).calibrated(T, y_T)\n"
+        "svmarrow.save(other, path)\nfirst = other.predict_proba(T)\nother = svmarrow.load(path)\n"
+        "assert (first == other.predict_proba(T)).all(), 'probabilities of a saved model differ'\n"
+        "check_order(other, T)",
+        "none", 0.7, lambda call, data: data.task == "classes",
+    ),
+    Operation(
+        "columns in another order", "other, S = svmarrow.as_expansion(model), T[T.columns[::-1]]", "rounding", 2,
+        lambda call, data: data.has("pd.DataFrame"),
     ),
     # Reductions.
     Operation(
@@ -167,7 +191,12 @@ OPERATIONS = [
         lambda call, data: _dense(call, data) and call.name.startswith("svmarrow.") and data.task != "samples" and not data.has("bool") and call.inner is None and not _is_gram(call)
         and call.name != "GaussianProcessRegressor",
     ),
-    Operation("samples in single precision", "T = T.astype(np.float32).astype(np.float64)\nother, S = model, T.astype(np.float32)", "single", 2, _dense),
+    Operation("samples in single precision", 
+        "T = T.astype(np.float32).astype(np.float64)\n"
+        "other = model if type(model).__module__.startswith('svmarrow') else svmarrow.as_expansion(model)\n"
+        "S = T.astype(np.float32)",
+        "single", 2, _dense,
+    ),
     Operation("some of the samples", "T, S = T[::3], T[::3].copy()\nother = OneRow(model, size=7)", "rounding", 0.3, _dense),
     # Equivalent fits.
     Operation(

@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import sys
 import time
+import traceback
 from collections import Counter
 from pathlib import Path
 
@@ -18,6 +19,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from robustness.programs.known import name_of  # noqa: E402
 from robustness.programs.runner import Program, run, shrink  # noqa: E402
 
 #: Seconds after which a program is reported as slow.
@@ -26,15 +28,21 @@ SLOW = 60.0
 
 def outcome(seed: int) -> dict:
     """The verdict on a seed as a dict."""
-    program = Program.of(seed)
-    result = run(program)
+    try:
+        program = Program.of(seed)
+        result = run(program)
+    except Exception as error:  # noqa: BLE001 - a fault of the generator does not end the run
+        text = "".join(traceback.format_exception(error))
+        return {"seed": seed, "fitted": False, "seconds": 0.0, "refusals": [], "failures": [["generator", text, "", None]]}
     return {
         "seed": seed,
         "estimator": str(program.call),
         "steps": list(program.steps),
         "fitted": result.fitted,
         "seconds": round(result.seconds, 3),
-        "failures": [[failure.kind, failure.message, failure.step] for failure in result.failures],
+        "failures": [
+            [failure.kind, failure.message, failure.step, name_of(failure, program)] for failure in result.failures
+        ],
         "refusals": result.refusals,
     }
 
@@ -48,6 +56,7 @@ def main() -> int:
     parser.add_argument("--scripts", type=int, default=1, help="scripts to print for each kind of failure")
     options = parser.parse_args()
     start, kinds, examples, slow, fitted, refusals = time.perf_counter(), Counter(), {}, [], 0, Counter()
+    known = Counter()
     log = options.log.open("a") if options.log else None
     seeds = range(options.seed, options.seed + options.programs)
     with multiprocessing.get_context("spawn").Pool(options.jobs, maxtasksperchild=2000) as pool:
@@ -56,7 +65,10 @@ def main() -> int:
             if done["seconds"] > SLOW:
                 slow.append(done["seed"])
             refusals.update(text.partition(":")[0] for text in done["refusals"])
-            for kind, message, step in done["failures"]:
+            for kind, message, _, fault in done["failures"]:
+                if fault is not None:
+                    known[fault] += 1
+                    continue
                 kinds[kind] += 1
                 examples.setdefault(kind, []).append((done["seed"], message))
             if log:
@@ -65,10 +77,11 @@ def main() -> int:
     for kind, count in kinds.most_common():
         seed, message = min(examples[kind])
         print(f"\n=== {count} x {kind}\nseeds {sorted(s for s, _ in examples[kind])[:8]}\n{message}")
-        for seed, _ in sorted(examples[kind])[: options.scripts]:
+        for seed, _ in sorted(examples[kind])[: options.scripts if kind != "generator" else 0]:
             print("\n" + shrink(Program.of(seed), kind).source)
     seconds = time.perf_counter() - start
     print(f"\n{options.programs} programs from seed {options.seed}, {fitted} fitted, {sum(kinds.values())} failures of {len(kinds)} kinds, {seconds:.0f} s")
+    print("open faults:", dict(known))
     print("refusals:", dict(refusals.most_common()))
     if slow:
         print(f"slower than {SLOW:g} s: seeds {slow}")

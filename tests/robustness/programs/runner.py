@@ -64,7 +64,7 @@ IMPORTS = {
         name: f"from robustness.programs.adapters import {name}"
         for name in ("CProgram", "OneRow", "OnnxProgram", "Relabelled")
     },
-    **{name: f"from robustness.programs.checks import {name}" for name in ("check_loss_bound", "check_quantization")},
+    **{name: f"from robustness.programs.checks import {name}" for name in ("check_loss_bound", "check_order", "check_quantization")},
 }
 #: Prints where two models differ.
 SHOW = """
@@ -110,6 +110,7 @@ class Program:
             gram=machine.get("kernel") == "precomputed",
             several=estimators.takes_several_targets(call),
             is_sparse_allowed=estimators.takes_sparse(call),
+            table=call.name.startswith("svmarrow.Tabular"),
         )
         drawn = without_unused_weights(call, drawn)
         if drawn.n > MAX_HARD_SAMPLES:
@@ -206,7 +207,7 @@ def run(program: Program) -> Result:
         names = program.data.build() | {
             "path": str(Path(folder) / "model"), "clone": clone, "copy": copy, "pickle": pickle, "svmarrow": svmarrow,
             "fit_options": lambda w: {} if w is None else {weight_name(program.call): w},
-            "check_loss_bound": checks.check_loss_bound, "check_quantization": checks.check_quantization,
+            "check_loss_bound": checks.check_loss_bound, "check_quantization": checks.check_quantization, "check_order": checks.check_order,
             **{name: getattr(adapters, name) for name in ("CProgram", "OneRow", "OnnxProgram", "Relabelled")},
         }  # fmt: skip
         state = Run(program, names, log=log)
@@ -275,7 +276,7 @@ def _judge(state: Run, result: Result, error: Exception, action: Any) -> None:
     """An exception is a refusal that names something of the program, a fall, or none of svmarrow's."""
     name, where = type(error).__name__, state.step if action in (_fit, _step) else action.__name__
     text = f"{name}: {error}"
-    if not _through_package(error):
+    if not _through_package(error) or _is_scikit_learns(state, error):
         result.refusals.append(f"{where} (outside svmarrow): {text}")
     elif not isinstance(error, REFUSALS) or name == "InternalError":
         result.failures.append(Failure(f"fall, {name}: {where}", text + _last_lines(error), where))
@@ -285,6 +286,20 @@ def _judge(state: Run, result: Result, error: Exception, action: Any) -> None:
         result.failures.append(Failure(f"prediction raises {name}: {where}", text + _last_lines(error), where))
     else:
         result.refusals.append(f"{where}: {text}")
+
+
+def _is_scikit_learns(state: Run, error: Exception) -> bool:
+    """Whether scikit-learn's class raises the same: the replacements fall back to it."""
+    other = estimators.peer(state.program.call)
+    if other is None or "svmarrow.patch." not in str(state.program.call):
+        return False
+    names = state.names
+    try:
+        fitted = other.build(names).fit(names["X"], names["y"], **names["fit_options"](names["w"]))
+        checks.answers(fitted, names["T"])
+    except Exception as other_error:  # noqa: BLE001 - it is compared
+        return type(other_error) is type(error)
+    return False
 
 
 def names_something(message: str, program: Program) -> bool:
