@@ -182,7 +182,7 @@ def compare(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> None:
             if expected[name].tobytes() != found[name].tobytes() and expected[name].tolist() != found[name].tolist():
                 raise Failed(f"{name} differs: {where}", _difference(expected[name], found[name]))
         return
-    relative, absolute = tolerance(run, other, T, accuracy)
+    relative, absolute = tolerance(run, other, T, S, accuracy)
     if relative is None:
         return
     if "BaggingClassifier" in run.program.call.chain:
@@ -207,6 +207,9 @@ def compare(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> None:
             differences = differences[~undecided(model, T, relative, absolute)]
         if name == "predict_proba":
             limit = max(10.0 * relative, 1e-6) + (0.0 if accuracy == "rounding" else 0.05)
+            if run.program.call.machine.parameters.get("probability"):
+                # LIBSVM's coupling of pairs is an iteration that stops early.
+                limit += 0.01
             if absolute > 1e-6 * max(spread(v) for v in raw_outputs(model, T)):
                 continue
         else:
@@ -226,9 +229,9 @@ def _difference(a: np.ndarray, b: np.ndarray) -> str:
     return f"{len(rows)} of {len(a)} rows, first {a[rows[:1]].tolist()} and {b[rows[:1]].tolist()}"
 
 
-def tolerance(run: Run, other: Any, T: Any, accuracy: str) -> tuple[float | None, float]:
+def tolerance(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> tuple[float | None, float]:
     """Relative (to the spread) and absolute tolerance of an output; None for no comparison."""
-    base = floor(run.model, T, run.names["X"]) + single_precision_noise(run, T)
+    base = floor(run.model, T, run.names["X"]) + single_precision_noise(run, S)
     # Rows of a narrow type may be evaluated in single precision.
     single_rows = any(run.program.data.has(kind) for kind in ("float32", "uint8", "bool"))
     if accuracy == "rounding":
@@ -246,15 +249,15 @@ def tolerance(run: Run, other: Any, T: Any, accuracy: str) -> tuple[float | None
     return (SINGLE if single_rows else 1e-5), base + error + error_of_other
 
 
-def single_precision_noise(run: Run, T: Any) -> float:
+def single_precision_noise(run: Run, S: Any) -> float:
     """Change of the scores that rounding to single precision in scikit-learn's transformers may cause."""
-    if getattr(T, "dtype", None) != np.float32 or sparse.issparse(T) or run.program.call.inner is None:
+    if getattr(S, "dtype", None) != np.float32 or sparse.issparse(S) or run.program.call.inner is None:
         return 0.0
-    exact = np.asarray(T, dtype=np.float64)
+    exact = np.asarray(S, dtype=np.float64)
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=exact.shape)
     moved = exact * (1.0 + float(np.finfo(np.float32).eps) * signs)
     changes = [0.0]
-    for samples in (moved, T):
+    for samples in (moved, S):
         for a, b in zip(raw_outputs(run.model, exact), raw_outputs(run.model, samples), strict=True):
             changes.append(float(np.abs(a - b).max(initial=0.0)))
     return 10.0 * max(changes)
