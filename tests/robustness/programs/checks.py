@@ -25,6 +25,8 @@ EPSILON = float(np.finfo(float).eps)
 ROUNDING = 1e-6
 #: Relative to the spread of an output: .1 %.
 SINGLE = 1e-3
+#: Relative range of outputs that are constant: rounding to single precision may be larger.
+CONSTANT = 1e-9
 #: Rounding errors of the terms of an output, in units of the machine precision.
 ROUNDED_DIGITS = 1e5
 #: Largest number of samples for naive computations.
@@ -183,6 +185,7 @@ def compare(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> None:
                 raise Failed(f"{name} differs: {where}", _difference(expected[name], found[name]))
         return
     relative, absolute = tolerance(run, other, T, S, accuracy)
+    single = relative == SINGLE
     if relative is None:
         return
     if "BaggingClassifier" in run.program.call.chain:
@@ -212,6 +215,8 @@ def compare(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> None:
                 limit += 0.01
             if absolute > 1e-6 * max(spread(v) for v in raw_outputs(model, T)):
                 continue
+        elif single and spread(a) <= CONSTANT * np.abs(a).max(initial=0.0):
+            continue
         else:
             limit = relative * spread(a) + absolute
         if differences.size and not differences.max() <= limit:
@@ -562,7 +567,9 @@ def check_loss_bound(model: Any, small: Any, T: Any, y_T: Any) -> None:
     if bound is None or bound.loss is None or bound.measure not in ("accuracy", "r2"):
         return
     loss = _score(model, T, y_T) - _score(small, T, y_T)
-    if bound.n_samples == len(y_T) and abs(bound.loss - loss) > 1e-6 + 1e-3 * abs(loss) + 1.0 / len(y_T) * (bound.measure == "accuracy"):
+    # Rounding of labels near the boundary, and of scikit-learn's products in single precision.
+    limit = 1.5 / len(y_T) if bound.measure == "accuracy" else 5e-3 * (1.0 + abs(_score(model, T, y_T)))
+    if bound.n_samples == len(y_T) and abs(bound.loss - loss) > limit:
         raise Failed("loss_bound_.loss is not the loss", f"{bound.loss:.3g}, the scores differ by {loss:.3g} ({bound.measure})")
     if bound.upper is not None and bound.upper < bound.loss - 1e-9:
         raise Failed("loss_bound_.upper is below the loss", str(bound))
@@ -576,7 +583,7 @@ def check_quantization(model: Any, quantized: Any, T: Any, y_T: Any) -> None:
             raise Failed("quantize reports another disagreement", f"{quantized.disagreement:.3g}, found {found:.3g}")
     if quantized.score_before is not None:
         found = _score(model, T, y_T)
-        limit = 1.5 / len(y_T) if hasattr(model, "classes_") else 1e-6 + 1e-3 * abs(found)
+        limit = 1.5 / len(y_T) if hasattr(model, "classes_") else 5e-3 * (1.0 + abs(found))
         if abs(found - quantized.score_before) > limit:
             raise Failed("quantize reports another score", f"{quantized.score_before:.6g}, found {found:.6g}")
 

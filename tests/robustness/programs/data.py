@@ -227,7 +227,7 @@ def draw(
     lines.append(("X, T, y, y_T = A[:n], A[n:], y[:n], y[n:]", False))
     weights = choose(rng, WEIGHTS)
     lines.append(("w = None", False))
-    if weights != "w = None" and not (task == "samples" and "y ==" in weights):
+    if weights != "w = None" and (task == "classes" or "y ==" not in weights):
         lines.append((weights, True))
     return Data(task, int(rng.integers(2**31)), n, max(20, min(n, 200)), d, k, tuple(lines))
 

@@ -304,7 +304,7 @@ def _is_scikit_learns(state: Run, error: Exception) -> bool:
 
 def names_something(message: str, program: Program) -> bool:
     """Whether a message contains a word of the program: a parameter, a class, `X`, `y`, a function."""
-    words = set(re.findall(r"[A-Za-z_][A-Za-z_0-9]+|\bX\b|\by\b", program.source)) | {"X", "y"}
+    words = set(re.findall(r"[A-Za-z_][A-Za-z_0-9]+|\bX\b|\by\b", program.source)) | {"X", "y", "kernel", "sample_weight"}
     return bool(words & set(re.findall(r"[A-Za-z_][A-Za-z_0-9]+|\bX\b|\by\b", message)))
 
 
