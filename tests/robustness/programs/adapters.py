@@ -33,7 +33,7 @@ class OnnxProgram:
     """Runs an ONNX model."""
 
     def __init__(self, model: Any) -> None:
-        import onnxruntime
+        import onnxruntime  # noqa: PLC0415 - an extra
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1

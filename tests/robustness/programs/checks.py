@@ -1,8 +1,7 @@
 """What must hold: invariants of a fitted model, and the comparison of two models that must answer alike.
 
-A check raises `Failed` with the kind of the failure, which stays the same while a program is simplified, and a message.
-Tolerances follow from the computation: the spread of the outputs, the size of the terms that are summed, and for
-solvers the duality gap, which bounds the distance from the optimum.
+A check raises `CheckError` with the kind of the failure, which stays the same while a program is simplified,
+and a message. `robustness.programs.tolerances` has the tolerances.
 """
 
 from __future__ import annotations
@@ -10,165 +9,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score, r2_score
 
 import svmarrow
 from helpers import reference
+from robustness.programs.tolerances import (
+    CONSTANT,
+    MAX_NAIVE,
+    SINGLE,
+    answers,
+    columns_of,
+    dense,
+    floor,
+    raw_outputs,
+    solver_error,
+    spread,
+    tolerance,
+    undecided,
+)
 
 if TYPE_CHECKING:
-    from .runner import Run
-
-METHODS = ("predict", "decision_function", "predict_proba", "score_samples")
-EPSILON = float(np.finfo(float).eps)
-#: Relative to the spread of an output: rounding in double precision after some thousand operations.
-ROUNDING = 1e-6
-#: Relative to the spread of an output: .1 %.
-SINGLE = 1e-3
-#: Relative range of outputs that are constant: rounding to single precision may be larger.
-CONSTANT = 1e-9
-#: Rounding errors of the terms of an output, in units of the machine precision.
-ROUNDED_DIGITS = 1e5
-#: Largest number of samples for naive computations.
-MAX_NAIVE = 300
+    from robustness.programs.runner import Run
 
 
-class Failed(Exception):
+class CheckError(Exception):
     """A check does not hold."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(f"{kind}: {message}")
         self.kind, self.message = kind, message
-
-
-# --- answers ---
-
-
-def answers(model: Any, X: Any) -> dict[str, np.ndarray]:
-    """The results of every prediction method that a model has."""
-    found = {}
-    for name in METHODS:
-        method = getattr(model, name, None)
-        if method is not None:
-            found[name] = np.asarray(method(X))
-    return found
-
-
-def dense(X: Any) -> np.ndarray:
-    """Samples as a matrix in double precision."""
-    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-
-
-def expansion_of(model: Any) -> Any:
-    """The kernel expansion of a model, or None."""
-    try:
-        converted = svmarrow.as_expansion(model)
-    except Exception:  # noqa: BLE001 - conversions have checks of their own
-        return None
-    return getattr(converted, "expansion_", converted)
-
-
-def magnitude(model: Any, X: Any) -> float:
-    """Size of the terms that are summed for an output, times the condition of a kernel value."""
-    try:
-        converted = svmarrow.as_expansion(model)
-        expansion = getattr(converted, "expansion_", converted)
-        prepared = getattr(converted, "preparation", None)
-        A = dense(X if prepared is None else prepared.rows(X))
-        if expansion.kernel == "precomputed":
-            return float(np.abs(A).max(initial=1.0) * np.abs(expansion.coefficients).sum() + 1.0)
-        Z = dense(expansion.vectors)
-    except Exception:  # noqa: BLE001 - without an expansion there is no estimate
-        return 0.0
-    B, b = np.abs(expansion.coefficients), np.abs(expansion.intercepts)
-    name, gamma, coef0, degree = expansion.kernel_spec
-    squares = float((A**2).sum(axis=1).max(initial=0.0) + (Z**2).sum(axis=1).max(initial=0.0))
-    if name in ("linear", "poly"):
-        scale = 1.0 if name == "linear" else gamma
-        terms = (scale * np.abs(A) @ np.abs(Z).T + abs(coef0)) ** (1 if name == "linear" else degree)
-        return float((terms @ B).max(initial=0.0) * max(1, degree) + b.max(initial=0.0))
-    if name == "sigmoid":
-        return float(B.sum() * (1.0 + gamma * squares) + b.max(initial=0.0))
-    slope = gamma * np.sqrt(squares) if name != "rbf" else gamma * squares
-    return float(B.sum() * (1.0 + slope) + b.max(initial=0.0))
-
-
-def floor(model: Any, *samples: Any) -> float:
-    """Rounding error of an output, generously: in double precision, or in that of scikit-learn's own products."""
-    machine = machine_of(model)
-    eps, terms = EPSILON, max(magnitude(model, X) for X in samples)
-    if type(machine).__module__.startswith(("sklearn.kernel_ridge", "sklearn.gaussian_process")):
-        if getattr(samples[0], "dtype", None) == np.float32:
-            eps = float(np.finfo(np.float32).eps)
-        if hasattr(machine, "_y_train_std"):
-            # The constants of the covariance are summed over all samples.
-            terms += float(np.abs(machine.alpha_).sum() * np.max(machine._y_train_std)) * magnitude_of_constants(machine)
-    return ROUNDED_DIGITS * eps * terms
-
-
-def magnitude_of_constants(machine: Any) -> float:
-    """Largest covariance of two training samples of a Gaussian process."""
-    return float(np.abs(machine.kernel_(machine.X_train_)).max())
-
-
-def machine_of(model: Any) -> Any:
-    """The innermost fitted estimator."""
-    for name in ("best_estimator_", "estimator", "estimators_", "calibrated_classifiers_"):
-        inner = getattr(model, name, None)
-        if inner is not None and not isinstance(inner, (str, type)):
-            return machine_of(inner[0] if isinstance(inner, (list, np.ndarray)) and len(inner) else inner)
-    return machine_of(model.steps[-1][1]) if hasattr(model, "steps") else model
-
-
-def _columns(values: np.ndarray) -> np.ndarray:
-    return values.reshape(len(values), -1).astype(np.float64)
-
-
-def spread(values: np.ndarray) -> float:
-    """Largest range of a column."""
-    columns = _columns(values)
-    return float(np.ptp(columns, axis=0).max(initial=0.0)) if len(columns) else 0.0
-
-
-def raw_outputs(model: Any, X: Any) -> list[np.ndarray]:
-    """Numbers whose signs or order decide the labels."""
-    if hasattr(model, "steps"):
-        return raw_outputs(model.steps[-1][1], model[:-1].transform(X))
-    if hasattr(model, "best_estimator_"):
-        return raw_outputs(model.best_estimator_, X)
-    found = []
-    converted = expansion_of(model)
-    if hasattr(model, "estimators_") and not hasattr(model, "expansion_"):
-        members = model.estimators_
-        features = getattr(model, "estimators_features_", [None] * len(members))
-        for member, columns in zip(members, features, strict=True):
-            if hasattr(member, "predict") and type(member).__name__ != "_ConstantPredictor":
-                found += raw_outputs(member, X if columns is None or hasattr(X, "columns") else X[:, columns])
-    elif converted is not None and getattr(model, "_matrix", None) is None:
-        try:
-            found.append(_columns(np.asarray(svmarrow.as_expansion(model).outputs(X))))
-        except Exception:  # noqa: BLE001 - the scores below remain
-            pass
-    for name in ("decision_function", "predict_proba"):
-        if hasattr(model, name):
-            try:
-                found.append(_columns(np.asarray(getattr(model, name)(X))))
-            except Exception:  # noqa: BLE001 - a method that fails is reported elsewhere
-                continue
-    return found
-
-
-def undecided(model: Any, X: Any, relative: float, absolute: float) -> np.ndarray:
-    """Whether a change of the outputs within the tolerance may change the label of a sample."""
-    rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    unclear = np.zeros(rows, dtype=bool)
-    for values in raw_outputs(model, X):
-        limit = 4.0 * (relative * np.maximum(np.ptp(values, axis=0), 0.0) + absolute)
-        unclear |= (np.abs(values) <= limit).any(axis=1)
-        if values.shape[1] > 1:
-            best = np.sort(values, axis=1)
-            unclear |= best[:, -1] - best[:, -2] <= limit.max()
-    return unclear
 
 
 # --- comparison ---
@@ -181,8 +50,11 @@ def compare(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> None:
     where = run.step
     if accuracy == "bits":
         for name in expected.keys() & found.keys():
-            if expected[name].tobytes() != found[name].tobytes() and expected[name].tolist() != found[name].tolist():
-                raise Failed(f"{name} differs: {where}", _difference(expected[name], found[name]))
+            if (
+                expected[name].tobytes() != found[name].tobytes()
+                and expected[name].tolist() != found[name].tolist()
+            ):
+                raise CheckError(f"{name} differs: {where}", _difference(expected[name], found[name]))
         return
     relative, absolute = tolerance(run, other, T, S, accuracy)
     single = relative == SINGLE
@@ -197,14 +69,17 @@ def compare(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> None:
             continue
         a, b = expected[name], found[name]
         if a.shape != b.shape and a.reshape(-1).shape != b.reshape(-1).shape:
-            raise Failed(f"{name} has another shape: {where}", f"{a.shape} and {b.shape}")
+            raise CheckError(f"{name} has another shape: {where}", f"{a.shape} and {b.shape}")
         b = b.reshape(a.shape)
         if name == "predict" and is_classifier:
             wrong = (a != b) & ~undecided(model, T, relative, absolute)
             if wrong.any():
-                raise Failed(f"labels differ: {where}", f"{wrong.mean():.1%} of {len(a)} fresh samples, {a[wrong][:3]} and {b[wrong][:3]}")
+                raise CheckError(
+                    f"labels differ: {where}",
+                    f"{wrong.mean():.1%} of {len(a)} fresh samples, {a[wrong][:3]} and {b[wrong][:3]}",
+                )
             continue
-        differences = np.abs(_columns(a) - _columns(b))
+        differences = np.abs(columns_of(a) - columns_of(b))
         if name == "decision_function" and (a.ndim == 2 or "OneVsOneClassifier" in run.program.call.chain):
             # Votes that rounding changes are whole numbers off.
             differences = differences[~undecided(model, T, relative, absolute)]
@@ -220,7 +95,7 @@ def compare(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> None:
         else:
             limit = relative * spread(a) + absolute
         if differences.size and not differences.max() <= limit:
-            raise Failed(
+            raise CheckError(
                 f"{name} differs: {where}",
                 f"by {differences.max():.3g}, allowed {limit:.3g}, spread {spread(a):.3g}; "
                 f"{_difference(a, b)}",
@@ -234,97 +109,6 @@ def _difference(a: np.ndarray, b: np.ndarray) -> str:
     return f"{len(rows)} of {len(a)} rows, first {a[rows[:1]].tolist()} and {b[rows[:1]].tolist()}"
 
 
-def tolerance(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> tuple[float | None, float]:
-    """Relative (to the spread) and absolute tolerance of an output; None for no comparison."""
-    base = floor(run.model, T, run.names["X"]) + single_precision_noise(run, S)
-    # Rows of a narrow type may be evaluated in single precision.
-    single_rows = any(run.program.data.has(kind) for kind in ("float32", "uint8", "bool"))
-    if accuracy == "rounding":
-        return (SINGLE if single_rows else ROUNDING), base
-    if accuracy == "single":
-        # Exports and conversions measure their rounding and warn.
-        warned = any("rounding" in str(w.message) or "single precision" in str(w.message) for w in run.log)
-        return (None if warned else SINGLE), base
-    if any(issubclass(w.category, ConvergenceWarning) for w in run.log):
-        return None, 0.0
-    error = solver_error(run, run.model)
-    error_of_other = solver_error(run, other)
-    if error is None or error_of_other is None:
-        return None, 0.0
-    return (SINGLE if single_rows else 1e-5), base + error + error_of_other
-
-
-def single_precision_noise(run: Run, S: Any) -> float:
-    """Change of the scores that rounding to single precision in scikit-learn's transformers may cause."""
-    if getattr(S, "dtype", None) != np.float32 or sparse.issparse(S) or run.program.call.inner is None:
-        return 0.0
-    exact = np.asarray(S, dtype=np.float64)
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=exact.shape)
-    moved = exact * (1.0 + float(np.finfo(np.float32).eps) * signs)
-    changes = [0.0]
-    for samples in (moved, S):
-        for a, b in zip(raw_outputs(run.model, exact), raw_outputs(run.model, samples), strict=True):
-            changes.append(float(np.abs(a - b).max(initial=0.0)))
-    return 10.0 * max(changes)
-
-
-def solver_error(run: Run, model: Any) -> float | None:
-    """Bound of the difference of an output from that at the optimum; None if not known."""
-    X, y = run.names["X"], np.asarray(run.names["y"])
-    if hasattr(model, "steps"):
-        return None
-    kind = type(model).__name__
-    kernel = getattr(model, "kernel", None)
-    n = X.shape[0]
-    if n > MAX_NAIVE or kernel == "sigmoid" or kernel == "precomputed":
-        return None
-    expansion = expansion_of(model)
-    if expansion is None:
-        return None
-    spec, A = expansion.kernel_spec, dense(X)
-    K = reference.kernel(spec, A, A)
-    if not np.isfinite(K).all():
-        return None
-    norm = float(np.sqrt(max(np.diag(K).max(), 0.0)))
-    if kind in ("RLSRegressor", "RLSClassifier", "KernelRidge"):
-        alpha = float(getattr(model, "alpha_", getattr(model, "alpha", 1.0)))
-        weight = run.names["w"]
-        least = 1.0 if weight is None else float(weight.max())
-        targets = np.abs(y).max() if y.dtype.kind == "f" else 1.0
-        error = 1e2 * EPSILON * n * (1.0 + norm**2 * n * least / alpha) * targets
-        if getattr(model, "solver", "") == "cg":
-            error += n * norm**2 * model.tol * np.sqrt(n) * targets / alpha
-        return error
-    if kind not in ("SVC", "SVR") or getattr(model, "nu", None) not in (None, 0.0):
-        return None
-    if hasattr(model, "certificate_"):
-        machines = model.certificate_.machines
-        gap = max(max(machine.gap, 0.0) for machine in machines)
-        violation = max(machine.violation + machine.intercept_range for machine in machines)
-        return 2.0 * float(np.sqrt(2.0 * gap)) * norm + violation
-    if kind == "SVR":
-        beta = np.zeros(n)
-        beta[model.support_] = dense(model.dual_coef_).ravel()
-        weights = np.ones(n) if run.names["w"] is None else run.names["w"]
-        f = K @ beta + model.intercept_
-        quadratic = beta @ K @ beta
-        losses = np.maximum(np.abs(y - f) - model.epsilon, 0.0)
-        gap = quadratic + model.C * weights @ losses - y @ beta + model.epsilon * np.abs(beta).sum()
-        return 2.0 * float(np.sqrt(2.0 * max(gap, 0.0))) * norm + model.tol
-    if run.names["w"] is not None or len(model.classes_) > 2 or model.class_weight is not None:
-        return None
-    beta = np.zeros(n)
-    beta[model.support_] = dense(model.dual_coef_).ravel()
-    signs = np.where(y == model.classes_[1], 1.0, -1.0)
-    f = K @ beta + model.intercept_
-    losses = np.maximum(1.0 - signs * f, 0.0)
-    gap = beta @ K @ beta + model.C * losses.sum() - np.abs(beta).sum()
-    bounded = bool((np.abs(beta[model.support_]) >= model.C * (1 - 1e-9)).all())
-    if bounded:
-        return None
-    return 2.0 * float(np.sqrt(2.0 * max(gap, 0.0))) * norm + model.tol
-
-
 # --- invariants ---
 
 
@@ -332,9 +116,9 @@ def finite(run: Run) -> None:
     """Predictions are finite numbers, one row a sample."""
     for name, values in answers(run.model, run.names["T"]).items():
         if values.shape[:1] != (run.names["T"].shape[0],):
-            raise Failed(f"{name} has another number of rows", str(values.shape))
+            raise CheckError(f"{name} has another number of rows", str(values.shape))
         if values.dtype.kind == "f" and not np.isfinite(values).all():
-            raise Failed(f"{name} is not finite", str(values[:5]))
+            raise CheckError(f"{name} is not finite", str(values[:5]))
 
 
 def classes(run: Run) -> None:
@@ -343,10 +127,10 @@ def classes(run: Run) -> None:
         return
     y = np.asarray(run.names["y"])
     if not np.isin(run.model.classes_, np.unique(y)).all():
-        raise Failed("classes_ has labels that y has not", f"{run.model.classes_}")
+        raise CheckError("classes_ has labels that y has not", f"{run.model.classes_}")
     labels = np.asarray(run.model.predict(run.names["T"]))
     if not np.isin(labels, run.model.classes_).all():
-        raise Failed("a predicted label is not in classes_", str(labels[:5]))
+        raise CheckError("a predicted label is not in classes_", str(labels[:5]))
 
 
 def probabilities(run: Run) -> None:
@@ -355,8 +139,12 @@ def probabilities(run: Run) -> None:
     if not hasattr(model, "predict_proba"):
         return
     values = np.asarray(model.predict_proba(T))
-    if (values < -1e-12).any() or (values > 1.0 + 1e-12).any() or np.abs(values.sum(axis=1) - 1.0).max() > 1e-9:
-        raise Failed("probabilities are not a distribution", str(values[:3]))
+    if (
+        (values < -1e-12).any()
+        or (values > 1.0 + 1e-12).any()
+        or np.abs(values.sum(axis=1) - 1.0).max() > 1e-9
+    ):
+        raise CheckError("probabilities are not a distribution", str(values[:3]))
     if hasattr(model, "decision_function") and _is_arrow(run):
         check_order(model, T)
 
@@ -369,7 +157,7 @@ def check_order(model: Any, T: Any) -> None:
     order = np.argsort(scores)
     if np.diff(values[order, 1]).min(initial=0.0) < -1e-9:
         text = f"from {values[order[0], 1]:.3g} to {values[order[-1], 1]:.3g}"
-        raise Failed("a probability decreases in the score", text)
+        raise CheckError("a probability decreases in the score", text)
 
 
 def certificates(run: Run) -> None:
@@ -379,19 +167,23 @@ def certificates(run: Run) -> None:
         return
     for machine in certificate.machines:
         if not np.isfinite([machine.dual, machine.primal, machine.gap, machine.violation]).all():
-            raise Failed("a certificate is not finite", str(machine))
+            raise CheckError("a certificate is not finite", str(machine))
         scale = max(abs(machine.primal), abs(machine.dual))
         if machine.dual > machine.primal + 1e-9 * scale or machine.gap < -1e-9 * scale:
-            raise Failed("the dual objective is above the primal one", str(machine))
+            raise CheckError("the dual objective is above the primal one", str(machine))
         if machine.stop == "converged" and machine.gap > 0.5 * scale and scale > 1e-12:
-            raise Failed("converged with a gap that is a large share of the objective", str(machine))
+            raise CheckError("converged with a gap that is a large share of the objective", str(machine))
 
 
 def objectives(run: Run) -> None:
     """The objectives of a binary or regression machine are those of its coefficients, computed naively."""
     model, X, w = run.model, run.names["X"], run.names["w"]
     n = X.shape[0]
-    if type(model) not in (svmarrow.SVC, svmarrow.SVR) or n > MAX_NAIVE or model.kernel in ("precomputed", "sigmoid"):
+    if (
+        type(model) not in (svmarrow.SVC, svmarrow.SVR)
+        or n > MAX_NAIVE
+        or model.kernel in ("precomputed", "sigmoid")
+    ):
         return
     if len(getattr(model, "classes_", "01")) > 2 or getattr(model, "loss", "hinge") != "hinge":
         return
@@ -406,31 +198,55 @@ def objectives(run: Run) -> None:
         factors = np.asarray(model.class_weight_)[(signs > 0).astype(int)]
         losses, linear = np.maximum(1.0 - signs * f, 0.0), np.abs(beta).sum()
         if (signs * beta < -1e-9 * np.abs(beta).max(initial=0.0)).any():
-            raise Failed("a coefficient has the wrong sign", str((signs * beta).min()))
+            raise CheckError("a coefficient has the wrong sign", str((signs * beta).min()))
     else:
         factors = np.ones(n)
-        losses, linear = np.maximum(np.abs(y - f) - model.epsilon, 0.0), y @ beta - model.epsilon * np.abs(beta).sum()
+        losses, linear = (
+            np.maximum(np.abs(y - f) - model.epsilon, 0.0),
+            y @ beta - model.epsilon * np.abs(beta).sum(),
+        )
     upper = model.C * weights * factors
     if (np.abs(beta) > upper * (1.0 + 1e-9)).any():
-        raise Failed("a coefficient is above its bound", str((np.abs(beta) / np.maximum(upper, 1e-300)).max()))
+        raise CheckError(
+            "a coefficient is above its bound", str((np.abs(beta) / np.maximum(upper, 1e-300)).max())
+        )
     quadratic = beta @ K @ beta
     machine = model.certificate_.machines[0]
     found = {"primal": 0.5 * quadratic + upper @ losses, "dual": linear - 0.5 * quadratic}
-    sizes = np.abs(beta) @ np.abs(K) @ np.abs(beta) + np.abs(y).max() * np.abs(beta).sum() if y.dtype.kind == "f" else np.abs(beta) @ np.abs(K) @ np.abs(beta) + np.abs(beta).sum()
-    slack = 1e-9 * (sizes + upper.sum()) + (machine.rounding + floor(model, X)) * (upper.sum() + np.abs(beta).sum())
+    sizes = (
+        np.abs(beta) @ np.abs(K) @ np.abs(beta) + np.abs(y).max() * np.abs(beta).sum()
+        if y.dtype.kind == "f"
+        else np.abs(beta) @ np.abs(K) @ np.abs(beta) + np.abs(beta).sum()
+    )
+    slack = 1e-9 * (sizes + upper.sum()) + (machine.rounding + floor(model, X)) * (
+        upper.sum() + np.abs(beta).sum()
+    )
     for name, value in found.items():
         reported = getattr(machine, name)
         if abs(value - reported) > 4.0 * slack + 1e-6 * abs(value):
-            raise Failed(f"the {name} objective is not that of the coefficients", f"{reported:.9g}, computed naively {value:.9g}, allowed {slack:.3g}")
+            raise CheckError(
+                f"the {name} objective is not that of the coefficients",
+                f"{reported:.9g}, computed naively {value:.9g}, allowed {slack:.3g}",
+            )
 
 
 def optimum(run: Run) -> None:
     """dual <= optimum <= primal, with the optimum of a naive solver."""
     model, X, w = run.model, run.names["X"], run.names["w"]
     n = X.shape[0]
-    if type(model) is not svmarrow.SVC or n > 60 or model.kernel in ("precomputed", "sigmoid") or w is not None:
+    if (
+        type(model) is not svmarrow.SVC
+        or n > 60
+        or model.kernel in ("precomputed", "sigmoid")
+        or w is not None
+    ):
         return
-    if len(model.classes_) > 2 or model.loss != "hinge" or not model.fit_intercept or model.class_weight is not None:
+    if (
+        len(model.classes_) > 2
+        or model.loss != "hinge"
+        or not model.fit_intercept
+        or model.class_weight is not None
+    ):
         return
     y = np.asarray(run.names["y"])
     K = reference.kernel(model.expansion_.kernel_spec, dense(X), dense(X))
@@ -442,27 +258,41 @@ def optimum(run: Run) -> None:
     best, machine = reference.dual_objective(K, signs, beta), model.certificate_.machines[0]
     slack = 1e-5 * abs(best) + 1e-6 * model.C * n
     if machine.dual > best + slack or machine.primal < best - slack:
-        raise Failed("the optimum is not between the objectives", f"{machine.dual:.9g} <= {best:.9g} <= {machine.primal:.9g}")
+        raise CheckError(
+            "the optimum is not between the objectives",
+            f"{machine.dual:.9g} <= {best:.9g} <= {machine.primal:.9g}",
+        )
 
 
 def quantiles(run: Run) -> None:
-    """At most the share quantile of the targets lies below a quantile function, and at most the rest above."""
-    model, X, y, w = run.model, run.names["X"], np.asarray(run.names["y"], dtype=float), run.names["w"]
+    """At most the quantile's share of the targets lies below it, and at most the rest above."""
+    model, X, w = run.model, run.names["X"], run.names["w"]
     if type(model) is not svmarrow.svm.QuantileSVR or w is not None or model.certificate_.stop != "converged":
         return
+    y = np.asarray(run.names["y"], dtype=float)
     values = np.asarray(model.predict(X)).reshape(len(y), -1)
-    for value, q, machine in zip(values.T, np.atleast_1d(model.quantile), model.certificate_.machines, strict=True):
+    for value, q, machine in zip(
+        values.T, np.atleast_1d(model.quantile), model.certificate_.machines, strict=True
+    ):
         slack = 2.0 * machine.violation + machine.intercept_range + floor(model, X) + SINGLE * np.ptp(value)
         below, above = float(np.mean(y < value - slack)), float(np.mean(y > value + slack))
         if below > q + 1e-9 or above > 1.0 - q + 1e-9:
-            raise Failed("a quantile has a larger share of the targets on one side", f"{q}: {below:.3g} below, {above:.3g} above")
+            raise CheckError(
+                "a quantile has a larger share of the targets on one side",
+                f"{q}: {below:.3g} below, {above:.3g} above",
+            )
 
 
 def refitted_leave_one_out(run: Run) -> None:
     """Leave-one-out predictions of least squares are those of n fits."""
     model, X, y = run.model, run.names["X"], np.asarray(run.names["y"])
     n = X.shape[0]
-    if type(model) is not svmarrow.RLSRegressor or n > 60 or run.names["w"] is not None or model.kernel == "precomputed":
+    if (
+        type(model) is not svmarrow.RLSRegressor
+        or n > 60
+        or run.names["w"] is not None
+        or model.kernel == "precomputed"
+    ):
         return
     found, error = getattr(model, "loo_prediction_", None), solver_error(run, model)
     if found is None or error is None:
@@ -475,7 +305,9 @@ def refitted_leave_one_out(run: Run) -> None:
     # A leave-one-out residual is divided by the entry of the inverse, which cancels for a small penalty.
     limit = SINGLE * spread(expected) + condition * (error + floor(model, X))
     if not worst <= limit:
-        raise Failed("leave-one-out predictions differ from those of n fits", f"by {worst:.3g}, allowed {limit:.3g}")
+        raise CheckError(
+            "leave-one-out predictions differ from those of n fits", f"by {worst:.3g}, allowed {limit:.3g}"
+        )
 
 
 def one_class_share(run: Run) -> None:
@@ -486,7 +318,10 @@ def one_class_share(run: Run) -> None:
     outside = np.asarray(model.predict(X)) == -1
     share = float(outside.mean() if w is None else outside @ w / np.sum(w))
     if share > model.nu * (1.0 + 1e-9):
-        raise Failed("more than nu of the training samples are outside", f"nu = {model.nu}, {share:.3g} outside of {len(outside)}")
+        raise CheckError(
+            "more than nu of the training samples are outside",
+            f"nu = {model.nu}, {share:.3g} outside of {len(outside)}",
+        )
 
 
 def leave_one_out(run: Run) -> None:
@@ -496,7 +331,11 @@ def leave_one_out(run: Run) -> None:
     if run.program.call.inner is not None or run.names["w"] is not None or n > 30 or hasattr(X, "columns"):
         return
     if type(model) is svmarrow.SVC and len(model.classes_) == 2 and model.certificate_.stop == "converged":
-        if model.kernel in ("precomputed", "sigmoid") or model.class_weight is not None or not isinstance(model.gamma, float):
+        if (
+            model.kernel in ("precomputed", "sigmoid")
+            or model.class_weight is not None
+            or not isinstance(model.gamma, float)
+        ):
             return
         wrong = 0
         for i in range(n):
@@ -509,9 +348,12 @@ def leave_one_out(run: Run) -> None:
         found = model.certificate_.machines[0].leave_one_out
         if found is None:
             return
-        for name, bound in (("xi-alpha", found.missed + found.false_alarms if found.stable else None), ("loo_error_bound_", found.bound)):
+        for name, bound in (
+            ("xi-alpha", found.missed + found.false_alarms if found.stable else None),
+            ("loo_error_bound_", found.bound),
+        ):
             if bound is not None and wrong > bound:
-                raise Failed(f"more leave-one-out errors than {name} allows", f"{wrong} > {bound} of {n}")
+                raise CheckError(f"more leave-one-out errors than {name} allows", f"{wrong} > {bound} of {n}")
 
 
 def least_squares(run: Run) -> None:
@@ -535,7 +377,10 @@ def least_squares(run: Run) -> None:
     limit = relative * spread(expected) + error + floor(model, T, X)
     worst = float(np.abs(found - expected).max())
     if not worst <= limit:
-        raise Failed("the solution differs from that of the naive system", f"by {worst:.3g}, allowed {limit:.3g}, spread {spread(expected):.3g}")
+        raise CheckError(
+            "the solution differs from that of the naive system",
+            f"by {worst:.3g}, allowed {limit:.3g}, spread {spread(expected):.3g}",
+        )
 
 
 def precomputed(run: Run) -> None:
@@ -544,8 +389,12 @@ def precomputed(run: Run) -> None:
     if run.program.call.machine.parameters.get("kernel") != "precomputed" or not _is_arrow(run):
         return
     X = dense(run.names["X"])
-    if run.program.call.inner is None and X.shape[0] == X.shape[1] and np.abs(X - X.T).max() > 1e-3 * np.abs(X).max():
-        raise Failed("an unsymmetric precomputed matrix is accepted", type(model).__name__)
+    if (
+        run.program.call.inner is None
+        and X.shape[0] == X.shape[1]
+        and np.abs(X - X.T).max() > 1e-3 * np.abs(X).max()
+    ):
+        raise CheckError("an unsymmetric precomputed matrix is accepted", type(model).__name__)
 
 
 def _is_arrow(run: Run) -> bool:
@@ -553,9 +402,19 @@ def _is_arrow(run: Run) -> bool:
 
 
 INVARIANTS = [
-    precomputed, finite, classes, probabilities, certificates, objectives, optimum, one_class_share, quantiles,
-    leave_one_out, least_squares, refitted_leave_one_out,
-]  # fmt: skip
+    precomputed,
+    finite,
+    classes,
+    probabilities,
+    certificates,
+    objectives,
+    optimum,
+    one_class_share,
+    quantiles,
+    leave_one_out,
+    least_squares,
+    refitted_leave_one_out,
+]
 
 
 # --- figures that the product reports ---
@@ -570,9 +429,12 @@ def check_loss_bound(model: Any, small: Any, T: Any, y_T: Any) -> None:
     # Rounding of labels near the boundary, and of scikit-learn's products in single precision.
     limit = 1.5 / len(y_T) if bound.measure == "accuracy" else 5e-3 * (1.0 + abs(_score(model, T, y_T)))
     if bound.n_samples == len(y_T) and abs(bound.loss - loss) > limit:
-        raise Failed("loss_bound_.loss is not the loss", f"{bound.loss:.3g}, the scores differ by {loss:.3g} ({bound.measure})")
+        raise CheckError(
+            "loss_bound_.loss is not the loss",
+            f"{bound.loss:.3g}, the scores differ by {loss:.3g} ({bound.measure})",
+        )
     if bound.upper is not None and bound.upper < bound.loss - 1e-9:
-        raise Failed("loss_bound_.upper is below the loss", str(bound))
+        raise CheckError("loss_bound_.upper is below the loss", str(bound))
 
 
 def check_quantization(model: Any, quantized: Any, T: Any, y_T: Any) -> None:
@@ -580,17 +442,19 @@ def check_quantization(model: Any, quantized: Any, T: Any, y_T: Any) -> None:
     if quantized.disagreement is not None and hasattr(model, "classes_"):
         found = float(np.mean(np.asarray(model.predict(T)) != np.asarray(quantized.model.predict(T))))
         if abs(found - quantized.disagreement) > 1.5 / len(y_T):
-            raise Failed("quantize reports another disagreement", f"{quantized.disagreement:.3g}, found {found:.3g}")
+            raise CheckError(
+                "quantize reports another disagreement", f"{quantized.disagreement:.3g}, found {found:.3g}"
+            )
     if quantized.score_before is not None:
         found = _score(model, T, y_T)
         limit = 1.5 / len(y_T) if hasattr(model, "classes_") else 5e-3 * (1.0 + abs(found))
         if abs(found - quantized.score_before) > limit:
-            raise Failed("quantize reports another score", f"{quantized.score_before:.6g}, found {found:.6g}")
+            raise CheckError(
+                "quantize reports another score", f"{quantized.score_before:.6g}, found {found:.6g}"
+            )
 
 
 def _score(model: Any, T: Any, y_T: Any) -> float:
-    from sklearn.metrics import accuracy_score, r2_score
-
     predictions = np.asarray(model.predict(T))
     if not hasattr(model, "classes_"):
         return float(r2_score(y_T, predictions))

@@ -1,8 +1,8 @@
 """Random data sets as source text.
 
-A data set is a list of Python lines that run in order and leave these names: the training samples `X`, targets `y`
-and weights `w` (None for equal weights), and fresh samples `T` with targets `y_T`. Optional lines can be dropped when
-a failure is simplified, and sizes can be reduced, because all other lines still run.
+A data set is a list of Python lines that run in order and leave these names: the training samples `X`,
+targets `y` and weights `w` (None for equal weights), and fresh samples `T` with targets `y_T`. Optional lines
+can be dropped when a failure is simplified, and sizes can be reduced, because all other lines still run.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ LAYOUTS = {
     "A = np.asfortranarray(A)": 1,
     "A = np.repeat(A, 2, axis=1)[:, ::2]": 1,
     "A = sparse.csr_array(A)": 2,
-    'A = pd.DataFrame(A, columns=[f"column {j}" for j in range(d)])': 2,
+    'A = pd.DataFrame(A, columns=[f"column {j}" for j in range(A.shape[1])])': 2,
 }
 #: Columns that only tabular estimators take.
 TABLE = {
-    'A = pd.DataFrame(A, columns=[f"column {j}" for j in range(d)])': 1.0,
+    'A = pd.DataFrame(A, columns=[f"column {j}" for j in range(A.shape[1])])': 1.0,
     'A["colour"] = rng.choice(["red", "green", "blue"], size=n + m)': 0.7,
     'A["size"] = pd.Categorical(rng.choice(["small", "large"], size=n + m))': 0.3,
     "A.iloc[::7, 0] = np.nan": 0.4,
@@ -140,7 +140,9 @@ class Data:
     @property
     def source(self) -> str:
         sizes = f"n, m, d, k = {self.n}, {self.m}, {self.d}, {self.k}"
-        return "\n".join([f"rng = np.random.default_rng({self.seed})", sizes, *(line for line, _ in self.lines)])
+        return "\n".join(
+            [f"rng = np.random.default_rng({self.seed})", sizes, *(line for line, _ in self.lines)]
+        )
 
     def has(self, text: str) -> bool:
         """Whether a line contains this text."""
@@ -216,7 +218,7 @@ def draw(
         lines.append(("A = np.abs(A - A.min())" if positive else "A = np.asarray(A, dtype=float)", False))
     if gram:
         lines.append(("A = np.exp(-((Z[:, None] - Z[None]) ** 2).mean(axis=2))[:, :n]", False))
-        if rng.random() < 0.2:
+        if rng.random() < 0.4:
             lines.append(("A[: n // 2, n // 2 :] *= 0.5", True))
     layout = choose(rng, LAYOUTS)
     if table and rng.random() < 0.5:

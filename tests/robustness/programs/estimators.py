@@ -27,8 +27,7 @@ import svmarrow.online
 import svmarrow.patch.ridge
 import svmarrow.patch.svm
 import svmarrow.svm
-
-from .data import choose
+from robustness.programs.data import choose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -245,7 +244,17 @@ SVC = {
 }
 ARROW_SVC = {"multi_class": ["ovr", "ovo"], "loss": ["squared_hinge", "hinge"], "fit_intercept": [False]}
 SVR = {"C": log(1e-3, 1e5), "epsilon": log(1e-4, 1.0)}
-RLS = {"alpha": log(1e-9, 1e3), "fit_intercept": [True], "solver": ["cg", "cholesky"], "leave_one_out": [True]}
+RLS = {
+    "alpha": log(1e-9, 1e3),
+    "fit_intercept": [True],
+    "solver": ["cg", "cholesky"],
+    "leave_one_out": [True],
+}
+RIDGE = {
+    "kernel": {"rbf": 4, "poly": 3, "linear": 1, "laplacian": 1},
+    "alpha": log(1e-6, 1e2),
+    "degree": [2, 3, 2.5],
+}
 NU = {"nu": [0.5, 0.3, 0.1, 0.05, 0.01, 1e-3, 1e-6, 0.9]}
 LOW_RANK = {"selection": ["random", "kmeans", "pivoted_cholesky"]}
 
@@ -258,8 +267,10 @@ class Family:
     share: float
     task: str
     parameters: dict[str, Any]
-    #: Parameters that are always set.
+    #: Parameters with one value.
     fixed: dict[str, Any] = field(default_factory=dict)
+    #: Parameters that are always drawn.
+    always: tuple[str, ...] = ()
 
 
 FAMILIES = [
@@ -289,7 +300,7 @@ FAMILIES = [
     Family("svm.SVR", 1.5, "numbers", KERNEL | SOLVER | SVR),
     Family("svm.NuSVR", 0.7, "numbers", KERNEL | NU),
     Family("svm.OneClassSVM", 1, "samples", KERNEL | NU),
-    Family("kernel_ridge.KernelRidge", 2, "numbers", KERNEL | {"alpha": log(1e-6, 1e2), "degree": [2, 3, 2.5]}),
+    Family("kernel_ridge.KernelRidge", 2, "numbers", KERNEL | RIDGE, {}, ("kernel", "gamma")),
     Family("GaussianProcessRegressor", 1, "numbers", {"alpha": log(1e-8, 1.0), "normalize_y": [True]}),
     Family("TrivialSVC", 0.4, "classes", {"C": log(1e-2, 1e3)}),
     Family("FlippedSVC", 0.4, "classes", {"C": log(1e-2, 1e3)}),
@@ -300,7 +311,7 @@ FAMILIES = [
     Family("svmarrow.patch.svm.SVR", 0.7, "numbers", KERNEL | SVR),
     Family("svmarrow.patch.svm.NuSVR", 0.3, "numbers", KERNEL | NU),
     Family("svmarrow.patch.svm.OneClassSVM", 0.5, "samples", KERNEL | NU),
-    Family("svmarrow.patch.ridge.KernelRidge", 0.7, "numbers", KERNEL | {"alpha": log(1e-6, 1e2), "degree": [2, 3, 2.5]}),
+    Family("svmarrow.patch.ridge.KernelRidge", 0.7, "numbers", KERNEL | RIDGE, {}, ("kernel", "gamma")),
 ]  # fmt: skip
 #: Limit for LIBSVM, which does not end in reasonable time on features of very different units.
 MAX_ITERATIONS = 100_000
@@ -325,8 +336,10 @@ def draw_machine(rng: np.random.Generator, task: str | None = None) -> tuple[Cal
     share = rng.uniform(0.1, MAX_SHARE)
     parameters = dict(family.fixed)
     for name, values in family.parameters.items():
-        if rng.random() < share:
+        if rng.random() < share or name in family.always:
             parameters[name] = _drawn(rng, values)
+    if parameters.get("kernel") == "poly" and "degree" in family.parameters:
+        parameters["degree"] = _drawn(rng, family.parameters["degree"])
     if parameters.get("kernel", "rbf") not in ("poly", "sigmoid"):
         parameters.pop("coef0", None)
     if parameters.get("kernel", "rbf") != "poly":
@@ -343,7 +356,7 @@ def draw_machine(rng: np.random.Generator, task: str | None = None) -> tuple[Cal
             Call("kernels.RBF", (Text("np.linspace(0.5, 1.5, X.shape[1])"),)),
         ])  # fmt: skip
         parameters["optimizer"] = None
-    if family.name.startswith("svm.") or "SVC" in family.name and "svmarrow" not in family.name:
+    if family.name.startswith("svm.") or ("SVC" in family.name and "svmarrow" not in family.name):
         parameters.setdefault("max_iter", MAX_ITERATIONS)
     return Call(family.name, (), parameters), family.task
 
@@ -361,6 +374,7 @@ SCALERS = {
     "TrivialScaler": 0.5,
     "ShiftedScaler": 0.7,
 }
+
 
 def _scaled(rng: np.random.Generator, call: Call) -> Call:
     name = choose(rng, SCALERS)
@@ -406,7 +420,13 @@ WRAPPERS: dict[str, dict[Any, float]] = {
         _bagging("classes"): 1,
         _voting("classes"): 0.7,
         _search: 0.7,
-        (lambda rng, call: Call("svmarrow.CodedClassifier", (call,), {"code": choose(rng, ["ovr", "ovo", "dense"]), "random_state": 0})): 0.6,
+        (
+            lambda rng, call: Call(
+                "svmarrow.CodedClassifier",
+                (call,),
+                {"code": choose(rng, ["ovr", "ovo", "dense"]), "random_state": 0},
+            )
+        ): 0.6,
         (lambda rng, call: Call("svmarrow.ReducedSet", (call, 8))): 0.4,
     },
     "numbers": {_scaled: 4, _bagging("numbers"): 1, _voting("numbers"): 1, _search: 0.7},
@@ -498,9 +518,15 @@ def easier(call: Call) -> Call:
 def takes_several_targets(call: Call) -> bool:
     """Whether a regressor takes several targets."""
     names = ("RLSRegressor", "KMPRegressor", "KernelRidge", "GaussianProcess", "TabularRegressor")
-    return any(name in call.machine.name for name in names) and "Voting" not in str(call) and "Bagging" not in str(call)
+    return (
+        any(name in call.machine.name for name in names)
+        and "Voting" not in str(call)
+        and "Bagging" not in str(call)
+    )
 
 
 def takes_sparse(call: Call) -> bool:
     """Whether sparse samples are taken by every part."""
-    return not any(name in str(call) for name in ("preprocessing.", "decomposition.", "Scaler", "Gaussian", "Tabular"))
+    return not any(
+        name in str(call) for name in ("preprocessing.", "decomposition.", "Scaler", "Gaussian", "Tabular")
+    )

@@ -1,7 +1,7 @@
-"""Open faults of the product, by name: each with the failures and programs that show it, and the reason.
+"""Open faults of the product, by name: the failures and programs that show each, and why it is open.
 
-The table is short. An entry is as narrow as the fault: a kind of failure, and a condition on the program. Delete an
-entry with the fault; `run.py` counts the failures of each entry, and one that no longer occurs can go.
+The table is short. An entry is as narrow as the fault: a kind of failure, and a condition on the program.
+Delete an entry with its fault: `run.py` counts the failures of each entry, and one that no longer occurs can go.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .runner import Failure, Program
+    from robustness.programs.runner import Failure, Program
 
 
 @dataclass(frozen=True)

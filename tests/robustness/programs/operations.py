@@ -10,18 +10,17 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from . import estimators
+from robustness.programs import estimators
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .data import Data
-    from .estimators import Call
-
+    from robustness.programs.data import Data
+    from robustness.programs.estimators import Call
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,17 @@ def _numeric(call: Call, data: Data) -> bool:
 
 def _deterministic(call: Call, data: Data) -> bool:
     """Whether a fit depends neither on the order of the samples nor on their number."""
-    drawn = ("CV", "LowRank", "Bagging", "Perceptron", "Tabular", "ReducedSet", "KMP", "kmeans", "CodedClassifier")
+    drawn = (
+        "CV",
+        "LowRank",
+        "Bagging",
+        "Perceptron",
+        "Tabular",
+        "ReducedSet",
+        "KMP",
+        "kmeans",
+        "CodedClassifier",
+    )
     return not any(name in str(call) for name in drawn) and not _is_gram(call)
 
 
@@ -85,7 +94,12 @@ def _has_onnx(call: Call, data: Data) -> bool:
 
 
 def _has_compiler(call: Call, data: Data) -> bool:
-    return shutil.which("gcc") is not None and _dense(call, data) and data.d <= 40 and (data.task != "numbers" or data.k == 1)
+    return (
+        shutil.which("gcc") is not None
+        and _dense(call, data)
+        and data.d <= 40
+        and (data.task != "numbers" or data.k == 1)
+    )
 
 
 FIT = "other = clone(model).fit(X, y, **fit_options(w))"
@@ -191,7 +205,7 @@ OPERATIONS = [
         lambda call, data: _dense(call, data) and call.name.startswith("svmarrow.") and data.task != "samples" and not data.has("bool") and call.inner is None and not _is_gram(call)
         and call.name != "GaussianProcessRegressor",
     ),
-    Operation("samples in single precision", 
+    Operation("samples in single precision",
         "T = T.astype(np.float32).astype(np.float64)\n"
         "other = model if type(model).__module__.startswith('svmarrow') else svmarrow.as_expansion(model)\n"
         "S = T.astype(np.float32)",
@@ -245,4 +259,3 @@ def draw(rng: np.random.Generator, call: Call, data: Data) -> tuple[str, ...]:
     count = min(int(rng.integers(2, 6)), len(options))
     drawn = rng.choice(len(options), size=count, replace=False, p=shares / shares.sum())
     return tuple(options[place].name for place in drawn)
-

@@ -1,6 +1,6 @@
 """Runs many programs and prints the failures by kind.
 
-    python tests/robustness/programs/run.py --programs 100000 --seed 0 --jobs 2
+python tests/robustness/programs/run.py --programs 100000 --seed 0 --jobs 2
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def outcome(seed: int) -> dict:
         "fitted": result.fitted,
         "seconds": round(result.seconds, 3),
         "failures": [
-            [failure.kind, failure.message, failure.step, name_of(failure, program)] for failure in result.failures
+            [failure.kind, failure.message, failure.step, name_of(failure, program)]
+            for failure in result.failures
         ],
         "refusals": result.refusals,
     }
@@ -118,10 +119,13 @@ def main() -> int:
     for kind, count in kinds.most_common():
         seed, message = min(examples[kind])
         print(f"\n=== {count} x {kind}\nseeds {sorted(s for s, _ in examples[kind])[:8]}\n{message}")
-        for seed, _ in sorted(examples[kind])[: options.scripts if kind not in ("generator", "the process ended") else 0]:
+        for seed, _ in sorted(examples[kind])[
+            : options.scripts if kind not in ("generator", "the process ended") else 0
+        ]:
             print("\n" + shrink(Program.of(seed), kind).source)
     seconds = time.perf_counter() - start
-    print(f"\n{options.programs} programs from seed {options.seed}, {fitted} fitted, {sum(kinds.values())} failures of {len(kinds)} kinds, {seconds:.0f} s")
+    print(f"\n{options.programs} programs from seed {options.seed}, {fitted} fitted, {seconds:.0f} s")
+    print(f"{sum(kinds.values())} failures of {len(kinds)} kinds")
     print("open faults:", dict(known))
     print("refusals:", dict(refusals.most_common()))
     if slow:

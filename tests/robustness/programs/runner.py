@@ -19,28 +19,38 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import sklearn
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
 import svmarrow
 import svmarrow.reduced_set
-
-from . import adapters, checks, data, estimators, operations
-from .checks import Failed
+from robustness.programs import adapters, checks, data, estimators, operations, tolerances
+from robustness.programs.checks import CheckError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .data import Data
-    from .estimators import Call
+    from robustness.programs.data import Data
+    from robustness.programs.estimators import Call
 
 #: Exceptions that documented functions raise for what they refuse.
 REFUSALS = (ValueError, TypeError, MemoryError, OSError, ImportError)
 #: Number of samples above which C and tolerance are moderate.
 MAX_HARD_SAMPLES = 150
 PACKAGE = str(Path(svmarrow.__file__).parent)
+SCIKIT_LEARN = str(Path(sklearn.__file__).parent)
 
 
+#: Names that operations use.
+TOOLS = {
+    "clone": clone,
+    "copy": copy,
+    "pickle": pickle,
+    "svmarrow": svmarrow,
+    **{name: getattr(adapters, name) for name in ("CProgram", "OneRow", "OnnxProgram", "Relabelled")},
+    **{name: getattr(checks, name) for name in ("check_loss_bound", "check_order", "check_quantization")},
+}
 #: Modules and names that scripts import, by the name that they use.
 IMPORTS = {
     "copy": "import copy",
@@ -58,13 +68,19 @@ IMPORTS = {
     "sparse": "from scipy import sparse",
     "clone": "from sklearn.base import clone",
     "kernels": "from sklearn.gaussian_process import kernels",
-    **{name: f"from sklearn import {name}" for name in ("decomposition", "kernel_ridge", "preprocessing", "svm")},
+    **{
+        name: f"from sklearn import {name}"
+        for name in ("decomposition", "kernel_ridge", "preprocessing", "svm")
+    },
     **estimators.IMPORTS,
     **{
         name: f"from robustness.programs.adapters import {name}"
         for name in ("CProgram", "OneRow", "OnnxProgram", "Relabelled")
     },
-    **{name: f"from robustness.programs.checks import {name}" for name in ("check_loss_bound", "check_order", "check_quantization")},
+    **{
+        name: f"from robustness.programs.checks import {name}"
+        for name in ("check_loss_bound", "check_order", "check_quantization")
+    },
 }
 #: Prints where two models differ.
 SHOW = """
@@ -73,7 +89,7 @@ def show(model, other, T, S):
     for name in ("predict", "decision_function", "predict_proba"):
         if hasattr(model, name) and hasattr(other, name):
             a, b = np.asarray(getattr(model, name)(T)), np.asarray(getattr(other, name)(S))
-            print(name, "differs for", np.mean(a != b), "of the numbers, such as", a[a != b][:3], "and", b[a != b][:3])
+            print(name, "differs for", np.mean(a != b), "of the numbers:", a[a != b][:3], b[a != b][:3])
 
 
 """
@@ -188,7 +204,9 @@ def without_unused_weights(call: Call, drawn: Data) -> Data:
     """The data set without weights if the estimator takes none."""
     if call.name == "make_pipeline":
         call = call.inner
-    target = call.build({"X": np.zeros((2, 2)), "y": np.zeros(2)}) if "FrozenEstimator" not in str(call) else None
+    target = (
+        call.build({"X": np.zeros((2, 2)), "y": np.zeros(2)}) if "FrozenEstimator" not in str(call) else None
+    )
     if target is not None and has_fit_parameter(target, "sample_weight"):
         return drawn
     lines = tuple(line for line in drawn.lines if not line[0].startswith("w = ") or line[0] == "w = None")
@@ -204,12 +222,9 @@ def run(program: Program) -> Result:
         tempfile.TemporaryDirectory() as folder,
     ):
         warnings.simplefilter("always")
-        names = program.data.build() | {
-            "path": str(Path(folder) / "model"), "clone": clone, "copy": copy, "pickle": pickle, "svmarrow": svmarrow,
-            "fit_options": lambda w: {} if w is None else {weight_name(program.call): w},
-            "check_loss_bound": checks.check_loss_bound, "check_quantization": checks.check_quantization, "check_order": checks.check_order,
-            **{name: getattr(adapters, name) for name in ("CProgram", "OneRow", "OnnxProgram", "Relabelled")},
-        }  # fmt: skip
+        names = program.data.build() | TOOLS
+        names["path"] = str(Path(folder) / "model")
+        names["fit_options"] = lambda w: {} if w is None else {weight_name(program.call): w}
         state = Run(program, names, log=log)
         if _attempt(state, result, _fit):
             result.fitted = True
@@ -228,14 +243,16 @@ def _fit(state: Run) -> None:
     try:
         state.model = call.build(names)
         state.model.fit(names["X"], names["y"], **names["fit_options"](names["w"]))
-    except Exception as error:  # noqa: BLE001 - if it is a fall, it is reported as one
+    except Exception as error:
         other = estimators.peer(call)
         if other is not None and isinstance(error, REFUSALS):
             try:
                 other.build(names).fit(names["X"], names["y"], **names["fit_options"](names["w"]))
             except Exception:  # noqa: BLE001 - scikit-learn refuses it too
                 raise error from None
-            raise Failed("refused, but scikit-learn's class fits", f"{type(error).__name__}: {error}") from error
+            raise CheckError(
+                "refused, but scikit-learn's class fits", f"{type(error).__name__}: {error}"
+            ) from error
         raise
 
 
@@ -257,7 +274,7 @@ def _step(state: Run) -> None:
 def _attempt(state: Run, result: Result, action: Any) -> bool:
     try:
         action(state)
-    except Failed as failure:
+    except CheckError as failure:
         result.failures.append(Failure(failure.kind, failure.message, state.step))
     except AssertionError as error:
         result.failures.append(Failure(f"assertion: {error}"[:120], str(error), state.step))
@@ -276,14 +293,18 @@ def _judge(state: Run, result: Result, error: Exception, action: Any) -> None:
     """An exception is a refusal that names something of the program, a fall, or none of svmarrow's."""
     name, where = type(error).__name__, state.step if action in (_fit, _step) else action.__name__
     text = f"{name}: {error}"
-    if not _through_package(error) or _is_scikit_learns(state, error):
+    if not (_through(error, PACKAGE) or _through(error, SCIKIT_LEARN)):
+        result.failures.append(Failure(f"fault of the check: {where}", text + _last_lines(error), where))
+    elif not _through(error, PACKAGE) or _is_scikit_learns(state, error):
         result.refusals.append(f"{where} (outside svmarrow): {text}")
     elif not isinstance(error, REFUSALS) or name == "InternalError":
         result.failures.append(Failure(f"fall, {name}: {where}", text + _last_lines(error), where))
     elif not names_something(str(error), state.program):
         result.failures.append(Failure(f"a message that names nothing: {where}", text, where))
     elif action not in (_fit, _step):
-        result.failures.append(Failure(f"prediction raises {name}: {where}", text + _last_lines(error), where))
+        result.failures.append(
+            Failure(f"prediction raises {name}: {where}", text + _last_lines(error), where)
+        )
     else:
         result.refusals.append(f"{where}: {text}")
 
@@ -296,7 +317,7 @@ def _is_scikit_learns(state: Run, error: Exception) -> bool:
     names = state.names
     try:
         fitted = other.build(names).fit(names["X"], names["y"], **names["fit_options"](names["w"]))
-        checks.answers(fitted, names["T"])
+        tolerances.answers(fitted, names["T"])
     except Exception as other_error:  # noqa: BLE001 - it is compared
         return type(other_error) is type(error)
     return False
@@ -304,12 +325,18 @@ def _is_scikit_learns(state: Run, error: Exception) -> bool:
 
 def names_something(message: str, program: Program) -> bool:
     """Whether a message contains a word of the program: a parameter, a class, `X`, `y`, a function."""
-    words = set(re.findall(r"[A-Za-z_][A-Za-z_0-9]+|\bX\b|\by\b", program.source)) | {"X", "y", "kernel", "sample_weight"}
+    words = set(re.findall(r"[A-Za-z_][A-Za-z_0-9]+|\bX\b|\by\b", program.source)) | {
+        "X",
+        "y",
+        "kernel",
+        "sample_weight",
+    }
     return bool(words & set(re.findall(r"[A-Za-z_][A-Za-z_0-9]+|\bX\b|\by\b", message)))
 
 
-def _through_package(error: BaseException) -> bool:
-    return any(frame.filename.startswith(PACKAGE) for frame in traceback.extract_tb(error.__traceback__))
+def _through(error: BaseException, folder: str) -> bool:
+    """Whether the exception passed through a file of this folder."""
+    return any(frame.filename.startswith(folder) for frame in traceback.extract_tb(error.__traceback__))
 
 
 def _last_lines(error: BaseException) -> str:
