@@ -83,7 +83,7 @@ LABELS = {
 SHARES = {
     "limits = np.linspace(0, 1, k + 1)[1:-1]": 5,
     "limits = 1 - 0.4 ** np.arange(1, k)": 2,
-    "limits = 1 - 0.1 * np.arange(1, k)[::-1] / k": 1,
+    "limits = 1 - 0.1 * np.arange(1, k)[::-1] / k": 2,
 }
 NUMBERS = {
     "y = signal": 5,

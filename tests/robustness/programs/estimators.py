@@ -291,7 +291,7 @@ FAMILIES = [
     Family("svmarrow.KMPRegressor", 1.5, "numbers", {"gamma": {"scale": 2, 0.3: 2, (0.1, 1.0): 1}, "variant": ["auto", "basic", "prefit"], "fit_intercept": [False]}, {"n_vectors": 12, "random_state": 0}),
     Family("svmarrow.online.KernelPerceptron", 1, "classes", KERNEL | {"policy": ["forgetron", "projectron", "random", "stop", "oldest"], "budget": [8], "prediction": ["last", "averaged"], "n_epochs": [2]}, {"random_state": 0}),
     Family("svmarrow.PerceptronTreeClassifier", 0.5, "classes", {"budget": [8, 20], "gamma": log(1e-2, 10), "n_epochs": [2]}, {"random_state": 0}),
-    Family("svmarrow.TabularClassifier", 1, "classes", {"class_weight": ["balanced"]}),
+    Family("svmarrow.TabularClassifier", 2, "classes", {"class_weight": ["balanced"]}),
     Family("svmarrow.TabularRegressor", 0.5, "numbers", {}),
     Family("svmarrow.SVCCV", 0.7, "classes", {"kernel": ["rbf", "linear"], "class_weight": ["balanced"], "search": ["racing"], "multi_class": ["ovr"]}, {"Cs": [0.1, 10.0], "gammas": [0.1, 1.0], "cv": 2}),
     Family("svmarrow.SVRCV", 0.5, "numbers", {"search": ["racing"]}, {"Cs": [0.1, 10.0], "gammas": [0.1, 1.0], "cv": 2}),
@@ -300,7 +300,7 @@ FAMILIES = [
     Family("svm.SVR", 1.5, "numbers", KERNEL | SOLVER | SVR),
     Family("svm.NuSVR", 0.7, "numbers", KERNEL | NU),
     Family("svm.OneClassSVM", 1, "samples", KERNEL | NU),
-    Family("kernel_ridge.KernelRidge", 2, "numbers", KERNEL | RIDGE, {}, ("kernel", "gamma")),
+    Family("kernel_ridge.KernelRidge", 3, "numbers", KERNEL | RIDGE, {}, ("kernel", "gamma")),
     Family("GaussianProcessRegressor", 1, "numbers", {"alpha": log(1e-8, 1.0), "normalize_y": [True]}),
     Family("TrivialSVC", 0.4, "classes", {"C": log(1e-2, 1e3)}),
     Family("FlippedSVC", 0.4, "classes", {"C": log(1e-2, 1e3)}),
@@ -346,6 +346,9 @@ def draw_machine(rng: np.random.Generator, task: str | None = None) -> tuple[Cal
         parameters.pop("degree", None)
     if parameters.get("decision_function_shape") == "ovo":
         parameters.pop("break_ties", None)
+    if parameters.get("solver") == "cg":
+        for name in ("leave_one_out", "alphas"):
+            parameters.pop(name, None)
     if parameters.get("probability"):
         parameters["random_state"] = 0
     if family.name == "GaussianProcessRegressor":
@@ -417,7 +420,7 @@ WRAPPERS: dict[str, dict[Any, float]] = {
         _calibrated: 3,
         (lambda rng, call: Call("OneVsRestClassifier", (call,))): 1,
         (lambda rng, call: Call("OneVsOneClassifier", (call,))): 1,
-        _bagging("classes"): 1,
+        _bagging("classes"): 2,
         _voting("classes"): 0.7,
         _search: 0.7,
         (

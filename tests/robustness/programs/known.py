@@ -1,7 +1,7 @@
 """Open faults of the product, by name: the failures and programs that show each, and why it is open.
 
 The table is short. An entry is as narrow as the fault: a kind of failure, and a condition on the program.
-Delete an entry with its fault: `run.py` counts the failures of each entry, and one that no longer occurs can go.
+Delete an entry with its fault: `run.py` counts the failures of each, and one that no longer occurs can go.
 """
 
 from __future__ import annotations

@@ -99,6 +99,7 @@ def _has_compiler(call: Call, data: Data) -> bool:
         and _dense(call, data)
         and data.d <= 40
         and (data.task != "numbers" or data.k == 1)
+        and "quantile=[" not in str(call)
     )
 
 
