@@ -396,13 +396,18 @@ def _calibrated(rng: np.random.Generator, call: Call) -> Call:
 
 def _bagging(task: str) -> Callable[[np.random.Generator, Call], Call]:
     name = "BaggingClassifier" if task == "classes" else "BaggingRegressor"
-    return lambda rng, call: Call(name, (call,), {"n_estimators": int(rng.integers(1, 4)), "random_state": 0})
+    return lambda rng, call: Call(
+        name, (call,), {"n_estimators": int(choose(rng, [1, 3, 8])), "random_state": 0}
+    )
 
 
 def _voting(task: str) -> Callable[[np.random.Generator, Call], Call]:
     name = "VotingClassifier" if task == "classes" else "VotingRegressor"
 
     def make(rng: np.random.Generator, call: Call) -> Call:
+        if isinstance(call.parameters.get("quantile"), list):
+            # scikit-learn's averages are of one target.
+            call = replace(call, parameters=call.parameters | {"quantile": 0.9})
         other = replace(call, parameters=call.parameters | ({"C": 0.3} if "C" in call.parameters else {}))
         return Call(name, ([("a", other), ("b", call)],))
 
@@ -477,8 +482,11 @@ _EFFORT = {"shrinking", "solver", "leave_one_out"}
 _FIXED = {"multi_class": "ovo", "loss": "hinge", "max_iter": -1}
 
 
-def peer(call: Call) -> Call | None:
-    """The same estimator over scikit-learn's machine, or None if scikit-learn has none."""
+def peer(call: Call, *, is_equal: bool = True) -> Call | None:
+    """The same estimator over scikit-learn's machine, or None if scikit-learn has none.
+
+    Without `is_equal`, parameters that scikit-learn lacks are left out: what svmarrow fits is another machine.
+    """
     machine = call.machine
     if machine.name not in _PEERS or any(name.startswith("svmarrow.") for name in call.chain[:-1]):
         return None
@@ -487,7 +495,7 @@ def peer(call: Call) -> Call | None:
     for key, value in machine.parameters.items():
         if key in known:
             parameters[key] = value
-        elif key not in _EFFORT and _FIXED.get(key) != value:
+        elif is_equal and key not in _EFFORT and _FIXED.get(key) != value:
             return None
     if parameters.get("kernel") in ("matern12", "matern32", "matern52"):
         return None

@@ -103,20 +103,25 @@ def _has_compiler(call: Call, data: Data) -> bool:
     )
 
 
+def _exact(call: Call, data: Data) -> bool:
+    """Whether scikit-learn's part of a fit gives the same bits again: sums of NumPy depend on the alignment."""
+    return not any(name in str(call) for name in ("temperature", "PCA"))
+
+
 FIT = "other = clone(model).fit(X, y, **fit_options(w))"
 OPERATIONS = [
     # Copies.
     Operation("pickle", "other = pickle.loads(pickle.dumps(model))", "bits", 1),
     Operation("deepcopy", "other = copy.deepcopy(model)", "bits", 0.4),
-    Operation("clone and fit", FIT, "bits", 1),
-    Operation("refit", "before = copy.deepcopy(model)\nmodel.fit(X, y, **fit_options(w))\nother, model = model, before", "bits", 1),
+    Operation("clone and fit", FIT, "bits", 1, _exact),
+    Operation("refit", "before = copy.deepcopy(model)\nmodel.fit(X, y, **fit_options(w))\nother, model = model, before", "bits", 1, _exact),
     Operation(
         "fit something else, then refit",
         "other = clone(model)\n"
         "half = np.r_[np.arange(n // 2), np.unique(y, return_index=True)[1] if hasattr(model, 'classes_') else n // 2]\n"
         "other.fit(X.iloc[half] if hasattr(X, 'iloc') else X[half], y[half])\n"
         "other.fit(X, y, **fit_options(w))",
-        "bits", 0.7, lambda call, data: not _is_gram(call) and "FrozenEstimator" not in str(call),
+        "bits", 0.7, lambda call, data: not _is_gram(call) and _exact(call, data) and "FrozenEstimator" not in str(call),
     ),
     Operation(
         "two threads", "other = clone(model).set_params(n_jobs=2).fit(X, y, **fit_options(w))", "bits", 0.4,
