@@ -344,6 +344,8 @@ def draw_machine(rng: np.random.Generator, task: str | None = None) -> tuple[Cal
         parameters.pop("coef0", None)
     if parameters.get("kernel", "rbf") != "poly":
         parameters.pop("degree", None)
+    if parameters.get("multi_class") == "ovr":
+        parameters.pop("decision_function_shape", None)
     if parameters.get("decision_function_shape") == "ovo":
         parameters.pop("break_ties", None)
     if parameters.get("solver") == "cg":
@@ -455,7 +457,7 @@ def draw(rng: np.random.Generator) -> tuple[Call, str]:
             call = replace(call, parameters={"gamma": 0.5} | call.parameters)
     for wrapper in drawn:
         call = wrapper(rng, call)
-    if task != "samples" and not call.inner and rng.random() < 0.05 and "kernel" in call.parameters:
+    if task != "samples" and not call.inner and rng.random() < 0.08 and "kernel" in call.parameters:
         call = replace(call, parameters=call.parameters | {"kernel": "precomputed"})
     return call, task
 

@@ -241,6 +241,17 @@ OPERATIONS = [
         "bits", 0.7, lambda call, data: data.task == "classes" and all(name.startswith("svmarrow.") for name in call.chain),
     ),
     Operation("single precision fit", "other = clone(model).fit(X.astype(np.float32), y, **fit_options(w))", "none", 0.3, _dense),
+    Operation(
+        "bags without a class",
+        "labels = np.where(np.arange(n) == 0, 'rare', np.asarray(y).astype(str))\n"
+        "try:\n"
+        "    other = BaggingClassifier(clone(model), n_estimators=5, random_state=0).fit(X, labels)\n"
+        "except ValueError:\n"
+        "    raise AssertionError('a bag without a class is refused, scikit-learn drops the class') from None\n"
+        "other.predict(T)",
+        "none", 0.7, lambda call, data: call.name == "svmarrow.SVC" and not _is_gram(call)
+        and not isinstance(call.parameters.get("class_weight"), dict),
+    ),
     # Learning in pieces.
     Operation(
         "partial_fit", "other = clone(model)\n"
