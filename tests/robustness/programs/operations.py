@@ -237,7 +237,7 @@ OPERATIONS = [
         and "balanced" not in str(call) and "nu" not in call.parameters and _is_arrow(call),
     ),
     Operation(
-        "other labels", "other = Relabelled(clone(model).fit(X, np.searchsorted(np.unique(y), y) + 5, **fit_options(w)), np.unique(y))",
+        "other labels", "other = Relabelled(clone(model).fit(X, np.searchsorted(np.unique(y), y) + Relabelled.SHIFT, **fit_options(w)), np.unique(y))",
         "bits", 0.7, lambda call, data: data.task == "classes" and all(name.startswith("svmarrow.") for name in call.chain),
     ),
     Operation("single precision fit", "other = clone(model).fit(X.astype(np.float32), y, **fit_options(w))", "none", 0.3, _dense),
