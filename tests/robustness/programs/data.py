@@ -215,7 +215,9 @@ def draw(
     lines += _targets(rng, task, k)
     lines += [(line, True) for line, share in CHANGES.items() if rng.random() < share]
     if positive or gram:
-        lines.append(("A = np.abs(A - A.min())" if positive else "A = np.asarray(A, dtype=float)", False))
+        lines.append(
+            ("A = np.abs(1.0 * A - 1.0 * A.min())" if positive else "A = np.asarray(A, dtype=float)", False)
+        )
     if gram:
         lines.append(("A = np.exp(-((Z[:, None] - Z[None]) ** 2).mean(axis=2))[:, :n]", False))
         if rng.random() < 0.4:

@@ -458,7 +458,8 @@ def draw(rng: np.random.Generator) -> tuple[Call, str]:
     for wrapper in drawn:
         call = wrapper(rng, call)
     if task != "samples" and not call.inner and rng.random() < 0.08 and "kernel" in call.parameters:
-        call = replace(call, parameters=call.parameters | {"kernel": "precomputed"})
+        parameters = {name: value for name, value in call.parameters.items() if name != "solver"}
+        call = replace(call, parameters=parameters | {"kernel": "precomputed"})
     return call, task
 
 

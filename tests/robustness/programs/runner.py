@@ -307,7 +307,7 @@ def _judge(state: Run, result: Result, error: Exception, action: Any) -> None:
         result.refusals.append(f"{where} (outside svmarrow): {text}")
     elif not isinstance(error, REFUSALS) or name == "InternalError":
         result.failures.append(Failure(f"fall, {name}: {where}", text + _last_lines(error), where))
-    elif not names_something(str(error), state.program):
+    elif _is_raised_in(error, PACKAGE) and not names_something(str(error), state.program):
         result.failures.append(Failure(f"a message that names nothing: {where}", text, where))
     elif action not in (_fit, _step):
         result.failures.append(
@@ -345,6 +345,10 @@ def names_something(message: str, program: Program) -> bool:
 def _through(error: BaseException, folder: str) -> bool:
     """Whether the exception passed through a file of this folder."""
     return any(frame.filename.startswith(folder) for frame in traceback.extract_tb(error.__traceback__))
+
+
+def _is_raised_in(error: BaseException, folder: str) -> bool:
+    return traceback.extract_tb(error.__traceback__)[-1].filename.startswith(folder)
 
 
 def _last_lines(error: BaseException) -> str:
