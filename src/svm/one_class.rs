@@ -154,10 +154,10 @@ impl Margin<'_, '_> {
         }
         let Some(samples) = samples.view().to_single()? else { return Ok((double, None)) };
         let mut single = evaluator.evaluate(samples.view(), ctx)?.into_raw_vec_and_offset().0;
-        // Rows that single precision moves farther than the tolerance are other samples.
+        // Rows that single precision moves farther than the tolerance are other samples, for which nothing is promised.
         let tolerance = self.unit * self.solved.machines[0].tolerance;
         for (single, double) in single.iter_mut().zip(&double) {
-            *single = single.clamp(double - tolerance, double + tolerance);
+            *single = if (*single - double).abs() <= tolerance { *single } else { *double };
         }
         Ok((double, Some(single)))
     }

@@ -107,10 +107,11 @@ def test_votes_as_scikit_learn_counts_them(datasets, break_ties, tmp_path):
 def test_numbers_detectors_and_constants(datasets, rng, tmp_path):
     X, _ = datasets["moons"]
     for dtype in ("float32", "int8"):
-        model = svmarrow.OneClassSVM(nu=0.2).fit(X)
-        made = to_c(model, prefix="p", dtype=dtype, X=X)
-        found, _ = run(made, X, tmp_path)
-        assert abs((np.array(found, dtype=int) != model.predict(X)).mean() - made.disagreement) < 0.01
+        # The outputs of support vectors are zero but for rounding: others are compared.
+        model, others = svmarrow.OneClassSVM(nu=0.2).fit(X[::2]), X[1::2]
+        made = to_c(model, prefix="p", dtype=dtype, X=others)
+        found, _ = run(made, others, tmp_path)
+        assert abs((np.array(found, dtype=int) != model.predict(others)).mean() - made.disagreement) < 0.01
         assert made.disagreement < 0.02
     expansion, X = some(rng, "rbf", 1)
     number = 'printf("%.9g", (double)p_predict(x));'

@@ -120,7 +120,7 @@ def compress(
     X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
         Samples, best some that training has not seen: on its training samples a model has larger margins than
         on others. Where a loss is measured and `validation` is not given, half of them, at most 20,000, are
-        held out for it, half of each class where `y` has labels. Thresholds are set on the others (for
+        held out for it, half of each class where labels are compared. Thresholds are set on the others (for
         regression, means of the outputs), except for a model that was trained with weights, and constructed
         vectors learn from them. Not needed for `n_vectors` and `max_bytes`; there is no bound of the loss
         then. A predictor that is distilled needs them in any case, as it takes them, with numbers in all
@@ -298,7 +298,8 @@ def compress(
         Samples(X, y, sample_weight),
         validation,
         hold_out=goal.max_loss is not None or method == "auto",
-        classes=not isinstance(full, (ExpansionRegressor, KernelExpansion)),
+        # Agreement does not depend on labels.
+        classes=goal.name != "min_agreement" and not isinstance(full, (ExpansionRegressor, KernelExpansion)),
         random_state=random_state,
     )
     check_scoring(full, scoring, y if holdout is None else holdout.y)
