@@ -38,6 +38,11 @@ impl Expansion {
         run(py, n_jobs, cost, None, |ctx| self.evaluator.evaluate(rows, ctx)).map(Object)
     }
 
+    /// Whether outputs of rows in single precision are computed in double precision.
+    fn needs_double(&self, py: Python<'_>) -> PyResult<bool> {
+        run(py, 1, Cost::Unknown, None, |ctx| self.evaluator.needs_double(ctx))
+    }
+
     fn __len__(&self) -> usize {
         self.evaluator.len()
     }

@@ -215,7 +215,10 @@ impl Evaluator {
     /// The spread of an output is that of its values at some vectors and of its intercept. Where independent roundings of all
     /// terms are small against it, nothing is measured; otherwise the outputs of these vectors are compared with those of kernel
     /// values in double precision.
-    fn needs_double(&self, ctx: Context<'_>) -> Result<bool> {
+    ///
+    /// # Errors
+    /// [`Error::Memory`], [`Error::Stopped`].
+    pub fn needs_double(&self, ctx: Context<'_>) -> Result<bool> {
         get_or_try_init(&self.coefficients.needs_double, || {
             let (m, q) = (self.len(), self.outputs());
             let vectors = self.vectors.view();

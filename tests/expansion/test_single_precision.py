@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
 
-from svmarrow import SVC, SVR, KernelExpansion, RLSClassifier, RLSRegressor
+from svmarrow import SVC, SVR, KernelExpansion, RLSClassifier, RLSRegressor, as_expansion
 from svmarrow.models import ExpansionRegressor
 
 RANDOM = np.random.default_rng(0)
@@ -71,3 +73,10 @@ def test_the_precision_belongs_to_the_model():
     # One vector, whose outputs have no spread but for the distance.
     expansion = KernelExpansion(X[:1], [[1.0]], [0.0], kernel="rbf", gamma=1.0)
     assert relative_difference(ExpansionRegressor(expansion), FRESH) < 1e-3
+
+
+def test_the_steps_before_a_model_keep_its_precision():
+    # A direction of small variance is stretched a thousand times: single precision loses its digits.
+    narrow = np.column_stack([X, X[:, 0] + 1e-3 * RANDOM.normal(size=len(X))])
+    pipeline = make_pipeline(PCA(whiten=True), RLSRegressor(1e-8, gamma=0.05)).fit(narrow, TARGET)
+    assert relative_difference(as_expansion(pipeline), narrow[:100]) < 1e-3

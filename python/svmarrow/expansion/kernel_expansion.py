@@ -242,14 +242,39 @@ class KernelExpansion(Savable):
         """
         return self._evaluate(as_rows(X), n_jobs)
 
-    def _evaluate(self, X: Any, n_jobs: int | None) -> NDArray[np.float64]:
-        """`decision_function` of validated samples."""
-        if callable(self.kernel):
-            return evaluate(self.kernel, X, self.vectors, self.coefficients, self.intercepts)
+    def _evaluator(self) -> _core.Expansion:
+        """The expansion in the extension module, made at the first use."""
         handle = self._handle
         if handle is None:
             handle = _core.Expansion(*self.core_parts)
             object.__setattr__(self, "_handle", handle)
+        return handle
+
+    def needs_double(self) -> bool:
+        """Whether samples in single precision are evaluated in double precision.
+
+        Large coefficients cancel to small outputs, and the rounding errors of single precision remain.
+
+        Returns
+        -------
+        bool
+            True if errors in single precision would exceed a thousandth of the spread of an output, or if the
+            kernel is a Python function.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from svmarrow import KernelExpansion
+        >>> KernelExpansion(np.eye(2), [[1.0], [1.0]], [0.0], kernel="rbf", gamma=1.0).needs_double()
+        False
+        """
+        return True if callable(self.kernel) else self._evaluator().needs_double()
+
+    def _evaluate(self, X: Any, n_jobs: int | None) -> NDArray[np.float64]:
+        """`decision_function` of validated samples."""
+        if callable(self.kernel):
+            return evaluate(self.kernel, X, self.vectors, self.coefficients, self.intercepts)
+        handle = self._evaluator()
         n, cost = X.shape[0], max(1, self.n_vectors * X.shape[1])
         if n * cost < _SHORT_COST and n_jobs is None:
             return handle.decision(core_rows(X), 1)

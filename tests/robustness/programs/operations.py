@@ -213,7 +213,9 @@ OPERATIONS = [
     ),
     Operation("samples in single precision",
         "T = T.astype(np.float32).astype(np.float64)\n"
-        "other = model if type(model).__module__.startswith('svmarrow') else svmarrow.as_expansion(model)\n"
+        # What a replacement has left to scikit-learn is predicted by scikit-learn.
+        "ours = getattr(model, '_is_ours', lambda: type(model).__module__.startswith('svmarrow'))\n"
+        "other = model if ours() else svmarrow.as_expansion(model)\n"
         "S = T.astype(np.float32)",
         "single", 2, _dense,
     ),

@@ -252,7 +252,9 @@ def _fit(state: Run) -> None:
     except Exception as error:
         other = estimators.peer(call, is_equal=False)
         # scikit-learn solves a singular system by least squares with a warning; svmarrow refuses it.
-        if other is not None and isinstance(error, REFUSALS) and not isinstance(error, np.linalg.LinAlgError):
+        # It fits kernel matrices that are not symmetric, too.
+        is_stricter = isinstance(error, np.linalg.LinAlgError) or "must be symmetric" in str(error)
+        if other is not None and isinstance(error, REFUSALS) and not is_stricter:
             try:
                 fitted = other.build(names).fit(names["X"], names["y"], **names["fit_options"](names["w"]))
                 tolerances.answers(fitted, names["T"])
