@@ -205,10 +205,11 @@ class ExpansionModel(OutputMixin, Documented, Savable, BaseEstimator):
         """
         X = reorder_columns(X, self.feature_names)
         if self.preparation is not None:
-            if getattr(X, "dtype", None) == np.float32 and self.expansion.needs_double():
+            samples: Any = X
+            if getattr(samples, "dtype", None) == np.float32 and self.expansion.needs_double():
                 # The preparation must not round what the expansion computes in double precision.
-                X = X.astype(np.float64)
-            return self.preparation.rows(X)
+                samples = samples.astype(np.float64)
+            return self.preparation.rows(samples)
         return validated(self, X, reset=False, precomputed=self.expansion.kernel == "precomputed")
 
     def fit(self, X: Any, y: Any = None) -> NoReturn:  # noqa: ARG002 - scikit-learn's signature
