@@ -18,7 +18,7 @@
 //! equality constraint.
 //! (Chang and Lin 2011 for the nu problems; Rifkin 2002, 2.2; Xu et al. 2015, (1) for the squared hinge.)
 
-use super::stall::rounding;
+use super::stall::{largest_magnitude, rounding};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
@@ -26,6 +26,8 @@ use std::ops::Range;
 
 /// Maximum number of groups of a problem.
 pub(super) const MAX_GROUPS: usize = 2;
+/// Minimum bound that counts as infinite, relative to the largest coefficient.
+const MIN_INFINITE_BOUND: f64 = 1e6;
 /// Variables per task of a pass over all variables.
 pub(super) const VARIABLES_PER_TASK: usize = 8192;
 
@@ -318,6 +320,13 @@ impl DualProblem {
             has_equality: self.has_equality,
             keeps_margin_inside: self.keeps_margin_inside,
         })
+    }
+
+    /// Returns whether the bounds are so large that the machine is the one without bounds.
+    pub(super) fn has_infinite_bounds(&self) -> bool {
+        let least = MIN_INFINITE_BOUND * largest_magnitude(&self.beta);
+        let is_wide = |(lower, upper): (&f64, &f64)| upper.max(-lower) >= least;
+        self.is_solved_for_larger_c() && self.lower.iter().zip(&self.upper).all(is_wide)
     }
 
     /// Sets the coefficients of the members; returns the members that changed, and their changes. Gradients change by the

@@ -42,11 +42,18 @@ impl Machine<'_> {
         violation <= self.tolerance && violation <= UNCERTAIN_ROUNDINGS * self.kkt.rounding()
     }
 
-    /// Lowers a tolerance that left too large a gap, if the violation is within it.
+    /// Lowers a tolerance that left too large a gap, if the violation is within it. All bounds that count as infinite give the same
+    /// tolerance, so that they have the same solution.
     pub(in crate::svm) fn tighten_tolerance(&mut self, violation: f64) {
         if violation <= self.tolerance {
-            let share = (0.5 / self.relative_gap()).clamp(MIN_TOLERANCE_RATIO, MAX_TOLERANCE_RATIO);
-            self.tolerance = (share * violation).max(UNCERTAIN_ROUNDINGS * self.kkt.rounding());
+            let least = UNCERTAIN_ROUNDINGS * self.kkt.rounding();
+            let problem = self.problem();
+            self.tolerance = if !problem.keeps_margin_inside && problem.has_infinite_bounds() {
+                least
+            } else {
+                let share = (0.5 / self.relative_gap()).clamp(MIN_TOLERANCE_RATIO, MAX_TOLERANCE_RATIO);
+                least.max(share * violation)
+            };
         }
     }
 
