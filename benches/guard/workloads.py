@@ -139,7 +139,7 @@ def explained() -> Callable[[], Any]:
 def streamed() -> Callable[[], Any]:
     """Returns an online learner on a budget over a stream."""
     X, y = classes(1500, 6)
-    return lambda: KernelPerceptron(gamma=0.3, budget=60, policy="projectron++", **ONE).fit(X, y)
+    return lambda: KernelPerceptron(gamma=0.3, budget=60, policy="forgetron", **ONE).fit(X, y)
 
 
 #: Functions that return the computation to count, by name.
@@ -168,11 +168,13 @@ WORKLOADS: dict[str, Callable[[], Callable[[], Any]]] = {
         svmarrow.CodedClassifier(svmarrow.SVC(gamma=0.1, **ONE), code=make_code("bch", 6)), classes(500, 8, 6)
     ),
     "search: noise": lambda: searching(svmarrow.SVCCV, classes(400, 10, noise=0.3)),
-    "search: large machines": lambda: searching(svmarrow.SVCCV, classes(2600, 5, noise=0.3), gammas=[0.1]),
+    "search: large machines": lambda: searching(
+        svmarrow.SVCCV, classes(2300, 4, noise=0.3), gammas=[0.1], Cs=[1.0, 30.0]
+    ),
     "search: racing": lambda: searching(svmarrow.SVCCV, classes(500, 10, noise=0.3), search="racing"),
     "search: four classes": lambda: searching(svmarrow.SVCCV, classes(500, 10, 4)),
-    "search: regression": lambda: searching(svmarrow.SVRCV, targets(300, 5)),
-    "search: quantiles": lambda: searching(QuantileSVRCV, targets(200, 4), quantile=0.8),
+    "search: regression": lambda: searching(svmarrow.SVRCV, targets(150, 5)),
+    "search: quantiles": lambda: searching(QuantileSVRCV, targets(90, 4), quantile=0.8),
     "predict: single precision": lambda: predict(svmarrow.SVC(gamma=0.1, **ONE), classes(1000, 20)),
     "predict: double precision": lambda: predict(
         svmarrow.SVC(gamma=0.1, **ONE), classes(700, 20, dtype=np.float64)
@@ -196,13 +198,13 @@ WORKLOADS: dict[str, Callable[[], Callable[[], Any]]] = {
     ),
     "perceptron on a budget": streamed,
     "perceptron tree": lambda: fit(
-        svmarrow.PerceptronTreeClassifier(gamma=0.2, random_state=0, **ONE), classes(1500, 6)
+        svmarrow.PerceptronTreeClassifier(gamma=0.2, random_state=0, **ONE), classes(600, 6)
     ),
     "compress: backfit": lambda: compress("backfit"),
     "compress: gradient": lambda: compress("gradient", settings=GradientSettings(steps=30)),
     "cascade": lambda: fit(ExactCascade(svmarrow.SVC(gamma=0.3, **ONE)), classes(400, 6)),
-    "learned scales": lambda: fit(LearnedScaler(**ONE), targets(150, 5)),
-    "table": lambda: fit(svmarrow.TabularRegressor(**ONE), targets(150, 5)),
+    "learned scales": lambda: fit(LearnedScaler(**ONE), targets(40, 3)),
+    "table": lambda: fit(svmarrow.TabularRegressor(**ONE), targets(40, 3)),
     "shapley values": explained,
     "save and load": saved,
     "export: C": lambda: exported(to_c, ".h"),
