@@ -188,22 +188,22 @@ impl<'a> Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Copies rows in double precision to single precision; `None` if a number is too large for it.
+    /// Copies rows in double precision to single precision; `None` if a number is outside its normal range.
     pub(crate) fn to_single(&self) -> Result<Option<OwnedRows>> {
-        let too_large = |v: &f32| !v.is_finite();
+        let is_outside = |(v, single): (&f64, &f32)| *v != 0.0 && !single.is_normal();
         match self {
             Self::DenseF64(d) => {
                 let values: Vec<f32> = d.iter().map(|&v| v as f32).try_collect_vec()?;
-                let is_too_large = values.iter().any(too_large);
+                let is_inside = !d.iter().zip(&values).any(is_outside);
                 let array = Array2::from_shape_vec(d.dim(), values).expect("a number for each entry");
-                Ok((!is_too_large).then(|| array.into()))
+                Ok(is_inside.then(|| array.into()))
             }
             Self::CsrF64(s) => {
                 let all: Vec<usize> = (0..self.rows()).try_collect_vec()?;
-                let (indptr, indices, values) = s.gather(&all)?;
-                let values: Vec<f32> = values.iter().map(|&v| v as f32).try_collect_vec()?;
-                let is_too_large = values.iter().any(too_large);
-                Ok((!is_too_large).then_some(OwnedRows::CsrF32 { indptr, indices, values, cols: s.cols() }))
+                let (indptr, indices, stored) = s.gather(&all)?;
+                let values: Vec<f32> = stored.iter().map(|&v| v as f32).try_collect_vec()?;
+                let is_inside = !stored.iter().zip(&values).any(is_outside);
+                Ok(is_inside.then_some(OwnedRows::CsrF32 { indptr, indices, values, cols: s.cols() }))
             }
             _ => Ok(Some(self.gather(&(0..self.rows()).try_collect_vec()?)?)),
         }

@@ -17,7 +17,7 @@ use super::single::{MachineModel, model_of, solve_single};
 use super::start::Start;
 use super::training::{Training, check_nu};
 use crate::context::Context;
-use crate::data::Rows;
+use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{CoefficientSum, Evaluator, Kernel, KernelFunction};
@@ -26,6 +26,13 @@ use crate::memory::{TryCollect, try_vec};
 /// Maximum difference of an output between ways to sum it, a fast Gauss transform among them, relative to the lengths of the
 /// terms.
 const MAX_SUM_ERROR: f64 = 1e-10;
+/// The same for kernel values in single precision.
+const MAX_SINGLE_ERROR: f64 = 2e-6;
+/// Maximum effect of single precision on rows in double precision that is accounted for, relative to the lengths of the terms.
+const MAX_SINGLE_SHIFT: f64 = 1e-4;
+/// Maximum rounding of rows to single precision, relative to the largest range of a column; rows that it moves farther are other
+/// samples.
+const MAX_ROW_ROUNDING: f64 = 1e-2;
 /// Roundings of an output within which a row is near the margin.
 const MARGIN_ROUNDINGS: f64 = 8.0;
 
@@ -78,6 +85,36 @@ fn unit_of(sum: f64) -> f64 {
     f64::from_bits(exponent_bits).min(1.0)
 }
 
+/// Rounds numbers in double precision to the digits of single precision (Veltkamp 1968), whatever their scale.
+fn with_single_digits(rows: OwnedRows) -> OwnedRows {
+    let round = |v: f64| {
+        let scaled = v * f64::from((1 << 29) + 1);
+        if scaled.is_finite() { scaled - (scaled - v) } else { v }
+    };
+    match rows {
+        OwnedRows::DenseF64(values) => OwnedRows::DenseF64(values.mapv_into(round)),
+        OwnedRows::CsrF64 { indptr, indices, mut values, cols } => {
+            values.iter_mut().for_each(|v| *v = round(*v));
+            OwnedRows::CsrF64 { indptr, indices, values, cols }
+        }
+        rows => rows,
+    }
+}
+
+/// Returns whether rounding to single precision keeps the differences between rows. Columns of sparse rows contain zeros.
+fn keeps_differences(rows: Rows<'_>) -> Result<bool> {
+    if rows.is_sparse() {
+        return Ok(true);
+    }
+    let mut ranges = try_vec![(f64::INFINITY, f64::NEG_INFINITY); rows.cols()]?;
+    for row in 0..rows.rows() {
+        rows.for_each_in_row(row, |k, v| ranges[k] = (ranges[k].0.min(v), ranges[k].1.max(v)));
+    }
+    let largest = ranges.iter().fold(0.0, |largest: f64, (low, high)| largest.max(low.abs()).max(high.abs()));
+    let range = ranges.iter().fold(0.0, |widest: f64, (low, high)| widest.max(high - low));
+    Ok(0.5 * f64::from(f32::EPSILON) * largest <= MAX_ROW_ROUNDING * range)
+}
+
 /// The rows near the margin of a solved machine.
 struct Margin<'s, 'a> {
     solved: &'s Solved<'a>,
@@ -122,17 +159,29 @@ impl Margin<'_, '_> {
         let problem = machine.problem();
         let rows: Vec<usize> = variables.iter().map(|&v| self.solved.order[v]).try_collect_vec()?;
         let (double, single) = self.outputs(model, &rows)?;
-        let (mut lowest, mut spread, mut length) = (f64::INFINITY, 0.0_f64, 0.0_f64);
+        let length = variables.iter().map(|&v| problem.diagonal[v].abs().sqrt()).fold(0.0, f64::max);
+        let lengths = problem.beta.iter().zip(&problem.diagonal).map(|(b, d)| b * d.abs().sqrt());
+        let size = self.unit * length * lengths.sum::<f64>();
+        // Rows in double precision that single precision moves farther are other samples.
+        let max_shift = if self.training.rows.rows.is_f64() {
+            (MAX_SINGLE_SHIFT * size).max(self.unit * self.training.params.tolerance)
+        } else {
+            f64::INFINITY
+        };
+        let (mut lowest, mut spread) = (f64::INFINITY, 0.0_f64);
         for (k, &v) in variables.iter().enumerate() {
             let training = self.unit * problem.gradient[v] + model.intercept;
             let single = single.as_ref().map_or(double[k], |single| single[k]);
+            let single = single.clamp(double[k] - max_shift, double[k] + max_shift);
             lowest = lowest.min(training).min(double[k]).min(single);
             spread = spread.max((single - double[k]).abs()).max((training - double[k]).abs());
-            length = length.max(problem.diagonal[v].abs().sqrt());
         }
-        let lengths = problem.beta.iter().zip(&problem.diagonal).map(|(b, d)| b * d.abs().sqrt());
-        let allowance = MAX_SUM_ERROR * self.unit * length * lengths.sum::<f64>();
-        Ok(((2.0 * spread + allowance - lowest).max(0.0), spread))
+        // Weights of dense columns are in double precision.
+        let rows = &self.training.rows;
+        let is_linear =
+            matches!(rows.kernel, KernelFunction::BuiltIn(Kernel::Linear)) && !rows.rows.is_sparse();
+        let error = if is_linear { MAX_SUM_ERROR } else { MAX_SINGLE_ERROR };
+        Ok(((2.0 * spread + error * size - lowest).max(0.0), spread))
     }
 
     /// Returns the outputs of rows in double precision, and those that predictions of rows in single precision compute.
@@ -152,13 +201,12 @@ impl Margin<'_, '_> {
             let single = evaluator.evaluate(samples.view(), ctx)?.into_raw_vec_and_offset().0;
             return Ok((double, Some(single)));
         }
-        let Some(samples) = samples.view().to_single()? else { return Ok((double, None)) };
-        let mut single = evaluator.evaluate(samples.view(), ctx)?.into_raw_vec_and_offset().0;
-        // Rows that single precision moves farther than the tolerance are other samples, for which nothing is promised.
-        let tolerance = self.unit * self.solved.machines[0].tolerance;
-        for (single, double) in single.iter_mut().zip(&double) {
-            *single = if (*single - double).abs() <= tolerance { *single } else { *double };
+        if !keeps_differences(prepared.rows.reborrow())? {
+            return Ok((double, None));
         }
+        // Evaluated in double precision, so that the offset does not depend on the scale of the rows.
+        let samples = with_single_digits(samples);
+        let single = evaluator.evaluate_double(samples.view(), ctx)?.into_raw_vec_and_offset().0;
         Ok((double, Some(single)))
     }
 
