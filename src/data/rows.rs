@@ -189,7 +189,7 @@ impl<'a> Rows<'a> {
 
 impl Rows<'_> {
     /// Copies rows in double precision to single precision; `None` if a number is outside its normal range.
-    pub(crate) fn to_single(&self) -> Result<Option<OwnedRows>> {
+    pub(crate) fn to_single(self) -> Result<Option<OwnedRows>> {
         let is_outside = |(v, single): (&f64, &f32)| *v != 0.0 && !single.is_normal();
         match self {
             Self::DenseF64(d) => {

@@ -105,7 +105,9 @@ impl Coefficients {
             let value = largest_value(&expansion.kernel, expansion.vectors, i);
             squares.iter_mut().zip(line).for_each(|(sum, c)| *sum += (c * value) * (c * value));
         }
-        squares.iter_mut().for_each(|square| *square = 0.5 * f64::from(f32::EPSILON) * square.sqrt());
+        for square in &mut squares {
+            *square = 0.5 * f64::from(f32::EPSILON) * square.sqrt();
+        }
         Ok(Self {
             values: memory::try_to_vec(MODEL, expansion.flat())?,
             intercepts: expansion.intercepts.try_to_vec()?,

@@ -94,7 +94,9 @@ fn with_single_digits(rows: OwnedRows) -> OwnedRows {
     match rows {
         OwnedRows::DenseF64(values) => OwnedRows::DenseF64(values.mapv_into(round)),
         OwnedRows::CsrF64 { indptr, indices, mut values, cols } => {
-            values.iter_mut().for_each(|v| *v = round(*v));
+            for v in &mut values {
+                *v = round(*v);
+            }
             OwnedRows::CsrF64 { indptr, indices, values, cols }
         }
         rows => rows,

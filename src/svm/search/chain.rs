@@ -272,7 +272,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                 let is_early = stop == Some(StopReason::Stalled)
                     && exceeds_single_precision::<K>(kkt.squared_norm, max_rounding);
                 let mut needs_double = is_early;
-                if !measured.is_some_and(|at| !at.may_exceed(kkt.squared_norm, max_rounding)) {
+                if measured.is_none_or(|at| at.may_exceed(kkt.squared_norm, max_rounding)) {
                     let values = &self.prepared.values;
                     let rounding = Rounding::measure(&problem, &rows, values, source, Context::SEQUENTIAL)?;
                     measured = Some(MeasuredRounding::new(&rounding, kkt.squared_norm));
