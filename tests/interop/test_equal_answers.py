@@ -92,7 +92,8 @@ def sigmoid(machine):
 
 
 def temperature(machine):
-    if not any("temperature" in str(rule) for rule in CalibratedClassifierCV._parameter_constraints["method"]):
+    rules = CalibratedClassifierCV._parameter_constraints["method"]
+    if not any("temperature" in str(rule) for rule in rules):
         pytest.skip("this scikit-learn has no temperatures")
     return CalibratedClassifierCV(machine, ensemble=False, cv=2, method="temperature")
 
