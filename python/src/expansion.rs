@@ -38,7 +38,7 @@ impl Expansion {
         run(py, n_jobs, cost, None, |ctx| self.evaluator.evaluate(rows, ctx)).map(Object)
     }
 
-    /// Whether outputs of rows in single precision are computed in double precision.
+    /// Returns whether outputs of rows in single precision are computed in double precision.
     fn needs_double(&self, py: Python<'_>) -> PyResult<bool> {
         run(py, 1, Cost::Unknown, None, |ctx| self.evaluator.needs_double(ctx))
     }

@@ -56,7 +56,7 @@ pub(super) struct ClassBlock<'a, K> {
     stored: StoredRows<'a, K>,
 }
 
-/// Where the kernel rows of a class block are stored.
+/// The storage of the kernel rows of a class block.
 enum StoredRows<'a, K> {
     /// Nowhere: values are computed again.
     None,

@@ -251,7 +251,7 @@ class KernelExpansion(Savable):
         return handle
 
     def needs_double(self) -> bool:
-        """Whether samples in single precision are evaluated in double precision.
+        """Return whether samples in single precision are evaluated in double precision.
 
         Large coefficients cancel to small outputs, and the rounding errors of single precision remain.
 
