@@ -212,7 +212,7 @@ impl Evaluator {
         self.evaluate_in(x, Precision::Double, ctx)
     }
 
-    /// Returns whether outputs in single precision may be off by more than [`MAX_SINGLE_ERROR`] of their spread.
+    /// Returns whether outputs in single precision may be off by more than a thousandth of their spread.
     ///
     /// The spread of an output is that of its values at some vectors and of its intercept. Where independent roundings of all
     /// terms are small against it, nothing is measured; otherwise the outputs of these vectors are compared with those of kernel
