@@ -214,9 +214,9 @@ impl Evaluator {
 
     /// Returns whether outputs in single precision may be off by more than a thousandth of their spread.
     ///
-    /// The spread of an output is that of its values at some vectors and of its intercept. Where independent roundings of all
-    /// terms are small against it, nothing is measured; otherwise the outputs of these vectors are compared with those of kernel
-    /// values in double precision.
+    /// The spread of an output is that of its values at some vectors: an intercept far from all of them does not hide that the
+    /// outputs differ by little. Where independent roundings of all terms are small against it, nothing is measured; otherwise
+    /// the outputs of these vectors are compared with those of kernel values in double precision.
     ///
     /// # Errors
     /// [`Error::Memory`], [`Error::Stopped`].
@@ -235,8 +235,8 @@ impl Evaluator {
             let Some(sample) = sample.view().to_single()? else { return Ok(true) };
             let outputs = self.evaluate_in(sample.view(), Precision::Single, ctx)?;
             let spread = |j: usize| {
-                let b = self.coefficients.intercepts[j];
-                let (low, high) = outputs.column(j).iter().fold((b, b), |(l, h), f| (l.min(*f), h.max(*f)));
+                let ends = (f64::INFINITY, f64::NEG_INFINITY);
+                let (low, high) = outputs.column(j).iter().fold(ends, |(l, h), f| (l.min(*f), h.max(*f)));
                 high - low
             };
             let exceeds = |j: usize, error: f64| !(SAFETY_FACTOR * error <= MAX_SINGLE_ERROR * spread(j));

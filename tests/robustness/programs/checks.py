@@ -114,10 +114,12 @@ def _difference(a: np.ndarray, b: np.ndarray) -> str:
 
 def finite(run: Run) -> None:
     """Predictions are finite numbers, one row a sample."""
+    is_ours = "svmarrow." in str(run.program.call)
     for name, values in answers(run.model, run.names["T"]).items():
         if values.shape[:1] != (run.names["T"].shape[0],):
             raise CheckError(f"{name} has another number of rows", str(values.shape))
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
+        # scikit-learn's machines answer NaN for fractional powers of negative numbers.
+        if is_ours and values.dtype.kind == "f" and not np.isfinite(values).all():
             raise CheckError(f"{name} is not finite", str(values[:5]))
 
 

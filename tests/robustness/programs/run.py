@@ -8,9 +8,11 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import concurrent.futures.process
+import contextlib
 import json
 import multiprocessing
 import os
+import signal
 import sys
 import time
 import traceback
@@ -30,15 +32,20 @@ from robustness.programs.runner import Program, run, shrink  # noqa: E402
 
 #: Programs of a round.
 ROUND = 200
-#: Seconds after which a program is reported as slow.
-SLOW = 60.0
+#: Seconds of the processor after which a program is reported as slow.
+SLOW = 20.0
+#: Seconds of the processor after which a program is interrupted, as by Ctrl-C.
+LIMIT = 200.0
 
 
 def outcome(seed: int) -> dict:
     """The verdict on a seed as a dict."""
     try:
         program = Program.of(seed)
-        result = run(program)
+        with processor_limit(LIMIT):
+            result = run(program)
+    except KeyboardInterrupt as error:
+        return verdict(seed, "the program does not end", "".join(traceback.format_exception(error)))
     except Exception as error:  # noqa: BLE001 - a fault of the generator does not end the run
         return verdict(seed, "generator", "".join(traceback.format_exception(error)))
     return {
@@ -53,6 +60,17 @@ def outcome(seed: int) -> dict:
         ],
         "refusals": result.refusals,
     }
+
+
+@contextlib.contextmanager
+def processor_limit(seconds: float) -> Iterator[None]:
+    """Raises KeyboardInterrupt after so many seconds of the processor, whatever the load of the machine."""
+    signal.signal(signal.SIGPROF, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
 
 
 def outcomes(seeds: Iterable[int], jobs: int) -> Iterator[dict]:

@@ -184,6 +184,7 @@ class Result:
 
     failures: list[Failure] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
+    #: Seconds of the processor.
     seconds: float = 0.0
     fitted: bool = False
 
@@ -221,7 +222,7 @@ def without_unused_weights(call: Call, drawn: Data) -> Data:
 
 def run(program: Program) -> Result:
     """Runs a program with all checks."""
-    result, start = Result(), time.perf_counter()
+    result, start = Result(), time.process_time()
     with (
         warnings.catch_warnings(record=True) as log,
         np.errstate(all="ignore"),
@@ -240,7 +241,7 @@ def run(program: Program) -> Result:
             for step in program.steps:
                 state.step = step
                 _attempt(state, result, _step)
-    result.seconds = time.perf_counter() - start
+    result.seconds = time.process_time() - start
     return result
 
 
