@@ -33,6 +33,7 @@ def main() -> None:
     probe_path, results_path, *names = sys.argv[1:]
     probe = ctypes.CDLL(probe_path)
     warnings.simplefilter("ignore")
+    probe.start_instrumentation()
     workloads = {**WORKLOADS, "planted": planted_search}
     results = {}
     for name in names or WORKLOADS:

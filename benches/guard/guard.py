@@ -24,8 +24,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from workloads import WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +82,15 @@ def instructions(lines: Iterator[str], module: str = MODULE) -> int:
 
 
 def count(names: list[str]) -> Counts:
-    """Returns the counts of workloads, all if no names are given."""
+    """Returns the counts of workloads, counted by as many processes as there are cores."""
+    processes = min(os.cpu_count() or 1, len(names))
+    with ThreadPoolExecutor(processes) as pool:
+        parts = list(pool.map(count_in_turn, (names[start::processes] for start in range(processes))))
+    return {name: counts for part in parts for name, counts in part.items()}
+
+
+def count_in_turn(names: list[str]) -> Counts:
+    """Returns the counts of workloads, counted by one process."""
     with tempfile.TemporaryDirectory() as folder:
         probe, results = Path(folder) / "probe.so", Path(folder) / "results.json"
         subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", probe, HERE / "probe.c"], check=True)
@@ -127,7 +138,7 @@ def main() -> int:
     if tool is not None:
         print(f"SKIPPED: {tool} is not installed, so no work is counted")
         return 0
-    after, compiler = count([]), rustc_version()
+    after, compiler = count(list(WORKLOADS)), rustc_version()
     committed = json.loads(COUNTS.read_text()) if COUNTS.exists() else {"reasons": [], "counts": {}}
     if arguments.update is not None:
         reasons = [*committed["reasons"], arguments.update]

@@ -15,7 +15,7 @@ from scipy import sparse
 
 import svmarrow
 from svmarrow.cascade import ExactCascade
-from svmarrow.export import to_c, to_onnx
+from svmarrow.export import to_c
 from svmarrow.inspection import shapley_values
 from svmarrow.least_squares import LinearRLSRegressor, LowRankRLSRegressor
 from svmarrow.model_selection import QuantileSVRCV
@@ -208,5 +208,4 @@ WORKLOADS: dict[str, Callable[[], Callable[[], Any]]] = {
     "shapley values": explained,
     "save and load": saved,
     "export: C": lambda: exported(to_c, ".h"),
-    "export: ONNX": lambda: exported(to_onnx, ".onnx"),
 }

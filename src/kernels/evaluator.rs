@@ -45,7 +45,7 @@ const MAX_SINGLE_ERROR: f64 = 1e-3;
 const MAX_SAMPLE: usize = 16;
 /// Upper bound of the errors in single precision, relative to those of independent roundings, and relative to the largest one of
 /// a sample.
-const SAFETY_FACTOR: f64 = 4.0;
+const SAFETY_FACTOR: f64 = 8.0;
 /// Context reported when the allocation of a model fails.
 const MODEL: &str = "a packed model";
 /// Kernel values times features of a thread between two checks of the monitor.

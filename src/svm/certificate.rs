@@ -140,11 +140,11 @@ pub(super) fn certify(
         linear += beta * s;
         epsilons += problem.epsilon * beta.abs();
         let derivative = level - product - s;
-        let loss = if has_linear_loss_at(problem, derivative, rounding.output, i) {
+        let ends = losses_at(derivative, rounding.output, problem, i);
+        let loss = if is_linear_between(derivative, rounding.output, ends, problem, i) {
             conjugate(derivative, problem, i)
         } else {
-            let at = |by: f64| conjugate(derivative + by, problem, i);
-            at(rounding.output).max(at(-rounding.output))
+            ends.0.max(ends.1)
         };
         losses += loss - level * beta;
         size += (beta * product).abs() + (beta * s).abs() + loss.abs() + (level * beta).abs();
@@ -236,37 +236,56 @@ fn levels((b, rho): (f64, f64)) -> [f64; 2] {
 pub(super) fn has_linear_loss(problem: &DualProblem, at: (f64, f64), off: f64, i: usize) -> bool {
     let product = problem.gradient[i] - problem.linear[i] - problem.ridge[i] * problem.beta[i];
     let level = levels(at)[usize::from(problem.group[i])];
-    has_linear_loss_at(problem, level - product - problem.linear[i], off, i)
+    let derivative = level - product - problem.linear[i];
+    is_linear_between(derivative, off, losses_at(derivative, off, problem, i), problem, i)
 }
 
-fn has_linear_loss_at(problem: &DualProblem, derivative: f64, off: f64, i: usize) -> bool {
+/// Returns the losses of variable i if its derivative is `off` less, and if it is `off` more.
+fn losses_at(derivative: f64, off: f64, problem: &DualProblem, i: usize) -> (f64, f64) {
+    let below = conjugate(derivative - off, problem, i);
+    (below, if off == 0.0 { below } else { conjugate(derivative + off, problem, i) })
+}
+
+/// Returns whether the coefficient of variable i attains both losses, so that the loss is linear between them.
+fn is_linear_between(
+    derivative: f64,
+    off: f64,
+    (below, above): (f64, f64),
+    problem: &DualProblem,
+    i: usize,
+) -> bool {
     let (b, r) = (problem.beta[i], problem.ridge[i]);
     let value = |v: f64| v * b - problem.epsilon * b.abs() - 0.5 * r * b * b;
-    b != 0.0 && [derivative - off, derivative + off].into_iter().all(|v| conjugate(v, problem, i) <= value(v))
+    b != 0.0 && below <= value(derivative - off) && above <= value(derivative + off)
 }
 
 /// Returns max over t in [lower, upper] of v t - e |t| - r t^2 / 2.
+#[inline]
 fn conjugate(v: f64, problem: &DualProblem, i: usize) -> f64 {
     conjugate_within(v, problem, i, f64::INFINITY)
 }
 
 /// Returns the same for bounds of at most `bound`.
+#[inline]
 fn conjugate_within(v: f64, problem: &DualProblem, i: usize, bound: f64) -> f64 {
     let (lower, upper) = (problem.lower[i].max(-bound), problem.upper[i].min(bound));
     let (e, r) = (problem.epsilon, problem.ridge[i]);
     let value = |t: f64| v * t - e * t.abs() - 0.5 * r * t * t;
-    let mut best = f64::NEG_INFINITY;
-    let mut consider = |t: f64| {
-        if t.is_finite() && t >= lower && t <= upper {
-            best = best.max(value(t));
-        }
-    };
-    consider(0.0);
-    consider(lower);
-    consider(upper);
+    let better = |best: f64, t: f64| if value(t) > best { value(t) } else { best };
+    // The function is concave, with a kink at zero: the maximum is there, at a bound, or at a stationary point.
+    let mut best = if lower <= 0.0 && upper >= 0.0 { 0.0 } else { f64::NEG_INFINITY };
+    if lower.is_finite() {
+        best = better(best, lower);
+    }
+    if upper.is_finite() {
+        best = better(best, upper);
+    }
     if r > 0.0 {
-        consider((v - e) / r);
-        consider((v + e) / r);
+        for t in [(v - e) / r, (v + e) / r] {
+            if t.is_finite() && t >= lower && t <= upper {
+                best = better(best, t);
+            }
+        }
     }
     best
 }

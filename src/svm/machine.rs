@@ -77,6 +77,8 @@ pub(super) struct Machine<'a> {
     is_double: bool,
     /// Intercept, rho and certificate of a machine that was stopped before its gradients were exact.
     inexact_outcome: Option<(f64, f64, Certificate)>,
+    /// Intercept, rho and certificate of a machine whose rounding has been measured at its end.
+    final_outcome: Option<(f64, f64, Certificate)>,
 }
 
 /// The columns of one class block in a machine: variables `first..first + positions.len()`.
@@ -133,6 +135,7 @@ impl<'a> Machine<'a> {
             is_rounding_bounded: false,
             is_double: K::PRECISION == Precision::Double,
             inexact_outcome: None,
+            final_outcome: None,
             variables,
         };
         if !is_exact {
@@ -160,7 +163,7 @@ impl<'a> Machine<'a> {
     /// Clears how the machine ended, so that rounds can continue from its coefficients.
     fn resume(&mut self) {
         (self.stop, self.stall, self.gradient_rounding) = (None, StallDetector::new(), 0.0);
-        (self.rounding, self.is_rounding_bounded) = (None, false);
+        (self.rounding, self.is_rounding_bounded, self.final_outcome) = (None, false, None);
     }
 
     /// Sets feasible coefficients and computes their gradients, in a machine that is not shrunk.

@@ -378,7 +378,7 @@ impl DualProblem {
     }
 
     /// Returns the violation of the optimality conditions, and the magnitudes that rounding depends on.
-    pub(super) fn kkt_violation(&self, ctx: Context<'_>) -> KktViolation {
+    pub(super) fn kkt_violation<'a>(&'a self, ctx: Context<'_>) -> KktViolation {
         let none = (f64::INFINITY, f64::NEG_INFINITY);
         let start = KktViolation {
             maximal_pairs: [if self.has_equality { none } else { (0.0, 0.0) }, none],
@@ -389,17 +389,31 @@ impl DualProblem {
         };
         let of_range = |range: Range<usize>| {
             let mut kkt = start;
-            for i in range {
-                kkt.is_finite &= self.gradient[i].is_finite();
-                let (up, low) = &mut kkt.maximal_pairs[usize::from(self.group[i])];
-                *up = up.min(self.up_derivative(i));
-                *low = low.max(self.down_derivative(i));
-                kkt.n_unbounded += usize::from(self.is_unbounded(i));
-                let [gradient, coefficient, diagonal] = &mut kkt.largest;
-                *gradient = gradient.max(self.gradient[i].abs());
-                *coefficient = coefficient.max(self.beta[i].abs());
-                *diagonal = diagonal.max(self.diagonal[i].abs());
-                kkt.squared_norm += (self.beta[i] * self.diagonal[i]).powi(2);
+            // Slices of one length need no check of each index.
+            let within = |values: &'a [f64]| &values[range.clone()];
+            let (gradient, beta, diagonal) =
+                (within(&self.gradient), within(&self.beta), within(&self.diagonal));
+            let (lower, upper, group) =
+                (within(&self.lower), within(&self.upper), &self.group[range.clone()]);
+            let larger = |a: f64, b: f64| if b > a { b } else { a };
+            for i in 0..range.len() {
+                let (g, b) = (gradient[i], beta[i]);
+                let (can_rise, can_fall) = (b < upper[i], b > lower[i]);
+                let (up, low) = &mut kkt.maximal_pairs[usize::from(group[i])];
+                if can_rise {
+                    *up = up.min(g + if b >= 0.0 { self.epsilon } else { -self.epsilon });
+                }
+                if can_fall {
+                    *low = low.max(g + if b > 0.0 { self.epsilon } else { -self.epsilon });
+                }
+                kkt.is_finite &= g.is_finite();
+                kkt.n_unbounded += usize::from(can_rise && can_fall && (self.epsilon == 0.0 || b != 0.0));
+                let [of_gradient, of_coefficient, of_diagonal] = &mut kkt.largest;
+                *of_gradient = larger(*of_gradient, g.abs());
+                *of_coefficient = larger(*of_coefficient, b.abs());
+                *of_diagonal = larger(*of_diagonal, diagonal[i].abs());
+                let length = b * diagonal[i];
+                kkt.squared_norm += length * length;
             }
             kkt
         };

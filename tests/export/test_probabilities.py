@@ -143,6 +143,12 @@ def test_calibrated_machines_of_scikit_learn(rng, k, method, tmp_path):
     assert log_loss(y, small.predict_proba(X)) < log_loss(y, np.full((len(y), k), 1 / k))
 
 
+def test_probabilities_of_a_pipeline(rng, tmp_path):
+    X, y = labelled(rng, 4)
+    model = make_pipeline(StandardScaler(), svm.SVC(probability=True, random_state=0)).fit(X, y)
+    judge(svmarrow.as_expansion(model), X, tmp_path)
+
+
 @pytest.mark.parametrize("k", [2, 3])
 def test_probabilities_of_svc(rng, k, tmp_path):
     X, y = labelled(rng, k)

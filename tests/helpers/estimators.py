@@ -127,6 +127,10 @@ _DRAWN = dict.fromkeys(_REPEATED, "rows are drawn, so repeated rows differ from 
 _INDEFINITE = dict.fromkeys(
     ("check_positive_only_tag_during_fit", "check_estimators_dtypes"), "indefinite matrices are refused"
 )
+# One check takes random numbers for a kernel matrix.
+_UNSYMMETRIC = {
+    "check_classifiers_one_label_sample_weights": "unsymmetric matrices are refused, whatever the labels"
+}
 _NO_CONSTANT = {"check_class_weight_classifiers": "a function without a constant is 0 between the rows"}
 _FEW = {"check_classifiers_one_label_sample_weights": "more points than rows that count: a warning says so"}
 _EVERY_ROW = {
@@ -187,7 +191,7 @@ ESTIMATORS = {
             (SVC(), _REPEATED),
             (SVC(**TIGHT), {}),
             (SVC(kernel="linear"), {name: why for name, why in _REPEATED.items() if "dense" in name}),
-            (SVC(kernel="precomputed"), {}),
+            (SVC(kernel="precomputed"), _UNSYMMETRIC),
             (SVC(kernel="chi2", **TIGHT), _NEGATIVE),
             (SVC(multi_class="ovr"), _REPEATED),
             (SVC(loss="squared_hinge", **TIGHT), {}),
@@ -319,7 +323,7 @@ ESTIMATORS = {
         contract=[
             (RLSClassifier(), {}),
             (RLSClassifier(kernel="linear", fit_intercept=True), {}),
-            (RLSClassifier(kernel="precomputed"), _INDEFINITE | _NO_CONSTANT),
+            (RLSClassifier(kernel="precomputed"), _INDEFINITE | _NO_CONSTANT | _UNSYMMETRIC),
             (RLSClassifier(solver="cg", tol=1e-12), {}),
         ],
         weights=[

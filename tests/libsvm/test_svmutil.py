@@ -74,7 +74,11 @@ def test_models_are_those_of_libsvm(folder, tmp_path, svm_type, kernel_type):
     assert ours.get_labels() == theirs.get_labels()
     assert ours.get_svm_type() == theirs.get_svm_type() == svm_type
     values = [svm_predict(y, x, model, "-q") for model in (ours, theirs)]
-    np.testing.assert_allclose(values[0][2], values[1][2], atol=2e-4)
+    outputs = [np.array(value[2]) for value in values]
+    if svm_type == 2:
+        # Ours lowers the offset, so that at most nu n samples are outside: the functions differ by a number.
+        outputs = [output - output.mean() for output in outputs]
+    np.testing.assert_allclose(*outputs, atol=2e-4)
     # A support vector inside the bounds of a one-class SVM lies on the boundary: rounding decides.
     is_clear = np.abs(values[0][2]).min(axis=1) > 1e-4 if svm_type == 2 else np.ones(len(y), dtype=bool)
     assert is_clear.mean() > 0.5

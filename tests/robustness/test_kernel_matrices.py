@@ -110,3 +110,14 @@ def test_a_kernel_function_is_checked_where_it_is_called_for_both_orders(machine
     machine = clone(machine).set_params(kernel=lopsided)
     with pytest.raises(ValueError, match=r"kernel function returned .* symmetric"):
         machine.fit(STANDARD_IRIS, KIND)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_symmetric_function_is_taken_in_any_order_of_the_samples(seed):
+    """The solver sorts samples by class, which may leave the first and the last one at their places."""
+    order = np.concatenate([[0], np.random.default_rng(seed).permutation(np.arange(1, 149))[:60], [149]])
+    X, y = STANDARD_IRIS[order], KIND[order]
+    function, linear = SVC(kernel=lambda A, B: A @ B.T).fit(X, y), SVC(kernel="linear").fit(X, y)
+    np.testing.assert_allclose(
+        function.decision_function(X), linear.decision_function(X), atol=0.01, rtol=0.01
+    )

@@ -64,12 +64,15 @@ class TrainingKernel:
 
     @staticmethod
     def _check_symmetry(values: NDArray[Any], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> None:
-        """Checks the values that a call returns for both orders of two rows, if columns are consecutive."""
-        first, last = int(columns[0]), int(columns[-1])
-        if last - first + 1 != columns.size or rows.min() < first or rows.max() > last:
+        """Checks the values that a call returns for both orders of two rows."""
+        rows, order = rows[:_MAX_CHECKED_ROWS], np.argsort(columns)
+        ranks = np.searchsorted(columns, rows, sorter=order)
+        places = order[np.minimum(ranks, columns.size - 1)]
+        is_column = columns[places] == rows
+        if not is_column.any():
             return
-        rows, places = rows[:_MAX_CHECKED_ROWS], rows[:_MAX_CHECKED_ROWS] - first
-        square = np.asarray(values[: rows.size, places], dtype=np.float64)
+        rows, places = rows[is_column], places[is_column]
+        square = np.asarray(values[: is_column.size][np.ix_(is_column, places)], dtype=np.float64)
         relative = tolerance(values.dtype)
         position = asymmetry(square, relative)
         if position is not None:

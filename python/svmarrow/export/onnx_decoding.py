@@ -349,23 +349,23 @@ def _coupled(text: _Text, k: int) -> None:
         "of_rows = ReduceSum <keepdims = 1> (r, third)",
         "no_rows = Mul (of_rows, nothing)",
         "right_side = Add (no_rows, one)",
-        "step0 = Concat <axis = 2> (system, right_side)",
+        "eliminated0 = Concat <axis = 2> (system, right_side)",
     ]
     for at in range(k):
         text.arrays |= {f"at{at}": np.array([at], dtype=np.int64), f"unit{at}": np.eye(k)[:, [at]]}
         text.lines += [
-            f"line{at} = Gather <axis = 1> (step{at}, at{at})",
+            f"line{at} = Gather <axis = 1> (eliminated{at}, at{at})",
             f"pivot{at} = Gather <axis = 2> (line{at}, at{at})",
             f"scaled{at} = Div (line{at}, pivot{at})",
-            f"entry{at} = Gather <axis = 2> (step{at}, at{at})",
+            f"entry{at} = Gather <axis = 2> (eliminated{at}, at{at})",
             # The pivot's own line is to become the scaled one.
             f"factor{at} = Sub (entry{at}, unit{at})",
             f"change{at} = Mul (factor{at}, scaled{at})",
-            f"step{at + 1} = Sub (step{at}, change{at})",
+            f"eliminated{at + 1} = Sub (eliminated{at}, change{at})",
         ]
     text.arrays["behind"] = np.array([k], dtype=np.int64)
     text.lines += [
-        f"solution = Gather <axis = 2> (step{k}, behind)",
+        f"solution = Gather <axis = 2> (eliminated{k}, behind)",
         "flat_solution = Squeeze (solution, third)",
         "not_negative = Max (flat_solution, nothing)",
         "whole = ReduceSum <keepdims = 1> (not_negative, column)",

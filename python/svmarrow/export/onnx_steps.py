@@ -67,12 +67,12 @@ class StepText:
 
     def _do(self, operation: str) -> str:
         self._count += 1
-        name = f"row{self._count}"
+        name = f"step_row{self._count}"
         self.lines.append(f"{name} = {operation}")
         return name
 
     def _constant(self, array: NDArray[Any]) -> str:
-        name = f"step{len(self.arrays)}"
+        name = f"step_constant{len(self.arrays)}"
         self.arrays[name] = array
         return name
 

@@ -34,7 +34,8 @@ impl Machine<'_> {
 
     /// Returns the gap relative to the largest one of a solved machine.
     pub(in crate::svm) fn relative_gap(&self) -> f64 {
-        relative_gap(self.problem(), &self.certified(self.problem()).2)
+        let certificate = self.final_outcome.map_or_else(|| self.certified(self.problem()).2, |last| last.2);
+        relative_gap(self.problem(), &certificate)
     }
 
     /// Returns whether the violation is within the tolerance and so small that gains may be rounding.
@@ -63,7 +64,8 @@ impl Machine<'_> {
     /// [`Error::Param`] if they are not finite.
     pub(in crate::svm) fn outcome(&self) -> Result<(f64, f64, Certificate)> {
         let problem = self.problem();
-        let (b, rho, certificate) = self.inexact_outcome.unwrap_or_else(|| self.certified(problem));
+        let known = self.inexact_outcome.or(self.final_outcome);
+        let (b, rho, certificate) = known.unwrap_or_else(|| self.certified(problem));
         let numbers = [b, rho, certificate.dual, certificate.primal, certificate.gap, certificate.violation];
         if numbers.iter().chain(&problem.beta).all(|v| v.is_finite()) {
             return Ok((b, rho, certificate));
@@ -141,6 +143,7 @@ impl Machine<'_> {
             let rounding = self.measure_rounding(self.problem(), columns, training.ctx)?;
             self.measured = Some(MeasuredRounding::new(&rounding, self.kkt.squared_norm));
             self.rounding = Some(rounding);
+            self.final_outcome = Some(self.certified(self.problem()));
         }
         Ok(())
     }
@@ -231,6 +234,7 @@ impl Machine<'_> {
         if !has_ended || !self.is_exact() || self.is_rounding_bounded || !self.is_double {
             return Ok(false);
         }
+        self.final_outcome = None;
         let refreshed = self.start_at(self.problem().beta.try_to_vec()?, columns, training);
         if StopReason::from_result(refreshed)?.is_some() {
             return Ok(false);

@@ -324,6 +324,18 @@ def calibrated(settings: Settings) -> Run:
     return Run(lambda whole: whole.calibrated(X, y).predict_proba(X), lambda _: pairs)
 
 
+@operation("ExpansionClassifier.with_predict_by", 4000, 300)
+def by_probabilities(settings: Settings) -> Run:
+    X, y = data("plain ten", 5 * settings.n)
+    pairs = as_expansion(machine(settings, "plain ten")[0]).calibrated(X, y)
+    return Run(lambda whole: whole.with_predict_by("probabilities").predict(X), lambda _: pairs)
+
+
+@operation("KernelExpansion.needs_double", 2_000_000, 4000)
+def needs_double(settings: Settings) -> Run:
+    return Run(lambda whole: whole.needs_double(), lambda _: _expansion(settings, "plain"))
+
+
 def _bounded(name: str, work: Any, long: int = 4000) -> None:
     def prepare(settings: Settings) -> Run:
         X, y = data("plain ten", settings.n)
