@@ -71,6 +71,8 @@ def compare(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> None:
         if a.shape != b.shape and a.reshape(-1).shape != b.reshape(-1).shape:
             raise CheckError(f"{name} has another shape: {where}", f"{a.shape} and {b.shape}")
         b = b.reshape(a.shape)
+        # The last digits of answers in single precision.
+        digits = 4.0 * np.finfo(np.float32).eps * np.abs(a).max(initial=0.0) if b.dtype == np.float32 else 0.0
         if name == "predict" and is_classifier:
             wrong = (a != b) & ~undecided(model, T, relative, absolute)
             if wrong.any():
@@ -94,9 +96,9 @@ def compare(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> None:
             continue
         elif name == "decision_function" and a.ndim == 2:
             # Scores of classes are sums over pairs.
-            limit = relative * max(map(spread, [a, *raw_outputs(model, T)])) + absolute
+            limit = relative * max(map(spread, [a, *raw_outputs(model, T)])) + absolute + digits
         else:
-            limit = relative * spread(a) + absolute
+            limit = relative * spread(a) + absolute + digits
         if differences.size and not differences.max() <= limit:
             raise CheckError(
                 f"{name} differs: {where}",
