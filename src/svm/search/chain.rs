@@ -322,8 +322,8 @@ impl<'c, 'w> Chain<'c, 'w> {
     ) -> Result<()> {
         let &ChainValues { matrix, source, held_out, memory } = chain_values;
         let &Work { params, plan, ctx, .. } = self.work;
-        // There are as many chains with caches at the same time as threads.
-        let params = &SvmParams { cache_bytes: params.cache_bytes / ctx.threads().max(1), ..params.clone() };
+        let params =
+            &SvmParams { cache_bytes: params.cache_bytes / self.work.chains_at_once, ..params.clone() };
         let accuracy = self.work.accuracy;
         let training = Training { rows: self.prepared.rows.reborrow(), params, accuracy, ctx };
         let values = training.values();
