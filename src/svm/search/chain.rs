@@ -257,7 +257,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                     memory,
                     |kernel, stride, slots| match matrix {
                         Some(matrix) => gather_block(matrix, &positions, kernel, stride, slots),
-                        None => write_block(source, &rows, kernel, stride, slots, Context::SEQUENTIAL),
+                        None => write_block(source, &rows, kernel, stride, slots, Context::SEQUENTIAL, check),
                     },
                 )?),
             };
