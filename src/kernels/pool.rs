@@ -22,7 +22,9 @@ use crate::error::{Error, Result};
 use crate::memory::{TryGrow, try_vec};
 use crate::simd::Real;
 use crate::simd::epilogue::{Epilogue, finish_tile};
-use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_tile, panel_width};
+use crate::simd::micro::{Block, IdentityMap, Measure, PanelView, SparseBlock, panel_tile, panel_width};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
 
 /// Maximum number of features for which a panel has a list of all features instead of a table.
 const MAX_LISTED_FEATURES: usize = 1 << 15;
@@ -136,7 +138,7 @@ pub(crate) struct PoolWorkspace<T> {
     out: Vec<T>,
     /// The entries of a sparse row, with the lines of a panel as features.
     entries: SparseBlock<T>,
-    map: SlotMap,
+    map: IdentityMap,
     distances: DistanceWorkspace<T>,
 }
 
@@ -146,7 +148,7 @@ impl<T: Real> PoolWorkspace<T> {
         Self {
             out: Vec::new(),
             entries: SparseBlock::new(0),
-            map: SlotMap::of(Vec::new()),
+            map: IdentityMap::new(),
             distances: DistanceWorkspace::default(),
         }
     }
@@ -284,8 +286,7 @@ impl<T: Real> VectorPool<T> {
                     entries.push(panel.lines.line(k), v);
                 }
                 entries.end_row();
-                map.map_rows(count);
-                Block::Sparse { entries, slots: map }
+                Block::Sparse { entries, slots: map.with_rows(count) }
             } else {
                 Block::Dense { data: &row.values, stride: self.features, depth: self.features }
             };

@@ -63,7 +63,7 @@ pub(super) fn for_each_tile<T: Real>(
         let rows = step.min(block.len() - first);
         for p in range.clone() {
             let features = panels.features(p);
-            slots.enter(features);
+            let slots = slots.enter(features);
             let out = &mut tile[..rows * width];
             if let Some((panels, measure, rows_of_bytes)) = bytes {
                 byte_tile(rows_of_bytes, first, panels.panel(p), measure, bytemuck::cast_slice_mut(out));
@@ -76,7 +76,6 @@ pub(super) fn for_each_tile<T: Real>(
                 panel_tile(method, (block.view(&slots), &block.norms), first, panels.panel(p), out);
             }
             sink(first, rows, p, &tile);
-            slots.leave(features);
         }
     }
     Ok(())
