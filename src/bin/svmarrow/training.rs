@@ -270,9 +270,7 @@ impl Problem<'_> {
         let vectors = match &self.samples {
             Samples::Features(rows) => rows.view().gather(&vectors)?,
             Samples::Kernel(..) => {
-                OwnedRows::DenseF64(Array2::from_shape_fn((vectors.len(), 1), |(i, _)| {
-                    self.columns[vectors[i]] as f64
-                }))
+                Array2::from_shape_fn((vectors.len(), 1), |(i, _)| self.columns[vectors[i]] as f64).into()
             }
         };
         Ok(KernelExpansion::new(self.kernel(), vectors, coefficients, intercepts)?)
