@@ -361,6 +361,24 @@ mod tests {
     }
 
     #[test]
+    fn the_diagonal_has_the_degree_of_the_tiles() {
+        // Equal rows have equal values on and off the diagonal; the last degrees are beyond those of `powi`.
+        for degree in [1, 2, 7, i32::MAX as u32, 1 << 31, u32::MAX] {
+            for (coef0, sign) in
+                [(1.0 + 1e-10, 1.0), (-1.0 - 1e-10, if degree % 2 == 0 { 1.0 } else { -1.0 })]
+            {
+                let kernel = Kernel::Polynomial { degree, gamma: 1.0, coef0 };
+                let rows = Rows::from_shape((2, 3), &[0.0; 6]).unwrap();
+                let k = gram_symmetric(&kernel, rows, Context::SEQUENTIAL).unwrap();
+                let expected = sign * (f64::from(degree) * 1e-10_f64.ln_1p()).exp();
+                for value in [k[[0, 0]], k[[0, 1]], pair(&kernel, rows, 0, rows, 1)] {
+                    assert!((value - expected).abs() < 1e-5, "{degree} {coef0}: {value} {expected}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn far_from_the_origin_distances_survive_single_precision() {
         let x: Vec<f64> = (0..40).map(|i| 1e6 + f64::from(i % 7) * 0.125).collect();
         let rows: Rows<'_> = Rows::from_shape((10, 4), &x).unwrap();
