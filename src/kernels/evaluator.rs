@@ -427,8 +427,13 @@ impl Evaluator {
     fn non_finite(&self, x: Rows<'_>, row: usize) -> Error {
         let rule = "such that kernel values times coefficients stay within double precision: scale the rows";
         let overflow = self.standardization().and_then(|standardization| {
-            let magnitudes =
-                Magnitudes::of_standardized(self.kernel.into(), standardization, x, Context::SEQUENTIAL);
+            let magnitudes = Magnitudes::of_standardized(
+                "X",
+                self.kernel.into(),
+                standardization,
+                x,
+                Context::SEQUENTIAL,
+            )?;
             magnitudes.check_overflow("X", Precision::Double)
         });
         overflow.err().unwrap_or_else(|| Error::param("X", format!("row {row}"), rule))

@@ -30,7 +30,7 @@ const SINGLE_ROW_VECTORS: usize = 1024;
 ///
 /// # Errors
 /// [`Error::Shape`] if the columns disagree, [`Error::Param`] if rows are outside the kernel's domain,
-/// [`Error::Stopped`].
+/// [`Error::NotFinite`], [`Error::Stopped`].
 pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
     kernel.check()?;
     let (n, m) = (x.rows(), z.rows());
@@ -53,8 +53,9 @@ pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, ctx: Context<'_>) -> Resu
     columns.check(x)?;
     let values = out.as_slice_mut().expect("a new array is row-major");
     let all: Vec<usize> = (0..n).try_collect_vec()?;
-    let at_once =
-        (WORK_PER_CHECK / (m * x.cols().max(8)).max(1)).max(1).saturating_mul(BLOCK_ROWS * ctx.threads());
+    let at_once = (WORK_PER_CHECK / m.saturating_mul(x.cols().max(8)).max(1))
+        .max(1)
+        .saturating_mul(BLOCK_ROWS * ctx.threads());
     for (turn, (list, values)) in
         all.chunks(at_once).zip(values.chunks_mut(at_once.saturating_mul(m))).enumerate()
     {
@@ -128,11 +129,12 @@ impl<T: Real> PackedVectors<T> {
 
     fn check_magnitudes(&self, what: &'static str, rows: Rows<'_>) -> Result<()> {
         let magnitudes = Magnitudes::of_standardized(
+            what,
             self.kernel.into(),
             self.panels.standardization(),
             rows,
             Context::SEQUENTIAL,
-        );
+        )?;
         magnitudes.check_overflow(what, Self::PRECISION)
     }
 

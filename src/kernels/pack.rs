@@ -219,9 +219,9 @@ impl<T: Real> Panels<T> {
         let norm = block.norms[row].to_f64();
         match self.standardization.kernel() {
             kernel if size_of::<T>() == size_of::<f32>() => is_single(kernel, norm),
-            // Values of other kernels are not finite then.
             Kernel::Rbf { .. } | Kernel::Matern { .. } => norm.is_finite(),
-            _ => true,
+            // The square of a number may overflow where the kernel value does not. NaN may become a valid kernel value.
+            _ => !norm.is_nan(),
         }
     }
 

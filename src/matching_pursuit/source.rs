@@ -89,7 +89,8 @@ impl<'a> KernelFunctions<'a> {
     /// For the precomputed kernel a point is a row of one number, the index of a column of the rows.
     ///
     /// # Errors
-    /// [`Error::Shape`] where the columns disagree, [`Error::Param`] for points outside the kernel's domain.
+    /// [`Error::Shape`] where the columns disagree, [`Error::Param`] for points outside the kernel's domain,
+    /// [`Error::NotFinite`].
     pub fn new(
         kernel: Kernel,
         points: Rows<'a>,
@@ -108,11 +109,14 @@ impl<'a> KernelFunctions<'a> {
             Error::check_len("columns of the points", training.cols(), points.cols())?;
             kernel.check_rows("points", points)?;
             kernel.check_rows("rows", training)?;
+            points.check_finite("points")?;
+            training.check_finite("rows")?;
             check_conditioning("X", kernel.into(), training, CoefficientSum::Any, MAX_RELATIVE_ROUNDING)?;
         }
         if let Some(rows) = validation {
             Error::check_len("columns of the validation rows", training.cols(), rows.cols())?;
             kernel.check_rows("validation rows", rows)?;
+            rows.check_finite("validation rows")?;
         }
         let (double, single) = Default::default();
         Ok(Self { kernel, points, training, validation, double, single })
