@@ -56,9 +56,15 @@ pub(crate) enum Cost {
 }
 
 impl Cost {
-    /// n rows against m vectors of d columns.
+    /// n rows against m vectors of d columns, for work without outputs.
     pub(crate) fn of(rows: usize, vectors: usize, columns: usize) -> Self {
         Self::About((rows as u64).saturating_mul(vectors as u64).saturating_mul(columns.max(8) as u64))
+    }
+
+    /// q outputs of n rows from m vectors of d columns.
+    pub(crate) fn of_outputs(rows: usize, vectors: usize, columns: usize, outputs: usize) -> Self {
+        // One output costs hardly more than the kernel value.
+        Self::of(rows, vectors, columns.max(8).saturating_add(outputs.saturating_sub(1)))
     }
 }
 

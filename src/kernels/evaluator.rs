@@ -362,8 +362,9 @@ impl Evaluator {
         ctx: Context<'_>,
     ) -> Result<()> {
         let pack = || PackedCoefficients::new(&self.coefficients.values, self.outputs());
-        let coefficients = get_or_try_init(coefficients, pack)?;
-        let work = self.len().saturating_mul(x.cols().max(8));
+        let coefficients = coefficients.get_or_try_init(pack)?;
+        // One output costs hardly more than the kernel value.
+        let work = self.len().saturating_mul(x.cols().max(8) + self.outputs() - 1);
         self.for_rows(x.rows(), rows, work, out, ctx, |list, out| {
             coefficients.add_product(panels, x, list, out)
         })
