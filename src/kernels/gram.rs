@@ -252,8 +252,10 @@ pub(crate) fn gram_lower<T: Real>(
 ) -> Result<()> {
     let n = x.rows();
     let tick = |done: usize| ctx.check("kernel", done, n);
-    let step =
-        BLOCK_ROWS * (4 * ctx.threads()).max((1 << 28) / (n * BLOCK_ROWS * x.cols().max(1)).max(1)).max(1);
+    let step = BLOCK_ROWS
+        * (4 * ctx.threads())
+            .max((1 << 28) / n.saturating_mul(BLOCK_ROWS).saturating_mul(x.cols()).max(1))
+            .max(1);
     let kernel = match kernel {
         KernelFunction::BuiltIn(kernel) if kernel != Kernel::Precomputed => kernel,
         source => {

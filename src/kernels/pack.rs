@@ -58,22 +58,25 @@ pub(crate) fn packed_bytes(
 ) -> Result<usize> {
     let kernel = kernel.built_in();
     if kernel == Kernel::Precomputed {
-        return Ok(n * size_of::<usize>());
+        return Ok(n.saturating_mul(size_of::<usize>()));
     }
-    let points =
-        if fast_gauss::is_applicable(&kernel, rows.cols()) { n * rows.cols() * size_of::<f64>() } else { 0 };
+    let points = if fast_gauss::is_applicable(&kernel, rows.cols()) {
+        n.saturating_mul(rows.cols() * size_of::<f64>())
+    } else {
+        0
+    };
     let (number, width) = match precision {
         Precision::Single => (size_of::<f32>(), panel_width::<f32>()),
         Precision::Double => (size_of::<f64>(), panel_width::<f64>()),
     };
-    let (given, lines) = (rows.rows(), n.div_ceil(width) * width);
+    let (given, lines) = (rows.rows(), n.div_ceil(width).saturating_mul(width));
     let sample = given.min(MAX_ESTIMATE_ROWS);
     let some = rows.gather(&(0..sample).map(|i| i * given / sample).try_collect_vec()?)?;
     if precision == Precision::Single && Unit::find(&kernel, some.view(), Context::SEQUENTIAL).is_some() {
-        return Ok(lines * (BytePanels::bytes_per_row(rows.cols()) + number));
+        return Ok(lines.saturating_mul(BytePanels::bytes_per_row(rows.cols()) + number));
     }
     if !is_packed_sparse(rows) {
-        return Ok(points + number * lines * (rows.cols() + 1));
+        return Ok(lines.saturating_mul(number * (rows.cols() + 1)).saturating_add(points));
     }
     let (mut features, mut panel_features) = (0, Vec::new());
     let count = given.div_ceil(width);
