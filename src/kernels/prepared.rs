@@ -30,7 +30,7 @@ struct Shared {
     standardization: Arc<Standardization>,
     magnitudes: Magnitudes,
     /// The unit of rows that can be packed as bytes.
-    unit: OnceLock<Option<Unit>>,
+    unit: OnceCell<Option<Unit>>,
     /// No targets yet, for sums of Gaussians in few columns.
     gauss: Option<GaussTargets>,
 }
@@ -90,7 +90,7 @@ impl<'a> PreparedRows<'a> {
     /// Returns the unit of which all numbers are multiples; `None` if packing the rows as bytes is impossible or not worth it.
     pub(super) fn unit(&self, ctx: Context<'_>) -> Result<Option<Unit>> {
         let find = || Ok(Unit::find(&self.kernel.built_in(), self.rows, ctx));
-        get_or_try_init(&self.shared.unit, find).copied()
+        self.shared.unit.get_or_try_init(find).copied()
     }
 
     pub(super) fn gauss(&self) -> Option<&GaussTargets> {
