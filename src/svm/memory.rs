@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn an_estimate_beyond_the_address_space_is_the_largest_number() {
-        let x: Vec<f64> = (0..1000).map(|i| (i % 7) as f64).collect();
+        let x: Vec<f64> = (0..1000).map(|i| f64::from(i % 7)).collect();
         let rows = Rows::from_shape((10, 100), &x).unwrap();
         let n = usize::MAX / 64;
         let estimate =

@@ -110,13 +110,23 @@ fn fits_refuse_them() {
             };
             assert_refused(least_squares::solve(&problem, 1.0, false, ctx), &what("least squares"));
             let mut sums = low_rank::Sums::new(N, 1).unwrap();
-            for (vectors, rows, name) in [(good, x, "low rank"), (x, good, "vectors of low rank")] {
+            let (fine, wrong) = (good.reborrow(), x.reborrow());
+            for (vectors, rows, name) in [(fine, wrong, "low rank"), (wrong, fine, "vectors of low rank")] {
                 let piece = low_rank::Piece { rows: rows.reborrow(), targets: columns.view(), weights: None };
                 assert_refused(sums.add(kernel, vectors, piece, ctx), &what(name));
             }
-            assert_refused(KernelFunctions::new(kernel, good, x, None), &what("matching pursuit"));
-            assert_refused(KernelFunctions::new(kernel, x, good, None), &what("functions"));
-            assert_refused(KernelFunctions::new(kernel, good, good, Some(x)), &what("validation"));
+            assert_refused(
+                KernelFunctions::new(kernel, good.reborrow(), x.reborrow(), None),
+                &what("matching pursuit"),
+            );
+            assert_refused(
+                KernelFunctions::new(kernel, x.reborrow(), good.reborrow(), None),
+                &what("functions"),
+            );
+            assert_refused(
+                KernelFunctions::new(kernel, good.reborrow(), good.reborrow(), Some(x.reborrow())),
+                &what("validation"),
+            );
         });
     }
 }

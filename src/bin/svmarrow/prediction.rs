@@ -2,7 +2,7 @@
 
 use crate::arguments::{Failure, Outcome, flag, general, leading, value};
 use crate::evaluation::prediction_lines;
-use crate::problem::{Samples, read_samples};
+use crate::problem::{Samples, kernel_values, read_samples};
 use crate::training::pairs;
 use ndarray::{Array2, ArrayView2};
 use std::path::Path;
