@@ -63,6 +63,7 @@ pub mod matching_pursuit;
 #[doc(hidden)]
 pub mod memory;
 pub mod multiclass;
+mod once;
 pub mod path;
 #[cfg(feature = "online")]
 pub mod perceptron;

@@ -12,7 +12,7 @@
 //! takes as long as computing the kernel values that are written to them.
 
 use std::cell::Cell;
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 
 use bytemuck::Zeroable;
 use ndarray::{Array2, ArrayView2};
@@ -141,17 +141,6 @@ pub fn try_to_vec<T: Clone>(what: &'static str, values: &[T]) -> Result<Vec<T>> 
     let mut copy = try_with_capacity(what, values.len())?;
     copy.extend_from_slice(values);
     Ok(copy)
-}
-
-/// Returns the value of a cell, which `init` computes if the cell is empty.
-///
-/// # Errors
-/// The errors of `init`.
-pub(crate) fn get_or_try_init<T>(cell: &OnceLock<T>, init: impl FnOnce() -> Result<T>) -> Result<&T> {
-    match cell.get() {
-        Some(value) => Ok(value),
-        None => init().map(|value| cell.get_or_init(|| value)),
-    }
 }
 
 /// `vec![value; len]` that returns an error if the memory is refused.

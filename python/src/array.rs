@@ -263,9 +263,9 @@ pub(crate) fn rows_object(py: Python<'_>, rows: OwnedRows) -> PyResult<Bound<'_,
         Ok((PyArray1::from_vec(py, values), indices, indptr, shape).into_pyobject(py)?.into_any())
     }
     Ok(match rows {
-        OwnedRows::DenseU8(array) => PyArray2::from_owned_array(py, array).into_any(),
-        OwnedRows::DenseF32(array) => PyArray2::from_owned_array(py, array).into_any(),
-        OwnedRows::DenseF64(array) => PyArray2::from_owned_array(py, array).into_any(),
+        OwnedRows::DenseU8 { 0: array, .. } => PyArray2::from_owned_array(py, array).into_any(),
+        OwnedRows::DenseF32 { 0: array, .. } => PyArray2::from_owned_array(py, array).into_any(),
+        OwnedRows::DenseF64 { 0: array, .. } => PyArray2::from_owned_array(py, array).into_any(),
         OwnedRows::CsrF32 { indptr, indices, values, cols } => csr(py, values, indices, indptr, cols)?,
         OwnedRows::CsrF64 { indptr, indices, values, cols } => csr(py, values, indices, indptr, cols)?,
         _ => {

@@ -7,7 +7,9 @@
 //! | `Format` | `svmarrow.exceptions.FormatError`, a `ValueError` |
 //! | `Io` | `OSError`, of the subclass of its errno |
 //! | `Memory` | `MemoryError` |
-//! | `Stopped` | `KeyboardInterrupt` |
+//! | `Stopped` by the user | `KeyboardInterrupt` |
+//! | `Stopped` by `max_time` | `ValueError` |
+//! | `Stopped` by a solver, which has a result then | `svmarrow.exceptions.InternalError` |
 //! | a panic | `svmarrow.exceptions.InternalError`, a `RuntimeError` |
 
 use std::any::Any;
@@ -15,6 +17,7 @@ use std::any::Any;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use svmarrow::Error;
+use svmarrow::context::StopReason;
 
 mod python {
     #![allow(missing_docs)]
@@ -40,7 +43,13 @@ pub(crate) fn to_python(error: Error) -> PyErr {
             None => PyOSError::new_err(error.to_string()),
         },
         Error::Memory { .. } => PyMemoryError::new_err(error.to_string()),
-        Error::Stopped(_) => PyKeyboardInterrupt::new_err(()),
+        Error::Stopped(StopReason::Interrupted) => PyKeyboardInterrupt::new_err(()),
+        Error::Stopped(StopReason::MaxTime) => PyValueError::new_err(
+            "max_time was over before there was a result: raise it, or give None for no limit",
+        ),
+        Error::Stopped(StopReason::Converged | StopReason::MaxIterations | StopReason::Stalled) => {
+            internal(&error.to_string())
+        }
         _ => PyValueError::new_err(error.to_string()),
     }
 }

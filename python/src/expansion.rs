@@ -34,7 +34,7 @@ impl Expansion {
     /// F, (n, q).
     fn decision(&self, py: Python<'_>, x: RowsArg<'_>, n_jobs: usize) -> PyResult<Object<Array2<f64>>> {
         let rows = x.view()?;
-        let cost = Cost::of(rows.rows(), self.evaluator.len(), rows.cols());
+        let cost = Cost::of_outputs(rows.rows(), self.evaluator.len(), rows.cols(), self.evaluator.outputs());
         run(py, n_jobs, cost, None, |ctx| self.evaluator.evaluate(rows, ctx)).map(Object)
     }
 

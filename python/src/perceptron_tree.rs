@@ -66,7 +66,8 @@ pub(crate) fn perceptron_tree_stream(
     params.sample = settings.sample_size;
     params.draws = settings.n_draws;
     params.max_leaves = settings.max_leaves;
-    let cost = Cost::of(rows.rows(), params.budget + rows.rows(), rows.cols());
+    let vectors = params.budget + rows.rows();
+    let cost = Cost::of_outputs(rows.rows(), vectors, rows.cols(), settings.n_classes);
     run(py, n_jobs, cost, progress.as_ref(), |ctx| tree::partial_fit(&params, &tree.0, rows, &labels, ctx))
         .map(Object)
 }
@@ -113,6 +114,7 @@ pub(crate) fn perceptron_tree_of(
 pub(crate) struct PerceptronTree {
     predictor: TreePredictor,
     budget: usize,
+    outputs: usize,
 }
 
 #[pymethods]
@@ -122,13 +124,13 @@ impl PerceptronTree {
         let Object(state) = tree;
         let largest = state.starts.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max();
         let predictor = TreePredictor::new(kernel.0, &state, averaged).map_err(to_python)?;
-        Ok(Self { predictor, budget: largest.unwrap_or(0) as usize })
+        Ok(Self { predictor, budget: largest.unwrap_or(0) as usize, outputs: state.outputs() })
     }
 
     /// F, (n, q).
     fn decision(&self, py: Python<'_>, x: RowsArg<'_>, n_jobs: usize) -> PyResult<Object<Array2<f64>>> {
         let rows = x.view()?;
-        let cost = Cost::of(rows.rows(), self.budget, rows.cols());
+        let cost = Cost::of_outputs(rows.rows(), self.budget, rows.cols(), self.outputs);
         run(py, n_jobs, cost, None, |ctx| self.predictor.decide(rows, ctx)).map(Object)
     }
 

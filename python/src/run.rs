@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use svmarrow::Error;
-use svmarrow::context::{Budget, Context, Monitor, Progress, StopReason};
+use svmarrow::context::{Budget, Context, Monitor, Progress, StopReason, start_handler};
 use svmarrow::error::Result;
 use svmarrow::memory::{HEADROOM, check_available};
 
@@ -56,9 +56,15 @@ pub(crate) enum Cost {
 }
 
 impl Cost {
-    /// n rows against m vectors of d columns.
+    /// n rows against m vectors of d columns, for work without outputs.
     pub(crate) fn of(rows: usize, vectors: usize, columns: usize) -> Self {
         Self::About((rows as u64).saturating_mul(vectors as u64).saturating_mul(columns.max(8) as u64))
+    }
+
+    /// q outputs of n rows from m vectors of d columns.
+    pub(crate) fn of_outputs(rows: usize, vectors: usize, columns: usize, outputs: usize) -> Self {
+        // One output costs hardly more than the kernel value.
+        Self::of(rows, vectors, columns.max(8).saturating_add(outputs.saturating_sub(1)))
     }
 }
 
@@ -311,7 +317,10 @@ fn in_pool(n_jobs: usize, monitor: &dyn Monitor, task: Task<'_>) {
 /// A pool whose threads have started; none where their stacks would leave less than [`HEADROOM`].
 fn started_pool(threads: usize) -> Option<rayon::ThreadPool> {
     check_available("threads", HEADROOM.saturating_add(threads.saturating_mul(STACK_BYTES))).ok()?;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK_BYTES);
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .stack_size(STACK_BYTES)
+        .start_handler(start_handler());
     let pool = pool.thread_name(|i| format!("svmarrow-{i}")).build().ok()?;
     pool.broadcast(|_| ());
     Some(pool)

@@ -34,7 +34,8 @@ impl Map {
         }
         if let Some((columns, matrix)) = &self.matrix {
             let mut mapped = vec![0.0; *columns]; // small: one row
-            for (x, line) in row.iter().zip(matrix.chunks_exact(*columns)) {
+            // A matrix without columns has no lines.
+            for (x, line) in row.iter().zip(matrix.chunks_exact((*columns).max(1))) {
                 mapped.iter_mut().zip(line).for_each(|(sum, weight)| *sum += x * weight);
             }
             *row = mapped;
@@ -160,8 +161,8 @@ impl Single {
         let decoded_scores = |decoder: Decoder| {
             let code = self.code.as_ref().expect("a specification with a decoder has a code");
             let view = ArrayView2::from_shape((1, outputs.len()), &outputs).expect("one row");
-            let scores =
-                run(py, 1, Cost::About(0), None, |ctx| multiclass::scores(view, code, decoder, ctx))?;
+            let cost = Cost::of(1, code.columns(), code.classes());
+            let scores = run(py, 1, cost, None, |ctx| multiclass::scores(view, code, decoder, ctx))?;
             PyResult::Ok(scores.into_raw_vec_and_offset().0)
         };
         match *reading {
@@ -208,7 +209,7 @@ impl Single {
         if let Some(map) = &self.map {
             map.apply(&mut values);
         }
-        let cost = Cost::of(1, self.evaluator.len(), values.len());
+        let cost = Cost::of_outputs(1, self.evaluator.len(), values.len(), self.evaluator.outputs());
         let rows = ArrayView2::from_shape((1, values.len()), &values).expect("one row");
         let rows = rows.try_into().map_err(to_python)?;
         let outputs = run(row.py(), 1, cost, None, |ctx| self.evaluator.evaluate(rows, ctx))?;

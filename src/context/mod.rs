@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+pub use crate::once::start_handler;
 pub(crate) use monitor::GracePeriod;
 pub use monitor::{Budget, Monitor, Progress, Silent, Stop, StopReason};
 pub(crate) use work::WorkCounter;

@@ -299,16 +299,46 @@ impl<'a> From<CsrView<'a, f64>> for Rows<'a> {
 }
 
 /// Rows that own their memory: models read from files, vectors of a training set. Dense rows are made from an [`Array2`] by
-/// `into`.
+/// `into`, which makes them row-major:
+///
+/// ```
+/// use ndarray::arr2;
+/// use svmarrow::data::OwnedRows;
+///
+/// let rows = OwnedRows::from(arr2(&[[1.0, 2.0], [3.0, 4.0]]).reversed_axes());
+/// assert_eq!(rows, arr2(&[[1.0, 3.0], [2.0, 4.0]]).into());
+/// ```
+///
+/// The variants do not make them, since their arrays may be of any layout:
+///
+/// ```compile_fail
+/// use ndarray::arr2;
+/// use svmarrow::data::OwnedRows;
+///
+/// let rows = OwnedRows::DenseF64(arr2(&[[1.0, 2.0], [3.0, 4.0]]).reversed_axes());
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 #[allow(missing_docs)] // the fields are those of the views
 pub enum OwnedRows {
+    #[non_exhaustive]
     DenseU8(Array2<u8>),
+    #[non_exhaustive]
     DenseF32(Array2<f32>),
+    #[non_exhaustive]
     DenseF64(Array2<f64>),
-    CsrF32 { indptr: Vec<i64>, indices: Vec<i64>, values: Vec<f32>, cols: usize },
-    CsrF64 { indptr: Vec<i64>, indices: Vec<i64>, values: Vec<f64>, cols: usize },
+    CsrF32 {
+        indptr: Vec<i64>,
+        indices: Vec<i64>,
+        values: Vec<f32>,
+        cols: usize,
+    },
+    CsrF64 {
+        indptr: Vec<i64>,
+        indices: Vec<i64>,
+        values: Vec<f64>,
+        cols: usize,
+    },
 }
 
 impl OwnedRows {

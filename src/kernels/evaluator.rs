@@ -34,10 +34,11 @@ use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::fast_gauss::FastGaussTransform;
-use crate::memory::{self, TryCollect, TryToVec, get_or_try_init, try_vec};
+use crate::memory::{self, TryCollect, TryToVec, try_vec};
+use crate::once::OnceCell;
 use crate::simd::Real;
 use ndarray::{Array2, ArrayView2};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Maximum error of an output in single precision, relative to the spread of the outputs.
 const MAX_SINGLE_ERROR: f64 = 1e-3;
@@ -73,11 +74,11 @@ enum Pass {
 /// Vectors packed for the passes that read kernel values.
 #[derive(Default)]
 struct PackedVectors {
-    standardization: OnceLock<Arc<Standardization>>,
+    standardization: OnceCell<Arc<Standardization>>,
     /// `None` if the vectors are not multiples of one unit.
-    bytes: OnceLock<Option<Panels<f32>>>,
-    single: OnceLock<Panels<f32>>,
-    double: OnceLock<Panels<f64>>,
+    bytes: OnceCell<Option<Panels<f32>>>,
+    single: OnceCell<Panels<f32>>,
+    double: OnceCell<Panels<f64>>,
 }
 
 /// The part of an expansion that can be exchanged without packing its vectors again.
@@ -88,13 +89,13 @@ struct Coefficients {
     /// The error of each output if the values of its terms are rounded to single precision independently.
     single_errors: Vec<f64>,
     /// True if the errors of outputs in single precision are too large.
-    needs_double: OnceLock<bool>,
+    needs_double: OnceCell<bool>,
     /// For the linear kernel; with the units of the outputs.
-    weights: OnceLock<Option<(Weights, Vec<f64>)>>,
+    weights: OnceCell<Option<(Weights, Vec<f64>)>>,
     /// For Gaussians in few columns.
-    fast_gauss: OnceLock<Option<FastGaussTransform>>,
-    single: OnceLock<PackedCoefficients<f32>>,
-    double: OnceLock<PackedCoefficients<f64>>,
+    fast_gauss: OnceCell<Option<FastGaussTransform>>,
+    single: OnceCell<PackedCoefficients<f32>>,
+    double: OnceCell<PackedCoefficients<f64>>,
 }
 
 impl Coefficients {
@@ -112,11 +113,11 @@ impl Coefficients {
             values: memory::try_to_vec(MODEL, expansion.flat())?,
             intercepts: expansion.intercepts.try_to_vec()?,
             single_errors: squares,
-            needs_double: OnceLock::new(),
-            weights: OnceLock::new(),
-            fast_gauss: OnceLock::new(),
-            single: OnceLock::new(),
-            double: OnceLock::new(),
+            needs_double: OnceCell::default(),
+            weights: OnceCell::default(),
+            fast_gauss: OnceCell::default(),
+            single: OnceCell::default(),
+            double: OnceCell::default(),
         })
     }
 
@@ -221,7 +222,7 @@ impl Evaluator {
     /// # Errors
     /// [`Error::Memory`], [`Error::Stopped`].
     pub fn needs_double(&self, ctx: Context<'_>) -> Result<bool> {
-        get_or_try_init(&self.coefficients.needs_double, || {
+        let measure = || -> Result<bool> {
             let (m, q) = (self.len(), self.outputs());
             let vectors = self.vectors.view();
             let is_exact = self.coefficients.single_errors.iter().all(|error| *error == 0.0);
@@ -257,8 +258,8 @@ impl Evaluator {
                 }
             }
             Ok((0..q).any(|j| exceeds(j, errors[j])))
-        })
-        .copied()
+        };
+        self.coefficients.needs_double.get_or_try_init(measure).copied()
     }
 
     fn evaluate_in(&self, x: Rows<'_>, precision: Precision, ctx: Context<'_>) -> Result<Array2<f64>> {
@@ -316,7 +317,7 @@ impl Evaluator {
             }
             Pass::FastGauss => {
                 let make = || FastGaussTransform::new(&self.kernel, vectors, &coefficients.values, ctx);
-                let Some(sums) = get_or_try_init(&coefficients.fast_gauss, make)? else { return Ok(false) };
+                let Some(sums) = coefficients.fast_gauss.get_or_try_init(make)? else { return Ok(false) };
                 self.for_rows(x.rows(), rows, sums.work(), out, ctx, |list, out| sums.add(x, list, out))?;
             }
             Pass::Bytes => {
@@ -324,18 +325,18 @@ impl Evaluator {
                     let unit = Unit::find(&self.kernel, vectors, ctx);
                     unit.map(|unit| self.pack(Some(unit), ctx)).transpose()
                 };
-                let Some(panels) = get_or_try_init(&packed.bytes, make)? else { return Ok(false) };
+                let Some(panels) = packed.bytes.get_or_try_init(make)? else { return Ok(false) };
                 self.add_products(panels, &coefficients.single, x, rows, out, ctx)?;
             }
             Pass::Single => {
-                let panels = get_or_try_init(&packed.single, || self.pack(None, ctx))?;
+                let panels = packed.single.get_or_try_init(|| self.pack(None, ctx))?;
                 if !panels.is_single() {
                     return Ok(false);
                 }
                 self.add_products(panels, &coefficients.single, x, rows, out, ctx)?;
             }
             Pass::Double => {
-                let panels = get_or_try_init(&packed.double, || self.pack(None, ctx))?;
+                let panels = packed.double.get_or_try_init(|| self.pack(None, ctx))?;
                 self.add_products(panels, &coefficients.double, x, rows, out, ctx)?;
             }
         }
@@ -348,22 +349,23 @@ impl Evaluator {
             return Ok(None);
         }
         let make = || self.coefficients.collapse(self.vectors.view(), ctx);
-        Ok(get_or_try_init(&self.coefficients.weights, make)?.as_ref())
+        Ok(self.coefficients.weights.get_or_try_init(make)?.as_ref())
     }
 
     /// Adds products of kernel values and coefficients to the outputs of some rows, or of all.
     fn add_products<T: Real>(
         &self,
         panels: &Panels<T>,
-        coefficients: &OnceLock<PackedCoefficients<T>>,
+        coefficients: &OnceCell<PackedCoefficients<T>>,
         x: Rows<'_>,
         rows: Option<&[usize]>,
         out: &mut [f64],
         ctx: Context<'_>,
     ) -> Result<()> {
         let pack = || PackedCoefficients::new(&self.coefficients.values, self.outputs());
-        let coefficients = get_or_try_init(coefficients, pack)?;
-        let work = self.len().saturating_mul(x.cols().max(8));
+        let coefficients = coefficients.get_or_try_init(pack)?;
+        // One output costs hardly more than the kernel value.
+        let work = self.len().saturating_mul(x.cols().max(8) + self.outputs() - 1);
         self.for_rows(x.rows(), rows, work, out, ctx, |list, out| {
             coefficients.add_product(panels, x, list, out)
         })
@@ -371,7 +373,7 @@ impl Evaluator {
 
     fn standardization(&self) -> Result<&Arc<Standardization>> {
         let make = || Standardization::new(&self.kernel, self.vectors.view()).map(Arc::new);
-        get_or_try_init(&self.packed.standardization, make)
+        self.packed.standardization.get_or_try_init(make)
     }
 
     /// Packs all vectors, as bytes if a unit is given.
@@ -427,8 +429,13 @@ impl Evaluator {
     fn non_finite(&self, x: Rows<'_>, row: usize) -> Error {
         let rule = "such that kernel values times coefficients stay within double precision: scale the rows";
         let overflow = self.standardization().and_then(|standardization| {
-            let magnitudes =
-                Magnitudes::of_standardized(self.kernel.into(), standardization, x, Context::SEQUENTIAL);
+            let magnitudes = Magnitudes::of_standardized(
+                "X",
+                self.kernel.into(),
+                standardization,
+                x,
+                Context::SEQUENTIAL,
+            )?;
             magnitudes.check_overflow("X", Precision::Double)
         });
         overflow.err().unwrap_or_else(|| Error::param("X", format!("row {row}"), rule))

@@ -30,7 +30,7 @@ const SINGLE_ROW_VECTORS: usize = 1024;
 ///
 /// # Errors
 /// [`Error::Shape`] if the columns disagree, [`Error::Param`] if rows are outside the kernel's domain,
-/// [`Error::Stopped`].
+/// [`Error::NotFinite`], [`Error::Stopped`].
 pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
     kernel.check()?;
     let (n, m) = (x.rows(), z.rows());
@@ -53,8 +53,9 @@ pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, ctx: Context<'_>) -> Resu
     columns.check(x)?;
     let values = out.as_slice_mut().expect("a new array is row-major");
     let all: Vec<usize> = (0..n).try_collect_vec()?;
-    let at_once =
-        (WORK_PER_CHECK / (m * x.cols().max(8)).max(1)).max(1).saturating_mul(BLOCK_ROWS * ctx.threads());
+    let at_once = (WORK_PER_CHECK / m.saturating_mul(x.cols().max(8)).max(1))
+        .max(1)
+        .saturating_mul(BLOCK_ROWS * ctx.threads());
     for (turn, (list, values)) in
         all.chunks(at_once).zip(values.chunks_mut(at_once.saturating_mul(m))).enumerate()
     {
@@ -128,11 +129,12 @@ impl<T: Real> PackedVectors<T> {
 
     fn check_magnitudes(&self, what: &'static str, rows: Rows<'_>) -> Result<()> {
         let magnitudes = Magnitudes::of_standardized(
+            what,
             self.kernel.into(),
             self.panels.standardization(),
             rows,
             Context::SEQUENTIAL,
-        );
+        )?;
         magnitudes.check_overflow(what, Self::PRECISION)
     }
 
@@ -250,8 +252,10 @@ pub(crate) fn gram_lower<T: Real>(
 ) -> Result<()> {
     let n = x.rows();
     let tick = |done: usize| ctx.check("kernel", done, n);
-    let step =
-        BLOCK_ROWS * (4 * ctx.threads()).max((1 << 28) / (n * BLOCK_ROWS * x.cols().max(1)).max(1)).max(1);
+    let step = BLOCK_ROWS
+        * (4 * ctx.threads())
+            .max((1 << 28) / n.saturating_mul(BLOCK_ROWS).saturating_mul(x.cols()).max(1))
+            .max(1);
     let kernel = match kernel {
         KernelFunction::BuiltIn(kernel) if kernel != Kernel::Precomputed => kernel,
         source => {
@@ -355,6 +359,24 @@ mod tests {
                             }
                         }
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_diagonal_has_the_degree_of_the_tiles() {
+        // Equal rows have equal values on and off the diagonal; the last degrees are beyond those of `powi`.
+        for degree in [1, 2, 7, i32::MAX as u32, 1 << 31, u32::MAX] {
+            for (coef0, sign) in
+                [(1.0 + 1e-10, 1.0), (-1.0 - 1e-10, if degree % 2 == 0 { 1.0 } else { -1.0 })]
+            {
+                let kernel = Kernel::Polynomial { degree, gamma: 1.0, coef0 };
+                let rows = Rows::from_shape((2, 3), &[0.0; 6]).unwrap();
+                let k = gram_symmetric(&kernel, rows, Context::SEQUENTIAL).unwrap();
+                let expected = sign * (f64::from(degree) * 1e-10_f64.ln_1p()).exp();
+                for value in [k[[0, 0]], k[[0, 1]], pair(&kernel, rows, 0, rows, 1)] {
+                    assert!((value - expected).abs() < 1e-5, "{degree} {coef0}: {value} {expected}");
                 }
             }
         }

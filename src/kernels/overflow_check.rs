@@ -1,7 +1,8 @@
 //! Magnitudes of rows and kernel values, and the checks that they neither overflow nor vanish.
 //!
 //! Every solver checks its rows before it computes a kernel value, so that an error names the rows and the remedy, not a
-//! solution that is not finite.
+//! solution that is not finite. The same pass refuses NaN and infinities: `min` and `max` in the formulas of kernels would turn
+//! NaN into a valid kernel value.
 //!
 //! Cost: one pass over all rows.
 
@@ -53,23 +54,32 @@ pub(crate) struct Magnitudes {
 
 impl Magnitudes {
     /// Measures rows for a kernel. User-defined functions are not measured.
-    pub(crate) fn new(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Result<Self> {
+    ///
+    /// # Errors
+    /// [`Error::NotFinite`] that names `what` if a number is not finite.
+    pub(crate) fn new(what: &'static str, kernel: KernelFunction<'_>, rows: Rows<'_>) -> Result<Self> {
         let standardization = Standardization::new(&kernel.built_in(), rows)?;
-        Ok(Self::of_standardized(kernel, &standardization, rows, Context::SEQUENTIAL))
+        Self::of_standardized(what, kernel, &standardization, rows, Context::SEQUENTIAL)
     }
 
     /// Measures rows after a standardization that was fitted for the kernel, to these rows or to others.
+    ///
+    /// # Errors
+    /// [`Error::NotFinite`] that names `what` if a number is not finite.
     pub(super) fn of_standardized(
+        what: &'static str,
         kernel: KernelFunction<'_>,
         standardization: &Standardization,
         rows: Rows<'_>,
         ctx: Context<'_>,
-    ) -> Self {
+    ) -> Result<Self> {
         let KernelFunction::BuiltIn(kernel) = kernel else {
             let kernel = Kernel::Precomputed;
-            return Self { kernel, max_entry: 0.0, max_length: 0.0, max_value: 0.0, columns: 0 };
+            return Ok(Self { kernel, max_entry: 0.0, max_length: 0.0, max_value: 0.0, columns: 0 });
         };
-        let larger = |a: (f64, f64), b: (f64, f64)| (a.0.max(b.0), a.1.max(b.1));
+        // The length of a row with NaN is NaN, which must not be lost.
+        let larger =
+            |a: (f64, f64), b: (f64, f64)| (a.0.max(b.0), if a.1 > b.1 || a.1.is_nan() { a.1 } else { b.1 });
         let of_range = |range: Range<usize>| {
             let magnitudes = range.map(|row| standardization.magnitudes(rows, row, !is_l1(&kernel)));
             magnitudes.fold((0.0, 0.0), larger)
@@ -77,6 +87,10 @@ impl Magnitudes {
         let ctx = ctx.for_operations(rows.rows().saturating_mul(rows.cols()));
         let largest = ctx.reduce(rows.rows(), ROWS_PER_TASK, of_range, larger);
         let (max_entry, mut max_length) = largest.unwrap_or((0.0, 0.0));
+        if !max_length.is_finite() {
+            // Large numbers overflow in squares.
+            rows.check_finite(what)?;
+        }
         if kernel == Kernel::Precomputed {
             max_length = 0.0;
         }
@@ -88,7 +102,7 @@ impl Magnitudes {
             Kernel::Precomputed => max_entry,
             _ => 1.0,
         };
-        Self { kernel, max_entry, max_length, max_value, columns: rows.cols() }
+        Ok(Self { kernel, max_entry, max_length, max_value, columns: rows.cols() })
     }
 
     /// Returns the largest magnitude of a kernel value, and a bound for the error of a value in double precision (see
@@ -210,13 +224,14 @@ mod tests {
             (1e160, Kernel::Rbf { gamma: 1.0 }, Precision::Double),
         ] {
             let x = rows(|v| size * v);
-            let magnitudes = Magnitudes::new(kernel.into(), Rows::from_shape((N, D), &x).unwrap()).unwrap();
+            let magnitudes =
+                Magnitudes::new("X", kernel.into(), Rows::from_shape((N, D), &x).unwrap()).unwrap();
             let message = magnitudes.check_overflow("X", kept).unwrap_err().to_string();
             assert!(message.starts_with("X=numbers up to ") && message.contains(kernel.name()), "{message}");
         }
         let x = rows(|v| 1e-30 * v);
         let magnitudes =
-            Magnitudes::new(Kernel::Linear.into(), Rows::from_shape((N, D), &x).unwrap()).unwrap();
+            Magnitudes::new("X", Kernel::Linear.into(), Rows::from_shape((N, D), &x).unwrap()).unwrap();
         assert!(
             magnitudes.check_underflow("X", 1e-3).is_ok() && magnitudes.check_underflow("X", 1e-60).is_err()
         );

@@ -58,22 +58,25 @@ pub(crate) fn packed_bytes(
 ) -> Result<usize> {
     let kernel = kernel.built_in();
     if kernel == Kernel::Precomputed {
-        return Ok(n * size_of::<usize>());
+        return Ok(n.saturating_mul(size_of::<usize>()));
     }
-    let points =
-        if fast_gauss::is_applicable(&kernel, rows.cols()) { n * rows.cols() * size_of::<f64>() } else { 0 };
+    let points = if fast_gauss::is_applicable(&kernel, rows.cols()) {
+        n.saturating_mul(rows.cols() * size_of::<f64>())
+    } else {
+        0
+    };
     let (number, width) = match precision {
         Precision::Single => (size_of::<f32>(), panel_width::<f32>()),
         Precision::Double => (size_of::<f64>(), panel_width::<f64>()),
     };
-    let (given, lines) = (rows.rows(), n.div_ceil(width) * width);
+    let (given, lines) = (rows.rows(), n.div_ceil(width).saturating_mul(width));
     let sample = given.min(MAX_ESTIMATE_ROWS);
     let some = rows.gather(&(0..sample).map(|i| i * given / sample).try_collect_vec()?)?;
     if precision == Precision::Single && Unit::find(&kernel, some.view(), Context::SEQUENTIAL).is_some() {
-        return Ok(lines * (BytePanels::bytes_per_row(rows.cols()) + number));
+        return Ok(lines.saturating_mul(BytePanels::bytes_per_row(rows.cols()) + number));
     }
     if !is_packed_sparse(rows) {
-        return Ok(points + number * lines * (rows.cols() + 1));
+        return Ok(lines.saturating_mul(number * (rows.cols() + 1)).saturating_add(points));
     }
     let (mut features, mut panel_features) = (0, Vec::new());
     let count = given.div_ceil(width);
@@ -219,9 +222,9 @@ impl<T: Real> Panels<T> {
         let norm = block.norms[row].to_f64();
         match self.standardization.kernel() {
             kernel if size_of::<T>() == size_of::<f32>() => is_single(kernel, norm),
-            // Values of other kernels are not finite then.
             Kernel::Rbf { .. } | Kernel::Matern { .. } => norm.is_finite(),
-            _ => true,
+            // The square of a number may overflow where the kernel value does not. NaN may become a valid kernel value.
+            _ => !norm.is_nan(),
         }
     }
 

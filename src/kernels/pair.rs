@@ -31,9 +31,7 @@ pub fn pair(kernel: &Kernel, x: Rows<'_>, i: usize, z: Rows<'_>, j: usize) -> f6
     };
     match *kernel {
         Kernel::Linear => sum(|a, b| a * b),
-        Kernel::Polynomial { degree, gamma, coef0 } => {
-            (gamma * sum(|a, b| a * b) + coef0).powi(degree as i32)
-        }
+        Kernel::Polynomial { degree, gamma, coef0 } => power(gamma * sum(|a, b| a * b) + coef0, degree),
         Kernel::Rbf { gamma } => (-gamma * sum(|a, b| (a - b) * (a - b))).exp(),
         Kernel::Sigmoid { gamma, coef0 } => (gamma * sum(|a, b| a * b) + coef0).tanh(),
         Kernel::Laplacian { gamma } => (-gamma * sum(|a, b| (a - b).abs())).exp(),
@@ -69,10 +67,15 @@ pub(super) fn pair_with_itself(kernel: &Kernel, x: Rows<'_>, i: usize) -> f64 {
     })
 }
 
+/// Computes base^degree; `powi` takes only degrees below 2^31.
+fn power(base: f64, degree: u32) -> f64 {
+    i32::try_from(degree).map_or_else(|_| base.powf(f64::from(degree)), |degree| base.powi(degree))
+}
+
 /// Computes k(x, x) from ||x||^2.
 pub(crate) fn self_value(kernel: &Kernel, squared_norm: f64) -> f64 {
     match *kernel {
-        Kernel::Polynomial { degree, gamma, coef0 } => (gamma * squared_norm + coef0).powi(degree as i32),
+        Kernel::Polynomial { degree, gamma, coef0 } => power(gamma * squared_norm + coef0, degree),
         Kernel::Sigmoid { gamma, coef0 } => (gamma * squared_norm + coef0).tanh(),
         _ => kernel.constant_diagonal().unwrap_or(squared_norm),
     }

@@ -22,12 +22,16 @@ use crate::error::{Error, Result};
 use crate::memory::{TryGrow, try_vec};
 use crate::simd::Real;
 use crate::simd::epilogue::{Epilogue, finish_tile};
-use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_tile, panel_width};
+use crate::simd::micro::{Block, IdentityMap, Measure, PanelView, SparseBlock, panel_tile, panel_width};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
 
 /// Maximum number of features for which a panel has a list of all features instead of a table.
 const MAX_LISTED_FEATURES: usize = 1 << 15;
 /// Maximum number of lines of a sparse panel for each entry before unused lines are removed.
 const MAX_LINES_PER_ENTRY: usize = 2;
+/// An odd factor of 64 bits without a pattern (of 2^64 divided by the golden ratio).
+const HASH_FACTOR: u128 = 0x9E37_79B9_7F4A_7C15;
 
 /// A kernel as the values of a pool are computed.
 #[derive(Debug, Clone, Copy)]
@@ -81,7 +85,13 @@ enum FeatureLines {
     /// A line for each feature.
     All(Vec<u32>),
     /// A hash table of features and lines with linear probing; its size is a power of two, and at most half of it is used.
-    Table(Vec<(u32, u32)>),
+    Table { seed: u64, places: Vec<(u32, u32)> },
+}
+
+/// Returns a seed that no data can anticipate, so that chosen features do not collide. The lines do not depend on it.
+fn random_seed() -> u64 {
+    static SEED: OnceLock<u64> = OnceLock::new();
+    *SEED.get_or_init(|| RandomState::new().hash_one(0))
 }
 
 impl FeatureLines {
@@ -89,15 +99,22 @@ impl FeatureLines {
         if features <= MAX_LISTED_FEATURES {
             Ok(Self::All(try_vec![0; features]?))
         } else {
-            Ok(Self::Table(try_vec![(0, 0); 64]?))
+            Ok(Self::Table { seed: random_seed(), places: try_vec![(0, 0); 64]? })
         }
     }
 
+    /// Returns the first place of a feature in a table of a power of two of places: bits of both halves of a product.
+    fn first_place(seed: u64, feature: u32, places: usize) -> usize {
+        let product = u128::from(seed ^ u64::from(feature)) * HASH_FACTOR;
+        let hash = (product >> 64) as u64 ^ product as u64;
+        (hash >> (u64::BITS - places.trailing_zeros())) as usize
+    }
+
     /// Returns the place of a feature in a table, or the free place for it.
-    fn find(table: &[(u32, u32)], feature: u32) -> usize {
-        let last = table.len() - 1;
-        let mut at = (feature.wrapping_mul(0x9E37_79B1) >> (32 - table.len().trailing_zeros())) as usize;
-        while table[at].1 != 0 && table[at].0 != feature {
+    fn find(seed: u64, places: &[(u32, u32)], feature: u32) -> usize {
+        let last = places.len() - 1;
+        let mut at = Self::first_place(seed, feature, places.len());
+        while places[at].1 != 0 && places[at].0 != feature {
             at = (at + 1) & last;
         }
         at
@@ -106,7 +123,7 @@ impl FeatureLines {
     fn line(&self, feature: u32) -> usize {
         match self {
             Self::All(lines) => lines[feature as usize] as usize,
-            Self::Table(table) => table[Self::find(table, feature)].1 as usize,
+            Self::Table { seed, places } => places[Self::find(*seed, places, feature)].1 as usize,
         }
     }
 
@@ -114,17 +131,17 @@ impl FeatureLines {
     fn enter(&mut self, feature: u32, line: usize) -> Result<()> {
         match self {
             Self::All(lines) => lines[feature as usize] = line as u32,
-            Self::Table(table) => {
-                if 2 * line > table.len() {
-                    let mut larger = try_vec![(0, 0); 2 * table.len()]?;
-                    for &(feature, line) in table.iter().filter(|(_, line)| *line != 0) {
-                        let at = Self::find(&larger, feature);
+            Self::Table { seed, places } => {
+                if 2 * line > places.len() {
+                    let mut larger = try_vec![(0, 0); 2 * places.len()]?;
+                    for &(feature, line) in places.iter().filter(|(_, line)| *line != 0) {
+                        let at = Self::find(*seed, &larger, feature);
                         larger[at] = (feature, line);
                     }
-                    *table = larger;
+                    *places = larger;
                 }
-                let at = Self::find(table, feature);
-                table[at] = (feature, line as u32);
+                let at = Self::find(*seed, places, feature);
+                places[at] = (feature, line as u32);
             }
         }
         Ok(())
@@ -136,7 +153,7 @@ pub(crate) struct PoolWorkspace<T> {
     out: Vec<T>,
     /// The entries of a sparse row, with the lines of a panel as features.
     entries: SparseBlock<T>,
-    map: SlotMap,
+    map: IdentityMap,
     distances: DistanceWorkspace<T>,
 }
 
@@ -146,7 +163,7 @@ impl<T: Real> PoolWorkspace<T> {
         Self {
             out: Vec::new(),
             entries: SparseBlock::new(0),
-            map: SlotMap::of(Vec::new()),
+            map: IdentityMap::new(),
             distances: DistanceWorkspace::default(),
         }
     }
@@ -284,8 +301,7 @@ impl<T: Real> VectorPool<T> {
                     entries.push(panel.lines.line(k), v);
                 }
                 entries.end_row();
-                map.map_rows(count);
-                Block::Sparse { entries, slots: map }
+                Block::Sparse { entries, slots: map.with_rows(count) }
             } else {
                 Block::Dense { data: &row.values, stride: self.features, depth: self.features }
             };
@@ -355,6 +371,24 @@ mod tests {
     }
 
     #[test]
+    fn chosen_features_do_not_collide() {
+        // Their products with the factor of a hash function without a seed differ in the last bits alone.
+        let count = 4096;
+        let inverse =
+            (0..5).fold(1_u32, |x, _| x.wrapping_mul(2_u32.wrapping_sub(x.wrapping_mul(0x9E37_79B1))));
+        let mut lines = FeatureLines::new(MAX_LISTED_FEATURES + 1).unwrap();
+        for line in 1..=count {
+            lines.enter(inverse.wrapping_mul(line), line as usize).unwrap();
+        }
+        let FeatureLines::Table { places, .. } = &lines else { panic!("a list of all features") };
+        let runs = places.split(|(_, line)| *line == 0).map(<[_]>::len);
+        assert!(runs.max().unwrap() < 512);
+        for line in 1..=count {
+            assert_eq!(lines.line(inverse.wrapping_mul(line)), line as usize);
+        }
+    }
+
+    #[test]
     fn values_are_those_of_the_formula() {
         let mut random = Random::new(3);
         let (n, d) = (90, 11);
@@ -386,8 +420,8 @@ mod tests {
             .panels
             .iter()
             .map(|panel| {
-                let FeatureLines::Table(table) = &panel.lines else { panic!("a table of features") };
-                4 * panel.data.capacity() + 8 * table.len() + 4 * panel.features.capacity()
+                let FeatureLines::Table { places, .. } = &panel.lines else { panic!("a table of features") };
+                4 * panel.data.capacity() + 8 * places.len() + 4 * panel.features.capacity()
             })
             .sum();
         assert!(taken < 200_000, "{taken}");

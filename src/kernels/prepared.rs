@@ -11,8 +11,9 @@ use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::fast_gauss::GaussTargets;
-use crate::memory::{TryCollect, get_or_try_init, try_vec, try_with_capacity};
-use std::sync::{Arc, OnceLock};
+use crate::memory::{TryCollect, try_vec, try_with_capacity};
+use crate::once::OnceCell;
+use std::sync::Arc;
 
 /// Rows whose lengths one task computes.
 const ROWS_PER_TASK: usize = 64;
@@ -29,7 +30,7 @@ struct Shared {
     standardization: Arc<Standardization>,
     magnitudes: Magnitudes,
     /// The unit of rows that can be packed as bytes.
-    unit: OnceLock<Option<Unit>>,
+    unit: OnceCell<Option<Unit>>,
     /// No targets yet, for sums of Gaussians in few columns.
     gauss: Option<GaussTargets>,
 }
@@ -38,7 +39,8 @@ impl<'a> PreparedRows<'a> {
     /// Checks rows against the domain of a kernel, standardises and measures them.
     ///
     /// # Errors
-    /// [`Error::Param`](crate::Error::Param) for parameters or rows outside of their domain.
+    /// [`Error::Param`](crate::Error::Param) for parameters or rows outside of their domain,
+    /// [`Error::NotFinite`](crate::Error::NotFinite).
     pub(crate) fn new<'r: 'a>(
         kernel: impl Into<KernelFunction<'a>>,
         rows: Rows<'r>,
@@ -46,15 +48,17 @@ impl<'a> PreparedRows<'a> {
         ctx: Context<'_>,
     ) -> Result<Self> {
         let (kernel, rows) = (kernel.into(), rows.reborrow());
-        let mut gauss = None;
         if let KernelFunction::BuiltIn(kernel) = kernel {
             kernel.check()?;
             kernel.check_rows("X", rows)?;
-            gauss = GaussTargets::new(&kernel, rows);
         }
         let standardization = Arc::new(Standardization::with_coefficients(&kernel.built_in(), rows, sum)?);
-        let magnitudes = Magnitudes::of_standardized(kernel, &standardization, rows, ctx);
-        let shared = Arc::new(Shared { standardization, magnitudes, unit: OnceLock::new(), gauss });
+        let magnitudes = Magnitudes::of_standardized("X", kernel, &standardization, rows, ctx)?;
+        let gauss = match kernel {
+            KernelFunction::BuiltIn(kernel) => GaussTargets::new(&kernel, rows),
+            KernelFunction::Blocks(_) => None,
+        };
+        let shared = Arc::new(Shared { standardization, magnitudes, unit: OnceCell::default(), gauss });
         Ok(Self { kernel, rows, shared })
     }
 
@@ -86,7 +90,7 @@ impl<'a> PreparedRows<'a> {
     /// Returns the unit of which all numbers are multiples; `None` if packing the rows as bytes is impossible or not worth it.
     pub(super) fn unit(&self, ctx: Context<'_>) -> Result<Option<Unit>> {
         let find = || Ok(Unit::find(&self.kernel.built_in(), self.rows, ctx));
-        get_or_try_init(&self.shared.unit, find).copied()
+        self.shared.unit.get_or_try_init(find).copied()
     }
 
     pub(super) fn gauss(&self) -> Option<&GaussTargets> {

@@ -26,10 +26,17 @@ const TASKS_PER_THREAD: usize = 16;
 const VALUES: &str = "kernel values";
 /// Maximum number of rows of a tile.
 const MAX_TILE_ROWS: usize = 96;
+/// Minimum number of rows of a tile, if there are so many: a register tile.
+const MIN_TILE_ROWS: usize = 12;
 /// Rows that one task packs.
 const ROWS_PER_BLOCK: usize = 2 * MAX_TILE_ROWS;
 /// Rows of a product with values that are not computed in tiles.
 const PRODUCT_ROWS: usize = 64;
+
+/// Returns the number of rows of a tile: they take half of a second-level cache, so that they stay while the panels pass by.
+pub(crate) fn rows_per_tile(row_bytes: usize) -> usize {
+    ((1 << 19) / row_bytes.max(1)).clamp(MIN_TILE_ROWS, MAX_TILE_ROWS)
+}
 
 /// Calls `sink(first_row, rows, panel, tile)` for every tile of K(block, panels[range]). A tile has one line of
 /// `panels.width()` values per row, and at most `max_rows` rows.
@@ -43,8 +50,7 @@ pub(super) fn for_each_tile<T: Real>(
     let kernel = panels.standardization().kernel();
     let Some(method) = panels.method() else { return Ok(()) };
     let width = panels.width();
-    // Half of a second-level cache for the rows, so that they stay while the panels pass by.
-    let step = max_rows.min((1 << 19) / block.row_bytes().max(1)).clamp(12, MAX_TILE_ROWS);
+    let step = rows_per_tile(block.row_bytes()).min(max_rows).max(MIN_TILE_ROWS);
     let mut tile = try_vec![T::ZERO; step.min(block.len()) * width]?;
     let mut slots = panels.slots()?;
     let (finds_near_rows, mut workspace) =
@@ -57,7 +63,7 @@ pub(super) fn for_each_tile<T: Real>(
         let rows = step.min(block.len() - first);
         for p in range.clone() {
             let features = panels.features(p);
-            slots.enter(features);
+            let slots = slots.enter(features);
             let out = &mut tile[..rows * width];
             if let Some((panels, measure, rows_of_bytes)) = bytes {
                 byte_tile(rows_of_bytes, first, panels.panel(p), measure, bytemuck::cast_slice_mut(out));
@@ -70,7 +76,6 @@ pub(super) fn for_each_tile<T: Real>(
                 panel_tile(method, (block.view(&slots), &block.norms), first, panels.panel(p), out);
             }
             sink(first, rows, p, &tile);
-            slots.leave(features);
         }
     }
     Ok(())

@@ -14,12 +14,12 @@
 use crate::context::Context;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::{Error, Result};
-use crate::memory::{self, TryCollect, get_or_try_init};
+use crate::memory::{self, TryCollect};
+use crate::once::OnceCell;
 use crate::simd::blas::{axpy, axpy_compensated};
 use crate::simd::inner::row_products;
 use crate::with_rows;
 use ndarray::{Array2, ArrayView2};
-use std::sync::OnceLock;
 
 /// Context reported when the allocation of weights fails.
 const WEIGHTS: &str = "weights of the columns";
@@ -36,8 +36,8 @@ pub(crate) struct Weights {
     features: usize,
     /// The columns that any vector has, rising; `None` for all columns.
     columns: Option<Vec<u32>>,
-    by_output: OnceLock<Vec<f64>>,
-    by_column: OnceLock<Vec<f64>>,
+    by_output: OnceCell<Vec<f64>>,
+    by_column: OnceCell<Vec<f64>>,
 }
 
 impl Weights {
@@ -69,8 +69,13 @@ impl Weights {
             }
             columns = Some(list);
         }
-        let mut new =
-            Self { outputs: q, features: d, columns, by_output: OnceLock::new(), by_column: OnceLock::new() };
+        let mut new = Self {
+            outputs: q,
+            features: d,
+            columns,
+            by_output: OnceCell::default(),
+            by_column: OnceCell::default(),
+        };
         let values = if vectors.is_sparse() {
             new.sum_sparse(vectors, coefficients, ctx)?
         } else {
@@ -80,7 +85,7 @@ impl Weights {
             return Ok(None);
         }
         let layout = if vectors.is_sparse() { &mut new.by_column } else { &mut new.by_output };
-        *layout = OnceLock::from(values);
+        *layout = OnceCell::from(values);
         Ok(Some(new))
     }
 
@@ -126,7 +131,7 @@ impl Weights {
         let (q, length) = (self.outputs, self.len());
         let mut sums: Vec<f64> = memory::try_zeros(WEIGHTS, out.len())?;
         if x.is_sparse() {
-            let weights = get_or_try_init(&self.by_column, || transposed(self.by_output.get(), q, length))?;
+            let weights = self.by_column.get_or_try_init(|| transposed(self.by_output.get(), q, length))?;
             for (&row, sums) in list.iter().zip(sums.chunks_exact_mut(q)) {
                 x.for_each_in_row(row, |k, v| {
                     let Some(place) = self.place(k) else { return };
@@ -137,7 +142,7 @@ impl Weights {
                 });
             }
         } else {
-            let weights = get_or_try_init(&self.by_output, || transposed(self.by_column.get(), length, q))?;
+            let weights = self.by_output.get_or_try_init(|| transposed(self.by_column.get(), length, q))?;
             if let (Rows::DenseF64(view), None) = (&x, &self.columns) {
                 let rows: Vec<&[f64]> = list.iter().map(|&i| dense_row(view, i)).try_collect_vec()?;
                 row_products(&rows, weights, length, &mut sums);
@@ -186,8 +191,8 @@ pub fn linear_weights(
             outputs: q,
             features: d,
             columns: None,
-            by_output: OnceLock::new(),
-            by_column: OnceLock::new(),
+            by_output: OnceCell::default(),
+            by_column: OnceCell::default(),
         };
         transposed(Some(&all.sum_sparse(vectors, flat, ctx)?), d, q)
     } else {

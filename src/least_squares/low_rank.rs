@@ -138,8 +138,8 @@ impl Sums {
             return Err(Error::NotFinite { what: "targets", row });
         }
         let single = !x.is_f64()
-            && Magnitudes::new(kernel.into(), vectors)?.is_single()
-            && Magnitudes::new(kernel.into(), x)?.is_single();
+            && Magnitudes::new("vectors", kernel.into(), vectors)?.is_single()
+            && Magnitudes::new("X", kernel.into(), x)?.is_single();
         if single {
             self.add_at(&PackedVectors::<f32>::new(kernel, vectors, ctx)?, piece, ctx)
         } else {
@@ -224,7 +224,7 @@ impl System {
     /// Factors K_ml K_lm + alpha K_mm; an intercept that is not penalised takes the columns' means out.
     ///
     /// # Errors
-    /// [`Error::NotPositiveDefinite`] where points depend on each other and alpha is zero.
+    /// [`Error::NotPositiveDefinite`] where points depend on each other and alpha is zero, [`Error::NotFinite`].
     pub fn new(
         kernel: Kernel,
         vectors: Rows<'_>,
@@ -239,6 +239,7 @@ impl System {
         if sums.rows == 0 {
             return Err(Error::param("rows", 0, "at least 1 before a solution is asked for"));
         }
+        vectors.check_finite("vectors")?;
         let mut own = kernel_matrix::<f64>(kernel.into(), vectors, ctx)?;
         let (stride, rows) = (own.stride(), sums.weight);
         let mean = || sums.columns.iter().map(|sum| sum / rows).try_collect_vec();

@@ -53,7 +53,7 @@ impl Problem<'_> {
         self.check()?;
         let sum = if self.fit_intercept { CoefficientSum::Zero } else { CoefficientSum::Any };
         check_conditioning("X", self.kernel, self.rows, sum, MAX_RELATIVE_ROUNDING)?;
-        let reach = Magnitudes::new(self.kernel, self.rows)?;
+        let reach = Magnitudes::new("X", self.kernel, self.rows)?;
         reach.check_overflow("X", Precision::Double)?;
         Ok(reach)
     }

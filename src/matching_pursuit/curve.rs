@@ -44,7 +44,9 @@ pub struct Fit {
     pub coefficients: Coefficients,
     /// Sizes and losses.
     pub curve: Curve,
-    /// Why the pursuit ended.
+    /// Why the pursuit ended: [`StopReason::Converged`](crate::context::StopReason::Converged) at the tolerance, at the size or
+    /// where no function helps any more, [`StopReason::MaxIterations`](crate::context::StopReason::MaxIterations) at the limit
+    /// of steps before.
     pub stop: Stop,
 }
 

@@ -185,10 +185,12 @@ pub(super) fn fit(
         let full = state.order.len() == most;
         if gap <= params.tolerance.max(MIN_RELATIVE_RESIDUAL)
             || !go_on
-            || steps >= params.steps.unwrap_or(usize::MAX)
             || full && (every.is_some() || most == 0)
         {
             break StopReason::Converged;
+        }
+        if steps >= params.steps.unwrap_or(usize::MAX) {
+            break StopReason::MaxIterations;
         }
         let progress =
             Progress { gap, steps: steps as u64, ..Progress::new("pursuit", state.order.len(), most) };

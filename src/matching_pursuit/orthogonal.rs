@@ -53,7 +53,8 @@ pub(super) fn fit(
     let mut stopping = Stopping::new(task, params);
     let mut state = State::new(task, dictionary)?;
     let norm = state.squared_norm();
-    let most = params.functions.min(dictionary.count()).min(params.steps.unwrap_or(usize::MAX));
+    let max_size = params.functions.min(dictionary.count());
+    let most = max_size.min(params.steps.unwrap_or(usize::MAX));
     let (by_gain, tolerance) = (params.variant == Variant::PreFitting, dictionary.span_tolerance());
     if task.constant {
         let mut ones = try_vec![1.0; task.rows()]?;
@@ -83,15 +84,19 @@ pub(super) fn fit(
             steps: state.order.len() as u64,
             ..Progress::new("pursuit", state.order.len(), most)
         };
-        let mut reason = (residual <= enough || state.order.len() == most || !may_continue)
-            .then_some(StopReason::Converged);
-        reason = StopReason::from_result(ctx.tick(&progress))?.or(reason);
+        let end = if residual <= enough || state.order.len() == max_size || !may_continue {
+            Some(StopReason::Converged)
+        } else {
+            (state.order.len() == most).then_some(StopReason::MaxIterations)
+        };
+        let stopped = StopReason::from_result(ctx.tick(&progress))?;
+        let reason = stopped.or(end);
         if let Candidates::All(levels, _) = &mut candidates {
             // At the end all functions are updated: a better one may have been missed at an earlier step.
             let kept = levels.refresh(&mut state, reason.is_some(), false, ctx)?;
             if kept + 1 < stopping.curve.sizes.len() {
                 may_continue = stopping.truncate(kept + 1);
-                if reason.is_none_or(|r| r == StopReason::Converged) {
+                if stopped.is_none() {
                     continue;
                 }
             }

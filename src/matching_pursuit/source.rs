@@ -7,11 +7,11 @@ use crate::context::Context;
 use crate::data::{Element, Rows};
 use crate::error::{Error, Result};
 use crate::kernels::{CoefficientSum, Kernel, PackedVectors, check_conditioning};
-use crate::memory::{TryCollect, get_or_try_init, try_vec, try_zero_matrix};
+use crate::memory::{TryCollect, try_vec, try_zero_matrix};
+use crate::once::OnceCell;
 use crate::simd::Real;
 use crate::with_rows;
 use ndarray::{ArrayView2, ArrayViewMut2};
-use std::sync::OnceLock;
 
 /// Columns of a precomputed kernel that a task reads: two cache lines of a row.
 const COLUMNS_PER_TASK: usize = 16;
@@ -83,13 +83,14 @@ pub struct KernelFunctions<'a> {
 }
 
 /// The sets in one precision.
-type Packed<T> = [OnceLock<PackedVectors<T>>; 2];
+type Packed<T> = [OnceCell<PackedVectors<T>>; 2];
 
 impl<'a> KernelFunctions<'a> {
     /// For the precomputed kernel a point is a row of one number, the index of a column of the rows.
     ///
     /// # Errors
-    /// [`Error::Shape`] where the columns disagree, [`Error::Param`] for points outside the kernel's domain.
+    /// [`Error::Shape`] where the columns disagree, [`Error::Param`] for points outside the kernel's domain,
+    /// [`Error::NotFinite`].
     pub fn new(
         kernel: Kernel,
         points: Rows<'a>,
@@ -108,11 +109,14 @@ impl<'a> KernelFunctions<'a> {
             Error::check_len("columns of the points", training.cols(), points.cols())?;
             kernel.check_rows("points", points)?;
             kernel.check_rows("rows", training)?;
+            points.check_finite("points")?;
+            training.check_finite("rows")?;
             check_conditioning("X", kernel.into(), training, CoefficientSum::Any, MAX_RELATIVE_ROUNDING)?;
         }
         if let Some(rows) = validation {
             Error::check_len("columns of the validation rows", training.cols(), rows.cols())?;
             kernel.check_rows("validation rows", rows)?;
+            rows.check_finite("validation rows")?;
         }
         let (double, single) = Default::default();
         Ok(Self { kernel, points, training, validation, double, single })
@@ -138,7 +142,7 @@ impl<'a> KernelFunctions<'a> {
             return self.given(which, rows, out, ctx);
         }
         let columns =
-            get_or_try_init(&packed[set as usize], || PackedVectors::packed(self.kernel, rows, ctx))?;
+            packed[set as usize].get_or_try_init(|| PackedVectors::packed(self.kernel, rows, ctx))?;
         columns.values_by(self.points, which, out.as_slice_mut().expect(ROW_MAJOR), ctx)
     }
 

@@ -100,7 +100,7 @@ impl<T: Real> Operation for Products<'_, T> {
     #[inline(always)]
     unsafe fn run<I: Isa>(mut self) {
         let (rows, count) = (self.rows.len(), (self.vectors.len() / self.length).max(1));
-        let block = (CACHED_BYTES / (count * size_of::<T>())).next_multiple_of(SEGMENT_LENGTH);
+        let block = (CACHED_BYTES / (count * size_of::<T>())).max(1).next_multiple_of(SEGMENT_LENGTH);
         for from in (0..self.length).step_by(block) {
             let part = (from, self.length.min(from + block));
             let mut row = 0;
@@ -141,6 +141,17 @@ pub(crate) fn row_products<T: Real>(rows: &[&[T]], vectors: &[T], length: usize,
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn there_may_be_more_vectors_than_a_block_holds() {
+        let (count, length) = (CACHED_BYTES / size_of::<f32>() + 1, 3);
+        let vectors: Vec<f32> = (0..count * length).map(|i| (i % 17) as f32).collect();
+        let mut out = vec![0.0; count];
+        row_products(&[&[1.0, 2.0, 4.0]], &vectors, length, &mut out);
+        for (out, v) in out.iter().zip(vectors.chunks_exact(length)) {
+            assert_eq!(*out, f64::from(v[0] + 2.0 * v[1] + 4.0 * v[2]));
+        }
+    }
 
     #[test]
     fn products_equal_plain_sums() {

@@ -14,6 +14,7 @@ use super::epilogue::{self, Epilogue};
 use super::{Isa, Operation, Real, Vector, lanes, run};
 use crate::error::Result;
 use crate::memory;
+use std::ops::Deref;
 
 /// Context reported when the allocation of sparse rows fails.
 const ENTRIES: &str = "the entries of sparse rows";
@@ -85,7 +86,7 @@ step!(SquaredL2Step, false, |sum, a, b|
 
 /// The row of a panel that holds each feature. Row 0 is zeros, for features that the panel lacks.
 ///
-/// Invariant: every slot is below `panel_rows`.
+/// Invariant, on which unchecked reads rely: every slot is below `panel_rows`.
 pub(crate) struct SlotMap {
     slots: Vec<u32>,
     panel_rows: usize,
@@ -97,40 +98,68 @@ impl SlotMap {
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory).
     pub(crate) fn new(features: usize) -> Result<Self> {
-        Ok(Self::of(memory::try_zeros("the rows of features", features)?))
+        Ok(Self { slots: memory::try_zeros("the rows of features", features)?, panel_rows: 1 })
     }
 
-    /// Creates a map in a vector of zeros.
-    pub(crate) fn of(slots: Vec<u32>) -> Self {
-        Self { slots, panel_rows: 1 }
-    }
-
-    /// Assigns row i + 1 of the panel to feature `present[i]`.
-    pub(crate) fn enter(&mut self, present: &[u32]) {
+    /// Assigns row i + 1 of the panel to feature `present[i]` until the result is dropped.
+    pub(crate) fn enter<'a>(&'a mut self, present: &'a [u32]) -> EnteredPanel<'a> {
+        if self.panel_rows != 1 {
+            // The result of an earlier call was forgotten.
+            self.slots.fill(0);
+        }
+        debug_assert!(self.slots.iter().all(|slot| *slot == 0), "features of an earlier panel");
         self.panel_rows = present.len() + 1;
         for (slot, &feature) in (1..).zip(present) {
             self.slots[feature as usize] = slot;
         }
-    }
-
-    /// Maps features that are rows of the panel to themselves.
-    pub(crate) fn map_rows(&mut self, panel_rows: usize) {
-        self.panel_rows = panel_rows;
-        self.slots.truncate(panel_rows);
-        self.slots.extend(self.slots.len() as u32..panel_rows as u32);
+        EnteredPanel { map: self, present }
     }
 
     /// Returns the row of the panel that holds a feature.
     pub(crate) fn slot(&self, feature: u32) -> usize {
         self.slots[feature as usize] as usize
     }
+}
 
-    /// Removes the features of the panel that was entered last.
-    pub(crate) fn leave(&mut self, present: &[u32]) {
-        for &feature in present {
-            self.slots[feature as usize] = 0;
+/// A map with the features of a panel, which leave it when this is dropped.
+pub(crate) struct EnteredPanel<'a> {
+    map: &'a mut SlotMap,
+    present: &'a [u32],
+}
+
+impl Deref for EnteredPanel<'_> {
+    type Target = SlotMap;
+
+    fn deref(&self) -> &SlotMap {
+        self.map
+    }
+}
+
+impl Drop for EnteredPanel<'_> {
+    fn drop(&mut self) {
+        for &feature in self.present {
+            self.map.slots[feature as usize] = 0;
         }
-        self.panel_rows = 1;
+        self.map.panel_rows = 1;
+    }
+}
+
+/// A map of features that are the rows of a panel.
+pub(crate) struct IdentityMap(SlotMap);
+
+impl IdentityMap {
+    /// Creates a map without features.
+    pub(crate) fn new() -> Self {
+        Self(SlotMap { slots: Vec::new(), panel_rows: 0 })
+    }
+
+    /// Returns the map for a panel of `panel_rows` rows.
+    pub(crate) fn with_rows(&mut self, panel_rows: usize) -> &SlotMap {
+        let SlotMap { slots, panel_rows: rows } = &mut self.0;
+        slots.truncate(panel_rows);
+        slots.extend(slots.len() as u32..panel_rows as u32);
+        *rows = panel_rows;
+        &self.0
     }
 }
 
@@ -233,6 +262,7 @@ pub(crate) fn panel_tile<T: Real>(
         Block::Sparse { entries, slots } => {
             assert!(entries.starts.len() > first + rows && slots.slots.len() >= entries.width);
             assert!(panel.values.len() >= slots.panel_rows * width);
+            debug_assert!(slots.slots.iter().all(|slot| (*slot as usize) < slots.panel_rows));
         }
     }
     // SAFETY: the assertions above are what the loop relies on.
@@ -396,6 +426,34 @@ impl<T: Real> PanelTile<'_, T> {
                 sum0.store(out);
                 sum1.store(out.add(V::LANES));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_of_a_panel_leave_the_map_with_it() {
+        let mut map = SlotMap::new(9).unwrap();
+        let slots = |map: &SlotMap| (0..9).map(|feature| map.slot(feature)).collect::<Vec<_>>();
+        {
+            let entered = map.enter(&[7, 2, 5]);
+            assert_eq!((slots(&entered), entered.panel_rows), (vec![0, 0, 2, 0, 0, 3, 0, 1, 0], 4));
+        }
+        assert_eq!((slots(&map), map.panel_rows), (vec![0; 9], 1));
+        // A panel of fewer rows does not see the slots of one that did not leave.
+        std::mem::forget(map.enter(&[8, 7, 6, 5]));
+        assert_eq!(slots(&map.enter(&[3])), [0, 0, 0, 1, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn rows_of_a_panel_are_mapped_to_themselves() {
+        let mut map = IdentityMap::new();
+        for rows in [3, 8, 1, 0, 5] {
+            let map = map.with_rows(rows);
+            assert!(map.panel_rows == rows && map.slots.iter().copied().eq(0..rows as u32));
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::cache::RowCache;
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::{Kernel, KernelFunction, KernelRows, is_packed_sparse};
+use crate::kernels::{Kernel, KernelFunction, KernelRows, is_packed_sparse, rows_per_tile};
 use crate::memory::TryCollect;
 use ndarray::ArrayView2;
 use std::ops::Range;
@@ -107,7 +107,7 @@ impl<K: KernelValue> ClassBlock<'_, K> {
     ) -> Result<()> {
         let StoredRows::Cache(cache) = &mut self.stored else { return Ok(()) };
         let mut missing = cache.claim(wanted);
-        let batch = (WORK_PER_CHECK / (self.positions.len() * depth.max(16)).max(1)).max(96);
+        let batch = rows_between_checks(self.positions.len(), depth);
         while !missing.is_empty() {
             let rest = missing.split_off(batch.min(missing.len()));
             let rows: Vec<usize> = missing.iter().map(|&position| order[position]).try_collect_vec()?;
@@ -122,6 +122,13 @@ impl<K: KernelValue> ClassBlock<'_, K> {
         }
         Ok(())
     }
+}
+
+/// Returns the number of kernel rows that are computed between two checks of the monitor; as many as a tile has are computed in
+/// one pass over the columns.
+fn rows_between_checks(columns: usize, depth: usize) -> usize {
+    let tile = rows_per_tile(depth.saturating_mul(size_of::<f32>()));
+    (WORK_PER_CHECK / columns.saturating_mul(depth.max(16)).max(1)).max(tile)
 }
 
 /// The packed columns of all machines, and the order of their rows.
@@ -303,4 +310,19 @@ pub(super) fn depth(kernel: KernelFunction<'_>, rows: Rows<'_>) -> usize {
     }
     // A sparse entry costs about as much as two dense ones.
     2 * stored / sample
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn very_many_features_do_not_delay_the_next_check() {
+        // Ten billion multiply-adds take a core less than a second.
+        for (columns, depth) in [(3_000, 200_000), (1_000, 500_000), (100_000, 784), (50, 20)] {
+            let rows = rows_between_checks(columns, depth);
+            assert!(rows * columns * depth <= 10_000_000_000, "{columns} {depth}: {rows} rows");
+            assert!(rows >= 12);
+        }
+    }
 }

@@ -109,8 +109,13 @@ pub(super) fn fit_machines<'a>(
         let mut problem = problem(j, &rows, diagonal)?;
         let mut is_exact = false;
         if let Some(start) = start {
+            let beta = start.of_machine(n, j, q, &rows)?;
+            problem.project(&beta);
             let products = start.products_of_machine(n, j, q, &rows, &columns)?;
-            is_exact = problem.start_from(&start.of_machine(n, j, q, &rows)?, products.as_deref());
+            if let Some(products) = products.filter(|_| problem.beta == beta) {
+                problem.set_outputs(&products);
+                is_exact = true;
+            }
         }
         Machine::new(problem, is_exact, class_blocks, &columns, training)
     })?;

@@ -304,7 +304,7 @@ impl<'a> Machine<'a> {
             return nested::solve(problem, (&rows, source), &self.tuning, memory, (goal, budget), ctx, check);
         }
         let tolerance = if self.has_whole_block() { tolerance } else { relative(BLOCK_TOLERANCE_SHARE) };
-        let mut block = self.block(columns, memory, ctx)?;
+        let mut block = self.block(columns, memory, ctx, &check)?;
         let (steps, stop) = block.solve_monitored(Goal { tolerance, max_steps, max_rounding }, ctx, check)?;
         Ok(block.into_solution(steps, stop, memory))
     }
@@ -315,13 +315,14 @@ impl<'a> Machine<'a> {
         columns: &KernelColumns<'_, K>,
         memory: &Arenas<K>,
         ctx: Context<'_>,
+        check: impl Fn() -> Result<()>,
     ) -> Result<Subproblem<K>> {
         let members = &self.working_set.members;
         Subproblem::new(self.problem(), members, &self.tuning, memory, |kernel, stride, slots| {
             let class_blocks = &columns.class_blocks;
             if !columns.are_kept() {
                 let source = &class_blocks[self.parts[0].class_block].source;
-                return write_block(source, &self.rows_of(members)?, kernel, stride, slots, ctx);
+                return write_block(source, &self.rows_of(members)?, kernel, stride, slots, ctx, check);
             }
             // Runs of members of one part at consecutive slots: part, first slot, columns in a row of its class block.
             let mut runs: Vec<(usize, usize, Vec<usize>)> = Vec::new();

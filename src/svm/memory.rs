@@ -57,28 +57,53 @@ pub fn estimate_memory<'a>(
     let packed = packed_bytes(kernel, rows, n, kept)?;
     let largest = machines.iter().copied().max().unwrap_or(0);
     let is_cached = is_cached(depth(kernel, rows), largest, params);
-    let all_rows = 4 * n * n;
-    let cache =
-        if is_cached { params.cache_bytes.saturating_sub(packed).min(all_rows).max(8 * n) } else { 0 };
+    let all_rows = n.saturating_mul(n).saturating_mul(4);
+    let cache = if is_cached {
+        params.cache_bytes.saturating_sub(packed).min(all_rows).max(n.saturating_mul(8))
+    } else {
+        0
+    };
     // Blocks of a machine with cached rows are limited by the cache.
-    let capacity = if is_cached { (cache / (4 * n.max(1))).max(2) } else { usize::MAX };
+    let capacity = if is_cached { (cache / n.max(1).saturating_mul(4)).max(2) } else { usize::MAX };
     // Those of the largest machines, if these are solved at the same time.
     let blocks_of = |size: &dyn Fn(usize) -> usize| {
         // small: one number per machine
         let mut sizes: Vec<usize> = machines.iter().map(|&variables| size(variables).min(capacity)).collect();
         sizes.sort_unstable_by(|a, b| b.cmp(a));
-        sizes.iter().take(threads.max(1)).map(|size| 4 * size * size).sum::<usize>()
+        let bytes = |size: &usize| size.saturating_mul(*size).saturating_mul(4);
+        sizes.iter().take(threads.max(1)).map(bytes).fold(0, usize::saturating_add)
     };
     let first = |variables: usize| tuning.first_block(variables);
     let largest_of = |variables: usize| first(variables).max(variables.min(tuning.max_block));
     let blocks = blocks_of(&largest_of);
     // Rounding is measured on packed rows in double precision, with some of their kernel values.
-    let measured = packed_bytes(kernel, rows, largest.min(n), Precision::Double)? + 8 * MAX_SAMPLE * largest;
-    let variables = machines.iter().sum::<usize>() * NUMBERS_PER_VARIABLE * size_of::<f64>() + measured;
-    let smallest = if is_cached { 8 * n } else { blocks_of(&first) };
-    Ok(MemoryEstimate { packed, cache, blocks, variables, least: packed + variables + smallest })
+    let measured = packed_bytes(kernel, rows, largest.min(n), Precision::Double)?
+        .saturating_add(largest.saturating_mul(8 * MAX_SAMPLE));
+    let all_variables = machines.iter().copied().fold(0, usize::saturating_add);
+    let variables =
+        all_variables.saturating_mul(NUMBERS_PER_VARIABLE * size_of::<f64>()).saturating_add(measured);
+    let smallest = if is_cached { n.saturating_mul(8) } else { blocks_of(&first) };
+    let least = packed.saturating_add(variables).saturating_add(smallest);
+    Ok(MemoryEstimate { packed, cache, blocks, variables, least })
 }
 
 fn precision_of(kernel: KernelFunction<'_>, rows: Rows<'_>) -> Result<Precision> {
     Ok(PreparedRows::new(kernel, rows, CoefficientSum::Any, Context::SEQUENTIAL)?.precision())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::Kernel;
+
+    #[test]
+    fn an_estimate_beyond_the_address_space_is_the_largest_number() {
+        let x: Vec<f64> = (0..1000).map(|i| f64::from(i % 7)).collect();
+        let rows = Rows::from_shape((10, 100), &x).unwrap();
+        let n = usize::MAX / 64;
+        let estimate =
+            estimate_memory(Kernel::Rbf { gamma: 0.5 }, rows, n, &[n, n], &SvmParams::default(), 2).unwrap();
+        let MemoryEstimate { packed, variables, least, .. } = estimate;
+        assert_eq!([packed, variables, least], [usize::MAX; 3]);
+    }
 }

@@ -43,7 +43,7 @@ pub(super) fn solve<K: KernelValue>(
     let block_of = |problem: &DualProblem, members: &[usize]| {
         let rows: Vec<usize> = members.iter().map(|&v| rows[v]).try_collect_vec()?;
         Subproblem::new(problem, members, tuning, memory, |kernel, stride, slots| {
-            write_block(&source, &rows, kernel, stride, slots, ctx)
+            write_block(&source, &rows, kernel, stride, slots, ctx, &check)
         })
     };
     let update = |problem: &mut DualProblem, members: &[usize], beta: &[f64]| {

@@ -86,19 +86,16 @@ impl<'a> Start<'a> {
 }
 
 impl DualProblem {
-    /// Sets coefficients, clipped to the bounds and projected onto the sums. Returns whether the gradient belongs to them:
-    /// only if their outputs `products` are given and the projection changes no coefficient.
-    pub(super) fn start_from(&mut self, beta: &[f64], products: Option<&[f64]>) -> bool {
-        self.project(beta);
-        let Some(products) = products.filter(|_| self.beta == beta) else { return false };
-        for (v, product) in products.iter().enumerate() {
-            self.gradient[v] = product + self.linear[v] + self.ridge[v] * self.beta[v];
+    /// Sets the gradient of the present coefficients from their outputs, K b.
+    pub(super) fn set_outputs(&mut self, outputs: &[f64]) {
+        for (v, output) in outputs.iter().enumerate() {
+            self.gradient[v] = output + self.linear[v] + self.ridge[v] * self.beta[v];
         }
-        true
     }
 
-    /// Sets coefficients, clipped to the bounds, with the sums of the present ones.
-    fn project(&mut self, beta: &[f64]) {
+    /// Sets coefficients, clipped to the bounds, with the sums of the present ones, and leaves the gradient as it is: the
+    /// projection may change the coefficients, so only outputs of the coefficients that it sets give their gradient.
+    pub(super) fn project(&mut self, beta: &[f64]) {
         let sums = self.sums();
         if sums.iter().any(|sum| *sum != 0.0) {
             self.project_one_sided(beta, sums);

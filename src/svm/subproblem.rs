@@ -20,6 +20,11 @@ use crate::memory::{Arena, Arenas, TryCollect, try_vec};
 use crate::simd::blas::add_rows;
 use crate::simd::scan::STRIDE;
 
+/// Numbers of packed columns that are read between two checks of the monitor, a few tenths of a second.
+const WORK_PER_CHECK: usize = 2_000_000_000;
+/// Minimum number of rows of kernel values between two checks: a register tile.
+const MIN_ROWS_PER_CHECK: usize = 12;
+
 /// When the solution of a block is good enough.
 #[derive(Clone, Copy)]
 pub(super) struct Goal {
@@ -210,7 +215,11 @@ impl<K: KernelValue> Subproblem<K> {
     }
 }
 
-/// Computes the kernel values of a block, for [`Subproblem::new`]; `rows` are the training rows of its members.
+/// Computes the kernel values of a block, for [`Subproblem::new`], in parts with a check before each but the first; `rows`
+/// are the training rows of its members.
+///
+/// # Errors
+/// The errors of `check`.
 pub(super) fn write_block<K: KernelValue>(
     source: &KernelRows<'_>,
     rows: &[usize],
@@ -218,6 +227,7 @@ pub(super) fn write_block<K: KernelValue>(
     stride: usize,
     slots: &[usize],
     ctx: Context<'_>,
+    check: impl Fn() -> Result<()>,
 ) -> Result<()> {
     // Slots are consecutive within each group: the columns of one group follow those of the other.
     let first = slots.iter().enumerate().take_while(|&(k, &slot)| k == slot).count();
@@ -232,7 +242,16 @@ pub(super) fn write_block<K: KernelValue>(
     }
     for (columns, lines) in [(&rows[..first], &mut left), (&rows[first..], &mut right)] {
         if !columns.is_empty() {
-            source.with_columns(columns, ctx)?.compute(rows, lines, ctx)?;
+            let columns = source.with_columns(columns, ctx)?;
+            // A row of kernel values is a pass over the columns.
+            let batch =
+                (WORK_PER_CHECK / (columns.bytes() / size_of::<f32>()).max(1)).max(MIN_ROWS_PER_CHECK);
+            for (part, (rows, lines)) in rows.chunks(batch).zip(lines.chunks_mut(batch)).enumerate() {
+                if part > 0 {
+                    check()?;
+                }
+                columns.compute(rows, lines, ctx)?;
+            }
         }
     }
     Ok(())

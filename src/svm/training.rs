@@ -7,6 +7,7 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{
     CoefficientSum, Kernel, KernelFunction, KernelRows, Precision, PreparedRows, check_conditioning,
+    rows_per_tile,
 };
 
 /// Maximum rounding error of the squared distances between rows, relative to them.
@@ -94,6 +95,9 @@ impl<'a> Training<'a> {
             return Ok(());
         }
         let Tuning { work_per_check, min_rows_per_check, .. } = self.params.tuning;
+        // Rows of very many features take seconds.
+        let min_rows_per_check =
+            min_rows_per_check.min(2 * rows_per_tile(depth.saturating_mul(size_of::<f32>())));
         let work = out.len().saturating_mul(depth.max(16)).saturating_mul(min_rows_per_check).max(1);
         let at_once = (work_per_check / work).max(1) * min_rows_per_check;
         for (part, (some, weights)) in rows.chunks(at_once).zip(weights.chunks(at_once)).enumerate() {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
+import threading
 import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -438,3 +440,36 @@ def test_many_threads_are_not_started():
     X, y = np.eye(400), np.repeat([-1.0, 1.0], 200)
     svc = SVC(n_jobs=2**62, gamma=0.1).fit(X, y)
     np.testing.assert_array_equal(svc.dual_coef_, SVC(n_jobs=1, gamma=0.1).fit(X, y).dual_coef_)
+
+
+def test_many_outputs_are_work():
+    """Other threads run while the outputs of thousands of machines are computed.
+
+    The interpreter does not switch by itself, so the other thread runs only if the work releases it.
+    """
+    m, outputs = 500, 5000
+    rng = np.random.default_rng(0)
+    many = _core.Expansion(rng.random((m, 2)), rng.random((m, outputs)), np.zeros(outputs), RBF)
+    row, interval = rng.random((1, 2)), sys.getswitchinterval()
+
+    def runs_beside(work):
+        gate, ran = threading.Lock(), []
+        gate.acquire()
+
+        def wait():
+            gate.acquire()
+            ran.append(True)
+
+        other = threading.Thread(target=wait)
+        other.start()
+        gate.release()
+        work()
+        found = bool(ran)
+        other.join()
+        return found
+
+    sys.setswitchinterval(60.0)
+    try:
+        assert any(runs_beside(lambda: many.decision(row, 1)) for _ in range(100))
+    finally:
+        sys.setswitchinterval(interval)

@@ -81,6 +81,33 @@ def test_scaling_is_that_of_libsvm(folder, tmp_path, options):
     assert found[0][:2] == found[1][:2]
 
 
+def test_memory_depends_on_the_features_that_occur(tmp_path):
+    """The largest index of the format: an array of all features would take tens of gigabytes."""
+    largest = 2**31 - 1
+    (tmp_path / "data").write_text(f"1 5:2 {largest}:1\n-1 {largest}:3\n2 7:1 {largest}:3\n")
+    code, scaled, _ = ours("svm-scale", "-s", tmp_path / "ranges", tmp_path / "data")
+    assert code == 0
+    assert scaled == (f"1 5:1 7:-1 {largest}:-1 \n-1 5:-1 7:-1 {largest}:1 \n2 5:-1 7:1 {largest}:1 \n")
+    assert ours("svm-scale", "-r", tmp_path / "ranges", tmp_path / "data")[1] == scaled
+
+
+def test_memory_depends_on_the_kernel_values_that_are_used(tmp_path):
+    """A column that belongs to no training row changes nothing."""
+    labels, K = [1, -1, 1, -1], np.array([[4, 1, 2, 0], [1, 3, 0, 1], [2, 0, 5, 1], [0, 1, 1, 4]])
+    for name, extra in (("plain", ""), ("wide", f" {2**31 - 1}:1")):
+        lines = (
+            f"{label} 0:{i + 1} " + " ".join(f"{j + 1}:{v}" for j, v in enumerate(row)) + extra
+            for i, (label, row) in enumerate(zip(labels, K, strict=True))
+        )
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+        assert ours("svm-train", "-q", "-t", 4, tmp_path / name, tmp_path / f"{name} model")[0] == 0
+        arguments = (tmp_path / name, tmp_path / f"{name} model", tmp_path / f"{name} answers")
+        assert ours("svm-predict", "-q", *arguments)[0] == 0
+    for kind in ("model", "answers"):
+        assert (tmp_path / f"wide {kind}").read_text() == (tmp_path / f"plain {kind}").read_text()
+    assert "0:1 " in (tmp_path / "wide model").read_text()
+
+
 @needs_libsvm
 def test_features_without_a_range_are_skipped(tmp_path):
     (tmp_path / "train").write_text("1 1:1 2:5\n2 1:3 2:5\n")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import product
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, OrthogonalMatchingPursuit
 from sklearn.preprocessing import PolynomialFeatures
 
@@ -198,7 +200,10 @@ def test_figure_4(two_classes, loss, variant):
     # Saturated after the second setting of all coefficients: what follows is rounding.
     n = 5 if loss == "one_minus_tanh" else 9
     order, steps = reference.loss_pursuit(D, y, n, reference.margin_losses()[loss], every)
-    model = model_of(loss, n, variant=variant, max_iter=n, backfit_every=3).fit(X, y)
+    with warnings.catch_warnings():
+        # A step may return to a function.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = model_of(loss, n, variant=variant, max_iter=n, backfit_every=3).fit(X, y)
     assert model.support_.tolist() == list(dict.fromkeys(order))
     a = np.zeros(len(X))
     a[model.support_] = model.expansion_.coefficients[:, 0]
@@ -253,13 +258,33 @@ class Quartic:
         return 12 * (f - y) ** 2 + 2
 
 
+@pytest.mark.parametrize(
+    ("variant", "loss"),
+    [("prefit", "squared_error"), ("backfit", "squared_error"), ("backfit", "huber"), ("basic", "huber")],
+)
+def test_the_limit_of_steps_is_no_convergence(problem, variant, loss):
+    X, y, _ = problem
+    limited = KMPRegressor(20, variant=variant, loss=loss, gamma=0.5, max_iter=5)
+    with pytest.warns(
+        ConvergenceWarning, match=r"ended early \(max_iter\) with \d functions of 20.*raise max_iter"
+    ):
+        limited.fit(X, y)
+    assert limited.path_.stop == "max_iter"
+    # The size comes first, or the tolerance.
+    assert KMPRegressor(5, variant="backfit", loss=loss, gamma=0.5).fit(X, y).path_.stop == "converged"
+    assert limited.set_params(tol=0.9).fit(X, y).path_.stop == "converged"
+
+
 def test_losses_of_the_user(problem):
     X, y, Y = problem
     D = reference.kernel(RBF, X, X)
     loss = Quartic()
     order, steps = reference.loss_pursuit(D, y, 8, (loss.value, loss.gradient), 4)
     model = KMPRegressor(8, loss=loss, gamma=0.5, fit_intercept=False, max_iter=8, backfit_every=4)
-    model.fit(X, y)
+    with warnings.catch_warnings():
+        # A step may return to a function.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
     assert model.support_.tolist() == list(dict.fromkeys(order))
     assert model.predict(X) == pytest.approx(D @ steps[-1], abs=1e-4)
     assert KMPRegressor(8, loss=loss).fit(X, Y, X_val=X[:9], y_val=Y[:9]).predict(X).shape == Y.shape

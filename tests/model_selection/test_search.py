@@ -282,6 +282,20 @@ def test_bits_do_not_depend_on_threads():
         np.testing.assert_array_equal(one.expansion_.coefficients, many.expansion_.coefficients)
 
 
+def test_caches_that_bound_working_sets_do_not_depend_on_threads():
+    """Kernel rows of 80 features are cached, and one fold has no matrix."""
+    X, y = make_classification(1700, 80, n_informative=10, flip_y=0.05, random_state=1)
+    fold = [(np.arange(1550), np.arange(1550, 1700))]
+
+    def squares(y_true, outputs):
+        return -np.mean((y_true - outputs) ** 2)
+
+    options = {"Cs": [1.0], "gammas": [0.02], "cv": fold, "cache_size": 2.0, "refit": False}
+    scoring = make_scorer(squares, response_method="decision_function")
+    one, two = (scores_of(SVCCV(scoring=scoring, n_jobs=jobs, **options).fit(X, y)) for jobs in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
 def test_bits_do_not_depend_on_what_is_left_in_memory():
     """A thread goes from gamma to gamma with the memory of its blocks."""
     X, y = load_digits(return_X_y=True)

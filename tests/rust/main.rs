@@ -2,6 +2,7 @@
 
 mod estimators;
 mod io;
+mod not_finite;
 mod pursuit;
 mod reference;
 mod svm;

@@ -13,6 +13,7 @@ from svmarrow._support.decoding import pairs
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.libsvm._options import SVM_TYPES
+from svmarrow.libsvm._problem import dense_columns
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -115,12 +116,15 @@ class svm_model:  # noqa: N801 - LIBSVM's name
         if expansion.n_vectors == 0:
             return np.tile(expansion.intercepts, (len(samples), 1))
         if samples.is_kernel:
-            if int(np.asarray(expansion.vectors).max()) >= X.shape[1]:
-                needed = int(np.asarray(expansion.vectors).max()) + 1
+            columns = np.asarray(expansion.vectors)[:, 0].astype(np.int64)
+            if int(columns.max()) >= X.shape[1]:
                 raise ValueError(
-                    f"the rows hold {X.shape[1]} kernel values and the model needs the one of index {needed}"
+                    f"the rows hold {X.shape[1]} kernel values and the model needs the one of index "
+                    f"{int(columns.max()) + 1}"
                 )
-            return np.asarray(expansion.decision_function(X))
+            places = np.arange(columns.size, dtype=np.float64)[:, np.newaxis]
+            expansion = expansion.replaced(vectors=places)
+            return np.asarray(expansion.decision_function(dense_columns(X, columns)))
         width = max(X.shape[1], expansion.vectors.shape[1], 1)
         X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
         if width != expansion.vectors.shape[1]:

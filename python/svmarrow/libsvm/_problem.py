@@ -23,8 +23,9 @@ __all__ = ["Samples", "read_samples", "samples_of", "svm_problem", "svm_read_pro
 class Samples:
     """Rows of a problem: features, or kernel values with the serial number of each row.
 
-    ``X`` is a CSR matrix (n_samples, n_features), or for a precomputed kernel a dense array of kernel values
-    (n_samples, n_columns) of which column j belongs to the training row with the serial number j + 1.
+    ``X`` is a CSR matrix (n_samples, n_features), or for a precomputed kernel an array or a CSR matrix of
+    kernel values (n_samples, n_columns), whose column j belongs to the training row with the serial number
+    j + 1.
     """
 
     X: Any
@@ -53,6 +54,19 @@ class Samples:
         return columns
 
 
+def dense_columns(X: Any, columns: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Some columns of an array or of a CSR matrix, whose memory does not depend on its number of columns."""
+    if isinstance(X, np.ndarray):
+        return np.ascontiguousarray(X[:, columns])
+    present, inverse = np.unique(columns, return_inverse=True)
+    places = np.searchsorted(present, X.indices)
+    is_used = np.append(present, -1)[places] == X.indices
+    ends = np.append(0, np.cumsum(is_used))[X.indptr]
+    used = sp.csr_array((X.data[is_used], places[is_used], ends), shape=(X.shape[0], present.size))
+    dense: NDArray[np.float64] = used.toarray()[:, inverse]
+    return np.ascontiguousarray(dense)
+
+
 def samples_of(x: Any, is_kernel: bool) -> Samples:
     """Converts LIBSVM's containers: a sequence of dicts or lists, an array, or a sparse matrix."""
     if sp.issparse(x) or isinstance(x, np.ndarray):
@@ -60,7 +74,9 @@ def samples_of(x: Any, is_kernel: bool) -> Samples:
             raise ValueError(f"x has shape {x.shape}: it must have two dimensions")
         if not is_kernel:
             return Samples(sp.csr_array(x, dtype=np.float64))
-        dense = np.asarray(x.toarray() if sp.issparse(x) else x, dtype=np.float64)
+        if sp.issparse(x):
+            return _counted_from_zero(sp.csr_array(x, dtype=np.float64), is_kernel)
+        dense = np.asarray(x, dtype=np.float64)
         return Samples(np.ascontiguousarray(dense[:, 1:]), dense[:, 0].copy())
     if not isinstance(x, (list, tuple)):
         raise TypeError(f"type of x: {type(x)} is not supported: give a list, an array or a sparse matrix")
@@ -90,8 +106,7 @@ def samples_of(x: Any, is_kernel: bool) -> Samples:
 def _counted_from_zero(rows: Any, is_kernel: bool) -> Samples:
     """Rows whose first column is that of the index 0."""
     if is_kernel:
-        dense = rows.toarray()
-        return Samples(np.ascontiguousarray(dense[:, 1:]), dense[:, 0].copy())
+        return Samples(sp.csr_array(rows[:, 1:]), rows[:, :1].toarray()[:, 0])
     return Samples(sp.csr_array(rows[:, 1:]))
 
 
@@ -156,7 +171,7 @@ class svm_problem:  # noqa: N801 - LIBSVM's name
     def _prepare(self, y: NDArray[np.float64], samples: Samples) -> None:
         if y.shape != (len(samples),):
             raise ValueError(f"len(y) is {y.size} and len(x) is {len(samples)}: they must be equal")
-        values = samples.X if samples.is_kernel else samples.X.data
+        values = samples.X.data if sp.issparse(samples.X) else samples.X
         if not (np.isfinite(y).all() and np.isfinite(values).all()):
             raise ValueError("x and y must hold finite numbers")
         self.y, self.samples = y, samples
@@ -166,7 +181,7 @@ class svm_problem:  # noqa: N801 - LIBSVM's name
     def _rows(self, train: NDArray[np.int64]) -> Any:
         """Rows of a training subset as estimators take them."""
         X = self.samples.X[train]
-        return X[:, self.samples.columns()[train]] if self.isKernel else X
+        return dense_columns(X, self.samples.columns()[train]) if self.isKernel else X
 
 
 def svm_read_problem(data_file_name: str | PathLike[str], return_scipy: bool = False) -> tuple[Any, Any]:

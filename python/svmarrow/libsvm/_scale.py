@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from svmarrow._support.files import write_text
 from svmarrow.exceptions import FormatError
 from svmarrow.io.svmlight import load_svmlight
+from svmarrow.libsvm._problem import dense_columns
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -37,17 +37,18 @@ def training_ranges(
     X: Any, y: NDArray[np.float64], lower: float, upper: float, target: tuple[float, float] | None
 ) -> Ranges:
     """The ranges of the features of some rows; a feature that a row does not have is 0 there."""
-    n = X.shape[0]
-    columns = sp.csc_array(X)
-    low: dict[int, float] = {}
-    high: dict[int, float] = {}
-    for index in range(columns.shape[1]):
-        values = columns.data[columns.indptr[index] : columns.indptr[index + 1]]
-        if index == 0 and not values.size:
-            continue  # indices count from 1 unless 0 occurs
-        if values.size < n:
-            values = np.append(values, 0.0)
-        low[index], high[index] = float(values.min()), float(values.max())
+    # Features that occur, however large their indices are; the others are 0 in all rows.
+    order = np.argsort(X.indices, kind="stable")
+    present, starts, counts = np.unique(X.indices[order], return_index=True, return_counts=True)
+    smallest = np.minimum.reduceat(X.data[order], starts) if present.size else np.empty(0)
+    largest = np.maximum.reduceat(X.data[order], starts) if present.size else np.empty(0)
+    is_absent = counts < X.shape[0]
+    smallest, largest = (
+        np.where(is_absent, bound(values, 0.0), values)
+        for bound, values in ((np.minimum, smallest), (np.maximum, largest))
+    )
+    low = dict(zip(present.tolist(), smallest.tolist(), strict=True))
+    high = dict(zip(present.tolist(), largest.tolist(), strict=True))
     of_target = None if target is None else (*target, float(y.min()), float(y.max()))
     return Ranges(lower, upper, low, high, of_target)
 
@@ -123,13 +124,11 @@ def scaled_lines(X: Any, y: NDArray[np.float64], ranges: Ranges) -> tuple[list[s
     if ranges.target is not None:
         lower, upper, smallest, largest = ranges.target
         y = _interpolate(y, smallest, largest, lower, upper)
-    width = max(X.shape[1], int(indices.max(initial=-1)) + 1)
-    X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
     lines, count = [], 0
     names = [f"{index}:" for index in indices.tolist()]
     block = max(1, 2_000_000 // max(1, indices.size))
     for start in range(0, X.shape[0], block):
-        dense = X[start : start + block][:, indices].toarray()
+        dense = dense_columns(X[start : start + block], indices)
         scaled = _interpolate(dense, low, high, ranges.lower, ranges.upper)
         for target, row in zip(y[start : start + block].tolist(), scaled, strict=True):
             used = np.flatnonzero(row)

@@ -198,10 +198,11 @@ class MatchingPursuit(EstimatesMemory, OutputMixin, KernelEstimator):
         if self.early_stopping and watched is not None:
             step = int(np.argmin(self._measure(path)))
         self._take(path, step)
-        if path.stop == "max_time":
+        # max_iter=-1 is no limit; what stands for it for "basic" is no limit that can be raised.
+        if path.stop == "max_time" or (path.stop == "max_iter" and self.max_iter != -1):
             warn_caller(
-                f"{type(self).__name__} ended early (max_time) with {path.sizes[-1]} functions of "
-                f"{self.n_vectors}. The model is usable; raise max_time",
+                f"{type(self).__name__} ended early ({path.stop}) with {path.sizes[-1]} functions of "
+                f"{self.n_vectors}. The model is usable; raise {path.stop}",
                 ConvergenceWarning,
             )
 

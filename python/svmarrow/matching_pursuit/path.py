@@ -69,7 +69,8 @@ class MatchingPath(SizePath):
         Nothing is approximated but the targets: see `training_loss`.
     stop : str
         Why the pursuit ended: ``"converged"`` (size or tolerance reached, no candidate left that helps, or no
-        better validation measure for `n_iter_no_change` steps), ``"max_time"``.
+        better validation measure for `n_iter_no_change` steps), ``"max_iter"`` (the limit of steps came
+        first), or ``"max_time"``.
 
     Examples
     --------

@@ -263,7 +263,7 @@ class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
         Warns
         -----
         ConvergenceWarning
-            If `max_time` was over.
+            If `max_time` was over, or `max_iter` steps came before the size and the tolerance.
         """
         with fitting(self, X, y, sample_weight):
             X, y = self._validated(X, y, multi_output=True)

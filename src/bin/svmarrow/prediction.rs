@@ -2,7 +2,7 @@
 
 use crate::arguments::{Failure, Outcome, flag, general, leading, value};
 use crate::evaluation::prediction_lines;
-use crate::problem::{Samples, read_samples};
+use crate::problem::{Samples, kernel_values, read_samples};
 use crate::training::pairs;
 use ndarray::{Array2, ArrayView2};
 use std::path::Path;
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let (y, samples) = read_samples(data, model.expansion.kernel == Kernel::Precomputed)?;
     let found = match samples {
         Samples::Features(rows) => outputs(&model.expansion, rows)?,
-        Samples::Kernel(values, _) => outputs(&model.expansion, OwnedRows::DenseF64(values))?,
+        Samples::Kernel(values, _) => kernel_outputs(&model.expansion, &values, None)?,
     };
     let is_regression = matches!(model.svm_type, SvmType::EpsilonSvr | SvmType::NuSvr);
     let shares =
@@ -91,18 +91,7 @@ pub(crate) fn outputs(expansion: &KernelExpansion, mut rows: OwnedRows) -> Outco
         return Ok(Array2::from_shape_fn((n, q), |(_, j)| intercepts[j]));
     }
     let mut vectors = vectors.clone();
-    if *kernel == Kernel::Precomputed {
-        let (mut largest, held) = (0.0, rows.view().cols());
-        for i in 0..vectors.view().rows() {
-            vectors.view().for_each_in_row(i, |_, column| largest = column.max(largest));
-        }
-        if largest as usize >= held {
-            return Err(Failure::input(format!(
-                "the rows hold {held} kernel values and the model needs the one of index {}",
-                largest + 1.0
-            )));
-        }
-    } else {
+    if *kernel != Kernel::Precomputed {
         let width = rows.view().cols().max(vectors.view().cols()).max(1);
         for side in [&mut rows, &mut vectors] {
             if let OwnedRows::CsrF64 { cols, .. } = side {
@@ -112,6 +101,28 @@ pub(crate) fn outputs(expansion: &KernelExpansion, mut rows: OwnedRows) -> Outco
     }
     let expansion = KernelExpansion::new(*kernel, vectors, coefficients.clone(), intercepts.clone())?;
     Ok(Evaluator::new(&expansion.view())?.evaluate(rows.view(), Context::default())?)
+}
+
+/// Returns the outputs (n_samples, n_outputs) for some rows of precomputed kernel values with the index 0, or for all.
+pub(crate) fn kernel_outputs(
+    expansion: &KernelExpansion,
+    values: &OwnedRows,
+    list: Option<&[usize]>,
+) -> Outcome<Array2<f64>> {
+    let vectors = expansion.vectors.view();
+    let mut columns = vec![0; vectors.rows()];
+    for (i, column) in columns.iter_mut().enumerate() {
+        vectors.for_each_in_row(i, |_, v| *column = v as usize + 1);
+    }
+    let (held, needed) = (values.view().cols().saturating_sub(1), columns.iter().max().copied().unwrap_or(0));
+    if needed > held {
+        return Err(Failure::input(format!(
+            "the rows hold {held} kernel values and the model needs the one of index {needed}"
+        )));
+    }
+    let places = Array2::from_shape_fn((columns.len(), 1), |(i, _)| i as f64);
+    let expansion = KernelExpansion { vectors: places.into(), ..expansion.clone() };
+    outputs(&expansion, kernel_values(values, list, &columns)?.into())
 }
 
 /// Returns the predictions for some outputs; equal votes go to the first class of the model.

@@ -87,15 +87,15 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 /// Returns the ranges of the features of some rows; a feature that a row does not have is 0 there.
 fn ranges_of(data: &SvmlightData, lower: f64, upper: f64, limits: Option<(f64, f64)>) -> Ranges {
     let rows = data.rows.view();
-    let mut found = vec![(f64::INFINITY, f64::NEG_INFINITY, 0_usize); rows.cols()];
+    // Features that occur, however large their indices are; the others are 0 in all rows.
+    let mut found: BTreeMap<usize, (f64, f64, usize)> = BTreeMap::new();
     for i in 0..rows.rows() {
         rows.for_each_in_row(i, |k, v| {
-            let (low, high, count) = &mut found[k];
+            let (low, high, count) = found.entry(k).or_insert((f64::INFINITY, f64::NEG_INFINITY, 0));
             (*low, *high, *count) = (low.min(v), high.max(v), *count + 1);
         });
     }
-    let used = found.into_iter().enumerate().filter(|(index, (.., count))| *index > 0 || *count > 0);
-    let features = used.map(|(index, (low, high, count))| {
+    let features = found.into_iter().map(|(index, (low, high, count))| {
         (index, if count < rows.rows() { (low.min(0.0), high.max(0.0)) } else { (low, high) })
     });
     let of_target = |start: f64, pick: fn(f64, f64) -> f64| data.targets.iter().copied().fold(start, pick);
@@ -172,16 +172,15 @@ fn write_scaled(data: &SvmlightData, ranges: &Ranges) -> Outcome {
         .filter(|(_, (low, high))| low != high)
         .map(|(i, range)| (*i, *range))
         .collect();
-    let mut row = vec![0.0; rows.cols()];
+    let mut row = Vec::new();
     let (mut before, mut after) = (0_usize, 0_usize);
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut line = String::new();
     for (i, target) in data.targets.iter().enumerate() {
-        row.fill(0.0);
-        rows.for_each_in_row(i, |k, v| {
-            row[k] = v;
-            before += 1;
-        });
+        row.clear();
+        rows.for_each_in_row(i, |k, v| row.push((k, v)));
+        before += row.len();
+        let mut entries = row.iter().peekable();
         let target = match ranges.target {
             Some([lower, upper, low, high]) => interpolate(*target, (low, high), (lower, upper)),
             None => *target,
@@ -190,7 +189,8 @@ fn write_scaled(data: &SvmlightData, ranges: &Ranges) -> Outcome {
         line.push_str(&general(target, 17));
         line.push(' ');
         for &(index, range) in &used {
-            let value = row.get(index).copied().unwrap_or(0.0);
+            while entries.next_if(|(k, _)| *k < index).is_some() {}
+            let value = entries.next_if(|(k, _)| *k == index).map_or(0.0, |(_, v)| *v);
             let scaled = interpolate(value, range, (ranges.lower, ranges.upper));
             if scaled != 0.0 {
                 after += 1;

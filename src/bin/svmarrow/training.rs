@@ -4,9 +4,9 @@ use crate::arguments::{Failure, Outcome};
 use crate::evaluation::cross_validation_lines;
 use crate::folds::{GlibcRandom, group_classes, plain_folds, stratified_folds};
 use crate::options::TrainOptions;
-use crate::prediction::{labels_of, most_probable, outputs, probabilities};
-use crate::problem::{Samples, read_samples};
-use ndarray::{Array2, ArrayView2, Axis};
+use crate::prediction::{kernel_outputs, labels_of, most_probable, outputs, probabilities};
+use crate::problem::{Samples, kernel_values, read_samples};
+use ndarray::{Array2, ArrayView2};
 use std::path::Path;
 use svmarrow::Kernel;
 use svmarrow::context::{Context, StopReason};
@@ -121,9 +121,8 @@ impl Problem<'_> {
         Ok(match &self.samples {
             Samples::Features(rows) => rows.view().gather(train)?,
             Samples::Kernel(values, _) => {
-                let columns: Vec<usize> = train.iter().map(|&i| self.columns[i]).collect();
-                let square = values.select(Axis(0), train).select(Axis(1), &columns);
-                OwnedRows::DenseF64(square.as_standard_layout().into_owned())
+                let columns: Vec<usize> = train.iter().map(|&i| self.columns[i] + 1).collect();
+                kernel_values(values, Some(train), &columns)?.into()
             }
         })
     }
@@ -270,9 +269,7 @@ impl Problem<'_> {
         let vectors = match &self.samples {
             Samples::Features(rows) => rows.view().gather(&vectors)?,
             Samples::Kernel(..) => {
-                OwnedRows::DenseF64(Array2::from_shape_fn((vectors.len(), 1), |(i, _)| {
-                    self.columns[vectors[i]] as f64
-                }))
+                Array2::from_shape_fn((vectors.len(), 1), |(i, _)| self.columns[vectors[i]] as f64).into()
             }
         };
         Ok(KernelExpansion::new(self.kernel(), vectors, coefficients, intercepts)?)
@@ -282,9 +279,7 @@ impl Problem<'_> {
     fn outputs(&self, expansion: &KernelExpansion, rows: &[usize]) -> Outcome<Array2<f64>> {
         match &self.samples {
             Samples::Features(samples) => outputs(expansion, samples.view().gather(rows)?),
-            Samples::Kernel(values, _) => {
-                outputs(expansion, OwnedRows::DenseF64(values.select(Axis(0), rows)))
-            }
+            Samples::Kernel(values, _) => kernel_outputs(expansion, values, Some(rows)),
         }
     }
 

@@ -230,11 +230,12 @@ impl<'c, 'w> Chain<'c, 'w> {
                 continue;
             };
             if let Some(beta) = start.take() {
-                let (used, weights) = nonzero(&beta, &rows)?;
+                problem.project(&beta);
+                let (used, weights) = nonzero(&problem.beta, &rows)?;
                 let mut products = try_vec![0.0; rows.len()]?;
                 let columns = source.with_columns(&rows, Context::SEQUENTIAL)?;
                 columns.add_product(&used, &weights, &mut products, Context::SEQUENTIAL)?;
-                problem.start_from(&beta, Some(&products));
+                problem.set_outputs(&products);
             } else if let Some(last) = &last {
                 if last.is_solved_for_larger_c() && results[k - 1].stop == StopReason::Converged {
                     let FoldResult { ref outputs, support, stop, .. } = results[k - 1];
@@ -256,7 +257,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                     memory,
                     |kernel, stride, slots| match matrix {
                         Some(matrix) => gather_block(matrix, &positions, kernel, stride, slots),
-                        None => write_block(source, &rows, kernel, stride, slots, Context::SEQUENTIAL),
+                        None => write_block(source, &rows, kernel, stride, slots, Context::SEQUENTIAL, check),
                     },
                 )?),
             };
@@ -322,8 +323,8 @@ impl<'c, 'w> Chain<'c, 'w> {
     ) -> Result<()> {
         let &ChainValues { matrix, source, held_out, memory } = chain_values;
         let &Work { params, plan, ctx, .. } = self.work;
-        // There are as many chains with caches at the same time as threads.
-        let params = &SvmParams { cache_bytes: params.cache_bytes / ctx.threads().max(1), ..params.clone() };
+        let params =
+            &SvmParams { cache_bytes: params.cache_bytes / self.work.chains_at_once, ..params.clone() };
         let accuracy = self.work.accuracy;
         let training = Training { rows: self.prepared.rows.reborrow(), params, accuracy, ctx };
         let values = training.values();
@@ -456,4 +457,78 @@ fn gather_block<K: KernelValue>(
         columns.gather(matrix.row(position), &mut kernel[slot * stride + slots[0]..][..positions.len()]);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::classifier::Classification;
+    use super::super::super::precision::Accuracy;
+    use super::super::grid::{Fold, Grid, ResultCallback};
+    use super::super::task::{Plan, SearchTask};
+    use super::super::work::SearchProgress;
+    use super::*;
+    use crate::context::Silent;
+    use crate::data::Rows;
+    use crate::kernels::Kernel;
+    use ndarray::{Array2, arr2};
+    use std::sync::atomic::AtomicUsize;
+
+    struct Nothing;
+
+    impl ResultCallback for Nothing {
+        fn call(&self, _: Point, _: Array2<f64>) {}
+    }
+
+    /// Coefficients of single precision, from which a fit continues in double precision, may not sum to zero.
+    #[test]
+    fn a_start_that_is_projected_has_the_gradient_of_the_projection() {
+        let (n, trained) = (40, 30);
+        let x: Vec<f64> = (0..2 * n).map(|i| ((i * i * 37) % 101) as f64 / 50.0).collect();
+        let labels: Vec<usize> = (0..n).map(|i| usize::from((i * 7) % 5 < 2)).collect();
+        let (weights, order): (Vec<f64>, Vec<usize>) = (vec![1.0; n], (0..n).collect());
+        let folds =
+            [Fold { train: &order[..trained], weights: &weights[..trained], test: &order[trained..] }];
+        let (kernels, wanted) = ([Kernel::Rbf { gamma: 0.5 }.into()], arr2(&[[true]]));
+        let rows = Rows::from_shape((n, 2), &x).unwrap();
+        let params = SvmParams { tolerance: 1e-6, ..SvmParams::default() };
+        let (task, ctx) =
+            (SearchTask::Classes(Classification::new(&labels, 2, &weights)), Context::SEQUENTIAL);
+        let plan = Plan::new(task.reborrow(), n).unwrap();
+        let progress = SearchProgress { monitor: &Silent, done: AtomicUsize::new(0), total: 1 };
+        let training = Training::new(kernels[0], rows, &weights, task.sums(), &params, ctx).unwrap();
+        let prepared = Prepared { index: 0, values: training.values(), rows: training.rows, matrix: None };
+        let work = Work {
+            rows,
+            params: &params,
+            plan: &plan,
+            trained: plan.trained(&folds).unwrap(),
+            grid: Grid { kernels: &kernels, costs: &[10.0], wanted: wanted.view(), folds: &folds },
+            callback: &Nothing,
+            progress: &progress,
+            sums: task.sums(),
+            accuracy: Accuracy::of_scores(params.tolerance),
+            ctx,
+            chains_at_once: 1,
+            memory: Arenas::default(),
+        };
+        let arenas = Arenas::default();
+        let chain = Chain::new(&work, &prepared, 0, &arenas).unwrap();
+        let source = prepared.rows.kernel_rows(&[], Precision::Double, ctx).unwrap();
+        let held_out = chain.held_out::<f64>(None, &source).unwrap();
+        let memory = Arenas::default();
+        let values =
+            ChainValues::<f64> { matrix: None, source: &source, held_out: &held_out, memory: &memory };
+        let outputs = |start: Option<Vec<f64>>| {
+            let mut results = Vec::new();
+            chain.fit_as_block(0, &values, &mut results, start).unwrap();
+            assert_eq!(results[0].stop, StopReason::Converged);
+            results.remove(0).outputs
+        };
+        let members = chain.rows_of(&chain.members(0).unwrap()).unwrap();
+        let problem = chain.problem(0, 0, &members, &source.diagonal(&members).unwrap()).unwrap().unwrap();
+        let unbalanced = problem.upper.iter().map(|upper| if *upper > 0.0 { 1.0 } else { -0.5 }).collect();
+        for (from_zero, from_start) in outputs(None).iter().zip(outputs(Some(unbalanced))) {
+            assert!((from_zero - from_start).abs() < 1e-4, "{from_zero} {from_start}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 //! Cost: see the module. The matrices of a few kernels are in memory at the same time, so that no thread waits for the last
 //! chain of a kernel; their memory is used again for the next ones.
 
-use super::super::columns::depth;
+use super::super::columns::{depth, is_cached};
 use super::super::kernel_matrix::KernelMatrix;
 use super::super::params::SvmParams;
 use super::super::precision::Accuracy;
@@ -15,9 +15,12 @@ use super::work::{Prepared, SearchProgress, Work};
 use crate::context::{Context, StopReason};
 use crate::data::Rows;
 use crate::error::Result;
+use crate::kernels::{Precision, packed_bytes};
 use crate::memory::{Arenas, TryCollect, try_with_capacity};
 use std::sync::atomic::AtomicUsize;
 
+/// Maximum number of rows of a panel of packed rows.
+const MAX_PANEL_WIDTH: usize = 32;
 /// Maximum bytes of kernel matrices at the same time, unless a single one is larger.
 const MAX_MATRIX_BYTES: usize = 1 << 28;
 
@@ -47,6 +50,7 @@ pub fn search(
     let grid = Grid { kernels, costs, wanted: wanted.reborrow(), folds };
     let memory = Arenas::default();
     let trained = plan.trained(folds)?;
+    let chains_at_once = chains_at_once(rows, &plan, &grid, params, ctx)?;
     let work = Work {
         rows: rows.reborrow(),
         params,
@@ -58,12 +62,36 @@ pub fn search(
         sums,
         accuracy: Accuracy::of_scores(params.tolerance),
         ctx: ctx.with_monitor(&progress),
+        chains_at_once,
         memory,
     };
     let matrices = work.matrices();
     let together = if matrices > 0 { matrices } else { wanted_kernels.len().max(1) };
     let run = |kernels: &[usize]| work.run(kernels, matrices > 0);
     StopReason::from_result(wanted_kernels.chunks(together).try_for_each(run))
+}
+
+/// Returns the number of chains that run at the same time: one a thread, unless their caches are too small for the largest
+/// working sets then. A working set that a cache bounds would make the results depend on the number of threads.
+fn chains_at_once(
+    rows: Rows<'_>,
+    plan: &Plan<'_>,
+    grid: &Grid<'_>,
+    params: &SvmParams,
+    ctx: Context<'_>,
+) -> Result<usize> {
+    let n = grid.folds.iter().map(|fold| fold.train.len()).max().unwrap_or(0);
+    let mut needed = 0;
+    for &kernel in grid.kernels {
+        if is_cached(depth(kernel, rows), plan.largest_machine(), params) {
+            // Each class block has a panel that is not full; packed rows of CSR are estimated.
+            let packed =
+                packed_bytes(kernel, rows, n + MAX_PANEL_WIDTH * plan.sizes.len(), Precision::Double)?;
+            let largest_block = params.tuning.max_block.min(n).saturating_mul(n * size_of::<f64>());
+            needed = needed.max(packed.saturating_add(packed / 4).saturating_add(largest_block));
+        }
+    }
+    Ok((params.cache_bytes / needed.max(1)).clamp(1, ctx.threads().max(1)))
 }
 
 impl Work<'_> {
@@ -102,10 +130,15 @@ impl Work<'_> {
         }
         let chains = kernels.len() * self.grid.folds.len();
         let mut chains: Vec<usize> = (0..chains).try_collect_vec()?;
-        ctx.try_for_each_chunk(&mut chains, 1, |_, chain| {
-            let (kernel, fold) = (chain[0] / self.grid.folds.len(), chain[0] % self.grid.folds.len());
-            Chain::new(self, &prepared[kernel], fold, memory)?.run()
-        })?;
+        let have_caches = !with_matrices && self.plan.largest_machine() > MAX_ONE_BLOCK;
+        let is_limited = have_caches && self.chains_at_once < ctx.threads();
+        let together = if is_limited { self.chains_at_once } else { chains.len().max(1) };
+        for chains in chains.chunks_mut(together) {
+            ctx.try_for_each_chunk(chains, 1, |_, chain| {
+                let (kernel, fold) = (chain[0] / self.grid.folds.len(), chain[0] % self.grid.folds.len());
+                Chain::new(self, &prepared[kernel], fold, memory)?.run()
+            })?;
+        }
         for matrix in prepared.into_iter().filter_map(|prepared| prepared.matrix) {
             matrix.release(memory);
         }

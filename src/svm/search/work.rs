@@ -28,6 +28,8 @@ pub(super) struct Work<'w> {
     pub(super) accuracy: Accuracy,
     /// The context whose monitor is `progress`.
     pub(super) ctx: Context<'w>,
+    /// Number of chains that run at the same time, among which the memory of the caches is divided.
+    pub(super) chains_at_once: usize,
     /// Memory of matrices and blocks, used again: the first touch of a page costs as much as its values.
     pub(super) memory: Arenas,
 }
