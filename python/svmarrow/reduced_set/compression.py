@@ -31,6 +31,7 @@ from svmarrow.reduced_set.score import (
     GOAL_RULES,
     check_scoring,
     goal_of,
+    refuse_large_loss,
     refuse_number,
     refuse_scoring,
     rows_for,
@@ -273,6 +274,7 @@ def compress(
         "max_bytes": max_bytes,
     }
     check({**goals, "method": method, "validation": validation}, RULES)
+    refuse_large_loss(max_loss, scoring)
     goal = goal_of(goals, X, y, validation)
     full = _kernel_machine(model, X, settings)
     if full is None:

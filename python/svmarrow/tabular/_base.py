@@ -29,6 +29,7 @@ from svmarrow._support.steps import Steps
 from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.pooling import scale_outputs
 from svmarrow.interop.convert import as_expansion
+from svmarrow.models.categories import with_text
 from svmarrow.models.output_mixins import OutputMixin
 from svmarrow.models.preparation import check_length
 from svmarrow.preprocessing._targets import draw
@@ -131,7 +132,7 @@ class Tabular(OutputMixin, Estimator):
             if hasattr(table, "iloc"):
                 table = table.iloc[kept]
         self._columns = columns_of(table, X, self.categories)
-        matrix = matrix_of(X, self._columns)
+        matrix = matrix_of(table, X, self._columns)
         table_encoder = encoder(matrix, self._columns)
         rows = np.ascontiguousarray(table_encoder.transform(matrix), dtype=np.float64)
         sources = sources_of(table_encoder)
@@ -178,7 +179,7 @@ class Tabular(OutputMixin, Estimator):
             errors = np.average((choice.machine.loo_prediction_ - y[taken]) ** 2, axis=0, weights=drawn)
             self.loo_error_ = float(np.mean(errors * units**2))
         names = getattr(self, "feature_names_in_", None)
-        model = model.with_preparation(model.preparation, feature_names=names, n_features=None)
+        model = model.with_preparation(with_text(model.preparation), feature_names=names, n_features=None)
         self._weighted = bool(model.weighted) or weights_differ(weights)
         self.model_ = self._calibrated(model.with_weighted(self._weighted), choice.machine, y[taken], drawn)
         self.kernel_, self.gamma_, self.alpha_ = (
@@ -209,7 +210,8 @@ class Tabular(OutputMixin, Estimator):
         step = self.model_.preparation
         assert step is not None
         with np.errstate(over="ignore", invalid="ignore"):
-            rows = step.rows(matrix_of(X, self._columns))
+            matrix = X.astype(np.float64) if X.dtype.kind in "fiub" else X
+            rows = step.rows(matrix, getattr(self, "feature_names_in_", None))
         return self.model_.expansion_._evaluate(rows, self.n_jobs)
 
     @property
