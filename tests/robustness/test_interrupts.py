@@ -55,6 +55,8 @@ def test_ctrl_c(worker, name):
 
 #: Solvers that keep what the time has left.
 TIMED = [
+    *("TabularClassifier.fit", "TabularRegressor.fit", "TabularClassifier large.fit"),
+    *("SVCCV.fit", "SVCCV blocks.fit", "SVRCV.fit", "QuantileSVRCV.fit"),
     *("SVC.fit", "SVC one-vs-rest.fit", "SVR.fit", "LowRankSVC random.fit", "RLSRegressor cg.fit"),
     *(
         "KMPRegressor prefit.fit",
@@ -69,7 +71,7 @@ TIMED = [
 @pytest.mark.quick_every(3)
 @pytest.mark.parametrize("name", TIMED)
 def test_max_time(worker, name):
-    """Within a unit after the limit there is a model; LowRankSVC does not count the choice of points."""
+    """Within a unit after the limit there is a model."""
     answer = worker.ask("limited", name=name, max_time=0.5)
     assert answer["units"] < 1.0
     assert answer["faults"] == []

@@ -433,3 +433,31 @@ def test_a_pipeline_of_an_ordinal_encoder_with_missing_categories_is_saved(tmp_p
     svmarrow.save(as_expansion(pipeline), tmp_path / "model")
     again = svmarrow.load(tmp_path / "model")
     assert np.array_equal(again.decision_function(frame), pipeline.decision_function(frame))
+
+
+@pytest.mark.parametrize("kind", [TabularClassifier, TabularRegressor])
+def test_a_fit_to_all_samples_whose_time_is_over_keeps_the_choice(kind, monkeypatch):
+    monkeypatch.setattr(_base, "MAX_CHOSEN", 60)
+    original = _base.final_machine
+
+    def late(choice, X, y, weights, seed, steps):
+        steps._deadline = 0.0
+        return original(choice, X, y, weights, seed, steps)
+
+    monkeypatch.setattr(_base, "final_machine", late)
+    with pytest.warns(ConvergenceWarning, match="ended the fit to all samples: .* 60 drawn samples"):
+        model = kind(n_samples=40, max_time=1e6).fit(X_SMALL, SIDE if kind is TabularClassifier else Y)
+    assert (model.stop_, model.expansion_.n_vectors) == ("max_time", 60)
+
+
+def test_a_fit_to_all_samples_without_time_for_an_exact_one_is_of_low_rank(monkeypatch):
+    monkeypatch.setattr(_base, "MAX_CHOSEN", 60)
+    monkeypatch.setattr(_machine, "N_VECTORS", 20)
+    original = _base.final_machine
+
+    def slow(choice, *arguments):
+        return original(choice._replace(seconds=1e9), *arguments)
+
+    monkeypatch.setattr(_base, "final_machine", slow)
+    model = TabularRegressor(n_samples=40, max_time=1e6).fit(X_SMALL, Y)
+    assert (model.stop_, model.expansion_.n_vectors) == ("finished", 20)

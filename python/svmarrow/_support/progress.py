@@ -8,17 +8,38 @@ import math
 import sys
 import threading
 import time
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from svmarrow._support.callbacks import Phases, active_fit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
-__all__ = ["Progress", "ProgressCallback", "progress"]
+__all__ = ["Progress", "ProgressCallback", "TimeOver", "ending_at", "progress"]
+
+#: The time on the clock of `time.monotonic` after which work that reports progress raises `TimeOver`.
+_DEADLINE: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 #: Seconds between two lines without a bar.
 _LINE_INTERVAL = 1.0
+
+
+class TimeOver(Exception):  # noqa: N818 - it is caught where the limit was set, and never an error
+    """The time of `ending_at` is over."""
+
+
+@contextmanager
+def ending_at(deadline: float) -> Iterator[None]:
+    """Raises `TimeOver` in the block, at the first report of progress after a time of `time.monotonic`."""
+    outer = _DEADLINE.get()
+    token = _DEADLINE.set(deadline if outer is None else min(outer, deadline))
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
 
 
 class ProgressCallback(Protocol):
@@ -137,6 +158,30 @@ class _CallbackProgress(Progress):
         return self._phases.stopped and phase == stopping and done >= min_done
 
 
+class _TimedProgress(Progress):
+    """Ends the work after a deadline, in addition to the shown progress."""
+
+    def __init__(self, shown: Progress, deadline: float) -> None:
+        super().__init__()
+        self._shown, self._deadline = shown, deadline
+
+    def __enter__(self) -> Self:
+        self._shown.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._shown.__exit__(kind, error, trace)
+
+    def _report(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> bool | None:
+        if time.monotonic() >= self._deadline:
+            raise TimeOver
+        self._shown.note, self._shown.stops_in = self.note, self.stops_in
+        shown = self._shown.callback
+        return None if shown is None else shown(phase, done, total, gap, steps)
+
+
 def _describe(done: int, total: int | None, gap: float, steps: int, note: str) -> str:
     parts = [f"{done:,}" if total is None else f"{done:,} of {total:,}"]
     if steps:
@@ -150,8 +195,9 @@ def _describe(done: int, total: int | None, gap: float, steps: int, note: str) -
 
 def progress(verbose: bool | int) -> Progress:
     """Returns a context manager for one long computation; shows nothing unless ``verbose``."""
-    task = active_fit()
-    return _shown(verbose) if task is None else _CallbackProgress(_shown(verbose), Phases(task))
+    task, deadline = active_fit(), _DEADLINE.get()
+    shown = _shown(verbose) if task is None else _CallbackProgress(_shown(verbose), Phases(task))
+    return shown if deadline is None else _TimedProgress(shown, deadline)
 
 
 def _shown(verbose: bool | int) -> Progress:

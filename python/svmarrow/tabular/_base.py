@@ -51,6 +51,8 @@ __all__ = ["Tabular"]
 
 #: The penalty where the search begins if the scaler learned nothing.
 START_ALPHA = 0.1
+#: Share of `max_time` for the search if the final fit has more samples.
+SEARCH_SHARE = 0.5
 
 
 def _is_list(value: Any) -> bool:
@@ -93,12 +95,6 @@ class Tabular(OutputMixin, Estimator):
         with progress(self.verbose) as reporter:
             steps = Steps(reporter.callback, None if self.max_time is None else float(self.max_time))
             self._fit_steps(X, y, sample_weight, steps)
-        self.stop_ = "max_time" if steps.was_stopped else "finished"
-        if steps.was_stopped:
-            warn_caller(
-                f"max_time={self.max_time} ended the search for scales and kernel: the best so far are used",
-                ConvergenceWarning,
-            )
         return self
 
     def _fit_steps(self, X: Any, y: Any, sample_weight: Any, steps: Steps) -> None:
@@ -138,6 +134,8 @@ class Tabular(OutputMixin, Estimator):
         sources = sources_of(table_encoder)
         labels = self._check_targets(y)
         random = check_random_state(self.random_state)
+        # The fit to all samples needs time too.
+        search = steps.first_part(SEARCH_SHARE if len(rows) > MAX_CHOSEN else 1.0)
         scaler = LearnedScaler(
             task="classification" if self._classifies else "regression",
             groups=_groups(sources, self._columns),
@@ -145,7 +143,7 @@ class Tabular(OutputMixin, Estimator):
             class_weight=getattr(self, "class_weight", None),
             random_state=random.randint(2**31 - 1),
             n_jobs=self.n_jobs,
-        )._fit(rows, y, weights, steps)
+        )._fit(rows, y, weights, search)
         scaled = scaler.transform(rows)
         taken = draw(len(scaled), MAX_CHOSEN, labels, random)
         if labels is not None:
@@ -166,11 +164,13 @@ class Tabular(OutputMixin, Estimator):
             gamma=scaler.gamma_ or 0.5 / scaled.shape[1],
             alpha=scaler.alpha_ or START_ALPHA,
             about=about,
-            steps=steps,
+            steps=search,
         )
         machine = choice.machine
         if taken.size < len(scaled):
-            machine = final_machine(machine, scaled, y, weights, random.randint(2**31 - 1))
+            seed = random.randint(2**31 - 1)
+            machine = final_machine(choice, scaled, y, weights, seed, steps) or machine
+        self.stop_ = self._stop_reason(search, steps, taken.size)
         parts = [("table", table_encoder), ("scaler", scaler), ("machine", machine)]
         model = as_expansion(Pipeline(parts))
         self.shape_, self.loo_error_ = scaler.shape_, float(choice.machine.loo_error_)
@@ -189,6 +189,16 @@ class Tabular(OutputMixin, Estimator):
         )
         shares = np.bincount(sources, scaler.feature_importances_, minlength=self.n_features_in_)
         self.feature_importances_ = shares.astype(np.float64)
+
+    def _stop_reason(self, search: Steps, final: Steps, n_chosen: int) -> str:
+        """Returns why the fit ended, and warns if time was too short."""
+        if not search.was_stopped and not final.was_stopped:
+            return "finished"
+        ended, consequence = "the search for scales and kernel", "the best so far are used"
+        if final.was_stopped:
+            ended, consequence = "the fit to all samples", f"the model is a fit to {n_chosen:,} drawn samples"
+        warn_caller(f"max_time={self.max_time} ended {ended}: {consequence}", ConvergenceWarning)
+        return "max_time"
 
     def _check_targets(self, y: NDArray[Any]) -> NDArray[np.intp] | None:
         """Returns the class indices of labels; None for numbers."""
