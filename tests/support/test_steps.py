@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from svmarrow import RLSRegressor
-from svmarrow._support.progress import TimeOver, ending_at
+from svmarrow._support.progress import TimeOver, within
 from svmarrow._support.steps import UNTIMED, Steps
 
 X = np.random.default_rng(0).normal(size=(6000, 3))
@@ -33,5 +33,5 @@ def test_steps_without_a_limit():
 
 
 def test_an_inner_limit_does_not_extend_an_outer_one():
-    with pytest.raises(TimeOver), ending_at(time.monotonic()), ending_at(time.monotonic() + 1e6):
+    with pytest.raises(TimeOver), within(time.monotonic()), within(time.monotonic() + 1e6):
         fit()

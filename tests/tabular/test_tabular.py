@@ -364,8 +364,8 @@ def test_progress_is_shown(capsys, monkeypatch):
     monkeypatch.setattr("svmarrow._support.progress._LINE_INTERVAL", 0.0)
     TabularRegressor(verbose=True).fit(FRAME, Y)
     shown = capsys.readouterr().err
-    assert "scales: 0 of 8" in shown
-    assert "kernels: 1 of 4" in shown
+    assert "learning scales: 0 %" in shown
+    assert "choosing the kernel: 25 %" in shown
 
 
 def test_constant_targets():

@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING, TypeVar
 
-from svmarrow._support.progress import TimeOver, ending_at
+from svmarrow._support.progress import TimeOver, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,16 +52,16 @@ class Steps:
             self.was_stopped = True
         return not self.was_stopped
 
-    def attempt(self, work: Callable[[], Result]) -> Result | None:
+    def attempt(self, work: Callable[[], Result], *, reports: bool = False) -> Result | None:
         """Returns the result of a step; None if the time was over before its end.
 
-        Fits within `work` end at their next report of progress.
+        Fits within `work` end at their next report of progress, which is shown if `reports`.
         """
-        if self._deadline is None:
+        if self._deadline is None and not reports:
             return work()
-        if time.monotonic() < self._deadline:
+        if self._deadline is None or time.monotonic() < self._deadline:
             try:
-                with ending_at(self._deadline):
+                with within(self._deadline, self._callback if reports else None):
                     return work()
             except TimeOver:
                 pass

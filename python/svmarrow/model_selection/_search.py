@@ -315,7 +315,7 @@ class Search(SearchResults, FittedExpansion):
         # The fit of the best point needs time too.
         search = steps.first_part(SEARCH_SHARE if self.refit else 1.0)
         with progress(self.verbose) as reporter:
-            reporter.stops_in = ("search", 1)
+            reporter.stops_in, reporter.tolerance = ("search", 1), self.fold_tol_
             data, best = (X, y, target), BestScore(reporter, bool(self.verbose))
             scorer = GridScorer(self, data, folds, score_params, best)
             fit_points = self._fit_points(X, y, target, reporter.callback, search)

@@ -160,4 +160,4 @@ def final_machine(
     else:
         kind: Any = LowRankRLSClassifier if classify else LowRankRLSRegressor
         machine = kind(N_VECTORS, random_state=random_state, **about)
-    return steps.attempt(lambda: machine.fit(X, y, weights))
+    return steps.attempt(lambda: machine.fit(X, y, weights), reports=True)
