@@ -81,6 +81,8 @@ class Tabular(OutputMixin, Estimator):
     feature_names_in_: NDArray[np.object_]
     _columns: Columns
     _classifies: ClassVar[bool]
+    #: Whether the vectors of the model are all training samples.
+    _has_all_samples: bool = False
     _rules: ClassVar[Mapping[str, Rule]] = {
         "categories": either(none, Rule("a list of names or numbers of columns", _is_list)),
         "n_samples": integer(least=10),
@@ -170,6 +172,7 @@ class Tabular(OutputMixin, Estimator):
         if taken.size < len(scaled):
             seed = random.randint(2**31 - 1)
             machine = final_machine(choice, scaled, y, weights, seed, steps) or machine
+        self._has_all_samples = machine.expansion_.n_vectors == len(scaled)
         self.stop_ = self._stop_reason(search, steps, taken.size)
         parts = [("table", table_encoder), ("scaler", scaler), ("machine", machine)]
         model = as_expansion(Pipeline(parts))
