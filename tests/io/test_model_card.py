@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import svmarrow
-from helpers.data import IRIS, KIND, TWO
+from helpers.data import IRIS, KIND
 from svmarrow import SVC, SVR, TabularClassifier, compress
 from svmarrow.io import info, model_card
 
@@ -41,10 +41,11 @@ def test_metadata_are_plain(metadata, tmp_path):
 
 
 def test_info_has_the_loss_of_a_compression(tmp_path):
-    small = compress(SVC().fit(IRIS, TWO), IRIS, TWO, max_loss=0.1, random_state=0)
+    labels = np.where(KIND[0] == KIND, "first", "other")
+    small = compress(SVC().fit(IRIS, labels), IRIS, labels, max_loss=0.1, random_state=0)
     small.save(tmp_path / "small")
     assert info(tmp_path / "small")["loss_bound"] == str(small.loss_bound_)
-    assert f"## Loss by compression\n\n{small.loss_bound_}" in model_card(small, IRIS, TWO)
+    assert f"## Loss by compression\n\n{small.loss_bound_}" in model_card(small, IRIS, labels)
 
 
 def test_a_certificate_is_five_lines():

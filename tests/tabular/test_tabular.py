@@ -397,7 +397,7 @@ def test_targets_count_alike_whatever_their_units(n):
 def small_and_full(frame, y):
     """Returns every form of one classifier of a table, by name."""
     full = TabularClassifier(n_samples=100).fit(frame, y)
-    small = compress(full, frame, y, n_vectors=20)
+    small = compress(full, frame, y, n_vectors=80)
     return full, {"expansion": as_expansion(full), "compressed": small}
 
 

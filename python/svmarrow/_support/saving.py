@@ -148,7 +148,10 @@ def save(model: Any, path: str | os.PathLike[str], metadata: Mapping[str, Any] |
         check_is_fitted(model)
     model = model._to_save()
     writer = Writer(getattr(model, "expansion_", model))
-    about = {"version": version("svmarrow"), "date": dt.datetime.now(dt.UTC).date().isoformat()}
+    about: dict[str, Any] = {
+        "version": version("svmarrow"),
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+    }
     if metadata is not None:
         about["metadata"] = _checked_metadata(metadata)
     described = json.dumps({**writer.value(model, ""), "about": about}, allow_nan=False)

@@ -196,6 +196,8 @@ def with_text(step: Step | None) -> Step | None:
     if isinstance(step, Encode):
         tables = [replace(table, as_text=table.categories.dtype.kind in "UO") for table in step.tables]
         return replace(step, tables=tuple(tables))
-    if isinstance(step, (Chain, Parts)):
+    if isinstance(step, Chain):
+        return replace(step, steps=tuple(with_text(part) or part for part in step.steps))
+    if isinstance(step, Parts):
         return replace(step, steps=tuple(map(with_text, step.steps)))
     return step
