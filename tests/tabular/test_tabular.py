@@ -461,3 +461,10 @@ def test_a_fit_to_all_samples_without_time_for_an_exact_one_is_of_low_rank(monke
     monkeypatch.setattr(_base, "final_machine", slow)
     model = TabularRegressor(n_samples=40, max_time=1e6).fit(X_SMALL, Y)
     assert (model.stop_, model.expansion_.n_vectors) == ("finished", 20)
+
+
+def test_few_samples_are_drawn_if_the_time_is_over(monkeypatch):
+    monkeypatch.setattr(_base, "FEW_CHOSEN", 50)
+    with pytest.warns(ConvergenceWarning, match="ended the fit to all samples: .* 50 drawn samples"):
+        model = TabularRegressor(max_time=0).fit(X_SMALL, Y)
+    assert (model.stop_, model.expansion_.n_vectors) == ("max_time", 50)

@@ -53,6 +53,9 @@ __all__ = ["Tabular"]
 START_ALPHA = 0.1
 #: Share of `max_time` for the search if the final fit has more samples.
 SEARCH_SHARE = 0.5
+#: Seconds that a fit to `MAX_CHOSEN` samples may take on one core. If fewer are left, `FEW_CHOSEN` samples
+#: are drawn, whose fit takes a sixtieth.
+FIT_SECONDS, FEW_CHOSEN = 1.5, 500
 
 
 def _is_list(value: Any) -> bool:
@@ -147,7 +150,9 @@ class Tabular(OutputMixin, Estimator):
             n_jobs=self.n_jobs,
         )._fit(rows, y, weights, search)
         scaled = scaler.transform(rows)
-        taken = draw(len(scaled), MAX_CHOSEN, labels, random)
+        remaining = search.remaining
+        is_short = remaining is not None and remaining < FIT_SECONDS
+        taken = draw(len(scaled), FEW_CHOSEN if is_short else MAX_CHOSEN, labels, random)
         if labels is not None:
             # A rare class may not be among the drawn samples.
             missing = np.setdiff1d(labels, labels[taken])

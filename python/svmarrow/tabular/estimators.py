@@ -51,8 +51,8 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
     max_time : float or None, default=None
         Maximum number of seconds of the fit. With more than 2,000 samples, half of it is for the search for
         scales and kernel; the fit to all samples is of low rank if the rest is too short for an exact one,
-        and if it is too short for that too, the model is the fit to the 2,000 samples of the search. One fit
-        of the search is always made.
+        and if it is too short for that too, the model is the fit to the samples of the search: 2,000, or 500
+        if there is no time for more. One such fit is always made.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
         ``OMP_NUM_THREADS``. The result is the same for any number.
@@ -224,8 +224,8 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
     max_time : float or None, default=None
         Maximum number of seconds of the fit. With more than 2,000 samples, half of it is for the search for
         scales and kernel; the fit to all samples is of low rank if the rest is too short for an exact one,
-        and if it is too short for that too, the model is the fit to the 2,000 samples of the search. One fit
-        of the search is always made.
+        and if it is too short for that too, the model is the fit to the samples of the search: 2,000, or 500
+        if there is no time for more. One such fit is always made.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
         ``OMP_NUM_THREADS``. The result is the same for any number.
