@@ -75,6 +75,7 @@ def test_max_time(worker, name):
     answer = worker.ask("limited", name=name, max_time=0.5)
     assert answer["units"] < 1.0
     assert answer["faults"] == []
-    # On a slow machine even the first vector may take longer.
-    assert answer["ended"] == "returned" or "was over before" in answer["ended"]
+    # On a slow machine even the first vector, or the first point of a grid, may take longer.
+    too_short = ("was over before", "long enough for one point")
+    assert answer["ended"] == "returned" or any(text in answer["ended"] for text in too_short)
     assert set(answer["warned"]) <= {"ConvergenceWarning"}

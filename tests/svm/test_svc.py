@@ -424,7 +424,7 @@ def test_verbose_tells_on_stderr_only(datasets, capfd, monkeypatch):
         SVC(C=1e6, gamma=1e-3, tol=1e-9, max_time=0.5, verbose=1).fit(*_endless())
     out, err = capfd.readouterr()
     assert out == ""
-    assert re.match(r"training: .*steps, violation .* \(tolerance 1e-09\), \d+ s", err)
+    assert re.match(r"training: .*\d+ s", err)
 
 
 def _endless():

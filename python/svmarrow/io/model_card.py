@@ -69,8 +69,8 @@ def model_card(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike 
     >>> from svmarrow.io import model_card
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     >>> model = TabularClassifier(n_samples=100).fit(X[:300], y[:300])
-    >>> print(model_card(model, X[300:], y[300:])[:27])
-    # Model card: TabularClassifier
+    >>> model_card(model, X[300:], y[300:]).splitlines()[0]
+    '# Model card: TabularClassifier'
     """
     converted = as_expansion(model)
     predicted, targets = np.asarray(model.predict(X)), np.asarray(y)
