@@ -145,10 +145,11 @@ SECTIONS = (
         "Files",
         "Models and data.",
         "saving",
-        _names("svmarrow", "save load")
+        _names("svmarrow", "save load show_versions")
         + _names(
             "svmarrow.io",
-            "info save_libsvm_model load_libsvm_model load_svmlight_model save_svmlight load_svmlight",
+            "info model_card save_libsvm_model load_libsvm_model load_svmlight_model save_svmlight "
+            "load_svmlight",
         ),
     ),
     Section(

@@ -32,6 +32,7 @@ from importlib.metadata import version as _version
 from svmarrow import cascade as cascade
 from svmarrow import export as export
 from svmarrow import inspection as inspection
+from svmarrow._support.versions import show_versions
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.io.model import load, save
@@ -80,6 +81,7 @@ __all__ = [
     "patch_sklearn",
     "quantize",
     "save",
+    "show_versions",
     "unpatch_sklearn",
 ]
 

@@ -259,7 +259,9 @@ def test_info(folder):
     assert facts["classes"] == list(range(10))
     assert facts["bytes"] == (folder / "model.safetensors").stat().st_size
     assert facts["certificate"]["gap"] == pytest.approx(model.certificate_.gap)
+    assert facts["metadata"]["training samples"] == 700
     text = run("info", folder / "model.safetensors").stdout
+    assert "training samples" in text
     assert "certificate" in text
     assert f"{len(model.support_):,}" in text
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
@@ -13,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import svmarrow
+from svmarrow import as_expansion
 from svmarrow._support.codes import DECODERS
 from svmarrow._support.parameters import ROW_KERNELS
 from svmarrow.multiclass import make_code
@@ -33,6 +35,40 @@ def judge(model, X, atol=1e-12):
             found = fast.decision_function(row.tolist())
             assert np.shape(found) == np.shape(scores)
             np.testing.assert_allclose(found, scores, atol=atol * (1 + np.abs(scores).max()))
+    assert (fast.predict_proba is None) is not hasattr(model, "predict_proba")
+    if fast.predict_proba is not None:
+        for row, shares in zip(X, model.predict_proba(X), strict=True):
+            np.testing.assert_allclose(fast.predict_proba(row.tolist()), shares, atol=1e-12)
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_probabilities(datasets, multi_class, n_classes):
+    X, y = datasets["iris"]
+    X, y = X[y < n_classes][::2], y[y < n_classes][::2]
+    judge(as_expansion(svmarrow.SVC(multi_class=multi_class).fit(X, y)).calibrated(X, y), X[::5])
+
+
+def test_a_sample_may_be_a_dict(rng):
+    frame = pd.DataFrame({"a": rng.normal(size=60), "b": rng.choice(["x", "y"], 60)})
+    frame.loc[::7, "b"] = None
+    label = np.where(frame["a"] > 0.0, "up", "down")
+    table = svmarrow.TabularClassifier(n_samples=40).fit(frame, label)
+    numbers = svmarrow.SVC().fit(frame[["a"]], label)
+    for model in (table, numbers):
+        fast = pickle.loads(pickle.dumps(model.compiled()))
+        samples = frame[:10].astype(object).to_dict("records")
+        backwards = [dict(reversed(sample.items())) for sample in samples]
+        columns = frame[list(model.feature_names_in_)][:10]
+        assert [fast.predict(sample) for sample in backwards] == model.predict(columns).tolist()
+        scores = [fast.decision_function(sample) for sample in samples]
+        np.testing.assert_allclose(scores, model.decision_function(columns), atol=1e-12)
+        with pytest.raises(ValueError, match="no value for the feature 'a'"):
+            fast.predict({"b": "x"})
+    found = [table.compiled().predict_proba(sample) for sample in samples]
+    np.testing.assert_allclose(found, table.predict_proba(frame[:10]), atol=1e-12)
+    with pytest.raises(TypeError, match="has no feature names"):
+        svmarrow.SVC().fit(frame[["a"]].to_numpy(), label).compiled().predict({"a": 1.0})
 
 
 @pytest.mark.parametrize("kernel", ROW_KERNELS)

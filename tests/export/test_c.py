@@ -8,7 +8,7 @@ from sklearn import svm as peer
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import svmarrow
 from helpers.exports import KERNELS, PIPELINES, some
@@ -266,6 +266,15 @@ def test_categories_of_numbers(rng, unknown, tmp_path):
     found, outputs = run(to_c(model, prefix="p"), rows, tmp_path, cpp=True)
     wanted = model.decision_function(rows)
     assert np.abs(outputs[:, 0] - wanted).max() < 1e-5 * np.abs(wanted).max()
+    assert (np.array(found, dtype=int) == model.predict(rows)).all()
+
+
+def test_categories_that_become_missing_values(rng, tmp_path):
+    X, y = coded(rng, 120)
+    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
+    model = make_pipeline(encoder, SimpleImputer(add_indicator=True), svmarrow.SVC()).fit(X[:, 1:], y)
+    rows = np.vstack([X[:, 1:], [[7.0, 21.0], [1.0, -1.0], [np.nan, np.nan]]])
+    found, _ = run(to_c(model, prefix="p"), rows, tmp_path, cpp=True)
     assert (np.array(found, dtype=int) == model.predict(rows)).all()
 
 

@@ -220,7 +220,8 @@ def test_pipelines(datasets, steps, dtype):
     judge(make_pipeline(*steps, svmarrow.SVC()).fit(X + 3.0, y), X + 3.0, dtype)
 
 
-def test_gaps_categories_and_parts(datasets, rng):
+@pytest.mark.parametrize("missing", [-1.0, np.nan])
+def test_gaps_categories_and_parts(datasets, rng, missing):
     X, y = datasets["cancer"]
     X = np.hstack([X[:, :6], np.floor(2.0 * X[:, 6:8])])
     X[rng.random(X.shape) < 0.05] = np.nan
@@ -228,7 +229,7 @@ def test_gaps_categories_and_parts(datasets, rng):
         [
             ("gaps", make_pipeline(SimpleImputer(add_indicator=True), StandardScaler()), [3, 0, 5]),
             ("kinds", OneHotEncoder(handle_unknown="ignore"), [6, 7]),
-            ("order", OrdinalEncoder(encoded_missing_value=-1.0), [7]),
+            ("order", OrdinalEncoder(encoded_missing_value=missing), [7]),
         ],
         sparse_threshold=0.0,
     )

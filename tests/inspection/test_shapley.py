@@ -12,6 +12,7 @@ import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.decomposition import PCA
+from sklearn.impute import SimpleImputer
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -186,10 +187,55 @@ def test_pictures_and_a_small_model(diabetes):
     largest = int(found.importances.argmax())
     for kind in ("bar", "beeswarm"):
         ax = found.plot(kind, max_display=3).ax_
-        assert ax.get_yticklabels()[0].get_text() == f"x{largest}"
-        assert len(ax.get_yticks()) == 3
+        labels = [label.get_text() for label in ax.get_yticklabels()]
+        assert labels[0] == f"x{largest}"
+        assert labels[3:] == ["and 3 more"]
+        assert len(found.plot(kind).ax_.get_yticks()) == 6
     with pytest.raises(ValueError, match="output="):
         found.plot(output=1)
+
+
+def test_text_and_missing_values_leave_the_other_points_their_colours(rng):
+    frame = pd.DataFrame({"age": rng.normal(size=40), "kind": rng.choice(["a", "b"], 40)})
+    frame["count"] = pd.array(rng.integers(0, 5, 40), dtype="Int64")
+    frame.loc[:9, "count"] = pd.NA
+    y = frame["age"] + (frame["kind"] == "a")
+    parts = make_column_transformer((OneHotEncoder(), ["kind"]), (SimpleImputer(), ["age", "count"]))
+    found = shapley_values(make_pipeline(parts, SVR()).fit(frame, y), frame, frame[:20])
+    known = ~np.isnan(found.data)
+    assert known.sum(axis=0).tolist() == [40, 0, 30]
+    coloured = [
+        len(points.get_offsets()) for points in found.plot().ax_.collections if points.get_array() is not None
+    ]
+    assert sorted(coloured) == [30, 40]
+
+
+def test_a_class_is_chosen_by_its_label():
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["stayed", "left", "other"])[y]
+    two = SVC().fit(X[:100], names[:100])
+    second = shapley_values(two, X[:5], X[::20])
+    left = shapley_values(two, X[:5], X[::20], label="left")
+    assert (second.output_names, left.output_names) == (["stayed"], ["left"])
+    assert np.array_equal(left.values, -second.values)
+    assert left.base_values == -second.base_values
+    three = OneVsRestClassifier(SVC()).fit(X, names)
+    every = shapley_values(three, X[:5], X[::20])
+    other = shapley_values(three, X[:5], X[::20], label="other")
+    assert np.array_equal(other.values, every.values[:, :, every.output_names.index("other")])
+    with pytest.raises(ValueError, match="label='gone' is not allowed: it must be one of 'left', 'stayed'"):
+        shapley_values(two, X[:5], X[::20], label="gone")
+
+
+def test_the_background_of_a_model_that_has_its_samples(diabetes):
+    X, y = diabetes
+    for model in (RLSRegressor(alpha=0.1), make_pipeline(StandardScaler(), RLSRegressor(alpha=0.1))):
+        # 80 samples are all drawn.
+        found = shapley_values(model.fit(X[:80], y[:80]), X[:3])
+        expected = shapley_values(model, X[:3], X[:80])
+        np.testing.assert_allclose(found.values, expected.values, atol=1e-9 * np.abs(expected.values).max())
+    with pytest.raises(ValueError, match="background=None is not allowed for a SVR"):
+        shapley_values(SVR().fit(X, y), X[:3])
 
 
 @pytest.mark.skipif(importlib.util.find_spec("shap") is not None, reason="shap is installed")

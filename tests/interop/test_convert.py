@@ -27,6 +27,7 @@ from svmarrow import (
     compression_path,
     io,
     load,
+    quantize,
     save,
 )
 from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
@@ -225,6 +226,13 @@ def test_refused_by_name(iris, diabetes):
     for model in (Ridge().fit(*diabetes), GaussianProcessClassifier().fit(X[:30], y[:30]), 3):
         with pytest.raises(TypeError, match=f"{type(model).__name__} is not a kernel expansion"):
             as_expansion(model)
+    small = compression_path(SVC().fit(X, y), n_vectors=5)
+    for result, remedy in (
+        (quantize(small[5]), r"contains a model: pass its \.model"),
+        (small, r"contains a model: pass one of its sizes"),
+    ):
+        with pytest.raises(TypeError, match=remedy):
+            as_expansion(result)
     for model in (KernelRidge(), GaussianProcessRegressor(), OneVsRestClassifier(peer.SVC())):
         with pytest.raises(NotFittedError, match=type(model).__name__):
             as_expansion(model)

@@ -183,7 +183,8 @@ def test_categories_and_gaps(people, encoder, rest, tmp_path):
     try:
         expected = pipeline.decision_function(foreign)
     except ValueError:
-        with pytest.raises(ValueError, match="'elsewhere' in column 0, which is not one of its categories"):
+        message = "'elsewhere' in column 'city', which is not one of its categories"
+        with pytest.raises(ValueError, match=message):
             model.predict(foreign)
     else:
         np.testing.assert_allclose(model.decision_function(foreign), expected, atol=1e-9)

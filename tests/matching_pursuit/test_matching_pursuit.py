@@ -568,3 +568,11 @@ def test_targets_whose_squares_cannot_be_summed_are_refused(problem, size):
     X, y, _ = problem
     with pytest.raises(ValueError, match="targets=numbers up to"):
         KMPRegressor(10, gamma=0.5).fit(X, size * y)
+
+
+@pytest.mark.parametrize(("synonym", "name"), [("log_loss", "logistic"), ("hinge", "soft_margin")])
+def test_scikit_learns_names_of_losses(synonym, name):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = np.where(X[:, 0] > 0.0, 1, -1)
+    models = [KMPClassifier(4, loss=loss).fit(X, y) for loss in (synonym, name)]
+    assert np.array_equal(*(model.decision_function(X) for model in models))

@@ -151,7 +151,7 @@ def test_refused_codes_of_classifiers(datasets):
             CodedClassifier(SVC(), code).fit(X, y)
     with pytest.raises(ValueError, match="complete"):
         make_code("complete", 16)
-    with pytest.raises(ValueError, match="dag"):
+    with pytest.raises(ValueError, match=r"decoder='dag' .* must be used with code='ovo', .* decoder='loss'"):
         CodedClassifier(SVC(), "dense", "dag").fit(X, y)
     with pytest.raises(ValueError, match="decoder"):
         CodedClassifier(SVC(), "dense", "closest").fit(X, y)

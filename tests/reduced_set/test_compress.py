@@ -224,7 +224,7 @@ def test_select_takes_the_smallest_that_is_good_enough(digits_svc, pixels):
     assert promise.loss == pytest.approx(full - scores[size - 1])
     assert (promise.n_samples, promise.confidence, promise.max_loss) == (len(y_test), 0.95, 0.01)
     assert promise.upper > promise.loss
-    assert path.select(X_test, y_test, max_loss=1).expansion_.n_vectors == 1
+    assert path.select(X_test, y_test, max_loss=0.99).expansion_.n_vectors == 1
     with pytest.raises(ValueError, match=r"max_loss=0 is not reached: 3 vectors, the largest size"):
         compression_path(digits_svc, n_vectors=3).select(X_test, y_test, max_loss=0)
     for bad in (-0.1, np.nan, "a", True):
@@ -300,7 +300,11 @@ def test_layouts_and_threads_do_not_change_the_path(cancer):
         ({}, "without samples the loss is not known: give X and y, or limit the size"),
         ({"max_loss": 0.1}, r"max_loss=0.1 needs samples .* or validation=\(X, y\)"),
         ({"max_loss": 0.1, "X": np.zeros((4, 30))}, "max_loss=0.1 needs labels or targets y"),
+        ({"max_loss": 1, "X": np.zeros((4, 30)), "y": [0, 0, 1, 1]}, "max_loss=1 .* 0.01 is one percentage"),
         ({"max_bytes": 0}, "max_bytes=0"),
+        ({"max_bytes": 90, "dtype": "int8"}, "max_bytes=90 .* which one vector of bytes takes"),
+        ({"n_vectors": 3, "dtype": "int4"}, "dtype='int4'"),
+        ({"max_loss": 0.1, "dtype": "int8", "X": np.zeros((4, 30)), "y": [0, 0, 1, 1]}, "dtype='int8'"),
         ({"max_bytes": 9, "X": np.zeros((4, 30)), "y": [0, 0, 1, 1]}, "max_bytes=9 is less than"),
         ({"max_bytes": 9, "X": np.zeros((4, 30)), "method": "gradient"}, "max_bytes=9 is not allowed"),
         ({"n_vectors": 3, "X": np.zeros((4, 30)), "settings": 3}, "settings=3"),

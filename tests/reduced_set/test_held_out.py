@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from svmarrow import SVC, SVR, compress
-from svmarrow.reduced_set import DistillationSettings, compression
-from svmarrow.reduced_set.compression import Samples, split_samples
+from svmarrow.reduced_set import DistillationSettings, compression, held_out_samples
+from svmarrow.reduced_set.held_out_samples import Samples, split_samples
 
 X = np.random.default_rng(0).normal(size=(400, 2))
 RARE = np.where(np.arange(400) < 8, "rare", np.where(X[:, 0] > 0.0, "right", "left"))
@@ -36,7 +36,7 @@ def test_half_of_each_class_is_held_out(seed):
 
 
 def test_a_class_is_held_out_by_its_share_of_many_samples(monkeypatch):
-    monkeypatch.setattr(compression, "MAX_HOLDOUT_SAMPLES", 100)
+    monkeypatch.setattr(held_out_samples, "MAX_HOLDOUT_SAMPLES", 100)
     held = split(RARE)
     assert held.size == 100
     assert np.sum(RARE[held] == "rare") == 2

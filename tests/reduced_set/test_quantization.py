@@ -13,6 +13,7 @@ from helpers.model_files import read_parts, write_parts
 from svmarrow import SVC, KernelExpansion, compress, quantize
 from svmarrow.exceptions import FormatError
 from svmarrow.models import ExpansionRegressor
+from svmarrow.reduced_set.quantization import stored_bytes
 from svmarrow.reduced_set.rounding import byte_coefficients
 
 
@@ -210,3 +211,19 @@ def test_a_constant_output_does_not_count_in_units_of_its_rounding():
     Y = np.column_stack([np.sin(X[:, 0]), np.full(300, 5.0)])
     model = svmarrow.RLSRegressor(1e-3, fit_intercept=True).fit(X, Y)
     assert quantize(model, X=X, y=Y).relative_difference < 0.5
+
+
+def test_a_number_of_bytes_counts_the_form_that_ships(digits_ovr, pixels):
+    X, y, X_test, y_test = pixels
+    settings = {"max_bytes": 6000, "method": "backfit", "validation": (X_test, y_test)}
+    plain = compress(digits_ovr, X, y, **settings)
+    small = compress(digits_ovr, X, y, dtype="int8", **settings)
+    assert stored_bytes(small.expansion_) <= 6000
+    assert small.expansion_.n_vectors > 3 * plain.expansion_.n_vectors
+    # A vector more would not fit, but for what the offsets of the columns do not take.
+    d, q = small.expansion_.vectors.shape[1], small.expansion_.n_outputs
+    assert stored_bytes(small.expansion_) + d + q + 2 * d > 6000
+    assert small.score(X_test, y_test) > plain.score(X_test, y_test)
+    assert small.loss_bound_.loss == pytest.approx(
+        digits_ovr.score(X_test, y_test) - small.score(X_test, y_test), abs=1e-12
+    )

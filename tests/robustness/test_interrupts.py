@@ -55,6 +55,8 @@ def test_ctrl_c(worker, name):
 
 #: Solvers that keep what the time has left.
 TIMED = [
+    *("TabularClassifier.fit", "TabularRegressor.fit", "TabularClassifier large.fit"),
+    *("SVCCV.fit", "SVCCV blocks.fit", "SVRCV.fit", "QuantileSVRCV.fit"),
     *("SVC.fit", "SVC one-vs-rest.fit", "SVR.fit", "LowRankSVC random.fit", "RLSRegressor cg.fit"),
     *(
         "KMPRegressor prefit.fit",
@@ -69,10 +71,11 @@ TIMED = [
 @pytest.mark.quick_every(3)
 @pytest.mark.parametrize("name", TIMED)
 def test_max_time(worker, name):
-    """Within a unit after the limit there is a model; LowRankSVC does not count the choice of points."""
+    """Within a unit after the limit there is a model."""
     answer = worker.ask("limited", name=name, max_time=0.5)
     assert answer["units"] < 1.0
     assert answer["faults"] == []
-    # On a slow machine even the first vector may take longer.
-    assert answer["ended"] == "returned" or "was over before" in answer["ended"]
+    # On a slow machine even the first vector, or the first point of a grid, may take longer.
+    too_short = ("was over before", "long enough for one point")
+    assert answer["ended"] == "returned" or any(text in answer["ended"] for text in too_short)
     assert set(answer["warned"]) <= {"ConvergenceWarning"}

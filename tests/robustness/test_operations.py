@@ -27,6 +27,7 @@ EXCEPTIONS = {
     },
     "refuses: the model is finished": {"ExpansionModel.fit"},
     "exchanges names of modules": {"patch_sklearn", "unpatch_sklearn"},
+    "tells what is installed": {"show_versions"},
     "tells another library of svmarrow": {"register_skl2onnx"},
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 import sys
 from itertools import product
 
@@ -411,14 +412,19 @@ def test_verbose_tells_on_stderr_only(datasets, capfd, monkeypatch):
     assert capfd.readouterr() == ("", "")
     monkeypatch.setattr(_progress, "_LINE_INTERVAL", 0.0)
     with _progress.progress(verbose=1) as told:
+        told.tolerance = 1e-3
         told.callback("fit", 3, 10, 0.5, 1000)
         told.callback("read", 3, None, np.nan, 0)
-    assert capfd.readouterr() == ("", "fit: 3 of 10, 1,000 steps, gap 0.5\nread: 3\n")
+    out, err = capfd.readouterr()
+    assert out == ""
+    first, second = (re.sub(r"\d+ s$", "0 s", line) for line in err.splitlines())
+    assert first == "training: 30 %, 1,000 steps, violation 0.5 (tolerance 0.001), 0 s"
+    assert second == "read: 3, 0 s"
     with pytest.warns(ConvergenceWarning):
         SVC(C=1e6, gamma=1e-3, tol=1e-9, max_time=0.5, verbose=1).fit(*_endless())
     out, err = capfd.readouterr()
     assert out == ""
-    assert err.startswith("fit: ")
+    assert re.match(r"training: .*\d+ s", err)
 
 
 def _endless():
@@ -432,7 +438,28 @@ def test_one_bar_on_a_terminal(monkeypatch):
         assert first.callback is not None
         first.callback("fit", 1, None, 0.5, 10)
         second.callback("fit", 1, None, 0.5, 10)
-    assert not _progress._Bar._terminal.locked()
+    assert not _progress._Line._terminal.locked()
+    # One line that is rewritten, and removed at the end.
+    text = sys.stderr.getvalue()
+    assert text.startswith("\rtraining: ")
+    assert text.endswith("\r")
+    assert "\n" not in text
+
+
+def test_the_remaining_time_is_estimated():
+    told = _progress.Progress()
+    told._describe("factor", 0, 100, np.nan, 0)
+    told._phase_begin -= 10.0
+    assert re.match(
+        r"factorization: 20 %, \d+ s, about \d+ s left in this phase",
+        told._describe("factor", 20, 100, np.nan, 0),
+    )
+    # Gradients are a step of training, and their totals mean nothing to a user.
+    told._describe("fit", 0, 1, 0.5, 1000)
+    text = told._describe("gradients", 576, 1126, np.nan, 0)
+    assert re.fullmatch(r"training: violation 0\.5, \d+ s", text)
+    # Another total is another phase, of which nothing is known yet.
+    assert "left" not in told._describe("factor", 30, 200, np.nan, 0)
 
 
 class _Terminal(io.StringIO):

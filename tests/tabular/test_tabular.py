@@ -8,10 +8,13 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_friedman1, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectFromModel
 from sklearn.metrics import log_loss, r2_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
 
 import svmarrow
 from svmarrow import RLSRegressor, TabularClassifier, TabularRegressor, as_expansion, compress
@@ -86,7 +89,7 @@ def test_columns_are_checked():
         model.predict(FRAME[FRAME.columns[::-1]])
     wrong = FRAME.copy()
     wrong["size"] = "large"
-    with pytest.raises(ValueError, match="no number in column 0"):
+    with pytest.raises(ValueError, match="not a number in column 'size'"):
         model.predict(wrong)
     for categories in (["absent"], [17], 3):
         with pytest.raises(ValueError, match="categories="):
@@ -98,13 +101,32 @@ def test_columns_are_checked():
 def test_dates_are_no_categories():
     days = [dt.date(2020, 1, 1) + dt.timedelta(days=i % 40) for i in range(N)]
     frame = FRAME.assign(day=pd.Series(days, dtype=object))
-    with pytest.raises(TypeError, match=r"dates or times \(date\) in column 6: .* categories"):
+    with pytest.raises(TypeError, match=r"dates or times \(date\) in column 'day': .* categories"):
         TabularRegressor(n_samples=50).fit(frame, Y)
     with pytest.raises(TypeError, match="dates or times"):
         TabularRegressor(n_samples=50).fit(FRAME.assign(day=pd.to_datetime(days)), Y)
     # A user may want one indicator for each day.
     named = TabularRegressor(categories=["day"], n_samples=50).fit(frame, Y)
     assert named.expansion_.vectors.shape[1] > 30
+
+
+def test_errors_name_the_column():
+    with pytest.raises(TypeError, match=r"dates or times \(datetime64.*\) in column 'when': .*dt\.days"):
+        TabularRegressor().fit(FRAME[["size"]].assign(when=pd.Timestamp("2020-01-01")), Y)
+    objects = FRAME[["size"]].assign(when=[dt.date(2020, 1, 1)] * N)
+    with pytest.raises(TypeError, match=r"in column 'when': .* name the column in categories"):
+        TabularRegressor().fit(objects, Y)
+    frame = FRAME[["kind", "size", "noise"]]
+    model = TabularRegressor(n_samples=80).fit(frame, Y)
+    wrong = frame.astype({"noise": object})
+    for value, message in (
+        ("much", "not a number in column 'noise'"),
+        (np.inf, "infinity in column 'noise'"),
+    ):
+        wrong.loc[5, "noise"] = value
+        for form in (model, as_expansion(model)):
+            with pytest.raises(ValueError, match=message):
+                form.predict(wrong)
 
 
 def test_numbers_stay_numbers_beside_text():
@@ -342,8 +364,8 @@ def test_progress_is_shown(capsys, monkeypatch):
     monkeypatch.setattr("svmarrow._support.progress._LINE_INTERVAL", 0.0)
     TabularRegressor(verbose=True).fit(FRAME, Y)
     shown = capsys.readouterr().err
-    assert "scales: 0 of 8" in shown
-    assert "kernels: 1 of 4" in shown
+    assert "learning scales: 0 %" in shown
+    assert "choosing the kernel: 25 %" in shown
 
 
 def test_constant_targets():
@@ -370,3 +392,79 @@ def test_targets_count_alike_whatever_their_units(n):
     assert fitted < one.loo_error_ < 3.0 * fitted
     alone = TabularRegressor(random_state=0).fit(X, Y[:, :1], sample_weight=w)
     assert r2_score(Y[:, 0], one.predict(X)[:, 0]) > 0.9 * alone.score(X, Y[:, :1])
+
+
+def small_and_full(frame, y):
+    """Returns every form of one classifier of a table, by name."""
+    full = TabularClassifier(n_samples=100).fit(frame, y)
+    small = compress(full, frame, y, n_vectors=80)
+    return full, {"expansion": as_expansion(full), "compressed": small}
+
+
+@pytest.mark.parametrize("text", [True, False], ids=["with text", "numbers"])
+def test_every_form_of_a_model_takes_nullable_columns(text):
+    frame = FRAME[["size", "kind"] if text else ["size"]].copy()
+    frame["count"] = pd.array(RNG.integers(0, 9, N), dtype="Int64")
+    frame["member"] = pd.array(RNG.random(N) < 0.5, dtype="boolean")
+    frame.loc[::7, "count"] = pd.NA
+    frame.loc[::5, "member"] = pd.NA
+    plain = frame.astype({"count": "float64", "member": "float64"})
+    full, forms = small_and_full(frame, SIDE)
+    assert np.array_equal(forms["expansion"].decision_function(frame), full.decision_function(frame))
+    for model in forms.values():
+        assert np.array_equal(model.decision_function(frame), model.decision_function(plain))
+        compiled, rows = model.compiled(), frame.astype(object).to_numpy().tolist()
+        assert [compiled.predict(row) for row in rows[:8]] == model.predict(frame[:8]).tolist()
+
+
+def test_every_form_of_a_model_takes_values_of_text_columns_as_text():
+    frame = FRAME[["size"]].assign(mixed=np.array([3, "x", 2.0, True], dtype=object)[np.arange(N) % 4])
+    full, forms = small_and_full(frame, SIDE)
+    assert np.array_equal(forms["expansion"].decision_function(frame), full.decision_function(frame))
+    text = frame.assign(mixed=frame["mixed"].map({3: "3", "x": "x", 2.0: "2", True: "True"}))
+    for model in (full, *forms.values()):
+        assert np.array_equal(model.decision_function(text), model.decision_function(frame))
+
+
+def test_a_pipeline_of_an_ordinal_encoder_with_missing_categories_is_saved(tmp_path):
+    frame = FRAME[["size", "kind"]]
+    encoder = make_column_transformer((OrdinalEncoder(), ["kind"]), remainder="passthrough")
+    pipeline = make_pipeline(encoder, TabularClassifier(categories=[0], n_samples=80)).fit(frame, SIDE)
+    svmarrow.save(as_expansion(pipeline), tmp_path / "model")
+    again = svmarrow.load(tmp_path / "model")
+    assert np.array_equal(again.decision_function(frame), pipeline.decision_function(frame))
+
+
+@pytest.mark.parametrize("kind", [TabularClassifier, TabularRegressor])
+def test_a_fit_to_all_samples_whose_time_is_over_keeps_the_choice(kind, monkeypatch):
+    monkeypatch.setattr(_base, "MAX_CHOSEN", 60)
+    original = _base.final_machine
+
+    def late(choice, X, y, weights, seed, steps):
+        steps._deadline = 0.0
+        return original(choice, X, y, weights, seed, steps)
+
+    monkeypatch.setattr(_base, "final_machine", late)
+    with pytest.warns(ConvergenceWarning, match="ended the fit to all samples: .* 60 drawn samples"):
+        model = kind(n_samples=40, max_time=1e6).fit(X_SMALL, SIDE if kind is TabularClassifier else Y)
+    assert (model.stop_, model.expansion_.n_vectors) == ("max_time", 60)
+
+
+def test_a_fit_to_all_samples_without_time_for_an_exact_one_is_of_low_rank(monkeypatch):
+    monkeypatch.setattr(_base, "MAX_CHOSEN", 60)
+    monkeypatch.setattr(_machine, "N_VECTORS", 20)
+    original = _base.final_machine
+
+    def slow(choice, *arguments):
+        return original(choice._replace(seconds=1e9), *arguments)
+
+    monkeypatch.setattr(_base, "final_machine", slow)
+    model = TabularRegressor(n_samples=40, max_time=1e6).fit(X_SMALL, Y)
+    assert (model.stop_, model.expansion_.n_vectors) == ("finished", 20)
+
+
+def test_few_samples_are_drawn_if_the_time_is_over(monkeypatch):
+    monkeypatch.setattr(_base, "FEW_CHOSEN", 50)
+    with pytest.warns(ConvergenceWarning, match="ended the fit to all samples: .* 50 drawn samples"):
+        model = TabularRegressor(max_time=0).fit(X_SMALL, Y)
+    assert (model.stop_, model.expansion_.n_vectors) == ("max_time", 50)

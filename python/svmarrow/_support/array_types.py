@@ -7,17 +7,28 @@ of a type's module and never imported.
 
 from __future__ import annotations
 
-from typing import Any
+from decimal import Decimal
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-__all__ = ["check_array_types"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["TIME_REMEDY", "check_array_types", "column_text", "is_missing", "missing_values"]
 
 #: Packages with collections that are not in memory, and the method that loads one.
 _LOAD_METHODS = {"dask": "compute", "dask_expr": "compute", "pyspark": "toPandas", "polars": "collect"}
 #: Alternatives that take such collections.
 _ALTERNATIVES = dict.fromkeys(
     ("dask", "dask_expr"), "; svmarrow.dask trains on Dask collections and predicts them"
+)
+
+#: How dates become numbers.
+TIME_REMEDY = (
+    "turn them into numbers, for example days since a date, ((date - start).dt.days of pandas), the month "
+    "(date.dt.month) and the day of the week (date.dt.dayofweek)"
 )
 
 
@@ -47,11 +58,35 @@ def check_array_types(**values: Any) -> None:
                 "pass a plain array"
             )
         own = getattr(value, "dtype", None)
-        for dtype in getattr(value, "dtypes", ()) if own is None else (own,):
+        dtypes = list(getattr(value, "dtypes", ())) if own is None else [own]
+        for column, dtype in enumerate(dtypes):
             if _is_time(dtype):
-                raise TypeError(f"{name} holds dates or times ({dtype}): turn them into numbers of one unit")
+                place = f" in {column_text(value, column)}" if own is None else ""
+                raise TypeError(f"{name} holds dates or times ({dtype}){place}: {TIME_REMEDY}")
             if getattr(dtype, "kind", "") == "c":
                 raise ValueError(f"{name} is {dtype}. Complex data not supported: pass real numbers")
+
+
+def column_text(X: Any, column: int) -> str:
+    """Returns the words that name a column in an error: its name if X is a data frame, else its number."""
+    names = getattr(X, "columns", None)
+    return f"column {column if names is None else list(names)[column]!r}"
+
+
+def is_missing(value: Any) -> bool:
+    """Returns whether a value is None, NaN, or NA or NaT of pandas."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    # Decimal is not a Real.
+    return isinstance(value, (Real, Decimal, np.generic)) and bool(value != value)
+
+
+def missing_values(array: NDArray[Any]) -> NDArray[np.bool_]:
+    """Returns the mask of the missing values of an array."""
+    if array.dtype.kind == "f":
+        mask: NDArray[np.bool_] = np.isnan(array)
+        return mask
+    return np.array([is_missing(value) for value in array.ravel()], dtype=bool).reshape(array.shape)
 
 
 def _is_time(dtype: Any) -> bool:

@@ -77,7 +77,10 @@ class MachineCertificate:
 @savable
 @dataclass(frozen=True)
 class Certificate:
-    """Certificate of a fit, summed over its machines (``violation`` is the largest), and its cost."""
+    """Certificate of a fit, summed over its machines (``violation`` is the largest), and its cost.
+
+    As a string it is five lines.
+    """
 
     #: Certificate of each binary machine, in the order of the outputs.
     machines: tuple[MachineCertificate, ...]
@@ -130,6 +133,20 @@ class Certificate:
         """Share of the kernel rows that were found in the cache; 0 if none was needed."""
         asked = self.cache_hits + self.cache_misses
         return self.cache_hits / asked if asked else 0.0
+
+    def __str__(self) -> str:
+        n_machines, share = len(self.machines), abs(self.gap / self.primal) if self.primal else 0.0
+        ended = "converged" if self.stop == "converged" else f"ended early ({self.stop})"
+        machines = "" if n_machines == 1 else f", {n_machines} binary machines"
+        return "\n".join(
+            [
+                f"{ended} after {self.iterations:,} steps in {self.seconds:.3g} s{machines}",
+                f"dual objective     {self.dual:.10g}",
+                f"primal objective   {self.primal:.10g}",
+                f"duality gap        {self.gap:.3g} ({100.0 * share:.2g} % of the primal objective)",
+                f"largest violation  {self.violation:.3g}",
+            ]
+        )
 
     @classmethod
     def of(cls, fitted: Mapping[str, Any]) -> Certificate:

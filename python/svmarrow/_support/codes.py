@@ -254,8 +254,14 @@ def check_decoder(decoder: str, code: Code) -> None:
     """Raises ``ValueError`` for a decoder that is unknown or not applicable to the code."""
     if decoder not in DECODERS:
         raise refuse("decoder", decoder, ", ".join(repr(name) for name in DECODERS))
-    if decoder == "dag":
-        _core.decode_winners(np.zeros((1, code.n_columns)), code.matrix, decoder, 1)
+    n_classes = code.matrix.shape[0]
+    if decoder == "dag" and not np.array_equal(code.matrix, make_code("ovo", n_classes).matrix):
+        raise refuse(
+            "decoder",
+            decoder,
+            "used with code='ovo', whose pairs of classes it plays against each other; decoder='loss' takes "
+            "every code",
+        )
 
 
 def loss_of(estimator: Any) -> str | None:

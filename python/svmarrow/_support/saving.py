@@ -13,12 +13,14 @@ declared types, and `Savable._after_load` checks that they are consistent.
 
 from __future__ import annotations
 
+import datetime as dt
 import inspect
 import json
 import math
 import os
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from importlib.metadata import version
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -40,7 +42,7 @@ from svmarrow.exceptions import FormatError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Savable", "check_name", "load", "savable", "save"]
+__all__ = ["Savable", "check_name", "load", "read_about", "savable", "save"]
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -81,13 +83,13 @@ class Savable:
         if is_concrete and cls.__module__.startswith("svmarrow."):
             savable(cls)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
         """Save as a safetensors file, all or nothing; `svmarrow.load` reads it.
 
-        See `svmarrow.save` for the exceptions.
+        See `svmarrow.save` for the parameters and the exceptions.
         """
         check_name(path)
-        save(self, path)
+        save(self, path, metadata)
 
     def _to_save(self) -> Any:
         """Returns the object that is stored instead of this one."""
@@ -139,16 +141,43 @@ def check_name(path: str | os.PathLike[str]) -> None:
         )
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(model: Any, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
     """Writes a registered object, see `Savable.save`."""
     if isinstance(model, BaseEstimator):
         model = snapshot(model)
         check_is_fitted(model)
     model = model._to_save()
     writer = Writer(getattr(model, "expansion_", model))
-    described = json.dumps(writer.value(model, ""), allow_nan=False)
+    about: dict[str, Any] = {
+        "version": version("svmarrow"),
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+    }
+    if metadata is not None:
+        about["metadata"] = _checked_metadata(metadata)
+    described = json.dumps({**writer.value(model, ""), "about": about}, allow_nan=False)
     check_description_size(described, writer.arrays)
     _core.write_model(os.fspath(path), writer.expansions, writer.arrays, described)
+
+
+def _checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns metadata as JSON stores it; raises ``ValueError`` for other values."""
+    try:
+        text = json.dumps(dict(metadata), allow_nan=False)
+        if all(isinstance(name, str) for name in metadata):
+            stored: dict[str, Any] = json.loads(text)
+            return stored
+    except (TypeError, ValueError):
+        pass
+    raise refuse(
+        "metadata", metadata, "a dict from names to texts, finite numbers, booleans, None and lists of them"
+    )
+
+
+def read_about(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns the version, the date and the metadata of a saved model; files of other programs have none."""
+    described = json.loads(_core.read_model(os.fspath(path))[2])
+    about = described.get("about") if isinstance(described, dict) else None
+    return about if isinstance(about, dict) else {}
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["SizeAccuracyDisplay"]
+__all__ = ["CHOICE", "SizeAccuracyDisplay"]
 
 CURVE, REFERENCE, CHOICE, BASELINE = "#1f5f8b", "#6b6b6b", "#c8501e", "#4b8b3b"
 

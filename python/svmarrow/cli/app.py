@@ -338,6 +338,31 @@ for _program in (svm_train, svm_predict, svm_scale, grid):
     app.command(context_settings=dict(PASS_THROUGH))(_program)
 
 
+#: Words of the facts of `svmarrow.io.info`, where they are not their names.
+WORDS = {
+    "bytes": "size in bytes",
+    "what": "description",
+    "version": "saved by svmarrow",
+    "date": "saved on",
+    "alpha_": "penalty alpha",
+    "C": "penalty C",
+    "loss_bound": "loss by compression",
+    "n_vectors": "support vectors",
+    "n_features": "features",
+    "n_outputs": "binary machines or targets",
+    "storage": "vectors stored as",
+    "decoding": "several classes by",
+    "predict_by": "label by",
+    "weighted": "trained with weights",
+    "dual": "dual objective",
+    "primal": "primal objective",
+    "gap": "duality gap",
+    "violation": "largest violation",
+    "iterations": "steps",
+    "stop": "ended because",
+}
+
+
 @app.command()
 @fail_cleanly
 def info(
@@ -364,12 +389,15 @@ def info(
         typer.echo(json.dumps(facts, indent=2))
         return
     for key, value in facts.items():
+        name = WORDS.get(key, key.replace("_", " "))
         if isinstance(value, dict):
-            say(f"{key}:")
+            say(f"{name}:")
             for inner, number in value.items():
-                say(f"  {inner:<20} {_shown(number)}")
+                # The metadata have the user's own names.
+                word = inner if key == "metadata" else WORDS.get(inner, inner.replace("_", " "))
+                say(f"  {word:<22} {_shown(number)}")
         else:
-            say(f"{key:<22} {_shown(value)}")
+            say(f"{name:<24} {_shown(value)}")
 
 
 def _shown(value: Any) -> str:

@@ -98,8 +98,8 @@ def with_meaning(path: Path, model: Any) -> ExpansionModel:
     return converted
 
 
-def write_model(model: Any, path: Path, asked: str = "auto") -> None:
-    """Writes a model in the format of its suffix or `asked`."""
+def write_model(model: Any, path: Path, asked: str = "auto", metadata: dict[str, Any] | None = None) -> None:
+    """Writes a model in the format of its suffix or `asked`; safetensors files contain the metadata too."""
     match model_format(path, asked):
         case "libsvm":
             save_libsvm_model(model, path)
@@ -108,7 +108,7 @@ def write_model(model: Any, path: Path, asked: str = "auto") -> None:
         case "c":
             to_c(model, path, prefix=c_name(path))
         case _:
-            save_as(model, path)
+            save_as(model, path, metadata)
 
 
 def read_model_and_data(

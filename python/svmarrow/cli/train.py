@@ -249,8 +249,11 @@ def train(
         machine = search.fit(rows.X, targets).best_estimator_
     elapsed = time.perf_counter() - started
     machine.set_params(verbose=False)  # the file is not for this terminal
-    _write(machine, scaler, rows.names, output, model_format_)
     n, d = rows.X.shape
+    metadata: dict[str, Any] = {"training samples": int(n), "C": float(machine.C)}
+    if search is not None:
+        metadata["score by cross-validation"] = float(search.best_score_)
+    _write(machine, scaler, rows.names, output, model_format_, metadata)
     what = (
         f", {d:,} features and {len(machine.classes_)} classes"
         if isinstance(machine, SVC)
@@ -272,15 +275,21 @@ def train(
         say(note)
 
 
-def _write(machine: Any, scaler: Any, names: list[str] | None, output: Path, kind: ModelFormat) -> None:
+def _write(
+    machine: Any,
+    scaler: Any,
+    names: list[str] | None,
+    output: Path,
+    kind: ModelFormat,
+    metadata: dict[str, Any],
+) -> None:
     """Writes a model with the scaling and the names of its features."""
     if scaler is None and names is None:
-        write_model(machine, output, kind.value)
+        write_model(machine, output, kind.value, metadata)
         return
     steps = [] if scaler is None else [scaler]
-    write_model(
-        as_expansion(make_pipeline(*steps, machine)).set_params(feature_names=names), output, kind.value
-    )
+    whole = as_expansion(make_pipeline(*steps, machine)).set_params(feature_names=names)
+    write_model(whole, output, kind.value, metadata)
 
 
 def _train_low_rank(
@@ -307,7 +316,7 @@ def _train_low_rank(
         )
     elapsed = time.perf_counter() - started
     machine.set_params(selection="random")  # the points are the model's vectors
-    _write(machine, scaler, known.names, output, model_format_)
+    _write(machine, scaler, known.names, output, model_format_, {"training samples": int(known.rows)})
     d = machine.n_features_in_
     what = f" and {d:,} features"
     if isinstance(machine, LowRankRLSClassifier):

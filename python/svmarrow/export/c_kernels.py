@@ -87,7 +87,9 @@ class Outputs(NamedTuple):
 
 
 def number(value: float) -> str:
-    """A constant, exactly, as `in_precision` takes it."""
+    """A constant, exactly, as `in_precision` takes it; NaN needs ``math.h``."""
+    if value != value:
+        return "NAN"
     text = f"{float(value):.17g}"
     return f"{text}f" if any(sign in text for sign in ".e") else f"{text}.0f"
 

@@ -88,7 +88,8 @@ static inline void $prepare(const float *row, float *x) {{
     def _constants(self, values: NDArray[np.float64]) -> str:
         with np.errstate(over="ignore"):
             constants = values.astype(self.dtype)
-        if not np.isfinite(constants).all():
+        self.needs_math |= bool(np.isnan(constants).any())
+        if np.isinf(constants).any():
             raise ValueError(f"the preparation holds numbers beyond {self.dtype}: scale the columns")
         return self._table("float", constants)
 

@@ -125,12 +125,14 @@ class StepText:
             categories = table.categories.astype(np.float64)
             same = self._do(f"Equal ({column}, {self._constant(categories[np.newaxis])})")
             same = self._do(f"CastLike ({same}, {rows})")
-            if len(table.numbers) > categories.size:
-                gap = self._do(f"CastLike ({self._do(f'IsNaN ({column})')}, {rows})")
-                same = self._do(f"Concat <axis = 1> ({same}, {gap})")
-            found = self._do(f"MatMul ({same}, {self._constant(table.numbers)})")
+            found = self._do(f"MatMul ({same}, {self._constant(table.numbers[: categories.size])})")
             any_ = self._do(f"ReduceMax <keepdims = 1> ({same}, {self._columns()})")
             there = self._do(f"Greater ({any_}, {self._constant(np.array(0.0))})")
             other = np.full(table.numbers.shape[1], np.nan) if table.unknown is None else table.unknown
-            blocks.append(self._do(f"Where ({there}, {found}, {self._constant(other)})"))
+            block = self._do(f"Where ({there}, {found}, {self._constant(other)})")
+            if len(table.numbers) > categories.size:
+                # A product with the numbers of a missing value would be NaN in every row if they are NaN.
+                gap = self._do(f"IsNaN ({column})")
+                block = self._do(f"Where ({gap}, {self._constant(table.numbers[-1])}, {block})")
+            blocks.append(block)
         return self._do(f"Concat <axis = 1> ({', '.join(blocks)})")

@@ -16,12 +16,13 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from svmarrow._support.array_types import missing_values
 from svmarrow._support.blas import one_blas_thread, product
 from svmarrow._support.parameters import MATERN_KERNELS, UNIT_DIAGONAL_KERNELS
 from svmarrow._support.rows import as_rows
 from svmarrow._support.warn import warn_caller
 from svmarrow.export.common import dense_vectors, kernel_columns, linear_weights, matern_rate
-from svmarrow.models.categories import Encode, Impute, is_gap
+from svmarrow.models.categories import Encode, Impute
 from svmarrow.models.piecewise import PiecewiseLinear
 from svmarrow.models.preparation import Affine, Chain, Parts
 
@@ -216,7 +217,7 @@ def rows_in_precision(X: ArrayLike, dtype: str) -> NDArray[Any]:
     """Samples as a program in a precision takes them, with NaN for gaps."""
     rows = dense(X)
     with np.errstate(over="ignore"):
-        return (np.where(is_gap(rows), np.nan, rows) if rows.dtype == object else rows).astype(dtype)
+        return (np.where(missing_values(rows), np.nan, rows) if rows.dtype == object else rows).astype(dtype)
 
 
 def step_in_precision(part: Any, dtype: str) -> Any:

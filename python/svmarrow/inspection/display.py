@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ShapleyDisplay"]
 
-_COLOUR = "#1f5f8b"
+_COLOUR, _GREY = "#1f5f8b", "#6b6b6b"
 #: Half the height of a row of points, where a row is 1.
 _MAX_OFFSET = 0.38
 #: Number of bins of equal width in which the points of a row are counted.
@@ -88,7 +88,7 @@ class ShapleyDisplay:
         kind : {"bar", "beeswarm"}, default="beeswarm"
             Mean absolute values, or a point for each sample.
         max_display : int, default=10
-            Maximum number of players.
+            Maximum number of players. The sum of the others is one more row, "and 3 more".
         ax : matplotlib.axes.Axes, default=None
             Where to draw; None makes a figure.
 
@@ -99,18 +99,26 @@ class ShapleyDisplay:
         """
         check({"kind": kind, "max_display": max_display}, _RULES)
         means = np.abs(self.values).mean(axis=0)
-        order = np.argsort(-means, kind="stable")[:max_display]
-        self.ax_ = new_axes(ax, size=(6.4, 1.4 + 0.34 * order.size))
+        order = np.argsort(-means, kind="stable")
+        order, hidden = order[:max_display], order[max_display:]
+        names = [self.feature_names[player] for player in order]
+        others = self.values[:, hidden].sum(axis=1)
+        if hidden.size:
+            names.append(f"and {hidden.size} more")
+        self.ax_ = new_axes(ax, size=(6.4, 1.4 + 0.34 * len(names)))
         self.figure_ = self.ax_.figure
         of = f" of {self.output_name}" if self.output_name else ""
         if kind == "bar":
-            self.ax_.barh(np.arange(order.size), means[order], color=_COLOUR)
+            lengths = [*means[order], *([np.abs(others).mean()] if hidden.size else [])]
+            self.ax_.barh(np.arange(len(names)), lengths, color=_COLOUR)
             self.ax_.set_xlabel(f"mean |Shapley value|{of}")
         else:
             self._points(order)
-            self.ax_.axvline(0.0, color="#6b6b6b", linewidth=0.8, zorder=0)
+            if hidden.size:
+                self.ax_.scatter(others, order.size + _offsets(others), s=9, color=_GREY, linewidths=0)
+            self.ax_.axvline(0.0, color=_GREY, linewidth=0.8, zorder=0)
             self.ax_.set_xlabel(f"Shapley value{of}")
-        self.ax_.set_yticks(np.arange(order.size), [self.feature_names[player] for player in order])
+        self.ax_.set_yticks(np.arange(len(names)), names)
         self.ax_.invert_yaxis()
         for side in ("top", "right", "left"):
             self.ax_.spines[side].set_visible(False)
@@ -122,12 +130,19 @@ class ShapleyDisplay:
         for row, player in enumerate(order):
             values = self.values[:, player]
             heights = row + _offsets(values)
-            own = None if self.data is None else _ranks(self.data[:, player])
-            if own is None:
-                self.ax_.scatter(values, heights, s=9, color="#6b6b6b", linewidths=0)
-            else:
+            ranks = np.full(values.size, np.nan) if self.data is None else _ranks(self.data[:, player])
+            known = ~np.isnan(ranks)
+            self.ax_.scatter(values[~known], heights[~known], s=9, color=_GREY, linewidths=0)
+            if known.any():
                 points = self.ax_.scatter(
-                    values, heights, s=9, c=own, cmap="viridis", vmin=0.0, vmax=1.0, linewidths=0
+                    values[known],
+                    heights[known],
+                    s=9,
+                    c=ranks[known],
+                    cmap="viridis",
+                    vmin=0.0,
+                    vmax=1.0,
+                    linewidths=0,
                 )
         if points is not None:
             bar = self.figure_.colorbar(points, ax=self.ax_, ticks=[0.0, 1.0], aspect=30)
@@ -150,9 +165,10 @@ def _offsets(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return offsets
 
 
-def _ranks(values: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Ranks of numbers between 0 and 1, ties shared; None where there are gaps."""
-    if np.isnan(values).any():
-        return None
-    unique, places = np.unique(values, return_inverse=True)
-    return places / max(1, unique.size - 1)
+def _ranks(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Ranks of numbers between 0 and 1, ties shared; NaN for missing values."""
+    known = ~np.isnan(values)
+    unique, places = np.unique(values[known], return_inverse=True)
+    ranks = np.full(values.size, np.nan)
+    ranks[known] = places / max(1, unique.size - 1)
+    return ranks

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from svmarrow import _core
+from svmarrow._support.array_types import is_missing
 from svmarrow._support.blas import product
 from svmarrow._support.parameters import THREADS, boolean, check, one_of, refuse
 from svmarrow._support.progress import progress
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ShapleyValues", "shapley_values"]
 
+#: Maximum number of training samples that are drawn as the background.
+MAX_BACKGROUND = 100
 _PRODUCT_KERNELS = ("rbf", "laplacian", "chi2")
 _RULES = {
     "game": one_of("interventional", "kernel"),
@@ -47,7 +50,8 @@ class ShapleyValues:
     base_values : float or ndarray of float64 of shape (n_outputs,)
         The value of the empty coalition: for the interventional game the mean output over the background.
     data : ndarray of shape (n_samples, n_players) or None
-        The samples, for players of one column each; NaN for groups of columns. None where X holds no numbers.
+        The samples, for players of one column each; NaN for groups of columns, text and missing values. None
+        if X has no numbers.
     feature_names : list of str
         Names of the players.
     output_names : list of str
@@ -142,8 +146,9 @@ class ShapleyValues:
 def shapley_values(
     model: Any,
     X: Any,
-    background: Any,
+    background: Any = None,
     *,
+    label: Any = None,
     groups: Mapping[str, Sequence[Any]] | None = None,
     game: Literal["interventional", "kernel"] = "interventional",
     output: Literal["decision_function", "machines"] = "decision_function",
@@ -166,8 +171,12 @@ def shapley_values(
         front of a pipeline's scalers, imputers and encoders are the players.
     X : {array-like, sparse matrix, data frame} of shape (n_samples, n_features)
         The samples to explain.
-    background : {array-like, sparse matrix, data frame} of shape (n_background, n_features)
-        Samples that absent columns are taken from. The game "kernel" does not use their values.
+    background : {array-like, sparse matrix, data frame} of shape (n_background, n_features), default=None
+        Samples that absent columns are taken from. The game "kernel" does not use their values. None draws at
+        most 100 training samples of a model that contains them all: exact least squares and tables.
+    label : object, default=None
+        Class whose decision value is explained; for two classes, the values of the first class are minus
+        those of the second. None explains all outputs, for two classes that of the second class.
     groups : mapping of str to sequence of str or int, default=None
         Columns that act as one player, by names or numbers, such as the one-hot columns of a category.
         Columns in no group are players of their own, after the groups.
@@ -192,8 +201,8 @@ def shapley_values(
     TypeError
         If the model is not a kernel expansion.
     ValueError
-        For another kernel, a pipeline that mixes columns (PCA), a nonlinear decoding, and groups that
-        overlap.
+        For another kernel, a pipeline that mixes columns (PCA), a nonlinear decoding, groups that overlap, a
+        label that is not a class, and no background for a model without all its training samples.
 
     Examples
     --------
@@ -220,7 +229,8 @@ def shapley_values(
     n_columns = expansion.vectors.shape[1] if step is None else step.n_in
     players = players_of(step, n_columns, names, groups)
     take = as_rows if isinstance(converted, KernelExpansion) else converted.validated
-    rows, others = take(X), take(background)
+    rows = take(X)
+    others = _training_samples(model, expansion) if background is None else take(background)
     if expansion.kernel == "linear":
         parts = _linear(expansion, rows, others, players, n_jobs)
     else:
@@ -237,7 +247,37 @@ def shapley_values(
             )
         parts = found["values"], found["base"], found["additivity_error"], found["nodes"]
     output_names = _output_names(converted, expansion, output)
+    if label is not None:
+        parts, output_names = _of_label(label, parts, converted, output_names)
     return _result(*parts, players, output_names, _data(X, names, players))
+
+
+def _training_samples(model: Any, expansion: KernelExpansion) -> Any:
+    """Returns training samples as the kernel takes them, of a model that contains them all."""
+    machine = model.steps[-1][1] if hasattr(model, "steps") else model
+    if not getattr(machine, "_has_all_samples", False):
+        raise ValueError(
+            f"background=None is not allowed for a {type(machine).__name__}, which does not contain all "
+            "training samples: pass some hundred of them"
+        )
+    order = np.random.RandomState(0).permutation(expansion.n_vectors)[:MAX_BACKGROUND]
+    return expansion.vectors[np.sort(order)]
+
+
+def _of_label(label: Any, parts: Any, converted: Any, names: list[str]) -> tuple[Any, list[str]]:
+    """Returns the result for the decision value of one class."""
+    values, base, error, nodes = parts
+    classes = converted.classes_.tolist() if isinstance(converted, ExpansionClassifier) else []
+    if label not in classes:
+        known = f"one of {', '.join(map(repr, classes))}" if classes else "None for a model without classes"
+        raise refuse("label", label, known)
+    number, sign = classes.index(label), 1.0
+    if len(classes) == 2:
+        number, sign = 0, 1.0 if number == 1 else -1.0
+    elif names != [str(each) for each in classes]:
+        raise refuse("label", label, "None for outputs that are not decision values of the classes")
+    chosen = slice(number, number + 1)
+    return (sign * values[:, :, chosen], sign * base[chosen], error[:, chosen], nodes), [str(label)]
 
 
 def _check_kernel(expansion: KernelExpansion, game: str) -> None:
@@ -292,10 +332,14 @@ def _linear(
 
 
 def _data(X: Any, names: Any, players: Players) -> NDArray[np.float64] | None:
-    """The values of players of one column, NaN for groups; columns of a frame are found by their names."""
-    try:
-        matrix = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError):
+    """The values of players of one column, NaN for groups, text and missing values.
+
+    None if there are no numbers. Columns of a frame are found by their names.
+    """
+    matrix = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    if matrix.dtype.kind not in "fiub":
+        matrix = np.column_stack([_numbers(column) for column in matrix.T])
+    if np.isnan(matrix).all():
         return None
     if names is not None and hasattr(X, "columns"):
         places = {name: place for place, name in enumerate(X.columns)}
@@ -305,6 +349,14 @@ def _data(X: Any, names: Any, players: Players) -> NDArray[np.float64] | None:
         if columns.size == 1:
             data[:, player] = matrix[:, columns[0]]
     return data
+
+
+def _numbers(column: NDArray[Any]) -> NDArray[np.float64]:
+    """Returns the numbers of a column, NaN for missing values, and for all if one is text."""
+    try:
+        return np.array([np.nan if is_missing(value) else float(value) for value in column])
+    except (TypeError, ValueError):
+        return np.full(column.size, np.nan)
 
 
 def _result(

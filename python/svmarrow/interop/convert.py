@@ -116,7 +116,13 @@ def as_expansion(model: Any) -> Any:
         return _converted(model, CONVERTERS[name])
     if isinstance(getattr(model, "expansion_", None), KernelExpansion):
         return _wrap_as_model(model, model.expansion_)
-    raise TypeError(f"model of type {type(model).__name__} is not a kernel expansion: expected {TAKEN}")
+    kind_name, inner = type(model).__name__, getattr(model, "model", None)
+    if isinstance(inner, (KernelExpansion, ExpansionModel)):
+        remedy = (
+            "one of its sizes, path[size] or path.select(...)" if hasattr(model, "sizes") else "its .model"
+        )
+        raise TypeError(f"model of type {kind_name} is a result that contains a model: pass {remedy}")
+    raise TypeError(f"model of type {kind_name} is not a kernel expansion: expected {TAKEN}")
 
 
 def _converted(model: Any, convert: Callable[[Any], Any]) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from svmarrow._support.array_types import is_missing
 from svmarrow._support.kinds import check_overrides, find_kind
 from svmarrow.models.categories import Encode, Impute, Table
 from svmarrow.models.preparation import Affine, Clip, Normalize, Parts, Step, chain
@@ -127,7 +128,7 @@ def _normalizer(_: str, normalizer: Any, n: int) -> Step:
 def _imputer(name: str, imputer: Any, n: int) -> Step:  # noqa: ARG001 - the same arguments for all
     statistics = np.asarray(imputer.statistics_, dtype=object)
     missing = imputer.missing_values
-    gap = missing is None or missing != missing or type(missing).__name__ == "NAType"
+    gap = is_missing(missing)
     empty = np.array([value is None or value != value for value in statistics])
     if empty.any():
         raise ValueError(
@@ -158,7 +159,7 @@ def _float(name: str, value: Any) -> float:
 def _without_gap(name: str, categories: Any) -> tuple[NDArray[Any], bool]:
     """Categories without the gap at their end, and whether there was one."""
     items = list(np.asarray(categories, dtype=object))
-    has = [bool(value is None or value != value or type(value).__name__ == "NAType") for value in items]
+    has = [is_missing(value) for value in items]
     kept = [value for value, gap in zip(items, has, strict=True) if not gap]
     if sum(has) > 1 or (any(has) and not has[-1]):
         raise ValueError("a column has two kinds of gaps (None and NaN) as categories: use one")

@@ -7,15 +7,16 @@
 | SVM-light model text | | `load_svmlight_model` | SVM-light's kernels |
 | svmlight text | `save_svmlight` | `load_svmlight` | sparse rows and targets |
 
-`info` reports the content of a model file. None of them can hold code: a file from a stranger can be wrong,
-and is then refused, but it cannot run anything. Saving is all or nothing: when it fails, an existing file is
-as it was.
+`info` reports the content of a model file, and `model_card` describes a fitted model in Markdown. Files
+contain no code: a file from a stranger can be wrong, and is then refused, but it cannot run anything. Saving
+is all or nothing: if it fails, an existing file is unchanged.
 """
 
 from svmarrow.interop.libsvm_reader import load_libsvm_model
 from svmarrow.interop.libsvm_writer import save_libsvm_model
 from svmarrow.interop.svmlight_reader import load_svmlight_model
 from svmarrow.io.info import info
+from svmarrow.io.model_card import model_card
 from svmarrow.io.svmlight import load_svmlight, save_svmlight
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "load_libsvm_model",
     "load_svmlight",
     "load_svmlight_model",
+    "model_card",
     "save_libsvm_model",
     "save_svmlight",
 ]

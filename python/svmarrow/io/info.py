@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from svmarrow import _core
+from svmarrow._support.saving import read_about
 from svmarrow.expansion.kernel_expansion import PARAMETERS_OF
 from svmarrow.interop.convert import as_expansion
 from svmarrow.interop.libsvm_reader import load_libsvm_model
@@ -45,9 +46,10 @@ def info(path: str | PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        Numbers, strings and lists by name: kernel, vectors, outputs, classes, bytes on disk, for a model that
-        was trained here the certificate of its fit, and a ``note`` where machines of another kind would take
-        fewer bytes.
+        Numbers, strings and lists by name: date and version of svmarrow when it was saved, the metadata that
+        were passed to `save`, kernel, vectors, outputs, classes, bytes on disk, the penalty C or alpha, the
+        bound of the loss of a compressed model, for a model that was trained here the certificate of its fit,
+        and a ``note`` where machines of another kind would take fewer bytes.
 
     Raises
     ------
@@ -79,6 +81,11 @@ def info(path: str | PathLike[str]) -> dict[str, Any]:
         "model": type(model).__name__,
         "what": (type(model).__doc__ or "").partition("\n")[0],
     }
+    if text is None:
+        facts |= read_about(path)
+    facts |= {name: getattr(model, name, None) for name in ("C", "alpha_")}
+    bound = getattr(model, "loss_bound_", None)
+    facts["loss_bound"] = None if bound is None else str(bound)
     if hasattr(model, "sizes"):
         facts["sizes"] = list(model.sizes)
         model = model[model.sizes[-1]]
@@ -89,7 +96,12 @@ def info(path: str | PathLike[str]) -> dict[str, Any]:
         facts |= _of_numbers(model)
     if certificate is not None:
         facts["certificate"] = {name: getattr(certificate, name) for name in CERTIFICATE}
-    return {name: value for name, value in facts.items() if value is not None}
+    return {name: _plain(value) for name, value in facts.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    """Returns a NumPy value as one of Python."""
+    return value.tolist() if isinstance(value, np.generic | np.ndarray) else value
 
 
 def bytes_one_vs_rest(model: Any) -> tuple[int, int] | None:

@@ -12,6 +12,7 @@ from svmarrow.interop.convert import as_expansion
 from svmarrow.io.info import bytes_one_vs_rest, size_note
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from os import PathLike
 
 __all__ = ["load", "save", "save_as"]
@@ -21,7 +22,7 @@ MIN_SIZE_RATIO = 2
 MIN_EXTRA_BYTES = 1 << 16
 
 
-def save(model: Any, path: str | PathLike[str]) -> None:
+def save(model: Any, path: str | PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
     """Write a model as a safetensors file, all or nothing; `load` reads it.
 
     Parameters
@@ -35,13 +36,17 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     path : str or path-like
         The file; its name ends in ``.safetensors`` or has no suffix. An existing one is replaced when the new
         one is complete, and stays as it is on any error.
+    metadata : dict or None, default=None
+        Facts of your own about the model, such as the training data and a score: names with texts, numbers,
+        booleans, None, and lists and dicts of them. `svmarrow.io.info` returns them, together with the date
+        and the version of svmarrow, which every file has.
 
     Raises
     ------
     OSError
         If the system cannot write the file.
     ValueError
-        If the name has another suffix.
+        If the name has another suffix, or the metadata hold other values.
     TypeError
         If the model, its labels or a parameter cannot be stored as plain data: a kernel that is a Python
         function, an estimator of another package inside one of svmarrow's.
@@ -69,13 +74,13 @@ def save(model: Any, path: str | PathLike[str]) -> None:
     True
     """
     saving.check_name(path)
-    save_as(model, path)
+    save_as(model, path, metadata)
 
 
-def save_as(model: Any, path: str | PathLike[str]) -> None:
+def save_as(model: Any, path: str | PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
     """`save` under any name."""
     model = model if isinstance(model, Savable) else as_expansion(model)
-    saving.save(model, path)
+    saving.save(model, path, metadata)
     _warn_of_size(model)
 
 

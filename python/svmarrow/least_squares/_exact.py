@@ -94,6 +94,8 @@ class ExactLeastSquares(LeastSquares):
     """Base class of `RLSClassifier` and `RLSRegressor`."""
 
     _rules: ClassVar[Mapping[str, Rule]] = EXACT_RULES
+    #: The vectors of the model are all training samples.
+    _has_all_samples: ClassVar[bool] = True
 
     alpha: float
     alphas: ArrayLike | None

@@ -26,6 +26,9 @@ FOR_CLASSES = (
     "soft_margin",
 )
 
+#: scikit-learn's names of losses.
+SYNONYMS = {"log_loss": "logistic", "hinge": "soft_margin"}
+
 
 @runtime_checkable
 class Loss(Protocol):
@@ -46,7 +49,8 @@ class Loss(Protocol):
 
 def loss_rule(names: tuple[str, ...]) -> Rule:
     """Returns the rule of a name or an object with the three methods."""
-    name = one_of(*names)
+    synonyms = {synonym: name for synonym, name in SYNONYMS.items() if name in names}
+    name = one_of(*names, *synonyms)
     return Rule(
         f"{name.text}, or an object with the methods value, gradient and hessian",
         lambda value: name.holds(value) or (not isinstance(value, (str, type)) and isinstance(value, Loss)),
@@ -56,7 +60,7 @@ def loss_rule(names: tuple[str, ...]) -> Rule:
 def core_loss(loss: Any, delta: float) -> tuple[str, float] | Callable[..., Any]:
     """Returns the form of the extension module."""
     if isinstance(loss, str):
-        return (loss, delta)
+        return (SYNONYMS.get(loss, loss), delta)
     methods = (("value", loss.value), ("gradient", loss.gradient), ("hessian", loss.hessian))
 
     def call(derivative: int, y: NDArray[np.float64], f: NDArray[np.float64]) -> NDArray[np.float64]:

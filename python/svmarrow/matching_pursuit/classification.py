@@ -63,7 +63,8 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         For targets y of -1 and 1, outputs f and m = y f: "squared_error", 1/2 (f - y)^2; "squared_tanh",
         (tanh f - 0.65 y)^2; "logistic", log2(1 + exp(-2 m)); "exponential", exp(-m); "one_minus_tanh",
         1 - tanh m; "squared_hinge", max(0, 1 - m)^2; "soft_margin", max(0, 1 - m), what an SVM minimises,
-        its corner a parabola from m = .9 on; or an object with the methods ``value(y, f)``,
+        its corner a parabola from m = .9 on; scikit-learn's names "log_loss" and "hinge" stand for "logistic"
+        and "soft_margin"; or an object with the methods ``value(y, f)``,
         ``gradient(y, f)`` and ``hessian(y, f)`` of whole vectors. Several classes: each against the rest.
     max_iter : int, default=-1
         Maximum number of steps; -1 means no limit: "prefit" and "backfit" take at most `n_vectors` by

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -42,6 +41,7 @@ from svmarrow._support.rows import (
     sample_weights,
     validated,
 )
+from svmarrow._support.steps import Steps
 from svmarrow._support.warn import warn_caller
 from svmarrow.model_selection._distributed import run_distributed, run_search
 from svmarrow.model_selection._grid import C_VALUES, GAMMA_VALUES, cost_values, gamma_values
@@ -84,6 +84,10 @@ SEARCH_RULES = {
 #: Tolerance of a fit to the training samples of a fold, relative to that of the final fit. Scores of folds
 #: have standard errors far above what the last digits of an output change.
 FOLD_TOLERANCE_RATIO = 10.0
+#: Share of `max_time` for the search if the best point is fitted afterwards.
+SEARCH_SHARE = 2.0 / 3.0
+#: Minimum number of seconds of that fit.
+MIN_REFIT_SECONDS = 0.5
 #: Minimum tolerance: the smallest normal number.
 _MIN_TOLERANCE = float(np.finfo(np.float64).tiny)
 
@@ -213,6 +217,7 @@ class Search(SearchResults, FittedExpansion):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
         check(self.get_params(deep=False), self._rules)
+        steps = Steps(None, self.max_time)
         X, y = validated(self, X, y, reset=True, precomputed=self._is_precomputed(), with_y=True)
         unscaled = X
         if self._scaler is not None:
@@ -233,11 +238,11 @@ class Search(SearchResults, FittedExpansion):
         self.n_splits_ = len(folds)
         fold_tol = FOLD_TOLERANCE_RATIO * float(self.tol) * self._target_unit(target)
         self.fold_tol_ = max(fold_tol, _MIN_TOLERANCE)
-        results, self.stop_ = self._fit_grid(unscaled, y, target, folds, score_params)
+        results, self.stop_ = self._fit_grid(unscaled, y, target, folds, score_params, steps)
         self._scores, self._fit_times = results.scores, results.fit_times
         self._score_times = results.score_times
         self._choose()
-        return self._refit(X, y, sample_weight, folds)
+        return self._refit(X, y, sample_weight, folds, steps)
 
     def _routed(self, sample_weight: Any, groups: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         """Returns the metadata for the splitter and for the scorer."""
@@ -304,14 +309,16 @@ class Search(SearchResults, FittedExpansion):
             raise refuse("cv", self.cv, f"{rule}: {error}") from error
 
     def _fit_grid(
-        self, X: Any, y: Any, target: Any, folds: list[Fold], score_params: dict[str, Any]
+        self, X: Any, y: Any, target: Any, folds: list[Fold], score_params: dict[str, Any], steps: Steps
     ) -> tuple[GridScores, str]:
         """Fits and scores the grid; returns the results and why the search ended."""
+        # The fit of the best point needs time too.
+        search = steps.first_part(SEARCH_SHARE if self.refit else 1.0)
         with progress(self.verbose) as reporter:
-            reporter.stops_in = ("search", 1)
+            reporter.stops_in, reporter.tolerance = ("search", 1), self.fold_tol_
             data, best = (X, y, target), BestScore(reporter, bool(self.verbose))
             scorer = GridScorer(self, data, folds, score_params, best)
-            fit_points = self._fit_points(X, y, target, reporter.callback)
+            fit_points = self._fit_points(X, y, target, reporter.callback, search)
             if self.search == "racing":
                 subsets = first_stage(target, folds)
                 first = None if subsets is None else GridScorer(self, data, subsets, score_params, best)
@@ -340,11 +347,10 @@ class Search(SearchResults, FittedExpansion):
         is_default = self.scoring is None or self.scoring == self._default_scoring()
         return is_default and set(score_params) <= {"sample_weight"}
 
-    def _fit_points(self, X: Any, y: Any, target: Any, callback: Any) -> FitPoints:
+    def _fit_points(self, X: Any, y: Any, target: Any, callback: Any, steps: Steps) -> FitPoints:
         """Returns the function that fits points of the grid on folds."""
         if self._scaler is None:
-            return self._fit_scaled(X, target, callback)
-        deadline = self._deadline()
+            return self._fit_scaled(X, target, callback, steps)
 
         def fit_points(
             scorer: GridScorer, wanted: NDArray[np.bool_], folds: Sequence[int], share: float = 1.0
@@ -352,7 +358,7 @@ class Search(SearchResults, FittedExpansion):
             for fold in folds:
                 train = scorer.folds[fold].train
                 scaler = clone(self._scaler).fit(X[train], y[train])
-                fit_fold = self._fit_scaled(as_rows(scaler.transform(X)), target, callback, deadline)
+                fit_fold = self._fit_scaled(as_rows(scaler.transform(X)), target, callback, steps)
                 stop = fit_fold(scorer, wanted, [fold], share)
                 if stop is not None:
                     return stop
@@ -360,10 +366,7 @@ class Search(SearchResults, FittedExpansion):
 
         return fit_points
 
-    def _deadline(self) -> float | None:
-        return None if self.max_time is None else time.monotonic() + float(self.max_time)
-
-    def _fit_scaled(self, X: Any, target: Any, callback: Any, deadline: float | None = None) -> FitPoints:
+    def _fit_scaled(self, X: Any, target: Any, callback: Any, steps: Steps) -> FitPoints:
         """Returns the function that fits points of the grid on folds of these rows."""
         rows, task = core_rows(X), self._task(target)
         kernels: list[Any]
@@ -372,7 +375,6 @@ class Search(SearchResults, FittedExpansion):
             kernels = [function or self._kernel(1.0)]
         else:
             kernels = [self._kernel(float(gamma)) for gamma in self.gammas_]
-        deadline = self._deadline() if deadline is None else deadline
         solver: Any = {
             "tol": self.fold_tol_,
             "max_iter": None if self.max_iter == -1 else int(self.max_iter),
@@ -382,7 +384,7 @@ class Search(SearchResults, FittedExpansion):
         def fit_points(
             scorer: GridScorer, wanted: NDArray[np.bool_], folds: Sequence[int], share: float = 1.0
         ) -> str | None:
-            seconds = None if deadline is None else max(0.0, deadline - time.monotonic()) * share
+            seconds = None if steps.remaining is None else steps.remaining * share
             tried = [g for g in scorer.results.gamma_order() if wanted[g].any()]
             grid: Any = {
                 "kernels": [kernels[g] for g in tried],
@@ -409,7 +411,7 @@ class Search(SearchResults, FittedExpansion):
     def _kernel(self, gamma: float) -> tuple[Any, float, float, int]:
         return (self.kernel, gamma, float(self.coef0), int(self.degree))
 
-    def _refit(self, X: Any, y: Any, sample_weight: Any, folds: list[Fold]) -> Self:
+    def _refit(self, X: Any, y: Any, sample_weight: Any, folds: list[Fold], steps: Steps) -> Self:
         if self.stop_ == "interrupted":
             raise InterruptedFit(self)
         if self.stop_ == "max_time":
@@ -421,21 +423,31 @@ class Search(SearchResults, FittedExpansion):
             )
         if self.refit:
             try:
-                self._fit_best(X, y, sample_weight, folds)
+                self._fit_best(X, y, sample_weight, folds, steps)
             except KeyboardInterrupt:
                 raise InterruptedFit(self) from None
         return self
 
-    def _fit_best(self, X: Any, y: Any, sample_weight: Any, folds: list[Fold]) -> None:  # noqa: ARG002
+    def _fit_best(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        folds: list[Fold],  # noqa: ARG002
+        steps: Steps,
+    ) -> None:
         """Fits the best point to all samples; some searches need the folds again."""
-        self.best_estimator_ = self._best_estimator().fit(X, y, sample_weight)
+        remaining = steps.remaining
+        max_time = None if remaining is None else max(remaining, MIN_REFIT_SECONDS)
+        self.best_estimator_ = self._fit_estimator(max_time, X, y, sample_weight)
         self.expansion_ = self.best_estimator_.expansion_
         self.certificate_ = self.best_estimator_.certificate_
         self._weighted = self.best_estimator_._weighted
 
-    def _best_estimator(self) -> Any:
-        """Returns the unfitted estimator of the chosen point."""
-        return self._estimator_at(self.best_params_["C"], self.best_params_.get("gamma"))
+    def _fit_estimator(self, max_time: float | None, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Returns the estimator of the chosen point, fitted within a number of seconds."""
+        estimator = self._estimator_at(self.best_params_["C"], self.best_params_.get("gamma"))
+        return estimator.set_params(max_time=max_time).fit(X, y, sample_weight).set_params(max_time=None)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "expansion_")

@@ -89,8 +89,9 @@ class SVCCV(CertifiedClassifier, Search):
     max_iter : int, default=-1
         Maximum number of SMO steps of a machine; -1 means no limit.
     max_time : float or None, default=None
-        Maximum number of seconds of the search. The best point by then is chosen and fitted, which takes
-        additional time. Values of gamma are tried from the middle outwards.
+        Maximum number of seconds of the fit. Two thirds of it are for the search, after which the best point
+        so far is fitted in the remaining time, at least half a second. Values of gamma are tried from the
+        middle outwards.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
         ``OMP_NUM_THREADS``. Fits run in parallel, and a large fit uses several threads. If

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import d2_pinball_score, make_scorer
 
 from svmarrow._support.parameters import boolean, real
+from svmarrow._support.warn import warn_caller
 from svmarrow.model_selection._search import SEARCH_RULES
 from svmarrow.model_selection.regression import RegressorSearch
 from svmarrow.svm.quantile import PinballScore, QuantileSVR, pinball_score
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
+    from svmarrow._support.steps import Steps
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.model_selection._scoring import Fold
 
@@ -79,8 +82,9 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
     max_iter : int, default=-1
         Maximum number of SMO steps of a machine; -1 means no limit.
     max_time : float or None, default=None
-        Maximum number of seconds of the search. The best point by then is chosen and fitted, which takes
-        additional time. Values of gamma are tried from the middle outwards.
+        Maximum number of seconds of the fit. Two thirds of it are for the search, after which the best point
+        so far is fitted in the remaining time, at least half a second. Values of gamma are tried from the
+        middle outwards.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
         ``OMP_NUM_THREADS``. Fits run in parallel, and a large fit uses several threads. If
@@ -223,28 +227,38 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
     def _estimator_at(self, C: float, gamma: float | None) -> QuantileSVR:
         return QuantileSVR(**self._shared_params(QuantileSVR), C=C, gamma="scale" if gamma is None else gamma)
 
-    def _fit_best(self, X: Any, y: Any, sample_weight: Any, folds: list[Fold]) -> None:
-        super()._fit_best(X, y, sample_weight, folds)
+    def _fit_best(self, X: Any, y: Any, sample_weight: Any, folds: list[Fold], steps: Steps) -> None:
+        # With as many samples in each fold as in the fit, all fits get the same time.
+        share = 1.0 / (1.0 + len(folds)) if self.adjust_intercept else 1.0
+        super()._fit_best(X, y, sample_weight, folds, steps.first_part(share))
         self.intercept_adjustment_ = 0.0
         if self.adjust_intercept:
-            self.intercept_adjustment_ = self._adjustment(X, y, sample_weight, folds)
+            self.intercept_adjustment_ = self._adjustment(X, y, sample_weight, folds, steps)
             best = self.best_estimator_
             best.expansion_ = best.expansion_.replaced(
                 intercepts=best.expansion_.intercepts + self.intercept_adjustment_
             )
             self.expansion_ = best.expansion_
 
-    def _adjustment(self, X: Any, y: Any, sample_weight: Any, folds: list[Fold]) -> float:
+    def _adjustment(self, X: Any, y: Any, sample_weight: Any, folds: list[Fold], steps: Steps) -> float:
         """Returns the constant that minimizes the pinball loss of held-out samples if added to the
         predictions.
         """
         residuals, weights = [], []
-        for fold in folds:
+        for number, fold in enumerate(folds):
+            if steps.remaining == 0.0:
+                warn_caller(
+                    f"max_time={self.max_time:g} was over before the intercept was adjusted on all folds",
+                    ConvergenceWarning,
+                )
+                break
             columns = fold.train if self._is_precomputed() else slice(None)
-            estimator = self._best_estimator().fit(X[fold.train][:, columns], y[fold.train], fold.weights)
+            max_time = steps.first_part(1.0 / (len(folds) - number)).remaining
+            rows = X[fold.train][:, columns]
+            estimator = self._fit_estimator(max_time, rows, y[fold.train], fold.weights)
             residuals.append(y[fold.test] - estimator.predict(X[fold.test][:, columns]))
             weights.append(np.ones(fold.test.size) if sample_weight is None else sample_weight[fold.test])
-        weight = np.concatenate(weights)
+        weight = np.concatenate([np.empty(0), *weights])
         if not weight.any():
             return 0.0
         quantile = float(self.quantile)

@@ -209,7 +209,7 @@ class ExpansionModel(OutputMixin, Documented, Savable, BaseEstimator):
             if getattr(samples, "dtype", None) == np.float32 and self.expansion.needs_double():
                 # The preparation must not round what the expansion computes in double precision.
                 samples = samples.astype(np.float64)
-            return self.preparation.rows(samples)
+            return self.preparation.rows(samples, self.feature_names)
         return validated(self, X, reset=False, precomputed=self.expansion.kernel == "precomputed")
 
     def fit(self, X: Any, y: Any = None) -> NoReturn:  # noqa: ARG002 - scikit-learn's signature

@@ -144,6 +144,7 @@ class Calibration:
         Returns
         -------
         ndarray of int of shape (n_samples,)
+            Indices of the classes.
         """
         probabilities = self.probabilities(values, n_classes)
         if n_classes == 2:

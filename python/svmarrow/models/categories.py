@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
+from svmarrow._support.array_types import missing_values
 from svmarrow._support.saving import savable
-from svmarrow.models.preparation import Step, check_column_numbers, check_length, numbers
+from svmarrow.models.preparation import Chain, Parts, Step, check_column_numbers, numbers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-__all__ = ["Encode", "Impute", "Table", "is_gap"]
-
-
-def is_gap(column: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mask of the entries that are NaN, None or pandas' NA."""
-    if column.dtype.kind == "f":
-        gap: NDArray[np.bool_] = np.isnan(column)
-        return gap
-    gaps = [v is None or type(v).__name__ == "NAType" or bool(v != v) for v in column.ravel()]
-    return np.array(gaps, dtype=bool).reshape(column.shape)
+__all__ = ["Encode", "Impute", "Table", "text_of", "with_text"]
 
 
 @savable
@@ -69,11 +63,14 @@ class Impute(Step):
         """Columns after."""
         return self.n_in + (0 if self.flags is None else int(self.flags.size))
 
-    def _apply(self, X: Any) -> Any:
+    def _names_out(self, names: Sequence[Any]) -> Sequence[Any]:
+        return [*names, *([] if self.flags is None else (names[j] for j in self.flags))]
+
+    def _apply(self, X: Any, names: Sequence[Any]) -> Any:
         X = X.toarray() if sparse.issparse(X) else X
         if not self.mixed:
-            X = numbers(X)
-        gap = is_gap(X) if self.missing is None else self.missing == X
+            X = numbers(X, names)
+        gap = missing_values(X) if self.missing is None else self.missing == X
         filled = np.where(gap, np.array(self.values, dtype=X.dtype), X)
         return filled if self.flags is None else np.hstack([filled, gap[:, self.flags].astype(X.dtype)])
 
@@ -88,14 +85,17 @@ class Table:
     categories : ndarray of shape (k,)
         Strings, or numbers.
     numbers : ndarray of float64 of shape (k, n_out) or (k + 1, n_out)
-        A row for each category, and one more for gaps where gaps are a category.
+        A row for each category, and one more for gaps where gaps are a category. NaN is a missing value.
     unknown : ndarray of float64 of shape (n_out,), default=None
         Numbers for all other values; None refuses them.
+    as_text : bool, default=False
+        Whether the values of the column are converted to text before they are looked up.
     """
 
     categories: NDArray[Any]
     numbers: NDArray[np.float64]
     unknown: NDArray[np.float64] | None = None
+    as_text: bool = False
     _transient = ("_places",)
 
     def __post_init__(self) -> None:
@@ -104,22 +104,30 @@ class Table:
         rows = self.categories.size
         if self.numbers.ndim != 2 or self.numbers.shape[0] not in (rows, rows + 1):
             raise ValueError(f"numbers has shape {self.numbers.shape} for {rows} categories")
-        if not np.isfinite(self.numbers).all():
-            raise ValueError("numbers must be finite")
-        check_length("unknown", self.unknown, self.numbers.shape[1])
+        # NaN is a missing value for the next step.
+        if np.isinf(self.numbers).any():
+            raise ValueError("numbers must not be infinite")
+        if self.unknown is not None and self.unknown.shape != self.numbers.shape[1:]:
+            raise ValueError(f"unknown has shape {self.unknown.shape}: it must be {self.numbers.shape[1:]}")
+        if self.unknown is not None and np.isinf(self.unknown).any():
+            raise ValueError("unknown must not be infinite")
         places: dict[Any, int] = {value: place for place, value in enumerate(self.categories.tolist())}
         object.__setattr__(self, "_places", places)
 
-    def places(self, column: NDArray[Any], number: int) -> NDArray[np.int64]:
-        """The row of `numbers` for each entry; the one after the last for unknown values."""
+    def places(self, column: NDArray[Any], name: Any) -> NDArray[np.int64]:
+        """The row of `numbers` for each entry; the one after the last for unknown values.
+
+        Errors name the column by `name`.
+        """
         known: dict[Any, int] = self._places  # type: ignore[attr-defined]
         rows = self.numbers.shape[0]
         gap = min(self.categories.size, rows)
-        found = np.array([known.get(value, rows) for value in column.tolist()], dtype=np.int64)
-        found[is_gap(column)] = gap
+        values = map(text_of, column.tolist()) if self.as_text else column.tolist()
+        found = np.array([known.get(value, rows) for value in values], dtype=np.int64)
+        found[missing_values(column)] = gap
         if self.unknown is None and (found == rows).any():
             value = column[int(np.argmax(found == rows))]
-            raise ValueError(f"X holds {value!r} in column {number}, which is not one of its categories")
+            raise ValueError(f"X holds {value!r} in column {name!r}, which is not one of its categories")
         return found
 
     @property
@@ -165,12 +173,31 @@ class Encode(Step):
         """Columns after."""
         return sum(int(table.numbers.shape[1]) for table in self.tables)
 
-    def _apply(self, X: Any) -> Any:
+    def _apply(self, X: Any, names: Sequence[Any]) -> Any:
         X = X.toarray() if sparse.issparse(X) else X
-        places = [table.places(X[:, number], number) for number, table in enumerate(self.tables)]
+        places = [table.places(X[:, number], names[number]) for number, table in enumerate(self.tables)]
         if self.compact:
             blocks = [
                 sparse.csr_array(table.rows)[place] for table, place in zip(self.tables, places, strict=True)
             ]
             return sparse.csr_array(sparse.hstack(blocks, format="csr"))
         return np.hstack([table.rows[place] for table, place in zip(self.tables, places, strict=True)])
+
+
+def text_of(value: Any) -> str:
+    """Returns the text of a value; whole numbers have no point, for a missing value makes integers floats."""
+    if isinstance(value, (float, np.floating)) and value.is_integer():
+        value = int(value)
+    return str(value)
+
+
+def with_text(step: Step | None) -> Step | None:
+    """Returns the step with all columns of strings converted to text first."""
+    if isinstance(step, Encode):
+        tables = [replace(table, as_text=table.categories.dtype.kind in "UO") for table in step.tables]
+        return replace(step, tables=tuple(tables))
+    if isinstance(step, Chain):
+        return replace(step, steps=tuple(with_text(part) or part for part in step.steps))
+    if isinstance(step, Parts):
+        return replace(step, steps=tuple(map(with_text, step.steps)))
+    return step

@@ -12,6 +12,8 @@ from svmarrow.models.preparation import Affine
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import ArrayLike
+
     from svmarrow.models.output_spec import OutputSpec
 
 __all__ = ["CompiledModel"]
@@ -27,19 +29,27 @@ class CompiledModel:
     ----------
     spec : OutputSpec
         The expansion and the meaning of its outputs.
+    feature_names : array-like of str or None, default=None
+        Names of the features, in the order of training.
 
     Attributes
     ----------
     n_features_in_ : int
         Numbers of a sample.
     predict : callable
-        From a sample (a list, a tuple, a vector of NumPy or another sequence of numbers, columns in the order
-        of training) to its label as a plain int, float or str, to 1 or -1 of an outlier detector, to a float,
-        or to a tuple of floats for several targets. Raises a ValueError for another number of features, NaN
-        and infinities.
+        From a sample to its label as a plain int, float or str, to 1 or -1 of an outlier detector, to a
+        float, or to a tuple of floats for several targets. A sample is a list, a tuple, a vector of NumPy or
+        another sequence of numbers, columns in the order of training. If `feature_names` are known, it may be
+        a dict from names to values; further keys are ignored. Raises a ValueError for another number of
+        features, a missing name, NaN and infinities.
     decision_function : callable or None
         From a sample to a float where `decision_function` of the estimator has one number a sample, else to a
         tuple of floats. None for what predicts numbers.
+    predict_proba : callable or None
+        From a sample to the tuple of the probabilities of the classes. None for a model without
+        probabilities; `calibrated` adds them to a classifier.
+    feature_names : list of str or None
+        Names of the features, in the order of training.
 
     Examples
     --------
@@ -51,15 +61,25 @@ class CompiledModel:
     (0, 3)
     """
 
-    __slots__ = ("decision_function", "n_features_in_", "predict", "spec")
+    __slots__ = (
+        "decision_function",
+        "feature_names",
+        "n_features_in_",
+        "predict",
+        "predict_proba",
+        "spec",
+    )
 
     predict: Callable[[Any], Any]
     decision_function: Callable[[Any], Any] | None
+    predict_proba: Callable[[Any], tuple[float, ...]] | None
+    feature_names: list[str] | None
     n_features_in_: int
     spec: OutputSpec
 
-    def __init__(self, spec: OutputSpec) -> None:
+    def __init__(self, spec: OutputSpec, feature_names: ArrayLike | None = None) -> None:
         self.spec = spec
+        self.feature_names = None if feature_names is None else np.asarray(feature_names).tolist()
         self.n_features_in_ = spec.n_features
         step, before = spec.preparation, None
         if isinstance(step, Affine):
@@ -76,30 +96,61 @@ class CompiledModel:
         if spec.one_score == "second":
             both = self.decision_function
             self.decision_function = lambda row: both(row)[1]
-        if spec.winner == "probabilities":
+        self.predict_proba = None
+        if spec.calibration is not None:
             outputs = single("outputs", "outputs", []).predict
+            self.predict_proba = lambda row: tuple(
+                spec.probabilities_of(np.array([outputs(row)]))[0].tolist()
+            )
+        if spec.winner == "probabilities":
             assert spec.classes is not None
-            names = spec.classes.tolist()
-            self.predict = lambda row: names[spec.winners_of(np.array([outputs(row)]))[0]]
+            labels = spec.classes.tolist()
+            self.predict = lambda row: labels[spec.winners_of(np.array([outputs(row)]))[0]]
+        values_of = _values_of(self.feature_names)
+        read: Callable[[Any], Any] = values_of
         if inner and step is not None:
             # Python handles categories and gaps: such a step takes longer than the model itself.
-            kind = object if step.mixed else np.float64
-
             def prepared(row: Any) -> Any:
-                rows = step.rows(np.asarray([row], dtype=kind))
+                rows = step.rows(np.asarray([values_of(row)], dtype=object))
                 return (rows.toarray() if hasattr(rows, "toarray") else rows)[0]
 
-            predict, decide = self.predict, self.decision_function
-            self.predict = lambda row: predict(prepared(row))
-            self.decision_function = lambda row: decide(prepared(row))
-        if spec.kind == "numbers":
-            self.decision_function = None
+            read = prepared
+        self.predict = _after(read, self.predict)
+        self.decision_function = None if spec.kind == "numbers" else _after(read, self.decision_function)
+        if self.predict_proba is not None:
+            self.predict_proba = _after(read, self.predict_proba)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CompiledModel, (self.spec,)
+        return CompiledModel, (self.spec, self.feature_names)
 
     def __repr__(self) -> str:
         return f"<CompiledModel: {self.spec.expansion!r}>"
+
+
+def _values_of(names: list[str] | None) -> Callable[[Any], Any]:
+    """The function that returns the values of a sample in the order of training."""
+
+    def values_of(row: Any) -> Any:
+        if not isinstance(row, dict):
+            return row
+        if names is None:
+            raise TypeError(
+                "the sample is a dict, and the model has no feature names: pass a list in the order of the "
+                "columns of training, or fit on a DataFrame"
+            )
+        try:
+            return [row[name] for name in names]
+        except KeyError as error:
+            raise ValueError(
+                f"the sample has no value for the feature {error}: the features of the model are "
+                f"{', '.join(map(repr, names))}; None is a missing value of a table"
+            ) from None
+
+    return values_of
+
+
+def _after(read: Callable[[Any], Any], function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda row: function(read(row))
 
 
 def _decoding(spec: OutputSpec) -> tuple[str, str, list[Any]]:

@@ -72,8 +72,9 @@ class OutputMixin:
         Returns
         -------
         CompiledModel
-            Its ``predict(row)`` and ``decision_function(row)`` take a list, a tuple or a vector and give what
-            the methods here give for it, in double precision. It does not follow later fits.
+            Its functions ``predict``, ``decision_function`` and ``predict_proba`` take one sample: a list, a
+            tuple, a vector, or a dict from the names of the features if the model has names. They return what
+            the methods here return for it, in double precision. It does not follow later fits.
 
         Raises
         ------
@@ -84,7 +85,7 @@ class OutputMixin:
         """
         check_is_fitted(self)
         check_own(self, "as_expansion" if hasattr(self, "as_expansion") else "_output_spec")
-        return CompiledModel(self._output_spec())
+        return CompiledModel(self._output_spec(), getattr(self, "feature_names_in_", None))
 
 
 def one_expansion(model: Any) -> KernelExpansion:

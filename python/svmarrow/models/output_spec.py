@@ -89,14 +89,22 @@ class OutputSpec(NamedTuple):
             return scores[:, 1:] - scores[:, :1]
         return scores[:, 1:] if self.one_score else scores
 
+    def _calibrated_values(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        return outputs if self.calibrates_outputs else self.scores_of(outputs)
+
+    def probabilities_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probabilities (n, n_classes) of outputs (n, q), with a `calibration`."""
+        assert self.calibration is not None
+        assert self.classes is not None
+        return self.calibration.probabilities(self._calibrated_values(outputs), len(self.classes))
+
     def winners_of(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
         """The index of the class that wins each row of outputs (n, q)."""
         assert self.classes is not None
         k = len(self.classes)
         if self.winner == "probabilities":
             assert self.calibration is not None
-            values = outputs if self.calibrates_outputs else self.scores_of(outputs)
-            return self.calibration.winners(values, k)
+            return self.calibration.winners(self._calibrated_values(outputs), k)
         if self.winner in ("sign", "largest"):
             return class_indices(outputs, "binary" if self.winner == "sign" else "ovr", k)
         assert self.matrix is not None

@@ -12,6 +12,8 @@ from svmarrow._support.saving import savable
 from svmarrow.models.preparation import Step, check_length, numbers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 __all__ = ["PiecewiseLinear"]
@@ -59,8 +61,8 @@ class PiecewiseLinear(Step):
         steps = np.diff(self.values)
         return np.divide(steps, widths, out=np.zeros_like(steps), where=widths > 0.0)
 
-    def _apply(self, X: Any) -> Any:
-        X = numbers(X)
+    def _apply(self, X: Any, names: Sequence[Any]) -> Any:
+        X = numbers(X, names)
         if sparse.issparse(X):
             raise ValueError("sparse rows have no piecewise linear functions: pass a dense X")
         pairs = zip(self.knots, self.values, strict=True)

@@ -28,13 +28,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from svmarrow._support.array_types import check_array_types
+from svmarrow._support.array_types import check_array_types, missing_values
 from svmarrow._support.blas import product
 from svmarrow._support.rows import as_rows
 from svmarrow._support.saving import savable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -65,8 +65,15 @@ class Step(ABC):
     n_out: int
 
     @abstractmethod
-    def _apply(self, X: Any) -> Any:
-        """Rows (n, n_out) of a matrix (n, n_in) of numbers, or of objects where there are categories."""
+    def _apply(self, X: Any, names: Sequence[Any]) -> Any:
+        """Rows (n, n_out) of a matrix (n, n_in) of numbers, or of objects where there are categories.
+
+        Errors name a column by its element of `names`.
+        """
+
+    def _names_out(self, names: Sequence[Any]) -> Sequence[Any]:
+        """Names of the columns after the step, for errors of the next one."""
+        return names if self.n_out == self.n_in else range(self.n_out)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.n_in} columns to {self.n_out}>"
@@ -76,13 +83,15 @@ class Step(ABC):
     #: Whether columns may have gaps.
     gaps: bool = False
 
-    def rows(self, X: ArrayLike) -> Any:
+    def rows(self, X: ArrayLike, names: ArrayLike | None = None) -> Any:
         """The samples that the kernel sees, as the extension module takes them.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n, n_in)
             Samples as the pipeline took them.
+        names : array-like of shape (n_in,), default=None
+            Names of the columns in errors; None takes those of a data frame, or numbers.
 
         Returns
         -------
@@ -96,9 +105,13 @@ class Step(ABC):
         """
         check_array_types(X=X)
         matrix: Any = X
+        names = getattr(X, "columns", None) if names is None else names
         if not sparse.issparse(X):
             # Numbers beside strings are an array of objects; columns that nothing reads may hold anything.
             matrix = np.asarray(X, dtype=object if self.mixed else None)
+            if matrix.dtype == object:
+                # The missing values of nullable columns are no numbers.
+                matrix = np.where(missing_values(matrix), np.nan, matrix)
         if matrix.dtype.kind in "OUS":
             if matrix.ndim != 2:
                 raise ValueError(f"X has shape {matrix.shape}: it must be a matrix, a row of it for each row")
@@ -111,17 +124,28 @@ class Step(ABC):
             )
         if matrix.shape[1] != self.n_in:
             raise ValueError(f"X has {matrix.shape[1]} columns, the model has {self.n_in}")
-        return as_rows(self._apply(matrix))
+        places = range(self.n_in) if names is None else list(np.asarray(names, dtype=object))
+        return as_rows(self._apply(matrix, places))
 
 
-def numbers(X: Any) -> Any:
+def numbers(X: Any, names: Sequence[Any]) -> Any:
     """A matrix of numbers, float64 unless it is single precision."""
     if X.dtype == np.float32 or X.dtype == np.float64:
         return X
-    try:
+    if X.dtype.kind not in "OUS":
         return X.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"X holds what is no number where the model expects one: {error}") from None
+    values = np.empty(X.shape)
+    for j, name in enumerate(names):
+        try:
+            values[:, j] = X[:, j]
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"X has a value that is not a number in column {name!r}, which the model takes as numbers: "
+                f"{error}"
+            ) from None
+        if np.isinf(values[:, j]).any():
+            raise ValueError(f"X contains infinity in column {name!r}")
+    return values
 
 
 def check_length(name: str, array: NDArray[Any] | None, size: int) -> None:
@@ -175,8 +199,8 @@ class Affine(Step):
         """Columns after."""
         return self.n_in if self.matrix is None else int(self.matrix.shape[1])
 
-    def _apply(self, X: Any) -> Any:
-        X = numbers(X)
+    def _apply(self, X: Any, names: Sequence[Any]) -> Any:
+        X = numbers(X, names)
         if sparse.issparse(X):
             scaled = X.astype(np.float64).multiply(1.0 / self.scale).tocsr()
             if self.matrix is None and not self.centre.any():
@@ -233,8 +257,8 @@ class Clip(Step):
         """Columns after."""
         return self.n_in
 
-    def _apply(self, X: Any) -> Any:
-        return np.clip(numbers(X), self.low, self.high)
+    def _apply(self, X: Any, names: Sequence[Any]) -> Any:
+        return np.clip(numbers(X, names), self.low, self.high)
 
 
 @savable
@@ -262,8 +286,8 @@ class Normalize(Step):
         """Columns after."""
         return self.n_in
 
-    def _apply(self, X: Any) -> Any:
-        X = numbers(X)
+    def _apply(self, X: Any, names: Sequence[Any]) -> Any:
+        X = numbers(X, names)
         if sparse.issparse(X):
             parts = [NORMS[self.norm](X.data[a:b][None].astype(float))[0] for a, b in _spans(X)]
             lengths = np.array(parts)
@@ -330,11 +354,18 @@ class Parts(Step):
         pairs = zip(self.columns, self.steps, strict=True)
         return sum(int(taken.size) if step is None else step.n_out for taken, step in pairs)
 
-    def _apply(self, X: Any) -> Any:
-        blocks = [
-            numbers(X[:, taken]) if step is None else step._apply(X[:, taken])
-            for taken, step in zip(self.columns, self.steps, strict=True)
-        ]
+    def _names_out(self, names: Sequence[Any]) -> Sequence[Any]:
+        columns: list[Any] = []
+        for taken, step in zip(self.columns, self.steps, strict=True):
+            places = [names[j] for j in taken]
+            columns += places if step is None else step._names_out(places)
+        return columns
+
+    def _apply(self, X: Any, names: Sequence[Any]) -> Any:
+        blocks = []
+        for taken, step in zip(self.columns, self.steps, strict=True):
+            block, places = X[:, taken], [names[j] for j in taken]
+            blocks.append(numbers(block, places) if step is None else step._apply(block, places))
         if any(sparse.issparse(block) for block in blocks):
             return sparse.csr_array(
                 sparse.hstack([sparse.csr_array(block) for block in blocks], format="csr")
@@ -383,8 +414,13 @@ class Chain(Step):
         """Columns after."""
         return self.steps[-1].n_out
 
-    def _apply(self, X: Any) -> Any:
-        return reduce(lambda rows, step: step._apply(rows), self.steps, X)
+    def _apply(self, X: Any, names: Sequence[Any]) -> Any:
+        for step in self.steps:
+            X, names = step._apply(X, names), step._names_out(names)
+        return X
+
+    def _names_out(self, names: Sequence[Any]) -> Sequence[Any]:
+        return reduce(lambda columns, step: step._names_out(columns), self.steps, names)
 
 
 def chain(steps: Iterable[Step | None]) -> Step | None:

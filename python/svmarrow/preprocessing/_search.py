@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -142,8 +143,8 @@ def learn_metric(
 ) -> LearnedMetric:
     """Learns shapes and a metric from the drawn samples; the first of the `names` is the default shape.
 
-    The shape of the least held-out error is kept. Then the metric is updated until no update wins, or `steps`
-    have no time for another one.
+    The shape of the least held-out error is kept. Then the metric is updated until no update wins, or the
+    time of `steps` is over.
     """
     every = {name: column_shapes(X, weights, name, groups) for name in names}
     # A shape without a quantile column is the standard one.
@@ -163,29 +164,41 @@ def learn_metric(
 
     problems = {name: problem(of) for name, of in every.items()}
     name = names[0]
-    current = problems[name].start()
+    first = steps.attempt(problems[name].start)
+    if first is None:
+        return LearnedMetric(shapes, np.ones(shapes.sources.size), None, None, ())
+    current = first
     search.choose(None, [(current, name, 0.0)], 0)
     others = [other for other in every if other != name]
     if others and steps.may_begin(PHASE, 0, max_iter):
         size = problems[name].rows.shape[1]
-        tried = []
-        for other in others:
+
+        def start(other: ShapeName) -> Candidate:
             width = current.gamma * size / problems[other].rows.shape[1]
-            tried.append((problems[other].start(width, current.alpha), other, 0.0))
-        best = search.choose(current, tried, 0)
-        if best is not None:
-            current, name, _ = tried[best]
+            return problems[other].start(width, current.alpha)
+
+        shaped = steps.attempt(lambda: [(start(other), other, 0.0) for other in others])
+        best = None if shaped is None else search.choose(current, shaped, 0)
+        if shaped is not None and best is not None:
+            current, name, _ = shaped[best]
     for iteration in range(1, max_iter + 1):
         if not steps.may_begin(PHASE, iteration - 1, max_iter):
             break
-        tried = [(problems[name].update(current, power), name, power) for power in POWERS]
-        best = search.choose(current, tried, iteration)
-        if best is None:
+        tried = steps.attempt(partial(_updates, problems[name], current, name))
+        best = None if tried is None else search.choose(current, tried, iteration)
+        if tried is None or best is None:
             break
         before, current = current, tried[best][0]
         if weighted_mean(current.losses, weights) > (1.0 - MIN_GAIN) * weighted_mean(before.losses, weights):
             break
     return LearnedMetric(every[name], current.maps[0], current.gamma, current.alpha, tuple(search.history))
+
+
+def _updates(
+    problem: MetricProblem, current: Candidate, name: ShapeName
+) -> list[tuple[Candidate, ShapeName, float]]:
+    """Returns the candidates of an iteration."""
+    return [(problem.update(current, power), name, power) for power in POWERS]
 
 
 def _varies(X: Any) -> bool:

@@ -5,16 +5,14 @@ Take the model in, split the samples, propose sizes and methods, choose, bound t
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _num_samples
 
-from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, refuse, seed_of
+from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, refuse
 from svmarrow._support.progress import progress as shown_progress
-from svmarrow._support.rows import sample_weights
 from svmarrow._support.warn import warn_caller
 from svmarrow.exceptions import DistillationWarning
 from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -23,14 +21,17 @@ from svmarrow.models.loss_bound import LossBound
 from svmarrow.models.regressor import ExpansionRegressor
 from svmarrow.reduced_set.distillation import DistillationRequest, distil
 from svmarrow.reduced_set.effective_clusters import warn_too_few_vectors
+from svmarrow.reduced_set.held_out_samples import Samples, split_samples
 from svmarrow.reduced_set.holdout import HoldoutEvaluator, SizeSearch
 from svmarrow.reduced_set.paths import PathRequest
 from svmarrow.reduced_set.proposals import Proposal, propose
+from svmarrow.reduced_set.quantization import n_byte_vectors, rounded
 from svmarrow.reduced_set.score import (
     CONFIDENCE,
     GOAL_RULES,
     check_scoring,
     goal_of,
+    refuse_large_loss,
     refuse_number,
     refuse_scoring,
     rows_for,
@@ -42,7 +43,7 @@ from svmarrow.reduced_set.students import DistillationSettings
 from svmarrow.reduced_set.teachers import is_predictor, numeric_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -59,14 +60,12 @@ RULES = {
     **GOAL_RULES,
     "method": one_of(*METHODS),
     "n_vectors": either(none, integer(least=1)),
+    "dtype": either(none, one_of("int8")),
     "validation": Rule(
         "None, (X, y) or (X, y, sample_weight)",
         lambda v: v is None or (isinstance(v, (tuple, list)) and len(v) in (2, 3)),
     ),
 }
-HOLDOUT_FRACTION, MAX_HOLDOUT_SAMPLES = 0.5, 20_000
-"""Fraction of the samples that are held out where no others are given, and the maximum of them."""
-
 MAX_REFINEMENTS = 2
 """Maximum number of sizes between the smallest that is good enough and the next."""
 
@@ -83,6 +82,7 @@ def compress(
     max_loss: float | None = None,
     min_agreement: float | None = None,
     max_bytes: int | None = None,
+    dtype: Literal["int8"] | None = None,
     validation: tuple[Any, ...] | None = None,
     scoring: Scoring | None = None,
     sample_weight: ArrayLike | None = None,
@@ -141,7 +141,11 @@ def compress(
         Smallest fraction of samples that get the full model's label; for regression, R^2 against its outputs,
         averaged over them. Labels `y` are not read. It is the default without labels, with 0.99.
     max_bytes : int, default=None
-        Largest number of bytes of the model's arrays.
+        Largest number of bytes of the model's arrays, in the form of `dtype`.
+    dtype : {"int8"} or None, default=None
+        With `n_vectors` or `max_bytes`: "int8" rounds vectors and coefficients to one byte each, as
+        `svmarrow.quantize` does. The result is the rounded model, and `loss_bound_` is the bound of its loss.
+        An export by ``svmarrow.export.to_c(..., dtype="int8")`` takes about as many bytes.
     validation : tuple of (X, y) or (X, y, sample_weight), default=None
         The samples held out, best some that neither training nor compression has seen; y may be None.
     scoring : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"}, default=None
@@ -272,9 +276,19 @@ def compress(
         "min_agreement": min_agreement,
         "max_bytes": max_bytes,
     }
-    check({**goals, "method": method, "validation": validation}, RULES)
+    check({**goals, "dtype": dtype, "method": method, "validation": validation}, RULES)
+    refuse_large_loss(max_loss, scoring)
     goal = goal_of(goals, X, y, validation)
     full = _kernel_machine(model, X, settings)
+    if dtype is not None and (full is None or goal.max_loss is not None):
+        raise refuse(
+            "dtype",
+            dtype,
+            "None unless a kernel machine is compressed to n_vectors or max_bytes; "
+            "quantize(model, dtype='int8', X=X) rounds any model",
+        )
+    if dtype is not None and max_bytes is not None:
+        n_vectors, max_bytes = n_byte_vectors(full.expansion_, max_bytes), None
     if full is None:
         return _distilled(
             model,
@@ -322,7 +336,8 @@ def compress(
         if evaluator is not None and goal.max_loss is not None:
             choice = smallest(full, proposals, evaluator, goal.max_loss)
         else:
-            choice = best_of_size(proposals, evaluator)
+            finish = partial(_in_bytes, X=learn.X, dtype=dtype, n_jobs=n_jobs)
+            choice = best_of_size(proposals, evaluator, finish)
     rows = learn.X if evaluator is None else evaluator.rows
     if goal.max_loss is None and rows is not None:
         samples = rows_for(full, rows) if evaluator is None else rows
@@ -388,81 +403,6 @@ def _distilled(
         return distil(model, samples.y, request, shown.callback)
 
 
-class Samples(NamedTuple):
-    """Samples with what is known of them."""
-
-    X: Any
-    y: Any = None
-    weights: Any = None
-
-    def part(self, chosen: Any) -> Samples:
-        """Some of the samples."""
-        return Samples(
-            _safe_indexing(self.X, chosen),
-            None if self.y is None else _safe_indexing(np.asarray(self.y), chosen),
-            None if self.weights is None else self.weights[chosen],
-        )
-
-
-def split_samples(
-    samples: Samples,
-    validation: tuple[Any, ...] | None,
-    *,
-    hold_out: bool,
-    classes: bool,
-    random_state: int | np.random.RandomState | None,
-) -> tuple[Samples, Samples | None]:
-    """Samples to learn from, and samples to measure the loss on where there are any.
-
-    The latter are `validation`, else half of the samples if `hold_out`: of every class, if y has `classes`.
-    A ValueError if X and y disagree.
-    """
-    X, y, weights = samples
-    if X is None and y is not None:
-        raise ValueError("y is given without X: give X too, or validation=(X, y)")
-    if weights is not None:
-        if X is None:
-            raise ValueError("sample_weight is given without X: give X, or no weights")
-        if validation is not None and len(validation) == 2:
-            raise ValueError(
-                "sample_weight is given without weights of the samples held out: give "
-                "validation=(X, y, sample_weight)"
-            )
-        samples = Samples(X, y, sample_weights(weights, _num_samples(X)))
-    if validation is not None:
-        return samples, Samples(*validation)
-    if X is None or not hold_out:
-        return samples, None
-    n = _num_samples(X)
-    if n < 2:
-        raise ValueError(f"X has {n} samples: at least 2 are needed, to learn from and to hold out")
-    if y is not None and _num_samples(y) != n:
-        raise ValueError(f"X and y disagree: X has {n} samples, y has {_num_samples(y)}")
-    n_held = min(int(HOLDOUT_FRACTION * n), MAX_HOLDOUT_SAMPLES)
-    is_held = _drawn(n, n_held, y if classes else None, random_state)
-    return samples.part(np.flatnonzero(~is_held)), samples.part(np.flatnonzero(is_held))
-
-
-def _drawn(
-    n: int, n_held: int, y: Any, random_state: int | np.random.RandomState | None
-) -> NDArray[np.bool_]:
-    """The mask of `n_held` of n samples, drawn from each class of y by its share."""
-    order = np.random.default_rng(0 if random_state is None else seed_of(random_state)).permutation(n)
-    if y is not None and np.ndim(y) == 1:
-        order = order[np.argsort(_class_numbers(y)[order], kind="stable")]
-    steps = np.arange(n + 1) * n_held // n
-    is_held = np.zeros(n, dtype=bool)
-    is_held[order[np.diff(steps) > 0]] = True
-    return is_held
-
-
-def _class_numbers(y: Any) -> NDArray[np.intp]:
-    """A number for each label, of any types."""
-    numbers: dict[Any, int] = {}
-    labels = np.asarray(y).tolist()
-    return np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.intp)
-
-
 class Choice(NamedTuple):
     """A model, its sample scores where there are samples held out, and how many models were compared."""
 
@@ -491,9 +431,19 @@ def smallest(
     return best._replace(n_tests=max(1, sum(proposal.n_tests for proposal in proposals)))
 
 
-def best_of_size(proposals: Sequence[Proposal], evaluator: HoldoutEvaluator | None) -> Choice:
-    """The model that scores best of the largest that each method proposes."""
-    models = [proposal.model(proposal.sizes[0]) for proposal in proposals]
+def _in_bytes(model: Any, X: Any, dtype: str | None, n_jobs: int | None) -> Any:
+    """The model with rounded vectors and coefficients if `dtype` is "int8"."""
+    if dtype is None:
+        return model
+    rows = None if X is None else rows_for(model, X)
+    return wrap_like(model, rounded(model.expansion_, "uint8", "uint8", rows, n_jobs))
+
+
+def best_of_size(
+    proposals: Sequence[Proposal], evaluator: HoldoutEvaluator | None, finish: Callable[[Any], Any]
+) -> Choice:
+    """The model that scores best of the largest that each method proposes, each finished by a function."""
+    models = [finish(proposal.model(proposal.sizes[0])) for proposal in proposals]
     if evaluator is None:
         return Choice(models[0])
     best = min(models, key=lambda model: evaluator.loss(evaluator.scores_of(model)))

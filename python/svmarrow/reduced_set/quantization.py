@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["Quantization", "quantize"]
+__all__ = ["Quantization", "n_byte_vectors", "quantize", "rounded", "stored_bytes"]
 
 RULES = {
     "vectors": one_of("float32", "uint8", "same"),
@@ -142,7 +142,7 @@ def quantize(
     tuning, compared = (None if rows is None else rows[::2]), slice(None)
     if vectors == "uint8" and rows is not None and rows.shape[0] > 1:
         compared = slice(1, None, 2)
-    small = _rounded(full, vectors, coefficients, tuning, n_jobs)
+    small = rounded(full, vectors, coefficients, tuning, n_jobs)
     rows = full.vectors if rows is None else rows[compared]
     y = None if targets is None else targets[compared]
     before, after = full._evaluate(rows, n_jobs), small._evaluate(rows, n_jobs)
@@ -170,12 +170,22 @@ def quantize(
     )
 
 
+def n_byte_vectors(expansion: KernelExpansion, max_bytes: int) -> int:
+    """The number of vectors that fit into some bytes together with coefficients of one byte each."""
+    d, q = int(expansion.vectors.shape[1]), expansion.n_outputs
+    # Intercepts, steps and zeros of the coefficients; the step and the offsets of the columns.
+    fixed = 17 * q + 8 + 2 * d
+    if max_bytes < fixed + d + q:
+        raise refuse("max_bytes", max_bytes, f"at least {fixed + d + q}, which one vector of bytes takes")
+    return (max_bytes - fixed) // (d + q)
+
+
 def stored_bytes(expansion: KernelExpansion) -> int:
     """Bytes of the numbers of an expansion in a file of `svmarrow.save`."""
     return _core.stored_bytes(expansion.core_parts)
 
 
-def _rounded(
+def rounded(
     full: KernelExpansion, vectors: str, coefficients: str, rows: Any, n_jobs: int | None
 ) -> KernelExpansion:
     """The expansion with numbers of fewer bits."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from svmarrow._support.decoding import label_indices
-from svmarrow._support.parameters import check, either, integer, none, one_of, real
+from svmarrow._support.parameters import check, either, integer, none, one_of, real, refuse
 from svmarrow._support.rows import as_rows, sample_weights
 from svmarrow.exceptions import SizeWarning
 from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -35,6 +35,7 @@ __all__ = [
     "predictions_of",
     "predicts_by_probabilities",
     "predicts_classes",
+    "refuse_large_loss",
     "refuse_number",
     "refuse_scoring",
     "refuse_several_goals",
@@ -272,6 +273,12 @@ def goal_of(goals: dict[str, float | None], X: Any, y: Any, validation: tuple[An
     if goal.name == "max_loss" and labels is None:
         raise ValueError(f"{goal} needs labels or targets y: without them ask for min_agreement")
     return goal
+
+
+def refuse_large_loss(max_loss: float | None, scoring: str | None) -> None:
+    """Refuse a loss that every model keeps to."""
+    if max_loss is not None and max_loss >= 1.0 and scoring != "neg_mean_squared_error":
+        raise refuse("max_loss", max_loss, "below 1, because it is a share: 0.01 is one percentage point")
 
 
 def refuse_scoring(scoring: str | None) -> None:

@@ -22,6 +22,7 @@ from svmarrow.reduced_set.score import (
     Score,
     predictions_of,
     predicts_classes,
+    refuse_large_loss,
     refuse_scoring,
     refuse_several_goals,
     rows_for,
@@ -280,6 +281,7 @@ class ReducedPath(SizePath):
             GOAL_RULES | {"confidence": real(least=0.5, most=0.9999), "strict": boolean},
         )
         refuse_several_goals(goals)
+        refuse_large_loss(max_loss, scoring)
         if max_bytes is not None:
             return self._best_within(max_bytes, X, y, scoring, sample_weight, confidence)
         name = "max_loss" if min_agreement is None else "min_agreement"

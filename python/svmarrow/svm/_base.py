@@ -202,7 +202,7 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
             least = _core.estimate_svm_memory(rows, n, kernel, list(machines), 0, jobs)["least"]
             refuse_beyond_memory(f"{type(self).__name__}.fit", least, "train on fewer samples")
         with progress(self.verbose) as reporter:
-            reporter.stops_in = ("fit", 0)
+            reporter.stops_in, reporter.tolerance = ("fit", 0), float(self.tol)
             solver = {
                 "tol": float(self.tol),
                 "cache_bytes": budget,

@@ -18,6 +18,7 @@ from svmarrow._support.memory import EstimatesMemory, MemoryEstimate, refuse_bey
 from svmarrow._support.parameters import MAX_ITER, MAX_TIME, Rule, check, real
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, default_gamma, threads, validated, weights_differ
+from svmarrow._support.steps import Steps
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import POINT_RULES, bytes_of_points, choose_points, number_of_points
 from svmarrow.svm._fitted import DECODING_RULES, CertifiedClassifier
@@ -79,7 +80,7 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
         Maximum number of SMO steps of a machine; -1 means no limit. Overlapping classes with a C or sample
         weights of 1e12 would need many more; the certificate then bounds the distance from the optimum.
     max_time : float or None, default=None
-        Maximum number of seconds of training, without the choice of the vectors.
+        Maximum number of seconds of the fit.
     random_state : int, RandomState instance or None, default=None
         Seed of the vectors; None draws different ones in each `fit`.
     n_jobs : int or None, default=None
@@ -225,8 +226,8 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
         ------
         ValueError
             If a parameter is outside its range, the data contain NaN or infinity, lengths differ, there is a
-            single class, a class has no sample of positive weight, or the kernel matrix of the vectors is not
-            positive definite.
+            single class, a class has no sample of positive weight, the kernel matrix of the vectors is not
+            positive definite, or `max_time` was over before the vectors were chosen.
         MemoryError
             If the free memory is too small for features, factor and machines, see `estimate_memory`.
         KeyboardInterrupt
@@ -270,23 +271,35 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
             X, y, weights = X[used], y[used], weights[used]
         needed = self._memory(X, y).minimum
         refuse_beyond_memory(f"{type(self).__name__}.fit", needed, "lower n_vectors")
-        points, rows, _ = choose_points(
-            X,
-            self.n_vectors,
-            spec,
-            selection=self.selection,
-            alpha=1.0 / (2.0 * float(self.C)),
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
-        jobs = threads(self.n_jobs)
-        with progress(self.verbose) as reporter:
-            projected = projected_kernel(points, spec, reporter.callback, jobs)
-            features = projected.of(core_rows(X), reporter.callback, jobs)
-        shared = ("C", "tol", "multi_class", "decision_function_shape", "break_ties", "max_iter", "max_time")
+        jobs, steps = threads(self.n_jobs), Steps(None, self.max_time)
+
+        def featured() -> tuple[Any, Any, Any, Any]:
+            points, rows, _ = choose_points(
+                X,
+                self.n_vectors,
+                spec,
+                selection=self.selection,
+                alpha=1.0 / (2.0 * float(self.C)),
+                random_state=self.random_state,
+                n_jobs=self.n_jobs,
+                verbose=self.verbose,
+            )
+            with progress(self.verbose) as reporter:
+                projected = projected_kernel(points, spec, reporter.callback, jobs)
+                return points, rows, projected, projected.of(core_rows(X), reporter.callback, jobs)
+
+        chosen = steps.attempt(featured)
+        if chosen is None:
+            raise ValueError(
+                f"max_time={self.max_time:g} was over before the vectors were chosen: raise it, or lower "
+                "n_vectors"
+            )
+        points, rows, projected, features = chosen
+        del chosen
+        shared = ("C", "tol", "multi_class", "decision_function_shape", "break_ties", "max_iter")
         options = {name: getattr(self, name) for name in (*shared, "n_jobs", "verbose")}
-        machine = SVC(kernel="linear", **options).fit(features, y, sample_weight=weights)
+        machine = SVC(kernel="linear", max_time=steps.remaining, **options)
+        machine.fit(features, y, sample_weight=weights)
         del features
         coefficients = projected.coefficients(np.ascontiguousarray(machine.coef_.T), jobs)
         self.expansion_ = KernelExpansion(points, coefficients, machine.intercept_, *spec)

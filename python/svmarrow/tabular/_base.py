@@ -29,6 +29,7 @@ from svmarrow._support.steps import Steps
 from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.pooling import scale_outputs
 from svmarrow.interop.convert import as_expansion
+from svmarrow.models.categories import with_text
 from svmarrow.models.output_mixins import OutputMixin
 from svmarrow.models.preparation import check_length
 from svmarrow.preprocessing._targets import draw
@@ -50,6 +51,11 @@ __all__ = ["Tabular"]
 
 #: The penalty where the search begins if the scaler learned nothing.
 START_ALPHA = 0.1
+#: Share of `max_time` for the search if the final fit has more samples.
+SEARCH_SHARE = 0.5
+#: Seconds that a fit to `MAX_CHOSEN` samples may take on one core. If fewer are left, `FEW_CHOSEN` samples
+#: are drawn, whose fit takes a sixtieth.
+FIT_SECONDS, FEW_CHOSEN = 1.5, 500
 
 
 def _is_list(value: Any) -> bool:
@@ -78,6 +84,8 @@ class Tabular(OutputMixin, Estimator):
     feature_names_in_: NDArray[np.object_]
     _columns: Columns
     _classifies: ClassVar[bool]
+    #: Whether the vectors of the model are all training samples.
+    _has_all_samples: bool = False
     _rules: ClassVar[Mapping[str, Rule]] = {
         "categories": either(none, Rule("a list of names or numbers of columns", _is_list)),
         "n_samples": integer(least=10),
@@ -92,12 +100,6 @@ class Tabular(OutputMixin, Estimator):
         with progress(self.verbose) as reporter:
             steps = Steps(reporter.callback, None if self.max_time is None else float(self.max_time))
             self._fit_steps(X, y, sample_weight, steps)
-        self.stop_ = "max_time" if steps.was_stopped else "finished"
-        if steps.was_stopped:
-            warn_caller(
-                f"max_time={self.max_time} ended the search for scales and kernel: the best so far are used",
-                ConvergenceWarning,
-            )
         return self
 
     def _fit_steps(self, X: Any, y: Any, sample_weight: Any, steps: Steps) -> None:
@@ -131,12 +133,14 @@ class Tabular(OutputMixin, Estimator):
             if hasattr(table, "iloc"):
                 table = table.iloc[kept]
         self._columns = columns_of(table, X, self.categories)
-        matrix = matrix_of(X, self._columns)
+        matrix = matrix_of(table, X, self._columns)
         table_encoder = encoder(matrix, self._columns)
         rows = np.ascontiguousarray(table_encoder.transform(matrix), dtype=np.float64)
         sources = sources_of(table_encoder)
         labels = self._check_targets(y)
         random = check_random_state(self.random_state)
+        # The fit to all samples needs time too.
+        search = steps.first_part(SEARCH_SHARE if len(rows) > MAX_CHOSEN else 1.0)
         scaler = LearnedScaler(
             task="classification" if self._classifies else "regression",
             groups=_groups(sources, self._columns),
@@ -144,9 +148,11 @@ class Tabular(OutputMixin, Estimator):
             class_weight=getattr(self, "class_weight", None),
             random_state=random.randint(2**31 - 1),
             n_jobs=self.n_jobs,
-        )._fit(rows, y, weights, steps)
+        )._fit(rows, y, weights, search)
         scaled = scaler.transform(rows)
-        taken = draw(len(scaled), MAX_CHOSEN, labels, random)
+        remaining = search.remaining
+        is_short = remaining is not None and remaining < FIT_SECONDS
+        taken = draw(len(scaled), FEW_CHOSEN if is_short else MAX_CHOSEN, labels, random)
         if labels is not None:
             # A rare class may not be among the drawn samples.
             missing = np.setdiff1d(labels, labels[taken])
@@ -165,11 +171,14 @@ class Tabular(OutputMixin, Estimator):
             gamma=scaler.gamma_ or 0.5 / scaled.shape[1],
             alpha=scaler.alpha_ or START_ALPHA,
             about=about,
-            steps=steps,
+            steps=search,
         )
         machine = choice.machine
         if taken.size < len(scaled):
-            machine = final_machine(machine, scaled, y, weights, random.randint(2**31 - 1))
+            seed = random.randint(2**31 - 1)
+            machine = final_machine(choice, scaled, y, weights, seed, steps) or machine
+        self._has_all_samples = machine.expansion_.n_vectors == len(scaled)
+        self.stop_ = self._stop_reason(search, steps, taken.size)
         parts = [("table", table_encoder), ("scaler", scaler), ("machine", machine)]
         model = as_expansion(Pipeline(parts))
         self.shape_, self.loo_error_ = scaler.shape_, float(choice.machine.loo_error_)
@@ -178,7 +187,7 @@ class Tabular(OutputMixin, Estimator):
             errors = np.average((choice.machine.loo_prediction_ - y[taken]) ** 2, axis=0, weights=drawn)
             self.loo_error_ = float(np.mean(errors * units**2))
         names = getattr(self, "feature_names_in_", None)
-        model = model.with_preparation(model.preparation, feature_names=names, n_features=None)
+        model = model.with_preparation(with_text(model.preparation), feature_names=names, n_features=None)
         self._weighted = bool(model.weighted) or weights_differ(weights)
         self.model_ = self._calibrated(model.with_weighted(self._weighted), choice.machine, y[taken], drawn)
         self.kernel_, self.gamma_, self.alpha_ = (
@@ -188,6 +197,16 @@ class Tabular(OutputMixin, Estimator):
         )
         shares = np.bincount(sources, scaler.feature_importances_, minlength=self.n_features_in_)
         self.feature_importances_ = shares.astype(np.float64)
+
+    def _stop_reason(self, search: Steps, final: Steps, n_chosen: int) -> str:
+        """Returns why the fit ended, and warns if time was too short."""
+        if not search.was_stopped and not final.was_stopped:
+            return "finished"
+        ended, consequence = "the search for scales and kernel", "the best so far are used"
+        if final.was_stopped:
+            ended, consequence = "the fit to all samples", f"the model is a fit to {n_chosen:,} drawn samples"
+        warn_caller(f"max_time={self.max_time} ended {ended}: {consequence}", ConvergenceWarning)
+        return "max_time"
 
     def _check_targets(self, y: NDArray[Any]) -> NDArray[np.intp] | None:
         """Returns the class indices of labels; None for numbers."""
@@ -209,7 +228,8 @@ class Tabular(OutputMixin, Estimator):
         step = self.model_.preparation
         assert step is not None
         with np.errstate(over="ignore", invalid="ignore"):
-            rows = step.rows(matrix_of(X, self._columns))
+            matrix = X.astype(np.float64) if X.dtype.kind in "fiub" else X
+            rows = step.rows(matrix, getattr(self, "feature_names_in_", None))
         return self.model_.expansion_._evaluate(rows, self.n_jobs)
 
     @property

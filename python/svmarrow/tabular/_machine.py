@@ -6,6 +6,8 @@ is of low rank.
 
 from __future__ import annotations
 
+import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -36,15 +38,18 @@ STANDARD_ERRORS = 0.5
 
 
 class Choice(NamedTuple):
-    """A fitted machine and its leave-one-out losses (n,)."""
+    """A fitted machine, its leave-one-out losses (n,), and the seconds of the fit."""
 
     machine: Any
     losses: NDArray[np.float64]
+    seconds: float
 
 
 def _fit(kind: Any, X: Any, y: Any, weights: Any, about: dict[str, Any], alpha: float) -> Choice:
     alphas = [alpha * factor for factor in ALPHA_FACTORS]
+    begin = time.monotonic()
     machine = kind(alphas=alphas, fit_intercept=True, **about).fit(X, y, weights)
+    seconds = time.monotonic() - begin
     if kind is RLSRegressor:
         losses = ((machine.loo_prediction_ - y) ** 2).reshape(len(y), -1).mean(axis=1)
     else:
@@ -52,7 +57,7 @@ def _fit(kind: Any, X: Any, y: Any, weights: Any, about: dict[str, Any], alpha: 
         k = machine.classes_.size
         codes = np.where(labels[:, np.newaxis] == (np.arange(k) if k > 2 else [1]), 1.0, -1.0)
         losses = ((machine.loo_decision_.reshape(len(y), -1) - codes) ** 2).mean(axis=1)
-    return Choice(machine, losses)
+    return Choice(machine, losses, seconds)
 
 
 def _error(choice: Choice, weights: Any) -> float:
@@ -72,7 +77,7 @@ def choose(
 ) -> Choice:
     """Returns least squares with the kernel, bandwidth and penalty of the least leave-one-out error.
 
-    When `steps` have no time for another fit, that is the least error so far.
+    If the time of `steps` is over, that is the least error so far. The first fit is always made.
     """
     kind: Any = RLSClassifier if classify else RLSRegressor
     counted = weights
@@ -85,9 +90,13 @@ def choose(
             break
         # The exponent is 1 at the same distance.
         width = gamma if kernel == "rbf" else float(np.sqrt(gamma))
-        own = _search(kind, X, y, weights, {**about, "kernel": kernel}, width, alpha, counted, steps)
-        if best is None or _wins(best, own, counted):
-            best = own
+        first = partial(_fit, kind, X, y, weights, {**about, "kernel": kernel, "gamma": width}, alpha)
+        start = first() if best is None else steps.attempt(first)
+        if start is None:
+            break
+        candidate = _search(kind, X, y, weights, {**about, "kernel": kernel}, start, counted, steps)
+        if best is None or _wins(best, candidate, counted):
+            best = candidate
     assert best is not None
     return best
 
@@ -98,20 +107,22 @@ def _search(
     y: Any,
     weights: Any,
     about: dict[str, Any],
-    gamma: float,
-    alpha: float,
+    best: Choice,
     counted: Any,
     steps: Steps,
 ) -> Choice:
+    """Returns the fit with the bandwidth of the least error, starting from a fit."""
     number = KERNELS.index(about["kernel"])
-    best = _fit(kind, X, y, weights, {**about, "gamma": gamma}, alpha)
     for factor in (2.0, 0.5):
         start = best
         for _ in range(MAX_BANDWIDTH_STEPS):
             if not steps.may_begin(PHASE, number, len(KERNELS)):
                 return best
             width = float(best.machine.gamma) * factor
-            other = _fit(kind, X, y, weights, {**about, "gamma": width}, best.machine.alpha_)
+            settings = {**about, "gamma": width}
+            other = steps.attempt(partial(_fit, kind, X, y, weights, settings, best.machine.alpha_))
+            if other is None:
+                return best
             if _error(other, counted) >= _error(best, counted):
                 break
             best = other
@@ -127,14 +138,26 @@ def _wins(before: Choice, after: Choice, weights: NDArray[np.float64] | None) ->
     return mean > STANDARD_ERRORS * float(np.sqrt(np.sum((w * (differences - mean)) ** 2)))
 
 
-def final_machine(choice: Any, X: Any, y: Any, weights: Any, random_state: Any) -> Any:
-    """Returns a machine with the chosen settings on all samples."""
+def final_machine(
+    chosen: Choice, X: Any, y: Any, weights: Any, random_state: Any, steps: Steps = UNTIMED
+) -> Any | None:
+    """Returns a machine with the chosen settings on all samples; None if the time of `steps` is over first.
+
+    If the remaining time is too short for an exact machine, it is of low rank.
+    """
+    choice, remaining = chosen.machine, steps.remaining
+    # A path of penalties takes the time of about as many fits, which grows with the cube of the samples.
+    seconds = chosen.seconds / len(ALPHA_FACTORS) * (X.shape[0] / chosen.losses.size) ** 3
+    is_too_long = remaining is not None and seconds > remaining
     names = ("kernel", "gamma", "n_jobs")
     about = {name: getattr(choice, name) for name in names} | {"fit_intercept": True, "alpha": choice.alpha_}
     classify = isinstance(choice, RLSClassifier)
     if classify:
         about["class_weight"] = choice.class_weight
-    if X.shape[0] <= MAX_EXACT:
-        return (RLSClassifier if classify else RLSRegressor)(**about).fit(X, y, weights)
-    kind: Any = LowRankRLSClassifier if classify else LowRankRLSRegressor
-    return kind(N_VECTORS, random_state=random_state, **about).fit(X, y, weights)
+    machine: Any
+    if X.shape[0] <= MAX_EXACT and not is_too_long:
+        machine = (RLSClassifier if classify else RLSRegressor)(**about)
+    else:
+        kind: Any = LowRankRLSClassifier if classify else LowRankRLSRegressor
+        machine = kind(N_VECTORS, random_state=random_state, **about)
+    return steps.attempt(lambda: machine.fit(X, y, weights), reports=True)

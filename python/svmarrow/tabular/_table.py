@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from svmarrow._support.array_types import TIME_REMEDY, column_text, is_missing
 from svmarrow._support.saving import savable
+from svmarrow.models.categories import text_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,16 +53,10 @@ _NUMBER_TYPES = ("float", "int", "uint", "bool", "double", "decimal")
 _TIMES = (dt.date, dt.time, dt.timedelta, np.datetime64, np.timedelta64)
 
 
-def _is_gap(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, _NUMBERS) and bool(value != value)
-
-
 def check_labels(y: Any) -> None:
     """Raises an error for labels that are None, NaN or NA."""
     for number, value in enumerate(np.asarray(y, dtype=object).ravel()):
-        if _is_gap(value):
+        if is_missing(value):
             raise ValueError(
                 f"y contains {value!r} at sample {number}: a label must not be missing (NaN); leave out the "
                 "samples without one"
@@ -79,20 +75,22 @@ def columns_of(X: Any, matrix: NDArray[Any], given: Any) -> Columns:
     chosen = _chosen(X, given, d)
     for j in range(d):
         is_number = matrix.dtype.kind in "fiub" or all(
-            isinstance(value, _NUMBERS) or _is_gap(value) for value in matrix[:, j]
+            isinstance(value, _NUMBERS) or is_missing(value) for value in matrix[:, j]
         )
         if is_number and matrix.dtype.kind == "O" and not types[j].lower().startswith(_NUMBER_TYPES):
             # A column without a value may have any at prediction, where it counts for nothing.
-            is_number = not all(map(_is_gap, matrix[:, j]))
+            is_number = not all(map(is_missing, matrix[:, j]))
         is_declared = types[j] == "category" or j in chosen
         if not is_number:
-            _check_text(matrix[:, j], j, is_declared=is_declared, is_text_array=matrix.dtype.kind in "US")
+            place = column_text(X, j)
+            is_text_array = matrix.dtype.kind in "US"
+            _check_text(matrix[:, j], place, is_declared=is_declared, is_text_array=is_text_array)
         is_category[j] = not is_number or is_declared
         is_text[j] = not is_number
     return Columns(is_category, is_text)
 
 
-def _check_text(column: NDArray[Any], j: int, *, is_declared: bool, is_text_array: bool) -> None:
+def _check_text(column: NDArray[Any], place: str, *, is_declared: bool, is_text_array: bool) -> None:
     """Raises an error for a column of objects or text that is hardly meant as a category."""
     wrong = [value for value in column if isinstance(value, _CONTAINERS)]
     if wrong:
@@ -102,18 +100,18 @@ def _check_text(column: NDArray[Any], j: int, *, is_declared: bool, is_text_arra
     times = [value for value in column if isinstance(value, _TIMES)]
     if times:
         raise TypeError(
-            f"X holds dates or times ({type(times[0]).__name__}) in column {j}: turn them into numbers of "
-            "one unit, or name the column in categories"
+            f"X holds dates or times ({type(times[0]).__name__}) in {place}: {TIME_REMEDY}; or name the "
+            "column in categories"
         )
     # NumPy makes an array of text from rows with text and numbers.
-    if is_text_array and all(map(_is_number_as_text, column)):
+    if is_text_array and all(map(_is_numbertext_of, column)):
         raise ValueError(
-            f"X is an array of text with numbers in column {j}: pass a DataFrame or an array of objects, or "
+            f"X is an array of text with numbers in {place}: pass a DataFrame or an array of objects, or "
             "name the column in categories"
         )
 
 
-def _is_number_as_text(value: Any) -> bool:
+def _is_numbertext_of(value: Any) -> bool:
     try:
         float(value)
     except ValueError:
@@ -136,32 +134,28 @@ def _chosen(X: Any, given: Any, d: int) -> set[int]:
     return found
 
 
-def matrix_of(matrix: NDArray[Any], columns: Columns) -> NDArray[Any]:
-    """Returns the values with NaN for gaps: float64, or objects if a column is text."""
+def matrix_of(X: Any, matrix: NDArray[Any], columns: Columns) -> NDArray[Any]:
+    """Returns the values of a table with NaN for gaps: float64, or objects if a column is text."""
     d = matrix.shape[1]
     if matrix.dtype.kind in "fiub" and not columns.is_text.any():
         return np.asarray(matrix, dtype=np.float64)
     parts = []
     for j in range(d):
-        values = [np.nan if _is_gap(value) else value for value in matrix[:, j]]
+        values = [np.nan if is_missing(value) else value for value in matrix[:, j]]
         if columns.is_text[j]:
-            parts.append(np.array([v if v is np.nan else _as_text(v) for v in values], dtype=object))
+            parts.append(np.array([v if v is np.nan else text_of(v) for v in values], dtype=object))
             continue
         try:
             column = np.array([float(value) for value in values])
         except (TypeError, ValueError) as error:
-            raise ValueError(f"X holds what is no number in column {j}: {error}") from None
+            raise ValueError(
+                f"X has a value that is not a number in {column_text(X, j)}: {error}; correct it, or name "
+                "the column in categories"
+            ) from None
         if np.isinf(column).any():
-            raise ValueError(f"X contains infinity in column {j}")
+            raise ValueError(f"X contains infinity in {column_text(X, j)}")
         parts.append(column if not columns.is_text.any() else column.astype(object))
     return np.stack(parts, axis=1)
-
-
-def _as_text(value: Any) -> str:
-    """Returns the text of a value; whole numbers have no point, for a missing value makes integers floats."""
-    if isinstance(value, (float, np.floating)) and value.is_integer():
-        value = int(value)
-    return str(value)
 
 
 def encoder(matrix: NDArray[Any], columns: Columns) -> Any:
@@ -171,7 +165,7 @@ def encoder(matrix: NDArray[Any], columns: Columns) -> Any:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
-    gaps = np.array([all(_is_gap(value) for value in matrix[:, j]) for j in range(matrix.shape[1])])
+    gaps = np.array([all(is_missing(value) for value in matrix[:, j]) for j in range(matrix.shape[1])])
     plain = np.flatnonzero(~columns.is_category & ~gaps)
     kinds = np.flatnonzero(columns.is_category & ~gaps)
     if not plain.size and not kinds.size:

@@ -49,8 +49,10 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
     random_state : int, RandomState instance or None, default=0
         Seed of the folds and of the drawn samples.
     max_time : float or None, default=None
-        Maximum number of seconds of the search for scales and kernel. The best by then are used for the fit
-        of all samples, which takes additional time.
+        Maximum number of seconds of the fit. With more than 2,000 samples, half of it is for the search for
+        scales and kernel; the fit to all samples is of low rank if the rest is too short for an exact one,
+        and if it is too short for that too, the model is the fit to the samples of the search: 2,000, or 500
+        if there is no time for more. One such fit is always made.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
         ``OMP_NUM_THREADS``. The result is the same for any number.
@@ -81,7 +83,7 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
         The leave-one-out error of the chosen machine on at most 2,000 samples: the share of wrong labels. The
         scales have seen all targets, so it is somewhat too small.
     stop_ : {"finished", "max_time"}
-        Why the search for scales and kernel ended.
+        Why the fit ended.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -155,7 +157,7 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
         Warns
         -----
         ConvergenceWarning
-            If `max_time` ended the search for scales and kernel.
+            If `max_time` ended the search for scales and kernel, or the fit to all samples.
         """
         with fitting(self, X, y, sample_weight):
             return self._fit_all(X, y, sample_weight)
@@ -220,8 +222,10 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
     random_state : int, RandomState instance or None, default=0
         Seed of the folds and of the drawn samples.
     max_time : float or None, default=None
-        Maximum number of seconds of the search for scales and kernel. The best by then are used for the fit
-        of all samples, which takes additional time.
+        Maximum number of seconds of the fit. With more than 2,000 samples, half of it is for the search for
+        scales and kernel; the fit to all samples is of low rank if the rest is too short for an exact one,
+        and if it is too short for that too, the model is the fit to the samples of the search: 2,000, or 500
+        if there is no time for more. One such fit is always made.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
         ``OMP_NUM_THREADS``. The result is the same for any number.
@@ -250,7 +254,7 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
         The leave-one-out error of the chosen machine on at most 2,000 samples: the mean squared error. The
         scales have seen all targets, so it is somewhat too small.
     stop_ : {"finished", "max_time"}
-        Why the search for scales and kernel ended.
+        Why the fit ended.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -319,7 +323,7 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
         Warns
         -----
         ConvergenceWarning
-            If `max_time` ended the search for scales and kernel.
+            If `max_time` ended the search for scales and kernel, or the fit to all samples.
         """
         with fitting(self, X, y, sample_weight):
             return self._fit_all(X, y, sample_weight)

@@ -17,6 +17,7 @@ from svmarrow.io import (
     load_libsvm_model,
     load_svmlight,
     load_svmlight_model,
+    model_card,
     save_libsvm_model,
     save_svmlight,
 )
@@ -40,6 +41,12 @@ def loading(settings: Settings) -> Run:
 def telling(settings: Settings) -> Run:
     saving(settings)
     return Run(lambda _: info(settings.folder / "model.safetensors"))
+
+
+@operation("model_card", 50_000, 300)
+def described(settings: Settings) -> Run:
+    model, X, y = machine(settings, "wide ten")
+    return Run(lambda whole: model_card(whole, X, y), lambda _: model)
 
 
 @operation("CompressionPath.save and load", 6000, 300)

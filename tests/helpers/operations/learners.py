@@ -70,6 +70,7 @@ def _support_vectors() -> None:
     learner("SVC", SVC(gamma=0.2, **hard), "plain two", 5000)
     learner("LearnedScaler", LearnedScaler(max_iter=2, n_samples=3000), "plain numbers", 1500)
     learner("TabularClassifier", TabularClassifier(n_samples=3000), "plain three", 1500)
+    learner("TabularClassifier large", TabularClassifier(n_samples=300), "plain three", 12_000)
     learner("TabularRegressor", TabularRegressor(n_samples=3000), "plain targets", 1500)
     learner("LearnedScaler sparse", LearnedScaler(max_iter=1, n_samples=3000), "sparse two", 1500)
     learner("SVC small cache", SVC(gamma=0.2, cache_size=1, **hard), "plain two", 5000)
