@@ -35,7 +35,20 @@ class Fault:
     reason: str
 
 
-FAULTS: dict[str, Fault] = {}
+def _is_unscaled_polynomial(program: Program) -> bool:
+    parameters = program.call.machine.parameters
+    is_polynomial = parameters.get("kernel") in ("poly", "linear")
+    return is_polynomial and program.data.has("10.0 ** rng.uniform(-3, 3, size=d)")
+
+
+FAULTS: dict[str, Fault] = {
+    "unscaled columns": Fault(
+        "the program does not end",
+        _is_unscaled_polynomial,
+        "decomposition, as LIBSVM's, takes hundreds of millions of steps where columns differ by powers of ten "
+        "and the kernel does not bound them; a Newton method for few columns is wanted",
+    )
+}
 
 
 def name_of(failure: Failure, program: Program) -> str | None:

@@ -28,7 +28,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from robustness.programs.known import name_of  # noqa: E402
-from robustness.programs.runner import Program, run, shrink  # noqa: E402
+from robustness.programs.runner import Failure, Program, run, shrink  # noqa: E402
 
 #: Programs of a round.
 ROUND = 200
@@ -45,7 +45,10 @@ def outcome(seed: int) -> dict:
         with processor_limit(LIMIT):
             result = run(program)
     except KeyboardInterrupt as error:
-        return verdict(seed, "the program does not end", "".join(traceback.format_exception(error)))
+        failure = Failure(
+            "the program does not end", "".join(traceback.format_exception(error)), str(program.call)
+        )
+        return verdict(seed, failure.kind, failure.message, name_of(failure, program))
     except Exception as error:  # noqa: BLE001 - a fault of the generator does not end the run
         return verdict(seed, "generator", "".join(traceback.format_exception(error)))
     return {
@@ -103,9 +106,9 @@ def executor(jobs: int) -> concurrent.futures.ProcessPoolExecutor:
     return concurrent.futures.ProcessPoolExecutor(jobs, context)
 
 
-def verdict(seed: int, kind: str, message: str) -> dict:
+def verdict(seed: int, kind: str, message: str, fault: str | None = None) -> dict:
     """The verdict on a seed without a result."""
-    failures = [[kind, message, "", None]]
+    failures = [[kind, message, "", fault]]
     return {"seed": seed, "fitted": False, "seconds": 0.0, "refusals": [], "failures": failures}
 
 
