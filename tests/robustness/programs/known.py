@@ -45,8 +45,8 @@ FAULTS: dict[str, Fault] = {
     "unscaled columns": Fault(
         "the program does not end",
         _is_unscaled_polynomial,
-        "decomposition, as LIBSVM's, takes hundreds of millions of steps where columns differ by powers of ten "
-        "and the kernel does not bound them; a Newton method for few columns is wanted",
+        "decomposition, as LIBSVM's, takes hundreds of millions of steps where columns differ by powers of "
+        "ten and the kernel does not bound them; a Newton method for few columns is wanted",
     )
 }
 
