@@ -31,16 +31,24 @@ class Row:
 def table(page: str, title: str, at: int = 0) -> list[dict[str, str]]:
     """Return the lines of a table of a page; ``at`` selects one of several tables with the same title."""
     lines = (PAGES / f"{page}.md").read_text(encoding="utf-8").splitlines()
+    try:
+        return table_of(lines, title, at)
+    except ValueError as missing:
+        raise ValueError(f"{page}.md: {missing}") from None
+
+
+def table_of(lines: list[str], title: str, at: int = 0) -> list[dict[str, str]]:
+    """Return the lines of the table of a text whose title begins so."""
     begins = [i for i, line in enumerate(lines) if line.startswith(f"**{title}")]
     if len(begins) <= at:
-        raise ValueError(f"{page}.md has no table {title!r}")
-    found, first = [], begins[at] + 2
+        raise ValueError(f"there is no table {title!r}")
+    rows, first = [], begins[at] + 2
     head = cells(lines[first])
     for line in lines[first + 2 :]:
         if not line.startswith("|"):
             break
-        found.append(dict(zip(unique(head), cells(line), strict=True)))
-    return found
+        rows.append(dict(zip(unique(head), cells(line), strict=True)))
+    return rows
 
 
 def part_text(page: str, part: str) -> str:
