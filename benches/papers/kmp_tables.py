@@ -260,8 +260,9 @@ def stopped_kmp(gamma: float, n: int, **parameters: Any) -> KMPClassifier:
 
 def largest_tie(path: Any, X: np.ndarray, y: np.ndarray) -> Any:
     """Return the largest model of a path with the highest accuracy on validation samples."""
-    scores = path.scores(X, y, range(1, len(path.validation_loss)))
-    return path[len(scores) - int(scores[::-1].argmax())]
+    sizes = [size for size in path.sizes if size > 0]
+    scores = path.scores(X, y, sizes)
+    return path[sizes[len(sizes) - 1 - int(scores[::-1].argmax())]]
 
 
 def table_3(report: Report, options: argparse.Namespace) -> None:
