@@ -191,7 +191,8 @@ def figure3(report: Report, options: argparse.Namespace, name: str) -> None:
         f"{len(data.y):,} training samples, {len(full.classes_)} classes, C = {chosen['C']:g}, gamma = "
         f"{chosen['gamma']:g}{said}; one-vs-one, {full.expansion_.n_outputs} binary "
         f"SVM{'s' if full.expansion_.n_outputs > 1 else ''} with {vectors:,} vectors in all; test error "
-        f"{floor:.2f} %."
+        f"{floor:.2f} %. The loss is the squared hinge of equation 1, and each binary machine selects its "
+        "vectors by a LARS of its own. The last columns of the table are in paired standard errors (McNemar)."
     )
     began = time.perf_counter()
     # One path for all outputs of several classes takes minutes to hours, see the part "path".
@@ -291,12 +292,10 @@ def main() -> int:
     options = arguments(__doc__ or "", tuple(parts)).parse_args()
     report = Report("compressed_svm_figure3", "Compressed support vector machines: figure 3", options)
     report.say(
-        "The SVM has the squared hinge loss of equation 1. *Reduced-SVM* is such an SVM on a random subset "
-        "of the training samples. *LARS-SVM* has the vectors that LARS selects for each binary machine, with "
-        "coefficients fitted again. *CVM* starts from these and moves the vectors so that outputs match at "
-        "the model's own support vectors, every size independently. *default* is our own method, "
-        '`compress(method="gradient")`, which the paper does not have. Differences in the last columns are '
-        "in paired standard errors (McNemar)."
+        "*Reduced-SVM* is a squared hinge SVM on a random subset of the training samples. *LARS-SVM* has the "
+        "vectors that LARS selects, with coefficients fitted again. *CVM* starts from these and moves the "
+        "vectors so that outputs match at the model's own support vectors, every size independently. "
+        '*default* is our own method, `compress(method="gradient")`, which the paper does not have.'
     )
     return report.run(parts)
 
