@@ -223,6 +223,8 @@ class Report:
         def cell(value: Any) -> str:
             return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
 
+        if any(len(row) != len(head) for row in rows):
+            raise ValueError(f"table {title!r} has {len(head)} columns, and a line of another length")
         lines = [f"**{title}**", "", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
         lines += ["| " + " | ".join(cell(value) for value in row) + " |" for row in rows]
         self.say("\n".join(lines))

@@ -234,7 +234,6 @@ def advice(report: Report, options: argparse.Namespace) -> None:
             "test error",
             "share of vectors",
             "unbounded",
-            "blocks",
             "seconds",
             "end",
         ],
