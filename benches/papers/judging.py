@@ -8,7 +8,8 @@ from math import sqrt
 
 from common import PAGES
 
-AGREES, DIFFERS, NOT_COMPARED = "agrees", "differs", "not compared"
+AGREES, REPRODUCED, ERRATUM = "agrees", "reproduced at a setting not printed", "erratum"
+DIFFERS, OPEN, NOT_COMPARED = "differs", "open", "not comparable"
 #: Relative difference up to which two numbers of vectors agree.
 SIZE_TOLERANCE = 0.1
 #: Factor within which two ratios of times agree.
@@ -125,6 +126,12 @@ def by_ratio(paper: float, ours: float) -> tuple[str, str]:
     """Compare two ratios of times."""
     agree = paper / TIME_RATIO_FACTOR <= ours <= paper * TIME_RATIO_FACTOR
     return (AGREES if agree else DIFFERS), f"{ours:g} times instead of {paper:g}"
+
+
+def reproduced(found: tuple[str, str], setting: str) -> tuple[str, str]:
+    """Return the verdict for a value at a setting that the paper does not print."""
+    verdict, basis = found
+    return (REPRODUCED if verdict == AGREES else verdict), "; ".join(filter(None, (basis, setting)))
 
 
 def claim(holds: bool, basis: str = "") -> tuple[str, str]:
