@@ -310,8 +310,7 @@ def drawn(report: Report, options: argparse.Namespace) -> None:
         "The sparse rows of table 4.5 (yeast by ten folds; the thesis leaves out one by one)",
         [
             "set",
-            "draws-satimage",
-            "draws-yeast",
+            "draws",
             "error %",
             "range",
             "row distance",
