@@ -39,6 +39,10 @@ class DataMissingError(Exception):
     """A set is not on this machine."""
 
 
+class DirtyTreeError(Exception):
+    """A page would name a commit that the files differ from."""
+
+
 def no_sets() -> DataMissingError:
     """Return the error of a script that finds none of its sets."""
     return DataMissingError(
@@ -149,21 +153,27 @@ def chunk_average(machine: Any, X: Any, y: np.ndarray, chunks: Sequence[np.ndarr
     return VotingRegressor([(str(j), each) for j, each in enumerate(fitted)]).fit(X[first], y[first])
 
 
+def git(*arguments: str) -> str:
+    """Return what git prints about this repository."""
+    result = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=False)
+    return result.stdout.strip()
+
+
+def uncommitted() -> list[str]:
+    """Return the tracked files of the code and of the scripts that differ from the commit."""
+    lines = git("status", "--porcelain", "--untracked-files=no", "--", "src", "python", "benches")
+    return [line.split(maxsplit=1)[1] for line in lines.splitlines()]
+
+
 def place() -> str:
     """The commit, with a + where files have changed since, the machine, and the day."""
-
-    def git(*asked: str) -> str:
-        said = subprocess.run(["git", "-C", ROOT, *asked], capture_output=True, text=True, check=False)
-        return said.stdout.strip()
-
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", "src", "python", "benches")
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     model = names[0] if names else platform.processor() or platform.machine()
     commit = git("rev-parse", "--short", "HEAD") or "unknown"
     machine = f"{model}, {os.cpu_count()} processors"
-    return f"commit {commit}{'+' if changed else ''}; {machine}; {time.strftime('%Y-%m-%d')}"
+    return f"commit {commit}{'+' if uncommitted() else ''}; {machine}; {time.strftime('%Y-%m-%d')}"
 
 
 def plain_ticks(axis: Any, at: Sequence[float]) -> None:
@@ -192,6 +202,11 @@ class Report:
         self._options = options
         # At the start: files may change while a long run goes on.
         self._place = place()
+        if options.save is not None and (changed := uncommitted()):
+            raise DirtyTreeError(
+                f"--save={options.save} is not allowed: the page would name a commit that these files differ "
+                f"from: {', '.join(changed)}. Commit them first, or run without --save"
+            )
         self._page: dict[str, list[str]] = {} if options.save is None else self._read()
         self._part = ""
         self._page[""] = []
@@ -208,6 +223,8 @@ class Report:
         def cell(value: Any) -> str:
             return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
 
+        if any(len(row) != len(head) for row in rows):
+            raise ValueError(f"table {title!r} has {len(head)} columns, and a line of another length")
         lines = [f"**{title}**", "", "| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
         lines += ["| " + " | ".join(cell(value) for value in row) + " |" for row in rows]
         self.say("\n".join(lines))
@@ -274,9 +291,9 @@ def arguments(doc: str, parts: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def run(main: Callable[[], int]) -> None:
-    """Leave the process; a missing set ends it with one line of advice."""
+    """Leave the process; a missing set or uncommitted changes end it with one line of advice."""
     try:
         sys.exit(main())
-    except DataMissingError as missing:
-        print(missing, file=sys.stderr)
+    except (DataMissingError, DirtyTreeError) as refusal:
+        print(refusal, file=sys.stderr)
         sys.exit(2)

@@ -21,12 +21,14 @@ import tempfile
 import urllib.request
 import zipfile
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
+from cited_preprocessing import smoothed, without_header
 from common import folder
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 UCI = "https://archive.ics.uci.edu/static/public/"
 TIMEOUT_SECONDS = 120
 SAME, REORDERED, DIFFERENT = "the same", "the same samples in another order", "different"
+UNKNOWN = "without a hash to compare with: no page was measured on it"
 YEAST = ("CYT", "NUC", "MIT", "ME3", "ME2", "ME1", "EXC", "VAC", "POX", "ERL")
 #: Sets that no source has in the form that was measured, and where to look for them.
 NOT_FETCHED = dict.fromkeys(
@@ -184,14 +187,25 @@ def abalone(fetcher: Fetcher) -> Arrays:
     return {"X": X, "y": np.array([float(line[-1]) for line in lines])}
 
 
-def news(fetcher: Fetcher) -> Arrays:
-    """Return 20newsgroups by date as counts of words that two training documents have."""
+def usps_smoothed(fetcher: Fetcher) -> Arrays:
+    """Return USPS after a Gaussian filter, made of the set in the folder, else of the fetched one."""
+    path = folder() / "usps.npz"
+    arrays = read(path) if path.is_file() else RECIPES["usps"].make(fetcher)
+    return arrays | {key: smoothed(arrays[key]) for key in ("X", "X_test")}
+
+
+def news(fetcher: Fetcher, change: Callable[[str], str] | None = None) -> Arrays:
+    """Return 20newsgroups by date as counts of words that two training documents have.
+
+    ``change`` is applied to each document before.
+    """
     from sklearn.feature_extraction.text import CountVectorizer
 
     words = CountVectorizer(min_df=2, dtype=np.int64)
     found: Arrays = {}
     for prefix, suffix, subset in (("", "", "train"), ("test_", "_test", "test")):
         documents, y = fetcher.newsgroups(subset)
+        documents = documents if change is None else list(map(change, documents))
         X = words.fit_transform(documents) if subset == "train" else words.transform(documents)
         found |= sparse(prefix, X) | {f"y{suffix}": y}
     return found
@@ -209,6 +223,8 @@ class Recipe:
     source: str
     make: Callable[[Fetcher], Arrays]
     decimals: int = 6
+    #: Whether it is made of another set of the folder.
+    derived: bool = False
 
 
 RECIPES: dict[str, Recipe] = {
@@ -228,7 +244,9 @@ RECIPES: dict[str, Recipe] = {
     "yeast": Recipe("UCI", yeast),
     "abalone": Recipe("UCI", abalone),
     "kin8nm": Recipe("OpenML", from_openml("kin8nm")),
+    "usps_smoothed": Recipe("usps", usps_smoothed, derived=True),
     "news20_bydate": Recipe("scikit-learn", news),
+    "news20_no_headers": Recipe("scikit-learn", partial(news, change=without_header)),
     "magic": Recipe("OpenML", split_and_standardised("MagicTelescope", label=sign("g")), 5),
     "page_blocks": Recipe("OpenML", split_and_standardised("page-blocks", label=float), 5),
 }
@@ -272,8 +290,10 @@ def fingerprint(arrays: Arrays, decimals: int) -> dict[str, Any]:
     }
 
 
-def compared(found: dict[str, Any], expected: dict[str, Any]) -> str:
-    """Return how a set differs from the one that was measured."""
+def compared(found: dict[str, Any], expected: dict[str, Any] | None) -> str:
+    """Return how a set differs from the one that was measured, if one was."""
+    if expected is None:
+        return UNKNOWN
     if found["in order"] == expected["in order"]:
         return SAME
     return REORDERED if found["in any order"] == expected["in any order"] else DIFFERENT
@@ -316,10 +336,14 @@ def obtain(name: str, fetcher: Fetcher, to: Path, *, keep_different: bool = Fals
 
 
 def write_hashes(at: Path) -> None:
-    """Write the hashes of the sets of a folder."""
-    found = {}
+    """Write the hashes of the sets of a folder and of those that are made of them; null for a missing one."""
+    found: dict[str, dict[str, Any] | None] = {}
     for name, recipe in RECIPES.items():
-        found[name] = fingerprint(read(at / f"{name}.npz"), recipe.decimals)
+        path = at / f"{name}.npz"
+        if recipe.derived:
+            found[name] = fingerprint(recipe.make(Internet()), recipe.decimals)
+        else:
+            found[name] = fingerprint(read(path), recipe.decimals) if path.is_file() else None
     HASHES.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 

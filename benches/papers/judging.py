@@ -8,7 +8,8 @@ from math import sqrt
 
 from common import PAGES
 
-AGREES, DIFFERS, NOT_COMPARED = "agrees", "differs", "not compared"
+AGREES, REPRODUCED, ERRATUM = "agrees", "reproduced at a setting not printed", "erratum"
+DIFFERS, OPEN, NOT_COMPARED = "differs", "open", "not comparable"
 #: Relative difference up to which two numbers of vectors agree.
 SIZE_TOLERANCE = 0.1
 #: Factor within which two ratios of times agree.
@@ -31,16 +32,24 @@ class Row:
 def table(page: str, title: str, at: int = 0) -> list[dict[str, str]]:
     """Return the lines of a table of a page; ``at`` selects one of several tables with the same title."""
     lines = (PAGES / f"{page}.md").read_text(encoding="utf-8").splitlines()
+    try:
+        return table_of(lines, title, at)
+    except ValueError as missing:
+        raise ValueError(f"{page}.md: {missing}") from None
+
+
+def table_of(lines: list[str], title: str, at: int = 0) -> list[dict[str, str]]:
+    """Return the lines of the table of a text whose title begins so."""
     begins = [i for i, line in enumerate(lines) if line.startswith(f"**{title}")]
     if len(begins) <= at:
-        raise ValueError(f"{page}.md has no table {title!r}")
-    found, first = [], begins[at] + 2
+        raise ValueError(f"there is no table {title!r}")
+    rows, first = [], begins[at] + 2
     head = cells(lines[first])
     for line in lines[first + 2 :]:
         if not line.startswith("|"):
             break
-        found.append(dict(zip(unique(head), cells(line), strict=True)))
-    return found
+        rows.append(dict(zip(unique(head), cells(line), strict=True)))
+    return rows
 
 
 def part_text(page: str, part: str) -> str:
@@ -117,6 +126,12 @@ def by_ratio(paper: float, ours: float) -> tuple[str, str]:
     """Compare two ratios of times."""
     agree = paper / TIME_RATIO_FACTOR <= ours <= paper * TIME_RATIO_FACTOR
     return (AGREES if agree else DIFFERS), f"{ours:g} times instead of {paper:g}"
+
+
+def reproduced(found: tuple[str, str], setting: str) -> tuple[str, str]:
+    """Return the verdict for a value at a setting that the paper does not print."""
+    verdict, basis = found
+    return (REPRODUCED if verdict == AGREES else verdict), "; ".join(filter(None, (basis, setting)))
 
 
 def claim(holds: bool, basis: str = "") -> tuple[str, str]:

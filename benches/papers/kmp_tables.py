@@ -33,6 +33,11 @@ TABLE_3 = {
 COSTS = (0.02, 0.05, 0.07, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 100.0)
 
 
+#: Values of gamma with which the SVM is trained on Mushrooms, and its C: the classes are separable.
+WIDTHS = (0.03, 0.05, 0.1, 0.15, 0.2, 0.3)
+MUSHROOM_COST = 100.0
+
+
 def mushroom_sets(size: int, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Disjoint training sets and disjoint test sets, as the paper's note 10 has them."""
     count, held = (8, 503) if size < 1024 else (4, 1007)
@@ -52,7 +57,10 @@ def table_2(report: Report, options: argparse.Namespace) -> None:
     """Mushrooms by the number of training rows."""
     quick = options.quick
     X, y = mushrooms()
-    rows, without = [], []
+    rows, without, ties = [], [], []
+    by_gamma: dict[float, dict[int, list[tuple[int, float]]]] = {
+        gamma: {size: [] for size in TABLE_2} for gamma in WIDTHS
+    }
     for size, printed in TABLE_2.items():
         if quick and size > 64:
             continue
@@ -64,29 +72,36 @@ def table_2(report: Report, options: argparse.Namespace) -> None:
                 choose_svm(X[train], y[train], folds),
                 *choose_kmp(X[train], y[train], folds, fit_intercept=False),
             )
+            for gamma in WIDTHS:
+                svm = SVC(C=MUSHROOM_COST, gamma=gamma, n_jobs=1).fit(X[train], y[train])
+                wrong = 100 * float((svm.predict(X[test]) != y[test]).mean())
+                by_gamma[gamma][size].append((svm.expansion_.n_vectors, wrong))
             errors.append([(m.predict(X[test]) != y[test]).mean() * 100 for m in models])
             vectors.append([m.expansion_.n_vectors for m in models])
         error, vector, each = np.mean(errors, axis=0), np.mean(vectors, axis=0), np.array(errors)
-        p = [paired(each[:, k] - each[:, 2]) for k in (0, 1)]
+        # Columns: KMP by errors, by loss, by errors with the largest of tied sizes, SVM.
+        p = [paired(each[:, k] - each[:, 3]) for k in (0, 1)]
         spread = each.std(axis=0, ddof=1) / np.sqrt(len(each))
+        ends = f"{vector[0]:.0f} to {vector[2]:.0f}"
+        ties.append((size, printed[2], ends, f"{printed[0]:.2f}", f"{error[0]:.2f}, {error[2]:.2f}"))
         rows.append(
             (
                 size,
                 f"{printed[0]:.2f} / {error[0]:.2f}, {error[1]:.2f}",
-                f"{printed[1]:.2f} / {error[2]:.2f}",
+                f"{printed[1]:.2f} / {error[3]:.2f}",
                 f"{printed[4]:.2f} / {p[0]:.2f}, {p[1]:.2f}",
                 f"{printed[2]} / {vector[0]:.0f}, {vector[1]:.0f}",
-                f"{printed[3]} / {vector[2]:.0f}",
-                ", ".join(f"{one:.2f}" for one in spread[:3]),
+                f"{printed[3]} / {vector[3]:.0f}",
+                ", ".join(f"{one:.2f}" for one in spread[[0, 1, 3]]),
             )
         )
-        difference = each[:, 3] - each[:, 0]
-        without.append((size, *against_no_intercept(printed[0], each[:, [0, 3]], vector[[0, 3]])))
+        difference = each[:, 4] - each[:, 0]
+        without.append((size, *against_no_intercept(printed[0], each[:, [0, 4]], vector[[0, 4]])))
         report.numbers[f"table2 {size}"] = {
-            "errors": error[:3].tolist(),
-            "vectors": vector[:3].tolist(),
+            "errors": error[:4].tolist(),
+            "vectors": vector[:4].tolist(),
             "p": p,
-            "without_intercept": {"errors": error[3:].tolist(), "p": paired(difference)},
+            "without_intercept": {"errors": error[4:].tolist(), "p": paired(difference)},
         }
     report.table(
         "Table 2: errors in percent on Mushrooms, paper / ours; KMP by cross-validated errors, by loss",
@@ -100,6 +115,34 @@ def table_2(report: Report, options: argparse.Namespace) -> None:
             "standard errors of ours: KMP by errors, by loss, SVM",
         ),
         rows,
+    )
+    report.table(
+        "Mushrooms: KMP by cross-validated errors, smallest and largest of the sizes with the lowest error",
+        ("training samples", "paper's vectors", "vectors", "paper, %", "%"),
+        ties,
+    )
+    sizes = [size for size in TABLE_2 if by_gamma[WIDTHS[0]][size]]
+    means = {gamma: {size: np.mean(by_gamma[gamma][size], axis=0) for size in sizes} for gamma in WIDTHS}
+    distances = {
+        gamma: sum(np.log(means[gamma][size][0] / TABLE_2[size][3]) ** 2 for size in sizes)
+        for gamma in WIDTHS
+    }
+    nearest = min(distances, key=lambda gamma: distances[gamma])
+    report.table(
+        f"Mushrooms: vectors and errors in percent of the SVM by gamma, C = {MUSHROOM_COST:g}",
+        ("training samples", "paper", *(f"gamma {gamma:g}" for gamma in WIDTHS)),
+        [
+            (
+                size,
+                f"{TABLE_2[size][3]}, {TABLE_2[size][1]:.2f}",
+                *("{:.0f}, {:.2f}".format(*means[gamma][size]) for gamma in WIDTHS),
+            )
+            for size in sizes
+        ],
+    )
+    report.say(
+        f"The numbers of support vectors, which depend on the training samples alone, are nearest to the "
+        f"printed ones at gamma = {nearest:g}: a search over a parameter that is not printed."
     )
     report.table(
         "Mushrooms: KMP by cross-validated errors, with and without the constant function",
@@ -125,10 +168,15 @@ def against_no_intercept(printed: float, errors: np.ndarray, vectors: np.ndarray
 
 def choose_kmp(
     X: np.ndarray, y: np.ndarray, folds: list[Any], *, fit_intercept: bool = True
-) -> tuple[KMPClassifier, KMPClassifier]:
-    """Width and size by cross-validation: the smallest of the least errors, and the least loss."""
+) -> tuple[KMPClassifier, ...]:
+    """Width and size by cross-validation: the smallest of the least errors, the least loss, the largest.
+
+    The third, the largest size with the least errors at the width of the first, is left out without an
+    intercept.
+    """
     # Value, size, gamma.
     best = [(np.inf, 0, 0.0), (np.inf, 0, 0.0)]
+    largest = 0
     for gamma in (0.01, 0.03, 0.1, 0.3):
         curves: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
         for train, test in folds:
@@ -140,11 +188,17 @@ def choose_kmp(
                 own.append(np.concatenate([curve, np.full(201 - len(curve), curve[-1])]))
         for k, own in enumerate(curves):
             mean = np.mean(own, axis=0).round(12)
-            best[k] = min(best[k], (float(mean.min()), max(1, int(mean.argmin())), gamma))
-    errors, loss = (
-        KMPClassifier(size, gamma=gamma, fit_intercept=fit_intercept).fit(X, y) for _, size, gamma in best
+            candidate = (float(mean.min()), max(1, int(mean.argmin())), gamma)
+            if candidate < best[k]:
+                best[k] = candidate
+                if k == 0:
+                    largest = len(mean) - 1 - int(mean[::-1].argmin())
+    choices = [(size, gamma) for _, size, gamma in best]
+    if fit_intercept:
+        choices.append((largest, best[0][2]))
+    return tuple(
+        KMPClassifier(size, gamma=gamma, fit_intercept=fit_intercept).fit(X, y) for size, gamma in choices
     )
-    return errors, loss
 
 
 def choose_svm(X: np.ndarray, y: np.ndarray, folds: list[Any]) -> SVC:
@@ -204,19 +258,27 @@ def stopped_kmp(gamma: float, n: int, **parameters: Any) -> KMPClassifier:
     )
 
 
+def largest_tie(path: Any, X: np.ndarray, y: np.ndarray) -> Any:
+    """Return the largest model of a path with the highest accuracy on validation samples."""
+    sizes = [size for size in path.sizes if size > 0]
+    scores = path.scores(X, y, sizes)
+    return path[sizes[len(sizes) - 1 - int(scores[::-1].argmax())]]
+
+
 def table_3(report: Report, options: argparse.Namespace) -> None:
     """Four sets, random splits into thirds."""
     quick = options.quick
-    rows, without = [], []
+    rows, without, ties = [], [], []
     for name, (sigma, printed, sizes, values) in TABLE_3.items():
         X, y = repository_set(name)
         gamma = 1 / sigma**2
-        errors, vectors = [], []
+        errors, vectors, tied_errors, tied_vectors = [], [], [], []
         for split in range(2 if quick else 50):
             train, valid, test = thirds(split, len(y))
             held = {"X_val": X[valid], "y_val": y[valid]}
             machines = [SVC(C=C, gamma=gamma, n_jobs=1).fit(X[train], y[train]) for C in COSTS]
-            models: list[Any] = [max(machines, key=lambda m, v=valid: m.score(X[v], y[v]))]
+            scores = np.array([m.score(X[valid], y[valid]) for m in machines])
+            models: list[Any] = [machines[int(scores.argmax())]]
             models += [
                 stopped_kmp(gamma, len(train), loss=loss, fit_intercept=fit_intercept).fit(
                     X[train], y[train], **held
@@ -226,7 +288,13 @@ def table_3(report: Report, options: argparse.Namespace) -> None:
             ]
             errors.append([100 * (m.predict(X[test]) != y[test]).mean() for m in models])
             vectors.append([m.expansion_.n_vectors for m in models])
+            # The other end of the ties: the largest C, the largest size.
+            last = machines[len(machines) - 1 - int(scores[::-1].argmax())]
+            others = [last, *(largest_tie(m.path_, X[valid], y[valid]) for m in models[1:3])]
+            tied_errors.append([100 * (m.predict(X[test]) != y[test]).mean() for m in others])
+            tied_vectors.append([m.expansion_.n_vectors for m in others])
         table = np.array(errors)
+        tied_error, tied_size = np.mean(tied_errors, axis=0), np.mean(tied_vectors, axis=0)
         mean, kept = table.mean(axis=0), np.mean(vectors, axis=0)
         p = [resampled(table[:, k] - table[:, 0], len(test) / len(train)) for k in (1, 2)]
         spread = table.std(axis=0, ddof=1) / np.sqrt(len(table))
@@ -242,6 +310,10 @@ def table_3(report: Report, options: argparse.Namespace) -> None:
                 ", ".join(f"{one:.2f}" for one in spread[:3]),
             )
         )
+        for k, model in enumerate(("SVM", "mse", "tanh")):
+            ends = (f"{kept[k]:.0f}", f"{tied_size[k]:.0f}")
+            percent = (f"{mean[k]:.2f}", f"{tied_error[k]:.2f}")
+            ties.append((name, model, sizes[k], *ends, f"{printed[k]:.2f}", *percent))
         for k, loss in ((1, "mse"), (2, "tanh")):
             cells = against_no_intercept(printed[k], table[:, [k, k + 2]], kept[[k, k + 2]])
             without.append((name, loss, *cells))
@@ -263,5 +335,10 @@ def table_3(report: Report, options: argparse.Namespace) -> None:
             "standard errors of ours: SVM, mse, tanh",
         ),
         rows,
+    )
+    report.table(
+        "Both ends of the ties of the validation error: smallest and largest C of the SVM, size of KMP",
+        ("set", "model", "paper's vectors", "smallest", "largest", "paper, %", "smallest, %", "largest, %"),
+        ties,
     )
     report.table("KMP with and without the constant function", ("set", "loss", *NO_INTERCEPT), without)

@@ -67,17 +67,28 @@ def rows_of(name: str, limit: int | None = None) -> tuple[Any, np.ndarray]:
     return X[:limit], y[:limit].astype(np.int64)
 
 
+#: Orders of the training samples over which gamma is chosen for figure 1, where one order does not decide it.
+ORDERS = {"a9a": 15}
+
+
 @cache
-def prepared(name: str, limit: int | None) -> tuple[Rows, float, dict[float, float]]:
-    """Training and test rows, gamma by the paper's procedure, and the errors of all of them."""
+def prepared(name: str, limit: int | None, orders: int = 1) -> tuple[Rows, float, dict[float, float]]:
+    """Training and test rows, gamma by the paper's procedure, and the errors of all of them.
+
+    The errors on the validation samples are means over orders of the training samples.
+    """
     X, y = rows_of(name)
     order = np.random.default_rng(2010).permutation(len(y))[:limit]
     half, quarter = len(order) // 2, len(order) // 4
     train, test, validation = np.split(order, [half, half + quarter])
     errors = {}
     for gamma in GAMMAS[name]:
-        model = KernelPerceptron(gamma=gamma).fit(X[train], y[train])
-        errors[gamma] = float((model.predict(X[validation]) != y[validation]).mean())
+        wrong = []
+        for seed in range(orders):
+            rows = train if seed == 0 else np.random.default_rng(seed).permutation(train)
+            model = KernelPerceptron(gamma=gamma).fit(X[rows], y[rows])
+            wrong.append((model.predict(X[validation]) != y[validation]).mean())
+        errors[gamma] = float(np.mean(wrong))
     gamma = min(errors, key=lambda gamma: errors[gamma])
     return Rows(X[train], y[train], X[test], y[test]), gamma, errors
 
@@ -89,13 +100,14 @@ def tree(gamma: float, seed: int, split: str = "wpq", leaves: int | None = None)
     )
 
 
-def told(report: Report, options: argparse.Namespace, name: str) -> tuple[Rows, float]:
+def told(report: Report, options: argparse.Namespace, name: str, orders: int = 1) -> tuple[Rows, float]:
     """Rows and gamma of a set, and a sentence about them."""
-    data, gamma, errors = prepared(name, 2000 if options.quick else None)
+    orders = min(orders, 2) if options.quick else orders
+    data, gamma, errors = prepared(name, 2000 if options.quick else None, orders)
     tried = ", ".join(f"{tried:g}: {error:.4f}" for tried, error in errors.items())
     report.say(
-        f"{name}: {len(data.y):,} training samples, gamma = {gamma:g} (errors on the validation samples: "
-        f"{tried})."
+        f"{name}: {len(data.y):,} training samples, gamma = {gamma:g} (errors on the validation samples"
+        f"{'' if orders == 1 else f', means of {orders} orders of the training samples'}: {tried})."
     )
     return data, gamma
 
@@ -136,7 +148,7 @@ def figure1(report: Report, options: argparse.Namespace) -> None:
     ends: dict[str, dict[str, float]] = {}
     axes = figure.subplots(1, len(options.sets), squeeze=False)[0]
     for axis, name in zip(axes, options.sets, strict=True):
-        data, gamma = told(report, options, name)
+        data, gamma = told(report, options, name, ORDERS.get(name, 1))
         several = in_parallel(lambda run, data=data, gamma=gamma: split_once(data, gamma, run), runs)
         curves = {key: np.median([curve[key] for curve in several], axis=0) for key in several[0]}
         ends[name] = {key: float(curve[-1]) for key, curve in curves.items()}

@@ -62,6 +62,8 @@ MACHINES: dict[str, dict[str, Any]] = {
     "yeast": {"C": 1.0},
 }
 MAX_TEST_SAMPLES = 10_000
+#: Number of sets of a quick run.
+QUICK_SETS = 4
 #: The arguments of each call beside the model and the samples, and the loss that it asks for.
 CALLS: dict[str, tuple[dict[str, Any], float]] = {
     "default": ({}, 0.003),
@@ -127,6 +129,8 @@ def promises(report: Report, options: argparse.Namespace) -> None:
     """The table."""
     names = options.sets or sorted(path.stem for path in folder().glob("*.npz") if path.stem in MACHINES)
     splits, most = (1, 300) if options.quick else (options.splits, options.rows)
+    if options.quick and not options.sets:
+        names = names[:QUICK_SETS]
     if not names:
         raise no_sets()
     file = options.json

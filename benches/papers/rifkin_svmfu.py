@@ -4,7 +4,8 @@ Parts:
 
 * ``growth-a9a``, ``growth-usps``: figure 2-6, time against rows, beside LIBSVM and the oracle's bound (2.5);
 * ``memory``: figure 2-7, time over the size of blocks and of the cache;
-* ``unbounded``: the reduced working set of figure 2-5, blocks smaller than the unbounded vectors (2.6.3);
+* ``unbounded``: the reduced working set of figure 2-5;
+* ``blocks``: blocks smaller than the unbounded vectors (2.6.3);
 * ``shrinking``: with and without;
 * ``ablations``: the solver's own ideas taken away, direct steps, walks from face to face, largest blocks;
 * ``samples``: large machines from nothing and from a sample of their rows;
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from common import Report, arguments, plain_ticks, processor_times, run
-from rifkin_ablations import long_steps, samples, shrinking, unbounded
+from rifkin_ablations import blocks, long_steps, samples, shrinking, unbounded
 from rifkin_rows import adult, four, scaled
 from sklearn import svm
 from sklearn.metrics import roc_auc_score
@@ -44,6 +45,7 @@ PARTS = (
     "growth-usps",
     "memory",
     "unbounded",
+    "blocks",
     "advice",
     "low-rank",
     "shrinking",
@@ -370,6 +372,7 @@ def main() -> int:
         partial(growth, name="usps"),
         memory,
         unbounded,
+        blocks,
         advice,
         low_rank_machines,
         shrinking,

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from accounts_rifkin import ACCOUNTS
 from common import PAGES
-from judging import AGREES, DIFFERS, NOT_COMPARED, Row, unshared
+from judging import AGREES, DIFFERS, ERRATUM, NOT_COMPARED, OPEN, REPRODUCED, Row, unshared
+from reasons import with_reasons
 from rows_perceptrons import perceptrons
 from rows_rifkin import thesis
 from rows_selection import compressed, kmp, tr132
@@ -35,16 +36,23 @@ PAPERS: dict[str, Callable[[], Iterator[Row]]] = {
 BEGIN, END = "<!-- account -->", "<!-- end of account -->"
 PART = re.compile(r"^<!-- part: (\S+) -->$", re.MULTILINE)
 MAX_LISTED_ROWS = 4
+#: What the verdicts other than agreement are called in a sentence of counts.
+COUNTED = {
+    REPRODUCED: "{} are reproduced at a setting that is not printed",
+    ERRATUM: "{} are errata",
+    DIFFERS: "{} differ for a reason that was tested",
+    OPEN: "{} differ and stay open",
+    NOT_COMPARED: "{} cannot be compared",
+}
 OWN_HEADING = "## Measurements and targets of our own"
 
 
 def counted(rows: list[Row]) -> str:
     """Return a sentence on the verdicts of some rows."""
     counts = Counter(row.verdict for row in rows)
-    said = f"{counts[AGREES]} of {len(rows)} rows agree, {counts[DIFFERS]} differ"
-    if counts[NOT_COMPARED]:
-        said += f", {counts[NOT_COMPARED]} cannot be compared"
-    return said + "."
+    said = [f"{counts[AGREES]} of {len(rows)} rows agree"]
+    said += [text.format(counts[verdict]) for verdict, text in COUNTED.items() if counts[verdict]]
+    return ", ".join(said) + "."
 
 
 def listed(rows: list[Row]) -> str:
@@ -61,9 +69,9 @@ def result(rows: list[Row]) -> str:
     compared = [row for row in rows if row.verdict != NOT_COMPARED]
     if len(compared) <= MAX_LISTED_ROWS:
         return listed(compared) + "." if compared else "No value can be compared."
-    different = [row for row in compared if row.verdict == DIFFERS]
+    different = [row for row in compared if row.verdict in (DIFFERS, OPEN)]
     if not different:
-        return f"All {len(compared)} values and claims agree within the rules of [the list](rows.md)."
+        return f"None of {len(compared)} values and claims differs by the rules of [the list](rows.md)."
     shown = different[: 2 * MAX_LISTED_ROWS]
     rest = len(different) - len(shown)
     return (
@@ -96,10 +104,11 @@ def with_accounts(page: str, text: str, rows: list[Row]) -> str:
     head, *pieces = PART.split(text)
     bodies = dict(zip(pieces[::2], pieces[1::2], strict=True))
     order = [key.split("/")[1] for key in ACCOUNTS if key.startswith(f"{page}/")]
-    if set(bodies) != set(order):
-        raise ValueError(f"{page}.md and its accounts differ in their parts: {set(bodies) ^ set(order)}")
+    if not set(bodies) <= set(order):
+        raise ValueError(f"{page}.md has parts without an account: {set(bodies) - set(order)}")
     parts, before_own = [], True
-    for name in order:
+    # Parts that were not run are on no page.
+    for name in filter(bodies.__contains__, order):
         key = f"{page}/{name}"
         bare = re.sub(rf"{BEGIN}.*?{END}", "", bodies[name], flags=re.DOTALL).strip()
         own = [row for row in rows if row.part == key]
@@ -141,9 +150,18 @@ def rows_page(found: dict[str, list[Row]]) -> str:
             "- **Ratios of times** agree within a factor of two.\n"
             "- **Claims without a figure** agree where the inequality in the row holds; the last column "
             "names the threshold where the paper gives none.\n"
-            "- **Not compared** means that the set is not available, that the experiment was not run, or "
-            "that its setting is not printed. The last column says which.\n\n"
-            "About one row in twenty differs by chance where the rule is two standard errors."
+            "The verdicts:\n\n"
+            "- **agrees**: by one of the rules above, with a test that could have failed.\n"
+            "- **reproduced at a setting not printed**: agrees once a parameter or a step has a value that "
+            "the paper does not print. The last column names it. It comes from work that the paper cites, or "
+            "was searched for on training samples.\n"
+            "- **erratum**: the print is wrong, see [the errata](errata.md).\n"
+            "- **differs**: the last column gives a reason, and the part of the page has the experiment that "
+            "tests it.\n"
+            "- **open**: differs, and no reason was tested. About one row in twenty differs by chance where "
+            "the rule is two standard errors.\n"
+            "- **not comparable**: the set is not available, the setting is not printed, the experiment was "
+            "not run, another program was timed, or the test has no power. The last column says which."
         ),
     ]
     for paper, rows in found.items():
@@ -159,7 +177,7 @@ def rows_page(found: dict[str, list[Row]]) -> str:
 
 def renewed() -> dict[str, str]:
     """Return all pages that this script writes, by their file names."""
-    found = {paper: list(rows()) for paper, rows in PAPERS.items()}
+    found = {paper: [with_reasons(row) for row in rows()] for paper, rows in PAPERS.items()}
     every = [row for rows in found.values() for row in rows]
     unknown = {row.part for row in every} - set(ACCOUNTS)
     if unknown:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING
 
 from judging import (
     AGREES,
     DIFFERS,
+    ERRATUM,
     NOT_COMPARED,
+    REPRODUCED,
     Row,
     binomial,
     by_error,
@@ -19,6 +22,7 @@ from judging import (
     number,
     numbers,
     part_text,
+    reproduced,
     table,
     unshared,
 )
@@ -28,8 +32,16 @@ if TYPE_CHECKING:
 
 CODES = ("ovr", "ovo", "complete", "dense", "sparse")
 RANDOM_CODES = ("dense", "sparse")
+#: Relative difference of two processor times that counts as none.
+NOISE = 0.1
+NEAR_THE_LIMIT = "between the two limits of the claim, on another processor"
 FACES = "the set of faces is not available"
-DOCUMENTS = "18,846 documents with their headers here, 19,997 there"
+YEAST_SAMPLES = 1484
+#: Loss of area under the ROC curve that counts as performing as well.
+AREA_MARGIN = 0.001
+#: Correlation from which two outputs count as well correlated.
+WELL_CORRELATED = 0.9
+DOCUMENTS = "18,846 documents with their headers here, 19,997 there; texts without headers were not available"
 
 
 def thesis() -> Iterator[Row]:
@@ -65,17 +77,23 @@ def solver() -> Iterator[Row]:
         bound = number(last["svmarrow / K(SV, X)"])
         yield Row(
             part, "Section 2.5", f"{label}: training takes a small multiple of the oracle's bound",
-            "2, perhaps 5, not 10", f"{bound:g} times", *claim(bound < 10),
+            "2, perhaps 5, not 10", f"{bound:g} times",
+            *(claim(bound <= 5) if not 5 < bound < 10 else (NOT_COMPARED, NEAR_THE_LIMIT)),
         )  # fmt: skip
     part = f"{page}/memory"
     lines = table(page, "Analogue of figure 2-7")
     sizes = [head for head in lines[0] if head != "block"]
     blocks = [row for row in lines if row["block"] != "own"]
-    better = [row["block"] for row in blocks if float(row[sizes[-1]]) < float(row[sizes[0]])]
+    slower = [
+        f"{row['block']} at {more}"
+        for row in blocks
+        for less, more in pairwise(sizes)
+        if float(row[more]) > (1 + NOISE) * float(row[less])
+    ]
     yield Row(
         part, "Figure 2-7", "for any chunk size, more memory makes training faster", "with one exception",
-        f"from {sizes[0]} to {sizes[-1]} for {len(better)} of {len(blocks)} chunk sizes",
-        *claim(len(better) >= len(blocks) - 1, "one exception is allowed"),
+        f"slower with more memory: {', '.join(slower) or 'none'}, of {len(blocks) * (len(sizes) - 1)} steps",
+        *claim(len(slower) <= 1, "one exception is allowed; slower: by more than a tenth"),
     )  # fmt: skip
     largest = [float(blocks[-1][size]) / min(float(row[size]) for row in blocks) for size in sizes]
     yield Row(
@@ -83,12 +101,14 @@ def solver() -> Iterator[Row]:
         f"{blocks[-1]['block']}: {min(largest):.2f} to {max(largest):.2f} times the best chunk's time",
         *claim(min(largest) > 1),
     )  # fmt: skip
-    part = f"{page}/unbounded"
+    part = f"{page}/blocks"
     lines = table(page, "Section 2.6.3")
     blocks_grow, seconds_grow = [], []
-    for name in dict.fromkeys(row["set"] for row in lines):
-        own = [row for row in lines if row["set"] == name]
-        blocks_grow.append(number(own[0]["blocks solved"]) / number(own[-1]["blocks solved"]))
+    for key in dict.fromkeys((row["set"], row["cached rows"]) for row in lines):
+        own = [row for row in lines if (row["set"], row["cached rows"]) == key]
+        # A block has at most as many rows as the cache, so the small one has no large blocks to compare with.
+        if key[1] == "all":
+            blocks_grow.append(number(own[0]["blocks solved"]) / number(own[-1]["blocks solved"]))
         seconds_grow.append(number(own[0]["seconds"]) / min(number(row["seconds"]) for row in own))
     yield Row(
         part, "Section 2.6.3", "a chunk below the number of unbounded vectors: many more subproblems",
@@ -125,11 +145,10 @@ def least_squares() -> Iterator[Row]:
         times = table(page, f"Analogue of table 3.3, {code}, random")
         total = sum(number(row["RLS"]) for row in times)
         kernel, linear = (sum(number(row[of]) for row in times) / total for of in ("SVC", "SVM"))
-        verdict, basis = by_ratio(round(paper, 1), round(kernel, 1))
         yield Row(
             f"{page}/{part}", "Table 3.3", f"{code}: time of the SVM / time of RLS, all sizes",
-            f"{paper:.1f}", f"{kernel:.1f} (SVC, shared kernel rows), {linear:.1f} (LIBLINEAR)", verdict,
-            basis,
+            f"{paper:.1f}", f"{kernel:.1f} (SVC, shared kernel rows), {linear:.1f} (LIBLINEAR)", NOT_COMPARED,
+            "other SVM solvers",
         )  # fmt: skip
     yield Row(
         f"{page}/text-ovr", "Tables 3.2, 3.3", "sector105", "", "", NOT_COMPARED, "the set is not available"
@@ -144,18 +163,9 @@ def least_squares() -> Iterator[Row]:
     times = number(re.findall(r"of one processor: ([\d.]+) times", text)[0])
     yield Row(
         part, "Section 3.7.3", "full RLS takes more than ten times as long as the SVM", "over 10",
-        f"{times:g}",         *claim(times > 10),
+        f"{times:g}", *by_ratio(10, times),
     )  # fmt: skip
-    areas = [number(found) for found in re.findall(r"SVM ([\d.]+), RLS ([\d.]+) \(alpha", text)[0]]
-    yield Row(
-        part, "Figure 3-10", "USPS: RLS performs as well as or better than the SVM along the ROC curve",
-        "as well or better", f"area {areas[1]} for RLS, {areas[0]} for the SVM",
-        *claim(areas[1] >= areas[0], "the area stands for the curve"),
-    )  # fmt: skip
-    yield Row(
-        part, "Figure 3-12", "USPS: outputs of RLS and SVM are well correlated", "crossplot", "",
-        NOT_COMPARED, "not run",
-    )  # fmt: skip
+    yield from crossplot()
     where = {
         "RLS is as good as the SVM": "Section 3.7.3",
         "rectangle is the best of the three at every size": "Figure 3-17",
@@ -169,7 +179,10 @@ def least_squares() -> Iterator[Row]:
         "ic does not improve on random points (rectangle)": "Figures 3-23 to 3-25",
     }
     for row in held(page, "usps", "Conclusions of section 3.7.3", "Section 3.7.3"):
-        yield Row(row.part, where[row.row], f"USPS: {row.row}", row.paper, row.ours, row.verdict)
+        found = row.verdict, row.basis
+        if row.verdict == DIFFERS and row.row in shared_alpha_claims():
+            found = REPRODUCED, "held with one alpha for all methods, that of the full model (last column)"
+        yield Row(row.part, where[row.row], f"USPS: {row.row}", row.paper, row.ours, *found)
     yield Row(
         part,
         "Figures 3-11, 3-13 to 3-16, 3-18, 3-20, 3-22, 3-26 to 3-28",
@@ -179,6 +192,66 @@ def least_squares() -> Iterator[Row]:
         NOT_COMPARED,
         FACES,
     )
+
+
+def shared_alpha_claims() -> set[str]:
+    """Return the conclusions that hold where all methods have the alpha of the full model."""
+    lines = table("rifkin_rls", "Area under the ROC curve, means of")
+    last = next(head for head in lines[0] if head.startswith("random, alpha"))
+    areas = {(row["method"], row["points"]): float(row[last]) for row in lines}
+    sizes = list(dict.fromkeys(row["points"] for row in lines))
+    claims = {
+        "rectangle is the best of the three at every size": all(
+            areas["rectangle", size] >= max(areas["subset", size], areas["nystrom", size]) for size in sizes
+        ),
+        "subset comes before nystrom": all(areas["subset", s] >= areas["nystrom", s] for s in sizes),
+        "nystrom gains from more points": all(
+            areas["nystrom", a] >= areas["nystrom", b] for a, b in pairwise(sizes)
+        ),
+    }
+    return {name for name, holds in claims.items() if holds}
+
+
+def crossplot() -> Iterator[Row]:
+    """Yield figures 3-10 and 3-12 in numbers."""
+    part = "rifkin_rls/crossplot"
+    if not part_text("rifkin_rls", "crossplot"):
+        yield Row(part, "Figures 3-10, 3-12", "USPS: outputs of RLS and SVM", "", "", NOT_COMPARED, "not run")
+        return
+    areas = {row["machine"]: row for row in table("rifkin_rls", "Area under the ROC curve", 0)}
+    gain, error = (
+        float(areas["RLS"][head]) for head in ("less that of the SVM", "standard error (bootstrap)")
+    )
+    yield Row(
+        part, "Figure 3-10", "USPS: RLS performs as well as or better than the SVM along the ROC curve",
+        "as well or better", f"area {areas['RLS']['area']} for RLS, {areas['SVM']['area']} for the SVM",
+        *claim(
+            gain - 2 * error > -AREA_MARGIN,
+            f"the area stands for the curve: larger by {gain:.5f}, standard error {error:.5f}; agrees unless "
+            f"it may be smaller by {AREA_MARGIN}",
+        ),
+    )  # fmt: skip
+    lines = {row["samples"]: row for row in table("rifkin_rls", "Figure 3-12")}
+    training, test = (float(lines[name]["linear"]) for name in ("training", "test"))
+    yield Row(
+        part, "Figure 3-12",
+        "USPS: outputs of RLS and SVM are very well correlated, those of test samples somewhat less",
+        "crossplot", f"correlation {training} on the training samples, {test} on the test samples",
+        *claim(training > test > WELL_CORRELATED, f"well correlated: above {WELL_CORRELATED}"),
+    )  # fmt: skip
+
+
+def by_walk(row: dict[str, str], ours: str) -> tuple[str, str]:
+    """Compare sigma and C of a walk; where they differ, the errors at both are compared as well."""
+    if ours == row["thesis's sigma, C"]:
+        return AGREES, "the thesis finds no strong dependence"
+    here, there = (float(row[f"error % of 5 folds{suffix}"]) for suffix in ("", " 2"))
+    error = 100 * sqrt(unshared() * (here + there) / 100 / YEAST_SAMPLES)
+    verdict, basis = by_error(there, here, error)
+    basis = f"errors {here} % and {there} % in five folds, {basis} apart"
+    if verdict == AGREES:
+        return NOT_COMPARED, f"the folds cannot tell the two settings apart: {basis}"
+    return DIFFERS, basis
 
 
 def codes() -> Iterator[Row]:
@@ -194,7 +267,7 @@ def codes() -> Iterator[Row]:
             yield Row(
                 f"{page}/{name}", where, f"{name}, {row['code']}, sigma and C",
                 row["thesis's sigma, C"], ours,
-                *claim(ours == row["thesis's sigma, C"], "the thesis finds no strong dependence"),
+                *by_walk(row, ours),
             )  # fmt: skip
     yield from errors_of_codes()
     yield from overlaps()
@@ -322,16 +395,53 @@ def errors_of_codes() -> Iterator[Row]:
     """Yield the errors of table 4.5 on satimage and yeast."""
     for row in table("rifkin_multiclass", "table 4.5, satimage"):
         paper, ours = number(row["thesis's error %"]), number(row["error % there"])
+        drawn = drawn_lines("satimage", "Errors").get(row["code"])
+        if drawn is not None and row["code"] in RANDOM_CODES:
+            yield over_draws("satimage", "Table 4.5", f"satimage, {row['code']}", drawn)
+            continue
         yield Row(
             "rifkin_multiclass/satimage", "Table 4.5", f"satimage, {row['code']}", f"{paper} %", f"{ours} %",
             *by_draws(paper, ours, "satimage", row["code"], 2000),
         )  # fmt: skip
     for row in table("rifkin_multiclass", "table 4.5, yeast"):
         paper, ours = number(row["thesis's error %"]), number(row["leave-one-out error %"])
+        drawn = drawn_lines("yeast", "Errors").get(row["code"])
+        if drawn is not None and row["code"] in RANDOM_CODES:
+            yield over_draws("yeast", "Table 4.5", f"yeast, {row['code']}", drawn)
+            continue
         yield Row(
             "rifkin_multiclass/left_out", "Table 4.5", f"yeast, {row['code']}", f"{paper} %", f"{ours} %",
             *by_draws(paper, ours, "yeast", row["code"], 1484),
         )  # fmt: skip
+
+
+#: Settings of the parts with many draws, which the thesis does not print for its tables of overlaps.
+DRAWN_SETTINGS = {"satimage": "C = 1 for every code", "yeast": "ten folds"}
+
+
+def drawn_lines(name: str, what: str) -> dict[str, dict[str, str]]:
+    """Return the lines of a table over draws by their first column; none if the part was not run."""
+    if not part_text("rifkin_multiclass", f"draws-{name}"):
+        return {}
+    lines = table("rifkin_multiclass", f"{what} over draws, {name}")
+    return {next(iter(row.values())): row for row in lines}
+
+
+def over_draws(name: str, where: str, row: str, line: dict[str, str]) -> Row:
+    """Judge an error or an overlap of random codes by the deviation over draws."""
+    z, printed, setting = float(line["z"]), line["thesis"], DRAWN_SETTINGS[name]
+    ours = line.get("overlap") or f"{line['error %']} %"
+    found = AGREES if abs(z) <= 2 else DIFFERS, f"{abs(z):.1f} standard errors over draws"
+    if found[0] == AGREES:
+        # Table 4.3 prints C = 1 for sparse.
+        printed_cost = name == "yeast" or row == "satimage, sparse"
+        found = found if printed_cost else reproduced(found, setting)
+    elif line.get("z then") and abs(float(line["z then"])) <= 2:
+        found = (
+            REPRODUCED,
+            f"{found[1]}; {line['z then']} with the labels of dense and sparse exchanged; {setting}",
+        )
+    return Row(f"rifkin_multiclass/draws-{name}", where, row, printed, ours, *found)
 
 
 def overlaps() -> Iterator[Row]:
@@ -344,6 +454,10 @@ def overlaps() -> Iterator[Row]:
         for row in table("rifkin_multiclass", title):
             for code in CODES:
                 if not row[code] or code == row[""]:
+                    continue
+                drawn = drawn_lines(name, "Overlaps").get(f"{row['']} and {code}")
+                if drawn is not None:
+                    yield over_draws(name, where, f"{row['']} and {code}", drawn)
                     continue
                 ours, paper = numbers(row[code])
                 random = [one for one in (row[""], code) if one in RANDOM_CODES]
@@ -377,9 +491,14 @@ def bounds() -> Iterator[Row]:
     lines = table(page, "Bounds of a coded model")
     part = f"{page}/codes"
     training = sum(float(row["(4.51)"]) >= float(row["training error"]) for row in lines)
+    # The set is satimage, with six classes.
+    printed = sum(
+        6 / number(row["columns"]) * float(row["(4.51)"]) >= float(row["training error"]) for row in lines
+    )
     yield Row(
-        part, "(4.51)", "bound of the training error", "holds", f"holds in {training} of {len(lines)} rows",
-        *claim(training == len(lines)),
+        part, "(4.51)", "bound of the training error", "holds",
+        f"with F holds in {training} of {len(lines)} rows, with the printed N in {printed}", ERRATUM,
+        "N is printed for F",
     )  # fmt: skip
     exact = [row for row in lines if row["leave-one-out"] != "not computed"]
     left_out = sum(float(row["(4.60)"]) >= float(row["leave-one-out"]) for row in exact)
@@ -404,11 +523,17 @@ def bounds() -> Iterator[Row]:
         f"{page}/lambda", "(5.34)", "bound of the test error", "holds", f"least value {min(values):g}",
         NOT_COMPARED, "no value below 1, so nothing can be contradicted",
     )  # fmt: skip
+    exceeded = [
+        float(row["SVC without b"]) / (0.5 * float(row["2 beta (5.8)"]))
+        for row in table(page, "A label is changed")
+    ]
     lines = table(page, "(5.8) and refits")
     holds = sum(float(row["(5.8)"]) >= float(row["refits"]) for row in lines)
     yield Row(
         f"{page}/stability", "(5.8)", "Tikhonov regularization is stable within beta", "holds",
-        f"holds in {holds} of {len(lines)} lines", *claim(holds == len(lines)),
+        f"holds in {holds} of {len(lines)} lines for a sample that is removed; where a label is changed, the "
+        f"loss changes by {max(exceeded):.2f} times the printed value",
+        ERRATUM, "the definition replaces a sample, which takes a factor 2",
     )  # fmt: skip
     text = part_text(page, "stability")
     powers = [number(found) for found in re.findall(r"(-[\d.]+) \((?:hinge|square), lambda", text)]

@@ -247,7 +247,7 @@ def _spend(spent: dict[str, float], svc: Any, most: int) -> None:
     """Adds the times of ten levels to the totals."""
     path = compression_path(svc, n_vectors=most, method="l1", tol=0)
     penalties = path.penalties[np.linspace(0, len(path) - 1, 10).astype(int)]
-    gammas = np.geomspace(1.0, 1e-8, 10)
+    changes = np.geomspace(1.0, 1e-8, 10)
 
     def at(method: str, **settings: float) -> None:
         try:
@@ -259,7 +259,7 @@ def _spend(spent: dict[str, float], svc: Any, most: int) -> None:
 
     works = (
         lambda: [at("l1", penalty=float(p)) for p in penalties],
-        lambda: [at("l0", gamma=float(g)) for g in gammas],
+        lambda: [at("l0", max_change=float(change)) for change in changes],
         lambda: compression_path(svc, n_vectors=most, tol=0),
         lambda: compression_path(svc, n_vectors=most, method="l1", tol=0),
         lambda: compression_path(svc, n_vectors=most, method="l0", tol=0),

@@ -448,7 +448,6 @@ def test_several_kernels_are_refused_by_name(kind, tmp_path):
         lambda one: estimate_memory(one, 5),
         lambda one: save_libsvm_model(one, tmp_path / "text"),
         lambda one: compress(one, n_vectors=3),
-        lambda one: compress(one, X, Y),
     ):
         with pytest.raises(TypeError, match=r"not one kernel expansion: this model has 2 kernels"):
             convert(model)

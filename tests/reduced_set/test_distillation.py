@@ -24,8 +24,19 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from svmarrow import SVC, compress, export, inspection, load, quantize, save
-from svmarrow.exceptions import SizeWarning
+from svmarrow import (
+    SVC,
+    KMPClassifier,
+    KMPRegressor,
+    PerceptronTreeClassifier,
+    compress,
+    export,
+    inspection,
+    load,
+    quantize,
+    save,
+)
+from svmarrow.exceptions import DistillationWarning, SizeWarning
 from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 from svmarrow.reduced_set import DistillationSettings, GradientSettings
 from svmarrow.reduced_set.drawn_samples import draw_samples, whole_columns
@@ -487,6 +498,29 @@ def test_estimators_around_estimators(two):
     assert small.distillation_.source == "labels"
     assert not hasattr(small, "predict_proba")
     assert (small.predict(X) == Own().fit(X, y).predict(X)).mean() > 0.95
+
+
+def test_own_models_that_are_not_one_expansion_are_imitated(two, numbers):
+    X, y = two
+    settings = DistillationSettings(steps=300, n_drawn=200)
+    pursuit = KMPClassifier(20, gamma=[0.05, 0.5]).fit(X, y)
+    small = compress(pursuit, X, y, n_vectors=20, settings=settings)
+    assert np.mean(small.predict(X) == pursuit.predict(X)) > 0.8
+    # Without a word on distillation there is a warning.
+    with (
+        pytest.warns(DistillationWarning, match="this model has 2 kernels"),
+        pytest.raises(ValueError, match="a DistillationSettings"),
+    ):
+        compress(pursuit, X, y, n_vectors=20, settings=GradientSettings())
+    rows, targets = numbers[0] / [1.0, 100.0, 0.01, 1.0], numbers[1]
+    regressor = KMPRegressor(20, gamma=[0.05, 0.5]).fit(rows, targets)
+    small = compress(regressor, rows, targets, n_vectors=20, settings=settings)
+    assert r2_score(regressor.predict(rows), small.predict(rows)) > 0.8
+    tree = PerceptronTreeClassifier(budget=20, random_state=0).fit(X, y)
+    small = compress(tree, X, y, n_vectors=20, settings=settings)
+    assert np.mean(small.predict(X) == tree.predict(X)) > 0.8
+    with pytest.raises(TypeError, match=r"PerceptronTreeClassifier is not a kernel expansion.*give X"):
+        compress(tree, n_vectors=20)
 
 
 def test_targets_by_definition(classes, two):

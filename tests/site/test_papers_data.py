@@ -231,8 +231,44 @@ def test_labels_and_splits_are_part_of_the_hash(data):
     assert data.compared(data.fingerprint(two, 6), one) == data.DIFFERENT
 
 
+def test_smoothed_images_are_made_of_the_set_in_the_folder(data, tmp_path, capsys):
+    X = np.full((2, 256), -1.0)
+    X[0, 17] = 0.5004
+    y, X_test, y_test = np.array([3, 4]), np.full((1, 256), -1.0), np.array([5])
+    (tmp_path / "sets").mkdir()
+    np.savez(tmp_path / "sets" / "usps.npz", X=X, y=y, X_test=X_test, y_test=y_test)
+    # The value is rounded first; a constant image at the background stays as it is.
+    weights = np.exp(-0.5 * (np.arange(-3, 4) / 0.75) ** 2)
+    weights /= weights.sum()
+    padded = np.full((22, 22), -1.0)
+    padded[4, 4] = 0.5
+    smooth = np.array(
+        [[weights @ padded[i : i + 7, j : j + 7] @ weights for j in range(16)] for i in range(16)]
+    )
+    expected = np.stack([smooth.ravel(), np.full(256, -1.0)])
+    expect(data, usps_smoothed={"X": expected, "y": y, "X_test": X_test, "y_test": y_test})
+    assert data.main(["usps_smoothed"], FakeSources()) == 0
+    assert f"usps_smoothed: fetched from usps: {data.SAME}" in capsys.readouterr().out
+
+
+def test_headers_of_newsgroups(data, capsys):
+    train = ["From: a cat\n\na dog", "From: a cat\n\nthe dog sat\n\nFrom: b", "no header"]
+    documents = {"train": (train, np.array([0, 1, 1])), "test": (train[:1], np.array([1]))}
+    # The only word of two bodies is dog.
+    X, X_test = sp.csr_array([[1], [1], [0]]), sp.csr_array([[1]])
+    arrays = data.sparse("", X) | data.sparse("test_", X_test)
+    expect(data, news20_no_headers=arrays | {"y": np.array([0, 1, 1]), "y_test": np.array([1])})
+    assert data.main(["news20_no_headers"], FakeSources(documents=documents)) == 0
+    assert data.SAME in capsys.readouterr().out
+    # The set that no page was measured on has no hash.
+    data.HASHES.write_text(json.dumps({"news20_no_headers": None}), encoding="utf-8")
+    assert data.main(["news20_no_headers"], FakeSources()) == 0
+    assert "no page was measured on it" in capsys.readouterr().out
+
+
 def test_every_recipe_has_a_hash():
     hashes = json.loads((PAPERS / "data_hashes.json").read_text(encoding="utf-8"))
+    assert [name for name, value in hashes.items() if value is None] == ["news20_no_headers"]
     program = "import sys; sys.path.insert(0, sys.argv[1]); import data; print(*data.RECIPES)"
     assert sorted(hashes) == sorted(python(program, PAPERS).split())
 

@@ -100,9 +100,9 @@ def compress(
     model are approximated together over one set of vectors. So are the outputs of a regressor, which count
     alike, whatever the units of the targets.
 
-    A predictor that is no kernel machine (trees, neural networks, a function of the samples) is imitated on
-    the samples X and on samples drawn around them: it is *distilled* into a kernel expansion with a gamma for
-    each column.
+    A predictor that is no kernel expansion (trees, neural networks, a function of the samples, a matching
+    pursuit with several kernels, a perceptron tree) is imitated on the samples X and on samples drawn around
+    them: it is *distilled* into a kernel expansion with a gamma for each column.
 
     The weights of a model are kept. If classes or samples had weights in training (``class_weight``,
     ``sample_weight``), thresholds stay as they are, vectors learn from the model and not from labels, and the
@@ -357,8 +357,7 @@ def _kernel_machine(model: Any, X: Any, settings: Any) -> Any:
     try:
         return as_expansion(model)
     except (TypeError, ValueError) as error:
-        foreign = is_predictor(model) and not type(model).__module__.startswith("svmarrow.")
-        if not foreign or isinstance(error, NotFittedError):
+        if not is_predictor(model) or isinstance(error, NotFittedError):
             raise
         if X is None:
             raise type(error)(
