@@ -258,14 +258,14 @@ class KernelExpansion(Savable):
         Returns
         -------
         bool
-            True if errors in single precision would exceed a thousandth of the spread of an output, or if the
+            True if errors in single precision would exceed a thousandth of the spread of an output at some vectors, or if the
             kernel is a Python function.
 
         Examples
         --------
         >>> import numpy as np
         >>> from svmarrow import KernelExpansion
-        >>> KernelExpansion(np.eye(2), [[1.0], [1.0]], [0.0], kernel="rbf", gamma=1.0).needs_double()
+        >>> KernelExpansion(np.eye(2), [[1.0], [-1.0]], [0.0], kernel="rbf", gamma=1.0).needs_double()
         False
         """
         return True if callable(self.kernel) else self._evaluator().needs_double()
