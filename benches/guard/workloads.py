@@ -149,7 +149,7 @@ WORKLOADS: dict[str, Callable[[], Callable[[], Any]]] = {
     "fit: double rows": lambda: fit(svmarrow.SVC(gamma=0.1, **ONE), classes(600, 20, dtype=np.float64)),
     "fit: bytes": lambda: fit(svmarrow.SVC(gamma=1e-5, **ONE), digits()),
     "fit: sparse": lambda: fit(svmarrow.SVC(gamma=1.0, **ONE), texts()),
-    "fit: two columns": lambda: fit(svmarrow.SVC(gamma=2.0, **ONE), classes(2000, 2)),
+    "fit: two columns": lambda: fit(svmarrow.SVC(gamma=2.0, **ONE), classes(1200, 2)),
     "fit: ten classes": lambda: fit(svmarrow.SVC(gamma=0.1, **ONE), classes(800, 12, 10)),
     "fit: one-vs-rest": lambda: fit(svmarrow.SVC(gamma=0.1, multi_class="ovr", **ONE), classes(600, 12, 4)),
     "fit: linear": lambda: fit(svmarrow.SVC(kernel="linear", **ONE), classes(600, 20)),
@@ -162,10 +162,10 @@ WORKLOADS: dict[str, Callable[[], Callable[[], Any]]] = {
     "fit: quantiles": lambda: fit(QuantileSVR(quantile=[0.1, 0.5, 0.9], gamma=0.5, **ONE), targets(300, 4)),
     "fit: one-class": lambda: fit(svmarrow.OneClassSVM(nu=0.1, gamma=0.2, **ONE), classes(800, 8)),
     "fit: low-rank SVC": lambda: fit(
-        svmarrow.LowRankSVC(100, gamma=0.2, random_state=0, **ONE), classes(1500, 8)
+        svmarrow.LowRankSVC(60, gamma=0.2, random_state=0, **ONE), classes(700, 8)
     ),
     "fit: code": lambda: fit(
-        svmarrow.CodedClassifier(svmarrow.SVC(gamma=0.1, **ONE), code=make_code("bch", 6)), classes(500, 8, 6)
+        svmarrow.CodedClassifier(svmarrow.SVC(gamma=0.1, **ONE), code=make_code("bch", 6)), classes(250, 8, 6)
     ),
     "search: noise": lambda: searching(svmarrow.SVCCV, classes(400, 10, noise=0.3)),
     "search: large machines": lambda: searching(
@@ -186,7 +186,7 @@ WORKLOADS: dict[str, Callable[[], Callable[[], Any]]] = {
     )(svmarrow.SVC(gamma=0.1, **ONE).fit(*classes(600, 20)), classes(600, 20)[0]),
     "least squares": lambda: fit(svmarrow.RLSRegressor(0.1, gamma=0.3, **ONE), targets(500, 6)),
     "least squares: leave-one-out": lambda: fit(
-        svmarrow.RLSClassifier(0.1, gamma=0.1, leave_one_out=True, **ONE), classes(500, 6, 4)
+        svmarrow.RLSClassifier(0.1, gamma=0.1, leave_one_out=True, **ONE), classes(350, 6, 4)
     ),
     "least squares: low rank": lambda: fit(
         LowRankRLSRegressor(100, gamma=0.3, random_state=0, **ONE), targets(2000, 6)
