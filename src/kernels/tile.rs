@@ -81,6 +81,16 @@ pub(super) fn for_each_tile<T: Real>(
     Ok(())
 }
 
+/// Writes values as those of another type, which may be the same.
+#[inline]
+fn write_values<T: Real, O: Real>(values: &[T], out: &mut [O]) {
+    if size_of::<T>() == size_of::<O>() {
+        out.copy_from_slice(bytemuck::cast_slice(values));
+    } else {
+        out.iter_mut().zip(values).for_each(|(out, value)| *out = O::from_f64(value.to_f64()));
+    }
+}
+
 /// Returns the number of panels of a task: about a quarter of a second-level cache, but enough tasks for threads to end at
 /// about the same time.
 fn group_size<T: Real>(panels: &Panels<T>, ctx: Context<'_>) -> usize {
@@ -261,9 +271,7 @@ impl<'a> KernelRows<'a> {
                     for (line, out) in tile.chunks_exact(panels.width()).zip(&mut lines[first..first + count])
                     {
                         let to = out.len().min(from + panels.width());
-                        for (out, value) in out[from..to].iter_mut().zip(line) {
-                            *out = O::from_f64(value.to_f64());
-                        }
+                        write_values(&line[..to - from], &mut out[from..to]);
                     }
                 })?;
             }
