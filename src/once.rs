@@ -3,7 +3,8 @@
 //! A thread of a rayon pool takes up other work while it waits for the tasks of a parallel loop. If such work waited for the
 //! value that the loop computes, neither would end. So a thread waits only for the value of a thread that cannot need it: it
 //! computes no other value itself, and it is not a thread of the same pool. Otherwise it computes the value too, and the first
-//! one is kept. Pools that were not built with [`start_handler`] count as the same pool.
+//! one is kept. Pools that were not built with [`start_handler`] count as the same pool. The cells of one parallel loop must not
+//! be those of a loop in another pool.
 //!
 //! Cost: an atomic read, once there is a value.
 
@@ -31,8 +32,8 @@ pub fn start_handler() -> impl Fn(usize) + Send + Sync + 'static {
 /// A cell that is empty at first.
 pub(crate) struct OnceCell<T> {
     value: OnceLock<T>,
-    /// The pool of the thread that computes the value, if one does.
-    computing: Mutex<Option<u64>>,
+    /// The pool and the process of the thread that computes the value, if one does. A child process has no such thread.
+    computing: Mutex<Option<(u64, u32)>>,
     ended: Condvar,
 }
 
@@ -63,7 +64,10 @@ impl<T> OnceCell<T> {
             return Ok(value);
         }
         let mut computing = self.lock();
-        while let Some(pool) = *computing
+        if computing.is_some_and(|(_, process)| process != std::process::id()) {
+            *computing = None;
+        }
+        while let Some((pool, _)) = *computing
             && may_wait_for(pool)
         {
             computing = self.ended.wait(computing).unwrap_or_else(PoisonError::into_inner);
@@ -72,14 +76,14 @@ impl<T> OnceCell<T> {
             return Ok(value);
         }
         let _computation = computing.is_none().then(|| {
-            *computing = Some(POOL.get());
+            *computing = Some((POOL.get(), std::process::id()));
             Computation { cell: self, was_computing: IS_COMPUTING.replace(true) }
         });
         drop(computing);
         init().map(|value| self.value.get_or_init(|| value))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<u64>> {
+    fn lock(&self) -> MutexGuard<'_, Option<(u64, u32)>> {
         self.computing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn check_conditioning(
         let (a, b) = (value(i, i), value(j, j));
         let distance = a + b - 2.0 * value(i, j);
         // Equal rows have no distance; rows whose distance is not finite are refused by their magnitudes.
-        if i != j && distance.abs() > 0.0 {
+        if i != j && distance.is_finite() && distance != 0.0 {
             largest = largest.max(a.abs().max(b.abs()));
             let rounding = 0.5 * f64::EPSILON * (a.abs() + b.abs());
             roundings.push(rounding / distance.max(f64::MIN_POSITIVE));

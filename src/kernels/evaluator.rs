@@ -215,8 +215,9 @@ impl Evaluator {
 
     /// Returns whether outputs in single precision may be off by more than a thousandth of their spread.
     ///
-    /// The spread of an output is that of its values at some vectors: an intercept far from all of them does not hide that the
-    /// outputs differ by little. Where independent roundings of all terms are small against it, nothing is measured; otherwise
+    /// The spread of an output is that of its values at some vectors and, for dense rows, in the middle of pairs of them: those of
+    /// a one-class machine may all lie on its boundary. An intercept far from all of them does not hide that the outputs differ
+    /// by little. Where independent roundings of all terms are small against it, nothing is measured; otherwise
     /// the outputs of these vectors are compared with those of kernel values in double precision.
     ///
     /// # Errors
@@ -235,9 +236,12 @@ impl Evaluator {
             // The rounding of the samples themselves is none of the arithmetic.
             let Some(sample) = sample.view().to_single()? else { return Ok(true) };
             let outputs = self.evaluate_in(sample.view(), Precision::Single, ctx)?;
+            let between = middles(sample.view())?;
+            let between = self.evaluate_in(between.view(), Precision::Single, ctx)?;
             let spread = |j: usize| {
                 let ends = (f64::INFINITY, f64::NEG_INFINITY);
-                let (low, high) = outputs.column(j).iter().fold(ends, |(l, h), f| (l.min(*f), h.max(*f)));
+                let all = outputs.column(j).into_iter().chain(between.column(j));
+                let (low, high) = all.fold(ends, |(l, h), f| (l.min(*f), h.max(*f)));
                 high - low
             };
             let exceeds = |j: usize, error: f64| !(SAFETY_FACTOR * error <= MAX_SINGLE_ERROR * spread(j));
@@ -440,6 +444,20 @@ impl Evaluator {
         });
         overflow.err().unwrap_or_else(|| Error::param("X", format!("row {row}"), rule))
     }
+}
+
+/// Returns the middle of each dense row and the next one; no row for sparse ones.
+fn middles(rows: Rows<'_>) -> Result<OwnedRows> {
+    let (n, d) = (if rows.is_sparse() { 0 } else { rows.rows().saturating_sub(1) }, rows.cols());
+    let mut values = try_vec![0.0_f32; n * d]?;
+    if n * d > 0 {
+        for (i, middle) in values.chunks_exact_mut(d).enumerate() {
+            for row in [i, i + 1] {
+                rows.for_each_in_row(row, |k, v| middle[k] += 0.5 * v as f32);
+            }
+        }
+    }
+    Ok(Array2::from_shape_vec((n, d), values).expect("a number for each entry").into())
 }
 
 /// Returns the rows whose outputs (n, q) are not all finite; `None` if there are none.

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 import threading
 from pathlib import Path
 
@@ -283,3 +284,37 @@ def test_the_earlier_model_answers_until_a_piece_is_learnt(name):
         model.partial_fit(piece, labels)
     assert set(said) <= {expected, after}
     assert outcome(reads(model, rows)["predict"]) == after
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_child_process_predicts_although_its_parent_was_packing_the_model():
+    """A child has no thread that could end what a thread of its parent had begun."""
+    program = """
+        import os, signal, threading, time
+        import numpy as np
+        from svmarrow import KernelExpansion
+
+        random = np.random.default_rng(0)
+        vectors = random.normal(size=(40_000, 64)).astype("f4")
+        coefficients = random.normal(size=(40_000, 1))
+        for gap in (0.001, 0.003, 0.01, 0.03):
+            model = KernelExpansion(vectors, coefficients, [0.0], kernel="rbf", gamma=0.01)
+            thread = threading.Thread(target=model.decision_function, args=(vectors[:20],))
+            thread.start()
+            time.sleep(gap)
+            child = os.fork()
+            if child == 0:
+                signal.alarm(100)
+                model.decision_function(vectors[:1])
+                os._exit(0)
+            thread.join()
+            print(os.waitpid(child, 0)[1])
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANG,
+    )
+    assert done.stdout.split() == ["0"] * 4

@@ -258,8 +258,8 @@ class KernelExpansion(Savable):
         Returns
         -------
         bool
-            True if errors in single precision would exceed a thousandth of the spread of an output over the
-            vectors, or if the kernel is a Python function.
+            True if errors in single precision would exceed a thousandth of the spread of an output at
+            vectors and between them, or if the kernel is a Python function.
 
         Examples
         --------

@@ -322,9 +322,11 @@ impl<'c, 'w> Chain<'c, 'w> {
         from: usize,
     ) -> Result<()> {
         let &ChainValues { matrix, source, held_out, memory } = chain_values;
-        let &Work { params, plan, ctx, .. } = self.work;
-        let params =
-            &SvmParams { cache_bytes: params.cache_bytes / self.work.chains_at_once, ..params.clone() };
+        let &Work { params, plan, ctx, ref grid, .. } = self.work;
+        // Chains that leave a kernel matrix for double precision may all run at the same time.
+        let chains = if self.prepared.matrix.is_some() { grid.folds.len() } else { 1 };
+        let cache_bytes = params.cache_bytes / self.work.chains_at_once.max(chains);
+        let params = &SvmParams { cache_bytes, ..params.clone() };
         let accuracy = self.work.accuracy;
         let training = Training { rows: self.prepared.rows.reborrow(), params, accuracy, ctx };
         let values = training.values();
