@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import UserDict
 
 import numpy as np
 import pandas as pd
@@ -69,6 +70,16 @@ def test_a_sample_may_be_a_dict(rng):
     np.testing.assert_allclose(found, table.predict_proba(frame[:10]), atol=1e-12)
     with pytest.raises(TypeError, match="has no feature names"):
         svmarrow.SVC().fit(frame[["a"]].to_numpy(), label).compiled().predict({"a": 1.0})
+
+
+def test_a_sample_with_names_is_read_by_name(rng):
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    model = svmarrow.SVC().fit(frame, frame["a"] > 0.0)
+    fast, expected = model.compiled(), model.decision_function(frame)
+    samples = zip(frame.iterrows(), frame[["c", "a", "b"]].itertuples(index=False), strict=True)
+    for ((_, series), named), value in zip(samples, expected, strict=True):
+        for sample in (series, series[::-1], named, UserDict(series), series.tolist()):
+            assert fast.decision_function(sample) == pytest.approx(value, abs=1e-12)
 
 
 @pytest.mark.parametrize("kernel", ROW_KERNELS)

@@ -17,7 +17,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from svmarrow import SVC, SVR, KernelExpansion, OneClassSVM, RLSRegressor, compress
+from svmarrow import SVC, SVR, CodedClassifier, KernelExpansion, OneClassSVM, RLSRegressor, compress
 from svmarrow.inspection import ShapleyValues, shapley_values
 
 mpl.use("Agg")
@@ -225,6 +225,9 @@ def test_a_class_is_chosen_by_its_label():
     assert np.array_equal(other.values, every.values[:, :, every.output_names.index("other")])
     with pytest.raises(ValueError, match="label='gone' is not allowed: it must be one of 'left', 'stayed'"):
         shapley_values(two, X[:5], X[::20], label="gone")
+    machines = CodedClassifier(SVC(), code=np.array([[1, -1, 1], [-1, 1, -1]])).fit(X[:100], names[:100])
+    with pytest.raises(ValueError, match="outputs that are not decision values"):
+        shapley_values(machines, X[:5], X[::20], label="left", output="machines")
 
 
 def test_the_background_of_a_model_that_has_its_samples(diabetes):

@@ -426,6 +426,16 @@ def test_every_form_of_a_model_takes_values_of_text_columns_as_text():
         assert np.array_equal(model.decision_function(text), model.decision_function(frame))
 
 
+def test_every_form_of_a_model_takes_values_of_number_categories_as_numbers():
+    frame = pd.DataFrame({"size": FRAME["size"], "code": np.arange(N) % 4})
+    full, forms = small_and_full(frame, SIDE)
+    text = frame.assign(code=frame["code"].astype(str))
+    for model in (full, *forms.values()):
+        assert np.array_equal(model.decision_function(text), model.decision_function(frame))
+        with pytest.raises(ValueError, match="column 'code'"):
+            model.decision_function(frame.assign(code="hello"))
+
+
 def test_a_pipeline_of_an_ordinal_encoder_with_missing_categories_is_saved(tmp_path):
     frame = FRAME[["size", "kind"]]
     encoder = make_column_transformer((OrdinalEncoder(), ["kind"]), remainder="passthrough")
@@ -459,7 +469,8 @@ def test_a_fit_to_all_samples_without_time_for_an_exact_one_is_of_low_rank(monke
         return original(choice._replace(seconds=1e9), *arguments)
 
     monkeypatch.setattr(_base, "final_machine", slow)
-    model = TabularRegressor(n_samples=40, max_time=1e6).fit(X_SMALL, Y)
+    with pytest.warns(ConvergenceWarning, match="too little time for an exact machine"):
+        model = TabularRegressor(n_samples=40, max_time=1e6).fit(X_SMALL, Y)
     assert (model.stop_, model.expansion_.n_vectors) == ("finished", 20)
 
 

@@ -165,8 +165,10 @@ def _checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
         text = json.dumps(dict(metadata), allow_nan=False)
         if all(isinstance(name, str) for name in metadata):
             stored: dict[str, Any] = json.loads(text)
-            return stored
-    except (TypeError, ValueError):
+            # JSON turns other keys into text.
+            if stored == metadata:
+                return stored
+    except (TypeError, ValueError, RecursionError):
         pass
     raise refuse(
         "metadata", metadata, "a dict from names to texts, finite numbers, booleans, None and lists of them"

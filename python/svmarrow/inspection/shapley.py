@@ -260,7 +260,9 @@ def _training_samples(model: Any, expansion: KernelExpansion) -> Any:
             f"background=None is not allowed for a {type(machine).__name__}, which does not contain all "
             "training samples: pass some hundred of them"
         )
-    order = np.random.RandomState(0).permutation(expansion.n_vectors)[:MAX_BACKGROUND]
+    # Samples of weight zero are vectors without a coefficient.
+    counting = np.flatnonzero(np.asarray(expansion.coefficients).any(axis=1))
+    order = np.random.RandomState(0).permutation(counting)[:MAX_BACKGROUND]
     return expansion.vectors[np.sort(order)]
 
 
@@ -272,7 +274,7 @@ def _of_label(label: Any, parts: Any, converted: Any, names: list[str]) -> tuple
         known = f"one of {', '.join(map(repr, classes))}" if classes else "None for a model without classes"
         raise refuse("label", label, known)
     number, sign = classes.index(label), 1.0
-    if len(classes) == 2:
+    if len(names) == 1:
         number, sign = 0, 1.0 if number == 1 else -1.0
     elif names != [str(each) for each in classes]:
         raise refuse("label", label, "None for outputs that are not decision values of the classes")

@@ -95,7 +95,8 @@ def model_card(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike 
 
 
 def _section(title: str, rows: list[tuple[str, str]]) -> str:
-    lines = [f"| {name} | {value} |" for name, value in rows]
+    cells = [(name.replace("|", "\\|"), value.replace("|", "\\|")) for name, value in rows]
+    lines = [f"| {name} | {value} |" for name, value in cells]
     return "\n".join([f"## {title}", "", "| | |", "|---|---|", *lines])
 
 

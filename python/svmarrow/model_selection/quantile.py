@@ -228,9 +228,8 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
         return QuantileSVR(**self._shared_params(QuantileSVR), C=C, gamma="scale" if gamma is None else gamma)
 
     def _fit_best(self, X: Any, y: Any, sample_weight: Any, folds: list[Fold], steps: Steps) -> None:
-        # With as many samples in each fold as in the fit, all fits get the same time.
-        share = 1.0 / (1.0 + len(folds)) if self.adjust_intercept else 1.0
-        super()._fit_best(X, y, sample_weight, folds, steps.first_part(share))
+        # The fit comes first: the adjustment corrects a solved machine, and may be left out.
+        super()._fit_best(X, y, sample_weight, folds, steps)
         self.intercept_adjustment_ = 0.0
         if self.adjust_intercept:
             self.intercept_adjustment_ = self._adjustment(X, y, sample_weight, folds, steps)

@@ -90,12 +90,15 @@ class Table:
         Numbers for all other values; None refuses them.
     as_text : bool, default=False
         Whether the values of the column are converted to text before they are looked up.
+    as_number : bool, default=False
+        Whether they are converted to numbers first; other text is refused.
     """
 
     categories: NDArray[Any]
     numbers: NDArray[np.float64]
     unknown: NDArray[np.float64] | None = None
     as_text: bool = False
+    as_number: bool = False
     _transient = ("_places",)
 
     def __post_init__(self) -> None:
@@ -122,6 +125,8 @@ class Table:
         known: dict[Any, int] = self._places  # type: ignore[attr-defined]
         rows = self.numbers.shape[0]
         gap = min(self.categories.size, rows)
+        if self.as_number:
+            column = numbers(column[:, np.newaxis], [name])[:, 0]
         values = map(text_of, column.tolist()) if self.as_text else column.tolist()
         found = np.array([known.get(value, rows) for value in values], dtype=np.int64)
         found[missing_values(column)] = gap
@@ -192,10 +197,13 @@ def text_of(value: Any) -> str:
 
 
 def with_text(step: Step | None) -> Step | None:
-    """Returns the step with all columns of strings converted to text first."""
+    """Returns the step with all columns of strings converted to text first, and others to numbers."""
     if isinstance(step, Encode):
-        tables = [replace(table, as_text=table.categories.dtype.kind in "UO") for table in step.tables]
-        return replace(step, tables=tuple(tables))
+        is_text = [table.categories.dtype.kind in "UO" for table in step.tables]
+        tables = zip(step.tables, is_text, strict=True)
+        return replace(
+            step, tables=tuple(replace(table, as_text=text, as_number=not text) for table, text in tables)
+        )
     if isinstance(step, Chain):
         return replace(step, steps=tuple(with_text(part) or part for part in step.steps))
     if isinstance(step, Parts):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -131,7 +132,10 @@ def _values_of(names: list[str] | None) -> Callable[[Any], Any]:
     """The function that returns the values of a sample in the order of training."""
 
     def values_of(row: Any) -> Any:
-        if not isinstance(row, dict):
+        if names is not None and hasattr(row, "_asdict"):
+            row = row._asdict()
+        # A Series has keys too; of a model without names it is a list of numbers.
+        if not (isinstance(row, Mapping) or (names is not None and hasattr(row, "keys"))):
             return row
         if names is None:
             raise TypeError(

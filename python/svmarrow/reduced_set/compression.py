@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
+from svmarrow import _core
 from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, refuse
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow._support.warn import warn_caller
@@ -43,7 +44,7 @@ from svmarrow.reduced_set.students import DistillationSettings
 from svmarrow.reduced_set.teachers import is_predictor, numeric_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -337,7 +338,13 @@ def compress(
             choice = smallest(full, proposals, evaluator, goal.max_loss)
         else:
             finish = partial(_in_bytes, X=learn.X, dtype=dtype, n_jobs=n_jobs)
-            choice = best_of_size(proposals, evaluator, finish)
+            models = [finish(proposal.model(proposal.sizes[0])) for proposal in proposals]
+            if dtype is not None and max_bytes is not None:
+                # Nothing is nearer to the full model than its own vectors, if they fit.
+                whole = finish(full)
+                fits = _core.stored_bytes(whole.expansion_.core_parts) <= max_bytes
+                models = [whole, *models] if fits else models
+            choice = best_of_size(models, evaluator)
     rows = learn.X if evaluator is None else evaluator.rows
     if goal.max_loss is None and rows is not None:
         samples = rows_for(full, rows) if evaluator is None else rows
@@ -438,11 +445,8 @@ def _in_bytes(model: Any, X: Any, dtype: str | None, n_jobs: int | None) -> Any:
     return wrap_like(model, rounded(model.expansion_, "uint8", "uint8", rows, n_jobs))
 
 
-def best_of_size(
-    proposals: Sequence[Proposal], evaluator: HoldoutEvaluator | None, finish: Callable[[Any], Any]
-) -> Choice:
-    """The model that scores best of the largest that each method proposes, each finished by a function."""
-    models = [finish(proposal.model(proposal.sizes[0])) for proposal in proposals]
+def best_of_size(models: Sequence[Any], evaluator: HoldoutEvaluator | None) -> Choice:
+    """The model that scores best of the largest that each method proposes."""
     if evaluator is None:
         return Choice(models[0])
     best = min(models, key=lambda model: evaluator.loss(evaluator.scores_of(model)))

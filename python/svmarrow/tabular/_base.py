@@ -152,6 +152,7 @@ class Tabular(OutputMixin, Estimator):
         scaled = scaler.transform(rows)
         remaining = search.remaining
         is_short = remaining is not None and remaining < FIT_SECONDS
+        search.was_stopped |= is_short and len(scaled) > FEW_CHOSEN
         taken = draw(len(scaled), FEW_CHOSEN if is_short else MAX_CHOSEN, labels, random)
         if labels is not None:
             # A rare class may not be among the drawn samples.

@@ -11,9 +11,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow._support.rows import class_weights
 from svmarrow._support.steps import UNTIMED, Steps
+from svmarrow._support.warn import warn_caller
 from svmarrow.least_squares.classification import RLSClassifier
 from svmarrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegressor
 from svmarrow.least_squares.regression import RLSRegressor
@@ -160,4 +162,10 @@ def final_machine(
     else:
         kind: Any = LowRankRLSClassifier if classify else LowRankRLSRegressor
         machine = kind(N_VECTORS, random_state=random_state, **about)
-    return steps.attempt(lambda: machine.fit(X, y, weights), reports=True)
+    fitted = steps.attempt(lambda: machine.fit(X, y, weights), reports=True)
+    if fitted is not None and is_too_long and X.shape[0] <= MAX_EXACT:
+        warn_caller(
+            "max_time leaves too little time for an exact machine: the model is of low rank",
+            ConvergenceWarning,
+        )
+    return fitted
