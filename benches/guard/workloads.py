@@ -165,7 +165,8 @@ WORKLOADS: dict[str, Callable[[], Callable[[], Any]]] = {
         svmarrow.LowRankSVC(60, gamma=0.2, random_state=0, **ONE), classes(700, 8)
     ),
     "fit: code": lambda: fit(
-        svmarrow.CodedClassifier(svmarrow.SVC(gamma=0.1, **ONE), code=make_code("bch", 6)), classes(250, 8, 6)
+        svmarrow.CodedClassifier(svmarrow.SVC(gamma=0.1, **ONE), code=make_code("bch", 6, random_state=0)),
+        classes(250, 8, 6),
     ),
     "search: noise": lambda: searching(svmarrow.SVCCV, classes(400, 10, noise=0.3)),
     "search: large machines": lambda: searching(

@@ -281,3 +281,13 @@ def test_columns_of_a_model_and_its_preparation():
     for step, columns in ((Clip(29, 0.0, 1.0), None), (Clip(30, 0.0, 1.0), 29)):
         with pytest.raises(ValueError, match=r"preparation|n_features"):
             machine.with_preparation(step, feature_names=None, n_features=columns)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan], ids=str)
+@pytest.mark.parametrize("number", [np.nan, -2.0])
+def test_none_is_a_category_of_an_ordinal_encoder_and_nan_has_a_number_of_its_own(missing, number):
+    X = np.array([["a"], ["b"], [missing], ["c"]] * 6, dtype=object)
+    y = np.arange(24) % 4 == 2
+    encoder = make_pipeline(OrdinalEncoder(encoded_missing_value=number), SimpleImputer(strategy="median"))
+    model = make_pipeline(encoder, SVC()).fit(X, y)
+    assert np.array_equal(as_expansion(model).decision_function(X), model.decision_function(X))

@@ -6,6 +6,7 @@ that transforms in its own way is refused.
 
 from __future__ import annotations
 
+from collections import UserList
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -205,7 +206,8 @@ def _ordinal(name: str, encoder: Any, n: int) -> Step:  # noqa: ARG001
     for given in encoder.categories_:
         categories, gap = _without_gap(name, given)
         numbers = np.arange(len(given), dtype=np.float64)[:, None]
-        if gap:
+        # None is a category like others: it is NaN that has a number of its own.
+        if gap and given[-1] is not None:
             numbers[-1] = encoder.encoded_missing_value
         unknown = None
         if encoder.handle_unknown == "use_encoded_value":
@@ -266,6 +268,8 @@ def _columns(given: Any, names: list[Any], n: int) -> NDArray[np.int64]:
         # A slice of names has its last.
         stop = ends[1] + 1 if isinstance(given.stop, str) else ends[1]
         return np.arange(n)[slice(ends[0], stop, given.step)]
+    # scikit-learn before 1.7 has a list of remaining columns that warns if it is read.
+    given = given.data if isinstance(given, UserList) else given
     items = np.atleast_1d(np.asarray(given, dtype=object))
     if items.size and all(isinstance(item, (bool, np.bool_)) for item in items):
         return np.flatnonzero(items.astype(bool)).astype(np.int64)
