@@ -122,6 +122,11 @@ SUITES = {
                     "test_model_svc_multi_class_true",
                 )
             },
+            # One of 20 probabilities is .0015 off, near the limit of .001.
+            **{
+                f"test_sklearn_svm_converters.py::TestSklearnSVM::{test}": OPEN + COUPLING
+                for test in ("test_convert_nusvc_multi_ptrue", "test_model_nusvc_multi_class_true")
+            },
             "test_sklearn_grid_search_cv_converter.py::TestSklearnGridSearchCVModels"
             "::test_grid_search_multiclass_float": COUPLING,
         },
