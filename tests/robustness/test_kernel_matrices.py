@@ -14,7 +14,7 @@ from svmarrow import SVC, CodedClassifier, OneClassSVM, RLSRegressor
 from svmarrow._support.symmetry import asymmetry
 from svmarrow.exceptions import FallbackWarning
 from svmarrow.least_squares import fit_targets
-from svmarrow.patch import ridge, svm
+from svmarrow.patch import replacement, ridge, svm
 
 
 def takes_matrices(estimator):
@@ -92,7 +92,9 @@ def test_every_position_is_compared(n):
 @pytest.mark.parametrize(
     ("ours", "peer"), [(svm.SVC, peers.SVC), (svm.SVR, peers.SVR), (ridge.KernelRidge, KernelRidge)]
 )
-def test_replacements_fall_back_with_a_warning(ours, peer):
+def test_replacements_fall_back_with_a_warning(ours, peer, monkeypatch):
+    # Each reason is reported once in a process.
+    monkeypatch.setattr(replacement, "_REPORTED", set())
     y = KIND if peer is peers.SVC else KIND.astype(float)
     with pytest.warns(FallbackWarning, match="symmetric"):
         fitted = ours(kernel="precomputed").fit(unsymmetric(), y)
