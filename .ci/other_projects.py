@@ -114,18 +114,15 @@ SUITES = {
                 f"test_sklearn_svm_converters.py::TestSklearnSVM::{test}": COUPLING
                 for test in (
                     "test_convert_nusvc_binary_ptrue",
+                    "test_convert_nusvc_multi_ptrue",
                     "test_convert_svc_binary_linear_ptrue",
                     "test_convert_svc_multi_pfalse_4_break_ties",
                     "test_convert_svc_multi_ptrue_4",
                     "test_model_nusvc_binary_class_true",
+                    "test_model_nusvc_multi_class_true",
                     "test_model_svc_binary_class_true",
                     "test_model_svc_multi_class_true",
                 )
-            },
-            # One of 20 probabilities is .0015 off, near the limit of .001.
-            **{
-                f"test_sklearn_svm_converters.py::TestSklearnSVM::{test}": OPEN + COUPLING
-                for test in ("test_convert_nusvc_multi_ptrue", "test_model_nusvc_multi_class_true")
             },
             "test_sklearn_grid_search_cv_converter.py::TestSklearnGridSearchCVModels"
             "::test_grid_search_multiclass_float": COUPLING,

@@ -22,7 +22,7 @@ thread_local! {
     static IS_COMPUTING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns a start handler for the threads of a new rayon pool, which tells them from the threads of other pools.
+/// Returns a start handler for the threads of a new rayon pool, which marks them as threads of this pool.
 pub fn start_handler() -> impl Fn(usize) + Send + Sync + 'static {
     static LAST: AtomicU64 = AtomicU64::new(UNKNOWN_POOL);
     let pool = LAST.fetch_add(1, Ordering::Relaxed) + 1;

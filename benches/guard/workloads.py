@@ -122,11 +122,11 @@ def saved() -> Callable[[], Any]:
     return run
 
 
-def exported(function: Any, suffix: str) -> Callable[[], Any]:
-    """Returns an export, with its check of rounding."""
+def exported() -> Callable[[], Any]:
+    """Returns an export to C, with its check of rounding."""
     model = svmarrow.as_expansion(svmarrow.SVC(gamma=0.3, **ONE).fit(*classes(300, 8, 3)))
-    path = Path(tempfile.mkdtemp()) / f"model{suffix}"
-    return lambda: function(model, path)
+    path = Path(tempfile.mkdtemp()) / "model.h"
+    return lambda: to_c(model, path)
 
 
 def explained() -> Callable[[], Any]:
@@ -208,5 +208,5 @@ WORKLOADS: dict[str, Callable[[], Callable[[], Any]]] = {
     "table": lambda: fit(svmarrow.TabularRegressor(**ONE), targets(40, 3)),
     "shapley values": explained,
     "save and load": saved,
-    "export: C": lambda: exported(to_c, ".h"),
+    "export: C": exported,
 }

@@ -306,7 +306,7 @@ def in_bytes(report: Report, options: argparse.Namespace) -> None:
 
 
 #: Bytes that there are for the file of a set, and vectors that fit in one byte a number.
-ROOM = {"letter": (8 * 1024, 156), "mnist": (64 * 1024, 78)}
+ROOM = {"letter": (8 * 1024, 155), "mnist": (64 * 1024, 78)}
 
 
 def in_room(report: Report, options: argparse.Namespace) -> None:

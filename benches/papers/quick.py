@@ -76,7 +76,7 @@ BANDS: dict[str, dict[str, Band]] = {
         "starts": Band("usps, 50 vectors", 0, "by itself", 18, 32),
         "path": Band("letter, one-vs-rest", 0, "error", 30, 50),
         "bytes": Band("Files of the full model", 0, "one byte, KiB", 49, 54),
-        "room": Band("One-vs-rest SVMs; constructed", 0, "one byte a number, bytes", 7000, 8400),
+        "room": Band("One-vs-rest SVMs; constructed", 0, "one byte a number, bytes", 7000, 8192),
         "optimiser": Band("usps, 50 vectors: half", 1, "loss", 0.05, 0.3),
         "search": Band("satimage: the smallest", 0, "full, %", 9, 14),
     },

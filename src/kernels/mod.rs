@@ -80,6 +80,6 @@ pub(crate) use prepared::PreparedRows;
 pub(crate) use rounding::{RelativeRounding, relative_error_bound, rounding};
 pub(crate) use row::{RowBuffer, RowWriter};
 pub(crate) use standardization::{CoefficientSum, Standardization, is_packed_sparse};
-pub(crate) use tile::rows_per_tile;
 pub use tile::{KernelRows, Value};
+pub(crate) use tile::{MIN_TILE_ROWS, rows_per_tile};
 pub use weights::linear_weights;

@@ -54,7 +54,7 @@ pub(super) fn fit(
     let mut state = State::new(task, dictionary)?;
     let norm = state.squared_norm();
     let max_size = params.functions.min(dictionary.count());
-    let most = max_size.min(params.steps.unwrap_or(usize::MAX));
+    let last_size = max_size.min(params.steps.unwrap_or(usize::MAX));
     let (by_gain, tolerance) = (params.variant == Variant::PreFitting, dictionary.span_tolerance());
     if task.constant {
         let mut ones = try_vec![1.0; task.rows()]?;
@@ -82,12 +82,12 @@ pub(super) fn fit(
         let progress = Progress {
             gap,
             steps: state.order.len() as u64,
-            ..Progress::new("pursuit", state.order.len(), most)
+            ..Progress::new("pursuit", state.order.len(), last_size)
         };
         let end = if residual <= enough || state.order.len() == max_size || !may_continue {
             Some(StopReason::Converged)
         } else {
-            (state.order.len() == most).then_some(StopReason::MaxIterations)
+            (state.order.len() == last_size).then_some(StopReason::MaxIterations)
         };
         let stopped = StopReason::from_result(ctx.tick(&progress))?;
         let reason = stopped.or(end);

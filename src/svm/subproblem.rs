@@ -15,15 +15,13 @@ use super::precision::KernelValue;
 use super::problem::{DualProblem, MAX_GROUPS};
 use crate::context::{Context, StopReason};
 use crate::error::Result;
-use crate::kernels::KernelRows;
+use crate::kernels::{KernelRows, MIN_TILE_ROWS};
 use crate::memory::{Arena, Arenas, TryCollect, try_vec};
 use crate::simd::blas::add_rows;
 use crate::simd::scan::STRIDE;
 
 /// Numbers of packed columns that are read between two checks of the monitor, a few tenths of a second.
 const WORK_PER_CHECK: usize = 2_000_000_000;
-/// Minimum number of rows of kernel values between two checks: a register tile.
-const MIN_ROWS_PER_CHECK: usize = 12;
 
 /// When the solution of a block is good enough.
 #[derive(Clone, Copy)]
@@ -244,8 +242,7 @@ pub(super) fn write_block<K: KernelValue>(
         if !columns.is_empty() {
             let columns = source.with_columns(columns, ctx)?;
             // A row of kernel values is a pass over the columns.
-            let batch =
-                (WORK_PER_CHECK / (columns.bytes() / size_of::<f32>()).max(1)).max(MIN_ROWS_PER_CHECK);
+            let batch = (WORK_PER_CHECK / (columns.bytes() / size_of::<f32>()).max(1)).max(MIN_TILE_ROWS);
             for (part, (rows, lines)) in rows.chunks(batch).zip(lines.chunks_mut(batch)).enumerate() {
                 if part > 0 {
                     check()?;

@@ -7,7 +7,7 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
-from svmarrow import SVC, SVR, KernelExpansion, RLSClassifier, RLSRegressor, as_expansion
+from svmarrow import SVC, SVR, KernelExpansion, OneClassSVM, RLSClassifier, RLSRegressor, as_expansion
 from svmarrow.models import ExpansionRegressor
 
 RANDOM = np.random.default_rng(0)
@@ -61,6 +61,24 @@ def test_ordinary_models_stay_in_single_precision():
     single = FRESH.astype(np.float32)
     difference = model.decision_function(single) - model.decision_function(single.astype(np.float64))
     assert 0.0 < np.abs(difference).max() < 1e-4
+
+
+def test_machines_whose_vectors_lie_on_the_boundary_stay_in_single_precision():
+    # All outputs at the vectors are equal up to the tolerance, between them they are not.
+    X_train = np.random.default_rng(0).normal(size=(400, 10)).astype(np.float32)
+    assert not OneClassSVM(nu=0.003).fit(X_train).expansion_.needs_double()
+
+
+def test_an_intercept_far_from_all_outputs_does_not_count_as_spread():
+    # The kernel value is nearly 1 for all samples, so that the outputs differ by some millionths.
+    A = np.random.default_rng(0).normal(size=(40, 2)) * [0.0, 1e-3] + [1.0, 0.0]
+    coefficients = np.random.default_rng(1).normal(size=(40, 1))
+    expansion = KernelExpansion(A, coefficients, [0.0], kernel="rbf", gamma=0.5)
+    assert expansion.needs_double()
+    single = A.astype(np.float32)
+    outputs = expansion.decision_function(single)
+    difference = np.abs(outputs - expansion.decision_function(single.astype(np.float64))).max()
+    assert difference <= 1e-3 * np.ptp(outputs)
 
 
 def test_the_precision_belongs_to_the_model():

@@ -227,3 +227,12 @@ def test_a_number_of_bytes_counts_the_form_that_ships(digits_ovr, pixels):
     assert small.loss_bound_.loss == pytest.approx(
         digits_ovr.score(X_test, y_test) - small.score(X_test, y_test), abs=1e-12
     )
+
+
+def test_a_full_model_that_fits_is_rounded_as_it_is():
+    """Constructed vectors of the exact rank have large coefficients, which lose more by rounding."""
+    X = np.abs(np.random.default_rng(0).normal(size=(150, 4)))
+    model = SVC(kernel="poly").fit(X, X[:, 0] * X[:, 1] > 0.5)
+    small = compress(model, X=X, max_bytes=5000, dtype="int8")
+    assert small.expansion_.n_vectors == model.expansion_.n_vectors
+    assert stored_bytes(small.expansion_) <= 5000

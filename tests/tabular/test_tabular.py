@@ -469,9 +469,9 @@ def test_a_fit_to_all_samples_without_time_for_an_exact_one_is_of_low_rank(monke
         return original(choice._replace(seconds=1e9), *arguments)
 
     monkeypatch.setattr(_base, "final_machine", slow)
-    with pytest.warns(ConvergenceWarning, match="too little time for an exact machine"):
+    with pytest.warns(ConvergenceWarning, match="ended the exact fit to all samples: .* low rank"):
         model = TabularRegressor(n_samples=40, max_time=1e6).fit(X_SMALL, Y)
-    assert (model.stop_, model.expansion_.n_vectors) == ("finished", 20)
+    assert (model.stop_, model.expansion_.n_vectors) == ("max_time", 20)
 
 
 def test_few_samples_are_drawn_if_the_time_is_over(monkeypatch):

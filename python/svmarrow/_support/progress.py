@@ -48,7 +48,7 @@ PHASES = {
 
 
 class _Outer(NamedTuple):
-    """What an enclosing computation asks of the work within it."""
+    """The limit and the callback of an enclosing computation."""
 
     #: The time on the clock of `time.monotonic` after which reports of progress raise `TimeOver`.
     deadline: float | None
@@ -199,12 +199,12 @@ class _Line(Progress):
         self._width = len(text)
 
 
-class _CallbackProgress(Progress):
-    """Reports to the callbacks of a fit in addition to the shown progress."""
+class _Wrapped(Progress):
+    """A progress that is shown, and more."""
 
-    def __init__(self, shown: Progress, phases: Phases) -> None:
+    def __init__(self, shown: Progress) -> None:
         super().__init__()
-        self._shown, self._phases = shown, phases
+        self._shown = shown
 
     def __enter__(self) -> Self:
         self._shown.__enter__()
@@ -214,6 +214,19 @@ class _CallbackProgress(Progress):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._shown.__exit__(kind, error, trace)
+
+
+class _CallbackProgress(_Wrapped):
+    """Reports to the callbacks of a fit in addition to the shown progress."""
+
+    def __init__(self, shown: Progress, phases: Phases) -> None:
+        super().__init__(shown)
+        self._phases = phases
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
         if kind is None:
             self._phases.end()
 
@@ -229,21 +242,12 @@ class _CallbackProgress(Progress):
         return self._phases.stopped and phase == stopping and done >= min_done
 
 
-class _InnerProgress(Progress):
+class _InnerProgress(_Wrapped):
     """Ends the work after a deadline and reports to an outer callback, in addition to the shown progress."""
 
     def __init__(self, shown: Progress, outer: _Outer) -> None:
-        super().__init__()
-        self._shown, self._deadline, self._outer = shown, outer.deadline, outer.callback
-
-    def __enter__(self) -> Self:
-        self._shown.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._shown.__exit__(kind, error, trace)
+        super().__init__(shown)
+        self._deadline, self._outer = outer.deadline, outer.callback
 
     def _report(self, phase: str, done: int, total: int | None, gap: float, steps: int, /) -> bool | None:
         if self._deadline is not None and time.monotonic() >= self._deadline:

@@ -154,7 +154,8 @@ def save(model: Any, path: str | os.PathLike[str], metadata: Mapping[str, Any] |
     }
     if metadata is not None:
         about["metadata"] = _checked_metadata(metadata)
-    described = json.dumps({**writer.value(model, ""), "about": about}, allow_nan=False)
+    content = {**writer.value(model, ""), "about": about}
+    described = json.dumps(content, allow_nan=False, separators=(",", ":"))
     check_description_size(described, writer.arrays)
     _core.write_model(os.fspath(path), writer.expansions, writer.arrays, described)
 

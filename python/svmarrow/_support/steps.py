@@ -33,6 +33,8 @@ class Steps:
         self._callback = callback
         self._deadline = None if max_time is None else time.monotonic() + max_time
         self.was_stopped = False
+        #: True if a step was replaced by a shorter one.
+        self.was_shortened = False
 
     @property
     def remaining(self) -> float | None:

@@ -50,8 +50,7 @@ def model_card(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike 
     Returns
     -------
     str
-        Markdown. If the model has probabilities of two classes, it contains a picture of their calibration,
-        without a file beside it.
+        Markdown. If the model has probabilities of two classes, a picture of their calibration is embedded.
 
     Raises
     ------

@@ -66,7 +66,7 @@ class OutputSpec(NamedTuple):
 
     @property
     def one_score(self) -> str:
-        """How the scores of two classes are one number: "difference" or "second"; else empty."""
+        """The rule that makes one number of two scores: "difference" or "second"; else empty."""
         return self.scores.rpartition(" ")[0]
 
     @property

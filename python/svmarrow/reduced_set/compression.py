@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from svmarrow import _core
 from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, refuse
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow._support.warn import warn_caller
@@ -26,7 +25,7 @@ from svmarrow.reduced_set.held_out_samples import Samples, split_samples
 from svmarrow.reduced_set.holdout import HoldoutEvaluator, SizeSearch
 from svmarrow.reduced_set.paths import PathRequest
 from svmarrow.reduced_set.proposals import Proposal, propose
-from svmarrow.reduced_set.quantization import n_byte_vectors, rounded
+from svmarrow.reduced_set.quantization import n_byte_vectors, rounded, stored_bytes
 from svmarrow.reduced_set.score import (
     CONFIDENCE,
     GOAL_RULES,
@@ -288,6 +287,7 @@ def compress(
             "None unless a kernel machine is compressed to n_vectors or max_bytes; "
             "quantize(model, dtype='int8', X=X) rounds any model",
         )
+    byte_limit = max_bytes if dtype is not None else None
     if dtype is not None and max_bytes is not None:
         n_vectors, max_bytes = n_byte_vectors(full.expansion_, max_bytes), None
     if full is None:
@@ -339,10 +339,10 @@ def compress(
         else:
             finish = partial(_in_bytes, X=learn.X, dtype=dtype, n_jobs=n_jobs)
             models = [finish(proposal.model(proposal.sizes[0])) for proposal in proposals]
-            if dtype is not None and max_bytes is not None:
+            if byte_limit is not None:
                 # Nothing is nearer to the full model than its own vectors, if they fit.
                 whole = finish(full)
-                fits = _core.stored_bytes(whole.expansion_.core_parts) <= max_bytes
+                fits = stored_bytes(whole.expansion_) <= byte_limit
                 models = [whole, *models] if fits else models
             choice = best_of_size(models, evaluator)
     rows = learn.X if evaluator is None else evaluator.rows

@@ -201,11 +201,14 @@ class Tabular(OutputMixin, Estimator):
 
     def _stop_reason(self, search: Steps, final: Steps, n_chosen: int) -> str:
         """Returns why the fit ended, and warns if time was too short."""
-        if not search.was_stopped and not final.was_stopped:
-            return "finished"
-        ended, consequence = "the search for scales and kernel", "the best so far are used"
         if final.was_stopped:
             ended, consequence = "the fit to all samples", f"the model is a fit to {n_chosen:,} drawn samples"
+        elif final.was_shortened:
+            ended, consequence = "the exact fit to all samples", "the model is of low rank"
+        elif search.was_stopped:
+            ended, consequence = "the search for scales and kernel", "the best so far are used"
+        else:
+            return "finished"
         warn_caller(f"max_time={self.max_time} ended {ended}: {consequence}", ConvergenceWarning)
         return "max_time"
 

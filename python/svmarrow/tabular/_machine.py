@@ -11,11 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow._support.rows import class_weights
 from svmarrow._support.steps import UNTIMED, Steps
-from svmarrow._support.warn import warn_caller
 from svmarrow.least_squares.classification import RLSClassifier
 from svmarrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegressor
 from svmarrow.least_squares.regression import RLSRegressor
@@ -157,15 +155,11 @@ def final_machine(
     if classify:
         about["class_weight"] = choice.class_weight
     machine: Any
+    if X.shape[0] <= MAX_EXACT and is_too_long:
+        steps.was_shortened = True
     if X.shape[0] <= MAX_EXACT and not is_too_long:
         machine = (RLSClassifier if classify else RLSRegressor)(**about)
     else:
         kind: Any = LowRankRLSClassifier if classify else LowRankRLSRegressor
         machine = kind(N_VECTORS, random_state=random_state, **about)
-    fitted = steps.attempt(lambda: machine.fit(X, y, weights), reports=True)
-    if fitted is not None and is_too_long and X.shape[0] <= MAX_EXACT:
-        warn_caller(
-            "max_time leaves too little time for an exact machine: the model is of low rank",
-            ConvergenceWarning,
-        )
-    return fitted
+    return steps.attempt(lambda: machine.fit(X, y, weights), reports=True)

@@ -104,14 +104,14 @@ def _check_text(column: NDArray[Any], place: str, *, is_declared: bool, is_text_
             "column in categories"
         )
     # NumPy makes an array of text from rows with text and numbers.
-    if is_text_array and all(map(_is_numbertext_of, column)):
+    if is_text_array and all(map(_is_number_as_text, column)):
         raise ValueError(
             f"X is an array of text with numbers in {place}: pass a DataFrame or an array of objects, or "
             "name the column in categories"
         )
 
 
-def _is_numbertext_of(value: Any) -> bool:
+def _is_number_as_text(value: Any) -> bool:
     try:
         float(value)
     except ValueError:

@@ -44,10 +44,10 @@ pub(crate) fn kernel_values(
     let count = list.map_or(rows.rows(), <[usize]>::len);
     let mut values = try_zero_matrix("kernel values", (count, columns.len()))?;
     for (i, mut line) in values.axis_iter_mut(Axis(0)).enumerate() {
-        let mut wanted = order.iter().peekable();
+        let mut indices = order.iter().peekable();
         rows.for_each_in_row(list.map_or(i, |list| list[i]), |k, v| {
-            while wanted.next_if(|(column, _)| *column < k).is_some() {}
-            while let Some(&(_, place)) = wanted.next_if(|(column, _)| *column == k) {
+            while indices.next_if(|(column, _)| *column < k).is_some() {}
+            while let Some(&(_, place)) = indices.next_if(|(column, _)| *column == k) {
                 line[place] = v;
             }
         });

@@ -88,14 +88,14 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
 fn ranges_of(data: &SvmlightData, lower: f64, upper: f64, limits: Option<(f64, f64)>) -> Ranges {
     let rows = data.rows.view();
     // Features that occur, however large their indices are; the others are 0 in all rows.
-    let mut found: BTreeMap<usize, (f64, f64, usize)> = BTreeMap::new();
+    let mut ranges: BTreeMap<usize, (f64, f64, usize)> = BTreeMap::new();
     for i in 0..rows.rows() {
         rows.for_each_in_row(i, |k, v| {
-            let (low, high, count) = found.entry(k).or_insert((f64::INFINITY, f64::NEG_INFINITY, 0));
+            let (low, high, count) = ranges.entry(k).or_insert((f64::INFINITY, f64::NEG_INFINITY, 0));
             (*low, *high, *count) = (low.min(v), high.max(v), *count + 1);
         });
     }
-    let features = found.into_iter().map(|(index, (low, high, count))| {
+    let features = ranges.into_iter().map(|(index, (low, high, count))| {
         (index, if count < rows.rows() { (low.min(0.0), high.max(0.0)) } else { (low, high) })
     });
     let of_target = |start: f64, pick: fn(f64, f64) -> f64| data.targets.iter().copied().fold(start, pick);
