@@ -266,7 +266,12 @@ impl Evaluator {
         self.coefficients.needs_double.get_or_try_init(measure).copied()
     }
 
-    fn evaluate_in(&self, x: Rows<'_>, precision: Precision, ctx: Context<'_>) -> Result<Array2<f64>> {
+    pub(super) fn evaluate_in(
+        &self,
+        x: Rows<'_>,
+        precision: Precision,
+        ctx: Context<'_>,
+    ) -> Result<Array2<f64>> {
         let (n, q) = (x.rows(), self.outputs());
         let mut out = memory::try_with_capacity("the outputs", n.saturating_mul(q))?;
         (0..n).for_each(|_| out.extend_from_slice(&self.coefficients.intercepts));

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::context::Context;
     use crate::expansion::ExpansionView;
-    use crate::kernels::{Evaluator, Smoothness, pair};
+    use crate::kernels::{Evaluator, Precision, Smoothness, pair};
     use ndarray::arr2;
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
                 let f =
                     Evaluator::new(&ExpansionView::new(kernel, one, arr2(&[[1.0]]).view(), &[0.0]).unwrap())
                         .unwrap();
-                let values = f.evaluate(rows, Context::SEQUENTIAL).unwrap();
+                let values = f.evaluate_in(rows, Precision::Single, Context::SEQUENTIAL).unwrap();
                 for i in 0..n {
                     let scale = (pair(&kernel, rows, i, rows, i) * pair(&kernel, rows, z, rows, z)).sqrt();
                     let truth = pair(&kernel, rows, i, rows, z);
