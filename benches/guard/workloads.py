@@ -102,6 +102,13 @@ def texts() -> tuple[Any, NDArray[Any]]:
     return X.tocsr(), y
 
 
+def signatures() -> tuple[NDArray[Any], NDArray[Any]]:
+    """Returns columns of very different scales, and a mixture of them."""
+    random = np.random.default_rng(0)
+    X = random.lognormal(5.0, 2.0, (200, 10))
+    return X, X @ random.dirichlet(np.ones(10)) * np.exp(0.1 * random.normal(size=200))
+
+
 def compress(method: str, **parameters: Any) -> Callable[[], Any]:
     """Returns the compression of a classifier of three classes."""
     X, y = classes(600, 6, 3)
@@ -153,6 +160,7 @@ WORKLOADS: dict[str, Callable[[], Callable[[], Any]]] = {
     "fit: ten classes": lambda: fit(svmarrow.SVC(gamma=0.1, **ONE), classes(800, 12, 10)),
     "fit: one-vs-rest": lambda: fit(svmarrow.SVC(gamma=0.1, multi_class="ovr", **ONE), classes(600, 12, 4)),
     "fit: linear": lambda: fit(svmarrow.SVC(kernel="linear", **ONE), classes(600, 20)),
+    "fit: raw columns": lambda: fit(svmarrow.NuSVR(kernel="linear", **ONE), signatures()),
     "fit: poly": lambda: fit(svmarrow.SVC(kernel="poly", gamma=0.1, coef0=1.0, **ONE), classes(600, 10)),
     "fit: laplacian": lambda: fit(svmarrow.SVC(kernel="laplacian", gamma=0.1, **ONE), classes(500, 10)),
     "fit: squared hinge": lambda: fit(svmarrow.SVC(gamma=0.2, loss="squared_hinge", **ONE), classes(400, 10)),

@@ -97,6 +97,11 @@ impl<'a> PreparedRows<'a> {
         self.shared.gauss.as_ref()
     }
 
+    /// Calls `visit(column, value)` for the entries of a standardised row; others are zero.
+    pub(crate) fn for_each_standardized(&self, row: usize, visit: impl FnMut(usize, f64)) {
+        self.shared.standardization.for_each(self.rows, row, visit);
+    }
+
     /// Returns by how much outputs computed with values of the standardised rows exceed those of the kernel, (q,): products of
     /// the centre with the weights of coefficients (m, q) of the listed rows.
     pub(crate) fn intercept_correction(

@@ -24,6 +24,7 @@ use super::stall::NEGLIGIBLE_ROUNDINGS;
 use super::training::Training;
 use crate::context::{Progress, StopReason};
 use crate::error::Result;
+use crate::kernels::Precision;
 use crate::memory::{Arenas, TryCollect, TryGrow};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -172,6 +173,14 @@ fn check<K: KernelValue>(
         Some(StopReason::MaxIterations)
     } else if exceeds_single_precision::<K>(machine.kkt.squared_norm, machine.max_rounding(training.accuracy))
     {
+        Some(StopReason::Stalled)
+    } else if machine.needs_interior_point(training) {
+        // Its solution is verified by kernel values in double precision.
+        if K::PRECISION == Precision::Double {
+            while machine.unshrink(columns, training)? {}
+            machine.run_interior_point(training)?;
+            return check(machine, columns, training);
+        }
         Some(StopReason::Stalled)
     } else {
         machine.tighten_tolerance(violation);

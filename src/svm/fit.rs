@@ -132,8 +132,7 @@ pub(super) fn fit_machines<'a>(
             start_from_subsamples(machine, &columns, training, &memory)?;
         }
         solve(&mut machines, &mut columns, training, &memory)?;
-        needs_double =
-            machines.iter().map(|machine| machine.needs_double(training.accuracy)).try_collect_vec()?;
+        needs_double = machines.iter().map(|machine| machine.needs_double(training)).try_collect_vec()?;
         if !needs_double.contains(&true) {
             return Ok(Solved::new(machines, columns, Effort::default()));
         }

@@ -15,6 +15,8 @@ mod finish;
 use super::active_set::StepBudget;
 use super::certificate::{Certificate, Rounding};
 use super::columns::{ClassBlock, KernelColumns};
+use super::few_columns::FewColumns;
+use super::interior_point;
 use super::nested;
 use super::params::Tuning;
 use super::precision::KernelValue;
@@ -65,6 +67,9 @@ pub(super) struct Machine<'a> {
     max_tolerance: f64,
     newton_budget: StepBudget,
     stall: StallDetector,
+    /// Multiply-adds of the rounds since the start or the last run of the interior-point method.
+    work: u64,
+    interior_point: InteriorPoint,
     /// The error that one rounding adds to a gradient, as of the last round.
     pub(super) gradient_rounding: f64,
     /// Maximum error of the outputs by rounding, once the machine has ended.
@@ -79,6 +84,16 @@ pub(super) struct Machine<'a> {
     inexact_outcome: Option<(f64, f64, Certificate)>,
     /// Intercept, rho and certificate of a machine whose rounding has been measured at its end.
     final_outcome: Option<(f64, f64, Certificate)>,
+}
+
+/// Whether the interior-point method runs: once, after rounds that have cost as much.
+#[derive(Clone, Copy, PartialEq)]
+enum InteriorPoint {
+    /// If it applies, and rounds have cost as much.
+    Possible,
+    /// As soon as kernel values are in double precision.
+    Due,
+    Done,
 }
 
 /// The columns of one class block in a machine: variables `first..first + positions.len()`.
@@ -129,6 +144,8 @@ impl<'a> Machine<'a> {
             max_tolerance: training.params.tolerance,
             newton_budget: StepBudget::newton(tuning.newton_steps),
             stall: StallDetector::new(),
+            work: 0,
+            interior_point: InteriorPoint::Possible,
             gradient_rounding: 0.0,
             rounding: None,
             measured: None,
@@ -157,6 +174,7 @@ impl<'a> Machine<'a> {
         self.kkt = problem.kkt_violation(ctx);
         self.variables.problem = problem;
         (self.iterations, self.rounds, self.tolerance) = (0, 0, self.max_tolerance);
+        (self.work, self.interior_point) = (0, InteriorPoint::Possible);
         self.resume();
     }
 
@@ -203,6 +221,57 @@ impl<'a> Machine<'a> {
             training.add_product(source, columns.depth(), (&rows, values), outputs)?;
         }
         Ok(outputs)
+    }
+
+    /// Returns the work of rounds after which the interior-point method is due, if it applies to the machine.
+    fn work_before_interior_point(&self, training: &Training<'_>) -> u64 {
+        match (self.interior_point, FewColumns::count_in(&training.rows)) {
+            (InteriorPoint::Possible, Some(d)) => {
+                interior_point::cost(self.problem().len(), d).saturating_sub(self.work)
+            }
+            (InteriorPoint::Due, _) => 0,
+            _ => u64::MAX,
+        }
+    }
+
+    /// Returns whether the rounds have cost as much as the interior-point method would; it is due until it has run.
+    pub(super) fn needs_interior_point(&mut self, training: &Training<'_>) -> bool {
+        if self.work_before_interior_point(training) == 0 {
+            self.interior_point = InteriorPoint::Due;
+        }
+        self.interior_point == InteriorPoint::Due
+    }
+
+    /// Continues from the solution of the interior-point method, if it has found a better one, in a machine that is not shrunk.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`], after which the machine has the coefficients from before; [`Error::Memory`].
+    pub(super) fn run_interior_point(&mut self, training: &Training<'_>) -> Result<()> {
+        self.interior_point = InteriorPoint::Done;
+        let Some(rows) = self.in_few_columns(training)? else { return Ok(()) };
+        if let Some(solution) = interior_point::solve(self.problem(), &rows, training.ctx)? {
+            self.start_by_weights(solution, &rows, training.ctx)?;
+            self.stall = StallDetector::new();
+        }
+        Ok(())
+    }
+
+    /// Returns the rows of all variables in few columns, if these give the kernel values.
+    fn in_few_columns(&self, training: &Training<'_>) -> Result<Option<FewColumns>> {
+        FewColumns::of(&training.rows, &self.variables.rows, training.params.cache_bytes, training.ctx)
+    }
+
+    /// Sets feasible coefficients and computes their gradients from the weights of few columns, in a machine that is not
+    /// shrunk. Returns the maximum rounding errors.
+    fn start_by_weights(&mut self, beta: Vec<f64>, rows: &FewColumns, ctx: Context<'_>) -> Result<Rounding> {
+        let problem = &mut self.variables.problem;
+        let before = std::mem::replace(&mut problem.beta, beta);
+        let rounding = rows.set_gradients(problem, ctx);
+        if rounding.is_err() {
+            problem.beta = before;
+        }
+        self.kkt = problem.kkt_violation(ctx);
+        rounding
     }
 
     /// Adds the iterations and rounds of a machine whose solution this one starts from.
@@ -293,7 +362,8 @@ impl<'a> Machine<'a> {
         let tolerance = self.tolerance.max(NEGLIGIBLE_ROUNDINGS * self.gradient_rounding);
         let members = &self.working_set.members;
         let steps_left = params.max_iterations.map_or(u64::MAX, |max| max - self.iterations);
-        let max_steps = ((MAX_BLOCK_SCAN / members.len().max(1)) as u64).max(1000).min(steps_left);
+        let max_scan = self.work_before_interior_point(training).min(MAX_BLOCK_SCAN as u64);
+        let max_steps = (max_scan / members.len().max(1) as u64).max(1000).min(steps_left);
         let relative = |share: f64| (share * self.kkt.largest()).max(0.5 * tolerance);
         if !columns.are_kept() && members.len() > self.tuning.nested_block {
             let source = &columns.class_blocks[self.parts[0].class_block].source;
@@ -369,6 +439,8 @@ impl<'a> Machine<'a> {
     ) -> Result<()> {
         self.iterations += solution.steps;
         self.rounds += 1;
+        let block = self.working_set.members.len().min(self.tuning.nested_block.max(self.tuning.max_whole));
+        self.work = self.work.saturating_add(solution.steps.saturating_mul(block as u64));
         if solution.steps == 0 {
             self.stop = Some(StopReason::Stalled);
             return Ok(());
@@ -383,7 +455,11 @@ impl<'a> Machine<'a> {
                 }
                 Ok(())
             }
-            _ => self.add_changes((&changed, &changes), columns, training),
+            _ => {
+                let depth = if columns.are_kept() { 1 } else { columns.depth() };
+                self.work += (changed.len() * self.problem().len()) as u64 * depth as u64;
+                self.add_changes((&changed, &changes), columns, training)
+            }
         };
         if let Err(error) = updated {
             let problem = &mut self.variables.problem;

@@ -331,7 +331,7 @@ rng = np.random.default_rng(0)
 X = rng.normal(size=(300, 4)); y = rng.integers(0, 2, 300)
 timer = threading.Timer(0.05, _thread.interrupt_main)
 start = time.monotonic()
-svc = svmarrow.SVC(kernel="linear", C=1e12, tol=1e-12)
+svc = svmarrow.SVC(kernel="poly", degree=2, gamma=1.0, C=1e12, tol=1e-12)
 try:
     timer.start()
     svc.fit(X, y)

@@ -10,7 +10,7 @@ use super::super::rounding::MeasuredRounding;
 use super::super::stall::UNCERTAIN_ROUNDINGS;
 use super::super::training::{Training, overflow_error};
 use super::super::working_set::WorkingSet;
-use super::{Machine, cache_capacity};
+use super::{InteriorPoint, Machine, cache_capacity};
 use crate::context::{Context, StopReason};
 use crate::error::{Error, Result};
 use crate::kernels::Precision;
@@ -167,13 +167,17 @@ impl Machine<'_> {
     }
 
     /// Returns whether rounding of single precision hides the optimum of a machine that has ended.
-    pub(in crate::svm) fn needs_double(&self, accuracy: Accuracy) -> bool {
+    pub(in crate::svm) fn needs_double(&self, training: &Training<'_>) -> bool {
+        let accuracy = training.accuracy;
         let squares = || self.problem().kkt_violation(Context::SEQUENTIAL).squared_norm;
         let max_rounding = self.max_rounding(accuracy);
         let is_needed = match self.stop {
             Some(StopReason::Converged) => !self.has_small_gap(accuracy),
             // The machine may have ended early, although its values happen to be exact.
-            Some(StopReason::Stalled) => exceeds_single_precision::<f32>(squares(), max_rounding),
+            Some(StopReason::Stalled) => {
+                exceeds_single_precision::<f32>(squares(), max_rounding)
+                    || self.interior_point == InteriorPoint::Due
+            }
             _ => return false,
         };
         !self.is_double
@@ -235,13 +239,17 @@ impl Machine<'_> {
             return Ok(false);
         }
         self.final_outcome = None;
-        let refreshed = self.start_at(self.problem().beta.try_to_vec()?, columns, training);
-        if StopReason::from_result(refreshed)?.is_some() {
-            return Ok(false);
-        }
+        let beta = self.problem().beta.try_to_vec()?;
+        let by_weights = match self.in_few_columns(training)? {
+            Some(rows) => Some(self.start_by_weights(beta, &rows, training.ctx)?),
+            None if StopReason::from_result(self.start_at(beta, columns, training))?.is_some() => {
+                return Ok(false);
+            }
+            None => None,
+        };
         let tolerance = training.params.tolerance;
-        let mut rounding = Rounding::bound(self.problem(), &columns.values);
-        if rounding.output > training.accuracy.max_rounding {
+        let mut rounding = by_weights.unwrap_or_else(|| Rounding::bound(self.problem(), &columns.values));
+        if by_weights.is_none() && rounding.output > training.accuracy.max_rounding {
             rounding = match self.bound_by_values(columns, training) {
                 Ok(bound) => bound.unwrap_or(rounding),
                 // The worst case holds too.

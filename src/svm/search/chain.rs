@@ -13,7 +13,9 @@
 use super::super::certificate::Rounding;
 use super::super::columns::KernelColumns;
 use super::super::decomposition::solve;
+use super::super::few_columns::FewColumns;
 use super::super::intercept::intercept;
+use super::super::interior_point;
 use super::super::kernel_matrix::KernelMatrix;
 use super::super::machine::Machine;
 use super::super::params::SvmParams;
@@ -263,7 +265,7 @@ impl<'c, 'w> Chain<'c, 'w> {
             };
             let max_steps = params.max_iterations.unwrap_or(u64::MAX);
             let goal = Goal { tolerance: params.tolerance, max_steps, max_rounding };
-            let (steps, stop) = block.solve_monitored(goal, self.work.ctx, check)?;
+            let (steps, stop) = self.solve_block(block, &mut problem, (&rows, source), goal, check)?;
             if let Some(reason @ (StopReason::Interrupted | StopReason::MaxTime)) = stop {
                 return Err(Error::Stopped(reason));
             }
@@ -310,6 +312,38 @@ impl<'c, 'w> Chain<'c, 'w> {
             memory.put(block.kernel);
         }
         Ok(())
+    }
+
+    /// Solves a machine as one block. In few columns the interior-point method takes over once SMO steps have cost as much.
+    fn solve_block<K: KernelValue>(
+        &self,
+        block: &mut Subproblem<K>,
+        problem: &mut DualProblem,
+        (rows, source): (&[usize], &KernelRows<'_>),
+        goal: Goal,
+        check: impl Fn() -> Result<()>,
+    ) -> Result<(u64, Option<StopReason>)> {
+        let n = rows.len().max(1);
+        let before =
+            FewColumns::count_in(source.rows()).map_or(u64::MAX, |d| interior_point::cost(n, d) / n as u64);
+        let first = Goal { max_steps: goal.max_steps.min(before), ..goal };
+        let (steps, stop) = block.solve_monitored(first, self.work.ctx, &check)?;
+        if stop.is_some() || steps < before || steps >= goal.max_steps {
+            return Ok((steps, stop));
+        }
+        let ctx = self.work.ctx.sequential();
+        if let Some(in_columns) = FewColumns::of(source.rows(), rows, self.work.params.cache_bytes, ctx)? {
+            (problem.beta, problem.gradient) = block.state();
+            if let Some(solution) = interior_point::solve(problem, &in_columns, ctx)? {
+                problem.beta = solution;
+                in_columns.set_gradients(problem, ctx)?;
+                let members: Vec<usize> = (0..rows.len()).try_collect_vec()?;
+                block.set_problem(problem, &members);
+            }
+        }
+        let rest = Goal { max_steps: goal.max_steps - steps, ..goal };
+        let (more, stop) = block.solve_monitored(rest, self.work.ctx, check)?;
+        Ok((steps + more, stop))
     }
 
     /// Fits large machines in rounds, all machines of a fit together, beginning with the C of index `from`; `results` has
@@ -369,7 +403,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                     return Err(Error::Stopped(reason));
                 }
             }
-            let needs_double = |machine: &Machine<'_>| machine.needs_double(accuracy);
+            let needs_double = |machine: &Machine<'_>| machine.needs_double(&training);
             if K::PRECISION == Precision::Single && machines.iter().any(needs_double) {
                 let source = &source.in_double(&[], ctx)?;
                 let (held_out, memory) = (&self.held_out(None, source)?, &Arenas::default());

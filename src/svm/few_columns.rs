@@ -1,0 +1,209 @@
+//! The rows of a machine with a linear kernel in few columns: F, (n, d), whose inner products are the kernel values.
+//!
+//! Outputs are computed from the weights of the columns, K b = F (F'b): in n d multiply-adds instead of n^2 d, and much more
+//! exactly. Kernel values of rows in columns of very different scales are large and cancel; a weight is one sum of n terms,
+//! which is computed as if in twice the precision here.
+
+use super::certificate::Rounding;
+use super::problem::DualProblem;
+use super::stall::largest_magnitude;
+use crate::context::Context;
+use crate::error::Result;
+use crate::kernels::{Kernel, KernelFunction, PreparedRows};
+use crate::memory::try_vec;
+use crate::simd::blas::{axpy, axpy_compensated, dot};
+use std::ops::Range;
+
+/// Maximum number of columns.
+const MAX_COLUMNS: usize = 512;
+/// Rows of a task.
+pub(super) const ROWS_PER_TASK: usize = 512;
+
+/// Rows in few columns.
+pub(super) struct FewColumns {
+    values: Vec<f64>,
+    d: usize,
+}
+
+/// Sums over rows, the rounding errors of these sums, and the sum of the terms' lengths.
+type Sums = (Vec<f64>, Vec<f64>, f64);
+
+/// The weights of the columns of a machine, and what their rounding depends on.
+struct Weights {
+    /// F'b
+    values: Vec<f64>,
+    /// The sum of |b_i| times the lengths of the rows.
+    size: f64,
+}
+
+impl FewColumns {
+    /// Returns rows from their values, (n, d) with d > 0.
+    #[cfg(test)]
+    pub(super) fn new(values: Vec<f64>, d: usize) -> Self {
+        Self { values, d }
+    }
+
+    /// Returns the number of columns if the kernel is linear and they are few.
+    pub(super) fn count_in(rows: &PreparedRows<'_>) -> Option<usize> {
+        let d = rows.rows.cols();
+        let is_linear = matches!(rows.kernel, KernelFunction::BuiltIn(Kernel::Linear));
+        (is_linear && (1..=MAX_COLUMNS).contains(&d)).then_some(d)
+    }
+
+    /// Returns the listed rows as the kernel values see them; `None` if there are many columns, or they take more than
+    /// `max_bytes`.
+    pub(super) fn of(
+        rows: &PreparedRows<'_>,
+        list: &[usize],
+        max_bytes: usize,
+        ctx: Context<'_>,
+    ) -> Result<Option<Self>> {
+        let Some(d) = Self::count_in(rows) else { return Ok(None) };
+        let len = list.len().saturating_mul(d);
+        if len.saturating_mul(size_of::<f64>()) > max_bytes {
+            return Ok(None);
+        }
+        let mut values = try_vec![0.0; len]?;
+        ctx.for_operations(len).for_each_chunk(&mut values, ROWS_PER_TASK * d, |task, lines| {
+            for (&row, line) in list[task * ROWS_PER_TASK..].iter().zip(lines.chunks_exact_mut(d)) {
+                rows.for_each_standardized(row, |k, v| line[k] = v);
+            }
+        });
+        Ok(Some(Self { values, d }))
+    }
+
+    /// Returns the number of columns.
+    pub(super) fn count(&self) -> usize {
+        self.d
+    }
+
+    /// Returns a row.
+    pub(super) fn row(&self, i: usize) -> &[f64] {
+        &self.values[i * self.d..(i + 1) * self.d]
+    }
+
+    /// Returns the sum, (d,), of `n` rows times a number, in double precision.
+    pub(super) fn combination(
+        &self,
+        n: usize,
+        ctx: Context<'_>,
+        term: impl Fn(usize) -> (usize, f64) + Sync,
+    ) -> Result<Vec<f64>> {
+        let of_range = |range: Range<usize>| {
+            let mut sum = try_vec![0.0; self.d]?;
+            for k in range {
+                let (row, value) = term(k);
+                axpy(value, self.row(row), &mut sum);
+            }
+            Ok(sum)
+        };
+        let add = |first: Result<Vec<f64>>, second: Result<Vec<f64>>| {
+            let mut first = first?;
+            axpy(1.0, &second?, &mut first);
+            Ok(first)
+        };
+        let ctx = ctx.for_operations(n * self.d);
+        ctx.reduce(n, ROWS_PER_TASK, of_range, add).unwrap_or_else(|| try_vec![0.0; self.d])
+    }
+
+    /// Sets the gradients of a problem from the weights of its coefficients, and returns the maximum rounding errors.
+    pub(super) fn set_gradients(&self, problem: &mut DualProblem, ctx: Context<'_>) -> Result<Rounding> {
+        let weights = self.weights(&problem.beta, ctx)?;
+        let outputs = self.outputs(&weights, ctx)?;
+        problem.set_outputs(&outputs);
+        let (of_unit, quadratic) = weights.errors(problem);
+        let output = of_unit * largest_magnitude(&problem.diagonal).sqrt();
+        Ok(Rounding { output, quadratic, linear_losses: quadratic })
+    }
+
+    /// Returns the weights of the coefficients of all rows.
+    fn weights(&self, beta: &[f64], ctx: Context<'_>) -> Result<Weights> {
+        let of_range = |range: Range<usize>| {
+            let (mut sum, mut rest, mut size) = (try_vec![0.0; self.d]?, try_vec![0.0; self.d]?, 0.0);
+            for i in range.filter(|&i| beta[i] != 0.0) {
+                axpy_compensated(beta[i], self.row(i), &mut sum, &mut rest);
+                size += beta[i].abs() * dot(self.row(i), self.row(i)).sqrt();
+            }
+            Ok((sum, rest, size))
+        };
+        let add = |first: Result<Sums>, second: Result<Sums>| {
+            let ((mut sum, mut rest, size), (other, other_rest, other_size)) = (first?, second?);
+            axpy_compensated(1.0, &other, &mut sum, &mut rest);
+            axpy(1.0, &other_rest, &mut rest);
+            Ok((sum, rest, size + other_size))
+        };
+        let ctx = ctx.for_operations(beta.len() * self.d);
+        let sums = ctx.reduce(beta.len(), ROWS_PER_TASK, of_range, add);
+        let (mut values, rest, size) =
+            sums.unwrap_or_else(|| Ok((try_vec![0.0; self.d]?, try_vec![0.0; self.d]?, 0.0)))?;
+        axpy(1.0, &rest, &mut values);
+        Ok(Weights { values, size })
+    }
+
+    /// Returns the outputs F w of all rows.
+    fn outputs(&self, weights: &Weights, ctx: Context<'_>) -> Result<Vec<f64>> {
+        let mut outputs = try_vec![0.0; self.values.len() / self.d]?;
+        ctx.for_operations(self.values.len()).for_each_chunk(&mut outputs, ROWS_PER_TASK, |task, outputs| {
+            for (i, out) in (task * ROWS_PER_TASK..).zip(outputs) {
+                *out = dot(self.row(i), &weights.values);
+            }
+        });
+        Ok(outputs)
+    }
+}
+
+impl Weights {
+    /// Returns the maximum errors of an output of a row of unit length, and of b'Kb, for rows in which every number has been
+    /// rounded once.
+    fn errors(&self, problem: &DualProblem) -> (f64, f64) {
+        let d = self.values.len() as f64;
+        let length = dot(&self.values, &self.values).sqrt();
+        // The sum of n terms in twice the precision has the error of its last rounding, and n^2 eps^2 of its terms.
+        let n = problem.len() as f64;
+        let of_weights = 0.51 * f64::EPSILON * (length + (1.01 + n * n * f64::EPSILON) * self.size);
+        let of_product = 0.51 * f64::EPSILON * (d + 4.0) * length;
+        (of_weights + of_product, length * of_weights + self.size * of_product)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn outputs_keep_their_digits_where_kernel_values_cancel() {
+        let (n, d) = (400, 3);
+        let mut random = Random::new(2);
+        let columns =
+            FewColumns::new((0..n * d).map(|k| [1e6, 1.0, 1e3][k % d] * random.normal()).collect(), d);
+        // Coefficients without a part in the first column: pairs of equal rows but for the others.
+        let mut values = columns.values.clone();
+        for i in (0..n).step_by(2) {
+            values[(i + 1) * d] = values[i * d];
+        }
+        let columns = FewColumns::new(values, d);
+        let beta: Vec<f64> =
+            (0..n).map(|i| if i % 2 == 0 { 1.0 } else { -1.0 } * (1.0 + (i / 2) as f64)).collect();
+        let weights = columns.weights(&beta, Context::SEQUENTIAL).unwrap();
+        assert_eq!(weights.values[0], 0.0);
+        let plain = columns.combination(n, Context::SEQUENTIAL, |i| (i, beta[i])).unwrap();
+        for (a, b) in weights.values.iter().zip(&plain) {
+            assert!((a - b).abs() < 1e-6 * (1.0 + b.abs()));
+        }
+        let outputs = columns.outputs(&weights, Context::default()).unwrap();
+        assert_eq!(
+            outputs,
+            columns
+                .outputs(&columns.weights(&beta, Context::default()).unwrap(), Context::SEQUENTIAL)
+                .unwrap()
+        );
+        let diagonal: Vec<f64> = (0..n).map(|i| dot(columns.row(i), columns.row(i))).collect();
+        let problem = DualProblem::regression(&vec![0.0; n], &vec![1e3; n], 0.1, diagonal).unwrap();
+        let (of_output, of_quadratic) = weights.errors(&problem);
+        // The bound of sums over kernel values.
+        let largest = largest_magnitude(&problem.diagonal);
+        let by_values = 0.5 * f64::EPSILON * n as f64 * beta.iter().map(|b| b.abs()).sum::<f64>() * largest;
+        assert!(of_output > 0.0 && of_output * largest.sqrt() < 0.02 * by_values && of_quadratic > 0.0);
+    }
+}

@@ -1,0 +1,671 @@
+//! A primal-dual interior-point method for machines with a linear kernel in few columns (Mehrotra 1992; the separable form is
+//! that of Woodsend and Gondzio 2011).
+//!
+//! SMO steps get nowhere if the columns have very different scales: a pair moves along one line of a space in which the
+//! objective is a narrow valley. A Newton step on all variables costs n d^2 here, since K = F F' with F (n, d). The dual problem
+//! of `problem` is written with the weights w of the columns as variables of their own:
+//!
+//! ```text
+//! minimise  1/2 w'w + 1/2 t'Rt + c't   subject to  F't = w,  A t = a,  lower <= t <= upper
+//! ```
+//!
+//! where A sums the groups. The term e |b| splits a variable into its positive and its negative part. With multipliers p of
+//! the lower and q of the upper bounds, and Theta = (R + p / (t - lower) + q / (upper - t))^-1, a Newton step of the
+//! perturbed conditions is the solution of one positive definite system of d + 2 unknowns at most:
+//!
+//! ```text
+//! [ I + F' Theta F     -F' Theta A' ] [dw]
+//! [   -A Theta F        A Theta A'  ] [dy]  =  ...,     dt = Theta (... - F dw + A'dy)
+//! ```
+//!
+//! It is scaled to a unit diagonal, which makes the scales of the columns irrelevant. Each iteration takes a predictor and a
+//! corrector step with one factor.
+//!
+//! Close to the solution, variables whose distance from a bound is small against its multiplier are put on the bound, and
+//! proximal steps minimise the objective over the others: the solver then has nothing left to do but to verify the conditions.
+//!
+//! Invariant: every sum has an order that depends on the sizes alone, so threads do not change a bit. Cost: some twenty
+//! iterations of n d^2 / 2 multiply-adds; memory n d numbers and some dozen for each variable.
+
+use super::few_columns::{FewColumns, ROWS_PER_TASK};
+use super::problem::{DualProblem, MAX_GROUPS};
+use super::stall::largest_magnitude;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::linalg::cholesky::solve_one;
+use crate::linalg::dense::{self, Square, subtract_gram};
+use crate::memory::{TryCollect, TryToVec, try_vec};
+use crate::simd::blas::{axpy, dot};
+
+/// Number of iterations that a solution usually takes.
+const USUAL_ITERATIONS: u64 = 25;
+/// Maximum number of iterations.
+const MAX_ITERATIONS: usize = 100;
+/// Mean product of distances and multipliers, or a residual, relative to the smallest one before, of an iteration that makes
+/// progress.
+const MIN_PROGRESS: f64 = 0.95;
+/// Number of iterations without progress after which the method ends.
+const MAX_IDLE_ITERATIONS: usize = 8;
+/// Complementarity of a solution, relative to the objective.
+const MAX_RELATIVE_GAP: f64 = 1e-12;
+/// Share of the step to the nearest bound.
+const STEP_SHARE: f64 = 0.995;
+/// First addition to the scaled diagonal of a system that is singular in double precision, and the factor of the next ones.
+const FIRST_SHIFT: f64 = 1e-15;
+const SHIFT_FACTOR: f64 = 100.0;
+const MAX_SHIFT: f64 = 1e-4;
+/// Corrections of a solution by its residual.
+const REFINEMENTS: usize = 2;
+/// Maximum distance of a variable from a bound that it is put on, relative to the largest variable.
+const MAX_BOUND_DISTANCE: f64 = 1e-5;
+/// Weight of the distance from the present point in a final step, relative to the squared length of a row.
+const PROXIMITY: f64 = 1e-11;
+/// Number of final steps of the variables inside their bounds.
+const FINAL_STEPS: usize = 5;
+/// Maximum change of a sum of coefficients by rounding, relative to their size.
+const MAX_SUM_ERROR: f64 = 1e-12;
+/// Rows of a block of the weighted product F' Theta F.
+const ROWS_PER_BLOCK: usize = 4096;
+
+/// Returns the number of multiply-adds of a solution in n variables and d columns.
+pub(super) fn cost(variables: usize, columns: usize) -> u64 {
+    let (n, d) = (variables as u64, columns as u64);
+    USUAL_ITERATIONS.saturating_mul(n.saturating_mul(d * d / 2 + 16 * d + 64))
+}
+
+/// Returns coefficients with a smaller objective than the present ones of a problem whose variable v has row v of `columns`;
+/// `None` if none were found.
+///
+/// # Errors
+/// [`Error::Memory`], [`Error::Stopped`].
+pub(super) fn solve(
+    problem: &DualProblem,
+    columns: &FewColumns,
+    ctx: Context<'_>,
+) -> Result<Option<Vec<f64>>> {
+    let Some(mut point) = Point::new(problem, columns, ctx)? else { return Ok(None) };
+    point.iterate(ctx)?;
+    if !point.t.iter().chain(&point.w).all(|v| v.is_finite()) {
+        return Ok(None);
+    }
+    point.move_to_bounds(ctx)?;
+    let mut beta = try_vec![0.0; problem.len()]?;
+    for (part, t) in point.parts.iter().zip(&point.t) {
+        beta[part.variable] += t;
+    }
+    for (v, b) in beta.iter_mut().enumerate() {
+        *b = b.clamp(problem.lower[v], problem.upper[v]);
+    }
+    if !keeps_sums(problem, &beta) {
+        return Ok(None);
+    }
+    let (before, after) =
+        (objective(problem, columns, &problem.beta, ctx)?, objective(problem, columns, &beta, ctx)?);
+    Ok((after < before).then_some(beta))
+}
+
+/// Returns whether coefficients have the sums of the present ones but for rounding.
+fn keeps_sums(problem: &DualProblem, beta: &[f64]) -> bool {
+    let (mut changes, mut sizes) = ([0.0_f64; MAX_GROUPS], [0.0; MAX_GROUPS]);
+    for ((&to, &from), &group) in beta.iter().zip(&problem.beta).zip(&problem.group) {
+        changes[usize::from(group)] += to - from;
+        sizes[usize::from(group)] += to.abs() + from.abs();
+    }
+    !problem.has_equality
+        || changes.iter().zip(&sizes).all(|(change, size)| change.abs() <= MAX_SUM_ERROR * size)
+}
+
+/// Returns 1/2 b'(K + diag r) b + s'b + e sum |b|.
+fn objective(problem: &DualProblem, columns: &FewColumns, beta: &[f64], ctx: Context<'_>) -> Result<f64> {
+    let weights = columns.combination(beta.len(), ctx, |v| (v, beta[v]))?;
+    let of_variables: f64 = (beta.iter().enumerate())
+        .map(|(v, b)| b * (problem.linear[v] + 0.5 * problem.ridge[v] * b) + problem.epsilon * b.abs())
+        .sum();
+    Ok(0.5 * dot(&weights, &weights) + of_variables)
+}
+
+/// A variable of the method: a variable of the machine, or with an epsilon one of its signs.
+struct Part {
+    variable: usize,
+    /// Its coefficient in the objective.
+    linear: f64,
+    ridge: f64,
+    /// Its bounds, at least one of them finite.
+    lower: f64,
+    upper: f64,
+    /// Its group; `None` without a sum to keep.
+    group: Option<usize>,
+}
+
+/// The changes of a step.
+struct Direction {
+    t: Vec<f64>,
+    w: Vec<f64>,
+    y: Vec<f64>,
+    at_lower: Vec<f64>,
+    at_upper: Vec<f64>,
+}
+
+/// Differences from the conditions of the optimum.
+struct Residuals {
+    /// Of the derivatives.
+    dual: Vec<f64>,
+    /// F't - w
+    weights: Vec<f64>,
+    /// a - A t
+    sums: Vec<f64>,
+}
+
+/// The factor of the system of a step.
+struct System {
+    matrix: Square<f64>,
+    factor: Square<f64>,
+    scale: Vec<f64>,
+}
+
+/// Variables and multipliers, all inside their bounds.
+struct Point<'a> {
+    columns: &'a FewColumns,
+    parts: Vec<Part>,
+    /// The sums of the groups.
+    sums: Vec<f64>,
+    t: Vec<f64>,
+    w: Vec<f64>,
+    /// Multipliers of the sums.
+    y: Vec<f64>,
+    /// Multipliers of the lower and upper bounds; 0 for infinite ones.
+    at_lower: Vec<f64>,
+    at_upper: Vec<f64>,
+    /// The largest |derivative| at zero.
+    scale: f64,
+    /// The length of the longest row.
+    length: f64,
+}
+
+impl<'a> Point<'a> {
+    /// Returns the first point; `None` if a variable without space to move is not zero.
+    fn new(problem: &DualProblem, columns: &'a FewColumns, ctx: Context<'_>) -> Result<Option<Self>> {
+        let mut sums = try_vec![0.0; if problem.has_equality { MAX_GROUPS } else { 0 }]?;
+        let mut parts = Vec::new();
+        for v in 0..problem.len() {
+            let (lower, upper, s, e) =
+                (problem.lower[v], problem.upper[v], problem.linear[v], problem.epsilon);
+            if lower >= upper {
+                if problem.beta[v] != 0.0 {
+                    return Ok(None);
+                }
+                continue;
+            }
+            let group = usize::from(problem.group[v]);
+            if let Some(sum) = sums.get_mut(group) {
+                *sum += problem.beta[v];
+            }
+            let part = |linear, lower, upper| Part {
+                variable: v,
+                linear,
+                ridge: problem.ridge[v],
+                lower,
+                upper,
+                group: problem.has_equality.then_some(group),
+            };
+            if e == 0.0 {
+                parts.push(part(s, lower, upper));
+            } else {
+                parts.extend([part(s + e, 0.0, upper), part(s - e, lower, 0.0)]);
+            }
+        }
+        parts.retain(|part: &Part| part.lower < part.upper);
+        if problem.group.iter().all(|group| *group == 0) {
+            sums.truncate(1);
+        }
+        let scale = parts.iter().fold(0.0_f64, |largest, part| largest.max(part.linear.abs()));
+        let length = largest_magnitude(&problem.diagonal).sqrt();
+        // Without linear terms the derivatives are those of feasible coefficients, the present ones.
+        let scale = if scale > 0.0 {
+            scale
+        } else {
+            let weights = columns.combination(problem.len(), ctx, |v| (v, problem.beta[v]))?;
+            (length * dot(&weights, &weights).sqrt()).max(f64::MIN_POSITIVE.sqrt())
+        };
+        let first = |part: &Part| match (part.lower.is_finite(), part.upper.is_finite()) {
+            (true, true) => f64::midpoint(part.lower, part.upper),
+            // Without an upper bound there is a ridge, which bounds the solution.
+            (true, false) => part.lower + 0.5 * scale / part.ridge,
+            _ => part.upper - 0.5 * scale / part.ridge,
+        };
+        let of_bound = |bound: f64| if bound.is_finite() { scale } else { 0.0 };
+        Ok(Some(Self {
+            t: parts.iter().map(first).try_collect_vec()?,
+            w: try_vec![0.0; columns.count()]?,
+            y: try_vec![0.0; sums.len()]?,
+            at_lower: parts.iter().map(|part| of_bound(part.lower)).try_collect_vec()?,
+            at_upper: parts.iter().map(|part| of_bound(part.upper)).try_collect_vec()?,
+            columns,
+            parts,
+            sums,
+            scale,
+            length,
+        }))
+    }
+
+    /// Iterates until the conditions hold as well as double precision allows.
+    fn iterate(&mut self, ctx: Context<'_>) -> Result<()> {
+        let (mut best, mut idle) = ([f64::INFINITY; 3], 0);
+        for iteration in 0..MAX_ITERATIONS {
+            ctx.check("interior point", iteration, MAX_ITERATIONS)?;
+            let residuals = self.residuals(ctx)?;
+            let merit = self.merit(&residuals);
+            if merit <= MAX_RELATIVE_GAP || merit.is_nan() {
+                break;
+            }
+            let remaining = [
+                self.mean_product(None),
+                largest_magnitude(&residuals.dual),
+                largest_magnitude(&residuals.weights),
+            ];
+            let is_progress = best.iter().zip(&remaining).any(|(best, now)| *now < MIN_PROGRESS * best);
+            idle = if is_progress { 0 } else { idle + 1 };
+            best = [0, 1, 2].map(|k| best[k].min(remaining[k]));
+            if idle >= MAX_IDLE_ITERATIONS || !self.step(&residuals, ctx)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a predictor and a corrector step; returns false if their system is singular.
+    fn step(&mut self, residuals: &Residuals, ctx: Context<'_>) -> Result<bool> {
+        let theta: Vec<f64> = (0..self.t.len())
+            .map(|k| {
+                let (below, above) = self.distances(k);
+                1.0 / (self.parts[k].ridge + self.at_lower[k] / below + self.at_upper[k] / above)
+            })
+            .try_collect_vec()?;
+        let Some(system) = self.system(&theta, ctx)? else { return Ok(false) };
+        let mean = self.mean_product(None);
+        let predictor = self.direction(&system, &theta, residuals, |_| (0.0, 0.0), ctx)?;
+        let length = self.longest_step(&predictor);
+        let centring = (self.mean_product(Some((&predictor, length))) / mean).powi(3);
+        let target = |k: usize| {
+            let change = predictor.t[k];
+            (
+                centring * mean - change * predictor.at_lower[k],
+                centring * mean + change * predictor.at_upper[k],
+            )
+        };
+        let direction = self.direction(&system, &theta, residuals, target, ctx)?;
+        let length = (STEP_SHARE * self.longest_step(&direction)).min(1.0);
+        axpy(length, &direction.t, &mut self.t);
+        axpy(length, &direction.w, &mut self.w);
+        axpy(length, &direction.y, &mut self.y);
+        axpy(length, &direction.at_lower, &mut self.at_lower);
+        axpy(length, &direction.at_upper, &mut self.at_upper);
+        Ok(length > 0.0)
+    }
+
+    /// Returns the distances of a variable from its bounds.
+    fn distances(&self, k: usize) -> (f64, f64) {
+        let part = &self.parts[k];
+        ((self.t[k] - part.lower).max(f64::MIN_POSITIVE), (part.upper - self.t[k]).max(f64::MIN_POSITIVE))
+    }
+
+    /// Returns the sum of the group of a variable's multiplier.
+    fn level(&self, y: &[f64], k: usize) -> f64 {
+        self.parts[k].group.map_or(0.0, |group| y[group])
+    }
+
+    fn residuals(&self, ctx: Context<'_>) -> Result<Residuals> {
+        let mut dual = try_vec![0.0; self.t.len()]?;
+        ctx.for_operations(dual.len() * self.columns.count()).for_each_chunk(
+            &mut dual,
+            ROWS_PER_TASK,
+            |task, dual| {
+                for (k, out) in (task * ROWS_PER_TASK..).zip(dual) {
+                    let part = &self.parts[k];
+                    *out =
+                        dot(self.columns.row(part.variable), &self.w) + part.ridge * self.t[k] + part.linear
+                            - self.level(&self.y, k)
+                            - self.at_lower[k]
+                            + self.at_upper[k];
+                }
+            },
+        );
+        let term = |k: usize| (self.parts[k].variable, self.t[k]);
+        let mut weights = self.columns.combination(self.t.len(), ctx, term)?;
+        axpy(-1.0, &self.w, &mut weights);
+        Ok(Residuals { dual, weights, sums: self.missing_sums()? })
+    }
+
+    /// Returns a - A t.
+    fn missing_sums(&self) -> Result<Vec<f64>> {
+        let mut missing = self.sums.try_to_vec()?;
+        for (part, t) in self.parts.iter().zip(&self.t) {
+            if let Some(group) = part.group {
+                missing[group] -= t;
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Returns the largest relative difference from the conditions of the optimum.
+    fn merit(&self, residuals: &Residuals) -> f64 {
+        let largest = |values: &[f64]| values.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
+        let count = self.count_bounds();
+        let gap = self.mean_product(None) * count;
+        let objective: f64 = 0.5 * dot(&self.w, &self.w)
+            + self.parts.iter().zip(&self.t).map(|(p, t)| t * (p.linear + 0.5 * p.ridge * t)).sum::<f64>();
+        let size: f64 = self.t.iter().map(|t| t.abs()).sum();
+        let of = |difference: f64, size: f64| if difference > 0.0 { difference / size } else { 0.0 };
+        // Vectors that cancel leave a weight and an objective of zero but for rounding.
+        let rounding = f64::EPSILON * size;
+        let terms = rounding * self.length;
+        // The residuals of w and the sums cannot fall below the rounding of their terms.
+        of(gap, objective.abs().max(terms * terms / MAX_RELATIVE_GAP))
+            .max(1e-3 * of(largest(&residuals.dual), self.scale))
+            .max(1e-6 * of(largest(&residuals.weights), largest(&self.w).max(terms / MAX_RELATIVE_GAP)))
+            .max(1e-6 * of(largest(&residuals.sums), size))
+    }
+
+    /// Returns the number of finite bounds.
+    fn count_bounds(&self) -> f64 {
+        self.parts
+            .iter()
+            .map(|p| f64::from(u8::from(p.lower.is_finite()) + u8::from(p.upper.is_finite())))
+            .sum()
+    }
+
+    /// Returns the mean product of distances and multipliers, after a step if one is given.
+    fn mean_product(&self, step: Option<(&Direction, f64)>) -> f64 {
+        let of = |k: usize| {
+            let (below, above) = self.distances(k);
+            let (lower, upper) = match step {
+                None => (below * self.at_lower[k], above * self.at_upper[k]),
+                Some((step, length)) => (
+                    (below + length * step.t[k]) * (self.at_lower[k] + length * step.at_lower[k]),
+                    (above - length * step.t[k]) * (self.at_upper[k] + length * step.at_upper[k]),
+                ),
+            };
+            let part = &self.parts[k];
+            (if part.lower.is_finite() { lower } else { 0.0 })
+                + if part.upper.is_finite() { upper } else { 0.0 }
+        };
+        (0..self.t.len()).map(of).sum::<f64>() / self.count_bounds()
+    }
+
+    /// Returns the longest step, at most 1 / [`STEP_SHARE`], that keeps distances and multipliers positive.
+    fn longest_step(&self, direction: &Direction) -> f64 {
+        let mut longest = 1.0 / STEP_SHARE;
+        let mut limit = |value: f64, change: f64| {
+            if change < 0.0 {
+                longest = longest.min(-value / change);
+            }
+        };
+        for k in 0..self.t.len() {
+            let (below, above) = self.distances(k);
+            limit(below, direction.t[k]);
+            limit(above, -direction.t[k]);
+            limit(self.at_lower[k], direction.at_lower[k]);
+            limit(self.at_upper[k], direction.at_upper[k]);
+        }
+        longest
+    }
+
+    /// Returns the factor of the system for given Theta; `None` if it is singular.
+    fn system(&self, theta: &[f64], ctx: Context<'_>) -> Result<Option<System>> {
+        let (d, groups) = (self.columns.count(), self.sums.len());
+        let mut matrix = Square::<f64>::new(d + groups)?;
+        let stride = matrix.stride();
+        for first in (0..theta.len()).step_by(ROWS_PER_BLOCK) {
+            ctx.check("interior point", first, theta.len())?;
+            let count = ROWS_PER_BLOCK.min(theta.len() - first);
+            let mut lines = try_vec![0.0; count * stride]?;
+            ctx.for_each_chunk(&mut lines, ROWS_PER_TASK * stride, |task, lines| {
+                for (k, line) in (first + task * ROWS_PER_TASK..).zip(lines.chunks_exact_mut(stride)) {
+                    let (part, root) = (&self.parts[k], theta[k].sqrt());
+                    for (out, v) in line.iter_mut().zip(self.columns.row(part.variable)) {
+                        *out = root * v;
+                    }
+                    if let Some(group) = part.group {
+                        line[d + group] = -root;
+                    }
+                }
+            });
+            subtract_gram(&mut matrix, &lines, stride, ctx)?;
+        }
+        for (i, line) in matrix.values_mut().chunks_exact_mut(stride).enumerate().take(d + groups) {
+            line[..=i].iter_mut().for_each(|v| *v = -*v);
+            if i < d {
+                line[i] += 1.0;
+            }
+        }
+        let scale: Vec<f64> =
+            matrix.diagonal().map(|v| if v > 0.0 { 1.0 / v.sqrt() } else { 1.0 }).try_collect_vec()?;
+        let mut shift = FIRST_SHIFT;
+        while shift <= MAX_SHIFT {
+            let mut factor = matrix.shifted::<f64>(|_| 0.0, ctx)?;
+            let to = factor.stride();
+            for (i, line) in factor.values_mut().chunks_exact_mut(to).enumerate().take(d + groups) {
+                line[..=i].iter_mut().zip(&scale).for_each(|(v, s)| *v *= scale[i] * s);
+                line[i] += if scale[i] == 1.0 && line[i] <= 0.0 { 1.0 } else { shift };
+            }
+            match dense::factor(&mut factor, ctx) {
+                Ok(()) => return Ok(Some(System { matrix, factor, scale })),
+                Err(Error::NotPositiveDefinite { .. }) => shift *= SHIFT_FACTOR,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the step to the given products of distances and multipliers.
+    fn direction(
+        &self,
+        system: &System,
+        theta: &[f64],
+        residuals: &Residuals,
+        target: impl Fn(usize) -> (f64, f64) + Sync,
+        ctx: Context<'_>,
+    ) -> Result<Direction> {
+        let (n, d, groups) = (self.t.len(), self.columns.count(), self.sums.len());
+        let right_side: Vec<f64> = (0..n)
+            .map(|k| {
+                let ((below, above), (lower, upper)) = (self.distances(k), target(k));
+                let of_lower =
+                    if self.parts[k].lower.is_finite() { lower / below - self.at_lower[k] } else { 0.0 };
+                let of_upper =
+                    if self.parts[k].upper.is_finite() { upper / above - self.at_upper[k] } else { 0.0 };
+                of_lower - of_upper - residuals.dual[k]
+            })
+            .try_collect_vec()?;
+        let term = |k: usize| (self.parts[k].variable, theta[k] * right_side[k]);
+        let mut solution = self.columns.combination(n, ctx, term)?;
+        axpy(1.0, &residuals.weights, &mut solution);
+        let mut sums = residuals.sums.try_to_vec()?;
+        for k in 0..n {
+            if let Some(group) = self.parts[k].group {
+                sums[group] -= theta[k] * right_side[k];
+            }
+        }
+        solution.extend_from_slice(&sums);
+        system.solve(&mut solution)?;
+        let y = solution.split_off(d);
+        debug_assert_eq!(y.len(), groups);
+        let w = solution;
+        let mut t = try_vec![0.0; n]?;
+        ctx.for_operations(n * d).for_each_chunk(&mut t, ROWS_PER_TASK, |task, t| {
+            for (k, out) in (task * ROWS_PER_TASK..).zip(t) {
+                let product = dot(self.columns.row(self.parts[k].variable), &w);
+                *out = theta[k] * (right_side[k] - product + self.level(&y, k));
+            }
+        });
+        let multipliers = (0..n)
+            .map(|k| {
+                let ((below, above), (lower, upper)) = (self.distances(k), target(k));
+                let of_lower = (lower - self.at_lower[k] * t[k]) / below - self.at_lower[k];
+                let of_upper = (upper + self.at_upper[k] * t[k]) / above - self.at_upper[k];
+                let part = &self.parts[k];
+                (
+                    if part.lower.is_finite() { of_lower } else { 0.0 },
+                    if part.upper.is_finite() { of_upper } else { 0.0 },
+                )
+            })
+            .try_collect_vec()?;
+        let at_lower = multipliers.iter().map(|m| m.0).try_collect_vec()?;
+        let at_upper = multipliers.iter().map(|m| m.1).try_collect_vec()?;
+        Ok(Direction { t, w, y, at_lower, at_upper })
+    }
+
+    /// Puts variables on the bounds that hold them, and minimises the objective over the others by proximal steps.
+    fn move_to_bounds(&mut self, ctx: Context<'_>) -> Result<()> {
+        let largest = |values: &[f64]| values.iter().fold(f64::MIN_POSITIVE, |most, v| most.max(v.abs()));
+        let (of_t, of_multipliers) = (largest(&self.t), largest(&self.at_lower).max(largest(&self.at_upper)));
+        let mut theta = try_vec![0.0; self.t.len()]?;
+        for (k, theta) in theta.iter_mut().enumerate() {
+            let (below, above) = self.distances(k);
+            let holds = |distance: f64, multiplier: f64| {
+                distance < MAX_BOUND_DISTANCE * of_t && distance * of_multipliers < multiplier * of_t
+            };
+            let part = &self.parts[k];
+            if holds(below, self.at_lower[k]) {
+                self.t[k] = part.lower;
+            } else if holds(above, self.at_upper[k]) {
+                self.t[k] = part.upper;
+            } else {
+                let row = self.columns.row(part.variable);
+                *theta = 1.0 / (part.ridge + PROXIMITY * dot(row, row)).max(f64::MIN_POSITIVE);
+            }
+        }
+        self.at_lower.fill(0.0);
+        self.at_upper.fill(0.0);
+        let Some(system) = self.system(&theta, ctx)? else { return Ok(()) };
+        for _ in 0..FINAL_STEPS {
+            let residuals = self.residuals(ctx)?;
+            let direction = self.direction(&system, &theta, &residuals, |_| (0.0, 0.0), ctx)?;
+            axpy(1.0, &direction.w, &mut self.w);
+            axpy(1.0, &direction.y, &mut self.y);
+            for (k, change) in direction.t.iter().enumerate() {
+                self.t[k] = (self.t[k] + change).clamp(self.parts[k].lower, self.parts[k].upper);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl System {
+    /// Solves the system in place, with corrections by the residual.
+    fn solve(&self, b: &mut [f64]) -> Result<()> {
+        let right_side = b.try_to_vec()?;
+        let (n, stride, from) = (b.len(), self.factor.stride(), self.matrix.stride());
+        let substitute = |b: &mut [f64]| {
+            b.iter_mut().zip(&self.scale).for_each(|(v, s)| *v *= s);
+            solve_one(self.factor.values(), stride, b);
+            b.iter_mut().zip(&self.scale).for_each(|(v, s)| *v *= s);
+        };
+        substitute(b);
+        for _ in 0..REFINEMENTS {
+            let mut residual = right_side.try_to_vec()?;
+            let values = self.matrix.values();
+            for i in 0..n {
+                let line = &values[i * from..i * from + i + 1];
+                residual[i] -= dot(line, &b[..=i]);
+                axpy(-b[i], &line[..i], &mut residual[..i]);
+            }
+            substitute(&mut residual);
+            axpy(1.0, &residual, b);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    /// Rows in `d` columns whose scales differ by `10^spread`.
+    fn rows(n: usize, d: usize, spread: f64, random: &mut Random) -> FewColumns {
+        let scale = |j: usize| 10f64.powf(spread * j as f64 / d as f64);
+        FewColumns::new((0..n * d).map(|k| scale(k % d) * random.normal()).collect(), d)
+    }
+
+    fn diagonal(columns: &FewColumns, n: usize) -> Vec<f64> {
+        (0..n).map(|i| dot(columns.row(i), columns.row(i))).collect()
+    }
+
+    /// Returns the violation of the conditions relative to the largest |s|, or derivative without linear terms, with gradients in double precision.
+    fn violation(problem: &mut DualProblem, columns: &FewColumns, beta: Vec<f64>) -> f64 {
+        let n = problem.len();
+        let weights = columns.combination(n, Context::SEQUENTIAL, |v| (v, beta[v])).unwrap();
+        let outputs: Vec<f64> = (0..n).map(|v| dot(columns.row(v), &weights)).collect();
+        problem.beta = beta;
+        problem.set_outputs(&outputs);
+        let scale = largest_magnitude(&problem.linear);
+        let scale = if scale > 0.0 {
+            scale
+        } else {
+            largest_magnitude(&problem.gradient).max(1e-9 * largest_magnitude(&problem.diagonal))
+        };
+        problem.kkt_violation(Context::SEQUENTIAL).largest() / scale
+    }
+
+    #[test]
+    fn the_conditions_hold_for_every_member_of_the_family() {
+        let mut random = Random::new(3);
+        for (spread, c) in [(0.0, 1.0), (0.0, 1e-3), (4.0, 1.0), (3.0, 100.0)] {
+            let (n, d) = (300, 7);
+            let columns = rows(n, d, spread, &mut random);
+            let twice = FewColumns::new((0..2 * n).flat_map(|i| columns.row(i % n).to_vec()).collect(), d);
+            let truth: Vec<f64> = (0..d).map(|_| random.normal()).collect();
+            let y: Vec<f64> = (0..n).map(|i| dot(columns.row(i), &truth) + random.normal()).collect();
+            let positive: Vec<bool> = y.iter().map(|y| y + 3.0 * random.normal() > 0.0).collect();
+            let (c, k) = (vec![c; n], diagonal(&columns, n));
+            let mut problems = vec![
+                ("hinge", DualProblem::hinge(&positive, &c, k.clone()).unwrap()),
+                ("squared", DualProblem::squared_hinge(&positive, &c, k.clone()).unwrap()),
+                ("epsilon", DualProblem::regression(&y, &c, 0.3, k.clone()).unwrap()),
+                ("quantile", DualProblem::quantile(&y, &c, 0.8, k.clone()).unwrap()),
+                ("nu", DualProblem::nu_classification(&positive, &vec![1.0; n], 0.3, k.clone()).unwrap()),
+                ("one class", DualProblem::one_class(&vec![1.0; n], 30.0, k.clone()).unwrap()),
+                ("nu regression", DualProblem::nu_regression(&y, &c, 0.4, k.repeat(2)).unwrap()),
+            ];
+            let mut no_intercept = problems[0].1.clone();
+            no_intercept.has_equality = false;
+            problems.push(("no intercept", no_intercept));
+            for (name, mut problem) in problems {
+                let columns = if problem.len() > n { &twice } else { &columns };
+                let sums = |beta: &[f64]| -> f64 { beta.iter().sum() };
+                let before = sums(&problem.beta);
+                let beta = solve(&problem, columns, Context::default()).unwrap().expect(name);
+                assert!((0..beta.len()).all(|v| beta[v] >= problem.lower[v] && beta[v] <= problem.upper[v]));
+                let size: f64 = beta.iter().map(|b| b.abs()).sum();
+                if problem.has_equality {
+                    assert!((sums(&beta) - before).abs() <= 1e-12 * size, "{name} {spread}");
+                }
+                let violation = violation(&mut problem, columns, beta);
+                assert!(violation < 1e-4, "{name} {spread} {}: {violation:e}", c[0]);
+            }
+        }
+    }
+
+    #[test]
+    fn threads_do_not_change_a_bit_and_solutions_are_not_improved() {
+        let mut random = Random::new(5);
+        let (n, d) = (2_000, 20);
+        let columns = rows(n, d, 2.0, &mut random);
+        let positive: Vec<bool> = (0..n).map(|i| columns.row(i)[0] + random.normal() > 0.0).collect();
+        let mut problem = DualProblem::hinge(&positive, &vec![1.0; n], diagonal(&columns, n)).unwrap();
+        let beta = solve(&problem, &columns, Context::default()).unwrap().unwrap();
+        assert_eq!(beta, solve(&problem, &columns, Context::SEQUENTIAL).unwrap().unwrap());
+        assert!(violation(&mut problem, &columns, beta) < 1e-6);
+    }
+
+    #[test]
+    fn duplicates_and_constant_columns_are_no_obstacle() {
+        let (n, d) = (120, 3);
+        let columns = FewColumns::new((0..n * d).map(|k| [(k / d % 5) as f64, 0.0, 2.0][k % d]).collect(), d);
+        let y: Vec<f64> = (0..n).map(|i| (i % 5) as f64 * 2.0 + if i % 3 == 0 { 0.5 } else { 0.0 }).collect();
+        let mut problem = DualProblem::regression(&y, &vec![10.0; n], 0.1, diagonal(&columns, n)).unwrap();
+        let beta = solve(&problem, &columns, Context::SEQUENTIAL).unwrap().unwrap();
+        assert!(violation(&mut problem, &columns, beta) < 1e-6);
+    }
+}
