@@ -28,8 +28,6 @@ const VALUES: &str = "kernel values";
 const MAX_TILE_ROWS: usize = 96;
 /// Minimum number of rows of a tile unless a block has fewer: those of a register tile.
 pub(crate) const MIN_TILE_ROWS: usize = 12;
-/// Number of values that are copied at once.
-const COPIED_AT_ONCE: usize = 8;
 /// Rows that one task packs.
 const ROWS_PER_BLOCK: usize = 2 * MAX_TILE_ROWS;
 /// Rows of a product with values that are not computed in tiles.
@@ -87,12 +85,7 @@ pub(super) fn for_each_tile<T: Real>(
 #[inline]
 fn write_values<T: Real, O: Real>(values: &[T], out: &mut [O]) {
     if size_of::<T>() == size_of::<O>() {
-        // Chunks of a known length are copied by a few vectors, without a call.
-        let values: &[O] = bytemuck::cast_slice(values);
-        let mut chunks = out.chunks_exact_mut(COPIED_AT_ONCE);
-        let mut parts = values.chunks_exact(COPIED_AT_ONCE);
-        chunks.by_ref().zip(parts.by_ref()).for_each(|(out, values)| out.copy_from_slice(values));
-        chunks.into_remainder().copy_from_slice(parts.remainder());
+        out.copy_from_slice(bytemuck::cast_slice(values));
     } else {
         out.iter_mut().zip(values).for_each(|(out, value)| *out = O::from_f64(value.to_f64()));
     }

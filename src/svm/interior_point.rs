@@ -39,6 +39,8 @@ use crate::simd::blas::{axpy, dot};
 
 /// Number of iterations that a solution usually takes.
 const USUAL_ITERATIONS: u64 = 25;
+/// Required ratio of the work of rounds to that of the method.
+const COST_RATIO: u64 = 2;
 /// Maximum number of iterations.
 const MAX_ITERATIONS: usize = 100;
 /// Mean product of distances and multipliers, or a residual, relative to the smallest one before, of an iteration that makes
@@ -67,10 +69,11 @@ const MAX_SUM_ERROR: f64 = 1e-12;
 /// Rows of a block of the weighted product F' Theta F.
 const ROWS_PER_BLOCK: usize = 4096;
 
-/// Returns the number of multiply-adds of a solution in n variables and d columns.
-pub(super) fn cost(variables: usize, columns: usize) -> u64 {
+/// Returns the work of rounds, in entries scanned and multiply-adds of kernel values, after which the method is due in n variables
+/// and d columns: more than it costs, so that a fit which was about to end loses at most half.
+pub(super) fn work_before(variables: usize, columns: usize) -> u64 {
     let (n, d) = (variables as u64, columns as u64);
-    USUAL_ITERATIONS.saturating_mul(n.saturating_mul(d * d / 2 + 16 * d + 64))
+    COST_RATIO.saturating_mul(USUAL_ITERATIONS).saturating_mul(n.saturating_mul(d * d / 2 + 16 * d + 64))
 }
 
 /// Returns coefficients with a smaller objective than the present ones of a problem whose variable v has row v of `columns`;

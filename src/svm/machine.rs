@@ -227,7 +227,8 @@ impl<'a> Machine<'a> {
     fn work_before_interior_point(&self, training: &Training<'_>) -> u64 {
         match (self.interior_point, FewColumns::count_in(&training.rows)) {
             (InteriorPoint::Possible, Some(d)) => {
-                interior_point::cost(self.problem().len(), d).saturating_sub(self.work)
+                interior_point::work_before(self.parts.iter().map(|part| part.positions.len()).sum(), d)
+                    .saturating_sub(self.work)
             }
             (InteriorPoint::Due, _) => 0,
             _ => u64::MAX,

@@ -324,8 +324,8 @@ impl<'c, 'w> Chain<'c, 'w> {
         check: impl Fn() -> Result<()>,
     ) -> Result<(u64, Option<StopReason>)> {
         let n = rows.len().max(1);
-        let before =
-            FewColumns::count_in(source.rows()).map_or(u64::MAX, |d| interior_point::cost(n, d) / n as u64);
+        let before = FewColumns::count_in(source.rows())
+            .map_or(u64::MAX, |d| interior_point::work_before(n, d) / n as u64);
         let first = Goal { max_steps: goal.max_steps.min(before), ..goal };
         let (steps, stop) = block.solve_monitored(first, self.work.ctx, &check)?;
         if stop.is_some() || steps < before || steps >= goal.max_steps {
