@@ -176,18 +176,24 @@ def main() -> None:
     samples, steps = (500, 100_000) if given.quick else (MAX_SAMPLES, int(1e6 * given.limit))
     print("| set | samples | C | svmarrow s | above | LIBSVM s | above | LIBLINEAR s | above |")
     print("|---|---|---|---|---|---|---|---|---|")
-    cells = []
+    versions = {"svmarrow": svmarrow.__version__, "scikit-learn": sklearn.__version__}
+    run = {"commit": report.commit(), "date": time.strftime("%Y-%m-%d"), **report.machine(), **versions}
+    result: dict[str, Any] = {"run": run | {"million steps": steps / 1e6}, "cells": [], "batch": None}
+
+    def keep() -> None:
+        # LIBSVM needs a minute for many of the fits: what is measured is not lost.
+        if given.json:
+            given.json.write_text(json.dumps(result, indent=1) + "\n")
+
     for names, classes in ((CLASSES, True), (TARGETS, False)):
         for name in names:
             if (folder() / f"{name}.npz").is_file():
-                cells += compare(name, samples, steps, classes=classes)
+                result["cells"] += compare(name, samples, steps, classes=classes)
+                keep()
             else:
                 print(f"{name}: not on this machine", file=sys.stderr)
-    many = batch(20 if given.quick else 500, steps)
-    if given.json:
-        versions = {"svmarrow": svmarrow.__version__, "scikit-learn": sklearn.__version__}
-        run = {"commit": report.commit(), "date": time.strftime("%Y-%m-%d"), **report.machine(), **versions}
-        given.json.write_text(json.dumps({"run": run, "cells": cells, "batch": many}, indent=1) + "\n")
+    result["batch"] = batch(20 if given.quick else 500, steps)
+    keep()
 
 
 if __name__ == "__main__":
