@@ -266,18 +266,13 @@ impl Evaluator {
         self.coefficients.needs_double.get_or_try_init(measure).copied()
     }
 
-    pub(super) fn evaluate_in(
-        &self,
-        x: Rows<'_>,
-        precision: Precision,
-        ctx: Context<'_>,
-    ) -> Result<Array2<f64>> {
+    pub(super) fn evaluate_in(&self, x: Rows<'_>, kind: Precision, ctx: Context<'_>) -> Result<Array2<f64>> {
         let (n, q) = (x.rows(), self.outputs());
         let mut out = memory::try_with_capacity("the outputs", n.saturating_mul(q))?;
         (0..n).for_each(|_| out.extend_from_slice(&self.coefficients.intercepts));
         if !self.is_empty() && n > 0 {
             let mut left = None;
-            for &pass in self.passes(x, precision, ctx)? {
+            for &pass in self.passes(x, kind, ctx)? {
                 if self.run(pass, x, left.as_deref(), &mut out, ctx)? {
                     left = non_finite_rows(&out, q)?;
                     if left.is_none() {

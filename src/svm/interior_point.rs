@@ -27,15 +27,16 @@
 //! Invariant: every sum has an order that depends on the sizes alone, so threads do not change a bit. Cost: some twenty
 //! iterations of n d^2 / 2 multiply-adds; memory n d numbers and some dozen for each variable.
 
+mod system;
+
 use super::few_columns::{FewColumns, ROWS_PER_TASK};
 use super::problem::{DualProblem, MAX_GROUPS};
 use super::stall::largest_magnitude;
 use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::linalg::cholesky::solve_one;
-use crate::linalg::dense::{self, Square, subtract_gram};
+use crate::error::Result;
 use crate::memory::{TryCollect, TryToVec, try_vec};
 use crate::simd::blas::{axpy, dot};
+use system::System;
 
 /// Number of iterations that a solution usually takes.
 const USUAL_ITERATIONS: u64 = 25;
@@ -52,12 +53,6 @@ const MAX_IDLE_ITERATIONS: usize = 8;
 const MAX_RELATIVE_GAP: f64 = 1e-12;
 /// Share of the step to the nearest bound.
 const STEP_SHARE: f64 = 0.995;
-/// First addition to the scaled diagonal of a system that is singular in double precision, and the factor of the next ones.
-const FIRST_SHIFT: f64 = 1e-15;
-const SHIFT_FACTOR: f64 = 100.0;
-const MAX_SHIFT: f64 = 1e-4;
-/// Corrections of a solution by its residual.
-const REFINEMENTS: usize = 2;
 /// Maximum distance of a variable from a bound that it is put on, relative to the largest variable.
 const MAX_BOUND_DISTANCE: f64 = 1e-5;
 /// Weight of the distance from the present point in a final step, relative to the squared length of a row.
@@ -66,8 +61,6 @@ const PROXIMITY: f64 = 1e-11;
 const FINAL_STEPS: usize = 5;
 /// Maximum change of a sum of coefficients by rounding, relative to their size.
 const MAX_SUM_ERROR: f64 = 1e-12;
-/// Rows of a block of the weighted product F' Theta F.
-const ROWS_PER_BLOCK: usize = 4096;
 
 /// Returns the work of rounds, in entries scanned and multiply-adds of kernel values, after which the method is due in n variables
 /// and d columns: more than it costs, so that a fit which was about to end loses at most half.
@@ -157,13 +150,6 @@ struct Residuals {
     weights: Vec<f64>,
     /// a - A t
     sums: Vec<f64>,
-}
-
-/// The factor of the system of a step.
-struct System {
-    matrix: Square<f64>,
-    factor: Square<f64>,
-    scale: Vec<f64>,
 }
 
 /// Variables and multipliers, all inside their bounds.
@@ -312,7 +298,7 @@ impl<'a> Point<'a> {
         ((self.t[k] - part.lower).max(f64::MIN_POSITIVE), (part.upper - self.t[k]).max(f64::MIN_POSITIVE))
     }
 
-    /// Returns the sum of the group of a variable's multiplier.
+    /// Returns the multiplier of the sum of a variable's group; 0 without one.
     fn level(&self, y: &[f64], k: usize) -> f64 {
         self.parts[k].group.map_or(0.0, |group| y[group])
     }
@@ -415,49 +401,8 @@ impl<'a> Point<'a> {
 
     /// Returns the factor of the system for given Theta; `None` if it is singular.
     fn system(&self, theta: &[f64], ctx: Context<'_>) -> Result<Option<System>> {
-        let (d, groups) = (self.columns.count(), self.sums.len());
-        let mut matrix = Square::<f64>::new(d + groups)?;
-        let stride = matrix.stride();
-        for first in (0..theta.len()).step_by(ROWS_PER_BLOCK) {
-            ctx.check("interior point", first, theta.len())?;
-            let count = ROWS_PER_BLOCK.min(theta.len() - first);
-            let mut lines = try_vec![0.0; count * stride]?;
-            ctx.for_each_chunk(&mut lines, ROWS_PER_TASK * stride, |task, lines| {
-                for (k, line) in (first + task * ROWS_PER_TASK..).zip(lines.chunks_exact_mut(stride)) {
-                    let (part, root) = (&self.parts[k], theta[k].sqrt());
-                    for (out, v) in line.iter_mut().zip(self.columns.row(part.variable)) {
-                        *out = root * v;
-                    }
-                    if let Some(group) = part.group {
-                        line[d + group] = -root;
-                    }
-                }
-            });
-            subtract_gram(&mut matrix, &lines, stride, ctx)?;
-        }
-        for (i, line) in matrix.values_mut().chunks_exact_mut(stride).enumerate().take(d + groups) {
-            line[..=i].iter_mut().for_each(|v| *v = -*v);
-            if i < d {
-                line[i] += 1.0;
-            }
-        }
-        let scale: Vec<f64> =
-            matrix.diagonal().map(|v| if v > 0.0 { 1.0 / v.sqrt() } else { 1.0 }).try_collect_vec()?;
-        let mut shift = FIRST_SHIFT;
-        while shift <= MAX_SHIFT {
-            let mut factor = matrix.shifted::<f64>(|_| 0.0, ctx)?;
-            let to = factor.stride();
-            for (i, line) in factor.values_mut().chunks_exact_mut(to).enumerate().take(d + groups) {
-                line[..=i].iter_mut().zip(&scale).for_each(|(v, s)| *v *= scale[i] * s);
-                line[i] += if scale[i] == 1.0 && line[i] <= 0.0 { 1.0 } else { shift };
-            }
-            match dense::factor(&mut factor, ctx) {
-                Ok(()) => return Ok(Some(System { matrix, factor, scale })),
-                Err(Error::NotPositiveDefinite { .. }) => shift *= SHIFT_FACTOR,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(None)
+        let term = |k: usize| (self.parts[k].variable, theta[k], self.parts[k].group);
+        System::new(self.columns, self.sums.len(), theta.len(), ctx, term)
     }
 
     /// Returns the step to the given products of distances and multipliers.
@@ -469,7 +414,7 @@ impl<'a> Point<'a> {
         target: impl Fn(usize) -> (f64, f64) + Sync,
         ctx: Context<'_>,
     ) -> Result<Direction> {
-        let (n, d, groups) = (self.t.len(), self.columns.count(), self.sums.len());
+        let (n, d) = (self.t.len(), self.columns.count());
         let right_side: Vec<f64> = (0..n)
             .map(|k| {
                 let ((below, above), (lower, upper)) = (self.distances(k), target(k));
@@ -492,7 +437,6 @@ impl<'a> Point<'a> {
         solution.extend_from_slice(&sums);
         system.solve(&mut solution)?;
         let y = solution.split_off(d);
-        debug_assert_eq!(y.len(), groups);
         let w = solution;
         let mut t = try_vec![0.0; n]?;
         ctx.for_operations(n * d).for_each_chunk(&mut t, ROWS_PER_TASK, |task, t| {
@@ -549,32 +493,6 @@ impl<'a> Point<'a> {
             for (k, change) in direction.t.iter().enumerate() {
                 self.t[k] = (self.t[k] + change).clamp(self.parts[k].lower, self.parts[k].upper);
             }
-        }
-        Ok(())
-    }
-}
-
-impl System {
-    /// Solves the system in place, with corrections by the residual.
-    fn solve(&self, b: &mut [f64]) -> Result<()> {
-        let right_side = b.try_to_vec()?;
-        let (n, stride, from) = (b.len(), self.factor.stride(), self.matrix.stride());
-        let substitute = |b: &mut [f64]| {
-            b.iter_mut().zip(&self.scale).for_each(|(v, s)| *v *= s);
-            solve_one(self.factor.values(), stride, b);
-            b.iter_mut().zip(&self.scale).for_each(|(v, s)| *v *= s);
-        };
-        substitute(b);
-        for _ in 0..REFINEMENTS {
-            let mut residual = right_side.try_to_vec()?;
-            let values = self.matrix.values();
-            for i in 0..n {
-                let line = &values[i * from..i * from + i + 1];
-                residual[i] -= dot(line, &b[..=i]);
-                axpy(-b[i], &line[..i], &mut residual[..i]);
-            }
-            substitute(&mut residual);
-            axpy(1.0, &residual, b);
         }
         Ok(())
     }

@@ -11,12 +11,11 @@
 //! a block keeps the steps made; a stop in a nested block or in the update of the gradients undoes the round.
 
 mod finish;
+mod start;
 
 use super::active_set::StepBudget;
 use super::certificate::{Certificate, Rounding};
 use super::columns::{ClassBlock, KernelColumns};
-use super::few_columns::FewColumns;
-use super::interior_point;
 use super::nested;
 use super::params::Tuning;
 use super::precision::KernelValue;
@@ -34,6 +33,7 @@ use crate::kernels::Precision;
 use crate::memory::{Arenas, TryCollect, TryToVec, try_vec};
 use crate::simd::blas::add_rows;
 use crate::simd::gather::Indices;
+use start::InteriorPoint;
 use std::ops::Range;
 
 /// Maximum number of entries scanned in one block: a few tenths of a second.
@@ -84,16 +84,6 @@ pub(super) struct Machine<'a> {
     inexact_outcome: Option<(f64, f64, Certificate)>,
     /// Intercept, rho and certificate of a machine whose rounding has been measured at its end.
     final_outcome: Option<(f64, f64, Certificate)>,
-}
-
-/// Whether the interior-point method runs: once, after rounds that have cost as much.
-#[derive(Clone, Copy, PartialEq)]
-enum InteriorPoint {
-    /// If it applies, and rounds have cost as much.
-    Possible,
-    /// As soon as kernel values are in double precision.
-    Due,
-    Done,
 }
 
 /// The columns of one class block in a machine: variables `first..first + positions.len()`.
@@ -182,97 +172,6 @@ impl<'a> Machine<'a> {
     fn resume(&mut self) {
         (self.stop, self.stall, self.gradient_rounding) = (None, StallDetector::new(), 0.0);
         (self.rounding, self.is_rounding_bounded, self.final_outcome) = (None, false, None);
-    }
-
-    /// Sets feasible coefficients and computes their gradients, in a machine that is not shrunk.
-    ///
-    /// # Errors
-    /// [`Error::Stopped`], after which nothing is changed.
-    pub(super) fn start_at<K: KernelValue>(
-        &mut self,
-        beta: Vec<f64>,
-        columns: &KernelColumns<'_, K>,
-        training: &Training<'_>,
-    ) -> Result<()> {
-        let used: Vec<usize> = (0..beta.len()).filter(|&v| beta[v] != 0.0).try_collect_vec()?;
-        let values: Vec<f64> = used.iter().map(|&v| beta[v]).try_collect_vec()?;
-        let outputs = self.outputs((&used, &values), columns, training)?;
-        let problem = &mut self.variables.problem;
-        for (v, output) in outputs.into_iter().enumerate() {
-            problem.gradient[v] = output + problem.linear[v] + problem.ridge[v] * beta[v];
-        }
-        problem.beta = beta;
-        self.kkt = problem.kkt_violation(training.ctx);
-        Ok(())
-    }
-
-    /// Returns sum k(x, x_v) values_v over some variables for the rows of all, in a machine that is not shrunk.
-    pub(super) fn outputs<K: KernelValue>(
-        &self,
-        (variables, values): (&[usize], &[f64]),
-        columns: &KernelColumns<'_, K>,
-        training: &Training<'_>,
-    ) -> Result<Vec<f64>> {
-        let rows = self.rows_of(variables)?;
-        let mut outputs = try_vec![0.0; self.problem().len()]?;
-        for part in &self.parts {
-            let outputs = &mut outputs[part.first..part.first + part.positions.len()];
-            let source = &columns.class_blocks[part.class_block].source;
-            training.add_product(source, columns.depth(), (&rows, values), outputs)?;
-        }
-        Ok(outputs)
-    }
-
-    /// Returns the work of rounds after which the interior-point method is due, if it applies to the machine.
-    fn work_before_interior_point(&self, training: &Training<'_>) -> u64 {
-        match (self.interior_point, FewColumns::count_in(&training.rows)) {
-            (InteriorPoint::Possible, Some(d)) => {
-                interior_point::work_before(self.parts.iter().map(|part| part.positions.len()).sum(), d)
-                    .saturating_sub(self.work)
-            }
-            (InteriorPoint::Due, _) => 0,
-            _ => u64::MAX,
-        }
-    }
-
-    /// Returns whether the rounds have cost as much as the interior-point method would; it is due until it has run.
-    pub(super) fn needs_interior_point(&mut self, training: &Training<'_>) -> bool {
-        if self.work_before_interior_point(training) == 0 {
-            self.interior_point = InteriorPoint::Due;
-        }
-        self.interior_point == InteriorPoint::Due
-    }
-
-    /// Continues from the solution of the interior-point method, if it has found a better one, in a machine that is not shrunk.
-    ///
-    /// # Errors
-    /// [`Error::Stopped`], after which the machine has the coefficients from before; [`Error::Memory`].
-    pub(super) fn run_interior_point(&mut self, training: &Training<'_>) -> Result<()> {
-        self.interior_point = InteriorPoint::Done;
-        let Some(rows) = self.in_few_columns(training)? else { return Ok(()) };
-        if let Some(solution) = interior_point::solve(self.problem(), &rows, training.ctx)? {
-            self.start_by_weights(solution, &rows, training.ctx)?;
-            self.stall = StallDetector::new();
-        }
-        Ok(())
-    }
-
-    /// Returns the rows of all variables in few columns, if these give the kernel values.
-    fn in_few_columns(&self, training: &Training<'_>) -> Result<Option<FewColumns>> {
-        FewColumns::of(&training.rows, &self.variables.rows, training.params.cache_bytes, training.ctx)
-    }
-
-    /// Sets feasible coefficients and computes their gradients from the weights of few columns, in a machine that is not
-    /// shrunk. Returns the maximum rounding errors.
-    fn start_by_weights(&mut self, beta: Vec<f64>, rows: &FewColumns, ctx: Context<'_>) -> Result<Rounding> {
-        let problem = &mut self.variables.problem;
-        let before = std::mem::replace(&mut problem.beta, beta);
-        let rounding = rows.set_gradients(problem, ctx);
-        if rounding.is_err() {
-            problem.beta = before;
-        }
-        self.kkt = problem.kkt_violation(ctx);
-        rounding
     }
 
     /// Adds the iterations and rounds of a machine whose solution this one starts from.
