@@ -8,7 +8,7 @@ use super::certificate::Rounding;
 use super::problem::DualProblem;
 use super::stall::largest_magnitude;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernels::{Kernel, KernelFunction, PreparedRows};
 use crate::memory::try_vec;
 use crate::simd::blas::{axpy, axpy_compensated, dot};
@@ -43,26 +43,26 @@ impl FewColumns {
         Self { values, d }
     }
 
-    /// Returns the number of columns if the kernel is linear and they are few.
-    pub(super) fn count_in(rows: &PreparedRows<'_>) -> Option<usize> {
+    /// Returns the number of columns if the kernel is linear, they are few, and `n` rows take at most `max_bytes`.
+    pub(super) fn count_in(rows: &PreparedRows<'_>, n: usize, max_bytes: usize) -> Option<usize> {
         let d = rows.rows.cols();
         let is_linear = matches!(rows.kernel, KernelFunction::BuiltIn(Kernel::Linear));
-        (is_linear && (1..=MAX_COLUMNS).contains(&d)).then_some(d)
+        let bytes = n.saturating_mul(d).saturating_mul(size_of::<f64>());
+        (is_linear && (1..=MAX_COLUMNS).contains(&d) && bytes <= max_bytes).then_some(d)
     }
 
-    /// Returns the listed rows as the kernel values see them; `None` if there are many columns, or they take more than
-    /// `max_bytes`.
+    /// Returns the listed rows as the kernel values see them; `None` without few columns (see [`FewColumns::count_in`]).
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory).
     pub(super) fn of(
         rows: &PreparedRows<'_>,
         list: &[usize],
         max_bytes: usize,
         ctx: Context<'_>,
     ) -> Result<Option<Self>> {
-        let Some(d) = Self::count_in(rows) else { return Ok(None) };
-        let len = list.len().saturating_mul(d);
-        if len.saturating_mul(size_of::<f64>()) > max_bytes {
-            return Ok(None);
-        }
+        let Some(d) = Self::count_in(rows, list.len(), max_bytes) else { return Ok(None) };
+        let len = list.len() * d;
         let mut values = try_vec![0.0; len]?;
         ctx.for_operations(len).for_each_chunk(&mut values, ROWS_PER_TASK * d, |task, lines| {
             for (&row, line) in list[task * ROWS_PER_TASK..].iter().zip(lines.chunks_exact_mut(d)) {
@@ -163,6 +163,14 @@ impl Weights {
         let of_weights = 0.51 * f64::EPSILON * (length + (1.01 + n * n * f64::EPSILON) * self.size);
         let of_product = 0.51 * f64::EPSILON * (d + 4.0) * length;
         (of_weights + of_product, length * of_weights + self.size * of_product)
+    }
+}
+
+/// Returns nothing instead of an error if memory is short: SMO steps work without it.
+pub(super) fn unless_memory_is_short<T>(result: Result<Option<T>>) -> Result<Option<T>> {
+    match result {
+        Err(Error::Memory { .. }) => Ok(None),
+        result => result,
     }
 }
 

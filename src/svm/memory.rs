@@ -1,8 +1,9 @@
 //! An estimate of the memory of a fit, before it starts.
 //!
 //! It counts packed rows; cached kernel rows, up to the budget or all rows; the matrices of the blocks that are solved at the
-//! same time; and the variables of all machines. It does not count the caller's own rows, nor the system of a Newton step
-//! (`active_set`): at most 50 MB per thread, for a short time, which is skipped if memory is short.
+//! same time; and the variables of all machines. It does not count the caller's own rows, nor what is skipped if memory is
+//! short: the system of a Newton step (`active_set`), at most 50 MB per thread for a short time, and the interior-point method
+//! of a linear machine in few columns, some thirty numbers for each variable beside its columns.
 //!
 //! Cost: a pass over some hundred rows.
 

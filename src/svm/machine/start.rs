@@ -3,7 +3,7 @@
 
 use super::super::certificate::Rounding;
 use super::super::columns::KernelColumns;
-use super::super::few_columns::FewColumns;
+use super::super::few_columns::{FewColumns, unless_memory_is_short};
 use super::super::interior_point;
 use super::super::precision::KernelValue;
 use super::super::stall::StallDetector;
@@ -65,11 +65,9 @@ impl Machine<'_> {
 
     /// Returns the work of rounds after which the interior-point method is due, if it applies to the machine.
     pub(super) fn work_before_interior_point(&self, training: &Training<'_>) -> u64 {
-        match (self.interior_point, FewColumns::count_in(&training.rows)) {
-            (InteriorPoint::Possible, Some(d)) => {
-                interior_point::work_before(self.parts.iter().map(|part| part.positions.len()).sum(), d)
-                    .saturating_sub(self.work)
-            }
+        let n = self.parts.iter().map(|part| part.positions.len()).sum();
+        match (self.interior_point, FewColumns::count_in(&training.rows, n, training.params.cache_bytes)) {
+            (InteriorPoint::Possible, Some(d)) => interior_point::work_before(n, d).saturating_sub(self.work),
             (InteriorPoint::Due, _) => 0,
             _ => u64::MAX,
         }
@@ -86,11 +84,12 @@ impl Machine<'_> {
     /// Continues from the solution of the interior-point method, if it has found a better one, in a machine that is not shrunk.
     ///
     /// # Errors
-    /// [`Error::Stopped`], after which the machine has the coefficients from before; [`Error::Memory`].
+    /// [`Error::Stopped`], after which the machine has the coefficients from before.
     pub(in crate::svm) fn run_interior_point(&mut self, training: &Training<'_>) -> Result<()> {
         self.interior_point = InteriorPoint::Done;
         let Some(rows) = self.in_few_columns(training)? else { return Ok(()) };
-        if let Some(solution) = interior_point::solve(self.problem(), &rows, training.ctx)? {
+        let solution = unless_memory_is_short(interior_point::solve(self.problem(), &rows, training.ctx))?;
+        if let Some(solution) = solution {
             self.start_by_weights(solution, &rows, training.ctx)?;
             self.stall = StallDetector::new();
         }
@@ -99,7 +98,8 @@ impl Machine<'_> {
 
     /// Returns the rows of all variables in few columns, if these give the kernel values.
     pub(super) fn in_few_columns(&self, training: &Training<'_>) -> Result<Option<FewColumns>> {
-        FewColumns::of(&training.rows, &self.variables.rows, training.params.cache_bytes, training.ctx)
+        let (rows, max_bytes) = (&self.variables.rows, training.params.cache_bytes);
+        unless_memory_is_short(FewColumns::of(&training.rows, rows, max_bytes, training.ctx))
     }
 
     /// Sets feasible coefficients and computes their gradients from the weights of few columns, in a machine that is not

@@ -13,7 +13,7 @@
 use super::super::certificate::Rounding;
 use super::super::columns::KernelColumns;
 use super::super::decomposition::solve;
-use super::super::few_columns::FewColumns;
+use super::super::few_columns::{FewColumns, unless_memory_is_short};
 use super::super::intercept::intercept;
 use super::super::interior_point;
 use super::super::kernel_matrix::KernelMatrix;
@@ -324,7 +324,8 @@ impl<'c, 'w> Chain<'c, 'w> {
         check: impl Fn() -> Result<()>,
     ) -> Result<(u64, Option<StopReason>)> {
         let n = rows.len().max(1);
-        let before = FewColumns::count_in(source.rows())
+        let max_bytes = self.work.params.cache_bytes;
+        let before = FewColumns::count_in(source.rows(), n, max_bytes)
             .map_or(u64::MAX, |d| interior_point::work_before(n, d) / n as u64);
         let first = Goal { max_steps: goal.max_steps.min(before), ..goal };
         let (steps, stop) = block.solve_monitored(first, self.work.ctx, &check)?;
@@ -332,9 +333,11 @@ impl<'c, 'w> Chain<'c, 'w> {
             return Ok((steps, stop));
         }
         let ctx = self.work.ctx.sequential();
-        if let Some(in_columns) = FewColumns::of(source.rows(), rows, self.work.params.cache_bytes, ctx)? {
+        if let Some(in_columns) = unless_memory_is_short(FewColumns::of(source.rows(), rows, max_bytes, ctx))?
+        {
             (problem.beta, problem.gradient) = block.state();
-            if let Some(solution) = interior_point::solve(problem, &in_columns, ctx)? {
+            if let Some(solution) = unless_memory_is_short(interior_point::solve(problem, &in_columns, ctx))?
+            {
                 problem.beta = solution;
                 in_columns.set_gradients(problem, ctx)?;
                 let members: Vec<usize> = (0..rows.len()).try_collect_vec()?;
