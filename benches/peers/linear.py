@@ -177,8 +177,14 @@ def main() -> None:
     print("| set | samples | C | svmarrow s | above | LIBSVM s | above | LIBLINEAR s | above |")
     print("|---|---|---|---|---|---|---|---|---|")
     versions = {"svmarrow": svmarrow.__version__, "scikit-learn": sklearn.__version__}
-    run = {"commit": report.commit(), "date": time.strftime("%Y-%m-%d"), **report.machine(), **versions}
-    result: dict[str, Any] = {"run": run | {"million steps": steps / 1e6}, "cells": [], "batch": None}
+    about = {
+        "command": f"python benches/peers/linear.py --limit {given.limit:g} --json {given.json}",
+        "commit": report.commit(),
+        "date": time.strftime("%Y-%m-%d"),
+        **report.machine(),
+        **versions,
+    }
+    result: dict[str, Any] = {"about": about, "cells": [], "batch": None}
 
     def keep() -> None:
         # LIBSVM needs a minute for many of the fits: what is measured is not lost.

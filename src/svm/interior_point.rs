@@ -27,6 +27,7 @@
 //! Invariant: every sum has an order that depends on the sizes alone, so threads do not change a bit. Cost: some twenty
 //! iterations of n d^2 / 2 multiply-adds; memory n d numbers and some dozen for each variable.
 
+mod budget;
 mod system;
 
 use super::few_columns::{FewColumns, ROWS_PER_TASK};
@@ -38,10 +39,8 @@ use crate::memory::{TryCollect, TryToVec, try_vec};
 use crate::simd::blas::{axpy, dot};
 use system::System;
 
-/// Number of iterations that a solution usually takes.
-const USUAL_ITERATIONS: u64 = 25;
-/// Required ratio of the work of rounds to that of the method.
-const COST_RATIO: u64 = 2;
+pub(super) use budget::{InteriorPoint, work_before};
+
 /// Maximum number of iterations.
 const MAX_ITERATIONS: usize = 100;
 /// Mean product of distances and multipliers, or a residual, relative to the smallest one before, of an iteration that makes
@@ -61,13 +60,6 @@ const PROXIMITY: f64 = 1e-11;
 const FINAL_STEPS: usize = 5;
 /// Maximum change of a sum of coefficients by rounding, relative to their size.
 const MAX_SUM_ERROR: f64 = 1e-12;
-
-/// Returns the work of rounds, in entries scanned and multiply-adds of kernel values, after which the method is due in n variables
-/// and d columns: more than it costs, so that a fit which was about to end loses at most half.
-pub(super) fn work_before(variables: usize, columns: usize) -> u64 {
-    let (n, d) = (variables as u64, columns as u64);
-    COST_RATIO.saturating_mul(USUAL_ITERATIONS).saturating_mul(n.saturating_mul(d * d / 2 + 16 * d + 64))
-}
 
 /// Returns coefficients with a smaller objective than the present ones of a problem whose variable v has row v of `columns`;
 /// `None` if none were found.

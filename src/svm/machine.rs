@@ -16,6 +16,7 @@ mod start;
 use super::active_set::StepBudget;
 use super::certificate::{Certificate, Rounding};
 use super::columns::{ClassBlock, KernelColumns};
+use super::interior_point::InteriorPoint;
 use super::nested;
 use super::params::Tuning;
 use super::precision::KernelValue;
@@ -33,7 +34,6 @@ use crate::kernels::Precision;
 use crate::memory::{Arenas, TryCollect, TryToVec, try_vec};
 use crate::simd::blas::add_rows;
 use crate::simd::gather::Indices;
-use start::InteriorPoint;
 use std::ops::Range;
 
 /// Maximum number of entries scanned in one block: a few tenths of a second.

@@ -4,13 +4,13 @@
 use super::super::certificate::{Certificate, Rounding, certify, relative_gap};
 use super::super::columns::KernelColumns;
 use super::super::intercept::intercept;
+use super::super::interior_point::InteriorPoint;
 use super::super::precision::{Accuracy, KernelValue, exceeds_single_precision, restart_coefficients};
 use super::super::problem::DualProblem;
 use super::super::rounding::MeasuredRounding;
 use super::super::stall::UNCERTAIN_ROUNDINGS;
 use super::super::training::{Training, overflow_error};
 use super::super::working_set::WorkingSet;
-use super::start::InteriorPoint;
 use super::{Machine, cache_capacity};
 use crate::context::{Context, StopReason};
 use crate::error::{Error, Result};

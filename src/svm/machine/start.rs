@@ -4,7 +4,7 @@
 use super::super::certificate::Rounding;
 use super::super::columns::KernelColumns;
 use super::super::few_columns::{FewColumns, unless_memory_is_short};
-use super::super::interior_point;
+use super::super::interior_point::{self, InteriorPoint, work_before};
 use super::super::precision::KernelValue;
 use super::super::stall::StallDetector;
 use super::super::training::Training;
@@ -12,16 +12,6 @@ use super::Machine;
 use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{TryCollect, try_vec};
-
-/// Whether the interior-point method runs: once, after rounds that have cost as much.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum InteriorPoint {
-    /// If it applies, and rounds have cost as much.
-    Possible,
-    /// As soon as kernel values are in double precision.
-    Due,
-    Done,
-}
 
 impl Machine<'_> {
     /// Sets feasible coefficients and computes their gradients, in a machine that is not shrunk.
@@ -67,7 +57,7 @@ impl Machine<'_> {
     pub(super) fn work_before_interior_point(&self, training: &Training<'_>) -> u64 {
         let n = self.parts.iter().map(|part| part.positions.len()).sum();
         match (self.interior_point, FewColumns::count_in(&training.rows, n, training.params.cache_bytes)) {
-            (InteriorPoint::Possible, Some(d)) => interior_point::work_before(n, d).saturating_sub(self.work),
+            (InteriorPoint::Possible, Some(d)) => work_before(n, d).saturating_sub(self.work),
             (InteriorPoint::Due, _) => 0,
             _ => u64::MAX,
         }
