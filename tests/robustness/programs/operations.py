@@ -209,7 +209,10 @@ OPERATIONS = [
     Operation("strided samples", "other, S = model, np.repeat(T, 2, axis=0)[::2]", "rounding", 0.4, _dense),
     Operation("nested lists", "other, S = model, T.tolist()", "rounding", 0.2, _dense),
     Operation(
-        "sparse samples", "other, S = model, sparse.csr_array(T)", "rounding", 0.6,
+        "sparse samples",
+        # What a replacement has left to scikit-learn is scikit-learn's.
+        "other, S = model, sparse.csr_array(T) if getattr(model, '_is_ours', lambda: True)() else T",
+        "rounding", 0.6,
         lambda call, data: _dense(call, data) and call.name.startswith("svmarrow.") and data.task != "samples" and not data.has("bool") and call.inner is None and not _is_gram(call)
         and call.name != "GaussianProcessRegressor",
     ),
