@@ -119,24 +119,24 @@ impl FewColumns {
     /// Returns the weights of the coefficients of all rows.
     fn weights(&self, beta: &[f64], ctx: Context<'_>) -> Result<Weights> {
         let of_range = |range: Range<usize>| {
-            let (mut sum, mut rest, mut size) = (try_vec![0.0; self.d]?, try_vec![0.0; self.d]?, 0.0);
+            let (mut sum, mut errors, mut size) = (try_vec![0.0; self.d]?, try_vec![0.0; self.d]?, 0.0);
             for i in range.filter(|&i| beta[i] != 0.0) {
-                axpy_compensated(beta[i], self.row(i), &mut sum, &mut rest);
+                axpy_compensated(beta[i], self.row(i), &mut sum, &mut errors);
                 size += beta[i].abs() * dot(self.row(i), self.row(i)).sqrt();
             }
-            Ok((sum, rest, size))
+            Ok((sum, errors, size))
         };
         let add = |first: Result<Sums>, second: Result<Sums>| {
-            let ((mut sum, mut rest, size), (other, other_rest, other_size)) = (first?, second?);
-            axpy_compensated(1.0, &other, &mut sum, &mut rest);
-            axpy(1.0, &other_rest, &mut rest);
-            Ok((sum, rest, size + other_size))
+            let ((mut sum, mut errors, size), (other, other_errors, other_size)) = (first?, second?);
+            axpy_compensated(1.0, &other, &mut sum, &mut errors);
+            axpy(1.0, &other_errors, &mut errors);
+            Ok((sum, errors, size + other_size))
         };
         let ctx = ctx.for_operations(beta.len() * self.d);
         let sums = ctx.reduce(beta.len(), ROWS_PER_TASK, of_range, add);
-        let (mut values, rest, size) =
+        let (mut values, errors, size) =
             sums.unwrap_or_else(|| Ok((try_vec![0.0; self.d]?, try_vec![0.0; self.d]?, 0.0)))?;
-        axpy(1.0, &rest, &mut values);
+        axpy(1.0, &errors, &mut values);
         Ok(Weights { values, size })
     }
 

@@ -52,7 +52,7 @@ const MAX_IDLE_ITERATIONS: usize = 8;
 const MAX_RELATIVE_GAP: f64 = 1e-12;
 /// Share of the step to the nearest bound.
 const STEP_SHARE: f64 = 0.995;
-/// Maximum distance of a variable from a bound that it is put on, relative to the largest variable.
+/// Maximum distance of a variable from a bound that it is put on, relative to its interval or the largest variable.
 const MAX_BOUND_DISTANCE: f64 = 1e-5;
 /// Weight of the distance from the present point in a final step, relative to the squared length of a row.
 const PROXIMITY: f64 = 1e-11;
@@ -136,7 +136,7 @@ struct Direction {
 
 /// Differences from the conditions of the optimum.
 struct Residuals {
-    /// Of the derivatives.
+    /// Derivatives less multipliers.
     dual: Vec<f64>,
     /// F't - w
     weights: Vec<f64>,
@@ -330,7 +330,6 @@ impl<'a> Point<'a> {
 
     /// Returns the largest relative difference from the conditions of the optimum.
     fn merit(&self, residuals: &Residuals) -> f64 {
-        let largest = |values: &[f64]| values.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
         let count = self.count_bounds();
         let gap = self.mean_product(None) * count;
         let objective: f64 = 0.5 * dot(&self.w, &self.w)
@@ -342,9 +341,14 @@ impl<'a> Point<'a> {
         let terms = rounding * self.length;
         // The residuals of w and the sums cannot fall below the rounding of their terms.
         of(gap, objective.abs().max(terms * terms / MAX_RELATIVE_GAP))
-            .max(1e-3 * of(largest(&residuals.dual), self.scale))
-            .max(1e-6 * of(largest(&residuals.weights), largest(&self.w).max(terms / MAX_RELATIVE_GAP)))
-            .max(1e-6 * of(largest(&residuals.sums), size))
+            .max(1e-3 * of(largest_magnitude(&residuals.dual), self.scale))
+            .max(
+                1e-6 * of(
+                    largest_magnitude(&residuals.weights),
+                    largest_magnitude(&self.w).max(terms / MAX_RELATIVE_GAP),
+                ),
+            )
+            .max(1e-6 * of(largest_magnitude(&residuals.sums), size))
     }
 
     /// Returns the number of finite bounds.
@@ -456,15 +460,18 @@ impl<'a> Point<'a> {
 
     /// Puts variables on the bounds that hold them, and minimises the objective over the others by proximal steps.
     fn move_to_bounds(&mut self, ctx: Context<'_>) -> Result<()> {
-        let largest = |values: &[f64]| values.iter().fold(f64::MIN_POSITIVE, |most, v| most.max(v.abs()));
-        let (of_t, of_multipliers) = (largest(&self.t), largest(&self.at_lower).max(largest(&self.at_upper)));
+        let largest = |values: &[f64]| largest_magnitude(values).max(f64::MIN_POSITIVE);
+        let of_multipliers = largest(&self.at_lower).max(largest(&self.at_upper));
+        let of_t = largest(&self.t);
         let mut theta = try_vec![0.0; self.t.len()]?;
         for (k, theta) in theta.iter_mut().enumerate() {
             let (below, above) = self.distances(k);
-            let holds = |distance: f64, multiplier: f64| {
-                distance < MAX_BOUND_DISTANCE * of_t && distance * of_multipliers < multiplier * of_t
-            };
             let part = &self.parts[k];
+            // A variable of little weight is small wherever it stands.
+            let size = of_t.min(part.upper - part.lower);
+            let holds = |distance: f64, multiplier: f64| {
+                distance < MAX_BOUND_DISTANCE * size && distance * of_multipliers < multiplier * size
+            };
             if holds(below, self.at_lower[k]) {
                 self.t[k] = part.lower;
             } else if holds(above, self.at_upper[k]) {
@@ -505,7 +512,7 @@ mod tests {
         (0..n).map(|i| dot(columns.row(i), columns.row(i))).collect()
     }
 
-    /// Returns the violation of the conditions relative to the largest |s|, or derivative without linear terms, with gradients in double precision.
+    /// Returns the violation of the conditions relative to the largest |s|, or to the largest derivative without linear terms.
     fn violation(problem: &mut DualProblem, columns: &FewColumns, beta: Vec<f64>) -> f64 {
         let n = problem.len();
         let weights = columns.combination(n, Context::SEQUENTIAL, |v| (v, beta[v])).unwrap();
@@ -561,7 +568,19 @@ mod tests {
     }
 
     #[test]
-    fn threads_do_not_change_a_bit_and_solutions_are_not_improved() {
+    fn weights_may_have_any_scale() {
+        let mut random = Random::new(7);
+        let (n, d) = (400, 5);
+        let columns = rows(n, d, 2.0, &mut random);
+        let positive: Vec<bool> = (0..n).map(|i| columns.row(i)[1] + random.normal() > 0.0).collect();
+        let c: Vec<f64> = (0..n).map(|i| 10f64.powi(i as i32 % 9 - 7)).collect();
+        let mut problem = DualProblem::hinge(&positive, &c, diagonal(&columns, n)).unwrap();
+        let beta = solve(&problem, &columns, Context::SEQUENTIAL).unwrap().unwrap();
+        assert!(violation(&mut problem, &columns, beta) < 1e-4);
+    }
+
+    #[test]
+    fn threads_do_not_change_a_bit() {
         let mut random = Random::new(5);
         let (n, d) = (2_000, 20);
         let columns = rows(n, d, 2.0, &mut random);

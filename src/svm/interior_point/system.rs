@@ -75,7 +75,7 @@ impl System {
             let to = factor.stride();
             for (i, line) in factor.values_mut().chunks_exact_mut(to).enumerate().take(d + groups) {
                 line[..=i].iter_mut().zip(&scale).for_each(|(v, s)| *v *= scale[i] * s);
-                line[i] += if scale[i] == 1.0 && line[i] <= 0.0 { 1.0 } else { shift };
+                line[i] += if line[i] > 0.0 { shift } else { 1.0 };
             }
             match dense::factor(&mut factor, ctx) {
                 Ok(()) => return Ok(Some(System { matrix, factor, scale })),

@@ -227,6 +227,24 @@ impl Machine<'_> {
         Ok(Rounding::bound_by_values(problem, &columns.values, &scales, (&products, &scaled)))
     }
 
+    /// Bounds the rounding error of gradients that were computed at once, in double precision.
+    fn bound_rounding<K: KernelValue>(
+        &self,
+        columns: &KernelColumns<'_, K>,
+        training: &Training<'_>,
+    ) -> Result<Rounding> {
+        let worst = Rounding::bound(self.problem(), &columns.values);
+        if worst.output <= training.accuracy.max_rounding {
+            return Ok(worst);
+        }
+        match self.bound_by_values(columns, training) {
+            Ok(bound) => Ok(bound.unwrap_or(worst)),
+            // The worst case holds too.
+            Err(Error::Stopped(_)) => Ok(worst),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Recomputes the gradients of a machine that has ended in double precision, which removes the rounding errors of the
     /// updates, and bounds the errors that remain. Returns whether the machine continues, which it does only if `may_continue`.
     pub(in crate::svm) fn refresh<K: KernelValue>(
@@ -241,23 +259,15 @@ impl Machine<'_> {
         }
         self.final_outcome = None;
         let beta = self.problem().beta.try_to_vec()?;
-        let by_weights = match self.in_few_columns(training)? {
-            Some(rows) => Some(self.start_by_weights(beta, &rows, training.ctx)?),
-            None if StopReason::from_result(self.start_at(beta, columns, training))?.is_some() => {
+        let rounding = if let Some(rows) = self.in_few_columns(training)? {
+            self.start_by_weights(beta, &rows, training.ctx)?
+        } else {
+            if StopReason::from_result(self.start_at(beta, columns, training))?.is_some() {
                 return Ok(false);
             }
-            None => None,
+            self.bound_rounding(columns, training)?
         };
         let tolerance = training.params.tolerance;
-        let mut rounding = by_weights.unwrap_or_else(|| Rounding::bound(self.problem(), &columns.values));
-        if by_weights.is_none() && rounding.output > training.accuracy.max_rounding {
-            rounding = match self.bound_by_values(columns, training) {
-                Ok(bound) => bound.unwrap_or(rounding),
-                // The worst case holds too.
-                Err(Error::Stopped(_)) => rounding,
-                Err(error) => return Err(error),
-            };
-        }
         self.rounding = Some(rounding);
         let is_solved = self.kkt.largest() <= tolerance && self.has_small_gap(training.accuracy);
         if may_continue && !is_solved {

@@ -344,8 +344,8 @@ impl<'c, 'w> Chain<'c, 'w> {
                 block.set_problem(problem, &members);
             }
         }
-        let rest = Goal { max_steps: goal.max_steps - steps, ..goal };
-        let (more, stop) = block.solve_monitored(rest, self.work.ctx, check)?;
+        let remaining = Goal { max_steps: goal.max_steps - steps, ..goal };
+        let (more, stop) = block.solve_monitored(remaining, self.work.ctx, check)?;
         Ok((steps + more, stop))
     }
 
