@@ -91,3 +91,16 @@ def test_each_machine_of_a_classifier_decides_for_itself() -> None:
         assert machine.stop == "converged"
         assert machine.iterations < MAX_STEPS
         assert machine.gap <= 0.1 * machine.primal
+
+
+def test_weights_may_have_any_scale() -> None:
+    random = np.random.default_rng(5)
+    weights = 10.0 ** random.integers(-6, 2, 547)
+    for model, options in [
+        (svmarrow.SVC(kernel="linear", C=10.0), {"sample_weight": weights}),
+        (svmarrow.SVC(kernel="linear", C=10.0, class_weight={0: 1e-3, 1: 50.0}), {}),
+    ]:
+        machine = model.fit(SIGNATURES, SIDES, **options).certificate_.machines[0]
+        assert machine.stop == "converged"
+        assert machine.iterations < MAX_STEPS
+        assert machine.gap <= MAX_GAP_SHARE * machine.primal
