@@ -103,7 +103,7 @@ impl Coefficients {
         let q = expansion.intercepts.len();
         let mut squares = try_vec![0.0; q]?;
         for (i, line) in expansion.flat().chunks_exact(q.max(1)).enumerate() {
-            let value = largest_value(&expansion.kernel, expansion.vectors, i);
+            let value = largest_value(expansion, i);
             squares.iter_mut().zip(line).for_each(|(sum, c)| *sum += (c * value) * (c * value));
         }
         for square in &mut squares {
@@ -132,11 +132,13 @@ impl Coefficients {
     }
 }
 
-/// Returns the size of the kernel values of a vector with rows like it.
-fn largest_value(kernel: &Kernel, vectors: Rows<'_>, i: usize) -> f64 {
+/// Returns the size of the kernel values of a vector with rows like it, or 0 if they are not rounded to single precision.
+fn largest_value(expansion: &ExpansionView<'_>, i: usize) -> f64 {
+    let (kernel, vectors) = (&expansion.kernel, expansion.vectors);
     match kernel {
-        // Weights of dense columns are in double precision, and precomputed values are given.
-        Kernel::Linear if !vectors.is_sparse() => 0.0,
+        // Weights of dense columns, which take the place of at least as many vectors as outputs, are in double precision;
+        // precomputed values are given.
+        Kernel::Linear if !vectors.is_sparse() && expansion.intercepts.len() <= vectors.rows() => 0.0,
         Kernel::Precomputed => 0.0,
         Kernel::Linear | Kernel::Polynomial { .. } => pair_with_itself(kernel, vectors, i).abs(),
         _ => 1.0,

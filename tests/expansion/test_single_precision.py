@@ -93,6 +93,15 @@ def test_the_precision_belongs_to_the_model():
     assert relative_difference(ExpansionRegressor(expansion), FRESH) < 1e-3
 
 
+def test_linear_expansions_of_fewer_vectors_than_outputs():
+    # Weights of the columns would be more numbers than the vectors, so kernel values of size 2e8 are summed.
+    vectors = RANDOM.normal(size=(2, 2)) - 1e4
+    coefficients = RANDOM.normal(size=(2, 5))
+    expansion = KernelExpansion(vectors, coefficients, -2e8 * coefficients.sum(axis=0), kernel="linear")
+    assert expansion.needs_double()
+    assert relative_difference(ExpansionRegressor(expansion), FRESH[:, :2] - 1e4) < 1e-3
+
+
 def test_the_steps_before_a_model_keep_its_precision():
     # A direction of small variance is stretched a thousand times: single precision loses its digits.
     narrow = np.column_stack([X, X[:, 0] + 1e-3 * RANDOM.normal(size=len(X))])
