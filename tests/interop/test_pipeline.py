@@ -85,6 +85,19 @@ def test_a_pipeline_is_its_machine_behind_its_steps(name, last, dtype, tmp_path)
         model.predict(rows[:, 1:])
 
 
+def test_columns_standardised_twice_keep_their_digits():
+    # The means after the first step are those of rounding, 1e-4 of the width: too small for a centre of 1e6.
+    rng = np.random.default_rng(0)
+    samples, target = 1e6 + 1e-6 * rng.normal(size=(100, 3)), rng.normal(size=100)
+    pipeline = make_pipeline(StandardScaler(), StandardScaler(), SVR(C=1e3, gamma=0.5)).fit(samples, target)
+    assert np.abs(pipeline[1].mean_).max() > 1e-6
+    expansion = as_expansion(pipeline)
+    assert isinstance(expansion.preparation, Chain)
+    expected, predict = pipeline.predict(samples), expansion.compiled().predict
+    assert np.abs(expansion.predict(samples) - expected).max() < 1e-9
+    assert np.abs([predict(row) for row in samples] - expected).max() < 1e-9
+
+
 def test_compression_of_a_pipeline_is_that_of_its_machine():
     pipeline = make_pipeline(StandardScaler(), SVC()).fit(X[:400], Y[:400])
     rows = pipeline[:-1].transform(X)

@@ -2,8 +2,8 @@
 
 A pipeline that ends in a kernel machine is that machine behind a `Step`: numbers alone, so that it is stored
 in a model file and exported like everything else of the model. `svmarrow.as_expansion` makes steps of
-scikit-learn's transformers, and neighbouring affine maps are folded into one; where all of them are affine,
-the ``preparation`` of the model is one `Affine`.
+scikit-learn's transformers, and neighbouring affine maps are folded into one unless that loses digits; where
+all of them are affine, the ``preparation`` of the model is one `Affine`.
 
 | step | rows become |
 |---|---|
@@ -50,6 +50,9 @@ __all__ = [
     "check_length",
     "numbers",
 ]
+
+#: Largest rounding of a folded centre, relative to the width of the column.
+MAX_ROUNDING = 1e-9
 
 NORMS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
     "l1": lambda X: np.abs(X).sum(axis=1),
@@ -217,9 +220,18 @@ class Affine(Step):
             mapped = mapped + self.offset
         return mapped.astype(X.dtype, copy=False)
 
-    def then(self, after: Affine) -> Affine:
-        """Both maps as one."""
+    def then(self, after: Affine) -> Affine | None:
+        """Both maps as one; None where that loses digits.
+
+        A centre far from zero cannot take up one that is small against it: standardised twice, a column of
+        width 1e-6 about 1e6 would be off by 1e-4 of its width.
+        """
         if self.matrix is None:
+            rounding = np.finfo(float).eps * np.abs(self.centre)
+            if (
+                after.centre.astype(bool) & (rounding > MAX_ROUNDING * np.abs(self.scale * after.scale))
+            ).any():
+                return None
             centre = self.centre + self.scale * after.centre
             return Affine(centre, self.scale * after.scale, after.matrix, after.offset)
         offset = np.zeros(self.n_out) if self.offset is None else self.offset
@@ -424,12 +436,13 @@ class Chain(Step):
 
 
 def chain(steps: Iterable[Step | None]) -> Step | None:
-    """Steps as one, neighbouring affine maps folded; None where there is nothing to do."""
+    """Steps as one, neighbouring affine maps folded unless that loses digits; None without a step."""
     found: list[Step] = []
     for step in steps:
         for one in step.steps if isinstance(step, Chain) else (step,):
             if isinstance(one, Affine) and found and isinstance(found[-1], Affine):
-                found[-1] = found[-1].then(one)
+                folded = found[-1].then(one)
+                found[-1:] = [found[-1], one] if folded is None else [folded]
             elif one is not None:
                 found.append(one)
     if len(found) < 2:

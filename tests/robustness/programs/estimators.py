@@ -362,8 +362,14 @@ def draw_machine(rng: np.random.Generator, task: str | None = None) -> tuple[Cal
         ])  # fmt: skip
         parameters["optimizer"] = None
     if family.name.startswith("svm.") or ("SVC" in family.name and "svmarrow" not in family.name):
-        parameters.setdefault("max_iter", MAX_ITERATIONS)
+        limit_iterations(parameters)
     return Call(family.name, (), parameters), family.task
+
+
+def limit_iterations(parameters: dict[str, Any]) -> None:
+    """Limits scikit-learn's solver, which may turn in circles where kernel values have no digits."""
+    if parameters.get("max_iter", -1) == -1:
+        parameters["max_iter"] = MAX_ITERATIONS
 
 
 # --- compositions ---
@@ -511,7 +517,7 @@ def peer(call: Call, *, is_equal: bool = True) -> Call | None:
                 return None
             parameters.setdefault("coef0", 0.0)
     if name.startswith("svm."):
-        parameters.setdefault("max_iter", MAX_ITERATIONS)
+        limit_iterations(parameters)
     return call.map_machine(lambda _: Call(name, (), parameters))
 
 

@@ -109,7 +109,7 @@ def magnitude_of_constants(machine: Any) -> float:
 
 def machine_of(model: Any) -> Any:
     """The innermost fitted estimator."""
-    for name in ("best_estimator_", "estimator", "estimators_", "calibrated_classifiers_"):
+    for name in ("best_estimator_", "estimators_", "calibrated_classifiers_", "estimator"):
         inner = getattr(model, name, None)
         if inner is not None and not isinstance(inner, (str, type)):
             return machine_of(inner[0] if isinstance(inner, (list, np.ndarray)) and len(inner) else inner)
