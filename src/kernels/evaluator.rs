@@ -12,19 +12,19 @@
 //! | precomputed | all | columns of X |
 //!
 //! Expansions whose outputs would be off by more than a thousandth of their spread in single precision start in double
-//! precision: large coefficients, as those of least squares with a small penalty are, cancel to small outputs, and the errors of
-//! the terms remain. Whether they do is decided once, from the outputs of a few vectors, see [`Evaluator::needs_double`].
+//! precision: see [`Evaluator::needs_double`].
 //!
 //! Vectors are packed at the first pass that needs them, once for each precision. Other coefficients for the same vectors
 //! leave them packed ([`Evaluator::set_coefficients`]).
 //!
 //! Invariant: an output depends on its row alone, not on the other rows nor on the number of threads.
 
+mod single_precision;
+
 use super::bytes::Unit;
 use super::gram::indices;
 use super::overflow_check::Magnitudes;
 use super::pack::Panels;
-use super::pair::{pair, pair_with_itself};
 use super::product::{MAX_BLOCK_ROWS, PackedCoefficients, units};
 use super::standardization::Standardization;
 use super::weights::Weights;
@@ -40,13 +40,6 @@ use crate::simd::Real;
 use ndarray::{Array2, ArrayView2};
 use std::sync::Arc;
 
-/// Maximum error of an output in single precision, relative to the spread of the outputs.
-const MAX_SINGLE_ERROR: f64 = 1e-3;
-/// Number of vectors at which the spread of the outputs and their error in single precision are measured.
-const MAX_SAMPLE: usize = 16;
-/// Upper bound of the errors in single precision, relative to those of independent roundings, and relative to the largest one of
-/// a sample.
-const SAFETY_FACTOR: f64 = 8.0;
 /// Context reported when the allocation of a model fails.
 const MODEL: &str = "a packed model";
 /// Kernel values times features of a thread between two checks of the monitor.
@@ -86,8 +79,6 @@ struct Coefficients {
     /// (m, q), row-major.
     values: Vec<f64>,
     intercepts: Vec<f64>,
-    /// The error of each output if the values of its terms are rounded to single precision independently.
-    single_errors: Vec<f64>,
     /// True if the errors of outputs in single precision are too large.
     needs_double: OnceCell<bool>,
     /// For the linear kernel; with the units of the outputs.
@@ -100,19 +91,9 @@ struct Coefficients {
 
 impl Coefficients {
     fn new(expansion: &ExpansionView<'_>) -> Result<Self> {
-        let q = expansion.intercepts.len();
-        let mut squares = try_vec![0.0; q]?;
-        for (i, line) in expansion.flat().chunks_exact(q.max(1)).enumerate() {
-            let value = largest_value(expansion, i);
-            squares.iter_mut().zip(line).for_each(|(sum, c)| *sum += (c * value) * (c * value));
-        }
-        for square in &mut squares {
-            *square = 0.5 * f64::from(f32::EPSILON) * square.sqrt();
-        }
         Ok(Self {
             values: memory::try_to_vec(MODEL, expansion.flat())?,
             intercepts: expansion.intercepts.try_to_vec()?,
-            single_errors: squares,
             needs_double: OnceCell::default(),
             weights: OnceCell::default(),
             fast_gauss: OnceCell::default(),
@@ -129,19 +110,6 @@ impl Coefficients {
             line.iter_mut().zip(&units).for_each(|(c, unit)| *c /= unit);
         }
         Ok(Weights::new(vectors, &scaled, q, ctx)?.map(|weights| (weights, units)))
-    }
-}
-
-/// Returns the size of the kernel values of a vector with rows like it, or 0 if they are not rounded to single precision.
-fn largest_value(expansion: &ExpansionView<'_>, i: usize) -> f64 {
-    let (kernel, vectors) = (&expansion.kernel, expansion.vectors);
-    match kernel {
-        // Weights of dense columns, which take the place of at least as many vectors as outputs, are in double precision;
-        // precomputed values are given.
-        Kernel::Linear if !vectors.is_sparse() && expansion.intercepts.len() <= vectors.rows() => 0.0,
-        Kernel::Precomputed => 0.0,
-        Kernel::Linear | Kernel::Polynomial { .. } => pair_with_itself(kernel, vectors, i).abs(),
-        _ => 1.0,
     }
 }
 
@@ -213,59 +181,6 @@ impl Evaluator {
     /// See [`Evaluator::evaluate`].
     pub fn evaluate_double(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
         self.evaluate_in(x, Precision::Double, ctx)
-    }
-
-    /// Returns whether outputs in single precision may be off by more than a thousandth of their spread.
-    ///
-    /// The spread of an output is that of its values at some vectors and, for dense rows, in the middle of pairs of them: those of
-    /// a one-class machine may all lie on its boundary. An intercept far from all of them does not hide that the outputs differ
-    /// by little. Where independent roundings of all terms are small against it, nothing is measured; otherwise
-    /// the outputs of these vectors are compared with those of kernel values in double precision.
-    ///
-    /// # Errors
-    /// [`Error::Memory`], [`Error::Stopped`].
-    pub fn needs_double(&self, ctx: Context<'_>) -> Result<bool> {
-        let measure = || -> Result<bool> {
-            let (m, q) = (self.len(), self.outputs());
-            let vectors = self.vectors.view();
-            let is_exact = self.coefficients.single_errors.iter().all(|error| *error == 0.0);
-            if is_exact || self.kernel == Kernel::Precomputed {
-                return Ok(false);
-            }
-            let count = m.min(MAX_SAMPLE);
-            let places: Vec<usize> = (0..count).map(|k| k * m / count).try_collect_vec()?;
-            let sample = vectors.gather(&places)?;
-            // The rounding of the samples themselves is none of the arithmetic.
-            let Some(sample) = sample.view().to_single()? else { return Ok(true) };
-            let outputs = self.evaluate_in(sample.view(), Precision::Single, ctx)?;
-            let between = middles(sample.view())?;
-            let between = self.evaluate_in(between.view(), Precision::Single, ctx)?;
-            let spread = |j: usize| {
-                let ends = (f64::INFINITY, f64::NEG_INFINITY);
-                let all = outputs.column(j).into_iter().chain(between.column(j));
-                let (low, high) = all.fold(ends, |(l, h), f| (l.min(*f), h.max(*f)));
-                high - low
-            };
-            let exceeds = |j: usize, error: f64| !(SAFETY_FACTOR * error <= MAX_SINGLE_ERROR * spread(j));
-            if (0..q).all(|j| !exceeds(j, self.coefficients.single_errors[j])) {
-                return Ok(false);
-            }
-            let mut errors = try_vec![0.0_f64; q]?;
-            let mut exact = try_vec![0.0; q]?;
-            for (k, outputs) in outputs.rows().into_iter().enumerate() {
-                ctx.check("outputs", 0, 0)?;
-                exact.copy_from_slice(&self.coefficients.intercepts);
-                for (i, line) in self.coefficients.values.chunks_exact(q).enumerate() {
-                    let value = pair(&self.kernel, sample.view(), k, vectors, i);
-                    exact.iter_mut().zip(line).for_each(|(f, c)| *f += c * value);
-                }
-                for ((error, f), exact) in errors.iter_mut().zip(outputs).zip(&exact) {
-                    *error = error.max((f - exact).abs());
-                }
-            }
-            Ok((0..q).any(|j| exceeds(j, errors[j])))
-        };
-        self.coefficients.needs_double.get_or_try_init(measure).copied()
     }
 
     pub(super) fn evaluate_in(&self, x: Rows<'_>, kind: Precision, ctx: Context<'_>) -> Result<Array2<f64>> {
@@ -446,20 +361,6 @@ impl Evaluator {
         });
         overflow.err().unwrap_or_else(|| Error::param("X", format!("row {row}"), rule))
     }
-}
-
-/// Returns the middle of each dense row and the next one; no row for sparse ones.
-fn middles(rows: Rows<'_>) -> Result<OwnedRows> {
-    let (n, d) = (if rows.is_sparse() { 0 } else { rows.rows().saturating_sub(1) }, rows.cols());
-    let mut values = try_vec![0.0_f32; n * d]?;
-    if n * d > 0 {
-        for (i, middle) in values.chunks_exact_mut(d).enumerate() {
-            for row in [i, i + 1] {
-                rows.for_each_in_row(row, |k, v| middle[k] += 0.5 * v as f32);
-            }
-        }
-    }
-    Ok(Array2::from_shape_vec((n, d), values).expect("a number for each entry").into())
 }
 
 /// Returns the rows whose outputs (n, q) are not all finite; `None` if there are none.

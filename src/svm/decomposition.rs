@@ -167,7 +167,10 @@ fn check<K: KernelValue>(
         Some(StopReason::Stalled)
     } else if violation <= machine.tolerance && machine.has_small_gap(training.accuracy) {
         Some(StopReason::Converged)
-    } else if violation <= floor || machine.has_irreducible_gap(violation) {
+    } else if violation <= floor
+        || machine.has_irreducible_gap(violation)
+        || machine.has_costly_gap(violation)
+    {
         Some(StopReason::Stalled)
     } else if max_iterations.is_some_and(|max| machine.iterations >= max) {
         Some(StopReason::MaxIterations)

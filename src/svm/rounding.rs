@@ -204,6 +204,10 @@ impl Sample {
                 total
             })
             .try_collect_vec()?;
+        if total == 0.0 {
+            // Values of rows at the centre are exact.
+            return Ok(Self { places, shares: Vec::new(), unseen });
+        }
         let mut random = Random::new(n as u64);
         let mut shares = Vec::with_capacity(N_DRAWN); // small: a constant number
         for _ in 0..N_DRAWN {

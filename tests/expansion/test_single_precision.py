@@ -102,6 +102,16 @@ def test_linear_expansions_of_fewer_vectors_than_outputs():
     assert relative_difference(ExpansionRegressor(expansion), FRESH[:, :2] - 1e4) < 1e-3
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "matern32"])
+def test_distances_between_far_vectors(kernel):
+    # Products of coordinates of 1e3 hide the distance of a row from itself: k(x, x) was .995.
+    corners = np.array([[a, b, c] for a in (0.0, 1.0) for b in (0.0, 1.0) for c in (0.0, 1.0)])
+    scale = 1e3 if kernel == "rbf" else 1e6
+    rows = scale * corners + RANDOM.uniform(size=corners.shape).astype(np.float32)
+    expansion = KernelExpansion(rows, RANDOM.normal(size=(8, 1)), [0.0], kernel=kernel, gamma=0.1)
+    assert relative_difference(ExpansionRegressor(expansion), rows) < 1e-3
+
+
 def test_the_steps_before_a_model_keep_its_precision():
     # A direction of small variance is stretched a thousand times: single precision loses its digits.
     narrow = np.column_stack([X, X[:, 0] + 1e-3 * RANDOM.normal(size=len(X))])

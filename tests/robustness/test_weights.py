@@ -518,6 +518,17 @@ def test_one_class_for_all_rows_is_no_result(plain, full):
     said = r"n_vectors=1 leaves 1 vectors, which give all \d+ samples the class .*0.*, as the full model does"
     with pytest.warns(SizeWarning, match=said):
         compress(model, X, labels, n_vectors=1, method="backfit", validation=judged)
+    names = np.array(["no", "yes"], dtype=object)
+    named = SVC(C=10.0, gamma=0.3).fit(X, names[labels])
+    with pytest.warns(SizeWarning, match=r"give all \d+ samples the class 'no'"):
+        compress(
+            named,
+            X,
+            names[labels],
+            n_vectors=1,
+            method="backfit",
+            validation=(X_LEARN[:500], names[judged[1]]),
+        )
     hinge = GradientSettings(steps=300, loss="hinge")
     with pytest.warns(
         SizeWarning, match="n_vectors=2 leaves 2 vectors, which give all 1000 samples the class 0"

@@ -109,3 +109,26 @@ def test_low_rank_machines_end_whatever_the_weights():
     certificate = model.certificate_.machines[0]
     assert certificate.stop == "converged"
     assert certificate.gap < 1e-2 * certificate.primal
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e-6])
+def test_tiny_targets_end(unit):
+    # The objective is next to nothing for this C: no violation that can be reached leaves a small gap.
+    rng = np.random.default_rng(0)
+    samples = rng.normal(size=(60, 2))
+    target = unit * (np.sin(2.0 * samples[:, 0]) + (samples**2).mean(axis=1))
+    model = NuSVR(gamma=0.5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(samples, target)
+    assert model.certificate_.stop in ("converged", "stalled")
+    assert model.certificate_.machines[0].iterations < 100_000 * 2 * 60
+    assert model.certificate_.violation <= 1e-3 * np.ptp(target)
+
+
+def test_rows_at_the_centre_have_no_rounding():
+    # All kernel values about the centre are zero, for more support vectors than are measured one by one.
+    y = np.repeat([0, 1], [108, 49])
+    model = SVC(kernel="linear", C=0.34, class_weight="balanced").fit(np.ones((157, 1)), y)
+    assert model.certificate_.stop == "converged"
+    assert model.certificate_.machines[0].support > 128

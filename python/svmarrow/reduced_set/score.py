@@ -299,10 +299,10 @@ def warn_if_constant(
     outputs, full = (one.expansion_._evaluate(rows, n_jobs) for one in (small, model))
     if np.ptp(model.decode(outputs)) > 0 or np.ptp(model.decode(full)) == 0:
         return
-    label = predictions_of(model, outputs)[0]
+    [label] = predictions_of(model, outputs)[:1].tolist()
     warnings.warn(
         f"{goal} leaves {small.expansion_.n_vectors} vectors, which give all {rows.shape[0]} samples "
-        f"the class {label.tolist()!r}, as the full model does not: allow more",
+        f"the class {label!r}, as the full model does not: allow more",
         SizeWarning,
         stacklevel=stacklevel,
     )

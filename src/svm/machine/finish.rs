@@ -20,6 +20,10 @@ use crate::memory::{TryCollect, TryToVec};
 /// Minimum and maximum of the next tolerance of a machine with a large gap, relative to its violation.
 const MIN_TOLERANCE_RATIO: f64 = 0.1;
 const MAX_TOLERANCE_RATIO: f64 = 0.5;
+/// Maximum violation of a machine that ends with a large gap, relative to the spread of the targets.
+const MAX_SPREAD_SHARE: f64 = 1e-3;
+/// Number of steps per variable after which such a machine ends.
+const MAX_STEPS_PER_VARIABLE: u64 = 20_000;
 
 impl Machine<'_> {
     /// Returns the maximum error of an output by rounding, which falls with the tolerance.
@@ -42,6 +46,17 @@ impl Machine<'_> {
     /// Returns whether the violation is within the tolerance and so small that gains may be rounding.
     pub(in crate::svm) fn has_irreducible_gap(&self, violation: f64) -> bool {
         violation <= self.tolerance && violation <= UNCERTAIN_ROUNDINGS * self.kkt.rounding()
+    }
+
+    /// Returns whether the gap is not worth more steps: the violation is within the tolerance of the fit and small against the
+    /// spread of the targets, after many steps. An objective that is next to nothing, as that of tiny targets is, leaves a gap
+    /// that is a large share of it at every violation that can be reached.
+    pub(in crate::svm) fn has_costly_gap(&self, violation: f64) -> bool {
+        let linear = &self.problem().linear;
+        let least = linear.iter().fold(f64::INFINITY, |least, s| least.min(*s));
+        let spread = linear.iter().fold(f64::NEG_INFINITY, |largest, s| largest.max(*s)) - least;
+        self.iterations / MAX_STEPS_PER_VARIABLE > linear.len() as u64
+            && violation <= self.max_tolerance.min(MAX_SPREAD_SHARE * spread)
     }
 
     /// Lowers a tolerance that left too large a gap, if the violation is within it. All bounds that count as infinite give the same

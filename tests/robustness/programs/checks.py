@@ -71,8 +71,9 @@ def compare(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> None:
         if a.shape != b.shape and a.reshape(-1).shape != b.reshape(-1).shape:
             raise CheckError(f"{name} has another shape: {where}", f"{a.shape} and {b.shape}")
         b = b.reshape(a.shape)
-        # The last digits of answers in single precision.
-        digits = 4.0 * np.finfo(np.float32).eps * np.abs(a).max(initial=0.0) if b.dtype == np.float32 else 0.0
+        # The last digits of answers.
+        eps = np.finfo(b.dtype if b.dtype == np.float32 else np.float64).eps
+        digits = 4.0 * eps * np.abs(a).max(initial=0.0) if a.dtype.kind == "f" else 0.0
         if name == "predict" and is_classifier:
             wrong = (a != b) & ~undecided(model, T, relative, absolute)
             if wrong.any():

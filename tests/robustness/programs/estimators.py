@@ -390,6 +390,9 @@ SCALERS = {
 def _scaled(rng: np.random.Generator, call: Call) -> Call:
     name = choose(rng, SCALERS)
     parameters = {"decomposition.PCA": {"n_components": 1, "whiten": True}}.get(name, {})
+    if name == "preprocessing.MinMaxScaler" and call.machine.parameters.get("kernel") == "chi2":
+        # Fresh samples would be negative.
+        parameters = {"clip": True}
     return Call("make_pipeline", (Call(name, (), parameters), call))
 
 

@@ -253,8 +253,10 @@ def _fit(state: Run) -> None:
     except Exception as error:
         other = estimators.peer(call, is_equal=False)
         # scikit-learn solves a singular system by least squares with a warning; svmarrow refuses it.
-        # It fits kernel matrices that are not symmetric, too.
-        is_stricter = isinstance(error, np.linalg.LinAlgError) or "must be symmetric" in str(error)
+        # It fits kernel matrices that are not symmetric, and kernel values without digits, too.
+        is_stricter = isinstance(error, np.linalg.LinAlgError) or any(
+            rule in str(error) for rule in ("must be symmetric", "must be scaled")
+        )
         if other is not None and isinstance(error, REFUSALS) and not is_stricter:
             try:
                 fitted = other.build(names).fit(names["X"], names["y"], **names["fit_options"](names["w"]))
