@@ -19,6 +19,7 @@ use super::solution::Solution;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memory::{TryCollect, TryToVec, try_to_matrix, try_vec, try_with_capacity, try_zero_matrix};
+use crate::simd::blas::dot;
 use ndarray::{Array2, ArrayView2, s};
 
 /// Rows of a task.
@@ -76,27 +77,27 @@ impl<'a> Spectral<'a> {
         }
         let (n, columns) = self.projected.dim();
         let inverse: Vec<f64> = self.spectrum.values.iter().map(|s| 1.0 / (s + alpha)).try_collect_vec()?;
+        // One line a target.
         let mut scaled = try_with_capacity("scaled targets", n * columns)?;
-        for (line, inverse) in self.projected.rows().into_iter().zip(&inverse) {
-            scaled.extend(line.iter().map(|v| v * inverse));
+        for column in self.projected.columns() {
+            scaled.extend(column.iter().zip(&inverse).map(|(v, inverse)| v * inverse));
         }
         // G (Y, 1), and the diagonal of G in the last place of each line.
         let mut lines = try_vec![0.0; n * (columns + 1)]?;
-        ctx.for_each_chunk(&mut lines, ROWS_PER_TASK * (columns + 1), |task, lines| {
+        ctx.try_for_each_chunk(&mut lines, ROWS_PER_TASK * (columns + 1), |task, lines| {
+            let mut vector = try_vec![0.0; n]?;
             for (i, line) in (task * ROWS_PER_TASK..).zip(lines.chunks_exact_mut(columns + 1)) {
                 let (sums, own) = line.split_at_mut(columns);
                 let weight = problem.weight(i);
-                let vectors = self.spectrum.vectors.row(i);
-                for ((v, inverse), scaled) in vectors.iter().zip(&inverse).zip(scaled.chunks_exact(columns)) {
-                    own[0] += v * v * inverse;
-                    sums.iter_mut().zip(scaled).for_each(|(sum, scaled)| *sum += v * scaled);
+                vector.iter_mut().zip(self.spectrum.vectors.row(i)).for_each(|(to, v)| *to = *v);
+                for (sum, scaled) in sums.iter_mut().zip(scaled.chunks_exact(n.max(1))) {
+                    *sum = weight.sqrt() * dot(&vector, scaled);
                 }
-                own[0] *= weight;
-                for sum in sums {
-                    *sum *= weight.sqrt();
-                }
+                vector.iter_mut().for_each(|v| *v *= *v);
+                own[0] = weight * dot(&vector, &inverse);
             }
-        });
+            Ok(())
+        })?;
         let lines = Array2::from_shape_vec((n, columns + 1), lines).expect("a line for each row");
         let solved = try_to_matrix(lines.slice(s![.., ..columns]))?;
         let own = lines.column(columns).iter().copied().try_collect_vec()?;

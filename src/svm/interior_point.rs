@@ -56,8 +56,10 @@ const STEP_SHARE: f64 = 0.995;
 const MAX_BOUND_DISTANCE: f64 = 1e-5;
 /// Weight of the distance from the present point in a final step, relative to the squared length of a row.
 const PROXIMITY: f64 = 1e-11;
-/// Number of final steps of the variables inside their bounds.
+/// Number of final steps of the variables inside their bounds, once none of them crosses its bound.
 const FINAL_STEPS: usize = 5;
+/// Maximum number of sets of these variables: one that crosses its bound stays there.
+const MAX_FREE_SETS: usize = 20;
 /// Maximum change of a sum of coefficients by rounding, relative to their size.
 const MAX_SUM_ERROR: f64 = 1e-12;
 
@@ -483,14 +485,23 @@ impl<'a> Point<'a> {
         }
         self.at_lower.fill(0.0);
         self.at_upper.fill(0.0);
-        let Some(system) = self.system(&theta, ctx)? else { return Ok(()) };
-        for _ in 0..FINAL_STEPS {
-            let residuals = self.residuals(ctx)?;
-            let direction = self.direction(&system, &theta, &residuals, |_| (0.0, 0.0), ctx)?;
-            axpy(1.0, &direction.w, &mut self.w);
-            axpy(1.0, &direction.y, &mut self.y);
-            for (k, change) in direction.t.iter().enumerate() {
-                self.t[k] = (self.t[k] + change).clamp(self.parts[k].lower, self.parts[k].upper);
+        let mut left = FINAL_STEPS;
+        for _ in 0..MAX_FREE_SETS {
+            let Some(system) = self.system(&theta, ctx)? else { return Ok(()) };
+            let mut has_crossed = false;
+            while left > 0 && !has_crossed {
+                let residuals = self.residuals(ctx)?;
+                let direction = self.direction(&system, &theta, &residuals, |_| (0.0, 0.0), ctx)?;
+                axpy(1.0, &direction.w, &mut self.w);
+                axpy(1.0, &direction.y, &mut self.y);
+                for (k, change) in direction.t.iter().enumerate() {
+                    let (to, part) = (self.t[k] + change, &self.parts[k]);
+                    self.t[k] = to.clamp(part.lower, part.upper);
+                    if theta[k] > 0.0 && self.t[k] != to {
+                        (theta[k], has_crossed) = (0.0, true);
+                    }
+                }
+                left -= usize::from(!has_crossed);
             }
         }
         Ok(())

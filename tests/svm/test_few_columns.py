@@ -104,3 +104,25 @@ def test_weights_may_have_any_scale() -> None:
         assert machine.stop == "converged"
         assert machine.iterations < MAX_STEPS
         assert machine.gap <= MAX_GAP_SHARE * machine.primal
+
+
+@pytest.mark.parametrize("layout", ["dense", "sparse"])
+def test_gaps_in_raw_columns(layout: str) -> None:
+    # Variables inside their bounds that a last step would move over them stay there, and the sum is kept.
+    random = np.random.default_rng(0)
+    X: Any = np.where(random.random((300, 6)) < 0.6, 0.0, random.lognormal(3.0, 2.0, (300, 6)))
+    y = X @ random.normal(size=6) + 50.0 * random.normal(size=300) > 0.0
+    model = svmarrow.SVC(kernel="linear", C=100.0).fit(sparse.csr_matrix(X) if layout == "sparse" else X, y)
+    assert model.certificate_.stop == "converged"
+    assert model.certificate_.machines[0].iterations < MAX_STEPS
+
+
+def test_columns_that_are_far_away_or_zero() -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 2)) - 1e4
+    X = np.where(random.random(X.shape) < 0.5, 0.0, X)
+    y = np.round(np.sin(X[:, 0]) + X[:, 1] % 3.0)
+    for model in (svmarrow.NuSVR(kernel="linear"), svmarrow.SVR(kernel="linear")):
+        model.fit(X, y)
+        assert model.certificate_.stop == "converged"
+        assert model.certificate_.machines[0].iterations < MAX_STEPS
