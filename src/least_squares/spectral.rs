@@ -93,7 +93,9 @@ impl<'a> Spectral<'a> {
                 for (sum, scaled) in sums.iter_mut().zip(scaled.chunks_exact(n.max(1))) {
                     *sum = weight.sqrt() * dot(&vector, scaled);
                 }
-                vector.iter_mut().for_each(|v| *v *= *v);
+                for v in &mut vector {
+                    *v *= *v;
+                }
                 own[0] = weight * dot(&vector, &inverse);
             }
             Ok(())
