@@ -86,7 +86,9 @@ impl Evaluator {
             let error = self.rounding_of(i)?;
             errors.iter_mut().zip(line).for_each(|(sum, c)| *sum += (c * error) * (c * error));
         }
-        errors.iter_mut().for_each(|error| *error = error.sqrt());
+        for error in &mut errors {
+            *error = error.sqrt();
+        }
         Ok(errors)
     }
 
