@@ -185,6 +185,10 @@ def test_wrappers_that_are_not_one_expansion_are_refused(iris):
         as_expansion(OneVsRestClassifier(peer.SVC()).fit(X, labels))
     with pytest.raises(TypeError, match="LinearSVC"):
         as_expansion(OneVsRestClassifier(peer.LinearSVC()).fit(X, y))
+    with pytest.warns(UserWarning, match="not"):
+        constant = OneVsRestClassifier(peer.SVC()).fit(X[:5], np.zeros(5))
+    with pytest.raises(ValueError, match="OneVsRestClassifier was fitted to one class"):
+        as_expansion(constant)
     constant = OneVsRestClassifier(peer.SVC(gamma=0.3))
     with pytest.warns(UserWarning, match="not"):
         constant.fit(X[:60], np.where(np.arange(60) < 30, 0, 1)[:, None] * np.array([[1, 0]]))

@@ -209,6 +209,8 @@ def _one_vs_rest(model: Any, convert: Convert) -> ExpansionClassifier:
     check_fitted(model)
     if model.multilabel_:
         raise ValueError("this OneVsRestClassifier gives several labels to a row: that is not one decision")
+    if len(model.classes_) < 2:
+        raise ValueError("this OneVsRestClassifier was fitted to one class: it has no machine")
     machines = _single_outputs(model, convert)
     parts = [machine.expansion for machine in machines]
     if len(parts) == 1:
