@@ -204,7 +204,8 @@ def single_precision_noise(run: Run, S: Any) -> float:
     moved = exact * (1.0 + float(np.finfo(np.float32).eps) * signs)
     changes = [0.0]
     for samples in (moved, S):
-        for a, b in zip(raw_outputs(run.model, exact), raw_outputs(run.model, samples), strict=True):
+        # A method may refuse moved samples.
+        for a, b in zip(raw_outputs(run.model, exact), raw_outputs(run.model, samples), strict=False):
             changes.append(float(np.abs(a - b).max(initial=0.0)))
     return 10.0 * max(changes)
 
