@@ -1,4 +1,4 @@
-//! Whether single precision suffices for the outputs of an expansion: large coefficients, as those of least squares with a small
+//! Decides whether single precision suffices for the outputs of an expansion: large coefficients, as those of least squares with a small
 //! penalty are, cancel to small outputs, and the errors of their terms remain.
 //!
 //! An output may be off by a thousandth of its spread. Its error is estimated by independent roundings of all terms, each as large

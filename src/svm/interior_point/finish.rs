@@ -1,7 +1,7 @@
 //! The last steps of the interior-point method, from inside the bounds to a solution with variables on them.
 //!
 //! Variables whose distance from a bound is small against its multiplier are put on the bound, and proximal steps minimise the
-//! objective over the others. One that a step moves over its bound stays there, and the system of the others is made anew:
+//! objective over the others. One that a step moves over its bound stays there, and the system of the others is rebuilt:
 //! otherwise the sums of the coefficients would not be kept.
 //!
 //! Cost: a system for each set of variables inside their bounds, n d^2 / 2 multiply-adds each.
@@ -32,7 +32,7 @@ impl Point<'_> {
         for (k, theta) in theta.iter_mut().enumerate() {
             let (below, above) = self.distances(k);
             let part = &self.parts[k];
-            // A variable of little weight is small wherever it stands.
+            // A variable with a narrow interval is small at either bound.
             let size = of_t.min(part.upper - part.lower);
             let holds = |distance: f64, multiplier: f64| {
                 distance < MAX_BOUND_DISTANCE * size && distance * of_multipliers < multiplier * size
