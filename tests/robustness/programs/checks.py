@@ -48,6 +48,9 @@ def compare(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> None:
     model = run.model
     expected, found = answers(model, T), answers(other, S)
     where = run.step
+    if accuracy == "bits" and "svmarrow" not in str(run.program.call):
+        # BLAS may sum arrays at other addresses in another order.
+        accuracy = "rounding"
     if accuracy == "bits":
         for name in expected.keys() & found.keys():
             if (
