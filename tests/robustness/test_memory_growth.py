@@ -13,8 +13,8 @@ from helpers.programs import python
 
 #: Bytes that may stay. A lost array or dictionary a fit takes more.
 MAX_GROWTH = 110_000
-#: Measured after as many fits, which fill the allocator's caches: 125 kB after 5,000 fits, most of it
-#: after the first 1,000.
+#: Measured after half as many, which fill the allocator's caches: 125 kB after 5,000 fits, most of it
+#: after the first 500.
 FITS = 1000
 #: Fits of the estimators that search widths.
 SLOW_FITS = 200
@@ -44,7 +44,7 @@ PROGRAM = """
         for _ in range(number):
             apply(estimator.fit(X, y), X)
 
-    fits(number)
+    fits(number // 2)
     before = bytes_in_use()
     fits(number)
     print(bytes_in_use() - before)
