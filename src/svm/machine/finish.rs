@@ -53,10 +53,12 @@ impl Machine<'_> {
     /// that is a large share of it at every violation that can be reached.
     pub(in crate::svm) fn has_costly_gap(&self, violation: f64) -> bool {
         let linear = &self.problem().linear;
+        if self.iterations / MAX_STEPS_PER_VARIABLE <= linear.len() as u64 {
+            return false;
+        }
         let least = linear.iter().fold(f64::INFINITY, |least, s| least.min(*s));
         let spread = linear.iter().fold(f64::NEG_INFINITY, |largest, s| largest.max(*s)) - least;
-        self.iterations / MAX_STEPS_PER_VARIABLE > linear.len() as u64
-            && violation <= self.max_tolerance.min(MAX_SPREAD_SHARE * spread)
+        violation <= self.max_tolerance.min(MAX_SPREAD_SHARE * spread)
     }
 
     /// Lowers a tolerance that left too large a gap, if the violation is within it. All bounds that count as infinite give the same

@@ -189,8 +189,8 @@ def certificates(run: Run) -> None:
         # The objectives contain the possible rounding error, which may be all of a small gap.
         is_rounded = machine.violation <= 2.0 * machine.rounding
         # As documented: where the vectors of a nu machine cancel, the optimum is zero, and a small share of
-        # the objective of orthogonal vectors suffices, with what keeps a margin inside.
-        scale = max(scale, 1e-2 * _orthogonal(run))
+        # the objective of orthogonal vectors suffices.
+        scale = max(scale, 1e-3 * _orthogonal(run))
         if machine.stop == "converged" and machine.gap > 0.5 * scale and scale > 1e-12 and not is_rounded:
             raise CheckError("converged with a gap that is a large share of the objective", str(machine))
 
