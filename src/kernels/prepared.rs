@@ -97,6 +97,11 @@ impl<'a> PreparedRows<'a> {
         self.shared.gauss.as_ref()
     }
 
+    /// Returns the kernel of the standardised rows.
+    pub(crate) fn standardized_kernel(&self) -> Kernel {
+        *self.shared.standardization.kernel()
+    }
+
     /// Calls `visit(column, value)` for the entries of a standardised row; others are zero.
     pub(crate) fn for_each_standardized(&self, row: usize, visit: impl FnMut(usize, f64)) {
         self.shared.standardization.for_each(self.rows, row, visit);

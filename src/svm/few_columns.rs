@@ -1,10 +1,12 @@
-//! The rows of a machine with a linear kernel in few columns: F, (n, d), whose inner products are the kernel values.
+//! The rows of a machine with a linear kernel in few columns: F, (n, d), whose inner products are the kernel values. The columns of
+//! a polynomial kernel are the monomials of its rows (`monomials`).
 //!
 //! Outputs are computed from the weights of the columns, K b = F (F'b): in n d multiply-adds instead of n^2 d, and much more
 //! exactly. Kernel values of rows in columns of very different scales are large and cancel; a weight is one sum of n terms,
 //! which is computed as if in twice the precision here.
 
 use super::certificate::Rounding;
+use super::monomials::Monomials;
 use super::problem::DualProblem;
 use super::stall::largest_magnitude;
 use crate::context::Context;
@@ -23,6 +25,8 @@ pub(super) const ROWS_PER_TASK: usize = 512;
 pub(super) struct FewColumns {
     values: Vec<f64>,
     d: usize,
+    /// Number of roundings of each number.
+    roundings: usize,
 }
 
 /// Sums over rows, the rounding errors of these sums, and the sum of the terms' lengths.
@@ -40,15 +44,16 @@ impl FewColumns {
     /// Returns rows from their values, (n, d) with d > 0.
     #[cfg(test)]
     pub(super) fn new(values: Vec<f64>, d: usize) -> Self {
-        Self { values, d }
+        Self { values, d, roundings: 1 }
     }
 
-    /// Returns the number of columns if the kernel is linear, they are few, and `n` rows take at most `max_bytes`.
+    /// Returns the number of columns if the kernel is linear or polynomial, they are few, and `n` rows take at most `max_bytes`.
     pub(super) fn count_in(rows: &PreparedRows<'_>, n: usize, max_bytes: usize) -> Option<usize> {
-        let d = rows.rows.cols();
-        let is_linear = matches!(rows.kernel, KernelFunction::BuiltIn(Kernel::Linear));
-        let bytes = n.saturating_mul(d).saturating_mul(size_of::<f64>());
-        (is_linear && (1..=MAX_COLUMNS).contains(&d) && bytes <= max_bytes).then_some(d)
+        let KernelFunction::BuiltIn(kernel) = rows.kernel else { return None };
+        let columns = rows.rows.cols();
+        let d = if kernel == Kernel::Linear { Some(columns) } else { Monomials::count(&kernel, columns) };
+        let is_small = |d: &usize| n.saturating_mul(*d).saturating_mul(size_of::<f64>()) <= max_bytes;
+        d.filter(|d| (1..=MAX_COLUMNS).contains(d)).filter(is_small)
     }
 
     /// Returns the listed rows as the kernel values see them; `None` without few columns (see [`FewColumns::count_in`]).
@@ -64,12 +69,22 @@ impl FewColumns {
         let Some(d) = Self::count_in(rows, list.len(), max_bytes) else { return Ok(None) };
         let len = list.len() * d;
         let mut values = try_vec![0.0; len]?;
-        ctx.for_operations(len).for_each_chunk(&mut values, ROWS_PER_TASK * d, |task, lines| {
+        let monomials = Monomials::new(&rows.standardized_kernel(), rows.rows.cols())?;
+        ctx.for_operations(len).try_for_each_chunk(&mut values, ROWS_PER_TASK * d, |task, lines| {
+            let mut factors = try_vec![0.0; if monomials.is_some() { rows.rows.cols() + 1 } else { 0 }]?;
             for (&row, line) in list[task * ROWS_PER_TASK..].iter().zip(lines.chunks_exact_mut(d)) {
-                rows.for_each_standardized(row, |k, v| line[k] = v);
+                if let Some(monomials) = &monomials {
+                    factors.fill(0.0);
+                    rows.for_each_standardized(row, |k, v| factors[k] = v);
+                    monomials.write(&mut factors, line);
+                } else {
+                    rows.for_each_standardized(row, |k, v| line[k] = v);
+                }
             }
-        });
-        Ok(Some(Self { values, d }))
+            Ok(())
+        })?;
+        let roundings = monomials.map_or(1, |monomials| monomials.roundings());
+        Ok(Some(Self { values, d, roundings }))
     }
 
     /// Returns the number of columns.
@@ -111,7 +126,7 @@ impl FewColumns {
         let weights = self.weights(&problem.beta, ctx)?;
         let outputs = self.outputs(&weights, ctx)?;
         problem.set_outputs(&outputs);
-        let (of_unit, quadratic) = weights.errors(problem);
+        let (of_unit, quadratic) = weights.errors(problem, self.roundings);
         let output = of_unit * largest_magnitude(&problem.diagonal).sqrt();
         Ok(Rounding { output, quadratic, linear_losses: quadratic })
     }
@@ -153,15 +168,16 @@ impl FewColumns {
 }
 
 impl Weights {
-    /// Returns the maximum errors of an output of a row of unit length, and of b'Kb, for rows in which every number has been
-    /// rounded once.
-    fn errors(&self, problem: &DualProblem) -> (f64, f64) {
-        let d = self.values.len() as f64;
+    /// Returns the maximum errors of an output of a row of unit length, and of b'Kb, for rows whose numbers have this many
+    /// roundings.
+    fn errors(&self, problem: &DualProblem, roundings: usize) -> (f64, f64) {
+        let (d, roundings) = (self.values.len() as f64, roundings as f64);
         let length = dot(&self.values, &self.values).sqrt();
         // The sum of n terms in twice the precision has the error of its last rounding, and n^2 eps^2 of its terms.
         let n = problem.len() as f64;
-        let of_weights = 0.51 * f64::EPSILON * (length + (1.01 + n * n * f64::EPSILON) * self.size);
-        let of_product = 0.51 * f64::EPSILON * (d + 4.0) * length;
+        let of_weights =
+            0.51 * f64::EPSILON * (length + (1.01 * roundings + n * n * f64::EPSILON) * self.size);
+        let of_product = 0.51 * f64::EPSILON * (d + 3.0 + roundings) * length;
         (of_weights + of_product, length * of_weights + self.size * of_product)
     }
 }
@@ -208,7 +224,7 @@ mod tests {
         );
         let diagonal: Vec<f64> = (0..n).map(|i| dot(columns.row(i), columns.row(i))).collect();
         let problem = DualProblem::regression(&vec![0.0; n], &vec![1e3; n], 0.1, diagonal).unwrap();
-        let (of_output, of_quadratic) = weights.errors(&problem);
+        let (of_output, of_quadratic) = weights.errors(&problem, 1);
         // The bound of sums over kernel values.
         let largest = largest_magnitude(&problem.diagonal);
         let by_values = 0.5 * f64::EPSILON * n as f64 * beta.iter().map(|b| b.abs()).sum::<f64>() * largest;

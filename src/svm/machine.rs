@@ -38,6 +38,8 @@ use std::ops::Range;
 
 /// Maximum number of entries scanned in one block: a few tenths of a second.
 const MAX_BLOCK_SCAN: usize = 200_000_000;
+/// Number of steps per variable after which a block ends, and a machine that gains too little.
+const MAX_STEPS_PER_VARIABLE: u64 = 20_000;
 /// Number of rounds without progress after which a machine has stalled.
 const MAX_IDLE_ROUNDS: u32 = 50;
 /// Tolerance of a block, relative to the violation of the machine.
@@ -263,7 +265,8 @@ impl<'a> Machine<'a> {
         let members = &self.working_set.members;
         let steps_left = params.max_iterations.map_or(u64::MAX, |max| max - self.iterations);
         let max_scan = self.work_before_interior_point(training).min(MAX_BLOCK_SCAN as u64);
-        let max_steps = (max_scan / members.len().max(1) as u64).max(1000).min(steps_left);
+        let len = members.len().max(1) as u64;
+        let max_steps = (max_scan / len).max(1000).min(MAX_STEPS_PER_VARIABLE * len).min(steps_left);
         let relative = |share: f64| (share * self.kkt.largest()).max(0.5 * tolerance);
         if !columns.are_kept() && members.len() > self.tuning.nested_block {
             let source = &columns.class_blocks[self.parts[0].class_block].source;

@@ -70,6 +70,7 @@ mod kernel_matrix;
 mod leave_one_out;
 mod machine;
 mod memory;
+mod monomials;
 mod nested;
 mod one_class;
 mod params;

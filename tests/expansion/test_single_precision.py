@@ -7,7 +7,16 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 
-from svmarrow import SVC, SVR, KernelExpansion, OneClassSVM, RLSClassifier, RLSRegressor, as_expansion
+from svmarrow import (
+    SVC,
+    SVR,
+    KernelExpansion,
+    KMPRegressor,
+    OneClassSVM,
+    RLSClassifier,
+    RLSRegressor,
+    as_expansion,
+)
 from svmarrow.models import ExpansionRegressor
 
 RANDOM = np.random.default_rng(0)
@@ -67,6 +76,24 @@ def test_machines_whose_vectors_lie_on_the_boundary_stay_in_single_precision():
     # All outputs at the vectors are equal up to the tolerance, between them they are not.
     X_train = np.random.default_rng(0).normal(size=(400, 10)).astype(np.float32)
     assert not OneClassSVM(nu=0.003).fit(X_train).expansion_.needs_double()
+
+
+def test_outputs_between_the_vectors_do_not_count_where_terms_cancel():
+    # Terms of 6e4 cancel at the vectors, where outputs are of size 1, but not half-way to the one far away.
+    centre = np.linspace(-1.9, 2.1, 4)[:, np.newaxis]
+    vectors = np.vstack([centre, [[100.0]]])
+    K = np.exp(-0.01 * (vectors - vectors.T) ** 2)
+    coefficients = np.linalg.solve(K, np.sin(3.0 * vectors))
+    assert np.abs(coefficients).max() > 1e4
+    expansion = KernelExpansion(vectors, coefficients, [0.0], kernel="rbf", gamma=0.01)
+    assert relative_difference(ExpansionRegressor(expansion), centre) < 1e-3
+
+
+def test_sums_of_several_kernels_cancel():
+    target = np.sin(3.0 * X[:, 0]) + X[:, 1]
+    model = KMPRegressor(60, gamma=(0.01, 0.05), random_state=0).fit(X, target)
+    assert len(model.expansions_) == 2
+    assert relative_difference(model, FRESH) < 1e-6
 
 
 def test_an_intercept_far_from_all_outputs_does_not_count_as_spread():

@@ -1,4 +1,4 @@
-"""Linear machines in few columns of very different scales, where SMO steps get nowhere."""
+"""Linear and polynomial machines in few columns of very different scales, where SMO steps get nowhere."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 
 import svmarrow
@@ -126,3 +127,65 @@ def test_columns_that_are_far_away_or_zero() -> None:
         model.fit(X, y)
         assert model.certificate_.stop == "converged"
         assert model.certificate_.machines[0].iterations < MAX_STEPS
+
+
+def raw_columns() -> tuple[Any, Any]:
+    random = np.random.default_rng(0)
+    X = random.lognormal(3.0, 2.0, (300, 5))
+    return X, X @ random.normal(size=5) + 50.0 * random.normal(size=300)
+
+
+@pytest.mark.parametrize("layout", ["dense", "float32", "sparse"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        svmarrow.SVC(kernel="poly", degree=3, coef0=1.0, C=1e4),
+        svmarrow.SVC(kernel="poly", degree=2, coef0=1.0, C=1e4, loss="squared_hinge"),
+        svmarrow.SVR(kernel="poly", degree=2, coef0=1.0, C=100.0),
+        svmarrow.NuSVR(kernel="poly", degree=2, coef0=1.0, C=100.0),
+    ],
+    ids=repr,
+)
+def test_polynomial_kernels_on_raw_columns(model: Any, layout: str) -> None:
+    X, y = raw_columns()
+    rows = {"float32": X.astype(np.float32), "sparse": sparse.csr_matrix(X)}.get(layout, X)
+    target = y > 0.0 if isinstance(model, svmarrow.SVC) else y
+    machine = clone(model).fit(rows, target).certificate_.machines[0]
+    assert machine.stop == "converged"
+    assert machine.iterations < MAX_STEPS
+    # Certificates by kernel values left a gap of half of the objective.
+    assert machine.gap <= 1e-3 * machine.primal
+
+
+def test_a_polynomial_machine_is_a_linear_one_of_its_monomials() -> None:
+    X, y = raw_columns()
+    X = X[:, :2] / 30.0
+    a, b = X.T
+    # (x'z + 1)^2 is the inner product of these columns.
+    columns = np.column_stack([a**2, b**2, 2**0.5 * a * b, 2**0.5 * a, 2**0.5 * b, np.ones(300)])
+    polynomial = svmarrow.SVC(kernel="poly", degree=2, gamma=1.0, coef0=1.0, C=10.0, tol=1e-6).fit(X, y > 0.0)
+    linear = svmarrow.SVC(kernel="linear", C=10.0, tol=1e-6).fit(columns, y > 0.0)
+    outputs = linear.decision_function(columns)
+    assert np.abs(polynomial.decision_function(X) - outputs).max() <= 1e-4 * np.ptp(outputs)
+    assert polynomial.certificate_.dual == pytest.approx(linear.certificate_.dual, rel=1e-6)
+
+
+@pytest.mark.parametrize("degree", [3, 4])
+def test_kernel_values_with_too_few_digits_end(degree: int) -> None:
+    # Kernel values of 1e16 differ by less than their rounding: no method finds the optimum.
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(66, 2)) + 100.0, random.integers(0, 4, size=66)
+    model = svmarrow.SVC(kernel="poly", degree=degree, coef0=0.5, C=74.0)
+    with pytest.warns(svmarrow.exceptions.ConvergenceWarning, match="stalled"):
+        model.fit(X, y)
+    for machine in model.certificate_.machines:
+        assert machine.iterations <= MAX_STEPS
+
+
+def test_c_is_named_where_the_squared_loss_has_no_solution() -> None:
+    # This kernel is not positive definite, and the squared loss bounds no coefficient.
+    random = np.random.default_rng(0)
+    X = random.uniform(size=(53, 5))
+    model = svmarrow.SVC(kernel="sigmoid", loss="squared_hinge", C=7.0)
+    with pytest.raises(ValueError, match="C=7e0 for these kernel values"):
+        model.fit(X, random.integers(0, 2, size=53))

@@ -126,6 +126,19 @@ def test_tiny_targets_end(unit):
     assert model.certificate_.violation <= 1e-3 * np.ptp(target)
 
 
+def test_tiny_targets_of_smooth_functions_end():
+    # The violation that a fit can reach is not small against the targets either.
+    rng = np.random.default_rng(0)
+    samples = np.abs(rng.normal(size=(64, 1)))
+    target = 1e-6 * (np.sin(2.0 * samples[:, 0]) + samples[:, 0] ** 2)
+    model = NuSVR(kernel="chi2")
+    with pytest.warns(ConvergenceWarning, match="stalled"):
+        model.fit(samples, target, sample_weight=np.full(64, 1e3))
+    machine = model.certificate_.machines[0]
+    assert machine.iterations < 200_000 * 2 * 64
+    assert machine.violation <= model.tol
+
+
 def test_rows_at_the_centre_have_no_rounding():
     # All kernel values about the centre are zero, for more support vectors than are measured one by one.
     y = np.repeat([0, 1], [108, 49])

@@ -27,8 +27,9 @@ const SAFETY_FACTOR: f64 = 8.0;
 impl Evaluator {
     /// Returns whether outputs in single precision may be off by more than a thousandth of their spread.
     ///
-    /// The spread of an output is that of its values at some vectors and, for dense rows, in the middle of pairs of them: those of
-    /// a one-class machine may all lie on its boundary. An intercept far from all of them does not hide that the outputs differ
+    /// The spread of an output is that of its values at some vectors. Those of a one-class machine may all lie on its boundary: where
+    /// all coefficients have the same sign, dense rows in the middle of pairs of vectors count too. Elsewhere they do not: sums of
+    /// large terms cancel at the vectors, and are of another size between them. An intercept far from all of them does not hide that the outputs differ
     /// by little. Where independent roundings of all terms are small against it, nothing is measured; otherwise
     /// the outputs of these vectors are compared with those of kernel values in double precision.
     ///
@@ -50,9 +51,14 @@ impl Evaluator {
             let outputs = self.evaluate_in(sample.view(), Precision::Single, ctx)?;
             let between = middles(sample.view())?;
             let between = self.evaluate_in(between.view(), Precision::Single, ctx)?;
+            let cancels = |j: usize| {
+                let column = || self.coefficients.values.iter().skip(j).step_by(q);
+                column().any(|c| *c > 0.0) && column().any(|c| *c < 0.0)
+            };
             let spread = |j: usize| {
                 let ends = (f64::INFINITY, f64::NEG_INFINITY);
-                let all = outputs.column(j).into_iter().chain(between.column(j));
+                let more = if cancels(j) { 0 } else { between.nrows() };
+                let all = outputs.column(j).into_iter().chain(between.column(j).into_iter().take(more));
                 let (low, high) = all.fold(ends, |(l, h), f| (l.min(*f), h.max(*f)));
                 high - low
             };

@@ -11,7 +11,7 @@ use super::super::rounding::MeasuredRounding;
 use super::super::stall::UNCERTAIN_ROUNDINGS;
 use super::super::training::{Training, overflow_error};
 use super::super::working_set::WorkingSet;
-use super::{Machine, cache_capacity};
+use super::{MAX_STEPS_PER_VARIABLE, Machine, cache_capacity};
 use crate::context::{Context, StopReason};
 use crate::error::{Error, Result};
 use crate::kernels::Precision;
@@ -22,8 +22,8 @@ const MIN_TOLERANCE_RATIO: f64 = 0.1;
 const MAX_TOLERANCE_RATIO: f64 = 0.5;
 /// Maximum violation of a machine that ends with a large gap, relative to the spread of the targets.
 const MAX_SPREAD_SHARE: f64 = 1e-3;
-/// Number of steps per variable after which such a machine ends.
-const MAX_STEPS_PER_VARIABLE: u64 = 20_000;
+/// How many times as many steps as a block has at most end a machine whose violation is within the tolerance of the fit.
+const MAX_STEP_RATIO: u64 = 5;
 
 impl Machine<'_> {
     /// Returns the maximum error of an output by rounding, which falls with the tolerance.
@@ -48,13 +48,21 @@ impl Machine<'_> {
         violation <= self.tolerance && violation <= UNCERTAIN_ROUNDINGS * self.kkt.rounding()
     }
 
-    /// Returns whether the gap is not worth more steps: the violation is within the tolerance of the fit and small against the
-    /// spread of the targets, after many steps. An objective that is next to nothing, as that of tiny targets is, leaves a gap
-    /// that is a large share of it at every violation that can be reached.
+    /// Returns whether the gap is not worth more steps, after many. An objective that is next to nothing, as that of tiny targets
+    /// is, leaves a gap that is a large share of it at every violation that can be reached: one within the tolerance of the fit
+    /// suffices if it is small against the spread of the targets, and after more steps in any case. Where the interior-point method
+    /// has not found the solution, kernel values have too few digits for steps to find it.
     pub(in crate::svm) fn has_costly_gap(&self, violation: f64) -> bool {
         let linear = &self.problem().linear;
-        if self.iterations / MAX_STEPS_PER_VARIABLE <= linear.len() as u64 {
+        let per_variable = self.iterations / linear.len().max(1) as u64;
+        if per_variable < MAX_STEPS_PER_VARIABLE {
             return false;
+        }
+        if self.interior_point == InteriorPoint::Done {
+            return true;
+        }
+        if per_variable >= MAX_STEP_RATIO * MAX_STEPS_PER_VARIABLE {
+            return violation <= self.max_tolerance;
         }
         let least = linear.iter().fold(f64::INFINITY, |least, s| least.min(*s));
         let spread = linear.iter().fold(f64::NEG_INFINITY, |largest, s| largest.max(*s)) - least;
@@ -88,8 +96,10 @@ impl Machine<'_> {
         if numbers.iter().chain(&problem.beta).all(|v| v.is_finite()) {
             return Ok((b, rho, certificate));
         }
-        let bounds = problem.upper.iter().chain(&problem.lower).filter(|c| c.is_finite());
-        Err(overflow_error(bounds.fold(0.0, |largest, c| largest.max(c.abs()))))
+        let bounds = problem.upper.iter().chain(&problem.lower).filter(|c| c.is_finite()).map(|c| c.abs());
+        // Squared losses have a ridge of 1 / (2 C) in place of bounds.
+        let of_ridge = problem.ridge.iter().filter(|ridge| **ridge > 0.0).map(|ridge| 0.5 / ridge);
+        Err(overflow_error(bounds.chain(of_ridge).fold(0.0, f64::max)))
     }
 
     /// Returns intercept, rho and certificate for the coefficients and gradients of a problem.
@@ -276,8 +286,9 @@ impl Machine<'_> {
         }
         self.final_outcome = None;
         let beta = self.problem().beta.try_to_vec()?;
-        let rounding = if let Some(rows) = self.in_few_columns(training)? {
-            self.start_by_weights(beta, &rows, training.ctx)?
+        let few_columns = self.in_few_columns(training)?;
+        let rounding = if let Some(rows) = &few_columns {
+            self.start_by_weights(beta, rows, training.ctx)?
         } else {
             if StopReason::from_result(self.start_at(beta, columns, training))?.is_some() {
                 return Ok(false);
@@ -287,7 +298,8 @@ impl Machine<'_> {
         let tolerance = training.params.tolerance;
         self.rounding = Some(rounding);
         let is_solved = self.kkt.largest() <= tolerance && self.has_small_gap(training.accuracy);
-        if may_continue && !is_solved {
+        let is_rounding = few_columns.is_some() && self.kkt.largest() <= rounding.output;
+        if may_continue && !is_solved && !is_rounding {
             self.resume();
             return Ok(true);
         }

@@ -72,18 +72,18 @@ impl Machine<'_> {
     }
 
     /// Continues from the solution of the interior-point method, if it has found a better one, in a machine that is not shrunk.
+    /// Returns the maximum rounding error of its outputs; 0 without a solution.
     ///
     /// # Errors
     /// [`Error::Stopped`], after which the machine has the coefficients from before.
-    pub(in crate::svm) fn run_interior_point(&mut self, training: &Training<'_>) -> Result<()> {
+    pub(in crate::svm) fn run_interior_point(&mut self, training: &Training<'_>) -> Result<f64> {
         self.interior_point = InteriorPoint::Done;
-        let Some(rows) = self.in_few_columns(training)? else { return Ok(()) };
+        let Some(rows) = self.in_few_columns(training)? else { return Ok(0.0) };
         let solution = unless_memory_is_short(interior_point::solve(self.problem(), &rows, training.ctx))?;
-        if let Some(solution) = solution {
-            self.start_by_weights(solution, &rows, training.ctx)?;
-            self.stall = StallDetector::new();
-        }
-        Ok(())
+        let Some(solution) = solution else { return Ok(0.0) };
+        let rounding = self.start_by_weights(solution, &rows, training.ctx)?;
+        self.stall = StallDetector::new();
+        Ok(rounding.output)
     }
 
     /// Returns the rows of all variables in few columns, if these give the kernel values.

@@ -35,18 +35,7 @@ class Fault:
     reason: str
 
 
-def _is_unscaled_polynomial(program: Program) -> bool:
-    parameters = program.call.machine.parameters
-    return parameters.get("kernel") == "poly" and program.data.has("10.0 ** rng.uniform(-3, 3, size=d)")
-
-
 FAULTS: dict[str, Fault] = {
-    "unscaled columns": Fault(
-        "the program does not end",
-        _is_unscaled_polynomial,
-        "decomposition, as LIBSVM's, takes hundreds of millions of steps where columns differ by powers of "
-        "ten and a polynomial kernel does not bound them; the linear one has a method of its own",
-    ),
     "margin of a zero objective": Fault(
         "converged with a gap that is a large share of the objective",
         lambda program: program.call.machine.name.endswith("OneClassSVM"),
