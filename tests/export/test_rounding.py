@@ -9,7 +9,7 @@ from sklearn.datasets import make_moons
 from sklearn.impute import SimpleImputer
 from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, Normalizer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import svmarrow
 from helpers.exports import KERNELS, PIPELINES, some
@@ -233,6 +233,31 @@ def test_self_test_finds_outputs_that_are_off_by_the_spread(plane, tmp_path):
     changed = made.text.replace("out[o] += p_intercepts[o]", "out[o] += 0.5f + p_intercepts[o]")
     assert changed != made.text
     assert run(changed, X[:1], tmp_path)[0] == 0
+
+
+@needs_gcc
+@pytest.mark.filterwarnings("ignore:dtype='float32'")
+def test_self_test_allows_the_rounding_that_the_export_warns_of(tmp_path):
+    # Samples of which single precision keeps few digits, before a scaler, a normaliser and alone.
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(56, 5))
+    y = X @ rng.normal(size=5)
+    models = [
+        make_pipeline(StandardScaler(), MinMaxScaler(), svmarrow.SVR(kernel="linear")).fit(X + 1e6, y),
+        make_pipeline(Normalizer(), svmarrow.SVR(C=1e-3)).fit(X + 1e6, y),
+        svmarrow.SVC(C=1e-3).fit(1e-6 * X[:, :1] + 1e6, y > np.median(y)),
+    ]
+    tested = 0
+    for k, model in enumerate(models):
+        try:
+            made = to_c(model, prefix="p")
+        except ValueError:
+            continue
+        tested += 1
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        assert run(made.text, np.ones((1, model.n_features_in_)), folder)[0] == 1
+    assert tested > 0
 
 
 def test_data_frames_with_gaps(rng):

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from svmarrow import SVC, SVR, RLSClassifier, RLSRegressor, as_expansion, compress, load, save
 from svmarrow.export import to_c
+from svmarrow.svm import QuantileSVR
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 CLASSIFIERS = [SVC(gamma=0.3), peer.SVC(gamma=0.3), RLSClassifier(0.1, gamma=0.3)]
@@ -187,6 +188,15 @@ def test_ensembles_that_are_not_one_expansion_are_refused(noisy):
             continue
         with pytest.raises(ValueError, match=words):
             as_expansion(model)
+
+
+def test_averages_over_samples_are_refused(binary):
+    X = binary[0]
+    machine = QuantileSVR(gamma=0.3, quantile=[0.2, 0.8])
+    model = VotingRegressor([("a", machine), ("b", machine)]).fit(X, X[:, 0])
+    assert model.predict(X).shape == (2, 2)
+    with pytest.raises(ValueError, match="VotingRegressor has machines of several outputs"):
+        as_expansion(model)
 
 
 def test_ensembles_that_are_not_fitted_or_hold_other_models_are_refused(binary):

@@ -23,6 +23,7 @@ from svmarrow.export.rounding import (
     output_spread,
     rows_in_precision,
     samples_of,
+    step_in_precision,
 )
 
 if TYPE_CHECKING:
@@ -305,16 +306,22 @@ def _self_test(spec: OutputSpec, made: Outputs, spread: NDArray[np.float64], pre
     if complete is not None and len(complete) > 1:
         row = complete[1]
     row = rows_in_precision(row[np.newaxis], precision)
-    seen = kernel_rows(row.astype(np.float64), spec)
+    rounded = spec._replace(preparation=step_in_precision(spec.preparation, precision))
+    seen = kernel_rows(row, rounded)
     if expansion.kernel == "chi2":
         # Rounding of a row may make a prepared 0 negative, which this kernel does not take.
         seen = np.maximum(seen, 0.0)
-    outputs = np.asarray(made.wanted(seen))[0]
+    # With the rounding that the text has: how much it changes the outputs is measured before.
+    outputs = np.asarray(made.computed(seen), dtype=np.float64)[0]
     # What rounding may lose of the sum of the terms' sizes: at most a tenth of the spread, which is 0 where
     # all vectors are on the margin, but not less than some units of its last digit.
     sizes = np.abs(expansion.coefficients).sum(axis=0) * _largest_value(spec, seen) + np.abs(outputs) + 1e-30
     units = N_UNITS * float(np.finfo(precision).eps) * sizes
     near = np.minimum(TOLERANCES[precision] * sizes, np.maximum(0.1 * spread, units))
+    # Another order of operations before the kernel may change the last digit of what it sees.
+    seen = seen.astype(precision)
+    moved = [made.computed(np.nextafter(seen, seen.dtype.type(end)))[0] for end in (-np.inf, np.inf)]
+    near += 4.0 * np.abs(np.asarray(moved, dtype=np.float64) - outputs).max(axis=0)
     shown = ", ".join(number(value) for value in row[0])
     rows = ", ".join(number(value) for value in outputs)
     allowed = ", ".join(number(value) for value in near)

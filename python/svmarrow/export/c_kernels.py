@@ -65,10 +65,8 @@ class Outputs(NamedTuple):
         Of a call.
     stack : int
         Bytes of local arrays.
-    wanted : callable
-        From rows (n, d) to the outputs (n, q) that the text makes of them, up to rounding.
     computed : callable
-        The same with that rounding.
+        From rows (n, d) to the outputs (n, q) that the text makes of them, with its rounding.
     """
 
     tables: str
@@ -77,7 +75,6 @@ class Outputs(NamedTuple):
     multiplications: int
     exponentials: int
     stack: int
-    wanted: Callable[[Any], NDArray[np.float64]]
     computed: Callable[[Any], NDArray[Any]]
 
     @property
@@ -239,7 +236,7 @@ def outputs_in_floats(spec: OutputSpec, dtype: str = "float32") -> Outputs:
     }}
 {end}"""
         computed = LoopOutputs(expansion, d, dtype)
-        return Outputs(tables, body, W.nbytes + b.nbytes, W.size, 0, 0, expansion.decision_function, computed)
+        return Outputs(tables, body, W.nbytes + b.nbytes, W.size, 0, 0, computed)
     B = _checked("coefficients", expansion.coefficients, dtype)
     tables += table("float", "$coefficients", B.shape, B.ravel())
     if expansion.kernel == "precomputed":
@@ -254,7 +251,7 @@ def outputs_in_floats(spec: OutputSpec, dtype: str = "float32") -> Outputs:
 {end}"""
         flash = B.nbytes + b.nbytes + rows.nbytes
         computed = LoopOutputs(expansion, d, dtype)
-        return Outputs(tables, body, flash, B.size, 0, 0, expansion.decision_function, computed)
+        return Outputs(tables, body, flash, B.size, 0, 0, computed)
     Z = _checked("vectors", dense_vectors(expansion), dtype)
     _checked("gamma", np.array([expansion.gamma, expansion.coef0]), dtype)
     tables += table("float", "$vectors", Z.shape, Z.ravel())
@@ -262,8 +259,8 @@ def outputs_in_floats(spec: OutputSpec, dtype: str = "float32") -> Outputs:
     body = _loop(expansion, entry, "$coefficients[i][o]") + "\n" + end
     flash = Z.nbytes + B.nbytes + b.nbytes
     calls = _calls(expansion)
-    cost, exact = _multiplications(expansion), expansion.decision_function
-    return Outputs(tables, body, flash, cost, calls, 0, exact, LoopOutputs(expansion, d, dtype))
+    cost = _multiplications(expansion)
+    return Outputs(tables, body, flash, cost, calls, 0, LoopOutputs(expansion, d, dtype))
 
 
 def outputs_in_bytes(spec: OutputSpec, rows: Any = None) -> Outputs:
@@ -294,7 +291,6 @@ def outputs_in_bytes(spec: OutputSpec, rows: Any = None) -> Outputs:
     rounded = expansion.replaced(vectors=Z.values(), coefficients=B.values())
     if kernel in BY_DIFFERENCE:
         whole, more = _whole_numbers(expansion, Z, B, low)
-        integers = _IntegerOutputs(expansion, Z, B)
         return Outputs(
             tables + table("uint16_t", "$powers", POWERS.shape, POWERS),
             whole,
@@ -302,8 +298,7 @@ def outputs_in_bytes(spec: OutputSpec, rows: Any = None) -> Outputs:
             _multiplications(expansion) + Z.codes.shape[1] + 2 * expansion.n_vectors,
             0,
             2 * Z.codes.shape[1] + more * (q + 1),
-            integers,
-            integers,
+            _IntegerOutputs(expansion, Z, B),
         )
     z = f"{number(Z.step)} * (float)({low} + (int)$vectors[i][j])"
     coefficient = "(float)((int)$coefficients[i][o] - (int)$zeros[o])"
@@ -313,8 +308,8 @@ def outputs_in_bytes(spec: OutputSpec, rows: Any = None) -> Outputs:
     }"""
     body = _loop(expansion, entry, coefficient) + "\n" + end
     cost = _multiplications(expansion) + Z.codes.size + q
-    exact, computed = rounded.decision_function, LoopOutputs(rounded, kernel_columns(spec))
-    return Outputs(tables, body, flash, cost, _calls(expansion), 0, exact, computed)
+    computed = LoopOutputs(rounded, kernel_columns(spec))
+    return Outputs(tables, body, flash, cost, _calls(expansion), 0, computed)
 
 
 def _rate(expansion: KernelExpansion, Z: ByteVectors) -> tuple[int, int]:

@@ -258,6 +258,11 @@ def _average(model: Any, convert: Convert, weights: ArrayLike | None = None) -> 
 
 def _averaging_regressor(model: Any, convert: Convert) -> ExpansionRegressor:
     mean = _average(model, convert, getattr(model, "_weights_not_none", None))
+    if not mean.flat and find_kind(model, ("VotingRegressor",), REMEDY) is not None:
+        raise ValueError(
+            "this VotingRegressor has machines of several outputs, of which it averages the samples, not the "
+            "machines: fit one to each output"
+        )
     return ExpansionRegressor(mean.expansion, flat=mean.flat, weighted=mean.weighted, **columns_of(model))
 
 

@@ -451,10 +451,14 @@ class MatchingPursuit(EstimatesMemory, OutputMixin, KernelEstimator):
     def _outputs(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "path_")
         rows = self._rows(X)
-        total = self.expansions_[0]._evaluate(rows, self.n_jobs)
-        for expansion in self.expansions_[1:]:
-            if expansion.n_vectors:
-                total = total + expansion._evaluate(rows, self.n_jobs)
+        first, *others = self.expansions_
+        others = [expansion for expansion in others if expansion.n_vectors]
+        if others:
+            # Sums of several kernels cancel, and each knows its own rounding alone.
+            rows = rows.astype(np.float64, copy=False)
+        total = first._evaluate(rows, self.n_jobs)
+        for expansion in others:
+            total = total + expansion._evaluate(rows, self.n_jobs)
         if self.function_coef_.any():
             total = total + product(columns_of(self.functions, rows), self.function_coef_)
         return total

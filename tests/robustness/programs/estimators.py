@@ -416,13 +416,23 @@ def _voting(task: str) -> Callable[[np.random.Generator, Call], Call]:
     name = "VotingClassifier" if task == "classes" else "VotingRegressor"
 
     def make(rng: np.random.Generator, call: Call) -> Call:
-        if isinstance(call.parameters.get("quantile"), list):
-            # scikit-learn's averages are of one target.
-            call = replace(call, parameters=call.parameters | {"quantile": 0.9})
+        call = _of_one_target(call)
         other = replace(call, parameters=call.parameters | ({"C": 0.3} if "C" in call.parameters else {}))
         return Call(name, ([("a", other), ("b", call)],))
 
     return make
+
+
+def _of_one_target(call: Any) -> Any:
+    """The call with one quantile: scikit-learn's averages are of one target."""
+    if isinstance(call, (list, tuple)):
+        return type(call)(map(_of_one_target, call))
+    if not isinstance(call, Call):
+        return call
+    parameters = call.parameters
+    if isinstance(parameters.get("quantile"), list):
+        parameters = parameters | {"quantile": 0.9}
+    return replace(call, arguments=tuple(map(_of_one_target, call.arguments)), parameters=parameters)
 
 
 def _search(rng: np.random.Generator, call: Call) -> Call:

@@ -238,7 +238,9 @@ OPERATIONS = [
     ),
     Operation(
         "repeated samples", "index = np.repeat(np.arange(n), w)\n"
-        "other = clone(model).fit(X.iloc[index] if hasattr(X, 'iloc') else X[index], y[index])",
+        "other = clone(model).fit(X.iloc[index] if hasattr(X, 'iloc') else X[index], y[index])\n"
+        "if len(np.unique(y[index])) < len(np.unique(y)):\n"
+        "    other = model  # a class of weight 0",
         "solver", 3, lambda call, data: _deterministic(call, data) and data.has("w = rng.integers")
         and call.inner is None and isinstance(call.machine.parameters.get("gamma", "scale"), float)
         and "balanced" not in str(call) and "nu" not in call.parameters and _is_arrow(call)

@@ -253,10 +253,12 @@ def _fit(state: Run) -> None:
     except Exception as error:
         other = estimators.peer(call, is_equal=False)
         # scikit-learn solves a singular system by least squares with a warning; svmarrow refuses it.
-        # It fits kernel matrices that are not symmetric, and kernel values without digits, too.
-        is_stricter = isinstance(error, np.linalg.LinAlgError) or any(
-            rule in str(error) for rule in ("must be symmetric", "must be scaled")
-        )
+        # It fits kernel matrices that are not symmetric, and kernel values without digits, too. It has no
+        # squared hinge loss, whose problem has no solution for a kernel that is not positive definite.
+        rules = ["LinAlgError", "must be symmetric", "must be scaled"]
+        if call.machine.parameters.get("loss") == "squared_hinge":
+            rules.append("stays within double precision")
+        is_stricter = isinstance(error, np.linalg.LinAlgError) or any(rule in str(error) for rule in rules)
         if other is not None and isinstance(error, REFUSALS) and not is_stricter:
             try:
                 fitted = other.build(names).fit(names["X"], names["y"], **names["fit_options"](names["w"]))
@@ -323,7 +325,12 @@ def _judge(state: Run, result: Result, error: Exception, action: Any) -> None:
 
 
 def _is_scikit_learns(state: Run, error: Exception) -> bool:
-    """Whether scikit-learn's class raises the same: the replacements fall back to it."""
+    """Whether scikit-learn's class raises the same: it is converted, or a replacement falls back to it."""
+    if state.model is not None and not tolerances.is_arrow(state.model):
+        try:
+            tolerances.answers(state.model, state.names["T"])
+        except Exception as own_error:  # noqa: BLE001 - it is compared
+            return type(own_error) is type(error)
     other = estimators.peer(state.program.call)
     if other is None or "svmarrow.patch." not in str(state.program.call):
         return False
