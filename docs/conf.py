@@ -28,6 +28,7 @@ extensions = [
     "command_page",
     "marks",
     "breaks",
+    "references",
 ]
 exclude_patterns = ["gallery", "site", "reliability", "**sg_execution_times.rst"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}

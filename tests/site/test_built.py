@@ -87,6 +87,24 @@ def test_links_inside_lead_somewhere(site):
     assert wrong == []
 
 
+def test_the_guide_links_its_names(site):
+    def led_to(path):
+        return {Path(urlsplit(link).path).stem for link in site[path].leads if "made/api/svmarrow." in link}
+
+    without = [path.stem for path in (SITE / "guide").glob("*.html") if not led_to(path)]
+    # This page is about settings.
+    assert set(without) <= {"performance"}
+    text = (Path(__file__).parents[2] / "docs" / "guide" / "index.md").read_text(encoding="utf-8")
+    names = re.findall(r"`([\w.]+)`", text.split("## Where the names are")[1])
+    assert len(names) > 30
+    led = led_to(SITE / "guide" / "index.html")
+    # Members are on the page of their class; the last name is a module.
+    classes = {
+        re.sub(r"(?<=[a-z]|[A-Z])\.[a-z_]+$", "", name) if name[0].isupper() else name for name in names
+    }
+    assert {f"svmarrow.{name}" for name in classes - {"exceptions"}} <= led
+
+
 def test_nothing_is_loaded_from_elsewhere(site):
     for path, page in site.items():
         assert [link for link in page.loads if urlsplit(link).netloc] == [], path
