@@ -1,7 +1,7 @@
 """Links names in inline code to the reference: `SVC`, `svm.QuantileSVR`, `SVC.fit` and `compress(...)`.
 
-A name is linked where a section first has it. A bare name of lower case is linked only if the package itself has
-it: `predict` means the method of an estimator, not the function of a submodule.
+A name is linked where a section first has it. A bare name of lower case is linked only if the package itself
+has it: `predict` means the method of an estimator, not the function of a submodule.
 """
 
 from __future__ import annotations
