@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import math
 import sys
 import warnings
 from pathlib import Path
@@ -47,6 +48,8 @@ KERNELS = ("rbf", "poly", "laplacian", "linear")
 #: Steps of a fit, ours and LIBSVM's: the intervals must hold wherever it ends.
 MOST_STEPS = 200_000
 DEGREE, COEF0, EPSILON = 2, 1.0, 0.1
+#: Number of monomials of a polynomial kernel up to which its machines have weights.
+MAX_MONOMIALS = 512
 
 
 class Case(NamedTuple):
@@ -111,6 +114,21 @@ def matrix(case: Case, X: NDArray[Any], kind: type[np.floating[Any]]) -> NDArray
     return np.exp(-kind(case.gamma) * total)
 
 
+def monomials(case: Case, X: NDArray[Any]) -> NDArray[Any] | None:
+    """Columns whose inner products are the values of a polynomial kernel, if there are not too many."""
+    if case.kernel != "poly" or math.comb(X.shape[1] + DEGREE, DEGREE) > MAX_MONOMIALS:
+        return None
+    X = np.column_stack([X.astype(np.longdouble), np.ones(len(X))])
+    factors = np.sqrt(np.append(np.full(X.shape[1] - 1, case.gamma), COEF0).astype(np.longdouble))
+    columns = []
+    for places in itertools.combinations_with_replacement(range(X.shape[1]), DEGREE):
+        orders = math.factorial(DEGREE)
+        for count in collections.Counter(places).values():
+            orders //= math.factorial(count)
+        columns.append(np.sqrt(np.longdouble(orders)) * (X * factors)[:, list(places)].prod(axis=1))
+    return np.column_stack(columns)
+
+
 def dual(
     case: Case,
     data: tuple[NDArray[Any], NDArray[Any]],
@@ -123,9 +141,10 @@ def dual(
     X, K = data
     beta, y = beta.astype(np.longdouble), targets.astype(np.longdouble)
     linear = y @ beta - np.longdouble(EPSILON) * np.abs(beta).sum() if regression else np.abs(beta).sum()
-    if case.kernel == "linear":
+    columns = X if case.kernel == "linear" else monomials(case, X)
+    if columns is not None:
         # Kernel values of columns of very different scales cancel: the weights do not.
-        weights = beta @ X.astype(np.longdouble)
+        weights = beta @ columns.astype(np.longdouble)
         return float(linear - weights @ weights / 2)
     return float(linear - beta @ (K @ beta) / 2)
 

@@ -178,7 +178,9 @@ impl Weights {
         let of_weights =
             0.51 * f64::EPSILON * (length + (1.01 * roundings + n * n * f64::EPSILON) * self.size);
         let of_product = 0.51 * f64::EPSILON * (d + 3.0 + roundings) * length;
-        (of_weights + of_product, length * of_weights + self.size * of_product)
+        // Where the sums cancel, the weights may be smaller than their error, whose square then counts.
+        let quadratic = length * of_weights + self.size * of_product + 3.0 * of_weights * of_weights;
+        (of_weights + of_product, quadratic)
     }
 }
 

@@ -82,9 +82,10 @@ impl Monomials {
         }
     }
 
-    /// Returns the number of roundings of a monomial.
+    /// Returns the number of roundings of a monomial: each factor has those of its column, of the root of gamma and of their
+    /// product, and is multiplied to the others; the multinomial coefficient has that of its root.
     pub(super) fn roundings(&self) -> usize {
-        2 * self.degree + 3
+        4 * self.degree + 1
     }
 }
 

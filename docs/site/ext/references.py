@@ -40,35 +40,27 @@ def full_name(text: str, names: Collection[str]) -> str | None:
     return found if found in names else None
 
 
-def section_of(node: nodes.Node) -> nodes.Node | None:
-    """Returns the section that a node is in."""
-    while node is not None and not isinstance(node, nodes.section):
+def first_above(node: nodes.Node, kinds: Any) -> nodes.Node | None:
+    """Returns the innermost node of these kinds that a node is in."""
+    while node is not None and not isinstance(node, kinds):
         node = node.parent
     return node
 
 
 def link_names(app: Any, tree: nodes.document, page: str) -> None:
-    """Puts inline code of a page that is a name into links."""
+    """Links the inline code of a page that is a name of another page."""
     objects = app.env.domains["py"].objects
     linked = set()
     for code in list(tree.findall(nodes.literal)):
         name = full_name(code.astext(), objects)
-        if name is None or objects[name].docname == page or _is_outside(code):
+        if name is None or objects[name].docname == page or first_above(code, OUTSIDE) is not None:
             continue
-        place = (id(section_of(code)), name)
+        place = (id(first_above(code, nodes.section)), name)
         if place in linked:
             continue
         linked.add(place)
         target = app.builder.get_relative_uri(page, objects[name].docname) + "#" + objects[name].node_id
         code.replace_self(nodes.reference("", "", code.deepcopy(), refuri=target, internal=True))
-
-
-def _is_outside(node: nodes.Node) -> bool:
-    while node is not None:
-        if isinstance(node, OUTSIDE):
-            return True
-        node = node.parent
-    return False
 
 
 def setup(app: Any) -> dict[str, Any]:

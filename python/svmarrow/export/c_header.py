@@ -21,9 +21,9 @@ from svmarrow.export.rounding import (
     check_rounding,
     kernel_rows,
     output_spread,
+    rounded_kernel_rows,
     rows_in_precision,
     samples_of,
-    step_in_precision,
 )
 
 if TYPE_CHECKING:
@@ -306,8 +306,7 @@ def _self_test(spec: OutputSpec, made: Outputs, spread: NDArray[np.float64], pre
     if complete is not None and len(complete) > 1:
         row = complete[1]
     row = rows_in_precision(row[np.newaxis], precision)
-    rounded = spec._replace(preparation=step_in_precision(spec.preparation, precision))
-    seen = kernel_rows(row, rounded)
+    seen = rounded_kernel_rows(row, spec, precision)
     if expansion.kernel == "chi2":
         # Rounding of a row may make a prepared 0 negative, which this kernel does not take.
         seen = np.maximum(seen, 0.0)

@@ -44,6 +44,7 @@ __all__ = [
     "dense",
     "kernel_rows",
     "output_spread",
+    "rounded_kernel_rows",
     "rows_in_precision",
     "samples_of",
     "step_in_precision",
@@ -249,6 +250,12 @@ def dense(rows: Any) -> NDArray[Any]:
     return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
 
 
+def rounded_kernel_rows(X: ArrayLike, spec: OutputSpec, dtype: str) -> NDArray[Any]:
+    """Rows as the kernel sees them in a program in a precision."""
+    rounded = spec._replace(preparation=step_in_precision(spec.preparation, dtype))
+    return kernel_rows(rows_in_precision(X, dtype), rounded)
+
+
 def both_outputs(
     spec: OutputSpec,
     computed: Callable[[NDArray[np.float64]], NDArray[Any]],
@@ -257,9 +264,7 @@ def both_outputs(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The outputs of the model, and those that are computed of samples and prepared rows in a precision."""
     outputs = spec.expansion.decision_function(kernel_rows(samples, spec))
-    rounded = spec._replace(preparation=step_in_precision(spec.preparation, dtype))
-    rows = kernel_rows(rows_in_precision(samples, dtype), rounded)
-    return outputs, computed(rows).astype(np.float64)
+    return outputs, computed(rounded_kernel_rows(samples, spec, dtype)).astype(np.float64)
 
 
 def output_spread(spec: OutputSpec, outputs: NDArray[np.float64]) -> NDArray[np.float64]:

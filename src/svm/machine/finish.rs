@@ -22,7 +22,7 @@ const MIN_TOLERANCE_RATIO: f64 = 0.1;
 const MAX_TOLERANCE_RATIO: f64 = 0.5;
 /// Maximum violation of a machine that ends with a large gap, relative to the spread of the targets.
 const MAX_SPREAD_SHARE: f64 = 1e-3;
-/// How many times as many steps as a block has at most end a machine whose violation is within the tolerance of the fit.
+/// Multiple of `MAX_STEPS_PER_VARIABLE` that ends a machine whose violation is only within the tolerance of the fit.
 const MAX_STEP_RATIO: u64 = 5;
 
 impl Machine<'_> {
