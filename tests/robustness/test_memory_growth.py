@@ -1,4 +1,7 @@
-"""A thousand fits and predictions leave no memory behind."""
+"""Many fits and predictions leave no memory behind.
+
+``SVMARROW_FITS`` is the number of fits of each estimator: a nightly job runs 1,000.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ from helpers.programs import python
 MAX_GROWTH = 110_000
 #: Measured after half as many, which fill the allocator's caches: 125 kB after 5,000 fits, most of it
 #: after the first 500.
-FITS = 1000
-#: Fits of the estimators that search widths.
-SLOW_FITS = 200
+FITS = int(os.environ.get("SVMARROW_FITS", "300"))
+#: The estimators that fit many machines at each fit make a fifth of the fits.
+SLOW = ("CV", "Tabular", "LearnedScaler", "Cascade", "CodedClassifier")
 #: Counts the bytes in use, those of Python's objects too: PYTHONMALLOC gives them to malloc.
 PROGRAM = """
     import ctypes, gc, sys, warnings
@@ -60,6 +63,7 @@ PLACES = [
 @pytest.mark.parametrize("place", PLACES)
 def test_memory_is_flat(place):
     path = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, sys.path)])
-    fits = SLOW_FITS if "Tabular" in name_of(QUICK[place]) else FITS
+    name = name_of(QUICK[place])
+    fits = FITS // 5 if any(word in name for word in SLOW) else FITS
     growth = int(python(PROGRAM, place, fits, PYTHONPATH=path, PYTHONMALLOC="malloc"))
     assert growth <= MAX_GROWTH
