@@ -349,7 +349,7 @@ ACCOUNTS |= {
         "implications as well.",
         "The counterexample is that of Rifkin (2002). The one with b is our own, since the thesis gives "
         "none: equally many samples of both classes about one point, and one more whose label is changed.",
-        "Nothing penalises b, so that one sample can decide it. `svmarrow.multiclass.bounds` therefore "
+        "Nothing penalises b, so that one sample can decide it. `svmarrow.papers.rifkin` therefore "
         "rejects machines with an intercept.",
     ),
 }

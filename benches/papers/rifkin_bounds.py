@@ -23,7 +23,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 from svmarrow import SVC, SVR, CodedClassifier, RLSClassifier, RLSRegressor, as_expansion
-from svmarrow.multiclass import bounds
+from svmarrow.papers import rifkin
 
 if TYPE_CHECKING:
     import argparse
@@ -62,11 +62,11 @@ def codes(report: Report, options: argparse.Namespace) -> None:
             labels = np.searchsorted(model.classes_, y)
             outputs = np.asarray(model.expansion_.decision_function(X)).reshape(n, -1)
             own = "hinge" if what == "SVM" else "square"
-            training = bounds.training_error(code, outputs, labels, loss=own)
-            left_out = bounds.leave_one_out(model, X, y)
+            training = rifkin.training_error(code, outputs, labels, loss=own)
+            left_out = rifkin.leave_one_out(model, X, y)
             zeros = code.has_zeros
             expected = (
-                None if zeros else bounds.multiclass_generalization_of(model, X, y, delta=DELTA, gamma=1.0)
+                None if zeros else rifkin.multiclass_generalization_of(model, X, y, delta=DELTA, gamma=1.0)
             )
             table.append(
                 [
@@ -122,7 +122,7 @@ def along_lambda(report: Report, options: argparse.Namespace) -> None:
             machine = SVC(C=1 / (2 * lam * n), gamma=gamma, fit_intercept=False)
             model = CodedClassifier(machine, code="ovr").fit(X, y)
             for width in (0.1, 1.0):
-                bound = bounds.multiclass_generalization_of(model, X, y, delta=DELTA, gamma=width)
+                bound = rifkin.multiclass_generalization_of(model, X, y, delta=DELTA, gamma=width)
                 table.append(
                     [name, n, lam, width, 1 - model.score(T, t), bound.terms["empirical"], bound.value]
                 )
@@ -182,7 +182,7 @@ def stability(report: Report, options: argparse.Namespace) -> None:
                     after = machine.fit(X[kept], y[kept]).decision_function(T)
                     for sign in (1, -1):
                         moved = max(moved, float(np.abs(value(sign * before) - value(sign * after)).max()))
-                beta = bounds.stability(loss, n=n, lam=lam, kappa=1.0).value
+                beta = rifkin.stability(loss, n=n, lam=lam, kappa=1.0).value
                 own.append((n, moved, beta))
                 table.append([loss, lam, n, moved, beta, beta / moved])
             line = np.array(own)
@@ -263,7 +263,7 @@ def bagging(report: Report, options: argparse.Namespace) -> None:
                 moved, chunk = max(moved, step), max(chunk, own)
                 equal = max(equal, abs(step - own / J))
                 alone = max(alone, float(np.abs(alone_on_all(other) - g).max()))
-            bound = bounds.bagging_stability(chunk, chunk=p, n=n).value
+            bound = rifkin.bagging_stability(chunk, chunk=p, n=n).value
             line.append((n, moved, alone))
             table.append([name, J, n, chunk, moved, bound, equal, alone, *errors])
         values = np.array(line)
@@ -321,7 +321,7 @@ def ivanov(report: Report, options: argparse.Namespace) -> None:
             ridge = RLSRegressor(0.1 * n, kernel="linear").fit(x, y)
             slope[target] = (min(max(free, -1.0), 1.0), float(ridge.predict([[1.0]])[0]))
         change = [abs(slope[1.0][k] ** 2 - slope[0.0][k] ** 2) for k in (0, 1)]
-        bound = 2 * bounds.stability("square", n=n, lam=0.1, kappa=1.0).value
+        bound = 2 * rifkin.stability("square", n=n, lam=0.1, kappa=1.0).value
         table.append([n, *change, bound])
     report.table("The counterexample", ["samples", "Ivanov", "Tikhonov", "2 beta (5.8)"], table)
     constant = np.ptp([row[1] for row in table]) == 0
@@ -346,7 +346,7 @@ def ivanov(report: Report, options: argparse.Namespace) -> None:
                 machine = SVC(C=1 / (0.2 * n), gamma=0.1, fit_intercept=intercept, tol=1e-6).fit(X, y)
                 values.append(float(machine.decision_function(np.zeros((1, 2)))[0]))
             change.append(abs(values[0] - values[1]))
-        lines.append([n, *change, 2 * bounds.stability("hinge", n=n, lam=0.1, kappa=1.0).value])
+        lines.append([n, *change, 2 * rifkin.stability("hinge", n=n, lam=0.1, kappa=1.0).value])
     report.table("A label is changed", ["samples", "SVC with b", "SVC without b", "2 beta (5.8)"], lines)
     report.say(
         f"The change goes from {lines[0][1]:.3g} to {lines[-1][1]:.3g} with b and from {lines[0][2]:.3g} to "

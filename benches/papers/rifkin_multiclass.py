@@ -44,7 +44,9 @@ from sklearn.preprocessing import StandardScaler
 from svmarrow import SVC, CodedClassifier, RLSClassifier
 from svmarrow._support.decoding import code_class_indices
 from svmarrow.least_squares import LinearRLSClassifier
-from svmarrow.multiclass import BinaryErrorDisplay, Code, OverlapDisplay, bounds, make_code
+from svmarrow.multiclass import Code, make_code
+from svmarrow.papers import rifkin
+from svmarrow.papers.rifkin import BinaryErrorDisplay, OverlapDisplay
 
 if TYPE_CHECKING:
     import argparse
@@ -591,10 +593,10 @@ def loo_bounds(report: Report, options: argparse.Namespace) -> None:
     for name in CODES:
         code = make_code(name, 6, random_state=0, n_draws=500)
         model = CodedClassifier(RLSClassifier(1.0, gamma=8.0, leave_one_out=True), code).fit(X, y)
-        bound = bounds.leave_one_out(model, X, y)
+        bound = rifkin.leave_one_out(model, X, y)
         svm = CodedClassifier(SVC(C=1.0, gamma=8.0, fit_intercept=False, tol=1e-5), code).fit(X, y)
         table.append(
-            [name, 100 * model.loo_error_, 100 * bound.value, 100 * bounds.leave_one_out(svm, X, y).value]
+            [name, 100 * model.loo_error_, 100 * bound.value, 100 * rifkin.leave_one_out(svm, X, y).value]
         )
     head = ["code", "least squares, exact %", "least squares, bound %", "SVM without intercept, bound %"]
     report.table(f"section 4.4.1: leave-one-out of {len(y)} rows of satimage", head, table)

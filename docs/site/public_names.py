@@ -33,8 +33,8 @@ MODULES = (
     "svmarrow.model_selection",
     "svmarrow.models",
     "svmarrow.multiclass",
-    "svmarrow.multiclass.bounds",
     "svmarrow.online",
+    "svmarrow.papers.rifkin",
     "svmarrow.preprocessing",
     "svmarrow.reduced_set",
     "svmarrow.svm",
@@ -96,14 +96,9 @@ SECTIONS = (
     ),
     Section(
         "Output codes",
-        "Multiclass classification by output codes, and tools to study codes.",
+        "Multiclass classification by output codes.",
         "output-codes",
-        _names("svmarrow", "CodedClassifier")
-        + _names(
-            "svmarrow.multiclass",
-            "Code make_code binary_errors overlap_matrix reverse_cumulative BinaryErrorDisplay "
-            "OverlapDisplay",
-        ),
+        _names("svmarrow", "CodedClassifier") + _names("svmarrow.multiclass", "Code make_code"),
     ),
     Section(
         "Model compression and quantization",
@@ -202,19 +197,17 @@ SECTIONS = (
         ),
     ),
     Section(
-        "Error bounds",
-        "Leave-one-out and stability bounds, mainly of theoretical interest.",
-        "certificates",
+        "Experiments of the papers: Rifkin (2002)",
+        "Error bounds of coded classifiers, and the correlation of the errors of codes.",
+        "output-codes",
         _names(
-            "svmarrow.multiclass.bounds",
+            "svmarrow.papers.rifkin",
             "Bound LeaveOneOutBound admissibility bagging_stability generalization leave_one_out "
-            "multiclass_generalization multiclass_generalization_of ramp_loss stability training_error",
+            "multiclass_generalization multiclass_generalization_of ramp_loss stability training_error "
+            "binary_errors overlap_matrix reverse_cumulative BinaryErrorDisplay OverlapDisplay",
         ),
     ),
 )
-
-#: Public names that are modules; the sections above have what is in them.
-IN_SECTIONS = ("svmarrow.multiclass.bounds",)
 
 
 def thing(name: str) -> Any:

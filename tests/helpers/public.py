@@ -16,6 +16,7 @@ HOMES = (
     "svmarrow.models",
     "svmarrow.multiclass",
     "svmarrow.online",
+    "svmarrow.papers.rifkin",
     "svmarrow.preprocessing",
     "svmarrow.reduced_set",
     "svmarrow.svm",

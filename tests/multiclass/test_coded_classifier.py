@@ -37,8 +37,9 @@ from svmarrow import (
 )
 from svmarrow.least_squares import fit_targets
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.multiclass import bounds, make_code
+from svmarrow.multiclass import make_code
 from svmarrow.online import KernelPerceptron
+from svmarrow.papers import rifkin
 from svmarrow.reduced_set import GradientSettings
 
 Peer = sklearn.svm.SVC
@@ -513,7 +514,7 @@ def test_exact_leave_one_out_and_its_bound_by_refits(code, seed, decoder):
         model = CodedClassifier(rls, code, decoder).fit(X, y)
         wrong = refits(rls, code, decoder, X, y)
         assert model.loo_error_ == pytest.approx(wrong.mean())
-        bound = bounds.leave_one_out(model, X, y)
+        bound = rifkin.leave_one_out(model, X, y)
         assert not (wrong & ~bound.suspects).any()
         assert bound.value >= model.loo_error_
 

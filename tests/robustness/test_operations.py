@@ -12,7 +12,7 @@ import pytest
 from helpers.operations import OPERATIONS, Settings
 
 ROOMS = (
-    *("svm", "multiclass", "multiclass.bounds", "least_squares", "matching_pursuit", "online"),
+    *("svm", "multiclass", "papers.rifkin", "least_squares", "matching_pursuit", "online"),
     *("reduced_set", "cascade", "models", "io", "export", "model_selection", "libsvm"),
 )
 #: What is public and in no operation, and why.

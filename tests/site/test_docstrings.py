@@ -49,7 +49,7 @@ SHOWN_ELSEWHERE = {
     "svmarrow.io.save_libsvm_model": "svmarrow.as_expansion",
     "svmarrow.io.load_libsvm_model": "svmarrow.as_expansion",
     "svmarrow.export.register_skl2onnx": "svmarrow.export.to_onnx",
-    "svmarrow.multiclass.binary_errors": "svmarrow.multiclass.BinaryErrorDisplay",
+    "svmarrow.papers.rifkin.binary_errors": "svmarrow.papers.rifkin.BinaryErrorDisplay",
     "svmarrow.reduced_set.subsample_baseline": "svmarrow.reduced_set.SizeAccuracyDisplay",
 }
 
@@ -75,7 +75,7 @@ def left_out(name, member):
         found |= {"PR01", "EX01"}
     elif name.startswith("svmarrow.dask.Dask"):
         found |= {"PR01"}  # the parameters are those of the class without Dask
-    elif name in SHOWN_ELSEWHERE or name.startswith(("svmarrow.multiclass.bounds.", "svmarrow.exceptions.")):
+    elif name in SHOWN_ELSEWHERE or name.startswith(("svmarrow.papers.rifkin.", "svmarrow.exceptions.")):
         found |= {"EX01"}
     return found
 

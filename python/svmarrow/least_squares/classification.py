@@ -12,7 +12,6 @@ from svmarrow._support.rows import validated
 from svmarrow.least_squares._base import SquareLossClassifier, average
 from svmarrow.least_squares._exact import EXACT_RULES, ExactLeastSquares
 from svmarrow.least_squares._leave_one_out import class_margins
-from svmarrow.models.columns import SOLUTION_TOLERANCE, UNEQUAL_WEIGHTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
     from svmarrow.least_squares.targets import TargetFit
-    from svmarrow.models.columns import RowColumns
 
 __all__ = ["RLSClassifier"]
 
@@ -216,25 +214,6 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
             sets[part] = (margins < own[:, np.newaxis]).sum(axis=1) < least
         return sets
 
-    def _norm_weight(self, fitted: RowColumns) -> float:
-        """Returns the minimum alpha over n, see `svmarrow.models.columns.BoundedMachine`."""
-        missed, alphas = _penalties(fitted)
-        off = np.abs(missed - alphas * fitted.coefficients).max()
-        if off > SOLUTION_TOLERANCE * np.abs(missed).max():
-            raise ValueError(UNEQUAL_WEIGHTS)
-        return float(alphas.min()) / len(missed)
-
-    def _slack(self, fitted: RowColumns) -> NDArray[np.float64]:
-        """Returns the residual of an iterative solution, see `svmarrow.models.columns.BoundedMachine`.
-
-        Outputs are off by K (K + alpha I)^-1 r with r = y - f - alpha c, at most the length of r.
-        """
-        if self.solver != "cg":
-            return np.zeros(fitted.outputs.shape[1])
-        missed, alphas = _penalties(fitted)
-        slack: NDArray[np.float64] = np.linalg.norm(missed - alphas * fitted.coefficients, axis=0)
-        return slack
-
     def _bound(
         self, fit: TargetFit, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
     ) -> None:
@@ -246,12 +225,3 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         own = fit.diagonal[:, np.newaxis]
         uncleared = 1.0 - alphas * targets * fit.coef <= own / (own + alphas)
         self.loo_error_bound_ = average(uncleared, weights)
-
-
-def _penalties(fitted: RowColumns) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the residuals y - f, and for each machine the alpha that best explains them as alpha c."""
-    missed = np.where(fitted.signs != 0, fitted.signs - fitted.outputs, 0.0)
-    products = (missed * fitted.coefficients).sum(axis=0)
-    squares = (fitted.coefficients**2).sum(axis=0)
-    alphas = np.divide(products, squares, out=np.zeros_like(products), where=squares > 0.0)
-    return missed, alphas

@@ -15,15 +15,13 @@ import numpy as np
 from svmarrow._support.blas import product
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from svmarrow._support.certificate import Certificate
     from svmarrow._support.memory import MemoryEstimate
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["BoundedMachine", "ColumnMixer", "ColumnTrainer", "Columns", "RowColumns"]
+__all__ = ["ColumnMixer", "ColumnTrainer", "Columns"]
 
 
 class Columns(NamedTuple):
@@ -59,27 +57,6 @@ class Columns(NamedTuple):
         return type(self)(outputs, self.support, self.certificate, left)
 
 
-class RowColumns(NamedTuple):
-    """Machines without intercepts at their training samples."""
-
-    #: Place of each row in each machine, (n, columns): +1, -1, or 0 where the machine never saw it.
-    signs: NDArray[np.int8]
-    #: Outputs, (n, columns).
-    outputs: NDArray[np.float64]
-    #: Signed coefficient of each row in each machine, (n, columns).
-    coefficients: NDArray[np.float64]
-    #: Certificates of the solutions; empty if the solver has none.
-    certificates: Sequence[Certificate] = ()
-
-
-#: Relative difference of numbers of a solution that are equal in exact arithmetic.
-SOLUTION_TOLERANCE = 1e-3
-#: The reason why a bound of averages over samples does not hold.
-UNEQUAL_WEIGHTS = (
-    "the bound is for samples of equal weight: the model was fitted with weights, or has not converged"
-)
-
-
 @runtime_checkable
 class ColumnTrainer(Protocol):
     """A classifier that trains the machines of many columns together."""
@@ -103,22 +80,3 @@ class ColumnMixer(Protocol):
 
     def _columns(self, matrix: NDArray[np.int8]) -> Columns:
         """The machines of a code without zeros, without training."""
-
-
-@runtime_checkable
-class BoundedMachine(Protocol):
-    """A classifier that minimises convex losses and a multiple of the squared norm, as bounds need it."""
-
-    fit_intercept: bool
-
-    def _norm_weight(self, fitted: RowColumns) -> float:
-        """The least lambda of (1 / n) sum_i V(f(x_i), y_i) + lambda ||f||^2 that a machine was fitted with.
-
-        Raises
-        ------
-        ValueError
-            If rows have weights.
-        """
-
-    def _slack(self, fitted: RowColumns) -> NDArray[np.float64]:
-        """Maximum distance (columns,) of the outputs of each machine from those of the optimum."""

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.parameters import boolean, one_of, real
-from svmarrow.models.columns import SOLUTION_TOLERANCE, UNEQUAL_WEIGHTS
 from svmarrow.svm._base import COST, cost
 from svmarrow.svm._classifier import CLASSIFIER_RULES, KernelClassifier
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from svmarrow._support.certificate import LeaveOneOut
     from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
-    from svmarrow.models.columns import RowColumns
 
 __all__ = ["SVC", "NuSVC"]
 
@@ -245,26 +243,6 @@ class SVC(KernelClassifier):
 
     def _cost(self) -> float:
         return cost(self.C)
-
-    def _norm_weight(self, fitted: RowColumns) -> float:
-        """Returns 1 / (2 C n), see `svmarrow.models.columns.BoundedMachine`."""
-        largest = cost(self.C)
-        sizes = np.abs(fitted.coefficients)
-        missed = np.where(fitted.signs != 0, 1.0 - fitted.signs * fitted.outputs, 0.0)
-        near = self._slack(fitted) + SOLUTION_TOLERANCE
-        if self.loss == "squared_hinge":
-            alike = np.abs(sizes - 2.0 * largest * np.maximum(missed, 0.0)) <= 2.0 * largest * near
-        else:
-            alike = (sizes <= largest * (1.0 + SOLUTION_TOLERANCE)) & (
-                (missed <= near) | (sizes >= largest * (1.0 - SOLUTION_TOLERANCE))
-            )
-        if not alike.all():
-            raise ValueError(UNEQUAL_WEIGHTS)
-        return 1.0 / (2.0 * largest * len(sizes))
-
-    def _slack(self, fitted: RowColumns) -> NDArray[np.float64]:
-        """Returns the solver's violation, see `svmarrow.models.columns.BoundedMachine`."""
-        return np.full(fitted.outputs.shape[1], max(found.violation for found in fitted.certificates))
 
     @property
     def loo_error_bound_(self) -> NDArray[np.float64]:

@@ -34,16 +34,10 @@ from svmarrow.least_squares import (
 )
 from svmarrow.model_selection import QuantileSVRCV
 from svmarrow.models import ExpansionClassifier, ExpansionDetector
-from svmarrow.multiclass import (
-    BinaryErrorDisplay,
-    Code,
-    OverlapDisplay,
-    binary_errors,
-    bounds,
-    make_code,
-    overlap_matrix,
-)
+from svmarrow.multiclass import Code, make_code
 from svmarrow.online import KernelPerceptron
+from svmarrow.papers import rifkin
+from svmarrow.papers.rifkin import BinaryErrorDisplay, OverlapDisplay, binary_errors, overlap_matrix
 from svmarrow.svm import QuantileSVR
 
 mpl.use("Agg")
@@ -350,16 +344,16 @@ def _more(X: Any, y: Any) -> tuple[Any, Any]:
     return np.tile(X, (10, 1)), np.tile(y, 10)
 
 
-_bounded("bounds.leave_one_out", bounds.leave_one_out)
+_bounded("rifkin.leave_one_out", rifkin.leave_one_out)
 _bounded(
-    "bounds.multiclass_generalization_of",
-    lambda model, X, y: bounds.multiclass_generalization_of(model, X, y, delta=0.1, gamma=0.5),
+    "rifkin.multiclass_generalization_of",
+    lambda model, X, y: rifkin.multiclass_generalization_of(model, X, y, delta=0.1, gamma=0.5),
 )
 _bounded(
-    "bounds.training_error",
-    lambda model, X, y: bounds.training_error(model.code_, model.outputs(X), y, loss="square"),
+    "rifkin.training_error",
+    lambda model, X, y: rifkin.training_error(model.code_, model.outputs(X), y, loss="square"),
 )
-_bounded("bounds.ramp_loss", lambda model, X, y: bounds.ramp_loss(model.decision_function(X), y, gamma=0.5))
+_bounded("rifkin.ramp_loss", lambda model, X, y: rifkin.ramp_loss(model.decision_function(X), y, gamma=0.5))
 _bounded("binary_errors", lambda model, X, y: binary_errors(model, *_more(X, y), np.roll(_more(X, y)[1], 1)))
 _bounded(
     "BinaryErrorDisplay",

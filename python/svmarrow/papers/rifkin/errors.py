@@ -11,8 +11,8 @@ from svmarrow import _core
 from svmarrow._support.codes import LOSSES, Code
 from svmarrow._support.parameters import check, one_of
 from svmarrow._support.rows import threads
-from svmarrow.multiclass.bounds.model import parts_of
-from svmarrow.multiclass.bounds.stability import TIKHONOV, Bound
+from svmarrow.papers.rifkin.model import parts_of
+from svmarrow.papers.rifkin.stability import TIKHONOV, Bound
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -66,10 +66,10 @@ def leave_one_out(model: Any, X: Any, y: ArrayLike) -> LeaveOneOutBound:
     --------
     >>> from sklearn.datasets import load_iris
     >>> from svmarrow import SVC, CodedClassifier
-    >>> from svmarrow.multiclass import bounds
+    >>> from svmarrow.papers import rifkin
     >>> X, y = load_iris(return_X_y=True)
     >>> model = CodedClassifier(SVC(fit_intercept=False)).fit(X, y)
-    >>> bound = bounds.leave_one_out(model, X, y)
+    >>> bound = rifkin.leave_one_out(model, X, y)
     >>> 0.0 < bound.value < 0.5, bound.equation
     (True, '(4.60)')
     """

@@ -10,8 +10,8 @@ import numpy as np
 from svmarrow._support.codes import Code, loss_of, make_code
 from svmarrow._support.decoding import code_scores
 from svmarrow._support.rows import as_rows
-from svmarrow.models.columns import BoundedMachine, RowColumns
-from svmarrow.multiclass.bounds.stability import Bound, multiclass_generalization, ramp_loss, stability
+from svmarrow.papers.rifkin.machines import BoundedMachine, RowColumns, norm_weight, solution_errors
+from svmarrow.papers.rifkin.stability import Bound, multiclass_generalization, ramp_loss, stability
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -45,7 +45,7 @@ class Parts(NamedTuple):
     @property
     def lam(self) -> float:
         """Minimum weight of the squared norm in the objectives of the machines, relative to the mean loss."""
-        return self.machine._norm_weight(self.fitted)
+        return norm_weight(self.machine, self.fitted)
 
 
 def parts_of(model: Any, X: Any, y: ArrayLike) -> Parts:
@@ -78,7 +78,7 @@ def parts_of(model: Any, X: Any, y: ArrayLike) -> Parts:
         diagonal = np.ascontiguousarray(rows.diagonal(), dtype=np.float64)
     else:
         diagonal = expansion._kernel_diagonal(rows)
-    slack = machine._slack(fitted) + ROUNDING * (1.0 + np.abs(outputs).max(axis=0, initial=0.0))
+    slack = solution_errors(machine, fitted) + ROUNDING * (1.0 + np.abs(outputs).max(axis=0, initial=0.0))
     return Parts(machine, code, decoder, loss, labels, fitted, diagonal, slack)
 
 

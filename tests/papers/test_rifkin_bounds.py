@@ -14,7 +14,7 @@ from helpers import reference
 from helpers.codes import LOSSES, codes, refits
 from svmarrow import SVC, CodedClassifier, RLSClassifier
 from svmarrow._support.decoding import code_class_indices
-from svmarrow.multiclass import bounds
+from svmarrow.papers import rifkin
 
 Peer = sklearn.svm.SVC
 
@@ -33,7 +33,7 @@ def test_the_leave_one_out_bound_holds_for_svms(code, seed, c, loss, decoder):
     X = rng.normal(size=(y.size, 2)) + np.column_stack([y % 2, y // 2]) * 1.2
     svc = SVC(C=c, gamma=0.5, loss=loss, fit_intercept=False, tol=1e-6)
     model = CodedClassifier(svc, code, decoder).fit(X, y)
-    bound = bounds.leave_one_out(model, X, y)
+    bound = rifkin.leave_one_out(model, X, y)
     wrong = refits(svc, code, decoder, X, y)
     assert not (wrong & ~bound.suspects).any()
     assert bound.value >= wrong.mean()
@@ -59,7 +59,7 @@ def test_the_leave_one_out_bound_holds_for_least_squares(chosen, code, weighted)
     weights = rng.uniform(0.2, 5.0, size=36) if weighted else np.ones(36)
     rls = RLSClassifier(gamma=2.0, **CHOSEN[chosen])
     model = CodedClassifier(rls, code, decoder="loss").fit(X, y, sample_weight=weights)
-    bound = bounds.leave_one_out(model, X, y)
+    bound = rifkin.leave_one_out(model, X, y)
     matrix = model.code_.matrix
     # The penalties stay as they are when a row leaves: those of single machines, or the one of all.
     machines = model._machines.estimators or [clone(rls).fit(X, y, sample_weight=weights)] * matrix.shape[1]
@@ -88,7 +88,7 @@ def test_one_by_one_and_together_have_one_bound():
     ):
         for code in ("ovo", "ovr"):
             together, apart = (
-                bounds.leave_one_out(CodedClassifier(machine, code, shared=shared).fit(X, y), X, y)
+                rifkin.leave_one_out(CodedClassifier(machine, code, shared=shared).fit(X, y), X, y)
                 for shared in (True, False)
             )
             np.testing.assert_array_equal(together.suspects, apart.suspects)
@@ -106,11 +106,11 @@ def test_averages_need_rows_that_count_alike(rng):
         RLSClassifier(alphas=[0.5, 2.0]),
     ):
         of = CodedClassifier(machine).fit(X, y)
-        told = bounds.multiclass_generalization_of(of, X, y, **options).terms["lam"]
+        told = rifkin.multiclass_generalization_of(of, X, y, **options).terms["lam"]
         alpha = getattr(clone(machine).fit(X, y), "alpha_", 0.5)
         np.testing.assert_allclose(told, alpha / 40, rtol=1e-3)
         with pytest.raises(ValueError, match="samples of equal weight"):
-            bounds.multiclass_generalization_of(of.fit(X, y, sample_weight=weights), X, y, **options)
+            rifkin.multiclass_generalization_of(of.fit(X, y, sample_weight=weights), X, y, **options)
 
 
 @given(code=codes(most_classes=4, most_columns=5), seed=st.integers(0, 1000))
@@ -119,14 +119,14 @@ def test_the_bound_covers_all_corners(code, seed):
     y = np.repeat(np.arange(code.n_classes), 4)
     X = rng.normal(size=(y.size, 2)) + y[:, None]
     model = CodedClassifier(SVC(gamma=0.5, fit_intercept=False, tol=1e-5), code).fit(X, y)
-    found = bounds.leave_one_out(model, X, y)
+    found = rifkin.leave_one_out(model, X, y)
     moves = np.zeros((y.size, code.n_columns))
     moves[model.support_] = model.expansion_.coefficients
     slack = model.certificate_.violation + 1e-6 * (1 + np.abs(model.outputs(X)).max(axis=0))
     for decoder in ("hinge", "square", "hamming"):
         other = CodedClassifier(SVC(gamma=0.5, fit_intercept=False, tol=1e-5), code, decoder).fit(X, y)
         corners = reference.leave_one_out_suspects(model.outputs(X), moves, y, code.matrix, decoder, slack)
-        found = bounds.leave_one_out(other, X, y)
+        found = rifkin.leave_one_out(other, X, y)
         # The bound takes each term at its least for each rival: never fewer suspects than the corners show.
         assert (found.suspects >= corners).all()
 
@@ -134,7 +134,7 @@ def test_the_bound_covers_all_corners(code, seed):
 def test_one_vs_rest_bound_is_its_closed_form(digits):
     X, y, _, _ = digits
     svc = SVC(C=1.0, gamma=0.1, fit_intercept=False, tol=1e-6, multi_class="ovr").fit(X, y)
-    found = bounds.leave_one_out(svc, X, y)
+    found = rifkin.leave_one_out(svc, X, y)
     f = svc.expansion_.decision_function(X)
     c = np.zeros_like(f)
     c[svc.support_] = svc.expansion_.coefficients
@@ -146,28 +146,28 @@ def test_one_vs_rest_bound_is_its_closed_form(digits):
     closed = rivals.max(axis=1) >= low[own]
     assert abs(found.suspects.sum() - closed.sum()) <= 2
     pairs = SVC(C=1.0, gamma=0.1, fit_intercept=False).fit(X, y)
-    assert 0.0 < bounds.leave_one_out(pairs, X, y).value < 1.0
+    assert 0.0 < rifkin.leave_one_out(pairs, X, y).value < 1.0
 
 
 def test_bounds_refuse_what_they_do_not_cover(datasets):
     X, y = datasets["iris"]
     with pytest.raises(ValueError, match="intercept"):
-        bounds.leave_one_out(SVC().fit(X, y), X, y)
+        rifkin.leave_one_out(SVC().fit(X, y), X, y)
     model = CodedClassifier(SVC(fit_intercept=False), "ovo", "dag").fit(X, y)
     with pytest.raises(ValueError, match="dag"):
-        bounds.leave_one_out(model, X, y)
+        rifkin.leave_one_out(model, X, y)
     mean = CodedClassifier(SVC(fit_intercept=False), "sparse", "mean_loss", random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="mean loss"):
-        bounds.leave_one_out(mean, X, y)
+        rifkin.leave_one_out(mean, X, y)
     with pytest.raises(ValueError, match="trained on"):
-        bounds.leave_one_out(model, X[::-1], y[::-1])
+        rifkin.leave_one_out(model, X[::-1], y[::-1])
     with pytest.raises(ValueError, match="zeros"):
-        bounds.multiclass_generalization_of(model, X, y, delta=0.05, gamma=1.0)
+        rifkin.multiclass_generalization_of(model, X, y, delta=0.05, gamma=1.0)
     with pytest.raises(TypeError, match="LogisticRegression"):
-        bounds.leave_one_out(CodedClassifier(LogisticRegression()).fit(X, y), X, y)
+        rifkin.leave_one_out(CodedClassifier(LogisticRegression()).fit(X, y), X, y)
     hamming = CodedClassifier(SVC(fit_intercept=False), decoder="hamming").fit(X, y)
     with pytest.raises(ValueError, match="is not the machines' loss"):
-        bounds.multiclass_generalization_of(hamming, X, y, delta=0.05, gamma=1.0)
+        rifkin.multiclass_generalization_of(hamming, X, y, delta=0.05, gamma=1.0)
 
 
 @given(code=codes(), seed=st.integers(0, 1000), loss=st.sampled_from(LOSSES[:-1]))
@@ -177,30 +177,30 @@ def test_training_errors_are_below_their_bounds(code, seed, loss):
     outputs = code.matrix[labels] * 0.7 + rng.normal(size=(40, code.n_columns))
     for decoder in ("loss", "hamming"):
         found = code_class_indices(outputs, code.matrix, loss if decoder == "loss" else decoder)
-        bound = bounds.training_error(code, outputs, labels, loss=loss, decoder=decoder)
+        bound = rifkin.training_error(code, outputs, labels, loss=loss, decoder=decoder)
         assert (found != labels).mean() <= bound.value + 1e-12
 
 
 def test_stability_by_its_formulas():
     lam, kappa, n = 0.01, 1.0, 500
-    assert float(bounds.stability("hinge", n=n, lam=lam, kappa=kappa)) == pytest.approx(1 / (2 * lam * n))
-    sigma = bounds.admissibility("square", lam=lam, kappa=kappa)
+    assert float(rifkin.stability("hinge", n=n, lam=lam, kappa=kappa)) == pytest.approx(1 / (2 * lam * n))
+    sigma = rifkin.admissibility("square", lam=lam, kappa=kappa)
     assert sigma.value == pytest.approx(2 * (np.sqrt(1 / lam) + 1))
     assert sigma.terms["largest_loss"] == pytest.approx((np.sqrt(1 / lam) + 1) ** 2)
-    beta = bounds.stability("square", n=n, lam=lam, kappa=kappa)
+    beta = rifkin.stability("square", n=n, lam=lam, kappa=kappa)
     assert beta.value == pytest.approx(sigma.value**2 / (2 * lam * n))
-    bound = bounds.generalization(0.1, 0.001, 1000, delta=0.05, largest=1.0)
+    bound = rifkin.generalization(0.1, 0.001, 1000, delta=0.05, largest=1.0)
     expected = 0.1 + 0.002 + (4 * 1000 * 0.001 + 1) * np.sqrt(np.log(20) / 2000)
     assert bound.value == pytest.approx(expected)
     assert bound.equation == "(5.5)"
-    system = bounds.multiclass_generalization(0.1, 0.001, 1000, delta=0.05, gamma=2.0, difference=2)
-    same = bounds.generalization(0.1, 0.002, 1000, delta=0.05, largest=1.0)
+    system = rifkin.multiclass_generalization(0.1, 0.001, 1000, delta=0.05, gamma=2.0, difference=2)
+    same = rifkin.generalization(0.1, 0.002, 1000, delta=0.05, largest=1.0)
     assert system.value == pytest.approx(same.value)
-    assert bounds.bagging_stability(0.5, chunk=10, n=1000).value == pytest.approx(0.005)
+    assert rifkin.bagging_stability(0.5, chunk=10, n=1000).value == pytest.approx(0.005)
     with pytest.raises(ValueError, match="multiple"):
-        bounds.bagging_stability(0.5, chunk=7, n=1000)
+        rifkin.bagging_stability(0.5, chunk=7, n=1000)
     with pytest.raises(ValueError, match="delta"):
-        bounds.generalization(0.1, 0.001, 1000, delta=0.0, largest=1.0)
+        rifkin.generalization(0.1, 0.001, 1000, delta=0.0, largest=1.0)
 
 
 @given(seed=st.integers(0, 10_000), loss=st.sampled_from(["hinge", "squared_hinge"]))
@@ -212,7 +212,7 @@ def test_stability_is_not_exceeded_by_actual_refits(seed, loss):
     y[:4] = [0, 0, 1, 1]
     points = rng.normal(size=(50, 2))
     svc = SVC(C=0.2, gamma=0.5, loss=loss, fit_intercept=False, tol=1e-7)
-    beta = bounds.stability(loss, n=n, lam=1 / (2 * 0.2 * n), kappa=1.0)
+    beta = rifkin.stability(loss, n=n, lam=1 / (2 * 0.2 * n), kappa=1.0)
     full = svc.fit(X, y).decision_function(points)
     for j in range(4):
         rows = np.arange(n) != j
@@ -228,16 +228,16 @@ def test_the_ramp_is_above_the_errors(rng):
     labels = rng.integers(4, size=200)
     wrong = np.argmax(scores, axis=1) != labels
     for gamma in (0.01, 1.0, 10.0):
-        ramp = bounds.ramp_loss(scores, labels, gamma=gamma)
+        ramp = rifkin.ramp_loss(scores, labels, gamma=gamma)
         assert (ramp >= wrong).all()
         assert ((ramp >= 0) & (ramp <= 1)).all()
-    assert bounds.ramp_loss(scores, labels, gamma=1e-9).sum() == pytest.approx(wrong.sum())
+    assert rifkin.ramp_loss(scores, labels, gamma=1e-9).sum() == pytest.approx(wrong.sum())
 
 
 def test_a_generalization_bound_of_a_model(digits):
     X, y, X_test, y_test = digits
     model = CodedClassifier(SVC(C=1e-4, gamma=0.1, fit_intercept=False)).fit(X, y)
-    bound = bounds.multiclass_generalization_of(model, X, y, delta=0.05, gamma=2.0)
+    bound = rifkin.multiclass_generalization_of(model, X, y, delta=0.05, gamma=2.0)
     assert bound.value >= 1.0 - model.score(X_test, y_test)
     assert bound.terms["difference"] == 2.0
     assert bound.terms["kappa"] == 1.0

@@ -50,7 +50,7 @@ def overlap_matrix(predictions: Sequence[ArrayLike]) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> from svmarrow.multiclass import overlap_matrix
+    >>> from svmarrow.papers.rifkin import overlap_matrix
     >>> overlap_matrix([["a", "b", "a", "a"], ["a", "b", "b", "a"]]).tolist()
     [[1.0, 0.75], [0.75, 1.0]]
     """
@@ -136,7 +136,7 @@ def reverse_cumulative(values: ArrayLike) -> tuple[NDArray[np.float64], NDArray[
 
     Examples
     --------
-    >>> from svmarrow.multiclass import reverse_cumulative
+    >>> from svmarrow.papers.rifkin import reverse_cumulative
     >>> points, shares = reverse_cumulative([0.5, 1.0, 1.0, 1.0])
     >>> points.tolist(), shares.tolist()
     ([0.5, 1.0], [1.0, 0.75])
@@ -170,7 +170,7 @@ class OverlapDisplay:
     --------
     >>> import matplotlib
     >>> matplotlib.use("Agg")
-    >>> from svmarrow.multiclass import OverlapDisplay
+    >>> from svmarrow.papers.rifkin import OverlapDisplay
     >>> display = OverlapDisplay.from_predictions({"OVA": [0, 1, 2], "AVA": [0, 1, 1]}).plot()
     >>> len(display.ax_.texts)
     4
@@ -232,7 +232,7 @@ class BinaryErrorDisplay:
     --------
     >>> import matplotlib
     >>> matplotlib.use("Agg")
-    >>> from svmarrow.multiclass import BinaryErrorDisplay
+    >>> from svmarrow.papers.rifkin import BinaryErrorDisplay
     >>> display = BinaryErrorDisplay({"dense": [0.4, 0.8, 1.0], "sparse": [1.0, 1.0, 0.7]}).plot()
     >>> len(display.lines_)
     2
