@@ -280,7 +280,7 @@ def compress(
     measure: Any = None if scoring is None else scoring.value
     settings: dict[str, Any] = {"n_jobs": n_jobs}
     settings |= {"n_vectors": n_vectors, "random_state": random_state, "verbose": on_terminal()}
-    goal: dict[str, Any] = {} if max_loss is None else {"max_loss": max_loss}
+    with_goal = settings if max_loss is None else settings | {"max_loss": max_loss}
     path: Any = None
     if by_path:
         own: Any = "backfit" if method is Method.auto else method.value
@@ -292,7 +292,7 @@ def compress(
     if path is None or (method is Method.auto and candidates is Candidates.vectors):
         tried: Any = method.value
         small: Any = compress_model(
-            *arguments, method=tried, validation=judging, scoring=measure, **goal, **settings
+            *arguments, method=tried, validation=judging, scoring=measure, **with_goal
         )
     elif by_loss:
         assert judging is not None

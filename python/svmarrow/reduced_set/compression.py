@@ -262,14 +262,15 @@ def compress(
         n_vectors, max_bytes = n_byte_vectors(full.expansion_, max_bytes), None
     if goal.name == "n_vectors":
         warn_too_few_vectors(full.expansion_, int(goal.value), stacklevel=2)
+    samples = Samples(X, y, sample_weight)
 
     def compared_labels() -> Any:
         if y is not None and goal.name != "min_agreement":
             return y
-        return predictions_of(full, full.expansion_._evaluate(rows_for(full, X), n_jobs))
+        return predictions_of(full, full.expansion_._evaluate(rows_for(full, samples.X), n_jobs))
 
     learn, holdout = split_samples(
-        Samples(X, y, sample_weight),
+        samples,
         validation,
         hold_out=goal.max_loss is not None or method == "auto",
         labels=compared_labels if predicts_classes(full) else None,
@@ -305,8 +306,8 @@ def compress(
             choice = best_of_size(models, evaluator)
     rows = learn.X if evaluator is None else evaluator.rows
     if goal.max_loss is None and rows is not None:
-        samples = rows_for(full, rows) if evaluator is None else rows
-        warn_if_constant(full, choice.model, samples, str(goal), n_jobs)
+        checked = rows_for(full, rows) if evaluator is None else rows
+        warn_if_constant(full, choice.model, checked, str(goal), n_jobs)
     bound = LossBound(None, None, CONFIDENCE, 0, "accuracy")
     if evaluator is not None and choice.scores is not None:
         bound = evaluator.loss_bound(choice.scores, CONFIDENCE, goal.max_loss, choice.n_tests)
