@@ -170,7 +170,7 @@ def run(name: str, kind: str, split: int) -> dict:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SizeWarning)
         made: dict[int, object] = {}
-        students = svmarrow.reduced_set.students.Student
+        students = svmarrow.distillation.students.Student
         original = students.model
 
         def keep(self, size):
@@ -178,7 +178,7 @@ def run(name: str, kind: str, split: int) -> dict:
             return made[size]
 
         students.model = keep
-        small = svmarrow.compress(
+        small = svmarrow.distil(
             teacher, *train, validation=held, max_loss=MAX_LOSS, scoring=scoring, random_state=split
         )
         students.model = original

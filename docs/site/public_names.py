@@ -23,6 +23,7 @@ MODULES = (
     "svmarrow",
     "svmarrow.cascade",
     "svmarrow.dask",
+    "svmarrow.distillation",
     "svmarrow.exceptions",
     "svmarrow.export",
     "svmarrow.inspection",
@@ -107,11 +108,18 @@ SECTIONS = (
         _names("svmarrow", "compress compression_path quantize ReducedSet")
         + _names(
             "svmarrow.reduced_set",
-            "CompressionPath GradientPath GradientSettings SelectionSettings DistillationSettings "
-            "SizeAccuracyDisplay "
+            "CompressionPath GradientPath GradientSettings SelectionSettings SizeAccuracyDisplay "
             "Quantization estimate_memory subsample_baseline",
         )
-        + _names("svmarrow.models", "Calibration Distillation LossBound MemoryEstimate"),
+        + _names("svmarrow.models", "Calibration LossBound MemoryEstimate"),
+    ),
+    Section(
+        "Knowledge distillation",
+        "Any predictor as a small kernel machine.",
+        "distillation",
+        _names("svmarrow", "distil")
+        + _names("svmarrow.distillation", "DistillationSettings")
+        + _names("svmarrow.models", "Distillation"),
     ),
     Section(
         "Cascades",
@@ -192,8 +200,7 @@ SECTIONS = (
         "saving",
         _names(
             "svmarrow.exceptions",
-            "ConvergenceWarning DistillationWarning FallbackWarning FormatError InternalError NotFittedError "
-            "SizeWarning",
+            "ConvergenceWarning FallbackWarning FormatError InternalError NotFittedError SizeWarning",
         ),
     ),
     Section(

@@ -11,8 +11,8 @@ Start with these ten names:
 
 `export.to_onnx` and `export.to_c` write models for other programs, and `patch_sklearn` accelerates programs
 that import scikit-learn's support vector machines. Further names are in the submodules `cascade`, `dask`,
-`exceptions`, `export`, `inspection`, `io`, `least_squares`, `libsvm`, `matching_pursuit`, `model_selection`,
-`models`, `multiclass`, `online`, `preprocessing`, `reduced_set` and `svm`.
+`distillation`, `exceptions`, `export`, `inspection`, `io`, `least_squares`, `libsvm`, `matching_pursuit`,
+`model_selection`, `models`, `multiclass`, `online`, `preprocessing`, `reduced_set` and `svm`.
 
 Compress a classifier to ten vectors, and compare:
 
@@ -33,6 +33,7 @@ from svmarrow import cascade as cascade
 from svmarrow import export as export
 from svmarrow import inspection as inspection
 from svmarrow._support.versions import show_versions
+from svmarrow.distillation.imitation import distil
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.io.model import load, save
@@ -77,6 +78,7 @@ __all__ = [
     "as_expansion",
     "compress",
     "compression_path",
+    "distil",
     "load",
     "patch_sklearn",
     "quantize",

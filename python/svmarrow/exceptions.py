@@ -9,21 +9,12 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 __all__ = [
     "ConvergenceWarning",
-    "DistillationWarning",
     "FallbackWarning",
     "FormatError",
     "InternalError",
     "NotFittedError",
     "SizeWarning",
 ]
-
-
-class DistillationWarning(UserWarning):
-    """`svmarrow.compress` could not convert a kernel machine, and imitates its answers on samples.
-
-    The message names what could not be converted. ``settings=DistillationSettings()`` asks for imitation, and
-    there is no warning then.
-    """
 
 
 class FallbackWarning(UserWarning):

@@ -5,6 +5,7 @@ import importlib
 HOMES = (
     "svmarrow",
     "svmarrow.cascade",
+    "svmarrow.distillation",
     "svmarrow.exceptions",
     "svmarrow.export",
     "svmarrow.inspection",

@@ -35,18 +35,19 @@ from svmarrow import (
     as_expansion,
     compress,
     compression_path,
+    distil,
     load,
     quantize,
     save,
 )
 from svmarrow.cascade import CalibratedCascade, ExactCascade
-from svmarrow.exceptions import DistillationWarning
+from svmarrow.distillation import DistillationSettings
 from svmarrow.export import to_c, to_onnx
 from svmarrow.io import save_libsvm_model
 from svmarrow.models import Calibration, ExpansionClassifier
 from svmarrow.patch import svm as patched
 from svmarrow.preprocessing import LearnedScaler
-from svmarrow.reduced_set import DistillationSettings, GradientSettings, estimate_memory
+from svmarrow.reduced_set import GradientSettings, estimate_memory
 
 X, Y = make_classification(400, 5, n_informative=4, n_redundant=0, weights=[0.85], flip_y=0.1, random_state=3)
 X3, Y3 = make_classification(
@@ -493,7 +494,7 @@ def test_clones_are_apart():
 # --- imitation instead of conversion ---
 
 
-def test_a_kernel_machine_that_is_not_converted_is_not_imitated_in_silence():
+def test_a_kernel_machine_that_is_not_converted_is_refused_and_distil_imitates_it():
     failing = {
         "PowerTransformer": make_pipeline(PowerTransformer(), SVC()),
         "averages probabilities": VotingClassifier(
@@ -504,12 +505,11 @@ def test_a_kernel_machine_that_is_not_converted_is_not_imitated_in_silence():
     }
     for why, model in failing.items():
         model.fit(X, Y)
-        with pytest.warns(DistillationWarning, match=why) as caught:
+        with pytest.raises((TypeError, ValueError), match=why) as refusal:
             compress(model, X, Y, n_vectors=5, random_state=0, method="gradient")
-        assert len([one for one in caught if one.category is DistillationWarning]) == 1
-        assert "settings=DistillationSettings()" in str(caught[0].message)
-    # These ask for imitation.
-    compress(failing["PowerTransformer"], X, Y, n_vectors=5, random_state=0, settings=QUICK)
+        remedy = "svmarrow.distil(model, X, y) trains a kernel model that imitates this "
+        assert str(refusal.value).endswith(remedy + type(model).__name__)
+    distil(failing["PowerTransformer"], X, Y, n_vectors=5, random_state=0, settings=QUICK)
     forest = RandomForestClassifier(5, random_state=0)
     for other in (
         forest.fit(X, Y),
@@ -517,7 +517,9 @@ def test_a_kernel_machine_that_is_not_converted_is_not_imitated_in_silence():
         VotingClassifier([("a", forest), ("b", forest)], voting="soft").fit(X, Y),
         OneVsOneClassifier(forest).fit(X, Y),
     ):
-        compress(other, X, Y, n_vectors=5, random_state=0, settings=QUICK)
+        with pytest.raises((TypeError, ValueError), match=r"svmarrow\.distil\(model, X, y\)"):
+            compress(other, X, Y, n_vectors=5)
+        distil(other, X, Y, n_vectors=5, random_state=0, settings=QUICK)
 
 
 def test_imitation_hands_frames_of_polars_on():
@@ -533,7 +535,7 @@ def test_imitation_hands_frames_of_polars_on():
         return RandomForestClassifier.predict_proba(forest, rows)
 
     forest.predict_proba = predict_proba
-    small = compress(forest, frame, Y, n_vectors=10, settings=QUICK, random_state=0)
+    small = distil(forest, frame, Y, n_vectors=10, settings=QUICK, random_state=0)
     assert {type(rows) for rows in seen} == {polars.DataFrame}
     assert all(rows.schema == frame.schema for rows in seen)
     assert small.feature_names_in_.tolist() == names

@@ -280,6 +280,7 @@ def compress(
     measure: Any = None if scoring is None else scoring.value
     settings: dict[str, Any] = {"n_jobs": n_jobs}
     settings |= {"n_vectors": n_vectors, "random_state": random_state, "verbose": on_terminal()}
+    with_goal = settings if max_loss is None else settings | {"max_loss": max_loss}
     path: Any = None
     if by_path:
         own: Any = "backfit" if method is Method.auto else method.value
@@ -291,7 +292,7 @@ def compress(
     if path is None or (method is Method.auto and candidates is Candidates.vectors):
         tried: Any = method.value
         small: Any = compress_model(
-            *arguments, method=tried, max_loss=max_loss, validation=judging, scoring=measure, **settings
+            *arguments, method=tried, validation=judging, scoring=measure, **with_goal
         )
     elif by_loss:
         assert judging is not None

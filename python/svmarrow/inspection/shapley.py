@@ -288,7 +288,7 @@ def _check_kernel(expansion: KernelExpansion, game: str) -> None:
         kernel = "a Python function" if callable(expansion.kernel) else expansion.kernel
         rule = (
             f"one of {', '.join(allowed)} for game={game!r}, which are linear or products over the columns; "
-            "compress(model.predict, X) imitates any other model by an RBF kernel"
+            "distil(model.predict, X) imitates any other model by an RBF kernel"
         )
         raise refuse("kernel", kernel, rule)
 

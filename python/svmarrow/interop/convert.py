@@ -10,7 +10,7 @@ import numpy as np
 from sklearn import __version__ as sklearn_version
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 
-from svmarrow._support.kinds import check_overrides, find_kind, package_of
+from svmarrow._support.kinds import check_overrides, find_kind
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.ensembles import ENSEMBLES
 from svmarrow.interop.model_files import load_model_file
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from svmarrow._support.decoding import Decoding
 
-__all__ = ["as_expansion", "bare_expansion", "is_kernel_machine"]
+__all__ = ["as_expansion", "bare_expansion", "is_predictor"]
 
 TAKEN = (
     "a svmarrow estimator, a KernelExpansion, a model file, (vectors, coefficients, kernel), or a fitted "
@@ -139,36 +139,9 @@ def _converted(model: Any, convert: Callable[[Any], Any]) -> Any:
         ) from error
 
 
-def is_kernel_machine(model: Any) -> bool:
-    """True for a kernel machine of a known class or of a subclass, and for a composition of nothing else.
-
-    So an ensemble of support vector machines is one, also where no expansion gives its answers, and an
-    ensemble of trees is none.
-    """
-    parts = _parts_of(model)
-    if parts:
-        return all(is_kernel_machine(part) for part in parts)
-    if isinstance(model, (KernelExpansion, ExpansionModel)):
-        return True
-    names = {kind.__name__ for kind in type(model).__mro__ if package_of(kind) == "sklearn"}
-    own = any(hasattr(model, name) for name in ("as_expansion", "_as_expansion", "expansion_"))
-    return own or not names.isdisjoint(MODELS)
-
-
-def _parts_of(model: Any) -> list[Any]:
-    """The fitted predictors of a composition, one level down."""
-    if hasattr(model, "steps"):
-        return [model.steps[-1][1]]
-    if hasattr(model, "calibrated_classifiers_"):
-        return [part.estimator for part in model.calibrated_classifiers_]
-    if hasattr(model, "estimators_"):
-        # Boosting keeps a matrix of them; a class that all samples have, or none, has a constant.
-        parts = [each for part in model.estimators_ for each in np.ravel(part)]
-        parts += [model.final_estimator_] if hasattr(model, "final_estimator_") else []
-        return [part for part in parts if type(part).__name__ != "_ConstantPredictor"]
-    names = ("best_estimator_", "estimator_", "regressor_")
-    inner = [getattr(model, name) for name in names if hasattr(model, name)]
-    return inner[:1] or ([model.estimator] if type(model).__name__ == "FrozenEstimator" else [])
+def is_predictor(model: object) -> bool:
+    """Returns True for an object with ``predict``, and for a function."""
+    return not isinstance(model, type) and (callable(getattr(model, "predict", None)) or callable(model))
 
 
 def bare_expansion(

@@ -5,10 +5,6 @@
 | `compression` | `compress`: the split of the samples, the choice among what is tried |
 | `proposals` | the sizes and methods that are tried |
 | `holdout` | the loss of small models on samples held out, its upper bounds, the search for a size |
-| `distillation` | `compress` for predictors that are no kernel machines: sizes, choice, bounds |
-| `teachers` | outputs and answers of such a predictor |
-| `drawn_samples` | samples drawn around given ones |
-| `students` | kernel expansions that imitate a teacher |
 | `paths` | `compression_path`: every size, by any method |
 | `path` | the sizes of a selection, or of a construction |
 | `construction` | vectors moved by gradient steps |
@@ -31,11 +27,9 @@ from svmarrow.reduced_set.memory import estimate_memory
 from svmarrow.reduced_set.path import CompressionPath, GradientPath
 from svmarrow.reduced_set.quantization import Quantization
 from svmarrow.reduced_set.selection import SelectionSettings
-from svmarrow.reduced_set.students import DistillationSettings
 
 __all__ = [
     "CompressionPath",
-    "DistillationSettings",
     "GradientPath",
     "GradientSettings",
     "Quantization",

@@ -8,18 +8,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
-import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, refuse
+from svmarrow._support.parameters import check, either, none, one_of, refuse
 from svmarrow._support.progress import progress as shown_progress
-from svmarrow._support.warn import warn_caller
-from svmarrow.exceptions import DistillationWarning
-from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.interop.convert import as_expansion, is_kernel_machine
+from svmarrow.interop.convert import as_expansion, is_predictor
 from svmarrow.models.loss_bound import LossBound
-from svmarrow.models.regressor import ExpansionRegressor
-from svmarrow.reduced_set.distillation import DistillationRequest, distil
 from svmarrow.reduced_set.effective_clusters import warn_too_few_vectors
 from svmarrow.reduced_set.held_out_samples import Samples, split_samples
 from svmarrow.reduced_set.holdout import HoldoutEvaluator, SizeSearch
@@ -28,9 +22,13 @@ from svmarrow.reduced_set.proposals import Proposal, propose
 from svmarrow.reduced_set.quantization import n_byte_vectors, rounded, stored_bytes
 from svmarrow.reduced_set.score import (
     CONFIDENCE,
-    GOAL_RULES,
+    MAX_LOSS,
+    MIN_AGREEMENT,
+    SIZE_RULES,
     check_scoring,
     goal_of,
+    predictions_of,
+    predicts_classes,
     refuse_large_loss,
     refuse_number,
     refuse_scoring,
@@ -39,17 +37,15 @@ from svmarrow.reduced_set.score import (
     with_bound,
     wrap_like,
 )
-from svmarrow.reduced_set.students import DistillationSettings
-from svmarrow.reduced_set.teachers import is_predictor, numeric_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow.models.base import ExpansionModel, KernelModel
+    from svmarrow.models.base import KernelModel
     from svmarrow.reduced_set.construction import GradientSettings
-    from svmarrow.reduced_set.score import Goal
     from svmarrow.reduced_set.selection import SelectionSettings
 
 __all__ = ["METHODS", "compress"]
@@ -57,14 +53,9 @@ __all__ = ["METHODS", "compress"]
 METHODS = ("auto", "backfit", "prefit", "rank", "gradient")
 CompressMethod: TypeAlias = Literal["auto", "backfit", "prefit", "rank", "gradient"]
 RULES = {
-    **GOAL_RULES,
+    **SIZE_RULES,
     "method": one_of(*METHODS),
-    "n_vectors": either(none, integer(least=1)),
     "dtype": either(none, one_of("int8")),
-    "validation": Rule(
-        "None, (X, y) or (X, y, sample_weight)",
-        lambda v: v is None or (isinstance(v, (tuple, list)) and len(v) in (2, 3)),
-    ),
 }
 MAX_REFINEMENTS = 2
 """Maximum number of sizes between the smallest that is good enough and the next."""
@@ -79,30 +70,32 @@ def compress(
     y: ArrayLike | None = None,
     *,
     n_vectors: int | None = None,
-    max_loss: float | None = None,
-    min_agreement: float | None = None,
+    max_loss: float = MAX_LOSS,
+    min_agreement: float = MIN_AGREEMENT,
     max_bytes: int | None = None,
     dtype: Literal["int8"] | None = None,
     validation: tuple[Any, ...] | None = None,
     scoring: Scoring | None = None,
     sample_weight: ArrayLike | None = None,
     method: CompressMethod = "auto",
-    settings: GradientSettings | SelectionSettings | DistillationSettings | None = None,
+    settings: GradientSettings | SelectionSettings | None = None,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> KernelModel:
-    """Approximate a fitted kernel machine, or any other predictor, by a kernel machine with few vectors.
+    """Approximate a fitted kernel machine by one with few vectors.
 
-    ``compress(model, X, y)`` gives the smallest model that loses at most 0.003 of the full model's accuracy,
-    as far as the samples can tell, and bounds the loss on other samples: its ``loss_bound_``. The goal is
-    exactly one of `n_vectors`, `max_loss`, `min_agreement` and `max_bytes`. All machines of a multiclass
-    model are approximated together over one set of vectors. So are the outputs of a regressor, which count
-    alike, whatever the units of the targets.
+    ``compress(model, X, y)`` holds out half of the samples, at most 20,000, and learns from the others. It
+    returns the smallest model that loses at most 0.003 of the full model's accuracy, as far as the held-out
+    samples can tell, and bounds the loss on other samples: its ``loss_bound_``. The held-out samples have
+    half of each class and follow `random_state`; `validation` gives others.
 
-    A predictor that is no kernel expansion (trees, neural networks, a function of the samples, a matching
-    pursuit with several kernels, a perceptron tree) is imitated on the samples X and on samples drawn around
-    them: it is *distilled* into a kernel expansion with a gamma for each column.
+    There is one goal: `max_loss` by default, `min_agreement` by default without labels, or whichever of
+    `n_vectors`, `max_loss`, `min_agreement` and `max_bytes` is passed. All machines of a multiclass model are
+    approximated together over one set of vectors. So are the outputs of a regressor, which count alike,
+    whatever the units of the targets.
+
+    `svmarrow.distil` takes predictors that are not a kernel expansion, such as trees and neural networks.
 
     The weights of a model are kept. If classes or samples had weights in training (``class_weight``,
     ``sample_weight``), thresholds stay as they are, vectors learn from the model and not from labels, and the
@@ -112,19 +105,14 @@ def compress(
     ----------
     model : object
         Anything that `svmarrow.as_expansion` takes: a fitted estimator of svmarrow, a fitted kernel machine
-        of scikit-learn, a pipeline that ends in one, a model file, a `KernelExpansion`. Else a fitted
-        estimator with ``predict``, or a function of X: floating-point numbers that it returns are predicted
-        as such, other values are labels, and samples of non-negative numbers that sum to 1 are probabilities.
-        Of a classifier ``predict_proba`` is imitated, else ``decision_function``, else ``predict``.
-        Probabilities are clipped to 0.005 to 0.995.
+        of scikit-learn, a pipeline that ends in one, a model file, a `KernelExpansion`.
     X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
         Samples, best some that training has not seen: on its training samples a model has larger margins than
         on others. Where a loss is measured and `validation` is not given, half of them, at most 20,000, are
-        held out for it, half of each class where labels are compared. Thresholds are set on the others (for
-        regression, means of the outputs), except for a model that was trained with weights, and constructed
-        vectors learn from them. Not needed for `n_vectors` and `max_bytes`; there is no bound of the loss
-        then. A predictor that is distilled needs them in any case, as it takes them, with numbers in all
-        columns and no gaps; `validation` then leaves all of X, such as its training samples, to learn from.
+        held out for it: half of each class, of `y` where labels are compared, else of the model's own
+        answers. Thresholds are set on the others (for regression, means of the outputs), except for a model
+        that was trained with weights, and constructed vectors learn from them. Not needed for `n_vectors` and
+        `max_bytes`; there is no bound of the loss then.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
         Their labels; targets for regression, 1 and -1 for a detector. Without them the answers of the full
         model take their place. Thresholds are set for labels where the model is known to be trained without
@@ -134,12 +122,14 @@ def compress(
     n_vectors : int, default=None
         Number of vectors; more than there are means all. Fewer result where they reproduce the model up to
         one part in 10^5.
-    max_loss : float, default=None
+    max_loss : float, default=0.003
         How much lower the score may be than the full model's, see `scoring`; 0.003 is 0.3 percentage points
-        of accuracy. Needs labels or targets. It is the default where there are some, with 0.003.
-    min_agreement : float, default=None
+        of accuracy. Needs labels or targets. The default is the goal if there are some and no other goal is
+        passed.
+    min_agreement : float, default=0.99
         Smallest fraction of samples that get the full model's label; for regression, R^2 against its outputs,
-        averaged over them. Labels `y` are not read. It is the default without labels, with 0.99.
+        averaged over them. Labels `y` are not read. The default is the goal if there are no labels and no
+        other goal is passed.
     max_bytes : int, default=None
         Largest number of bytes of the model's arrays, in the form of `dtype`.
     dtype : {"int8"} or None, default=None
@@ -171,9 +161,8 @@ def compress(
           of the vectors or fewer.
 
         `compression_path` has these and those of the papers, with more settings.
-    settings : GradientSettings, SelectionSettings or DistillationSettings, default=None
-        The former for ``"gradient"``, the latter for all other methods, either for ``"auto"``; a
-        `DistillationSettings` for a predictor that is distilled.
+    settings : GradientSettings or SelectionSettings, default=None
+        The former for ``"gradient"``, the latter for all other methods, either for ``"auto"``.
     random_state : int, RandomState instance or None, default=None
         Seed of the samples that are held out, of constructed vectors and of
         ``SelectionSettings(sample=...)``; nothing else is random. None holds out the same samples each time.
@@ -187,39 +176,33 @@ def compress(
     ExpansionClassifier, ExpansionRegressor, ExpansionDetector or KernelExpansion
         A model of the kind of `model`, ready to predict, with a ``loss_bound_``
         (`svmarrow.models.LossBound`); a `KernelExpansion` of a bare one, which has no place for it. Where no
-        smaller model keeps to `max_loss` or `min_agreement`, the full one; a distilled predictor has none,
-        and the best size is returned with a warning. Its model has a ``distillation_`` with the curve of the
-        sizes that were tried (`svmarrow.models.Distillation`), and its bound includes the agreement.
+        smaller model keeps to `max_loss` or `min_agreement`, the full one.
 
     Raises
     ------
     ValueError
         If a parameter is out of its range, there are several goals, the goal needs samples that are not
         given, X does not fit the model, the method does not take the kernel, the model is constant, or a
-        selection needs more than ``max_memory``. For a predictor that is distilled: if X holds strings or
-        NaN, or it predicts several labels for a sample, one class, or numbers that are not finite.
+        selection needs more than ``max_memory``.
     MemoryError
         If `svmarrow.reduced_set.estimate_memory` is more than this process may take.
     TypeError
-        If `model` is neither a kernel machine nor a predictor, or samples X for the latter are missing.
+        If `svmarrow.as_expansion` refuses the model; the message names `svmarrow.distil` if it predicts.
     sklearn.exceptions.NotFittedError
         If `model` is not fitted.
 
     Warns
     -----
-    svmarrow.exceptions.DistillationWarning
-        If `model` is a kernel machine, or a pipeline or an ensemble of them, that `svmarrow.as_expansion`
-        refuses, and is therefore distilled. ``settings=DistillationSettings()`` asks for that.
     svmarrow.exceptions.SizeWarning
         If `n_vectors` are fewer than half of the clusters that an RBF kernel distinguishes among the model's
         vectors (m^2 / sum K_ij^2 over their kernel matrix, at least 40, of samples that fill at most four
         dimensions), or a model of the given size predicts one class for all samples although the full model
-        does not, or no size of a distilled predictor keeps to `max_loss` or `min_agreement`: the warning
-        holds the curve of what is possible.
+        does not.
 
     See Also
     --------
     compression_path : The models of all sizes out of one run.
+    distil : A kernel model that imitates any predictor.
 
     Notes
     -----
@@ -255,19 +238,6 @@ def compress(
     >>> small = compress(svc, n_vectors=100)
     >>> small.expansion_.n_vectors, str(small.loss_bound_)
     (100, 'No samples were held out, so there is no bound of the loss.')
-
-    A forest as a kernel expansion, learnt from its own training samples:
-
-    >>> from sklearn.ensemble import RandomForestClassifier
-    >>> from svmarrow.reduced_set import DistillationSettings
-    >>> forest = RandomForestClassifier(50, random_state=0).fit(X[:800], y[:800])
-    >>> quick = DistillationSettings(steps=1000, n_drawn=2000)
-    >>> held_out = X[800:1400], y[800:1400]
-    >>> small = compress(
-    ...     forest, X[:800], y[:800], validation=held_out, n_vectors=50, settings=quick, random_state=0
-    ... )
-    >>> small.loss_bound_.agreement > 0.9, small.predict_proba(X[:1]).shape
-    (True, (1, 10))
     """
     refuse_number(X)
     goals = {
@@ -279,42 +249,31 @@ def compress(
     check({**goals, "dtype": dtype, "method": method, "validation": validation}, RULES)
     refuse_large_loss(max_loss, scoring)
     goal = goal_of(goals, X, y, validation)
-    full = _kernel_machine(model, X, settings)
-    if dtype is not None and (full is None or goal.max_loss is not None):
+    full = _kernel_machine(model)
+    if dtype is not None and goal.max_loss is not None:
         raise refuse(
             "dtype",
             dtype,
-            "None unless a kernel machine is compressed to n_vectors or max_bytes; "
-            "quantize(model, dtype='int8', X=X) rounds any model",
+            "None unless the goal is n_vectors or max_bytes; quantize(model, dtype='int8', X=X) rounds any "
+            "model",
         )
     byte_limit = max_bytes if dtype is not None else None
     if dtype is not None and max_bytes is not None:
         n_vectors, max_bytes = n_byte_vectors(full.expansion_, max_bytes), None
-    if full is None:
-        return _distilled(
-            model,
-            Samples(X, y, sample_weight),
-            validation,
-            goal,
-            method,
-            scoring,
-            settings,
-            random_state,
-            n_jobs,
-            verbose,
-        )
-    if isinstance(settings, DistillationSettings):
-        raise refuse(
-            "settings", settings, "None, a GradientSettings or a SelectionSettings for a kernel machine"
-        )
     if goal.name == "n_vectors":
         warn_too_few_vectors(full.expansion_, int(goal.value), stacklevel=2)
+    samples = Samples(X, y, sample_weight)
+
+    def compared_labels() -> Any:
+        if y is not None and goal.name != "min_agreement":
+            return y
+        return predictions_of(full, full.expansion_._evaluate(rows_for(full, samples.X), n_jobs))
+
     learn, holdout = split_samples(
-        Samples(X, y, sample_weight),
+        samples,
         validation,
         hold_out=goal.max_loss is not None or method == "auto",
-        # Agreement does not depend on labels.
-        classes=goal.name != "min_agreement" and not isinstance(full, (ExpansionRegressor, KernelExpansion)),
+        labels=compared_labels if predicts_classes(full) else None,
         random_state=random_state,
     )
     check_scoring(full, scoring, y if holdout is None else holdout.y)
@@ -347,8 +306,8 @@ def compress(
             choice = best_of_size(models, evaluator)
     rows = learn.X if evaluator is None else evaluator.rows
     if goal.max_loss is None and rows is not None:
-        samples = rows_for(full, rows) if evaluator is None else rows
-        warn_if_constant(full, choice.model, samples, str(goal), n_jobs)
+        checked = rows_for(full, rows) if evaluator is None else rows
+        warn_if_constant(full, choice.model, checked, str(goal), n_jobs)
     bound = LossBound(None, None, CONFIDENCE, 0, "accuracy")
     if evaluator is not None and choice.scores is not None:
         bound = evaluator.loss_bound(choice.scores, CONFIDENCE, goal.max_loss, choice.n_tests)
@@ -356,57 +315,20 @@ def compress(
     return small
 
 
-def _kernel_machine(model: Any, X: Any, settings: Any) -> Any:
-    """The model as an expansion; None for a predictor that is none, of which there are samples.
-
-    Warns of a kernel machine that could not be converted, unless the settings ask for distillation.
-    """
+def _kernel_machine(model: Any) -> Any:
+    """Returns the model as an expansion; the error for any other predictor names `distil`."""
     try:
         return as_expansion(model)
+    except NotFittedError:
+        raise
     except (TypeError, ValueError) as error:
-        if not is_predictor(model) or isinstance(error, NotFittedError):
+        if not is_predictor(model):
             raise
-        if X is None:
-            raise type(error)(
-                f"{error}; another predictor is imitated on samples: give X, as the predictor takes it"
-            ) from error
-        if is_kernel_machine(model) and not isinstance(settings, DistillationSettings):
-            warn_caller(
-                f"this {type(model).__name__} is a kernel machine that cannot be converted, so compress "
-                "imitates its answers on samples of X, which is less exact. The reason: "
-                f"{error}. settings=DistillationSettings() asks for imitation, without this warning",
-                DistillationWarning,
-            )
-        return None
-
-
-def _distilled(
-    model: Any,
-    samples: Samples,
-    validation: tuple[Any, ...] | None,
-    goal: Goal,
-    method: str,
-    scoring: str | None,
-    settings: Any,
-    random_state: Any,
-    n_jobs: int | None,
-    verbose: bool,
-) -> ExpansionModel:
-    """The result of `compress` for a predictor that is no kernel machine."""
-    if method not in ("auto", "gradient"):
-        raise refuse(
-            "method",
-            method,
-            f"'auto' or 'gradient' for a {type(model).__name__}, which has no vectors to select",
-        )
-    numeric_rows(samples.X)
-    has_labels = hasattr(model, "classes_") or np.asarray(samples.y).dtype.kind != "f"
-    learn, holdout = split_samples(
-        samples, validation, hold_out=True, classes=has_labels, random_state=random_state
-    )
-    request = DistillationRequest(goal, learn, holdout, scoring, settings, random_state, n_jobs)
-    with shown_progress(verbose) as shown:
-        return distil(model, samples.y, request, shown.callback)
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(
+            f"{error}. compress reduces kernel expansions; svmarrow.distil(model, X, y) trains a kernel "
+            f"model that imitates this {getattr(model, '__name__', type(model).__name__)}"
+        ) from error
 
 
 class Choice(NamedTuple):

@@ -12,6 +12,8 @@ from svmarrow._support.parameters import seed_of
 from svmarrow._support.rows import sample_weights
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
 __all__ = ["Samples", "split_samples"]
@@ -41,13 +43,13 @@ def split_samples(
     validation: tuple[Any, ...] | None,
     *,
     hold_out: bool,
-    classes: bool,
+    labels: Callable[[], Any] | None,
     random_state: int | np.random.RandomState | None,
 ) -> tuple[Samples, Samples | None]:
     """Samples to learn from, and samples to measure the loss on where there are any.
 
-    The latter are `validation`, else half of the samples if `hold_out`: of every class, if y has `classes`.
-    A ValueError if X and y disagree.
+    The latter are `validation`, else half of the samples if `hold_out`: half of each class if a function
+    returns `labels` of all samples, which is called only then. A ValueError if X and y disagree.
     """
     X, y, weights = samples
     if X is None and y is not None:
@@ -71,7 +73,7 @@ def split_samples(
     if y is not None and _num_samples(y) != n:
         raise ValueError(f"X and y disagree: X has {n} samples, y has {_num_samples(y)}")
     n_held = min(int(HOLDOUT_FRACTION * n), MAX_HOLDOUT_SAMPLES)
-    is_held = _drawn(n, n_held, y if classes else None, random_state)
+    is_held = _drawn(n, n_held, None if labels is None else labels(), random_state)
     return samples.part(np.flatnonzero(~is_held)), samples.part(np.flatnonzero(is_held))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from svmarrow._support.decoding import label_indices
-from svmarrow._support.parameters import check, either, integer, none, one_of, real, refuse
+from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, real, refuse
 from svmarrow._support.rows import as_rows, sample_weights
 from svmarrow.exceptions import SizeWarning
 from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -26,6 +26,8 @@ __all__ = [
     "CONFIDENCE",
     "GOAL_RULES",
     "MAX_LOSS",
+    "MIN_AGREEMENT",
+    "SIZE_RULES",
     "Score",
     "check_scoring",
     "default_scoring",
@@ -216,17 +218,34 @@ class Score:
         return np.asarray((1.0 - missed).mean(axis=1))
 
 
-MAX_LOSS, CONFIDENCE = 0.003, 0.95
-"""Defaults of the loss that is allowed and of the confidence of its bound."""
+class DefaultGoal(float):
+    """A default that differs in type from the same number passed by a caller."""
 
-MIN_AGREEMENT = 0.99
-"""Default where there are no labels."""
+
+MAX_LOSS, MIN_AGREEMENT = DefaultGoal(0.003), DefaultGoal(0.99)
+"""Default goals: the loss of score with labels, the agreement without."""
+
+CONFIDENCE = 0.95
+"""Default confidence of the bound of a loss."""
+
+SIZE_RULES = {
+    "n_vectors": either(none, integer(least=1)),
+    "max_loss": real(least=0.0),
+    "min_agreement": real(least=0.0, most=1.0),
+    "max_bytes": either(none, integer(least=1)),
+    "validation": Rule(
+        "None, (X, y) or (X, y, sample_weight)",
+        lambda v: v is None or (isinstance(v, (tuple, list)) and len(v) in (2, 3)),
+    ),
+}
+"""Rules of the parameters that `compress` and `distil` share."""
 
 GOAL_RULES = {
-    "max_loss": either(none, real(least=0.0)),
-    "min_agreement": either(none, real(least=0.0, most=1.0)),
-    "max_bytes": either(none, integer(least=1)),
+    "max_loss": either(none, SIZE_RULES["max_loss"]),
+    "min_agreement": either(none, SIZE_RULES["min_agreement"]),
+    "max_bytes": SIZE_RULES["max_bytes"],
 }
+"""Rules of the goals of a path, of which None is left out."""
 
 
 class Goal(NamedTuple):
@@ -255,9 +274,10 @@ def refuse_several_goals(goals: dict[str, Any]) -> None:
 
 
 def goal_of(goals: dict[str, float | None], X: Any, y: Any, validation: tuple[Any, ...] | None) -> Goal:
-    """The goal that is given, or the default."""
-    refuse_several_goals(goals)
-    given = [Goal(name, value) for name, value in goals.items() if value is not None]
+    """Returns the only goal that the caller passed, or the default."""
+    passed = {name: value for name, value in goals.items() if not isinstance(value, DefaultGoal)}
+    refuse_several_goals(passed)
+    given = [Goal(name, value) for name, value in passed.items() if value is not None]
     has_samples = X is not None or validation is not None
     labels = y if validation is None else validation[1]
     if not given and not has_samples:
@@ -265,9 +285,10 @@ def goal_of(goals: dict[str, float | None], X: Any, y: Any, validation: tuple[An
             "without samples the loss is not known: give X and y, or limit the size with "
             "n_vectors or max_bytes"
         )
-    goal = given[0] if given else Goal("max_loss", MAX_LOSS)
-    if not given and labels is None:
-        goal = Goal("min_agreement", MIN_AGREEMENT)
+    default = Goal("min_agreement", float(MIN_AGREEMENT))
+    if labels is not None:
+        default = Goal("max_loss", float(MAX_LOSS))
+    goal = given[0] if given else default
     if goal.max_loss is not None and not has_samples:
         raise ValueError(f"{goal} needs samples to measure the loss on: give X and y, or validation=(X, y)")
     if goal.name == "max_loss" and labels is None:

@@ -17,11 +17,13 @@ from svmarrow import (
     RLSRegressor,
     compress,
     compression_path,
+    distil,
     quantize,
 )
 from svmarrow.cascade import CalibratedCascade, ExactCascade
+from svmarrow.distillation import DistillationSettings
 from svmarrow.models import ExpansionClassifier
-from svmarrow.reduced_set import DistillationSettings, GradientSettings, SelectionSettings, subsample_baseline
+from svmarrow.reduced_set import GradientSettings, SelectionSettings, subsample_baseline
 
 
 def machine(
@@ -176,10 +178,10 @@ def distilled(settings: Settings) -> Run:
     X, y = data("plain ten", settings.n)
     given = {"n_vectors": 100, "n_jobs": settings.n_jobs, "random_state": 0}
 
-    def distil(function: Any) -> Any:
-        return compress(function, X, y, settings=DistillationSettings(steps=2000), **given)
+    def imitate(function: Any) -> Any:
+        return distil(function, X, y, settings=DistillationSettings(steps=2000), **given)
 
-    return Run(distil, lambda _: sines)
+    return Run(imitate, lambda _: sines)
 
 
 def sines(X: Any) -> Any:

@@ -33,18 +33,18 @@ from svmarrow._support.parameters import boolean, check, either, integer, none, 
 from svmarrow._support.rows import core_rows, threads
 from svmarrow._support.saving import savable
 from svmarrow._support.warn import warn_caller
+from svmarrow.distillation.drawn_samples import draw_samples
+from svmarrow.distillation.teachers import numeric_rows
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.preparation import Affine
-from svmarrow.reduced_set.drawn_samples import draw_samples
-from svmarrow.reduced_set.teachers import numeric_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow._support.progress import ProgressCallback
+    from svmarrow.distillation.teachers import Teacher
     from svmarrow.models.base import ExpansionModel
-    from svmarrow.reduced_set.teachers import Teacher
 
 __all__ = ["DistillationSettings", "Student", "distillation_sizes"]
 
@@ -93,7 +93,7 @@ RULES = {
 @savable
 @dataclass(frozen=True)
 class DistillationSettings:
-    """Settings of `compress` for a teacher that is no kernel machine.
+    """Settings of `svmarrow.distil`.
 
     Parameters
     ----------
@@ -127,11 +127,11 @@ class DistillationSettings:
     Examples
     --------
     >>> import numpy as np
-    >>> from svmarrow import compress
-    >>> from svmarrow.reduced_set import DistillationSettings
+    >>> from svmarrow import distil
+    >>> from svmarrow.distillation import DistillationSettings
     >>> X = np.random.default_rng(0).uniform(-2, 2, (400, 1))
     >>> settings = DistillationSettings(steps=500, n_drawn=0)
-    >>> small = compress(lambda X: np.sin(X[:, 0]), X, n_vectors=8, settings=settings, random_state=0)
+    >>> small = distil(lambda X: np.sin(X[:, 0]), X, n_vectors=8, settings=settings, random_state=0)
     >>> bool(abs(small.predict([[1.0]])[0] - np.sin(1.0)) < 0.05)
     True
     """
@@ -206,7 +206,9 @@ class Student:
         if given.size > most:
             given = np.sort(random.permutation(given.size)[:most])
         X = _safe_indexing(X, given)
-        samples = numeric_rows(X)
+        rows = numeric_rows(X)
+        is_sparse = sparse.issparse(rows)
+        samples = rows.toarray() if is_sparse else rows
         n = len(samples)
         self.n_given = n
         count = settings.n_drawn
@@ -215,7 +217,7 @@ class Student:
         self.n_drawn = count
         # Sparse rows cannot be centred at prediction.
         self._centre = np.zeros(samples.shape[1])
-        if not sparse.issparse(X):
+        if not is_sparse:
             self._centre = samples.mean(axis=0, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             deviations = samples.std(axis=0, dtype=np.float64)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from svmarrow._support.progress import ProgressCallback
     from svmarrow.models.base import ExpansionModel
 
-__all__ = ["MIN_PROBABILITY", "Teacher", "is_predictor", "numeric_rows"]
+__all__ = ["MIN_PROBABILITY", "Teacher", "numeric_rows"]
 
 MIN_PROBABILITY = 0.005
 """Probabilities are clipped to at least this, and to at most 1 minus this."""
@@ -58,13 +58,8 @@ ROUNDING = 1e-6
 Source = Literal["numbers", "probabilities", "decision values", "labels"]
 
 
-def is_predictor(model: object) -> bool:
-    """True for an object with ``predict``, and for a function."""
-    return not isinstance(model, type) and (callable(getattr(model, "predict", None)) or callable(model))
-
-
 def numeric_rows(X: Any) -> Any:
-    """Samples as a dense array of float64 or float32; a ValueError in words for anything that has none."""
+    """Samples as float64 or float32, dense or sparse as they are; a ValueError for all but finite numbers."""
     check_array_types(X=X)
     kinds = getattr(X, "dtypes", None)
     if hasattr(X, "columns") and kinds is not None:
@@ -72,25 +67,33 @@ def numeric_rows(X: Any) -> Any:
         if names:
             raise ValueError(
                 f"X has columns that hold no numbers ({', '.join(names[:5])}): encode them first, fit the "
-                "estimator to the encoded columns, and give compress both; a step of a pipeline that "
+                "estimator to the encoded columns, and give distil both; a step of a pipeline that "
                 "encodes is not imitated"
             )
-    dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    if sparse.issparse(X):
+        refuse_gaps(X.tocsr().data)
+        return as_rows(X)
+    dense = np.asarray(X)
     if dense.dtype.kind not in "fiub":
         try:
             dense = dense.astype(np.float64)
         except (TypeError, ValueError):
             raise ValueError(
                 "X holds strings or objects, not numbers: encode them first, fit the estimator to the "
-                "encoded columns, and give compress both"
+                "encoded columns, and give distil both"
             ) from None
-    if dense.dtype.kind == "f" and np.isnan(dense).any():
+    refuse_gaps(dense)
+    rows = as_rows(dense)
+    return rows if rows.dtype.kind == "f" else rows.astype(np.float64)
+
+
+def refuse_gaps(values: NDArray[Any]) -> None:
+    """Raise a ValueError if there are NaN."""
+    if values.dtype.kind == "f" and np.isnan(values).any():
         raise ValueError(
             "X contains NaN, and a kernel expansion takes no gaps: impute them first, and fit the estimator "
             "to the imputed columns"
         )
-    rows = as_rows(dense)
-    return rows if rows.dtype.kind == "f" and rows.dtype != np.uint8 else rows.astype(np.float64)
 
 
 def _is_number(kind: Any) -> bool:
@@ -169,12 +172,12 @@ class Teacher:
         labels = getattr(model, "classes_", None)
         if isinstance(labels, list) and labels and np.ndim(labels[0]) > 0:
             raise ValueError(
-                f"{self.name} predicts {len(labels)} labels for each sample: compress one classifier for each"
+                f"{self.name} predicts {len(labels)} labels for each sample: distil one classifier for each"
             )
         answers = self._answer(probe)
         if answers.ndim != 1:
             raise ValueError(
-                f"{self.name} predicts {answers.shape[1]} labels for each sample: compress one classifier "
+                f"{self.name} predicts {answers.shape[1]} labels for each sample: distil one classifier "
                 "for each"
             )
         classes = np.unique(answers) if labels is None else np.asarray(labels)
@@ -217,7 +220,7 @@ class Teacher:
             return
         if values.ndim != 1:
             raise ValueError(
-                f"{self.name} returns {values.shape[1]} labels for each sample: compress one classifier "
+                f"{self.name} returns {values.shape[1]} labels for each sample: distil one classifier "
                 "for each"
             )
         self.source, self._outputs = "labels", self._predict

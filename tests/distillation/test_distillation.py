@@ -1,5 +1,6 @@
-"""Distillation: `compress` for predictors that are no kernel machines."""
+"""`distil`: a kernel machine that imitates any predictor."""
 
+import inspect
 import warnings
 
 import numpy as np
@@ -30,18 +31,20 @@ from svmarrow import (
     KMPRegressor,
     PerceptronTreeClassifier,
     compress,
+    distil,
     export,
-    inspection,
     load,
     quantize,
     save,
 )
-from svmarrow.exceptions import DistillationWarning, SizeWarning
+from svmarrow import inspection as explanations
+from svmarrow.distillation import DistillationSettings
+from svmarrow.distillation.drawn_samples import draw_samples, whole_columns
+from svmarrow.distillation.students import distillation_sizes
+from svmarrow.distillation.teachers import MIN_PROBABILITY, Teacher
+from svmarrow.exceptions import SizeWarning
 from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
-from svmarrow.reduced_set import DistillationSettings, GradientSettings
-from svmarrow.reduced_set.drawn_samples import draw_samples, whole_columns
-from svmarrow.reduced_set.students import distillation_sizes
-from svmarrow.reduced_set.teachers import MIN_PROBABILITY, Teacher
+from svmarrow.reduced_set import GradientSettings
 
 FAST = DistillationSettings(steps=400, n_drawn=600)
 
@@ -80,7 +83,7 @@ def outputs_by_definition(model, X):
 
 
 def distilled(*arguments, **options):
-    return compress(*arguments, **{"settings": FAST, "random_state": 0, **options})
+    return distil(*arguments, **{"settings": FAST, "random_state": 0, **options})
 
 
 def test_a_regressor_is_imitated_by_an_ordinary_model(numbers):
@@ -250,7 +253,7 @@ def test_what_cannot_be_imitated_is_said_with_the_curve(two):
     with pytest.warns(
         SizeWarning, match=r"min_agreement=0.99 cannot be reached.* vectors agree 0\."
     ) as caught:
-        small = compress(
+        small = distil(
             lambda X: np.array([bool(noise[row.tobytes()]) for row in X]),
             X,
             settings=settings,
@@ -294,6 +297,27 @@ def test_sparse_samples(two):
     np.testing.assert_array_equal(small.predict(rows), small.predict(rows.toarray()))
 
 
+def test_sparse_samples_become_dense_once(two, monkeypatch):
+    X, y = two
+    rows = sparse.csr_array(np.where(np.abs(X) < 0.5, 0.0, X))
+    # A tree that takes sparse samples and densifies none.
+    teacher = DecisionTreeClassifier(max_depth=3).fit(rows, y)
+    counts, inner = [], sparse.csr_array.toarray
+
+    def counted(self, *arguments, **options):
+        counts.append(self.shape[0])
+        return inner(self, *arguments, **options)
+
+    monkeypatch.setattr(sparse.csr_array, "toarray", counted)
+    distilled(teacher, rows, y, n_vectors=10)
+    assert counts == [len(y) - len(y) // 2]
+    gaps = rows.copy()
+    gaps.data[3] = np.nan
+    for kind in (sparse.csr_array, sparse.csc_array, sparse.lil_array):
+        with pytest.raises(ValueError, match=r"NaN.*impute"):
+            distilled(teacher, kind(gaps), y, n_vectors=10)
+
+
 def test_kinds_of_numbers_and_columns(numbers):
     X, y = numbers
     teacher = KNeighborsRegressor(5).fit(X[:, :1], y)
@@ -324,12 +348,12 @@ def test_the_same_bits_for_any_number_of_threads(classes):
     teacher = RandomForestClassifier(10, random_state=0).fit(X, y)
     settings = DistillationSettings(steps=40, n_drawn=100)
     one, other = (
-        compress(teacher, X, n_vectors=70, settings=settings, random_state=3, n_jobs=n) for n in (1, 3)
+        distil(teacher, X, n_vectors=70, settings=settings, random_state=3, n_jobs=n) for n in (1, 3)
     )
     for name in ("vectors", "coefficients", "intercepts"):
         np.testing.assert_array_equal(getattr(one.expansion_, name), getattr(other.expansion_, name))
     np.testing.assert_array_equal(one.preparation.scale, other.preparation.scale)
-    different = compress(teacher, X, n_vectors=70, settings=settings, random_state=4)
+    different = distil(teacher, X, n_vectors=70, settings=settings, random_state=4)
     assert not np.array_equal(one.expansion_.vectors, different.expansion_.vectors)
 
 
@@ -343,7 +367,7 @@ def test_files_bytes_and_exports(classes, tmp_path):
     assert again.distillation_ == small.distillation_
     assert (quantize(small, X=X).model.predict(X) == small.predict(X)).mean() > 0.97
     assert "p_probabilities" in export.to_c(small, prefix="p").text
-    values = inspection.shapley_values(small, X[:5], X[100:120])
+    values = explanations.shapley_values(small, X[:5], X[100:120])
     np.testing.assert_allclose(
         values.values.sum(axis=1) + values.base_values, small.decision_function(X[:5]), atol=1e-4
     )
@@ -385,9 +409,7 @@ def test_column_scales_find_the_columns_that_matter():
         for scales in (False, True)
     ]
     agreements = [
-        compress(
-            lambda X: np.sin(2 * X[:, 3]), X, n_vectors=20, settings=each, random_state=0
-        ).loss_bound_.loss
+        distil(lambda X: np.sin(2 * X[:, 3]), X, n_vectors=20, settings=each, random_state=0).loss_bound_.loss
         for each in settings
     ]
     assert agreements[1] < 0.5 * agreements[0]
@@ -419,26 +441,30 @@ def test_sizes():
 def test_refused_in_words(two, classes, numbers):
     X, y = two
     teacher = DecisionTreeClassifier(max_depth=3).fit(X, y)
-    with pytest.raises(TypeError, match=r"DecisionTreeClassifier is not a kernel expansion.*give X"):
-        compress(teacher, n_vectors=5)
     with pytest.raises(NotFittedError, match="DecisionTreeClassifier"):
-        compress(DecisionTreeClassifier(), X, y)
-    with pytest.raises(TypeError, match="not a kernel expansion"):
-        compress(DBSCAN().fit(X), X, y)
-    with pytest.raises(TypeError, match="is a class"):
-        compress(DecisionTreeClassifier, X, y)
+        distil(DecisionTreeClassifier(), X, y)
+    for model, name in (
+        (DBSCAN().fit(X), "a DBSCAN"),
+        (DecisionTreeClassifier, "the class DecisionTreeClassifier"),
+        ("small.safetensors", "a str"),
+        (SVC().fit(X, y).expansion_, "a KernelExpansion"),
+    ):
+        with pytest.raises(TypeError, match=f"model={name} is not allowed.*fitted estimator with predict"):
+            distil(model, X, y)
+    with pytest.raises(TypeError, match=r"X=5 is not allowed.*n_vectors=5"):
+        distil(teacher, 5)
+    with pytest.raises(ValueError, match=r"max_loss=0\.1 and min_agreement=0\.9 are not allowed together"):
+        distil(teacher, X, y, max_loss=0.1, min_agreement=0.9)
+    with pytest.raises(ValueError, match="max_loss=None"):
+        distil(teacher, X, y, max_loss=None)
     with pytest.raises(ValueError, match="predicts 2 labels for each sample"):
         distilled(DecisionTreeClassifier(max_depth=2).fit(X, np.column_stack([y, y])), X)
     with pytest.raises(ValueError, match=r"strings or objects.*encode them first"):
         distilled(teacher, np.array([["a", "b"]] * 50))
     with pytest.raises(ValueError, match=r"NaN.*impute"):
         distilled(teacher, np.where(X > 2, np.nan, X), n_vectors=3)
-    with pytest.raises(ValueError, match=r"method='backfit'.*DecisionTreeClassifier, which has no vectors"):
-        distilled(teacher, X, y, method="backfit", n_vectors=3)
     with pytest.raises(ValueError, match="DistillationSettings"):
         distilled(teacher, X, y, settings=GradientSettings())
-    with pytest.raises(ValueError, match="for a kernel machine"):
-        distilled(SVC().fit(X, y), X, y)
     with pytest.raises(ValueError, match="knows one class"):
         distilled(DummyClassifier().fit(X, np.zeros(len(X))), X)
     with pytest.raises(ValueError, match="NaN or infinities"):
@@ -500,27 +526,56 @@ def test_estimators_around_estimators(two):
     assert (small.predict(X) == Own().fit(X, y).predict(X)).mean() > 0.95
 
 
+def test_compress_refuses_predictors_and_names_distil(two):
+    X, y = two
+    tree = DecisionTreeClassifier(max_depth=3).fit(X, y)
+    hint = r"svmarrow\.distil\(model, X, y\) trains a kernel model that imitates this "
+    for model, why, name in (
+        (tree, "DecisionTreeClassifier is not a kernel expansion", "DecisionTreeClassifier"),
+        (tree.predict, "method is not a kernel expansion", "predict"),
+        (make_pipeline(StandardScaler(), tree).fit(X, y), "DecisionTreeClassifier", "Pipeline"),
+        (KMPClassifier(20, gamma=[0.05, 0.5]).fit(X, y), "this model has 2 kernels", "KMPClassifier"),
+        (PerceptronTreeClassifier(budget=20).fit(X, y), "not a kernel", "PerceptronTreeClassifier"),
+    ):
+        for arguments in ((), (X, y)):
+            with pytest.raises(TypeError, match=f"{why}.*{hint}{name}"):
+                compress(model, *arguments, n_vectors=5)
+    for model in (DBSCAN().fit(X), "nothing", DecisionTreeClassifier):
+        with pytest.raises((TypeError, OSError)) as refusal:
+            compress(model, X, y)
+        assert "distil" not in str(refusal.value)
+    with pytest.raises(NotFittedError, match="SVC"):
+        compress(SVC(), X, y)
+
+
+def test_a_kernel_machine_may_be_a_teacher(two):
+    X, y = two
+    machine = SVC(C=10.0).fit(X, y)
+    small = distilled(machine, X, y, n_vectors=15)
+    assert small.distillation_.teacher == "SVC"
+    assert np.mean(small.predict(X) == machine.predict(X)) > 0.95
+
+
+def test_the_default_goals_stand_in_the_signatures():
+    for function in (compress, distil):
+        parameters = inspect.signature(function).parameters
+        defaults = {name: str(parameters[name]).rpartition("= ")[2] for name in ("max_loss", "min_agreement")}
+        assert defaults == {"max_loss": "0.003", "min_agreement": "0.99"}
+
+
 def test_own_models_that_are_not_one_expansion_are_imitated(two, numbers):
     X, y = two
     settings = DistillationSettings(steps=300, n_drawn=200)
     pursuit = KMPClassifier(20, gamma=[0.05, 0.5]).fit(X, y)
-    small = compress(pursuit, X, y, n_vectors=20, settings=settings)
+    small = distil(pursuit, X, y, n_vectors=20, settings=settings)
     assert np.mean(small.predict(X) == pursuit.predict(X)) > 0.8
-    # Without a word on distillation there is a warning.
-    with (
-        pytest.warns(DistillationWarning, match="this model has 2 kernels"),
-        pytest.raises(ValueError, match="a DistillationSettings"),
-    ):
-        compress(pursuit, X, y, n_vectors=20, settings=GradientSettings())
     rows, targets = numbers[0] / [1.0, 100.0, 0.01, 1.0], numbers[1]
     regressor = KMPRegressor(20, gamma=[0.05, 0.5]).fit(rows, targets)
-    small = compress(regressor, rows, targets, n_vectors=20, settings=settings)
+    small = distil(regressor, rows, targets, n_vectors=20, settings=settings)
     assert r2_score(regressor.predict(rows), small.predict(rows)) > 0.8
     tree = PerceptronTreeClassifier(budget=20, random_state=0).fit(X, y)
-    small = compress(tree, X, y, n_vectors=20, settings=settings)
+    small = distil(tree, X, y, n_vectors=20, settings=settings)
     assert np.mean(small.predict(X) == tree.predict(X)) > 0.8
-    with pytest.raises(TypeError, match=r"PerceptronTreeClassifier is not a kernel expansion.*give X"):
-        compress(tree, n_vectors=20)
 
 
 def test_targets_by_definition(classes, two):
