@@ -31,10 +31,10 @@ __all__ = ["TabularClassifier", "TabularRegressor"]
 class TabularClassifier(ClassifierOutputMixin, Tabular):
     """Classification of tables without a parameter to set.
 
-    Takes a table as it is: numbers, booleans, strings, categories, missing values. Missing numbers are replaced
-    by the median, and an extra column marks them. Numbers outside the training range are clipped to it.
-    Categories become columns of 0 and 1 that share a scale. Shapes and scales of the columns are learned from
-    the target (`svmarrow.preprocessing.LearnedScaler`). Kernel, bandwidth and penalty of the least-squares
+    Takes a table as it is: numbers, booleans, strings, categories, missing values. Missing numbers are
+    replaced by the median, and an extra column marks them. Numbers outside the training range are clipped to
+    it. Categories become columns of 0 and 1 that share a scale. Shapes and scales of the columns are learned
+    from the target (`svmarrow.preprocessing.LearnedScaler`). Kernel, bandwidth and penalty of the least-squares
     model minimize the leave-one-out error. The model is exact up to 20,000 samples and low-rank above.
 
     Parameters
@@ -206,10 +206,10 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
 class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
     """Regression of tables without a parameter to set.
 
-    Takes a table as it is: numbers, booleans, strings, categories, missing values. Missing numbers are replaced
-    by the median, and an extra column marks them. Numbers outside the training range are clipped to it.
-    Categories become columns of 0 and 1 that share a scale. Shapes and scales of the columns are learned from
-    the target (`svmarrow.preprocessing.LearnedScaler`). Kernel, bandwidth and penalty of the least-squares
+    Takes a table as it is: numbers, booleans, strings, categories, missing values. Missing numbers are
+    replaced by the median, and an extra column marks them. Numbers outside the training range are clipped to
+    it. Categories become columns of 0 and 1 that share a scale. Shapes and scales of the columns are learned
+    from the target (`svmarrow.preprocessing.LearnedScaler`). Kernel, bandwidth and penalty of the least-squares
     model minimize the leave-one-out error. The model is exact up to 20,000 samples and low-rank above.
 
     Parameters
