@@ -1,7 +1,7 @@
 """Least squares behind the learned scales: the kernel, its bandwidth and the penalty by leave-one-out errors.
 
-At most `MAX_CHOSEN` samples are used for the choice. Up to `MAX_EXACT` samples the machine is exact, above it
-is of low rank.
+The choice uses at most `MAX_CHOSEN` samples. The final model is exact up to `MAX_EXACT` samples and low-rank
+above.
 """
 
 from __future__ import annotations

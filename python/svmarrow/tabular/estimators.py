@@ -31,11 +31,11 @@ __all__ = ["TabularClassifier", "TabularRegressor"]
 class TabularClassifier(ClassifierOutputMixin, Tabular):
     """Classification of tables without a parameter to set.
 
-    Takes a table as it is: numbers, booleans, strings, categories, missing values. Gaps of numbers become the
-    median and a column of their own, numbers beyond the training range its ends, categories become columns of
-    0 and 1 that share a scale. Shapes and scales of the columns are learned from the target
-    (`svmarrow.preprocessing.LearnedScaler`), and kernel, bandwidth and penalty of least squares are those of
-    the least leave-one-out error. Up to 20,000 samples the machine is exact, above it is of low rank.
+    Takes a table as it is: numbers, booleans, strings, categories, missing values. Missing numbers are
+    replaced by the median, and an extra column marks them. Numbers outside the training range are clipped to
+    it. Categories become columns of 0 and 1 that share a scale. Shapes and scales of the columns are learned
+    from the target (`svmarrow.preprocessing.LearnedScaler`). Kernel, bandwidth and penalty of the least
+    squares minimize the leave-one-out error. The model is exact up to 20,000 samples and low-rank above.
 
     Parameters
     ----------
@@ -49,10 +49,10 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
     random_state : int, RandomState instance or None, default=0
         Seed of the folds and of the drawn samples.
     max_time : float or None, default=None
-        Maximum number of seconds of the fit. With more than 2,000 samples, half of it is for the search for
-        scales and kernel; the fit to all samples is of low rank if the rest is too short for an exact one,
-        and if it is too short for that too, the model is the fit to the samples of the search: 2,000, or 500
-        if there is no time for more. One such fit is always made.
+        Maximum number of seconds of the fit. With more than 2,000 samples, the search for scales and kernel
+        takes at most half of them. If the remaining time is too short for an exact fit to all samples, that
+        fit is low-rank. If the time is too short for a low-rank fit too, the model is the fit to the samples
+        of the search: 2,000, or 500 if time is too short for 2,000. One such fit always takes place.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
         ``OMP_NUM_THREADS``. The result is the same for any number.
@@ -69,8 +69,8 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
     expansion_ : KernelExpansion
         The model without the encoding, for the encoded and scaled columns.
     feature_importances_ : ndarray of shape (n_features_in_,)
-        Shares of the features in the squared scales, see `svmarrow.preprocessing.LearnedScaler`; they add up
-        to 1.
+        Each feature's share of the squared scales, see `svmarrow.preprocessing.LearnedScaler`; the shares add
+        up to 1.
     kernel_ : str
         The chosen kernel: "rbf", "matern52", "matern32" or "matern12".
     gamma_ : float
@@ -206,11 +206,11 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
 class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
     """Regression of tables without a parameter to set.
 
-    Takes a table as it is: numbers, booleans, strings, categories, missing values. Gaps of numbers become the
-    median and a column of their own, numbers beyond the training range its ends, categories become columns of
-    0 and 1 that share a scale. Shapes and scales of the columns are learned from the target
-    (`svmarrow.preprocessing.LearnedScaler`), and kernel, bandwidth and penalty of least squares are those of
-    the least leave-one-out error. Up to 20,000 samples the machine is exact, above it is of low rank.
+    Takes a table as it is: numbers, booleans, strings, categories, missing values. Missing numbers are
+    replaced by the median, and an extra column marks them. Numbers outside the training range are clipped to
+    it. Categories become columns of 0 and 1 that share a scale. Shapes and scales of the columns are learned
+    from the target (`svmarrow.preprocessing.LearnedScaler`). Kernel, bandwidth and penalty of the least
+    squares minimize the leave-one-out error. The model is exact up to 20,000 samples and low-rank above.
 
     Parameters
     ----------
@@ -222,10 +222,10 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
     random_state : int, RandomState instance or None, default=0
         Seed of the folds and of the drawn samples.
     max_time : float or None, default=None
-        Maximum number of seconds of the fit. With more than 2,000 samples, half of it is for the search for
-        scales and kernel; the fit to all samples is of low rank if the rest is too short for an exact one,
-        and if it is too short for that too, the model is the fit to the samples of the search: 2,000, or 500
-        if there is no time for more. One such fit is always made.
+        Maximum number of seconds of the fit. With more than 2,000 samples, the search for scales and kernel
+        takes at most half of them. If the remaining time is too short for an exact fit to all samples, that
+        fit is low-rank. If the time is too short for a low-rank fit too, the model is the fit to the samples
+        of the search: 2,000, or 500 if time is too short for 2,000. One such fit always takes place.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
         ``OMP_NUM_THREADS``. The result is the same for any number.
@@ -240,8 +240,8 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
     expansion_ : KernelExpansion
         The model without the encoding, for the encoded and scaled columns.
     feature_importances_ : ndarray of shape (n_features_in_,)
-        Shares of the features in the squared scales, see `svmarrow.preprocessing.LearnedScaler`; they add up
-        to 1.
+        Each feature's share of the squared scales, see `svmarrow.preprocessing.LearnedScaler`; the shares add
+        up to 1.
     kernel_ : str
         The chosen kernel: "rbf", "matern52", "matern32" or "matern12".
     gamma_ : float
