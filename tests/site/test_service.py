@@ -13,7 +13,9 @@ import pytest
 import svmarrow
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "service.md"
-APPLICATION = re.compile(r"^```\{code-block\} python\n:caption: app\.py\n\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+APPLICATION = re.compile(
+    r"^```\{code-block\} python\n:caption: app\.py\n\n(.*?)^```\n", re.MULTILINE | re.DOTALL
+)
 CUSTOMER = {"contract": "monthly", "calls": 6, "income": None, "months": 3.5}
 
 
