@@ -34,8 +34,8 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
     Takes a table as it is: numbers, booleans, strings, categories, missing values. Missing numbers are
     replaced by the median, and an extra column marks them. Numbers outside the training range are clipped to
     it. Categories become columns of 0 and 1 that share a scale. Shapes and scales of the columns are learned
-    from the target (`svmarrow.preprocessing.LearnedScaler`). Kernel, bandwidth and penalty of the least
-    squares minimize the leave-one-out error. The model is exact up to 20,000 samples and low-rank above.
+    from the target (`svmarrow.preprocessing.LearnedScaler`). Kernel, bandwidth and penalty minimize the
+    leave-one-out error. The model is exact up to 20,000 samples and low-rank above.
 
     Parameters
     ----------
@@ -209,8 +209,8 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
     Takes a table as it is: numbers, booleans, strings, categories, missing values. Missing numbers are
     replaced by the median, and an extra column marks them. Numbers outside the training range are clipped to
     it. Categories become columns of 0 and 1 that share a scale. Shapes and scales of the columns are learned
-    from the target (`svmarrow.preprocessing.LearnedScaler`). Kernel, bandwidth and penalty of the least
-    squares minimize the leave-one-out error. The model is exact up to 20,000 samples and low-rank above.
+    from the target (`svmarrow.preprocessing.LearnedScaler`). Kernel, bandwidth and penalty minimize the
+    leave-one-out error. The model is exact up to 20,000 samples and low-rank above.
 
     Parameters
     ----------
