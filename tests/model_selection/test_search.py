@@ -36,7 +36,7 @@ from sklearn.utils.fixes import parse_version
 
 import svmarrow
 from svmarrow import SVC, SVCCV, SVR, SVRCV
-from svmarrow.model_selection import GridScoresDisplay
+from svmarrow.model_selection import GridScoresDisplay, QuantileSVRCV
 from svmarrow.model_selection._racing import survivors
 
 IRIS, KIND = load_iris(return_X_y=True)
@@ -204,6 +204,33 @@ def test_scorers_of_decisions_and_of_the_caller():
 
     with pytest.raises(ValueError, match="held-out samples of the fold"):
         SVCCV(Cs=2, gammas=2, scoring=elsewhere).fit(MOONS, SIDE)
+
+
+@pytest.mark.parametrize(
+    ("search", "scoring", "y"),
+    [
+        (SVCCV, "roc_auc", SIDE),
+        (SVCCV, None, SIDE),
+        (SVRCV, "neg_mean_absolute_error", MOONS[:, 1]),
+        (QuantileSVRCV, "r2", MOONS[:, 1]),
+        (QuantileSVRCV, None, MOONS[:, 1]),
+    ],
+)
+def test_the_score_is_the_one_that_chose(search, scoring, y):
+    X, weights = MOONS[:, :1] if y is not SIDE else MOONS, 1.0 + np.arange(100.0) % 3.0
+    model = search(Cs=[0.1, 1.0], gammas=[1.0], cv=3, scoring=scoring).fit(X[:300], y[:300])
+    expected = GridSearchCV(model.best_estimator_, {"C": [1.0]}, cv=3, scoring=scoring).fit(X[:300], y[:300])
+    scorer = expected.scorer_ if scoring else type(model.best_estimator_).score
+    assert model.score(X[300:], y[300:]) == pytest.approx(scorer(model.best_estimator_, X[300:], y[300:]))
+    assert model.score(X[300:], y[300:]) == model.scorer_(model, X[300:], y[300:])
+    weighted = scorer(model.best_estimator_, X[300:], y[300:], sample_weight=weights)
+    assert model.score(X[300:], y[300:], sample_weight=weights) == pytest.approx(weighted)
+
+
+def test_a_scorer_may_call_the_score_of_its_model():
+    model = SVCCV(Cs=[1.0], gammas=[1.0], cv=3, scoring=lambda model, X, y: -model.score(X, y))
+    model.fit(MOONS[:300], SIDE[:300])
+    assert model.score(MOONS, SIDE) == -np.mean(model.predict(MOONS) == SIDE)
 
 
 def test_groups_and_routing():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -11,8 +12,9 @@ from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.validation import check_is_fitted
 
-from svmarrow._support.atomic import InterruptedFit, atomic_fit
+from svmarrow._support.atomic import InterruptedFit, atomic_fit, consistent
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.parameters import (
@@ -161,6 +163,37 @@ class Search(SearchResults, FittedExpansion):
         """
         with fitting(self, X, y, sample_weight):
             return self._fit(X, y, sample_weight, groups)
+
+    @property
+    def scorer_(self) -> Any:
+        """The scorer of `scoring`, or of the default score: ``scorer_(estimator, X, y)``."""
+        check_is_fitted(self, "best_params_")
+        return self._scorer()
+
+    @consistent
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the score of the model by `scoring`, the one that chose it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Test samples; their kernel values with the training samples for the precomputed kernel.
+        y : array-like of shape (n_samples,)
+            Labels or targets.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the samples, for scorers that accept weights.
+
+        Returns
+        -------
+        float
+            The larger, the better.
+        """
+        self._check_fitted()
+        params = {} if sample_weight is None else {"sample_weight": sample_weight}
+        # A scorer may call the `score` of its estimator, which then is the default one.
+        model = copy(self)
+        model.scoring = None
+        return float(self._scorer()(model, X, y, **params))
 
     # --- implemented by subclasses ---
 

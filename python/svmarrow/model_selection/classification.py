@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["SVCCV"]
 
 
-class SVCCV(CertifiedClassifier, Search):
+class SVCCV(Search, CertifiedClassifier):
     """`svmarrow.SVC` with C and gamma chosen by cross-validation.
 
     Finds what `sklearn.model_selection.GridSearchCV` finds with `svmarrow.SVC` in a fraction of the time:
@@ -118,6 +118,8 @@ class SVCCV(CertifiedClassifier, Search):
         which a point was fitted.
     n_splits_ : int
         Number of folds.
+    scorer_ : callable
+        The scorer of `scoring`, ``scorer_(estimator, X, y)``; `score` calls it.
     fold_tol_ : float
         Maximum violation of the optimality conditions of the fits to folds. Their held-out outputs are about
         as accurate: to a hundredth of the margin by default.

@@ -12,7 +12,7 @@ from svmarrow._support.parameters import boolean, real
 from svmarrow._support.warn import warn_caller
 from svmarrow.model_selection._search import SEARCH_RULES
 from svmarrow.model_selection.regression import RegressorSearch
-from svmarrow.svm.quantile import PinballScore, QuantileSVR, pinball_score
+from svmarrow.svm.quantile import QuantileSVR, pinball_score
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["QuantileSVRCV"]
 
 
-class QuantileSVRCV(PinballScore, RegressorSearch):
+class QuantileSVRCV(RegressorSearch):
     """`svmarrow.svm.QuantileSVR` of one quantile with C and gamma chosen by cross-validation.
 
     Parameters
@@ -111,6 +111,8 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
         which a point was fitted.
     n_splits_ : int
         Number of folds.
+    scorer_ : callable
+        The scorer of `scoring`, ``scorer_(estimator, X, y)``; `score` calls it.
     fold_tol_ : float
         Maximum violation of the optimality conditions of the fits to folds, in units of y. Their held-out
         outputs are about as accurate: to a hundredth of the standard deviation of y by default.
@@ -262,6 +264,3 @@ class QuantileSVRCV(PinballScore, RegressorSearch):
             return 0.0
         quantile = float(self.quantile)
         return float(np.quantile(np.concatenate(residuals), quantile, weights=weight, method="inverted_cdf"))
-
-    def _fitted_quantiles(self) -> NDArray[np.float64]:
-        return self.best_estimator_.quantiles_

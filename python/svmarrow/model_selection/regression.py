@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["SVRCV", "RegressorSearch"]
 
 
-class RegressorSearch(RegressorOutputMixin, CertifiedMachine, Search):
+class RegressorSearch(Search, RegressorOutputMixin, CertifiedMachine):
     """Base class of the searches for C and gamma of a support vector regressor."""
 
     def _target(
@@ -157,6 +157,8 @@ class SVRCV(RegressorSearch):
         which a point was fitted.
     n_splits_ : int
         Number of folds.
+    scorer_ : callable
+        The scorer of `scoring`, ``scorer_(estimator, X, y)``; `score` calls it.
     fold_tol_ : float
         Maximum violation of the optimality conditions of the fits to folds, in units of y. Their held-out
         outputs are about as accurate: to a hundredth of the standard deviation of y by default.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from svmarrow._support.kernel_function import KernelFunction
 
-__all__ = ["QUANTILE", "PinballScore", "QuantileSVR", "pinball_score"]
+__all__ = ["QUANTILE", "QuantileSVR", "pinball_score"]
 
 
 def _are_quantiles(value: Any) -> bool:
@@ -45,37 +45,7 @@ def pinball_score(y: Any, predicted: Any, quantiles: NDArray[np.float64], sample
     return float(np.mean(scores))
 
 
-class PinballScore:
-    """The score of a regressor that predicts quantiles."""
-
-    predict: Any
-
-    def _fitted_quantiles(self) -> NDArray[np.float64]:
-        """Returns the quantiles of the fitted outputs."""
-        raise NotImplementedError
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of the pinball loss that the model explains, D^2, averaged over quantiles.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Test samples; their kernel values with the training samples for the precomputed kernel.
-        y : array-like of shape (n_samples,)
-            Targets.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights of the samples.
-
-        Returns
-        -------
-        float
-            1 for predictions without loss, 0 for the quantiles of y as constants, negative below that; see
-            `sklearn.metrics.d2_pinball_score`.
-        """
-        return pinball_score(y, self.predict(X), self._fitted_quantiles(), sample_weight)
-
-
-class QuantileSVR(PinballScore, KernelRegressor):
+class QuantileSVR(KernelRegressor):
     """Support vector quantile regression: functions below which given shares of the targets lie.
 
     For a quantile q, minimises ``1/2 ||w||^2 + sum_i C_i L_q(y_i - w'phi(x_i) - b)`` with the pinball loss
@@ -215,8 +185,25 @@ class QuantileSVR(PinballScore, KernelRegressor):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _fitted_quantiles(self) -> NDArray[np.float64]:
-        return self.quantiles_
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of the pinball loss that the model explains, D^2, averaged over quantiles.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Test samples; their kernel values with the training samples for the precomputed kernel.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the samples.
+
+        Returns
+        -------
+        float
+            1 for predictions without loss, 0 for the quantiles of y as constants, negative below that; see
+            `sklearn.metrics.d2_pinball_score`.
+        """
+        return pinball_score(y, self.predict(X), self.quantiles_, sample_weight)
 
     def _machine_sizes(self, y: Any, n: int) -> list[int]:  # noqa: ARG002 - used by classifiers
         return [n] * np.size(self.quantile)
