@@ -115,6 +115,8 @@ def test_refusals(small, tenths):
         ({"vectors": "float16"}, "vectors='float16'"),
         ({"coefficients": 8}, "coefficients=8"),
         ({"y": y}, "y is given without X"),
+        ({"dtype": "int8", "vectors": "same"}, "vectors='same' is not allowed"),
+        ({"dtype": "int8", "coefficients": "same"}, "coefficients='same' is not allowed"),
     ]:
         with pytest.raises(ValueError, match=message):
             quantize(small, **options)

@@ -107,8 +107,8 @@ def quantize(
     Raises
     ------
     ValueError
-        If a parameter is out of its range, `y` comes without `X`, X does not fit the model, or the kernel is
-        precomputed and X is missing.
+        If a parameter is out of its range, ``dtype="int8"`` comes with "same", `y` comes without `X`, X does
+        not fit the model, or the kernel is precomputed and X is missing.
     TypeError
         If `model` is of another kind.
     OverflowError
@@ -128,6 +128,9 @@ def quantize(
     """
     check({"vectors": vectors, "coefficients": coefficients, "dtype": dtype}, RULES)
     if dtype == "int8":
+        for name, rounding in (("vectors", vectors), ("coefficients", coefficients)):
+            if rounding == "same":
+                raise refuse(name, rounding, 'left out with dtype="int8", which rounds both to one byte')
         vectors = coefficients = "uint8"
     source = as_expansion(model)
     full = source.expansion_
