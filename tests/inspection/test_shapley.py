@@ -138,7 +138,7 @@ def test_votes_other_kernels_and_mixed_columns_are_refused_by_name(diabetes):
     with pytest.raises(ValueError, match=r"output='decision_function' is not allowed.*OneVsRestClassifier"):
         shapley_values(SVC().fit(X, y), X, X)
     assert shapley_values(SVC().fit(X, y), X[:2], X[:5], output="machines").values.shape == (2, 4, 3)
-    with pytest.raises(ValueError, match=r"kernel='poly' is not allowed.*compress\(model.predict, X\)"):
+    with pytest.raises(ValueError, match=r"kernel='poly' is not allowed.*distil\(model.predict, X\)"):
         shapley_values(SVC(kernel="poly").fit(X[:100], y[:100]), X, X)
     with pytest.raises(ValueError, match=r"game='kernel'"):
         shapley_values(SVC(kernel="linear").fit(X[:100], y[:100]), X, X, game="kernel")
