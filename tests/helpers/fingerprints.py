@@ -83,6 +83,8 @@ def _add(hashed, value):
         hashed.update(repr(value).encode())
     elif isinstance(value, Code):
         _add(hashed, value.matrix)
+    elif type(value).__module__ == "sklearn.metrics._scorer":
+        hashed.update(repr(value).encode())
     elif isinstance(value, BaseEstimator) or hasattr(value, "sizes"):
         _add(hashed, fitted_attributes(value))
     else:
