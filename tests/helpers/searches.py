@@ -113,3 +113,6 @@ SEARCHES = {
     "Arduino": ("guide/serving",),
     "waterfall": ("guide/explaining",),
 }
+
+#: Queries whose page is not yet among the first three results.
+OPEN_SEARCHES = {"RAM", "accelerate scikit-learn", "margin loss", "one-vs-one", "reduced set"}
