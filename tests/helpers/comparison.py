@@ -16,6 +16,8 @@ def state_of(value):
         return value.__getstate__()
     if isinstance(value, Code):
         return {"matrix": value.matrix}
+    if type(value).__module__ == "sklearn.metrics._scorer":
+        return {"scorer": repr(value)}
     return {key: item for key, item in vars(value).items() if key not in getattr(value, "_transient", ())}
 
 
