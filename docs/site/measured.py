@@ -345,6 +345,27 @@ def threads_model() -> str:
     return f"{min(ratios):.1f} to {max(ratios):.1f} times as fast, {mean:.1f} in the geometric mean"
 
 
+@part
+def cores_table() -> str:
+    """Seconds of every family by number of processors, and the gain of all of them."""
+    found = load("cores")["cores"]
+    counts = sorted(map(int, next(iter(found.values()))["seconds"]))
+    rows = []
+    for name, one in found.items():
+        times = [one["seconds"][str(count)] for count in counts]
+        rows.append([name, *map(seconds, times), f"{times[0] / times[-1]:.1f}"])
+    head = [f"{count} cores" if count > 1 else "1 core" for count in counts]
+    return table(["workload", *head, "times as fast"], rows)
+
+
+@part
+def cores_bits() -> str:
+    """Returns how many workloads have the same bits with every number of processors."""
+    found = load("cores")["cores"].values()
+    same = sum(len(set(one["digests"])) == 1 for one in found)
+    return f"{same} of {len(found)}"
+
+
 # Beyond one machine --------------------------------------------------------------------------------------
 
 
@@ -859,6 +880,7 @@ for _name in (
     "svm",
     "growth",
     "threads",
+    "cores",
     "text",
     "dropin",
     "probability",

@@ -107,6 +107,15 @@ def test_the_spread_is_that_of_vectors(rng):
     refused(svmarrow.RLSRegressor(1e-6).fit(X, y))
 
 
+def test_outputs_that_differ_by_less_than_their_common_intercept(rng):
+    # Samples of unit 1e-6: the largest of three outputs is decided in their ninth digit.
+    X, y = 1e-6 * rng.normal(size=(90, 3)), np.repeat([0, 1, 2], 30)
+    X[np.arange(90), y] += 3e-6
+    model = svmarrow.RLSClassifier(kernel="linear", fit_intercept=True).fit(X, y)
+    refused(model)
+    to_c(model, dtype="float64")
+
+
 def time_stamps(rng, span):
     """A target that changes within a span of seconds, with its samples."""
     seconds = span * rng.random(200)

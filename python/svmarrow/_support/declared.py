@@ -76,8 +76,9 @@ def _is_of(value: Any, hint: Any) -> bool:
         return any(_is_of(value, each) for each in inner)
     if origin is Literal:
         return any(type(value) is type(each) and value == each for each in inner)
-    if origin is np.ndarray:
-        (wanted,) = get_args(inner[1])
+    if origin is np.ndarray or origin is NDArray:
+        # From NumPy 2.5 on NDArray[T] keeps its name; before, it is ndarray[Any, dtype[T]].
+        (wanted,) = inner if origin is NDArray else get_args(inner[1])
         return isinstance(value, np.ndarray) and (wanted is Any or np.issubdtype(value.dtype, wanted))
     if origin is collections.abc.Callable:
         return callable(value)

@@ -180,13 +180,12 @@ def tolerance(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> tuple[floa
     if not (is_arrow(run.model) or is_arrow(other)) and expansion_of(run.model) is None:
         # Two answers of one model of scikit-learn, in which svmarrow has no part.
         return None, 0.0
-    base = floor(run.model, T, run.names["X"]) + preparation_noise(run, S)
+    base = floor(run.model, T, run.names["X"]) + preparation_noise(run, S if hasattr(S, "dtype") else T)
     if "OneClassSVM" in str(run.program.call):
         # All samples may lie on the boundary: scores are accurate relative to the spread between them.
         single = getattr(S, "dtype", None) == np.float32 or getattr(T, "dtype", None) == np.float32
         base += (4.0 * float(np.finfo(np.float32).eps) if single else 0.0) * magnitude(run.model, T)
-    # Rows of a narrow type may be evaluated in single precision.
-    single_rows = any(run.program.data.has(kind) for kind in ("float32", "uint8", "bool"))
+    single_rows = has_narrow_rows(run)
     if accuracy == "rounding":
         return (SINGLE if single_rows else ROUNDING), base
     if accuracy == "single":
@@ -200,6 +199,11 @@ def tolerance(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> tuple[floa
     if error is None or error_of_other is None:
         return None, 0.0
     return (SINGLE if single_rows else 1e-5), base + error + error_of_other
+
+
+def has_narrow_rows(run: Run) -> bool:
+    """Whether rows are of a narrow type: they may be evaluated in single precision."""
+    return any(run.program.data.has(kind) for kind in ("float32", "uint8", "bool"))
 
 
 def preparation_noise(run: Run, S: Any) -> float:
