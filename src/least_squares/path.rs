@@ -3,6 +3,9 @@
 //! K is computed once; each alpha costs a factor and its inverse (`exact`). With a spectrum an alpha costs two passes over the
 //! eigenvectors (`spectral`), and K is computed only if the spectrum does not answer one. A decomposition takes as long as 7 of
 //! the former for 1,000 rows, and cannot be interrupted.
+//!
+//! A factorisation of few rows leaves most threads without work, so several alphas are factored at the same time. Each has its own
+//! matrix: up to `ALPHAS_AT_ONCE` of at most `MAX_ROWS_AT_ONCE` rows, 128 MiB together.
 
 use super::centre::about_centre;
 use super::exact::factored;
@@ -13,6 +16,11 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::kernels::{KernelFunction, diagonal};
 use crate::memory::{TryCollect, TryToVec, try_with_capacity};
+
+/// Maximum number of alphas that are factored at the same time.
+const ALPHAS_AT_ONCE: usize = 4;
+/// Maximum number of rows for which several are: a factorisation of more rows occupies all threads.
+const MAX_ROWS_AT_ONCE: usize = 2048;
 
 /// One point of a path.
 #[derive(Debug, Clone, Copy)]
@@ -72,41 +80,47 @@ fn solve_path_given(
     let mut best: Option<(usize, Solution, (f64, f64))> = None;
     let (mut points, mut refused) =
         (try_with_capacity("the points of a regularization path", alphas.len())?, None);
-    for (place, &alpha) in alphas.iter().enumerate() {
-        ctx.check("path", place, alphas.len())?;
+    // One at a time from a spectrum, whose own loop is parallel and may need K for an alpha.
+    let at_once = if spectral.is_none() && diagonal.len() <= MAX_ROWS_AT_ONCE { ALPHAS_AT_ONCE } else { 1 };
+    for (group, grouped) in alphas.chunks(at_once).enumerate() {
+        ctx.check("path", group * at_once, alphas.len())?;
         let known = match &spectral {
-            Some(spectral) => spectral.solve(problem, alpha, &diagonal, ctx)?,
+            Some(spectral) => spectral.solve(problem, grouped[0], &diagonal, ctx)?,
             None => None,
         };
-        let solution = if let Some(solution) = known {
-            Ok(solution)
+        let solutions = if let Some(solution) = known {
+            std::iter::once(Ok(solution)).try_collect_vec()?
         } else {
             if k.is_none() {
                 k = Some(kernel_matrix::<f64>(problem.kernel, problem.rows, ctx)?);
             }
             let k = k.as_ref().expect("it was computed");
-            let shifted = k.shifted::<f64>(|i| problem.shift(alpha, i), ctx)?;
-            factored(problem, alpha, shifted, diagonal.try_to_vec()?, true, ctx)
+            ctx.map(grouped.len(), |i| {
+                let shifted = k.shifted::<f64>(|row| problem.shift(grouped[i], row), ctx)?;
+                factored(problem, grouped[i], shifted, diagonal.try_to_vec()?, true, ctx)
+            })?
         };
-        let solution = match solution {
-            Err(error @ Error::NotPositiveDefinite { .. }) => {
-                let nan = f64::NAN;
-                points.push(PathPoint { alpha, squared_error: nan, error_rate: nan, gcv: nan });
-                refused = Some(error);
-                continue;
+        for (i, (&alpha, solution)) in grouped.iter().zip(solutions).enumerate() {
+            let solution = match solution {
+                Err(error @ Error::NotPositiveDefinite { .. }) => {
+                    let nan = f64::NAN;
+                    points.push(PathPoint { alpha, squared_error: nan, error_rate: nan, gcv: nan });
+                    refused = Some(error);
+                    continue;
+                }
+                other => other?,
+            };
+            let Some(estimate) = &solution.leave_one_out else { continue };
+            let (squared_error, error_rate) = estimate.errors(problem);
+            let gcv = estimate.gcv.iter().sum::<f64>() / problem.outputs() as f64;
+            points.push(PathPoint { alpha, squared_error, error_rate, gcv });
+            let score = if by_rate { (error_rate, squared_error) } else { (squared_error, 0.0) };
+            let better = best.as_ref().is_none_or(|(at, _, least)| {
+                score < *least || (score == *least && alpha > alphas[*at]) || least.0.is_nan()
+            });
+            if better {
+                best = Some((group * at_once + i, solution, score));
             }
-            other => other?,
-        };
-        let Some(estimate) = &solution.leave_one_out else { continue };
-        let (squared_error, error_rate) = estimate.errors(problem);
-        let gcv = estimate.gcv.iter().sum::<f64>() / problem.outputs() as f64;
-        points.push(PathPoint { alpha, squared_error, error_rate, gcv });
-        let score = if by_rate { (error_rate, squared_error) } else { (squared_error, 0.0) };
-        let better = best.as_ref().is_none_or(|(at, _, least)| {
-            score < *least || (score == *least && alpha > alphas[*at]) || least.0.is_nan()
-        });
-        if better {
-            best = Some((place, solution, score));
         }
     }
     match (best, refused) {
