@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import svmarrow
+from helpers import reference
 
 
 class OneRow:
@@ -88,6 +92,42 @@ int main(void) {
         assert done.returncode == 0, f"the C program ends with {done.returncode}: 3 means its self test fails"
         values = np.array(done.stdout.split(), dtype=float)
         return values if self.classes is None else self.classes[values.astype(int)]
+
+
+class CommandLine:
+    """The command ``svmarrow predict``."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def predict(self, X: Any) -> Any:
+        rows = np.asarray(X, dtype=float)
+        table, output = Path(self.path + ".csv"), Path(self.path + ".txt")
+        head = ",".join(f"x{j}" for j in range(rows.shape[1]))
+        lines = [",".join(map(repr, row)) for row in rows.tolist()]
+        table.write_text("\n".join([head, *lines]) + "\n")
+        command = ["predict", self.path, str(table), "--target", "none", "-o", str(output)]
+        done = subprocess.run(
+            [sys.executable, "-m", "svmarrow", *command], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"the command fails: {done.stderr[-300:]}"
+        answers = output.read_text(encoding="utf-8").split("\n")[:-1]
+        classes = getattr(svmarrow.load(self.path), "classes_", None)
+        if classes is None:
+            numbers = np.array([line.split(",") for line in answers], dtype=float)
+            return numbers[:, 0] if numbers.shape[1] == 1 else numbers
+        places = {str(label): place for place, label in enumerate(classes.tolist())}
+        return classes[[places[line] for line in answers]]
+
+
+class KernelFunction:
+    """The kernel of an expansion as a Python function, by its definition."""
+
+    def __init__(self, expansion: Any) -> None:
+        self.spec = expansion.kernel_spec
+
+    def __call__(self, A: Any, B: Any) -> Any:
+        return reference.kernel(self.spec, np.asarray(A), np.asarray(B))
 
 
 class Relabelled:

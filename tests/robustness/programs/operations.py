@@ -105,6 +105,40 @@ def _has_compiler(call: Call, data: Data) -> bool:
     )
 
 
+def _takes_functions(call: Call, data: Data) -> bool:
+    """Whether the same machine can be fitted with a Python function as its kernel."""
+    takes = (
+        "svmarrow.SVC",
+        "svmarrow.NuSVC",
+        "svmarrow.SVR",
+        "svmarrow.NuSVR",
+        "svmarrow.OneClassSVM",
+        "svmarrow.RLS",
+    )
+    return (
+        call.inner is None
+        and call.name.startswith(takes)
+        and call.parameters.get("kernel", "rbf") not in ("precomputed", "sigmoid")
+        and call.parameters.get("solver") != "cg"
+        and _dense(call, data)
+        and data.n <= 300
+    )
+
+
+def _has_zero_weights(call: Call, data: Data) -> bool:
+    return (
+        data.has("0.0, 1.0")
+        and _deterministic(call, data)
+        and _is_arrow(call)
+        and isinstance(call.machine.parameters.get("gamma", "scale"), float)
+        and "balanced" not in str(call)
+    )
+
+
+def _is_file_of_numbers(call: Call, data: Data) -> bool:
+    return find_spec("typer") is not None and _dense(call, data) and not _is_gram(call) and data.k <= 2
+
+
 def _exact(call: Call, data: Data) -> bool:
     """Whether scikit-learn's part of a fit gives the same bits again: sums of NumPy depend on the alignment."""
     return not any(name in str(call) for name in ("temperature", "PCA"))
@@ -198,13 +232,29 @@ OPERATIONS = [
         "none", 1, lambda call, data: data.task != "samples",
     ),
     Operation(
+        "distil",
+        "settings = svmarrow.distillation.DistillationSettings(steps=50, n_drawn=50)\n"
+        "other = svmarrow.distil(model, X, y, n_vectors=5, validation=(np.asarray(T, dtype=float), y_T), settings=settings, random_state=0)\n"
+        "check_loss_bound(model, other, T, y_T)",
+        "none", 0.3, lambda call, data: _dense(call, data) and data.task != "samples" and not _is_gram(call) and data.d <= 10,
+    ),
+    Operation(
         "sizes",
         "path_of_sizes = svmarrow.compression_path(model, n_vectors=5)\n"
         "other = path_of_sizes[path_of_sizes.sizes[-1]]\nother.predict(T)",
         "none", 0.4,
     ),
     Operation("memory", "svmarrow.reduced_set.estimate_memory(model, 5)\nother = model", "none", 0.3),
+    Operation(
+        "command line", "svmarrow.save(model, path + '.safetensors')\nother = CommandLine(path + '.safetensors')",
+        "rounding", 0.05, _is_file_of_numbers,
+    ),
     # Samples in other layouts.
+    Operation(
+        "polars frame", "import polars\nother, S = model, polars.from_pandas(T)", "rounding", 2,
+        # scikit-learn's own classes lose the names of such frames.
+        lambda call, data: find_spec("polars") is not None and data.has("pd.DataFrame") and all(name.startswith("svmarrow.") for name in call.chain),
+    ),
     Operation("Fortran order", "other, S = model, np.asfortranarray(T)", "rounding", 0.4, _dense),
     Operation("strided samples", "other, S = model, np.repeat(T, 2, axis=0)[::2]", "rounding", 0.4, _dense),
     Operation("nested lists", "other, S = model, T.tolist()", "rounding", 0.2, _dense),
@@ -265,6 +315,19 @@ OPERATIONS = [
         "other.predict(T)",
         "none", 0.7, lambda call, data: call.name == "svmarrow.SVC" and not _is_gram(call)
         and not isinstance(call.parameters.get("class_weight"), dict),
+    ),
+    Operation(
+        "a function as kernel",
+        "other = clone(model).set_params(kernel=KernelFunction(model.expansion_)).fit(X, y, **fit_options(w))",
+        "solver", 1, _takes_functions,
+    ),
+    Operation(
+        "without samples of weight zero",
+        "kept = np.flatnonzero(w)\n"
+        "other = clone(model).fit(X.iloc[kept] if hasattr(X, 'iloc') else X[kept], y[kept], **fit_options(np.asarray(w)[kept]))\n"
+        "if hasattr(model, 'classes_') and len(other.classes_) < len(model.classes_):\n"
+        "    other = model  # a class of weight 0",
+        "solver", 8, _has_zero_weights,
     ),
     # Learning in pieces.
     Operation(

@@ -25,6 +25,7 @@ from sklearn.ensemble import BaggingClassifier
 from sklearn.utils.validation import has_fit_parameter
 
 import svmarrow
+import svmarrow.distillation
 import svmarrow.reduced_set
 from robustness.programs import adapters, checks, data, estimators, operations, tolerances
 from robustness.programs.checks import CheckError
@@ -45,6 +46,7 @@ PACKAGE = str(Path(svmarrow.__file__).parent)
 SCIKIT_LEARN = str(Path(sklearn.__file__).parent)
 
 
+ADAPTERS = ("CProgram", "CommandLine", "KernelFunction", "OneRow", "OnnxProgram", "Relabelled")
 #: Names that operations use.
 TOOLS = {
     "clone": clone,
@@ -52,7 +54,7 @@ TOOLS = {
     "pickle": pickle,
     "svmarrow": svmarrow,
     "BaggingClassifier": BaggingClassifier,
-    **{name: getattr(adapters, name) for name in ("CProgram", "OneRow", "OnnxProgram", "Relabelled")},
+    **{name: getattr(adapters, name) for name in ADAPTERS},
     **{name: getattr(checks, name) for name in ("check_loss_bound", "check_order", "check_quantization")},
 }
 #: Modules and names that scripts import, by the name that they use.
@@ -62,6 +64,7 @@ IMPORTS = {
     "np": "import numpy as np",
     "pd": "import pandas as pd",
     "svmarrow": "import svmarrow",
+    "svmarrow.distillation": "import svmarrow.distillation",
     "svmarrow.export": "import svmarrow.export",
     "svmarrow.least_squares": "import svmarrow.least_squares",
     "svmarrow.online": "import svmarrow.online",
@@ -77,10 +80,7 @@ IMPORTS = {
         for name in ("decomposition", "kernel_ridge", "preprocessing", "svm")
     },
     **estimators.IMPORTS,
-    **{
-        name: f"from robustness.programs.adapters import {name}"
-        for name in ("CProgram", "OneRow", "OnnxProgram", "Relabelled")
-    },
+    **{name: f"from robustness.programs.adapters import {name}" for name in ADAPTERS},
     **{
         name: f"from robustness.programs.checks import {name}"
         for name in ("check_loss_bound", "check_order", "check_quantization")

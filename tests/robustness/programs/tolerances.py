@@ -250,8 +250,12 @@ def solver_error(run: Run, model: Any) -> float | None:
     expansion = expansion_of(model)
     if expansion is None:
         return None
-    spec, A = expansion.kernel_spec, dense(X)
-    K = reference.kernel(spec, A, A)
+    A = dense(X)
+    K = (
+        expansion.kernel(A, A)
+        if callable(expansion.kernel)
+        else reference.kernel(expansion.kernel_spec, A, A)
+    )
     if not np.isfinite(K).all():
         return None
     norm = float(np.sqrt(max(np.diag(K).max(), 0.0)))
