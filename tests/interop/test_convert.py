@@ -130,6 +130,17 @@ def test_covariances_that_are_no_kernel_of_an_expansion_are_refused(diabetes, co
         as_expansion(model)
 
 
+@pytest.mark.parametrize("kind", [bool, np.uint8, np.int32])
+def test_products_of_narrow_integers_are_refused(rng, kind):
+    # scikit-learn's products of truth values are logical, and those of narrow integers overflow.
+    X = rng.integers(0, 2, size=(20, 5))
+    model = GaussianProcessRegressor(gp.DotProduct(0.5), alpha=1.0, optimizer=None)
+    model.fit(X.astype(kind), X[:, 0])
+    with pytest.raises(ValueError, match=f"samples of type {np.dtype(kind)}.*float64"):
+        as_expansion(model)
+    as_expansion(model.fit(X.astype(float), X[:, 0]))
+
+
 MACHINES = [
     peer.SVC(gamma=0.3, C=2),
     peer.NuSVC(gamma=0.3, nu=0.2),

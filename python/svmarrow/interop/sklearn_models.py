@@ -147,6 +147,12 @@ def _gaussian_process(model: Any) -> ExpansionRegressor:
     if rows.dtype.kind not in "fiub" or rows.ndim != 2:
         raise ValueError("this Gaussian process has no numbers as rows")
     form = covariance(model.kernel_)
+    if form.kernel in ("linear", "poly") and rows.dtype.kind in "iub" and rows.dtype.itemsize < 8:
+        # Sums of products are logical for truth values, and begin again at 0 where a narrow integer overflows.
+        raise ValueError(
+            f"this Gaussian process was fitted to samples of type {rows.dtype}, in which its DotProduct is "
+            "computed: fit it to samples of type float64"
+        )
     alpha = np.asarray(model.alpha_, dtype=np.float64)
     # scikit-learn before 0.23 does not divide targets.
     alpha = alpha.reshape(rows.shape[0], -1) * np.atleast_1d(getattr(model, "_y_train_std", 1.0))
