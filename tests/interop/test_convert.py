@@ -134,7 +134,7 @@ def test_covariances_that_are_no_kernel_of_an_expansion_are_refused(diabetes, co
 def test_products_of_narrow_integers_are_refused(rng, kind):
     # scikit-learn's products of truth values are logical, and those of narrow integers overflow.
     X = rng.integers(0, 2, size=(20, 5))
-    model = GaussianProcessRegressor(gp.DotProduct(0.5), alpha=1.0, optimizer=None)
+    model = GaussianProcessRegressor(gp.DotProduct(0.5), alpha=100.0, optimizer=None)
     model.fit(X.astype(kind), X[:, 0])
     with pytest.raises(ValueError, match=f"samples of type {np.dtype(kind)}.*float64"):
         as_expansion(model)
