@@ -10,15 +10,21 @@ var Scorer = {
     [/^(papers|decisions)\/|^(design|performance-log|changelog)$/, -8],
   ],
 
-  stem: (word) => word.replace(/(ing|ion|es|ed|e|s|y)$/, "").slice(0, 7),
+  // Words without their ending, where enough is left: "one" is not "on".
+  stem: (word) => {
+    const stem = word.replace(/(ing|ion|es|ed|e|s|y)$/, "");
+    return (stem.length < 4 ? word : stem).slice(0, 7);
+  },
+
+  // Words of a text; "scikit-learn" and "one-vs-one" are several.
+  words: (text) => text.toLowerCase().match(/[\p{L}\p{N}_]{2,}/gu) || [],
 
   score: ([docname, title, _anchor, _description, score]) => {
-    const query = new URLSearchParams(window.location.search).get("q") || "";
-    const words = query.toLowerCase().match(/[\p{L}\p{N}_]{2,}/gu) || [];
-    const name = title.toLowerCase();
-    const inTitle = words.filter((word) => name.includes(Scorer.stem(word))).length;
+    const query = Scorer.words(new URLSearchParams(window.location.search).get("q") || "");
+    const name = Scorer.words(title);
+    const inTitle = query.filter((word) => name.some((part) => part.startsWith(Scorer.stem(word)))).length;
     const weight = Scorer.weights.find(([pattern]) => pattern.test(docname));
-    return score + (words.length ? Math.round((12 * inTitle) / words.length) : 0) + (weight ? weight[1] : 0);
+    return score + (query.length ? Math.round((12 * inTitle) / query.length) : 0) + (weight ? weight[1] : 0);
   },
 
   // Sphinx' own values.
