@@ -237,6 +237,15 @@ def _orthogonal(run: Run) -> float:
     return float(0.5 * squares @ np.abs(values))
 
 
+def exponent_rounding(spec: Any, A: np.ndarray) -> float:
+    """Relative rounding of a kernel value in single precision by that of its exponent."""
+    name, gamma, _, _ = spec
+    if name in ("linear", "poly"):
+        return 0.0
+    squares = 2.0 * float((A**2).sum(axis=1).max(initial=0.0))
+    return float(np.finfo(np.float32).eps) * gamma * (squares if name == "rbf" else np.sqrt(squares))
+
+
 def objectives(run: Run) -> None:
     """The objectives of a binary or regression machine are those of its coefficients, computed naively."""
     model, X, w = run.model, run.names["X"], run.names["w"]
@@ -292,7 +301,7 @@ def objectives(run: Run) -> None:
             continue
         # A certificate counts its rounding outwards, that of single precision where kernel values are in it.
         outwards = reported - value if name == "primal" else value - reported
-        single = 1e-8 * sizes if outwards > 0.0 else 0.0
+        single = (1e-8 + exponent_rounding(spec, A)) * sizes if outwards > 0.0 else 0.0
         if abs(value - reported) > 4.0 * (slack + single) + 1e-6 * abs(value):
             raise CheckError(
                 f"the {name} objective is not that of the coefficients",
