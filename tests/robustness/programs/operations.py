@@ -246,7 +246,7 @@ OPERATIONS = [
     ),
     Operation("memory", "svmarrow.reduced_set.estimate_memory(model, 5)\nother = model", "none", 0.3),
     Operation(
-        "command line", "svmarrow.save(model, path + '.safetensors')\nother = CommandLine(path + '.safetensors')",
+        "command line", "svmarrow.save(svmarrow.as_expansion(model), path + '.safetensors')\nother = CommandLine(path + '.safetensors')",
         "rounding", 0.05, _is_file_of_numbers,
     ),
     # Samples in other layouts.
