@@ -19,10 +19,13 @@ var Scorer = {
   // Words of a text; "scikit-learn" and "one-vs-one" are several.
   words: (text) => text.toLowerCase().match(/[\p{L}\p{N}_]{2,}/gu) || [],
 
+  // A word begins with a stem, or is a compound that ends with it, as LIBSVM does with SVM.
+  matches: (word, stem) => word.startsWith(stem) || (word.endsWith(stem) && word.length <= 2 * stem.length),
+
   score: ([docname, title, _anchor, _description, score]) => {
     const query = Scorer.words(new URLSearchParams(window.location.search).get("q") || "");
     const name = Scorer.words(title);
-    const inTitle = query.filter((word) => name.some((part) => part.startsWith(Scorer.stem(word)))).length;
+    const inTitle = query.filter((word) => name.some((part) => Scorer.matches(part, Scorer.stem(word)))).length;
     const weight = Scorer.weights.find(([pattern]) => pattern.test(docname));
     return score + (query.length ? Math.round((12 * inTitle) / query.length) : 0) + (weight ? weight[1] : 0);
   },

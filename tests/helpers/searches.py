@@ -115,4 +115,4 @@ SEARCHES = {
 }
 
 #: Queries whose page is not yet among the first three results.
-OPEN_SEARCHES = {"RAM", "accelerate scikit-learn", "margin loss", "one-vs-one", "reduced set"}
+OPEN_SEARCHES = {"margin loss", "one-vs-one", "reduced set"}
