@@ -97,9 +97,10 @@ def path(
     References
     ----------
     .. [1] J. Weston and G. H. Bakir, "Fast Binary and Multi-Output Reduced Set Selection", technical report
-       132, Max Planck Institute for Biological Cybernetics, 2004, sections 3.1 to 3.5.
+       132, Max Planck Institute for Biological Cybernetics, 2004, equations 4 and 5, algorithms 3.2, 3.4 and
+       3.5.
     .. [2] Z. Xu, J. R. Gardner, S. Tyree and K. Q. Weinberger, "Compressed Support Vector Machines", 2015,
-       section 3.
+       equations 6 to 9.
 
     Examples
     --------
