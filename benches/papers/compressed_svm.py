@@ -38,6 +38,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, normalize
 
 from svmarrow import SVC, ReducedSet, compress, compression_path, quantize
+from svmarrow.papers import reduced_set
 from svmarrow.reduced_set import GradientSettings
 
 if TYPE_CHECKING:
@@ -178,11 +179,11 @@ def figure2(report: Report, _options: argparse.Namespace) -> None:
 
     X, y = ring()
     full = SVC(C=1.0, gamma=0.2, loss="squared_hinge").fit(X, y)
-    kept = compression_path(full, n_vectors=8, method="lars", X=X, y=y)[8]
+    kept = reduced_set.path(full, n_vectors=8, method="lars", X=X, y=y)[8]
     counts = (0, 40, 160, 640, 2560)
     models: dict[str, Any] = {"LARS-SVM": kept}
     for steps in counts:
-        settings = GradientSettings(loss="matching", start="lars", steps=steps, noise=0.0)
+        settings = GradientSettings(loss="matching", start=kept, steps=steps, noise=0.0)
         models[f"{steps} steps"] = compress(
             full, n_vectors=8, method="gradient", random_state=0, settings=settings
         )
@@ -227,7 +228,7 @@ def starts(report: Report, options: argparse.Namespace) -> None:
     for start in ("lars", "backfit", "centres"):
         began = time.perf_counter()
         begin = (
-            None if start == "centres" else compression_path(full, n_vectors=50, method=start, **common)[50]
+            None if start == "centres" else reduced_set.path(full, n_vectors=50, method=start, **common)[50]
         )
         took = time.perf_counter() - began
         given: Any = start if begin is None else begin

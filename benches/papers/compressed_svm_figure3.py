@@ -30,8 +30,8 @@ from compressed_svm import BLUE, GREEN, GREY, MACHINES, RED, error, few, rows
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 
-from svmarrow import SVC, KernelExpansion, _core, as_expansion, compress, compression_path
-from svmarrow.reduced_set import SelectionSettings
+from svmarrow import SVC, KernelExpansion, _core, as_expansion, compress
+from svmarrow.papers import reduced_set
 
 if TYPE_CHECKING:
     import argparse
@@ -197,8 +197,8 @@ def figure3(report: Report, options: argparse.Namespace, name: str) -> None:
     began = time.perf_counter()
     # One path for all outputs of several classes takes minutes to hours, see the part "path".
     chunk = max(CHUNK, 2 * tenth) if vectors > MAX_LARS_VECTORS else None
-    apart = SelectionSettings(joint=False, chunk=chunk)
-    lars = compression_path(full, n_vectors=tenth, method="lars", tol=0, settings=apart, **common)
+    apart = reduced_set.PaperSettings(joint=False, chunk=chunk)
+    lars = reduced_set.path(full, n_vectors=tenth, method="lars", tol=0, settings=apart, **common)
     spent = time.perf_counter() - began
     mistakes: dict[str, list[np.ndarray]] = {label: [] for label in STYLES}
     for size in sizes:
@@ -275,7 +275,7 @@ def path(report: Report, options: argparse.Namespace) -> None:
         full = SVC(**MACHINES["letter"]).fit(X, y)
         vectors = full.expansion_.n_vectors
         began = time.process_time()
-        chosen = compression_path(full, n_vectors=vectors // 10, method="lars", tol=0, X=X, y=y, n_jobs=1)
+        chosen = reduced_set.path(full, n_vectors=vectors // 10, method="lars", tol=0, X=X, y=y, n_jobs=1)
         spent = time.process_time() - began
         met = "yes" if chosen.stop == "converged" else f"no ({chosen.stop})"
         table.append((classes, full.expansion_.n_outputs, vectors, vectors // 10, spent, met))

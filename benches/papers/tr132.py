@@ -21,6 +21,7 @@ from tr132_two_class import axes, figure1, two_class
 
 from svmarrow import SVC, KernelExpansion, RLSRegressor, as_expansion, compression_path
 from svmarrow._support.decoding import label_indices
+from svmarrow.papers import reduced_set
 from svmarrow.reduced_set import SelectionSettings, threshold
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def apart(svc: Any, method: str, sizes: tuple[int, ...], X: Any, y: np.ndarray) 
         one = KernelExpansion(
             full.vectors[own], full.coefficients[own][:, [j]], 0.0, kernel="rbf", gamma=full.gamma
         )
-        paths.append((own, compression_path(one, n_vectors=min(sizes[-1], len(own)), method=method)))
+        paths.append((own, reduced_set.path(one, n_vectors=min(sizes[-1], len(own)), method=method)))
     models = []
     for size in sizes:
         B = np.zeros_like(full.coefficients)
@@ -167,7 +168,7 @@ def smoothed_usps(report: Report, options: argparse.Namespace) -> None:
     sizes = [size for size in (100, 200, 400, L1_VECTORS, 800) if size < m]
     lines = []
     for label, method in (("pursuit", "backfit"), ("l1", "l1")):
-        path = compression_path(svc, n_vectors=sizes[-1], method=method, X=X, y=y, tol=0)
+        path = reduced_set.path(svc, n_vectors=sizes[-1], method=method, X=X, y=y, tol=0)
         found = [size for size in sizes if size <= len(path)]
         errors = path.scores(X_test, data.y_test, found)
         lines += [[f"together, {label}", size, 1 - score] for size, score in zip(found, errors, strict=True)]

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from common import Report, Rows, load, plain_ticks, processor_times, splits
 
-from svmarrow import SVC, compression_path
-from svmarrow.reduced_set import SelectionSettings
+from svmarrow import SVC
+from svmarrow.papers import reduced_set
+from svmarrow.papers.reduced_set import PaperSettings
 
 if TYPE_CHECKING:
     import argparse
@@ -44,7 +45,7 @@ METHODS = {
     "pursuit": ("backfit", None),
     "pre-fitting": ("prefit", None),
     "basic": ("basic", None),
-    "on predictions": ("backfit", SelectionSettings(criterion="predictions")),
+    "on predictions": ("backfit", PaperSettings(criterion="predictions")),
     "l0": ("l0", None),
     "l1": ("l1", None),
 }
@@ -88,12 +89,12 @@ def figure1(report: Report, options: argparse.Namespace) -> None:
         wanted = svc.decision_function(X)
         line = [n, svc.expansion_.n_vectors]
         for method, settings in (
-            ("l0", SelectionSettings(max_change=0.0)),
+            ("l0", PaperSettings(max_change=0.0)),
             ("rank", None),
             ("backfit", None),
             ("basic", None),
         ):
-            path = compression_path(svc, method=method, settings=settings, tol=1e-7)
+            path = reduced_set.path(svc, method=method, settings=settings, tol=1e-7)
             loss = np.abs(path[len(path)].decision_function(X) - wanted).max() / np.abs(wanted).max()
             line += [len(path), f"{loss:.0e}"]
         rows.append(line)
@@ -136,7 +137,7 @@ def two_class(report: Report, options: argparse.Namespace) -> None:
             trained.append(1 - svc.score(split.X, y))
             sizes = [max(1, round(share * m)) for share in SHARES]
             for label, (method, settings) in METHODS.items():
-                path = compression_path(
+                path = reduced_set.path(
                     svc, n_vectors=sizes[-1], method=method, settings=settings, X=split.X, y=y, tol=0
                 )
                 found = [min(size, len(path)) for size in sizes]
@@ -245,24 +246,22 @@ def _figure3(report: Report, found: dict[str, dict[str, list[Any]]], floor: floa
 
 def _spend(spent: dict[str, float], svc: Any, most: int) -> None:
     """Adds the times of ten levels to the totals."""
-    path = compression_path(svc, n_vectors=most, method="l1", tol=0)
+    path = reduced_set.path(svc, n_vectors=most, method="l1", tol=0)
     penalties = path.penalties[np.linspace(0, len(path) - 1, 10).astype(int)]
     changes = np.geomspace(1.0, 1e-8, 10)
 
     def at(method: str, **settings: float) -> None:
         try:
-            compression_path(
-                svc, n_vectors=most, method=method, tol=0, settings=SelectionSettings(**settings)
-            )
+            reduced_set.path(svc, n_vectors=most, method=method, tol=0, settings=PaperSettings(**settings))
         except ValueError:  # this lambda leaves no vector
             return
 
     works = (
         lambda: [at("l1", penalty=float(p)) for p in penalties],
         lambda: [at("l0", max_change=float(change)) for change in changes],
-        lambda: compression_path(svc, n_vectors=most, tol=0),
-        lambda: compression_path(svc, n_vectors=most, method="l1", tol=0),
-        lambda: compression_path(svc, n_vectors=most, method="l0", tol=0),
+        lambda: reduced_set.path(svc, n_vectors=most, method="backfit", tol=0),
+        lambda: reduced_set.path(svc, n_vectors=most, method="l1", tol=0),
+        lambda: reduced_set.path(svc, n_vectors=most, method="l0", tol=0),
     )
     for label, took in zip(spent, processor_times(works, 1)[0], strict=True):
         spent[label] += took

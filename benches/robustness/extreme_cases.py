@@ -328,8 +328,10 @@ AIMS: dict[str, Any] = {
     "plus 1e15": TARGETS + 1e15,
     "equal": np.full(N, 3.7),
 }
+#: Selections of `svmarrow.papers.reduced_set`.
+PAPER_METHODS = ("basic", "l0", "l1", "lars")
 METHODS: dict[str, dict[str, Any]] = {
-    **{method: {} for method in ("backfit", "basic", "rank", "l0", "l1", "lars")},
+    **{method: {} for method in ("backfit", "rank", *PAPER_METHODS)},
     "gradient": {"settings": GradientSettings(steps=10), "random_state": 0},
 }
 

@@ -45,6 +45,7 @@ from extreme_cases import (
     LABELS,
     MATRICES,
     METHODS,
+    PAPER_METHODS,
     QUIET,
     TARGETS,
     WEIGHTS,
@@ -59,6 +60,7 @@ from reports import keep
 import svmarrow
 import svmarrow.preprocessing
 from svmarrow import KernelExpansion, compress, compression_path, quantize
+from svmarrow.papers import reduced_set
 
 #: Seconds of a processor after which a case has no end.
 LIMIT = 30.0
@@ -168,9 +170,10 @@ def _run(case: Case) -> dict[str, Any] | None:
         options = METHODS[case.work] | {"method": case.work, "n_jobs": 1}
         if case.work == "gradient":
             return _numbers(compress(model, X, n_vectors=6, **options), X)
-        small = compression_path(model, n_vectors=6, **options)
+        every_size = reduced_set.path if case.work in PAPER_METHODS else compression_path
+        small = every_size(model, n_vectors=6, **options)
         found = _numbers(small[small.sizes[-1]], X)
-        norms = getattr(compression_path(model, **options), "residual_norms", None)
+        norms = getattr(every_size(model, **options), "residual_norms", None)
         return found | ({} if norms is None else {"residual norms": norms})
     return _numbers(model, X)
 

@@ -35,6 +35,7 @@ MODULES = (
     "svmarrow.models",
     "svmarrow.multiclass",
     "svmarrow.online",
+    "svmarrow.papers.reduced_set",
     "svmarrow.papers.rifkin",
     "svmarrow.preprocessing",
     "svmarrow.reduced_set",
@@ -202,6 +203,12 @@ SECTIONS = (
             "svmarrow.exceptions",
             "ConvergenceWarning FallbackWarning FormatError InternalError NotFittedError SizeWarning",
         ),
+    ),
+    Section(
+        "Experiments of the papers: selections of vectors",
+        "Weston and Bakir (2004), Xu and others (2015): the selections that they compare.",
+        "compression",
+        _names("svmarrow.papers.reduced_set", "path PaperSettings"),
     ),
     Section(
         "Experiments of the papers: Rifkin (2002)",

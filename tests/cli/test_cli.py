@@ -134,8 +134,9 @@ def test_compress_by_loss_with_curve(folder):
     assert " after compression." in text
     assert "with 95 % confidence" in text
     assert curve.read_bytes().startswith(b"\x89PNG")
-    few = [*arguments[:4], "--max-loss", "0", "--validation", folder / "test.svm"]
-    assert "max_loss=0 is not reached" in one_line_error(*few, "-m", "basic")
+    few = [*arguments[:4], "--max-loss", "0", "--validation", folder / "test.svm", "-m", "prefit"]
+    rows = ["--candidates", "rows", "--data", folder / "test.svm"]
+    assert "max_loss=0 is not reached" in one_line_error(*few, *rows)
 
 
 def test_compress_by_itself_bounds_the_loss_and_draws(tmp_path):
@@ -387,7 +388,8 @@ def test_labels_that_libsvm_has_not_are_refused(folder, tmp_path):
         (["train", "x", "-o", "y", "-C", "much"], "Invalid value for '--C'"),
         (["compress", "x", "-o", "y"], "compress needs a goal: give --n-vectors"),
         (["compress", "x", "-o", "y", "-n", "3", "--max-loss", "0.1"], "exclude each other"),
-        (["compress", "x", "-o", "y", "-m", "l1", "--data", "z"], "needs --n-vectors or --validation"),
+        (["compress", "x", "-o", "y", "-m", "l1", "-n", "3"], "'l1' is not one of"),
+        (["compress", "x", "-o", "y", "--candidates", "rows", "--data", "z"], "--n-vectors or --validation"),
         (["compress", "x", "-o", "y", "--max-loss", "0.1"], "--max-loss needs --validation"),
         (["compress", "x", "-o", "y", "-n", "3", "--curve", "z.png"], "--curve needs --validation"),
         (["compress", "x", "-o", "y", "-n", "3", "--candidates", "rows"], "needs --data"),

@@ -25,7 +25,6 @@ from svmarrow import (
     _core,
     as_expansion,
     compress,
-    compression_path,
     load,
     save,
 )
@@ -216,7 +215,7 @@ def test_low_rank_and_searched_classifiers(datasets):
 def test_every_reducer(datasets, method):
     X, y = datasets["moons"]
     model = SVC(kernel="matern32", C=5.0, gamma=1.0).fit(X, y)
-    path = compression_path(model, method=method, n_vectors=40)
+    path = reference.path_by(method, model, n_vectors=40)
     spec = model.expansion_.kernel_spec
     wanted = model.expansion_.decision_function(X)
     errors = []

@@ -71,6 +71,7 @@ from svmarrow.model_selection import QuantileSVRCV
 from svmarrow.models import ExpansionDetector, ExpansionRegressor
 from svmarrow.multiclass import Code
 from svmarrow.online import KernelPerceptron
+from svmarrow.papers.reduced_set import path
 from svmarrow.preprocessing import LearnedScaler
 from svmarrow.reduced_set import GradientSettings, SelectionSettings
 from svmarrow.svm import QuantileSVR
@@ -768,10 +769,10 @@ ESTIMATORS = {
             "CompressionPath": (lambda: compression_path(machine()), IRIS),
             "CompressionPath tuned": (lambda: compression_path(machine(), X=IRIS, y=KIND), IRIS),
             "CompressionPath basic": (
-                lambda: compression_path(SVR().fit(SPARSE, NUMBERS), method="basic"),
+                lambda: path(SVR().fit(SPARSE, NUMBERS), method="basic"),
                 SPARSE,
             ),
-            "CompressionPath l1": (lambda: compression_path(OneClassSVM().fit(IRIS), method="l1"), IRIS),
+            "CompressionPath l1": (lambda: path(OneClassSVM().fit(IRIS), method="l1"), IRIS),
         },
     ),
     "GradientPath": Entry(

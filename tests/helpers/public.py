@@ -17,6 +17,7 @@ HOMES = (
     "svmarrow.models",
     "svmarrow.multiclass",
     "svmarrow.online",
+    "svmarrow.papers.reduced_set",
     "svmarrow.papers.rifkin",
     "svmarrow.preprocessing",
     "svmarrow.reduced_set",

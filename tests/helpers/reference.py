@@ -6,6 +6,10 @@ import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
 from svmarrow import compression_path
+from svmarrow.papers import reduced_set
+
+#: Selections of vectors that `svmarrow.papers.reduced_set.path` has and `compression_path` does not.
+PAPER_METHODS = ("basic", "l0", "l1", "lars")
 
 
 def kernel(spec, X, Z):
@@ -413,7 +417,13 @@ def greedy(inner, aligned, norm2, rule, steps):
     return path
 
 
-def largest(model, *arguments, **options):
-    """The largest model of a `compression_path`."""
-    path = compression_path(model, *arguments, **options)
+def path_by(method, model, *arguments, **options):
+    """The path by a method, of `compression_path` or of `svmarrow.papers.reduced_set.path`."""
+    run = reduced_set.path if method in PAPER_METHODS else compression_path
+    return run(model, *arguments, method=method, **options)
+
+
+def largest(model, *arguments, method="backfit", **options):
+    """The largest model of a `path_by` a method."""
+    path = path_by(method, model, *arguments, **options)
     return path[path.sizes[-1]]

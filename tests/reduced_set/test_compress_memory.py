@@ -12,7 +12,9 @@ from helpers.programs import python
 from helpers.reference import largest
 from svmarrow import KernelExpansion, KMPRegressor, _core, compress
 from svmarrow.matching_pursuit._memory import dictionary_bytes
-from svmarrow.reduced_set import GradientSettings, SelectionSettings, estimate_memory
+from svmarrow.papers.reduced_set import PaperSettings
+from svmarrow.reduced_set import GradientSettings, estimate_memory
+from svmarrow.reduced_set.memory import bytes_of_work
 
 
 def machine(m: int, d: int = 20, q: int = 1) -> KernelExpansion:
@@ -30,7 +32,7 @@ from svmarrow import KMPRegressor, KernelExpansion, PerceptronTreeClassifier
 from svmarrow.reduced_set import GradientSettings
 from svmarrow import compress, compression_path
 from svmarrow.online import KernelPerceptron
-from svmarrow.reduced_set import SelectionSettings
+from svmarrow.papers.reduced_set import PaperSettings, path
 random = np.random.default_rng(0)
 def machine(m, d=20, q=1):
     Z, B = random.standard_normal((m, d)), random.standard_normal((m, q))
@@ -47,12 +49,12 @@ else:
 """
 
 _WORK = {
-    "l1": ("m = machine(3000)", "compression_path(m, n_vectors=100, method='l1', n_jobs=1)"),
-    "lars": ("m = machine(2500)", "compression_path(m, n_vectors=100, method='lars', n_jobs=1)"),
+    "l1": ("m = machine(3000)", "path(m, n_vectors=100, method='l1', n_jobs=1)"),
+    "lars": ("m = machine(2500)", "path(m, n_vectors=100, method='lars', n_jobs=1)"),
     "rank": ("m = machine(3000)", "compress(m, n_vectors=500, method='rank', n_jobs=1)"),
     "l0": (
         "m = machine(1500)",
-        "compression_path(m, n_vectors=50, method='l0', n_jobs=1, settings=SelectionSettings(max_change=1))",
+        "path(m, n_vectors=50, method='l0', n_jobs=1, settings=PaperSettings(max_change=1))",
     ),
     "pursuit": ("m = machine(20000, 4)", "compress(m, n_vectors=400, n_jobs=1)"),
     "gradient": (
@@ -92,10 +94,10 @@ def test_what_takes_more_than_there_is_is_refused_before_it_begins(monkeypatch: 
     full = machine(4000)
     monkeypatch.setattr(_core, "available_memory", lambda: 100_000_000)
     for method in ("rank", "l0", "l1", "lars"):
-        with pytest.raises(MemoryError, match=rf"'{method}'\) needs about .* keep fewer vectors"):
+        with pytest.raises(MemoryError, match=rf"'{method}' needs about .* keep fewer vectors"):
             largest(full, n_vectors=100, method=method)
     # What the message advises works.
-    settings = SelectionSettings(chunk=1000)
+    settings = PaperSettings(chunk=1000)
     assert largest(full, n_vectors=100, method="l1", settings=settings).n_vectors == 100
     with pytest.raises(MemoryError, match=r"compress\(method='gradient'\) needs about"):
         compress(full, n_vectors=3000, method="gradient", settings=GradientSettings(start=full))
@@ -108,15 +110,15 @@ def test_what_takes_more_than_there_is_is_refused_before_it_begins(monkeypatch: 
 
 def test_estimates_grow_with_what_is_kept() -> None:
     full = machine(3000)
-    of = {
-        m: estimate_memory(full, 100, method=m).total
-        for m in ("backfit", "rank", "l1", "lars", "l0", "gradient")
-    }
+    of = {m: estimate_memory(full, 100, method=m).total for m in ("backfit", "rank", "gradient")}
+    parts = full.n_outputs, full.vectors, 100, None
+    of |= {m: bytes_of_work(*parts, m) for m in ("l1", "lars", "l0")}
     assert of["backfit"] < of["rank"] <= of["l1"] * 1.1 < of["lars"] < of["l0"]
     assert estimate_memory(full, 1000, method="gradient").total > of["gradient"]
     assert of["lars"] > 2 * 8 * 3000**2
-    chunked = SelectionSettings(chunk=500)
-    assert estimate_memory(full, 100, method="lars", settings=chunked).total < of["lars"] / 10
+    assert bytes_of_work(*parts, "lars", settings=PaperSettings(chunk=500)) < of["lars"] / 10
+    with pytest.raises(ValueError, match="method='lars' is not allowed"):
+        estimate_memory(full, 100, method="lars")
     X, y = make_classification(2000, random_state=0)
     kmp = KMPRegressor(10, cache_size=1000)
     assert 4 * 2000**2 < kmp.estimate_memory(X).total < 8 * 2000**2

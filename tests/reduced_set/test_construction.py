@@ -255,7 +255,7 @@ def test_the_first_step_goes_against_the_differences_of_the_loss(spec, loss):
     assert step[clear] == pytest.approx(-rate * deviation * np.sign(expected[clear]), rel=0.02)
 
 
-@pytest.mark.parametrize("start", ["backfit", "prefit", "lars", "l1", "centres"])
+@pytest.mark.parametrize("start", ["backfit", "prefit", "rank", "centres"])
 def test_a_run_starts_at_the_given_vectors(start, digits_svc, pixels):
     X, y, X_test, y_test = pixels
     begin = make(
@@ -270,7 +270,7 @@ def test_a_run_starts_at_the_given_vectors(start, digits_svc, pixels):
 
 def test_a_run_starts_from_given_vectors(digits_svc, pixels):
     X, y, _, _ = pixels
-    chosen = compress(digits_svc, n_vectors=12)
+    chosen = reference.path_by("lars", digits_svc, n_vectors=12)[12]
     for start in (chosen, chosen.expansion_, chosen.expansion_.vectors):
         settings = GradientSettings(start=start, steps=0)
         begin = make(digits_svc, n_vectors=12, X=X, y=y, settings=settings).expansion_
@@ -278,6 +278,9 @@ def test_a_run_starts_from_given_vectors(digits_svc, pixels):
         more = make(digits_svc, n_vectors=15, X=X, y=y, settings=settings).expansion_
         assert (more.vectors[:12] == begin.vectors).all()
         assert more.n_vectors == 15
+    for name in ("l0", "l1", "lars"):
+        with pytest.raises(ValueError, match=f"start='{name}' is not allowed"):
+            GradientSettings(start=name)
     with pytest.raises(ValueError, match="start has 3 columns"):
         make(digits_svc, n_vectors=2, settings=GradientSettings(start=np.ones((5, 3))))
 

@@ -5,43 +5,19 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
-from helpers.reference import greedy, kernel, largest
+from helpers.reference import PAPER_METHODS, greedy, largest, path_by
+from helpers.selections import expansion, from_scratch, space
 from svmarrow import SVC, KernelExpansion, ReducedSet, compress, compression_path
 from svmarrow.cascade import ExactCascade
+from svmarrow.papers.reduced_set import PaperSettings
 from svmarrow.reduced_set import SelectionSettings
 
-RBF = ("rbf", 0.3, 0.0, 3)
-METHODS = ("backfit", "prefit", "basic", "rank", "l0", "l1", "lars")
-PURSUITS = METHODS[:3]
-
-
-def expansion(m=60, d=3, q=3, seed=0, **kernel_options):
-    rng = np.random.default_rng(seed)
-    options = {"kernel": "rbf", "gamma": 0.3, **kernel_options}
-    return KernelExpansion(rng.normal(size=(m, d)), rng.normal(size=(m, q)), rng.normal(size=q), **options)
+METHODS = ("backfit", "prefit", "rank", *PAPER_METHODS)
+PURSUITS = ("backfit", "prefit", "basic")
 
 
 def rows(n=40, d=3):
     return np.random.default_rng(9).normal(size=(n, d))
-
-
-def space(full, X=None):
-    """Inner products, those with the target, squared norm: in feature space, or of predictions on X."""
-    Z, B = np.asarray(full.vectors, dtype=np.float64), full.coefficients
-    K = kernel(full.kernel_spec, Z, Z)
-    if X is None:
-        return K, K @ B, (B * (K @ B)).sum()
-    features = kernel(full.kernel_spec, X, Z) / np.sqrt(len(X))
-    F = features @ B
-    return features.T @ features, features.T @ F, (F**2).sum()
-
-
-def from_scratch(full, path, size, X=None):
-    """What is missing at a size, by its definition."""
-    inner, _, _ = space(full, X)
-    rest = full.coefficients.copy()
-    rest[path.order[:size]] -= path[size].coefficients
-    return np.sqrt(max(0.0, (rest * (inner @ rest)).sum()))
 
 
 @pytest.mark.parametrize("q", [1, 3])
@@ -50,9 +26,7 @@ def from_scratch(full, path, size, X=None):
 def test_a_pursuit_is_the_greedy_one(rule, criterion, q):
     full = expansion(q=q)
     X = rows() if criterion == "predictions" else None
-    path = compression_path(
-        full, n_vectors=12, method=rule, X=X, tol=0, settings=SelectionSettings(criterion=criterion)
-    )
+    path = path_by(rule, full, n_vectors=12, X=X, tol=0, settings=PaperSettings(criterion=criterion))
     assert path.orthogonal == (criterion == "norm" and rule != "basic")
     inner, aligned, norm2 = space(full, X)
     assert path.residual_norms[0] == pytest.approx(np.sqrt(norm2), rel=1e-9)
@@ -75,12 +49,11 @@ def test_a_sample_of_all_candidates_is_the_whole_search(rule, criterion):
     full = expansion(m=40)
     options = {
         "n_vectors": 10,
-        "method": rule,
         "tol": 0,
         "X": rows() if criterion == "predictions" else None,
     }
-    whole = compression_path(full, settings=SelectionSettings(criterion=criterion), **options)
-    sampled = compression_path(full, settings=SelectionSettings(criterion=criterion, sample=40), **options)
+    whole = path_by(rule, full, settings=PaperSettings(criterion=criterion), **options)
+    sampled = path_by(rule, full, settings=PaperSettings(criterion=criterion, sample=40), **options)
     np.testing.assert_array_equal(sampled.order, whole.order)
     np.testing.assert_allclose(sampled.residual_norms, whole.residual_norms, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(sampled[10].coefficients, whole[10].coefficients, rtol=1e-6, atol=1e-8)
@@ -91,10 +64,10 @@ def test_a_sample_of_all_candidates_is_the_whole_search(rule, criterion):
 def test_a_sampled_pursuit_follows_its_seed_alone(rule, criterion):
     full = expansion(m=200)
     X = rows() if criterion == "predictions" else None
-    settings = SelectionSettings(sample=5, criterion=criterion)
+    settings = PaperSettings(sample=5, criterion=criterion)
 
     def run(**options):
-        return compression_path(full, n_vectors=15, method=rule, settings=settings, tol=0, X=X, **options)
+        return path_by(rule, full, n_vectors=15, settings=settings, tol=0, X=X, **options)
 
     first, again, other = run(random_state=1, n_jobs=1), run(random_state=1, n_jobs=2), run(random_state=2)
     np.testing.assert_array_equal(first.order, again.order)
@@ -134,34 +107,15 @@ def test_outputs_apart_choose_as_they_would_alone():
         assert path.residual_norms[size] == pytest.approx(from_scratch(full, path, size), rel=1e-6)
 
 
-def test_basic_steps_of_outputs_apart_stay_apart():
-    full = expansion(m=50, q=3)
-    path = compression_path(
-        full, n_vectors=12, method="basic", settings=SelectionSettings(joint=False), tol=0
-    )
-    assert (np.diff(path.residual_norms) <= 1e-12).all()
-    assert (path[12].coefficients == 0).any()
-    for size in (1, 6, 12):
-        assert path.residual_norms[size] == pytest.approx(from_scratch(full, path, size), rel=1e-6)
-
-
-@pytest.mark.parametrize("method", ["l0", "l1", "lars"])
-def test_penalties_of_outputs_apart_give_a_union(method):
-    full = expansion(m=40, q=2)
-    path = compression_path(full, n_vectors=20, method=method, settings=SelectionSettings(joint=False), tol=0)
-    assert len(set(path.order.tolist())) == len(path) == 20
-    assert (np.diff(path.residual_norms) <= 1e-12).all()
-
-
 VARIANTS = [
-    *((method, SelectionSettings()) for method in METHODS),
-    *((method, SelectionSettings(chunk=40)) for method in METHODS),
-    ("backfit", SelectionSettings(sample=7)),
-    ("prefit", SelectionSettings(joint=False)),
-    ("l0", SelectionSettings(max_change=1e-3)),
-    ("l1", SelectionSettings(penalty=0.5)),
-    ("l1", SelectionSettings(inverse_weights=True)),
-    ("lars", SelectionSettings(joint=False, cost=0.1)),
+    *((method, PaperSettings()) for method in METHODS),
+    *((method, PaperSettings(chunk=40)) for method in METHODS),
+    ("backfit", PaperSettings(sample=7)),
+    ("prefit", PaperSettings(joint=False)),
+    ("l0", PaperSettings(max_change=1e-3)),
+    ("l1", PaperSettings(penalty=0.5)),
+    ("l1", PaperSettings(inverse_weights=True)),
+    ("lars", PaperSettings(joint=False, cost=0.1)),
 ]
 
 
@@ -169,14 +123,14 @@ def label(value):
     return (
         value
         if isinstance(value, str)
-        else "-".join(f"{k}={v}" for k, v in vars(value).items() if v != getattr(SelectionSettings(), k))
+        else "-".join(f"{k}={v}" for k, v in vars(value).items() if v != getattr(PaperSettings(), k))
     )
 
 
 @pytest.mark.parametrize(("method", "settings"), VARIANTS, ids=label)
 def test_residuals_fall_and_are_those_from_scratch(method, settings):
     full = expansion(m=150, q=3)
-    path = compression_path(full, n_vectors=20, method=method, settings=settings, tol=0)
+    path = path_by(method, full, n_vectors=20, settings=settings, tol=0)
     assert path.exact
     assert 0 < len(path) <= 20
     assert (np.diff(path.residual_norms) <= 1e-12).all()
@@ -190,8 +144,8 @@ def test_residuals_fall_and_are_those_from_scratch(method, settings):
 @pytest.mark.parametrize(("method", "joint"), [("rank", True), ("l0", True), ("l0", False)])
 def test_lossless_means_lossless(method, joint, chunk, options):
     full = expansion(m=120, q=2, **options)
-    settings = SelectionSettings(chunk=chunk, joint=joint, max_change=0.0 if method == "l0" else None)
-    path = compression_path(full, method=method, settings=settings, tol=0, n_vectors=20)
+    settings = PaperSettings(chunk=chunk, joint=joint, max_change=0.0 if method == "l0" else None)
+    path = path_by(method, full, settings=settings, tol=0, n_vectors=20)
     X = rows()
     wanted = full.decision_function(X)
     found = path[len(path)].decision_function(X)
@@ -208,13 +162,13 @@ def test_degenerate_models_are_handled_or_refused(method):
         return KernelExpansion(vectors, coefficients, np.zeros(q), kernel="rbf", gamma=0.3)
 
     # More than there are means all.
-    most = len(compression_path(full, n_vectors=20, method=method, tol=0))
+    most = len(path_by(method, full, n_vectors=20, tol=0))
     assert largest(full, n_vectors=21, method=method, tol=0).n_vectors <= 20
-    assert len(compression_path(full, n_vectors=21, method=method, tol=0)) == most
+    assert len(path_by(method, full, n_vectors=21, tol=0)) == most
     empty = with_parts(np.zeros((0, 3)), np.zeros((0, 2)))
     for model in (empty, with_parts(coefficients=np.zeros((20, 2)))):
         with pytest.raises(ValueError, match="is constant: there is nothing to compress"):
-            compression_path(model, method=method)
+            path_by(method, model)
     for bad in (np.nan, np.inf):
         coefficients = full.coefficients.copy()
         coefficients[3, 1] = bad
@@ -224,11 +178,11 @@ def test_degenerate_models_are_handled_or_refused(method):
     coefficients = full.coefficients.copy()
     coefficients[:, 1] = 0
     coefficients[:10] = 0
-    path = compression_path(with_parts(coefficients=coefficients), n_vectors=20, method=method, tol=0)
+    path = path_by(method, with_parts(coefficients=coefficients), n_vectors=20, tol=0)
     assert (np.abs(path[len(path)].coefficients[:, 1]) < 1e-9).all()
     # Every vector twice.
     twice = with_parts(np.vstack([full.vectors, full.vectors]), np.vstack([full.coefficients] * 2))
-    path = compression_path(twice, method=method)
+    path = path_by(method, twice)
     assert len(path) <= (20 if method != "basic" else 40)
     if method != "basic":
         assert len(set((path.order % 20).tolist())) == len(path)
@@ -237,7 +191,7 @@ def test_degenerate_models_are_handled_or_refused(method):
     Z = full.vectors.copy()
     Z[4] = 0
     linear = KernelExpansion(Z, full.coefficients, np.zeros(2), kernel="linear")
-    path = compression_path(linear, method=method)
+    path = path_by(method, linear)
     assert 4 not in path.order.tolist()
     assert len(path) <= 3 if method != "basic" else 20
 
@@ -246,11 +200,11 @@ def test_degenerate_models_are_handled_or_refused(method):
 def test_an_indefinite_kernel_is_refused_and_predictions_take_it(method):
     full = expansion(m=60, q=1, kernel="sigmoid", gamma=1.0, coef0=-2.0)
     with pytest.raises(ValueError, match="kernel=sigmoid is not allowed: it must be positive semidefinite"):
-        compression_path(full, n_vectors=60, method=method, tol=0)
+        path_by(method, full, n_vectors=60, tol=0)
     if method in PURSUITS:
         X = rows(80)
-        settings = SelectionSettings(criterion="predictions")
-        path = compression_path(full, n_vectors=30, method=method, X=X, settings=settings)
+        settings = PaperSettings(criterion="predictions")
+        path = path_by(method, full, n_vectors=30, X=X, settings=settings)
         assert (np.diff(path.residual_norms) <= 1e-12).all()
         rest = path[30].decision_function(X) - full.decision_function(X)
         assert np.sqrt((rest**2).mean()) == pytest.approx(path.residual_norms[30], rel=1e-5, abs=1e-9)
@@ -280,54 +234,14 @@ def test_matching_predictions_matches_predictions_better():
     )
 
 
-@pytest.mark.parametrize("joint", [True, False])
-def test_the_path_over_lambda_reports_where_vectors_enter(joint):
-    full = expansion(m=50, q=2)
-    path = compression_path(full, n_vectors=20, method="l1", settings=SelectionSettings(joint=joint), tol=0)
-    assert path.penalties.shape == (20,)
-    assert (np.diff(path.penalties) <= 0).all()
-    K, aligned, _ = space(full)
-    # Nothing is in above the largest dual norm; one level of the path is 7 % below the one before.
-    first = 2 * (np.abs(aligned).sum(axis=1) if joint else np.abs(aligned).max(axis=1)).max()
-    assert 0.9 * first < path.penalties[0] <= first * (1 + 1e-12)
-    for at in (0.5 * first, 0.1 * first):
-        settings = SelectionSettings(joint=joint, penalty=at)
-        kept = set(compression_path(full, method="l1", settings=settings, tol=0).order.tolist())
-        B = naive_penalised(K, aligned, at / 2, joint)
-        sizes = np.abs(B).max(axis=1)
-        assert set(np.flatnonzero(sizes > 1e-6).tolist()) == kept
-    with pytest.raises(ValueError, match=r"penalty=1000\.0 is not allowed: it must be small enough"):
-        compression_path(full, method="l1", settings=SelectionSettings(penalty=1000.0))
-    assert compression_path(full, n_vectors=5).penalties is None
-
-
-def naive_penalised(K, aligned, half, joint, steps=4000):
-    """Proximal gradient for tr(B'KB) - 2 tr(B'T) + 2 half sum_i ||B_i||, l1 or largest entry of a row."""
-    B, rate = np.zeros_like(aligned), 1 / np.linalg.eigvalsh(K)[-1]
-    for _ in range(steps):
-        V = B + rate * (aligned - K @ B)
-        if joint:
-            for i, v in enumerate(V):
-                # v minus its projection on the l1 ball of radius rate * half.
-                sizes, radius = np.sort(np.abs(v))[::-1], rate * half
-                if sizes.sum() <= radius:
-                    B[i] = 0
-                    continue
-                levels = (np.cumsum(sizes) - radius) / np.arange(1, len(v) + 1)
-                B[i] = np.clip(v, -levels.max(), levels.max())
-        else:
-            B = np.sign(V) * np.maximum(np.abs(V) - rate * half, 0)
-    return B
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_chunks_keep_up_with_the_whole(method):
     full = expansion(m=600, q=2, d=2)
-    whole = compression_path(full, n_vectors=15, method=method, tol=0)
-    parts = compression_path(full, n_vectors=15, method=method, tol=0, settings=SelectionSettings(chunk=100))
+    whole = path_by(method, full, n_vectors=15, tol=0)
+    parts = path_by(method, full, n_vectors=15, tol=0, settings=PaperSettings(chunk=100))
     if method != "rank":  # a basis is not chosen for the model's sake
         assert parts.residual_norms[15] < 1.5 * whole.residual_norms[15]
-    one = compression_path(full, n_vectors=15, method=method, tol=0, settings=SelectionSettings(chunk=600))
+    one = path_by(method, full, n_vectors=15, tol=0, settings=PaperSettings(chunk=600))
     np.testing.assert_array_equal(one.order, whole.order)
 
 
@@ -348,7 +262,7 @@ def test_two_hundred_thousand_vectors(method, m, loss):
     Z = rng.normal(size=(m, 2)).astype(np.float32)
     B = 0.01 * rng.normal(size=(m, 1)) + 0.01 * np.sin(Z[:, :1])
     full = KernelExpansion(Z, B, 0.0, kernel="rbf", gamma=0.5)
-    path = compression_path(full, n_vectors=30, method=method, settings=SelectionSettings(chunk=256))
+    path = path_by(method, full, n_vectors=30, settings=PaperSettings(chunk=256))
     assert not path.exact
     X = rng.normal(size=(300, 2)).astype(np.float32)
     wanted = full.decision_function(X)
@@ -359,14 +273,14 @@ def test_two_hundred_thousand_vectors(method, m, loss):
 
 def test_what_does_not_fit_is_reduced_in_chunks_or_refused():
     full = expansion(m=5000, d=2, q=1)
-    tight = SelectionSettings(max_memory=150.0)
-    path = compression_path(full, n_vectors=10, method="l1", settings=tight)
-    chunked = compression_path(full, n_vectors=10, method="l1", settings=SelectionSettings(chunk=4096))
+    tight = PaperSettings(max_memory=150.0)
+    path = path_by("l1", full, n_vectors=10, settings=tight)
+    chunked = path_by("l1", full, n_vectors=10, settings=PaperSettings(chunk=4096))
     np.testing.assert_array_equal(path.order, chunked.order)
     with pytest.raises(
         ValueError, match=r"max_memory=1 MB is not allowed: it must be at least \d+ MB to choose 10"
     ):
-        compression_path(full, n_vectors=10, method="l1", settings=SelectionSettings(max_memory=1.0))
+        path_by("l1", full, n_vectors=10, settings=PaperSettings(max_memory=1.0))
     with pytest.raises(ValueError, match="chunk=15 is not allowed: it must be at least 20"):
         compression_path(full, n_vectors=10, settings=SelectionSettings(chunk=15))
     with pytest.raises(ValueError, match="chunk=100 is not allowed: it must be None where the candidates"):
@@ -392,6 +306,12 @@ def test_settings_that_a_method_does_not_read_are_refused():
         ("prefit", "inverse_weights", True),
     ]:
         with pytest.raises(ValueError, match=f"{name}=.* is of no use for method='{method}'"):
+            largest(full, n_vectors=3, method=method, settings=PaperSettings(**{name: value}))
+    for method, name, value, readers in [
+        ("rank", "joint", False, "'backfit', 'prefit'"),
+        ("prefit", "rank_tolerance", 0.1, "'rank'"),
+    ]:
+        with pytest.raises(ValueError, match=f"is of no use for method='{method}': it is read by {readers}$"):
             largest(full, n_vectors=3, method=method, settings=SelectionSettings(**{name: value}))
     for name, value in [
         ("sample", 0),
@@ -401,7 +321,7 @@ def test_settings_that_a_method_does_not_read_are_refused():
         ("penalty", -1),
     ]:
         with pytest.raises(ValueError, match=f"{name}="):
-            SelectionSettings(**{name: value})
+            PaperSettings(**{name: value})
 
 
 def test_a_time_limit_is_kept_while_norms_are_found():
@@ -417,6 +337,6 @@ def test_a_certified_cascade_refuses_what_is_no_projection(method, settings):
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     svc = SVC(C=10, gamma=0.05).fit(X[:200], y[:200])
-    path = compression_path(svc, n_vectors=10, method=method, settings=settings)
+    path = path_by(method, svc, n_vectors=10, settings=settings)
     with pytest.raises(ValueError, match="must be orthogonal projections of the model"):
         ExactCascade.from_path(path)

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import mean_squared_error, r2_score
 
+from helpers.reference import path_by
 from svmarrow import RLSRegressor, TabularRegressor, as_expansion, compress, compression_path, quantize
+from svmarrow.papers.reduced_set import PaperSettings
 from svmarrow.reduced_set import GradientSettings, SelectionSettings
 from svmarrow.reduced_set.holdout import HoldoutEvaluator, ratio_bound
 
@@ -86,7 +88,7 @@ def test_the_goal_is_reached_in_each_output(full, samples):
         ("basic", None),
         ("backfit", SelectionSettings(criterion="predictions")),
         ("l1", None),
-        ("l1", SelectionSettings(refit=False)),
+        ("l1", PaperSettings(refit=False)),
         ("gradient", FEW),
     ],
 )
@@ -95,7 +97,7 @@ def test_units_do_not_matter(samples, method, settings):
     found = []
     for scales in ((1.0, 1.0), (2.0**-10, 2.0**30)):
         model = RLSRegressor(alpha=0.1, gamma=0.2).fit(X[:80], targets(X[:80]) / (1.0, 1e6) * scales)
-        path = compression_path(model, X, n_vectors=20, method=method, settings=settings, random_state=0)
+        path = path_by(method, model, X, n_vectors=20, settings=settings, random_state=0)
         found.append(path[20].predict(V) / scales)
     np.testing.assert_allclose(found[1], found[0], atol=1e-3)
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from svmarrow import KernelExpansion, compression_path
+from helpers.reference import path_by
+from svmarrow import KernelExpansion
 
 
 def machine(m: int, d: int = 5, q: int = 1) -> KernelExpansion:
@@ -23,18 +24,18 @@ def test_when_the_time_is_over_the_vectors_chosen_so_far_are_a_path(method: str)
     """The time ends in the middle of the choice: afterwards their coefficients are solved for."""
     full = machine(1200)
 
-    def path_of(seconds: float) -> Any:
+    def path_within(seconds: float) -> Any:
         try:
-            return compression_path(full, n_vectors=1000, method=method, tol=0.0, max_time=seconds, n_jobs=1)
+            return path_by(method, full, n_vectors=1000, tol=0.0, max_time=seconds, n_jobs=1)
         except ValueError as error:
             # On a slow machine it takes longer until there is a first vector.
             if "was over before the first vector was chosen" not in str(error):
                 raise
-            return path_of(2.0 * seconds)
+            return path_within(2.0 * seconds)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        path = path_of(0.1)
+        path = path_within(0.1)
     assert len(path) > 0
     assert np.isfinite(path.residual_norms).all()
     assert (np.diff(path.residual_norms) <= 1e-9).all()
@@ -46,4 +47,4 @@ def test_when_the_time_is_over_the_vectors_chosen_so_far_are_a_path(method: str)
 
 def test_a_time_limit_without_a_first_vector_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"max_time=1e-09 was over before the first vector"):
-        compression_path(machine(300), n_vectors=20, method="lars", max_time=1e-9)
+        path_by("lars", machine(300), n_vectors=20, max_time=1e-9)

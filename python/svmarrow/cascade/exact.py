@@ -232,7 +232,7 @@ class ExactCascade(Cascade):
         if not path.orthogonal:
             raise ValueError(
                 f"path={path!r} is not allowed: its sizes must be orthogonal projections of the model, which "
-                "those of method='basic' and 'gradient' and of criterion='predictions' are not"
+                "those of method='gradient' and 'basic' and of criterion='predictions' are not"
             )
         cascade = cls(path.model, len(path), stages=stages, n_jobs=n_jobs)
         check({"stages": stages}, {"stages": STAGES})

@@ -39,7 +39,6 @@ from svmarrow.cli.train import train
 from svmarrow.io.info import info as info_of
 from svmarrow.io.info import size_note
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
-from svmarrow.reduced_set.compression import METHODS as COMPRESS_METHODS
 from svmarrow.reduced_set.compression import compress as compress_model
 from svmarrow.reduced_set.paths import compression_path
 
@@ -229,7 +228,7 @@ def compress(
         raise typer.BadParameter(
             "compress needs a goal: give --n-vectors, or --validation or --data to measure the loss on"
         )
-    by_path = curve is not None or candidates is Candidates.rows or method.value not in COMPRESS_METHODS
+    by_path = curve is not None or candidates is Candidates.rows
     by_loss = n_vectors is None
     if not by_loss and max_loss is not None:
         raise typer.BadParameter("--n-vectors and --max-loss exclude each other: give one of them")

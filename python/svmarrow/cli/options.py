@@ -105,11 +105,7 @@ class Method(StrEnum):
     auto = "auto"
     backfit = "backfit"
     prefit = "prefit"
-    basic = "basic"
     rank = "rank"
-    l0 = "l0"
-    l1 = "l1"
-    lars = "lars"
     gradient = "gradient"
 
 

@@ -160,7 +160,7 @@ def compress(
           For `n_vectors` it takes 20,000 to 60,000 steps, seconds to minutes, and is much better at a tenth
           of the vectors or fewer.
 
-        `compression_path` has these and those of the papers, with more settings.
+        `compression_path` has the last four, with more settings.
     settings : GradientSettings or SelectionSettings, default=None
         The former for ``"gradient"``, the latter for all other methods, either for ``"auto"``.
     random_state : int, RandomState instance or None, default=None

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GradientSettings", "construct", "output_targets", "path_sizes"]
 
-SELECTIONS = ("backfit", "prefit", "rank", "l0", "l1", "lars")
+SELECTIONS = ("backfit", "prefit", "rank")
 MIN_PATH_SIZE = 8
 """Minimum size of a path whose sizes double."""
 
@@ -109,10 +109,11 @@ class GradientSettings:
         matched.
     start : str, matrix of shape (m, n_features) or model, default="centres"
         Where the vectors come from before they are moved. ``"centres"``: cluster centres of the samples,
-        class by class. ``"backfit"``, ``"prefit"``, ``"rank"``, ``"l0"``, ``"l1"`` or ``"lars"``: the model's
-        own vectors as that method of ``compress`` chooses them; the paper begins with ``"lars"``. A matrix
-        begins with its first samples, a model with its vectors. Where these are too few, cluster centres
-        follow. Coefficients begin with the least squares fit to the outputs.
+        class by class. ``"backfit"``, ``"prefit"`` or ``"rank"``: the model's own vectors as that method of
+        ``compress`` chooses them. A matrix begins with its first samples, a model with its vectors. Where
+        these are too few, cluster centres follow. Coefficients begin with the least squares fit to the
+        outputs. The paper begins with the vectors of LARS: ``start=path(model, method="lars")[m]``, with
+        `svmarrow.papers.reduced_set.path`.
     sizes : sequence of int, default=None
         Sizes of a path besides its largest, each constructed separately. None means the halves of the
         largest size, down to 8. `compress`, which makes one model, refuses them.

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from svmarrow._support.memory import MemoryEstimate
-from svmarrow._support.parameters import refuse
+from svmarrow._support.parameters import check, one_of, refuse
 from svmarrow._support.rows import as_rows
 from svmarrow.interop.convert import as_expansion
 from svmarrow.reduced_set.construction import GradientSettings, bytes_of_construction
+from svmarrow.reduced_set.paths import METHODS
 from svmarrow.reduced_set.selection import SelectionSettings, as_arguments, bytes_of_selection, selection_of
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def estimate_memory(
     Raises
     ------
     ValueError
-        If the settings are not those of the method.
+        If the method is unknown, or the settings are not those of the method.
     TypeError
         If `model` is of another kind.
 
@@ -61,9 +62,10 @@ def estimate_memory(
     >>> from svmarrow import SVC
     >>> from svmarrow.reduced_set import estimate_memory
     >>> svc = SVC(gamma=0.001).fit(*load_digits(return_X_y=True))
-    >>> estimate_memory(svc, 100, method="lars").total > estimate_memory(svc, 100).total
+    >>> estimate_memory(svc, 100, method="rank").total > estimate_memory(svc, 100).total
     True
     """
+    check({"method": method}, {"method": one_of("auto", *METHODS)})
     expansion = as_expansion(model).expansion_
     rows = None if X is None else as_rows(X)
     options: dict[str, Any] = {"candidates": candidates, "settings": settings}

@@ -78,7 +78,8 @@ class PathNumbers:
 class CompressionPath(ReducedPath):
     """Compressed models of every size, from one vector up, out of one run of `svmarrow.compression_path`.
 
-    ``path[s]`` is the model with s vectors, ready to predict; ``len(path)`` is the largest size.
+    `svmarrow.papers.reduced_set.path` returns them too. ``path[s]`` is the model with s vectors, ready to
+    predict; ``len(path)`` is the largest size.
 
     Attributes
     ----------
@@ -95,11 +96,11 @@ class CompressionPath(ReducedPath):
     exact : bool
         False where `residual_norms` are upper bounds: for models of over 65,536 vectors reduced in chunks.
     penalties : ndarray of shape (len(path),) or None
-        For ``"l1"`` and ``"lars"``: the lambda at which each vector enters; where several outputs choose
-        together to one part in ten.
+        For ``"l1"`` and ``"lars"`` of `svmarrow.papers.reduced_set.path`: the lambda at which each vector
+        enters; where several outputs choose together to one part in ten. None for all other methods.
     orthogonal : bool
-        Whether sizes are orthogonal projections in feature space: not for ``"basic"``, predictions
-        and ``SelectionSettings(refit=False)``.
+        Whether sizes are orthogonal projections in feature space: not for the criterion ``"predictions"``,
+        and of `svmarrow.papers.reduced_set.path` neither for ``"basic"`` nor for ``refit=False``.
     stop : str
         ``"converged"`` (size, tolerance, nothing to gain), ``"max_time"``, ``"interrupted"``, ``"max_iter"``
         or ``"stalled"`` (a penalised path that is not exact to its end).

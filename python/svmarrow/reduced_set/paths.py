@@ -63,10 +63,19 @@ if TYPE_CHECKING:
     from svmarrow._support.progress import ProgressCallback
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["METHODS", "RULES", "ConstantModelError", "Method", "PathRequest", "compression_path", "path_of"]
+__all__ = [
+    "METHODS",
+    "RULES",
+    "ConstantModelError",
+    "Method",
+    "PathRequest",
+    "compression_path",
+    "path_of",
+    "selected_path",
+]
 
-METHODS = ("backfit", "prefit", "basic", "rank", "l0", "l1", "lars", "gradient")
-Method: TypeAlias = Literal["backfit", "prefit", "basic", "rank", "l0", "l1", "lars", "gradient"]
+METHODS = ("backfit", "prefit", "rank", "gradient")
+Method: TypeAlias = Literal["backfit", "prefit", "rank", "gradient"]
 RULES = {
     "n_vectors": either(none, integer(least=1)),
     "method": one_of(*METHODS),
@@ -121,7 +130,7 @@ def path_of(
     check({name: getattr(request, name) for name in RULES}, RULES)
     if request.method == "gradient":
         return _constructed(request, progress, every_size=every_size)
-    return _selected(request, progress)
+    return selected_path(request, progress)
 
 
 def _constructed(
@@ -182,7 +191,7 @@ def _constructed(
     def select(method: str, count: int, max_time: float | None) -> Any:
         start = PathRequest(source, min(count, expansion.n_vectors), method=method)
         start = start._replace(max_time=max_time, n_jobs=request.n_jobs)
-        return _selected(start, progress).vectors
+        return selected_path(start, progress).vectors
 
     models = construct(
         source,
@@ -202,7 +211,11 @@ def _constructed(
     return GradientPath(full, models, request.n_jobs)
 
 
-def _selected(request: PathRequest, progress: ProgressCallback | None) -> CompressionPath:
+def selected_path(request: PathRequest, progress: ProgressCallback | None) -> CompressionPath:
+    """The path of a request whose parameters are checked, by any selection of the extension module.
+
+    Warnings name the line that called the public function, which is two calls above this one.
+    """
     full = request.model
     source = bare_expansion(full)
     expansion = source.expansion_
@@ -239,8 +252,8 @@ def _selected(request: PathRequest, progress: ProgressCallback | None) -> Compre
             path = _core.select_vectors(expansion.core_parts, given, progress, jobs)
     except np.linalg.LinAlgError as error:
         raise np.linalg.LinAlgError(
-            f"method={method!r}: {error}. method='auto' and method='gradient' take such a kernel, and "
-            "'backfit', 'prefit' and 'basic' with settings=SelectionSettings(criterion='predictions')"
+            f"method={method!r}: {error}. method='auto' and method='gradient' of compress take such a "
+            "kernel, and 'backfit' and 'prefit' with settings=SelectionSettings(criterion='predictions')"
         ) from None
     path = {**path, "projections": path["projections"] * scale}
     if len(path["order"]) == 0:
@@ -259,8 +272,8 @@ def _nothing_chosen(
 ) -> ValueError:
     if stop == "max_time" and max_time is not None:
         return ValueError(f"max_time={max_time:g} was over before the first vector was chosen")
-    for name in ("max_change", "penalty"):
-        value = getattr(settings, name)
+    for name in ("max_change", "penalty"):  # settings of the papers
+        value = getattr(settings, name, None)
         if value is not None:
             return refuse(name, value, "small enough for a vector to be left")
     return ConstantModelError(f"{source!r} is constant: there is nothing to compress")
@@ -395,18 +408,14 @@ def compression_path(
           residual, and after each solves for all coefficients (matching pursuit with back-fitting [1]_).
         * ``"prefit"``: selects each time the vector after which, all coefficients solved for, the residual is
           smallest (pre-fitting); more expensive, and often a little better at small sizes.
-        * ``"basic"``: as ``"backfit"``, but solves for the new coefficient alone.
         * ``"rank"``: a basis of the span of all vectors, lossless; small only for kernels of low rank.
-        * ``"l0"``: shrinks coefficients repeatedly, small ones more than large ones, until few are left [1]_.
-        * ``"l1"``: orders the vectors as they enter when a penalty on the coefficients decreases [1]_.
-        * ``"lars"``: the same order, for an SVM that is trained on its own vectors under such a penalty [2]_.
         * ``"gradient"``: constructs new vectors, moved together with their coefficients [2]_. It has the
           sizes that its settings name, else the largest and its halves down to 8; all others have every size
           from 1 on.
 
-        ``"basic"``, ``"l0"``, ``"l1"`` and ``"lars"`` repeat the experiments of the papers; nothing else
-        recommends them. They and ``"rank"``, except for ``"basic"``, hold the kernel matrix of all vectors in
-        memory. Models that are too long for a method are reduced in chunks, see `SelectionSettings`.
+        ``"rank"`` holds the kernel matrix of all vectors in memory. Models that are too long for a method are
+        reduced in chunks, see `SelectionSettings`. The other selections of the papers, among them LARS-SVM,
+        are in `svmarrow.papers.reduced_set.path`.
     candidates : {"vectors", "rows"}, default="vectors"
         Select among the model's own vectors, or among the samples `X`.
     tol : float, default=1e-5

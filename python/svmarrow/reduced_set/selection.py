@@ -3,49 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from svmarrow import _core
 from svmarrow._support.memory import refuse_beyond_memory
-from svmarrow._support.parameters import boolean, check, either, integer, none, one_of, real, refuse
+from svmarrow._support.parameters import (
+    Rule,
+    boolean,
+    check,
+    either,
+    integer,
+    none,
+    one_of,
+    real,
+    refuse,
+)
 from svmarrow._support.saving import savable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["SelectionSettings", "bytes_of_selection", "selection_of"]
+__all__ = ["PURSUITS", "SelectionSettings", "bytes_of_selection", "selection_of"]
 
-RULES = {
-    "joint": boolean,
-    "inverse_weights": boolean,
-    "cost": either(none, real(above=0.0)),
-    "refit": boolean,
-    "rank_tolerance": real(least=0.0),
-    "max_change": either(none, real(least=0.0)),
-    "penalty": either(none, real(least=0.0)),
-    "criterion": one_of("norm", "predictions"),
-    "sample": either(none, integer(least=1)),
-    "chunk": either(none, integer(least=4)),
-    "max_memory": real(above=0.0),
-}
-
+#: The methods that add one vector in each step. The first two are those of `compression_path`.
 PURSUITS = ("backfit", "prefit", "basic")
 #: Names of methods in the extension module, where they differ.
 CORE_METHODS = {"backfit": "pursuit"}
-#: The methods that read a setting; the others refuse a value that is not the default.
-READERS = {
-    "joint": (*PURSUITS, "l0", "l1", "lars"),
-    "inverse_weights": ("l1",),
-    "cost": ("lars",),
-    "refit": ("l1", "lars"),
-    "rank_tolerance": ("rank",),
-    "max_change": ("l0",),
-    "penalty": ("l1", "lars"),
-    "criterion": PURSUITS,
-    "sample": PURSUITS,
-}
+#: Values of the settings of `svmarrow.papers.reduced_set` for all other selections, which do not read them.
+PAPER_DEFAULTS = {"inverse_weights": False, "cost": None, "refit": True, "max_change": None, "penalty": None}
 
 
 @savable
@@ -58,34 +45,12 @@ class SelectionSettings:
     Parameters
     ----------
     joint : bool, default=True
-        All outputs choose their vectors together (TR-132, equations 5, 12 and 13, algorithm 3.5); False lets
-        each output choose for itself (equation 4, algorithms 3.2 and 3.4), and the model has the union. The
-        coefficients of every size are then the best on the union for all outputs, but for ``"basic"``, where
-        an output stays with its own vectors. Not for ``"rank"``.
-    inverse_weights : bool, default=False
-        For ``"l1"``: weights one over the size of the model's coefficients instead of 1, so that vectors with
-        small coefficients leave first.
-    cost : float, default=None
-        For ``"lars"``: what the squared losses cost against the squared norm of w (compressed SVM, equation
-        1). None is 2 C, C being the largest coefficient of the model: an SVM minimises half the squared norm
-        and C times the losses, and is the same for every C from its largest coefficient on.
-    refit : bool, default=True
-        For ``"l1"`` and ``"lars"``: solve for the coefficients of every size again, so that it is the best
-        approximation by its vectors. False keeps those of the penalised problem itself, which the penalty
-        has shrunk: at each size those of the smallest lambda before the next vector enters, or with
-        `penalty` those of its first vectors. Not for models that are taken in chunks.
+        All outputs choose their vectors together (TR-132, equations 12 and 13); False lets each output choose
+        for itself (algorithm 3.2), and the model has the union. The coefficients of every size are then the
+        best on the union for all outputs. Not for ``"rank"``.
     rank_tolerance : float, default=1e-12
         For ``"rank"``: squared distance from the span of the chosen vectors, relative to the largest
         k(z, z), up to which a vector counts as inside.
-    max_change : float, default=None
-        For ``"l0"``: how much the model may change, 0 for not at all (TR-132, algorithms 3.4 and 3.5). None
-        lets it fall from large to small and orders the vectors as they are first needed.
-    penalty : float, default=None
-        For ``"l1"`` and ``"lars"``: lambda of equation 4 or 5, the price of the coefficients. The path
-        then has the vectors of that solution and no others, the largest first. None follows the whole path
-        over lambda; ``CompressionPath.penalties`` holds the lambda at which each vector enters. The path of
-        a model with one output, or of outputs by themselves, is exact; that of several outputs together is
-        followed in steps of 7 %.
     criterion : {"norm", "predictions"}, default="norm"
         What the pursuits make small: ``"norm"`` the distance to the model in feature space, ``"predictions"``
         the mean squared difference of the outputs on the samples of `X`, or without `X` on the model's own
@@ -98,28 +63,35 @@ class SelectionSettings:
     chunk : int, default=None
         Number of vectors to choose from at a time, at least twice the number to keep; the last choice is
         among what the chunks have kept (TR-132, section 3.6). None takes all vectors together where
-        `max_memory` allows it, else chunks of 4096 (``"lars"`` 2048, ``"l0"`` 1024), or twice the
-        number to keep if that is more.
+        `max_memory` allows it, else chunks of 4096, or twice the number to keep if that is more.
     max_memory : float, default=2000
-        Megabytes that a selection may take beside the model. The selections other than the pursuits hold a
-        kernel matrix, 8 bytes for every pair of vectors; a pursuit 8 bytes for every candidate and vector
-        kept.
+        Megabytes that a selection may take beside the model. ``"rank"`` holds a kernel matrix, 8 bytes for
+        every pair of vectors; a pursuit 8 bytes for every candidate and vector kept.
     """
 
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "joint": boolean,
+        "rank_tolerance": real(least=0.0),
+        "criterion": one_of("norm", "predictions"),
+        "sample": either(none, integer(least=1)),
+        "chunk": either(none, integer(least=4)),
+        "max_memory": real(above=0.0),
+    }
+    #: The methods that read a setting; the others refuse a value that is not the default.
+    _readers: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **dict.fromkeys(("joint", "criterion", "sample"), ("backfit", "prefit")),
+        "rank_tolerance": ("rank",),
+    }
+
     joint: bool = True
-    inverse_weights: bool = False
-    cost: float | None = None
-    refit: bool = True
     rank_tolerance: float = 1e-12
-    max_change: float | None = None
-    penalty: float | None = None
     criterion: Literal["norm", "predictions"] = "norm"
     sample: int | None = None
     chunk: int | None = None
     max_memory: float = 2000.0
 
     def __post_init__(self) -> None:
-        check(asdict(self), RULES)
+        check(asdict(self), self._rules)
 
 
 def selection_of(settings: object, method: str) -> SelectionSettings:
@@ -129,7 +101,7 @@ def selection_of(settings: object, method: str) -> SelectionSettings:
     if not isinstance(settings, SelectionSettings):
         raise refuse("settings", settings, "None or a SelectionSettings")
     for field in fields(settings):
-        value, readers = getattr(settings, field.name), READERS.get(field.name)
+        value, readers = getattr(settings, field.name), settings._readers.get(field.name)
         if readers is not None and method not in readers and value != field.default:
             names = ", ".join(repr(name) for name in readers)
             raise ValueError(
@@ -140,7 +112,7 @@ def selection_of(settings: object, method: str) -> SelectionSettings:
 
 def as_arguments(settings: SelectionSettings, method: str) -> dict[str, Any]:
     """The method and its settings as the extension module takes them."""
-    given = {name: value for name, value in asdict(settings).items() if name != "criterion"}
+    given = PAPER_DEFAULTS | {name: value for name, value in asdict(settings).items() if name != "criterion"}
     return given | {"gamma": given.pop("max_change"), "method": CORE_METHODS.get(method, method)}
 
 
@@ -159,7 +131,7 @@ def bytes_of_selection(q: int, pool: Any, compared: Any, given: Mapping[str, Any
 def refuse_selection(method: str, needed: int) -> None:
     """Raise a MemoryError if a selection takes more memory than is available."""
     remedy = (
-        "keep fewer vectors (n_vectors), compare few candidates in each step (SelectionSettings(sample=59)), "
-        "or take the vectors in chunks (SelectionSettings(chunk=1000))"
+        "keep fewer vectors (n_vectors), compare few candidates in each step (sample=59 of the settings), "
+        "or take the vectors in chunks (chunk=1000 of the settings)"
     )
-    refuse_beyond_memory(f"compress(method={method!r})", needed, remedy)
+    refuse_beyond_memory(f"compression by method={method!r}", needed, remedy)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from helpers.operations.kinds import Run, Settings, data, operation
+from helpers.reference import path_by
 from svmarrow import (
     SVC,
     SVR,
@@ -23,6 +24,7 @@ from svmarrow import (
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.distillation import DistillationSettings
 from svmarrow.models import ExpansionClassifier
+from svmarrow.papers.reduced_set import PaperSettings
 from svmarrow.reduced_set import GradientSettings, SelectionSettings, subsample_baseline
 
 
@@ -65,13 +67,14 @@ def _compression(
             given["settings"] = replace(given["settings"], sizes=(wanted,))
 
         def work(whole: Any) -> Any:
-            path = compression_path(
+            path = path_by(
+                given["method"],
                 whole,
                 n_vectors=wanted,
                 random_state=0,
                 max_time=settings.max_time,
                 n_jobs=settings.n_jobs,
-                **given,
+                **{name: value for name, value in given.items() if name != "method"},
             )
             return path[path.sizes[-1]]
 
@@ -89,9 +92,9 @@ def _choices() -> None:
             3000,
             method=method,
             rows=True,
-            settings=SelectionSettings(criterion="predictions"),
+            settings=PaperSettings(criterion="predictions"),
         )
-        _compression(f"{method} drawn", 8000, method=method, settings=SelectionSettings(sample=59))
+        _compression(f"{method} drawn", 8000, method=method, settings=PaperSettings(sample=59))
     _compression("pursuit sparse", 4000, "sparse two", method="backfit")
     _compression("pursuit each output", 2000, "plain ten", settings=SelectionSettings(joint=False))
     _compression("pursuit among rows", 4000, candidates="rows", rows=True)
@@ -106,12 +109,12 @@ def _choices() -> None:
             size // 3,
             "plain ten",
             method=method,
-            settings=SelectionSettings(joint=False),
+            settings=PaperSettings(joint=False),
         )
-    _compression("l0 lossy", 2500, method="l0", settings=SelectionSettings(max_change=0.01))
-    _compression("l1 weighted", 2500, method="l1", settings=SelectionSettings(inverse_weights=True))
-    _compression("l1 at a price", 2500, method="l1", settings=SelectionSettings(penalty=1e-3))
-    _compression("lars at a price", 1500, method="lars", settings=SelectionSettings(penalty=1e-3))
+    _compression("l0 lossy", 2500, method="l0", settings=PaperSettings(max_change=0.01))
+    _compression("l1 weighted", 2500, method="l1", settings=PaperSettings(inverse_weights=True))
+    _compression("l1 at a price", 2500, method="l1", settings=PaperSettings(penalty=1e-3))
+    _compression("lars at a price", 1500, method="lars", settings=PaperSettings(penalty=1e-3))
     _compression("lars chunks", 5000, method="lars", share=0.05, small=600)
     _compression(
         "gradient", 3000, method="gradient", share=50, small=200, settings=GradientSettings(batch=100)
@@ -135,11 +138,10 @@ def _choices() -> None:
         small=100,
         settings=GradientSettings(loss="matching", steps=1000),
     )
-    for start in ("backfit", "prefit", "rank", "l0", "l1", "lars"):
-        sizes = {"l0": 1500, "l1": 2500, "lars": 1200}
+    for start in ("backfit", "prefit", "rank"):
         _compression(
             f"gradient from {start}",
-            sizes.get(start, 4000),
+            4000,
             method="gradient",
             share=40,
             small=200,
