@@ -272,13 +272,14 @@ def output_spread(spec: OutputSpec, outputs: NDArray[np.float64]) -> NDArray[np.
 
     The standard deviation of predictions; the root mean square of constant predictions, of outputs whose sign
     is a label, and of the distances from the mean of all outputs where the largest one decides: with small
-    samples or a large penalty all outputs are close to equal intercepts. Where the samples are those of `samples_of`, pass the outputs of every second
-    one: those of vectors, since outputs may be of another size between them.
+    samples or a large penalty all outputs are close to equal intercepts. Where the samples are those of
+    `samples_of`, pass the outputs of every second one: those of vectors, since outputs may be of another size
+    between them.
     """
     size: NDArray[np.float64] = np.sqrt((outputs**2).mean(axis=0))
     if spec.winner == "largest":
         apart = np.sqrt(((outputs - outputs.mean(axis=1, keepdims=True)) ** 2).mean(axis=0)).max()
-        return np.maximum(CONSTANT * size, apart)
+        size = np.maximum(CONSTANT * size, apart)
     if spec.kind in ("classes", "inside"):
         return size
     deviation: NDArray[np.float64] = outputs.std(axis=0)

@@ -148,7 +148,7 @@ def _gaussian_process(model: Any) -> ExpansionRegressor:
         raise ValueError("this Gaussian process has no numbers as rows")
     form = covariance(model.kernel_)
     if form.kernel in ("linear", "poly") and rows.dtype.kind in "iub" and rows.dtype.itemsize < 8:
-        # Sums of products are logical for truth values, and begin again at 0 where a narrow integer overflows.
+        # Sums of products are logical for truth values, and narrow integers overflow.
         raise ValueError(
             f"this Gaussian process was fitted to samples of type {rows.dtype}, in which its DotProduct is "
             "computed: fit it to samples of type float64"
