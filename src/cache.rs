@@ -20,7 +20,7 @@ pub(crate) struct RowCache<T> {
     arena: Arena<T>,
     slot_of: Vec<u32>,
     row_of: Vec<u32>,
-    /// The list of slots is a circle through [`END`], whose neighbours are the oldest and the newest slot.
+    /// The list of slots is a circle through [`END`], whose neighbors are the oldest and the newest slot.
     newer: Vec<u32>,
     older: Vec<u32>,
     /// Number of requested rows that were cached.

@@ -49,7 +49,7 @@ pub struct Path {
     /// sqrt(sum_j ||w_j - w_j^(t)||^2), or the root mean square of the difference of the outputs where predictions were
     /// compared.
     pub residual_norms: Vec<f64>,
-    /// (M,): for the penalised paths the lambda below which each vector enters; else empty.
+    /// (M,): for the penalized paths the lambda below which each vector enters; else empty.
     pub penalties: Vec<f64>,
     /// If true, `residual_norms` are exact; otherwise they are upper bounds.
     pub exact: bool,

@@ -3,7 +3,7 @@ Decision boundary of compressed models
 ======================================
 
 A pursuit selects one vector after the other so that the outputs of the small model approach those of the
-full model; one run gives models of all sizes. The grey line is the decision boundary of the full model.
+full model; one run gives models of all sizes. The gray line is the decision boundary of the full model.
 """
 
 import matplotlib.pyplot as plt

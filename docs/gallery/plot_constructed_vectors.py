@@ -3,7 +3,7 @@ Constructed vectors of a digit classifier
 =========================================
 
 Selected vectors are support vectors: digits that are hard to classify. Constructed vectors start at the
-centres of clusters and are optimised by gradient descent. Both models have twenty vectors; the one with
+centers of clusters and are optimized by gradient descent. Both models have twenty vectors; the one with
 the largest coefficient for each digit is shown.
 """
 

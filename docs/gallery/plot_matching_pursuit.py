@@ -3,7 +3,7 @@ Kernel matching pursuit step by step
 ====================================
 
 A matching pursuit adds one kernel function after the other and computes all coefficients again. Dots are
-the centres of the chosen functions.
+the centers of the chosen functions.
 """
 
 import matplotlib.pyplot as plt

@@ -3,7 +3,7 @@ Exact Shapley values of a support vector machine
 ================================================
 
 The decision value is divided exactly among the features, without sampling coalitions. On the left each
-point is a sample, coloured by the value of the feature; on the right one prediction is explained, from
+point is a sample, colored by the value of the feature; on the right one prediction is explained, from
 the mean over the background to the output of the model.
 """
 

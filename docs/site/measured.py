@@ -701,7 +701,7 @@ def tabular_targets() -> str:
         f"{against(BOOSTING)}, and than xrfm on {against(XRFM)}. A fit of xrfm, which by default chooses "
         f"neither bandwidth nor penalty, takes 1/{slower:.0f} of the time of `Tabular*` in the geometric "
         f"mean. The median of the ratios of the errors of `Tabular*` to those of least squares on "
-        f"standardised features is {median(ratios.values()):.3f}, the largest {ratios[worst]:.3f} ({worst})."
+        f"standardized features is {median(ratios.values()):.3f}, the largest {ratios[worst]:.3f} ({worst})."
     )
 
 

@@ -105,7 +105,7 @@ pub(crate) fn least_squares_inverse<'py>(
 /// `spectrum` is None, or (s, V) with S K S = V diag(s) V', S the square roots of the weights.
 ///
 /// Returns a dict as [`least_squares`] does, the `best` index, and `path`, one row of mean squared error, error rate and
-/// generalised cross-validation for each alpha.
+/// generalized cross-validation for each alpha.
 #[pyfunction]
 pub(crate) fn least_squares_path<'py>(
     py: Python<'py>,

@@ -82,7 +82,7 @@ pub(crate) fn low_rank_solve<'py>(
     Ok(fields!(py; coefficients, intercepts, jitter, hat))
 }
 
-/// Rows chosen by incomplete Cholesky factorisation: their indices (m,), and what is left of the trace (m + 1,).
+/// Rows chosen by incomplete Cholesky factorization: their indices (m,), and what is left of the trace (m + 1,).
 ///
 /// `candidates` is None for the greedy choice, or `(number, seed)`: each step chooses the best of `number` random rows.
 #[pyfunction]

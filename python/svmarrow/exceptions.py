@@ -35,6 +35,6 @@ class InternalError(RuntimeError):
 class SizeWarning(UserWarning):
     """A size that does not fit; the message says what would be better.
 
-    Files that are much larger than they need be, fewer vectors than a model has neighbourhoods, and so few
+    Files that are much larger than they need be, fewer vectors than a model has neighborhoods, and so few
     that a classifier gives all samples one class.
     """

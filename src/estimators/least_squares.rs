@@ -60,7 +60,7 @@ impl LeastSquaresBuilder {
         /// Sets alpha, the weight of the squared norm of the function; the default is 1.
         alpha(f64): alpha;
 
-        /// Sets whether a constant that is not penalised is fitted; the default is no.
+        /// Sets whether a constant that is not penalized is fitted; the default is no.
         fit_intercept(bool): fit_intercept;
     }
 

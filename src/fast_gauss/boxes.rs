@@ -74,7 +74,7 @@ impl BoundingBox {
     }
 }
 
-/// Returns the number of neighbouring boxes on either side in which a Gaussian of a box is not negligible.
+/// Returns the number of neighboring boxes on either side in which a Gaussian of a box is not negligible.
 fn n_neighbours(side: f64) -> usize {
     (MAX_DISTANCE / side).ceil() as usize
 }
@@ -116,7 +116,7 @@ impl Plan {
         });
     }
 
-    /// Returns the matrix ((2 n + 1) P, P) from moments to coefficients for n neighbours on either side: line (k + n) P + b
+    /// Returns the matrix ((2 n + 1) P, P) from moments to coefficients for n neighbors on either side: line (k + n) P + b
     /// holds the coefficients, in a box, of the Gaussians that are summed with T_b in the box k places after it.
     fn stencil(&self) -> Array2<f64> {
         let (order, side) = (self.boxes.order, 1.0 / self.scale);

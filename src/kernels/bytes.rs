@@ -4,7 +4,7 @@
 //! The unit is detected: images come as bytes, or as bytes divided by 255 in either precision. A number counts as a multiple
 //! if it differs from one by no more than rounding to single precision.
 //!
-//! Cost: one pass over all numbers of rows that have a unit; other rows are recognised by the first of them.
+//! Cost: one pass over all numbers of rows that have a unit; other rows are recognized by the first of them.
 
 use super::standardization::{is_mostly_zeros, scaled};
 use crate::context::Context;
@@ -36,7 +36,7 @@ const LAST_BITS: f64 = 6_755_399_441_055_744.0;
 pub(super) struct Unit {
     size: f64,
     inverse: f64,
-    /// The scale of standardised rows.
+    /// The scale of standardized rows.
     scale: f64,
 }
 
@@ -108,7 +108,7 @@ impl Unit {
         divided
     }
 
-    /// Returns the factor from inner products of bytes to those of standardised rows.
+    /// Returns the factor from inner products of bytes to those of standardized rows.
     fn factor(&self) -> f64 {
         (self.size * self.scale).powi(2)
     }

@@ -4,7 +4,7 @@
 //! Differences, sum (x - z)^2, do not cancel, but take an operation more than products, and sparse rows would have to visit the
 //! features of the other side. So long and sparse rows use ||x||^2 + ||z||^2 - 2 x'z, and distances below a sixteenth of
 //! ||x||^2 + ||z||^2 are summed again from differences. Such pairs are few: rows with themselves, and rows of clusters that are
-//! small compared with their distance from the centre.
+//! small compared with their distance from the center.
 //!
 //! Invariant: a distance depends on x and z alone, not on the panel. Equal rows have distance 0.
 //!
@@ -186,7 +186,7 @@ mod tests {
     fn near_rows_keep_their_distance() {
         for (d, spread) in [(1, 1), (5, 1), (40, 1), (40, 1_000_003)] {
             for_all_values(d, spread, |what, kernel, (i, j), value, expected| {
-                // Single precision rounds the rows: the error of a is that of their lengths about the centre, about 10.
+                // Single precision rounds the rows: the error of a is that of their lengths about the center, about 10.
                 let tolerance = if what.contains("double") { 2e-15 } else { 2e-6 };
                 assert!(
                     (value - expected).abs() < tolerance,

@@ -143,7 +143,7 @@ impl<T: Real> PackedVectors<T> {
         Error::check_len("columns of the rows", self.features, x.cols())
     }
 
-    /// Returns the length of a line as factorisations read it: the number of vectors, rounded up to whole panels.
+    /// Returns the length of a line as factorizations read it: the number of vectors, rounded up to whole panels.
     pub(crate) fn stride(&self) -> usize {
         self.len.next_multiple_of(self.panels.width())
     }

@@ -8,7 +8,7 @@
 //! | `overflow_check` | magnitudes of rows and kernel values, and whether a precision suffices for them |
 //! | `conditioning_check` | whether distances between rows survive rounding |
 //! | `rounding` | bounds for the rounding errors of kernel values |
-//! | `prepared` | training rows checked, standardised and measured once |
+//! | `prepared` | training rows checked, standardized and measured once |
 //! | `pack` | rows of any layout in column panels and row blocks of one precision |
 //! | `bytes` | rows of multiples of one unit (pixels, counts) as bytes |
 //! | `distances` | squared distances of nearly equal rows, which products would cancel |
@@ -17,7 +17,7 @@
 //! | `product` | K(X, Z) B without the matrix K |
 //! | `weights` | expansions of the linear kernel as weights of the columns |
 //! | `evaluator` | predictions: the passes that compute the outputs of an expansion |
-//! | `row` | one row as given and standardised |
+//! | `row` | one row as given and standardized |
 //! | `pool` | K(x, Z) for one row at a time and vectors Z that are added and replaced |
 //! | `batch` | dense rows of a gradient step |
 //! | `gradient` | K(X, Z) B with its gradient in Z, B and scales of the columns |

@@ -19,12 +19,12 @@ use std::ops::Range;
 const MAX_SINGLE: f64 = 1e37;
 /// Maximum magnitude of numbers in sums of products in double precision.
 const MAX_DOUBLE: f64 = 1e300;
-/// Factor from the relative error of a sum, times the lengths of two standardised rows, to the relative error of a Matérn kernel
+/// Factor from the relative error of a sum, times the lengths of two standardized rows, to the relative error of a Matérn kernel
 /// (see `rounding`): the largest sqrt(2 nu) gamma there is 3.2.
 const MATERN_SLOPE: f64 = 1.1 * 3.2 * EUCLIDEAN_ERROR;
-/// Maximum squared length of standardised rows at which squared distances in single precision are off by less than a hundredth.
+/// Maximum squared length of standardized rows at which squared distances in single precision are off by less than a hundredth.
 const MAX_SINGLE_SQUARED_LENGTH: f64 = 65536.0;
-/// Maximum squared length of standardised rows at which squared distances of the RBF kernel are computed from products, whose
+/// Maximum squared length of standardized rows at which squared distances of the RBF kernel are computed from products, whose
 /// error is a few roundings of it.
 pub(super) const MAX_PRODUCT_LENGTH: f64 = 1e6;
 /// Rows that one task measures.
@@ -46,7 +46,7 @@ pub(crate) struct Magnitudes {
     kernel: Kernel,
     /// The largest number of the rows.
     max_entry: f64,
-    /// The largest squared length of a standardised row; for kernels of sums of differences, the largest l1 length.
+    /// The largest squared length of a standardized row; for kernels of sums of differences, the largest l1 length.
     max_length: f64,
     max_value: f64,
     columns: usize,
@@ -109,7 +109,7 @@ impl Magnitudes {
     /// `rounding`). Precomputed values are exact.
     pub(crate) fn in_double(&self) -> (f64, f64) {
         let (sum, last) = self.double_precision_errors();
-        // The gamma of standardised rows is at most 2.
+        // The gamma of standardized rows is at most 2.
         let error = match self.kernel {
             Kernel::Precomputed => 0.0,
             Kernel::Linear => (sum + last) * self.max_length,
@@ -154,7 +154,7 @@ impl Magnitudes {
     /// [`Error::Param`] that names `what`.
     pub(crate) fn check_overflow(&self, what: &'static str, stored: Precision) -> Result<()> {
         let limit = if stored == Precision::Single { MAX_SINGLE } else { MAX_DOUBLE };
-        // About a centre, values of the linear kernel are small even if products with the centre are not.
+        // About a center, values of the linear kernel are small even if products with the center are not.
         let products = self.max_entry * self.max_entry * self.columns as f64;
         let fits = self.kernel != Kernel::Linear || products < MAX_DOUBLE;
         if self.max_length < MAX_DOUBLE && self.max_value < limit && fits {
@@ -198,7 +198,7 @@ impl Magnitudes {
     }
 }
 
-/// Returns whether values of standardised rows of this squared length can be computed in single precision.
+/// Returns whether values of standardized rows of this squared length can be computed in single precision.
 pub(super) fn is_single(kernel: &Kernel, squared_norm: f64) -> bool {
     let is_euclidean = matches!(kernel, Kernel::Rbf { .. } | Kernel::Matern { .. });
     squared_norm < if is_euclidean { MAX_SINGLE_SQUARED_LENGTH } else { MAX_SINGLE }

@@ -1,5 +1,5 @@
 //! Rows of any layout and precision, repacked for the micro-kernel: column panels for one side of a tile, row blocks for
-//! the other. Only packing changes the precision of numbers and standardises rows.
+//! the other. Only packing changes the precision of numbers and standardizes rows.
 //!
 //! Memory does not grow with the number of columns of sparse rows: if the columns are many more than the entries, the
 //! columns that any panel has are numbered, and panels and blocks name features by these numbers.
@@ -320,7 +320,7 @@ impl<T: Real> Panels<T> {
     }
 }
 
-/// Writes the listed rows, standardised, to lines `stride` apart.
+/// Writes the listed rows, standardized, to lines `stride` apart.
 fn standardize_rows<T: Real>(
     standardization: &Standardization,
     rows: Rows<'_>,

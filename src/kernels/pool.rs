@@ -5,7 +5,7 @@
 //! used are removed, so the memory of a panel is a few times the entries of its columns, however many columns the rows have.
 //!
 //! Rows are scaled as everywhere (`standardization`): the power of two that brings gamma near 1 depends on the kernel alone.
-//! They have no centre, which would be the mean of future rows, or a row that every later part of the stream must know, and
+//! They have no center, which would be the mean of future rows, or a row that every later part of the stream must know, and
 //! which is not needed: dense squared distances are summed as (a - b)^2, which is accurate at any offset. Sparse ones are
 //! ||x||^2 + ||z||^2 - 2 x'z (for Matérn kernels see `distances`), but rows far from zero in columns that all of them have are not sparse.
 //!

@@ -1,4 +1,4 @@
-//! Rows that are prepared once for a kernel: checked, standardised and measured. Solvers, searches over many fits and
+//! Rows that are prepared once for a kernel: checked, standardized and measured. Solvers, searches over many fits and
 //! measures of rounding make all their `KernelRows` from them.
 
 use super::Kernel;
@@ -36,7 +36,7 @@ struct Shared {
 }
 
 impl<'a> PreparedRows<'a> {
-    /// Checks rows against the domain of a kernel, standardises and measures them.
+    /// Checks rows against the domain of a kernel, standardizes and measures them.
     ///
     /// # Errors
     /// [`Error::Param`](crate::Error::Param) for parameters or rows outside of their domain,
@@ -97,18 +97,18 @@ impl<'a> PreparedRows<'a> {
         self.shared.gauss.as_ref()
     }
 
-    /// Returns the kernel of the standardised rows.
+    /// Returns the kernel of the standardized rows.
     pub(crate) fn standardized_kernel(&self) -> Kernel {
         *self.shared.standardization.kernel()
     }
 
-    /// Calls `visit(column, value)` for the entries of a standardised row; others are zero.
+    /// Calls `visit(column, value)` for the entries of a standardized row; others are zero.
     pub(crate) fn for_each_standardized(&self, row: usize, visit: impl FnMut(usize, f64)) {
         self.shared.standardization.for_each(self.rows, row, visit);
     }
 
-    /// Returns by how much outputs computed with values of the standardised rows exceed those of the kernel, (q,): products of
-    /// the centre with the weights of coefficients (m, q) of the listed rows.
+    /// Returns by how much outputs computed with values of the standardized rows exceed those of the kernel, (q,): products of
+    /// the center with the weights of coefficients (m, q) of the listed rows.
     pub(crate) fn intercept_correction(
         &self,
         rows: &[usize],

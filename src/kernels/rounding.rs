@@ -36,7 +36,7 @@ pub(crate) fn rounding(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Resu
         Kernel::Linear => return Ok(Some(sum + last)),
         Kernel::Polynomial { coef0, .. } if coef0 < 0.0 => return Ok(None),
         Kernel::Polynomial { degree, .. } => return Ok(Some(1.1 * f64::from(degree.max(1)) * (sum + last))),
-        // The error of ||x||^2 + ||z||^2 - 2 x'z is that of a sum times (||x|| + ||z||)^2, norms about the centre.
+        // The error of ||x||^2 + ||z||^2 - 2 x'z is that of a sum times (||x|| + ||z||)^2, norms about the center.
         Kernel::Rbf { .. } => 4.0 + 9.0 * Lengths::new(kernel, vectors)?.largest.powi(2),
         // Any row x is at most a longer than z, and a k <= 1.2.
         Kernel::Matern { .. } => EUCLIDEAN_ERROR * (1.2 + 2.0 * Lengths::new(kernel, vectors)?.largest),
@@ -53,7 +53,7 @@ pub(crate) fn rounding(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Resu
 /// kernels, or the l1 length times gamma.
 struct Lengths {
     standardization: Standardization,
-    /// Factor of the lengths of standardised rows.
+    /// Factor of the lengths of standardized rows.
     factor: f64,
     euclidean: bool,
     /// The length of the longest vector.

@@ -1,13 +1,13 @@
-//! Translation and scale of rows before they are packed: x becomes (x - centre) scale, and the kernel the one that has the
+//! Translation and scale of rows before they are packed: x becomes (x - center) scale, and the kernel the one that has the
 //! same values there.
 //!
 //! Squared distances are computed as ||x||^2 + ||z||^2 - 2 x'z, which cancels if rows lie far from the origin, and numbers
 //! lose digits outside the range of single precision. Therefore:
 //!
-//! - RBF, Matérn and Laplacian kernels, which no translation changes, are computed about a centre near the mean. The centre is rounded
+//! - RBF, Matérn and Laplacian kernels, which no translation changes, are computed about a center near the mean. The center is rounded
 //!   so coarsely that subtracting it from numbers with few digits (integers, pixels) is exact. Sparse rows are translated only
 //!   in columns that all of them have, so that zeros stay zeros.
-//! - The linear kernel is computed about a centre if the coefficients of each of its sums add up to zero (machines with an
+//! - The linear kernel is computed about a center if the coefficients of each of its sums add up to zero (machines with an
 //!   intercept): sum b_i (x_i - c)'(x - c) is sum b_i x_i'x less the constant w'c, w = sum b_i x_i, which belongs to the intercept.
 //! - `gamma` goes into the rows as a power of two, which changes no digit; the remaining gamma is between 1/2 and 2.
 //!
@@ -22,7 +22,7 @@ use crate::memory::{TryCollect, TryGrow, try_vec, try_with_capacity};
 use crate::simd::blas::{axpy, axpy_compensated, dot_compensated};
 use crate::with_rows;
 
-/// Maximum number of rows that the centre is the mean of.
+/// Maximum number of rows that the center is the mean of.
 const MAX_CENTRE_ROWS: usize = 1024;
 /// Maximum number of rows whose zeros are counted.
 const MAX_COUNTED_ROWS: usize = 256;
@@ -93,17 +93,17 @@ impl Standardization {
         self.columns.is_some()
     }
 
-    /// Returns the kernel of standardised rows.
+    /// Returns the kernel of standardized rows.
     pub(super) fn kernel(&self) -> &Kernel {
         &self.kernel
     }
 
-    /// Returns the centre of dense rows, a number for each column, and their scale.
+    /// Returns the center of dense rows, a number for each column, and their scale.
     pub(super) fn dense(&self) -> (&[f64], f64) {
         (&self.centre, self.scale)
     }
 
-    /// Calls `visit(column, value)` for the entries of a standardised row in the order of their columns; others are zero.
+    /// Calls `visit(column, value)` for the entries of a standardized row in the order of their columns; others are zero.
     pub(crate) fn for_each(&self, rows: Rows<'_>, row: usize, mut visit: impl FnMut(usize, f64)) {
         let column = |place: usize| self.columns.as_ref().map_or(place, |columns| columns[place] as usize);
         let (mut next, count) = (0, self.centre.len());
@@ -128,14 +128,14 @@ impl Standardization {
         }
     }
 
-    /// Returns the squared Euclidean length of a standardised row, or its l1 length, summed in the order of the columns.
+    /// Returns the squared Euclidean length of a standardized row, or its l1 length, summed in the order of the columns.
     pub(super) fn length(&self, rows: Rows<'_>, row: usize, squared: bool) -> f64 {
         let mut length = 0.0;
         self.for_each(rows, row, |_, v| length += if squared { v * v } else { v.abs() });
         length
     }
 
-    /// Returns the largest magnitude of a row's numbers and the [`length`](Self::length) of the standardised row, summed in an
+    /// Returns the largest magnitude of a row's numbers and the [`length`](Self::length) of the standardized row, summed in an
     /// order that is faster for dense rows.
     pub(super) fn magnitudes(&self, rows: Rows<'_>, row: usize, squared: bool) -> (f64, f64) {
         let by_entries = || {
@@ -150,7 +150,7 @@ impl Standardization {
             csr(_s) => by_entries())
     }
 
-    /// Returns the inner product of a row with the centre as a sum of two numbers. If the centre is not zero, all numbers of
+    /// Returns the inner product of a row with the center as a sum of two numbers. If the center is not zero, all numbers of
     /// the row are small enough for their squares to be finite.
     fn product_with_centre(&self, rows: Rows<'_>, row: usize) -> Result<(f64, f64)> {
         let mut values = try_vec![0.0; self.centre.len()]?;
@@ -198,7 +198,7 @@ pub(super) fn is_mostly_zeros(rows: Rows<'_>, columns_per_entry: usize, overhead
     columns_per_entry * entries <= counted * (rows.cols() + overhead)
 }
 
-/// Returns the largest magnitude of a dense row's numbers, and the squared or l1 length of the standardised row.
+/// Returns the largest magnitude of a dense row's numbers, and the squared or l1 length of the standardized row.
 #[inline]
 fn magnitudes_of<T: Element>(row: &[T], (centre, scale): (&[f64], f64), squared: bool) -> (f64, f64) {
     const LANES: usize = 8;

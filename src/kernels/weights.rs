@@ -3,7 +3,7 @@
 //! If rows lie far from the origin, the terms of w are much larger than w, and w'x and b nearly cancel. Sums over the vectors
 //! are therefore compensated (Ogita, Rump, Oishi, Accurate sum and dot product, 2005), as if computed in twice the
 //! precision and then rounded, and multiplied by rows in double precision. What remains is the rounding of w and b
-//! themselves. An evaluation about a centre would have it too, since b would be the same number, so no centre is used. The
+//! themselves. An evaluation about a center would have it too, since b would be the same number, so no center is used. The
 //! error of a row is at most (d + 2) u ||w|| ||x||, the bound of `rounding`.
 //!
 //! Invariant: an output depends on its row alone.

@@ -1,4 +1,4 @@
-//! The linear kernel with an intercept, about a centre.
+//! The linear kernel with an intercept, about a center.
 //!
 //! Coefficients then add up to zero, and a translation of the rows changes f by a constant alone:
 //!
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Without it, products of rows far from the origin hide their differences: those of time stamps in seconds have no digit left for a
-//! minute. The rows are copied, less a centre near their mean in columns that are far from zero compared with their width
+//! minute. The rows are copied, less a center near their mean in columns that are far from zero compared with their width
 //! (`kernels::standardization`), sparse rows only where all of them have the column. Other columns stay as they are, since an outlier
 //! would move all other rows away from zero.
 //!
@@ -20,7 +20,7 @@ use crate::kernels::{Kernel, KernelFunction, Standardization};
 use crate::memory::{TryCollect, TryGrow, try_with_capacity, try_zero_matrix};
 use ndarray::ArrayView2;
 
-/// Solves a problem about a centre if a translation of the rows changes the intercepts alone; `parts` returns the coefficients
+/// Solves a problem about a center if a translation of the rows changes the intercepts alone; `parts` returns the coefficients
 /// (n, q) and intercepts (q,) of a solution.
 pub(super) fn about_centre<S>(
     problem: &Problem<'_>,
@@ -37,7 +37,7 @@ pub(super) fn about_centre<S>(
     Ok(solution)
 }
 
-/// Rows less their centre.
+/// Rows less their center.
 pub(super) struct CentredRows {
     standardization: Standardization,
     rows: OwnedRows,

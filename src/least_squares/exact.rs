@@ -1,4 +1,4 @@
-//! (K + alpha W^-1) c = y by Cholesky factorisation, all outputs at once (Rifkin 2002, equation 3.9).
+//! (K + alpha W^-1) c = y by Cholesky factorization, all outputs at once (Rifkin 2002, equation 3.9).
 //!
 //! W holds the weights of the rows, I without them. An intercept borders the system (see `intercept`).
 //!

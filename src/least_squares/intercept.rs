@@ -1,6 +1,6 @@
 //! The intercept as a border of the system.
 //!
-//! A constant b that is not penalised borders the system with a row and a column of ones:
+//! A constant b that is not penalized borders the system with a row and a column of ones:
 //!
 //! ```text
 //! | A   1 | |c|   |y|

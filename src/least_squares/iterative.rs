@@ -71,7 +71,7 @@ pub struct IterativeSolution {
     pub coefficients: Array2<f64>,
     /// b, (q,).
     pub intercepts: Vec<f64>,
-    /// k(x_i, x_i), (n,), of the rows less their centre for the linear kernel with an intercept.
+    /// k(x_i, x_i), (n,), of the rows less their center for the linear kernel with an intercept.
     pub diagonal: Vec<f64>,
     /// The outcome of the iteration.
     pub ending: IterationOutcome,

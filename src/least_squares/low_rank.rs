@@ -221,7 +221,7 @@ pub struct System {
 }
 
 impl System {
-    /// Factors K_ml K_lm + alpha K_mm; an intercept that is not penalised takes the columns' means out.
+    /// Factors K_ml K_lm + alpha K_mm; an intercept that is not penalized takes the columns' means out.
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`] where points depend on each other and alpha is zero, [`Error::NotFinite`].

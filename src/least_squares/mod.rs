@@ -1,18 +1,18 @@
-//! Regularized least squares (Rifkin 2002, chapter 3): f minimises
+//! Regularized least squares (Rifkin 2002, chapter 3): f minimizes
 //!
 //! ```text
 //! sum_i (y_i - f(x_i))^2 + alpha ||f||^2,     f(x) = sum_i c_i k(x, x_i) + b,     (K + alpha I) c = y - b
 //! ```
 //!
 //! for all outputs at once, alpha = lambda n. Where rows have weights W, squares are weighted and alpha W^-1 is in the
-//! place of alpha I. The system's matrix is that of no output, so one factorisation serves all.
+//! place of alpha I. The system's matrix is that of no output, so one factorization serves all.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `problem` | what is to be fitted |
 //! | `intercept` | how an intercept enters the system |
-//! | `centre` | the linear kernel with an intercept, about a centre |
-//! | `exact` | the system by Cholesky factorisation |
+//! | `centre` | the linear kernel with an intercept, about a center |
+//! | `exact` | the system by Cholesky factorization |
 //! | `spectral` | many alphas from one eigendecomposition |
 //! | `path` | many alphas, and the best of them |
 //! | `solution` | what the direct solvers find; exact leave-one-out values and scores |

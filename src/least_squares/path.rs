@@ -4,7 +4,7 @@
 //! eigenvectors (`spectral`), and K is computed only if the spectrum does not answer one. A decomposition takes as long as 7 of
 //! the former for 1,000 rows, and cannot be interrupted.
 //!
-//! A factorisation of few rows leaves most threads without work, so several alphas are factored at the same time. Each has its own
+//! A factorization of few rows leaves most threads without work, so several alphas are factored at the same time. Each has its own
 //! matrix: up to `ALPHAS_AT_ONCE` of at most `MAX_ROWS_AT_ONCE` rows, 128 MiB together.
 
 use super::centre::about_centre;
@@ -19,7 +19,7 @@ use crate::memory::{TryCollect, TryToVec, try_with_capacity};
 
 /// Maximum number of alphas that are factored at the same time.
 const ALPHAS_AT_ONCE: usize = 4;
-/// Maximum number of rows for which several are: a factorisation of more rows occupies all threads.
+/// Maximum number of rows for which several are: a factorization of more rows occupies all threads.
 const MAX_ROWS_AT_ONCE: usize = 2048;
 
 /// One point of a path.
@@ -31,13 +31,13 @@ pub struct PathPoint {
     pub squared_error: f64,
     /// Share of rows whose leave-one-out values have another sign, or another largest output, than their targets.
     pub error_rate: f64,
-    /// Mean of the outputs' generalised cross-validation scores.
+    /// Mean of the outputs' generalized cross-validation scores.
     pub gcv: f64,
 }
 
 /// Solves for several alphas and keeps the solution with the least leave-one-out error, by rate or squared; the larger
 /// alpha wins a tie. An alpha whose system is not positive definite has errors that are not numbers. A spectrum is that of the
-/// rows as they are: for the linear kernel with an intercept, which is then not computed about a centre, their mean should be
+/// rows as they are: for the linear kernel with an intercept, which is then not computed about a center, their mean should be
 /// near zero.
 ///
 /// # Errors

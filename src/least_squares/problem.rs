@@ -20,7 +20,7 @@ pub struct Problem<'a> {
     pub rows: Rows<'a>,
     /// Targets, (n, q).
     pub targets: ArrayView2<'a, f64>,
-    /// If true, a constant that is not penalised is fitted too.
+    /// If true, a constant that is not penalized is fitted too.
     pub fit_intercept: bool,
     /// Positive weights of the squares, (n,); `None` is 1 for each.
     pub weights: Option<&'a [f64]>,

@@ -1,6 +1,6 @@
 //! Points for a low rank approximation, chosen by the kernel matrix (Rifkin 2002, section 3.7.1).
 //!
-//! Incomplete Cholesky factorisation with pivots: K ~ L L' gains a column at each step. The pivoted Cholesky rule (Fine and
+//! Incomplete Cholesky factorization with pivots: K ~ L L' gains a column at each step. The pivoted Cholesky rule (Fine and
 //! Scheinberg 2001) chooses the row with the largest diagonal of the remainder R = K - L L'. The greedy trace rule (Smola and
 //! Schoelkopf 2000) draws random rows at each step and chooses the one that lowers the trace most, by sum_j R_ij^2 / R_ii.
 //!

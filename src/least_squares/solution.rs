@@ -6,7 +6,7 @@
 //! y_i - f^(-i)(x_i) = c_i / G_ii
 //! ```
 //!
-//! An intercept that is not penalised borders the system; the inverse of the bordered matrix has
+//! An intercept that is not penalized borders the system; the inverse of the bordered matrix has
 //! G - G 1 1' G / (1' G 1) in the place of G, and the formula holds with its diagonal.
 
 use super::intercept::coefficients_and_intercepts;
@@ -25,7 +25,7 @@ pub struct Solution {
     pub intercepts: Vec<f64>,
     /// Leave-one-out values, if they were requested.
     pub leave_one_out: Option<LeaveOneOut>,
-    /// k(x_i, x_i), (n,), of the rows less their centre for the linear kernel with an intercept.
+    /// k(x_i, x_i), (n,), of the rows less their center for the linear kernel with an intercept.
     pub diagonal: Vec<f64>,
 }
 
@@ -65,7 +65,7 @@ pub struct LeaveOneOut {
     pub values: Array2<f64>,
     /// The diagonal of the inverse, (n,).
     pub inverse_diagonal: Vec<f64>,
-    /// Generalised cross-validation: the mean squared residual, weighted, divided by (1 - tr(H) / n)^2, (q,), H the
+    /// Generalized cross-validation: the mean squared residual, weighted, divided by (1 - tr(H) / n)^2, (q,), H the
     /// matrix that turns targets into fitted values.
     pub gcv: Vec<f64>,
 }

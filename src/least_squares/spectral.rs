@@ -8,7 +8,7 @@
 //! columns of V.
 //!
 //! Invariant: an alpha that leaves the smallest eigenvalue within the rounding of the largest is not answered: whether
-//! that system has a solution is for a factorisation to say. The decomposition itself is the caller's (LAPACK's, in
+//! that system has a solution is for a factorization to say. The decomposition itself is the caller's (LAPACK's, in
 //! Python): it cannot be interrupted, so it is for a few thousand rows only.
 //!
 //! Cost n^2 (q + 2) multiply-adds an alpha, against 2 n^3 / 3 for a factor and its inverse.
@@ -71,7 +71,7 @@ impl<'a> Spectral<'a> {
         diagonal: &[f64],
         ctx: Context<'_>,
     ) -> Result<Option<Solution>> {
-        // Written so that an eigenvalue that is not a number is left to the factorisation, too.
+        // Written so that an eigenvalue that is not a number is left to the factorization, too.
         if !(self.least + alpha > self.rounding) {
             return Ok(None);
         }

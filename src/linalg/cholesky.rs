@@ -1,4 +1,4 @@
-//! Serial Cholesky factorisation A = L L' of a symmetric positive definite A (n, n), solution of A X = B, and inverse.
+//! Serial Cholesky factorization A = L L' of a symmetric positive definite A (n, n), solution of A X = B, and inverse.
 //!
 //! These functions are for matrices of up to a few hundred rows and for callers that are themselves parallel: they need no
 //! copy, no packing and no threads. `dense` factors matrices that fill the memory, over threads and in any precision, with

@@ -1,4 +1,4 @@
-//! Large symmetric positive definite systems: blocked Cholesky factorisation.
+//! Large symmetric positive definite systems: blocked Cholesky factorization.
 //!
 //! The matrix is a [`Square`] of lines of which only the lower triangle is used. A = L L' is computed block column by block
 //! column (right-looking): the block on the diagonal, the rows below it by substitution, then the rest by the register tiles

@@ -1,6 +1,6 @@
 //! The Cholesky factor of a symmetric matrix that gains and loses rows: A = L L', kept row by row.
 //!
-//! Appending a row of A takes one forward substitution. After a row is removed, Givens rotations of neighbouring columns
+//! Appending a row of A takes one forward substitution. After a row is removed, Givens rotations of neighboring columns
 //! restore the triangle (Golub and Van Loan 2013, 6.5.4).
 //!
 //! Invariant: L L' is the matrix of the rows present; a row, once appended, changes only when one before it is removed.

@@ -1,4 +1,4 @@
-//! Pivoted Cholesky factorisation of a positive semidefinite A (m, m): A ~ L L' with L (m, r) (Higham,
+//! Pivoted Cholesky factorization of a positive semidefinite A (m, m): A ~ L L' with L (m, r) (Higham,
 //! 1990): the row with the largest remaining diagonal entry is next, until that is at most `tolerance` times the largest of A.
 //!
 //! Invariant: the remaining diagonal is the squared distance of every row from the span of the chosen rows, which are a

@@ -81,7 +81,7 @@ impl ColumnResidual {
     }
 }
 
-/// A column outside the span: `direction` is its normalised rest.
+/// A column outside the span: `direction` is its normalized rest.
 pub(super) struct NewDirection {
     pub(super) line: Vec<f64>,
     pub(super) pivot: f64,

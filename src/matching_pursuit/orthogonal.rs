@@ -10,12 +10,12 @@
 //! ```
 //!
 //! One pass over the dictionary would be needed at each step, bound by memory; `levels` needs a part of a pass. Only the chosen
-//! functions are orthogonalised in row coordinates, twice, so that rounding in n and C can mislead the choice among equals
+//! functions are orthogonalized in row coordinates, twice, so that rounding in n and C can mislead the choice among equals
 //! but never the fit.
 //!
 //! The values n and C of functions that are hardly outside the span are rounding. If such functions may matter
 //! ([`Functions::span_tolerance`](super::Functions::span_tolerance) is 0), the pursuit continues with drawn functions, which are
-//! orthogonalised in row coordinates.
+//! orthogonalized in row coordinates.
 
 use super::basis::{ColumnResidual, SPAN_TOLERANCE};
 use super::column_cache::ColumnCache;

@@ -37,7 +37,7 @@ pub enum MarginLoss {
     Hinge,
     /// max(0, 1 - z)^2.
     SquaredHinge,
-    /// (1 - z)^2: regularised least squares.
+    /// (1 - z)^2: regularized least squares.
     Square,
     /// ln(1 + exp(-z)).
     Logistic,

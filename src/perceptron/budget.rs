@@ -51,7 +51,7 @@ impl PoolScores {
         })
     }
 
-    /// Appends the current row, which has these outputs before it is learnt.
+    /// Appends the current row, which has these outputs before it is learned.
     pub(super) fn append<T: Real>(
         &mut self,
         learner: &Learner<'_, T>,

@@ -29,7 +29,7 @@ use crate::simd::blas::dot;
 /// [`Error::Param`](crate::Error::Param) and [`Error::Shape`](crate::Error::Shape) for parameters, state, rows and labels
 /// that break their rules and for rows whose kernel values are not finite, [`Error::NotFinite`](crate::Error::NotFinite)
 /// for rows that are not finite, [`Error::Stopped`](crate::Error::Stopped) when the monitor stops the work. Nothing is then
-/// learnt.
+/// learned.
 pub fn partial_fit(
     params: &PerceptronParams,
     state: PerceptronState,

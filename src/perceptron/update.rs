@@ -3,7 +3,7 @@
 //! With two classes there is one output, positive for class 1. With more there is one output per class, and the largest
 //! answers; a mistake adds the row to its own class and subtracts it from the largest other one, its rival.
 
-/// The coefficients of a learnt row: 1 for its class and -1 for the rival; with two classes its sign.
+/// The coefficients of a learned row: 1 for its class and -1 for the rival; with two classes its sign.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Update {
     pub(super) class: usize,

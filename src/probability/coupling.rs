@@ -3,7 +3,7 @@
 //!
 //! Problem: with r_ij the probability of class i among i and j, the minimum of p' Q p over p with sum p = 1, where
 //! Q_ii = sum_s r_si^2 and Q_ij = -r_ji r_ij. Method: coordinate steps p_t += (p'Qp - (Qp)_t) / Q_tt, each followed by a
-//! normalisation. Invariant: p sums to 1. Cost: O(k^2) for each of at most max(100, k) rounds of a sample.
+//! normalization. Invariant: p sums to 1. Cost: O(k^2) for each of at most max(100, k) rounds of a sample.
 
 use super::Sigmoid;
 use crate::context::Context;

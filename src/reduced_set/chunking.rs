@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The vectors that the chunks keep, between a quarter and a half of theirs or the final number, are one expansion again,
-//! which is divided into chunks until one is enough. Neighbours share a chunk, since vectors that a learner has sorted by
+//! which is divided into chunks until one is enough. Neighbors share a chunk, since vectors that a learner has sorted by
 //! class can represent each other. The last selection has the remaining vectors as candidates and the *whole* expansion as
 //! target.
 //!
@@ -163,7 +163,7 @@ pub fn reduce(
         return reducer.run(target, most, ctx);
     }
     if let Reducer::Matrix { method: Method::L1 { refit, .. } | Method::Lars { refit, .. }, .. } = reducer {
-        // The penalised coefficients of a chunk are not those of the whole model.
+        // The penalized coefficients of a chunk are not those of the whole model.
         let rule = format!("true where the {m} vectors are taken in chunks of {chunk}");
         Error::check_param(*refit, "refit", refit, rule)?;
     }
@@ -222,7 +222,7 @@ fn reduce_chunks(
             }
             next.error_bound += path.residual_norms.last().copied().unwrap_or(0.0);
             let kept = path_coefficients(&path.view(), path.order.len())?;
-            // Sorted, so that neighbours stay neighbours.
+            // Sorted, so that neighbors stay neighbors.
             let mut places: Vec<usize> = (0..path.order.len()).try_collect_vec()?;
             places.sort_unstable_by_key(|&t| path.order[t]);
             for t in places {

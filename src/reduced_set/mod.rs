@@ -4,11 +4,11 @@
 //! |---|---|
 //! | `pursuit` | vectors selected one after the other, each the one most aligned with the residual |
 //! | `penalised` | vectors selected by means of the whole kernel matrix: rank, zero norm, l1, LARS-SVM |
-//! | `construction` | constructed vectors, optimised together with their coefficients (compressed SVM, eq. 10) |
+//! | `construction` | constructed vectors, optimized together with their coefficients (compressed SVM, eq. 10) |
 //! | `certified` | bounds on the distance of a projection's outputs from the machine's, and an exact cascade |
 //! | `chunking` | selection from more vectors than fit in memory, a chunk at a time |
 //! | `coding` | the meaning of outputs |
-//! | `threshold` | the intercept optimised on the training error |
+//! | `threshold` | the intercept optimized on the training error |
 //!
 //! A selection returns a [`crate::path::Path`], which has the coefficients of every size.
 //!

@@ -1,7 +1,7 @@
-//! The intercept of a reduced machine, re-optimised on training error (TR-132, footnote 4).
+//! The intercept of a reduced machine, re-optimized on training error (TR-132, footnote 4).
 //!
 //! A reduced normal vector differs from the full one, so the intercept of the full machine is not the best one. The training
-//! error as a function of the intercept is a step function, which is minimised by sorting and a sweep.
+//! error as a function of the intercept is a step function, which is minimized by sorting and a sweep.
 //!
 //! Invariant: a shift never increases the training error. Cost: O(n log n) for two classes, O(q n) for a sweep over q.
 //!
@@ -20,7 +20,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{TryCollect, TryGrow, try_vec};
 
-/// Returns the shift of binary scores, positive for the positive class, that minimises the weighted training error: the
+/// Returns the shift of binary scores, positive for the positive class, that minimizes the weighted training error: the
 /// smallest absolute one among equals, 0 if none is better. Cost O(n log n).
 pub fn binary(scores: &[f64], positive: &[bool], weights: Option<&[f64]>) -> Result<f64> {
     let rows: Vec<(f64, f64)> = scores
@@ -81,7 +81,7 @@ fn best_among(mut rows: Vec<(f64, f64)>, below: f64, lowest: f64, highest: f64) 
 /// Keeps the rows near the best shift; returns the sum of the gains of those below them.
 ///
 /// Upwards from 0, rows with a gain must compensate those with a cost. The search ends where the costs exceed the sum of all
-/// gains, and at the last row with a gain; one more row is kept so that midpoints between neighbours do not change. The
+/// gains, and at the last row with a gain; one more row is kept so that midpoints between neighbors do not change. The
 /// same holds downwards with the signs changed. Errors are few, so few rows remain to sort.
 fn keep_near(rows: &mut Vec<(f64, f64)>) -> Result<f64> {
     let highest = max_distance(rows.iter().filter(|row| row.0 >= 0.0).map(|row| (row.0, row.1)))?;
@@ -132,7 +132,7 @@ fn max_distance(rows: impl Iterator<Item = (f64, f64)> + Clone) -> Result<f64> {
 }
 
 /// Returns shifts (q,) of scores (n, q) that reduce the weighted training error of the largest score: coordinate descent with
-/// exact minimisation over each coordinate, until none improves; zeros if none does.
+/// exact minimization over each coordinate, until none improves; zeros if none does.
 ///
 /// The two largest scores of every row are stored, so that the rival of output j is known without the others; rows are in the
 /// order of their labels and scores column by column, so that a coordinate is one pass over two arrays. Cost O(q n) for a

@@ -33,7 +33,7 @@ impl Boxes {
         (0..self.counts.len()).map(|axis| self.len(axis)).product()
     }
 
-    /// Returns the distance between neighbouring coefficients along each axis.
+    /// Returns the distance between neighboring coefficients along each axis.
     fn strides(&self) -> [usize; MAX_AXES] {
         let d = self.counts.len();
         let mut strides = [0; MAX_AXES];

@@ -15,13 +15,13 @@
 //! | `micro` | register tiles of pairwise sums: inner product, l1 distance, chi-squared |
 //! | `coefficients` | tiles of kernel values times coefficients |
 //! | `epilogue` | kernel values from pairwise sums |
-//! | `adam` | a step of the stochastic optimiser |
+//! | `adam` | a step of the stochastic optimizer |
 //! | `blas` | dot, axpy and the mixed-precision products of the solvers |
 //! | `bytes` | register tiles of exact inner products of bytes |
 //! | `chebyshev` | piecewise polynomials at points, and their moments |
 //! | `gather` | entries of rows at given indices |
 //! | `inner` | many long rows times a few vectors |
-//! | `panel` | register tiles and triangles of the dense factorisations |
+//! | `panel` | register tiles and triangles of the dense factorizations |
 //! | `standardize` | translation, scale and squared lengths of dense rows |
 //! | `scan` | gradient update and selection of the pair of an SMO step |
 //! | `shapley` | factors of product kernels, and their Shapley integrals |

@@ -1,4 +1,4 @@
-//! The register tile of the dense factorisations: C -= A B, a few rows of C against one panel of B.
+//! The register tile of the dense factorizations: C -= A B, a few rows of C against one panel of B.
 //!
 //! A panel holds [`panel_width`](super::micro::panel_width) columns of B, line after line, as in `micro`. A is read in
 //! place with any two strides, so a factor serves as itself and as its transpose, and may be of lower precision than
@@ -15,9 +15,9 @@ const MIN_PREFETCH_DEPTH: usize = 64;
 pub(crate) struct Layout {
     /// Position of the first entry.
     pub(crate) start: usize,
-    /// Distance of neighbouring rows.
+    /// Distance of neighboring rows.
     pub(crate) row: usize,
-    /// Distance of neighbouring entries along the depth.
+    /// Distance of neighboring entries along the depth.
     pub(crate) step: usize,
 }
 

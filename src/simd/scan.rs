@@ -98,7 +98,7 @@ unsafe fn best_lane<V: Vector<Elem = f64>>(keys: [V; 2], indices: [V; 2]) -> (f6
     }
 }
 
-/// Returns the variable j that can fall and maximises (f_j - f_i)^2 / (K_ii + K_jj - 2 K_ij) among those with f_j > f_i
+/// Returns the variable j that can fall and maximizes (f_j - f_i)^2 / (K_ii + K_jj - 2 K_ij) among those with f_j > f_i
 /// (Fan, Chen, Lin 2005, "WSS 2"), if there is one.
 pub(crate) fn second_order_partner<K: Stored>(
     gradient: &[f64],

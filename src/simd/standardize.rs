@@ -2,7 +2,7 @@
 
 use super::{Real, vectorized};
 
-/// Writes (row - centre) scale, computed in double precision, for rows as long as the centre to lines `stride` apart.
+/// Writes (row - center) scale, computed in double precision, for rows as long as the center to lines `stride` apart.
 pub(crate) fn standardize<E: Copy + Into<f64>, T: Real>(
     rows: &[&[E]],
     centre: &[f64],
@@ -13,7 +13,7 @@ pub(crate) fn standardize<E: Copy + Into<f64>, T: Real>(
     if stride == 0 {
         return;
     }
-    // Plain loops, which compilers vectorise.
+    // Plain loops, which compilers vectorize.
     vectorized!([E: Copy + Into<f64>, T: Real] (rows: &[&[E]], centre: &[f64], scale: f64, out: &mut [T], stride: usize) {
         let depth = centre.len();
         for (i, row) in rows.iter().enumerate() {

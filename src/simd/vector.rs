@@ -206,7 +206,7 @@ impl Real for f64 {
     }
 }
 
-/// The portable instruction set: arrays, which the compiler vectorises where it can.
+/// The portable instruction set: arrays, which the compiler vectorizes where it can.
 #[derive(Clone, Copy)]
 pub(crate) struct Scalar;
 

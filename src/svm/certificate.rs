@@ -28,7 +28,7 @@ use crate::context::{Context, StopReason};
 
 /// Objectives, gap and counts of a fitted machine.
 ///
-/// Objectives are those of the maximisation form: dual <= optimum <= primal, so `gap` bounds the distance to the
+/// Objectives are those of the maximization form: dual <= optimum <= primal, so `gap` bounds the distance to the
 /// optimum of both. If a stop left no time for the gradients of variables that were set aside, `primal` and `violation`
 /// are those of the last coefficients that had them: `gap` still bounds the distance from `dual` to the optimum.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -228,7 +228,7 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
         })
     }
 
-    /// Returns what must be subtracted from the intercepts, (q,): kernel values may be those of rows about a centre.
+    /// Returns what must be subtracted from the intercepts, (q,): kernel values may be those of rows about a center.
     /// Coefficients (m, q) are those of the listed training rows.
     pub(super) fn intercept_correction(
         &self,

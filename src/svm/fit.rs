@@ -73,7 +73,7 @@ impl<'a> Solved<'a> {
         &self.source
     }
 
-    /// Returns what must be subtracted from the intercepts, (q,): kernel values may be those of rows about a centre.
+    /// Returns what must be subtracted from the intercepts, (q,): kernel values may be those of rows about a center.
     /// Coefficients (m, q) are those of the listed training rows.
     pub(super) fn intercept_correction(
         &self,

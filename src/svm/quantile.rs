@@ -1,7 +1,7 @@
 //! Kernel quantile regression: one machine for each quantile, all on shared kernel rows (Koenker and Bassett 1978; Takeuchi,
 //! Le, Sears, Smola 2006).
 //!
-//! For a quantile q in (0, 1) the function f minimises
+//! For a quantile q in (0, 1) the function f minimizes
 //!
 //! ```text
 //! 1/2 ||w||^2 + sum C_i (q max(0, y_i - f(x_i)) + (1 - q) max(0, f(x_i) - y_i))
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_constant_function_is_the_quantile_of_the_targets() {
-        // All rows are the same, so that f is a constant: any quantile of the targets minimises the loss.
+        // All rows are the same, so that f is a constant: any quantile of the targets minimizes the loss.
         let rows = Array2::<f64>::zeros((9, 2));
         let targets = [5.0, 1.0, 9.0, 3.0, 7.0, 2.0, 8.0, 4.0, 6.0];
         let sample_c = [10.0; 9];

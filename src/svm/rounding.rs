@@ -205,7 +205,7 @@ impl Sample {
             })
             .try_collect_vec()?;
         if total == 0.0 {
-            // Values of rows at the centre are exact.
+            // Values of rows at the center are exact.
             return Ok(Self { places, shares: Vec::new(), unseen });
         }
         let mut random = Random::new(n as u64);

@@ -64,7 +64,7 @@ pub(super) fn levels<'a, K: KernelValue>(
         let last: Option<&Level<'a, K>> = levels.last();
         let (larger, columns) = last.map_or((machine, columns), |level| (&level.machine, &level.columns));
         let mut random = Random::new(larger.problem().len() as u64);
-        // One of every few neighbours: variables are ordered by class.
+        // One of every few neighbors: variables are ordered by class.
         let variables: Vec<usize> = (0..larger.problem().len() / SUBSAMPLE_RATIO)
             .map(|k| SUBSAMPLE_RATIO * k + random.below(SUBSAMPLE_RATIO as u64) as usize)
             .try_collect_vec()?;

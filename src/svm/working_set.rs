@@ -4,7 +4,7 @@
 //! most, then those that entered last. The rest are the largest violators, equal numbers that should increase and decrease
 //! (the steepest feasible direction, (2.93)-(2.98)), of each group in turn. A partial selection finds them in O(n). One in
 //! ten is drawn evenly from all violators instead: the largest ones lie close together, and once some of them are solved,
-//! so are their neighbours.
+//! so are their neighbors.
 
 use super::problem::{DualProblem, MaximalPairs, VARIABLES_PER_TASK};
 use crate::context::Context;

@@ -230,7 +230,7 @@ def test_sparse_rows_stay_sparse():
         pipeline = make_pipeline(*steps, SVC()).fit(rows, kind)
         model = as_expansion(pipeline)
         np.testing.assert_allclose(model.decision_function(rows), pipeline.decision_function(rows), atol=1e-9)
-    with pytest.raises(ValueError, match="cannot be centred"):
+    with pytest.raises(ValueError, match="cannot be centered"):
         as_expansion(make_pipeline(StandardScaler(), SVC()).fit(rows.toarray(), kind)).predict(rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -22,6 +23,12 @@ OUTSIDE = re.compile(
     r"^```.*?^```|<!-- made: [\w-]+ -->.*?<!-- end -->|<!--.*?-->|\$\$.*?\$\$|\]\([^)]*\)|`[^`]*`",
     re.MULTILINE | re.DOTALL,
 )
+#: Names in docstrings: inline code, quoted values, parameters before a colon, calls and attributes.
+LITERAL = re.compile(
+    r"``.*?``|`[^`]*`|\"[^\"\n]*\"|'[^'\n]*'|^[\w, *]+ : "
+    r"|\b\w*_\w*\b|\w+\(|\w+\.\w+|\w+=\S+|^(?:>>>|\.\.\.) .*$",
+    re.MULTILINE | re.DOTALL,
+)
 BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*] |\d+\. |\|))")
 CLAUSE = re.compile(r"(?<=[.?!:;])\s+")
 RULES = {
@@ -29,6 +36,7 @@ RULES = {
     "things do not speak": r"tells|vouch(?:es)?|betrays?|(?:is|are) told",
     "write the number of": r"so many",
     "American spelling": (
+        r"(?:un)?learnt|"
         r"(?:standard|optim|minim|maxim|penal|normal|recogn|general|summar|regular|vector|real|organ|initial)is\w+"
         r"|(?:colou?r(?<=our)|behaviour|neighbour|favour|honour)\w*|cent(?:re|red|res)|licences?|labelled|grey"
         r"|analogue|catalogue|fulfil|cancelled"
@@ -50,6 +58,22 @@ def faults(text: str) -> list[str]:
     ]
     long = (clause for block in blocks if not block.startswith("|") for clause in CLAUSE.split(block))
     return found + [f"too long: {clause}" for clause in long if len(clause.split()) > MAX_WORDS]
+
+
+def test_docstrings_have_american_spelling():
+    spelling = re.compile(rf"\b(?:{RULES['American spelling']})\b", re.IGNORECASE)
+    found = []
+    for path in sorted((ROOT / "python" / "svmarrow").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+                continue
+            text = LITERAL.sub(" x ", ast.get_docstring(node) or "")
+            found += [
+                f"{path.name}: {match[0]}"
+                for match in spelling.finditer(text)
+                if not AMERICAN.fullmatch(match[0])
+            ]
+    assert found == []
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)

@@ -1,4 +1,4 @@
-//! `svmarrow::reduced_set`, construction: start at cluster centres, move vectors and coefficients.
+//! `svmarrow::reduced_set`, construction: start at cluster centers, move vectors and coefficients.
 
 use numpy::ndarray::Array2;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
@@ -13,7 +13,7 @@ use crate::expansion::ExpansionArg;
 use crate::params::coding_of;
 use crate::run::run_within;
 
-/// Cluster centres (count, d) of the rows, each group (n,) by itself; where the time is over, as they are.
+/// Cluster centers (count, d) of the rows, each group (n,) by itself; where the time is over, as they are.
 #[pyfunction]
 pub(crate) fn centres(
     py: Python<'_>,

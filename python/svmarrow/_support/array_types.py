@@ -1,7 +1,7 @@
 """Rejects inputs that NumPy would silently convert to an array with other numbers.
 
 NumPy gathers distributed or on-disk collections as a whole, drops masks, converts dates to counts of days or
-nanoseconds, and drops imaginary parts. The errors say what to do instead. Packages are recognised by the name
+nanoseconds, and drops imaginary parts. The errors say what to do instead. Packages are recognized by the name
 of a type's module and never imported.
 """
 

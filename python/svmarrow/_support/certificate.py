@@ -37,7 +37,7 @@ class LeaveOneOut:
 class MachineCertificate:
     """Certificate of one binary machine, computed from its gradients at the end of the fit.
 
-    Objectives are those of the maximisation form, so that dual <= optimum <= primal. The dual objective is
+    Objectives are those of the maximization form, so that dual <= optimum <= primal. The dual objective is
     lowered, and the primal one raised, by the possible rounding error of kernel values and sums. The effect
     of kernel values in single precision is measured on a sample of the outputs; if it may reach an eighth of
     ``tol``, the fit continues in double precision, whose effect is bounded by its worst case.

@@ -265,7 +265,7 @@ def check_decoder(decoder: str, code: Code) -> None:
 
 
 def loss_of(estimator: Any) -> str | None:
-    """Returns the name in `LOSSES` of the loss that a binary classifier minimises; None if it is unknown."""
+    """Returns the name in `LOSSES` of the loss that a binary classifier minimizes; None if it is unknown."""
     loss = getattr(estimator, "loss", None)
     if isinstance(loss, str) and loss in _LOSS_NAMES:
         return _LOSS_NAMES[loss]

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 __all__ = ["GridScoresDisplay"]
 
 CURVE, CHOICE = "#1f5f8b", "#c8501e"
-#: Range of the colours below the best score, as a multiple of the distance from the best to the median.
+#: Range of the colors below the best score, as a multiple of the distance from the best to the median.
 _COLOUR_RANGE = 3.0
 
 
 class GridScoresDisplay:
     """A heat map of the scores of a search, or their curve over C for a kernel without a gamma.
 
-    ``search.plot()`` creates one from the results of a search; the constructor takes any scores. The colours
-    distinguish the better points: scores far below the median all have the darkest colour. Points without
+    ``search.plot()`` creates one from the results of a search; the constructor takes any scores. The colors
+    distinguish the better points: scores far below the median all have the darkest color. Points without
     a score are white.
 
     Parameters

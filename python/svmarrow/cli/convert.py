@@ -61,7 +61,7 @@ def convert(
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="C: data file on which int8 is optimised and measured.", show_default=False),
+        typer.Option(help="C: data file on which int8 is optimized and measured.", show_default=False),
     ] = None,
     data_format: Format = DataFormat.auto,
     target: Target = None,

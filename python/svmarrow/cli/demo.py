@@ -42,7 +42,7 @@ GAMMA = 0.001
 """The value of scikit-learn's example with these data."""
 
 NEW = "#8a4f9e"
-"""Colour of the models with constructed vectors in the plot."""
+"""Color of the models with constructed vectors in the plot."""
 
 
 class Split(NamedTuple):

@@ -40,7 +40,7 @@ def fit_low_rank(
     Parameters
     ----------
     path : Path
-        Labelled rows.
+        Labeled rows.
     options : DataOptions
         How to read them.
     most : int

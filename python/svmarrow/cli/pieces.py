@@ -34,7 +34,7 @@ INDEX_ZERO = re.compile(rb"[ \t]\+?0+:")
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """Summary of a labelled file.
+    """Summary of a labeled file.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ def has_index_zero(path: Path) -> bool:
 
 
 def survey(path: Path, options: DataOptions, most: int, *, classes: bool = True) -> Survey:
-    """Reads a labelled file once to determine its columns, classes and sparsity."""
+    """Reads a labeled file once to determine its columns, classes and sparsity."""
     rows, columns, names, found, is_sparse = 0, 0, None, None, False
     # One label that is no number makes all of them text, so they are judged together.
     for piece in read_pieces(path, replace(options, text_labels=classes), most):

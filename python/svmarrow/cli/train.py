@@ -45,7 +45,7 @@ from svmarrow.svm.regression import SVR
 
 __all__ = ["train"]
 
-#: Scalers by what they do; sparse rows are not centred.
+#: Scalers by what they do; sparse rows are not centered.
 SCALERS: dict[str, Any] = {
     "none": lambda sparse_rows: None,  # noqa: ARG005 - the same arguments for all
     "standard": lambda sparse_rows: StandardScaler(with_mean=not sparse_rows),

@@ -149,7 +149,7 @@ class Cluster:
 
 
 def tree_sum(cluster: Cluster, merge: Callable[[Any, Any], Any], futures: Sequence[Any]) -> Any:
-    """Returns the future of a sum of results, added in pairs of neighbours in a fixed order."""
+    """Returns the future of a sum of results, added in pairs of neighbors in a fixed order."""
     level = list(futures)
     while len(level) > 1:
         pairs = [cluster.submit(merge, a, b) for a, b in zip(level[::2], level[1::2], strict=False)]

@@ -1,7 +1,7 @@
 """Low-rank least squares over partitions: sums of each, added in a tree, solved on the driver.
 
 The subset-of-regressors system (Rifkin 2002, (3.86)) needs K_ml K_lm, K_ml y and a few more numbers, which
-are sums over rows (`svmarrow.least_squares`). The sums of the partitions are added in pairs of neighbours in
+are sums over rows (`svmarrow.least_squares`). The sums of the partitions are added in pairs of neighbors in
 a fixed order, so the bits do not depend on the number of workers. A message has m^2 numbers: 8 MB for 1,000
 points, 200 MB for 5,000. Rows are read once for counts and variance, once for the points and once for the
 sums, and are not stored: a collection of files may be larger than the memory.

@@ -375,7 +375,7 @@ class Rounds:
             return of_value * (scaled + abs(coef0) + 1.0) + of_sum
         if kernel in MATERN_KERNELS:
             # A distance has at most 5 times the error of a sum, in units of the lengths of both rows about a
-            # centre (src/kernels/rounding.rs); these are at most twice the largest, and sqrt(2 nu) is at most
+            # center (src/kernels/rounding.rs); these are at most twice the largest, and sqrt(2 nu) is at most
             # sqrt(5).
             return of_value * (45.0 * gamma * math.sqrt(length) + 1.0) + of_sum
         # Exponentials of sums in which squared norms may cancel.

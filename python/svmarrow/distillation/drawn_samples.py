@@ -1,8 +1,8 @@
 """Samples drawn around given ones, on which a student is compared with its teacher.
 
-A sample lies between two parents (mixup; Zhang, Cisse, Dauphin and Lopez-Paz, 2018, with neighbours for
+A sample lies between two parents (mixup; Zhang, Cisse, Dauphin and Lopez-Paz, 2018, with neighbors for
 partners): the first is a given sample, the second the nearest of `N_CANDIDATES` others drawn at random, by
-the distance in standardised columns. With a share t drawn uniformly from [0, mixing],
+the distance in standardized columns. With a share t drawn uniformly from [0, mixing],
 
     x = (1 - t) first + t second + noise deviation z,        z normal in each column.
 

@@ -72,7 +72,7 @@ def distil(
     ``distil(model, X, y)`` holds out half of the samples, at most 20,000. It learns from the others, and from
     samples drawn around them, a kernel expansion with a gamma for each column, and bounds its loss on other
     samples by those held out. The held-out samples have half of each class and follow `random_state`;
-    `validation` gives others, so that all of X is learnt from.
+    `validation` gives others, so that all of X is learned from.
 
     There is one goal: `max_loss` by default, `min_agreement` by default without labels, or whichever of
     `n_vectors`, `max_loss`, `min_agreement` and `max_bytes` is passed. The result never has the labels of
@@ -152,7 +152,7 @@ def distil(
 
     Examples
     --------
-    A forest as a kernel expansion, learnt from its own training samples:
+    A forest as a kernel expansion, learned from its own training samples:
 
     >>> from sklearn.datasets import load_digits
     >>> from sklearn.ensemble import RandomForestClassifier

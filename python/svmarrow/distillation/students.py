@@ -6,11 +6,11 @@ gamma, one scale s_f for each column:
     f(x) = sum_i B_i exp(-gamma sum_f (s_f (x_f - z_if) / deviation_f)^2) + b.
 
 1. The teacher's outputs on the samples, and on samples drawn around them (`drawn_samples`), are the targets.
-2. Columns are standardised. Vectors start at the centres of clusters, coefficients at their least squares fit
+2. Columns are standardized. Vectors start at the centers of clusters, coefficients at their least squares fit
    to the targets, with the gamma and the ridge whose fit predicts samples held out best.
 3. Vectors, coefficients, intercepts and scales move by Adam on batches (`src/reduced_set/construction`) with
    the loss that fits the targets (`teachers`). The result is the state that was best on samples held out.
-4. The standardisation and the scales become the preparation of an ordinary model: files, exports and
+4. The standardization and the scales become the preparation of an ordinary model: files, exports and
    explanations need no line for it.
 
 Invariant: a seed gives the same bits for any number of threads. Cost: the predictions of the teacher, and for
@@ -100,10 +100,10 @@ class DistillationSettings:
     kernel : {"rbf", "laplacian"}, default="rbf"
         The kernel of the student.
     gamma : float, default=None
-        Its gamma in standardised columns, before they are scaled. None tries 0.03 to 3 over the number of
+        Its gamma in standardized columns, before they are scaled. None tries 0.03 to 3 over the number of
         columns, and takes the best on samples held out.
     column_scales : bool, default=True
-        Whether each column has its own gamma: scales of the columns are learnt with the vectors.
+        Whether each column has its own gamma: scales of the columns are learned with the vectors.
     n_drawn : int, default=None
         Number of samples drawn around those of X. None draws as many as there are, and more where X is small,
         20,000 in all.
@@ -118,7 +118,7 @@ class DistillationSettings:
     batch : int, default=144
         Samples of a step.
     vector_rate : float, default=0.1
-        Length of the first steps of a vector in each standardised column.
+        Length of the first steps of a vector in each standardized column.
     coefficient_rate : float, default=0.1
         Length of the first steps of a coefficient, as a share of the root mean square of the coefficients.
     scale_rate : float, default=0.02
@@ -160,7 +160,7 @@ class Start(NamedTuple):
 
 
 class Task(NamedTuple):
-    """The training data of all sizes: standardised rows, those held out last, and their targets."""
+    """The training data of all sizes: standardized rows, those held out last, and their targets."""
 
     rows: NDArray[np.float32]
     targets: NDArray[np.float64]
@@ -215,7 +215,7 @@ class Student:
         if count is None:
             count = min(max(int(DRAWN_PER_SAMPLE * n), MIN_DRAWN - n), most - n)
         self.n_drawn = count
-        # Sparse rows cannot be centred at prediction.
+        # Sparse rows cannot be centered at prediction.
         self._centre = np.zeros(samples.shape[1])
         if not is_sparse:
             self._centre = samples.mean(axis=0, dtype=np.float64)

@@ -1,6 +1,6 @@
-"""Points for a low-rank approximation of a kernel matrix: drawn, cluster centres, or chosen from the matrix.
+"""Points for a low-rank approximation of a kernel matrix: drawn, cluster centers, or chosen from the matrix.
 
-"pivoted_cholesky" is the pivoted incomplete Cholesky factorisation, "greedy_trace" looks at some rows a step
+"pivoted_cholesky" is the pivoted incomplete Cholesky factorization, "greedy_trace" looks at some rows a step
 and takes the one that lessens the trace of what is missing the most, "leverage" draws rows by how much each
 decides its own value.
 """
@@ -101,7 +101,7 @@ def choose_points(
     random = check_random_state(random_state)
     if selection == "kmeans":
         if sp.issparse(X):
-            raise TypeError("selection='kmeans' is not allowed for sparse X: its centres would be dense")
+            raise TypeError("selection='kmeans' is not allowed for sparse X: its centers would be dense")
         if m == n:
             return X, np.arange(n), None
         return _centres(X, m, random), None, None

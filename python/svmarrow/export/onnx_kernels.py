@@ -11,7 +11,7 @@ F = K(X, Z) B + b, where K is
 | laplacian, chi2 | exp(-g sum_c t(x_c, z_c)) | `Scan` over the columns, so that no more than (n, m) is held |
 | precomputed | the columns of X that are vectors | `Gather` |
 
-Inner products of centred rows lose few digits where those of rows far from the origin would cancel; what
+Inner products of centered rows lose few digits where those of rows far from the origin would cancel; what
 rounding leaves above 0 in the exponent is cut off, as svmarrow itself does it. Cost: n m d multiplications in
 one `Gemm`. The operator SVMClassifier of ai.onnx.ml is not used: it has four kernels, single precision and
 one coding, and takes six times as long in onnxruntime.

@@ -1,7 +1,7 @@
 """The rounding of exported outputs, measured on samples near the vectors of the model.
 
 A sum of large terms that cancel, as in least squares with a small penalty, loses its digits in single
-precision, and so does a sample far from the origin before it is centred. Bounds of the worst case would
+precision, and so does a sample far from the origin before it is centered. Bounds of the worst case would
 refuse models that work, so the exported arithmetic is run on samples and compared with the model in double
 precision.
 """
@@ -197,7 +197,7 @@ def _preimages(step: Step, rows: NDArray[np.float64]) -> NDArray[np.float64]:
                 categories.append(labels[cdist(block, table.numbers).argmin(axis=1)])
                 start += block.shape[1]
             return np.stack(categories, axis=1)
-    # Clipped and normalised samples are mapped to themselves.
+    # Clipped and normalized samples are mapped to themselves.
     return rows
 
 

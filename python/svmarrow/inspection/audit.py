@@ -39,7 +39,7 @@ class SuspiciousRows:
 def suspicious_rows(model: Any, n_rows: int | None = None) -> SuspiciousRows:
     """Find the training samples whose labels or targets the model without them contradicts most.
 
-    The leave-one-out outputs are exact and follow from one factorisation, so a sample cannot vote for its own
+    The leave-one-out outputs are exact and follow from one factorization, so a sample cannot vote for its own
     label, as it does in the outputs of the model that was fitted to it.
 
     Parameters

@@ -39,7 +39,7 @@ class ShapleyDisplay:
     feature_names : sequence of str
         Names of the players.
     data : array-like of shape (n_samples, n_players), default=None
-        The players' own values, which colour the points.
+        The players' own values, which color the points.
     output_name : str, default=""
         Name of the output.
 

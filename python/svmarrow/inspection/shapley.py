@@ -116,7 +116,7 @@ class ShapleyValues:
         Parameters
         ----------
         kind : {"bar", "beeswarm"}, default="beeswarm"
-            Mean absolute values, or a point for each sample, coloured by the player's own value.
+            Mean absolute values, or a point for each sample, colored by the player's own value.
         output : int, default=0
             Which output, where there are several.
         max_display : int, default=10

@@ -1,4 +1,4 @@
-"""Model files of any format, recognised by their content."""
+"""Model files of any format, recognized by their content."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The transformers of scikit-learn's pipelines as steps of `svmarrow.models.preparation`.
 
-Transformers are recognised by class name along the method resolution order, as estimators are. A subclass
+Transformers are recognized by class name along the method resolution order, as estimators are. A subclass
 that transforms in its own way is refused.
 """
 

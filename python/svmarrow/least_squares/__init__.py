@@ -5,7 +5,7 @@
 | `svmarrow.RLSClassifier`, `svmarrow.RLSRegressor` | (K + alpha I) c = y over all training rows, exact |
 | `LinearRLSClassifier`, `LinearRLSRegressor` | the linear kernel: primal, dual or conjugate gradients |
 | `LowRankRLSClassifier`, `LowRankRLSRegressor` | coefficients at a few vectors |
-| `fit_targets` | the same for a matrix of targets, one factorisation for all columns |
+| `fit_targets` | the same for a matrix of targets, one factorization for all columns |
 """
 
 from svmarrow.least_squares.linear import LinearRLSClassifier, LinearRLSRegressor

@@ -241,7 +241,7 @@ class ExactLeastSquares(LeastSquares):
         fit = solved(X, kernel, solution)
         if centre is None:
             return fit
-        # The intercept was that of rows less their centre.
+        # The intercept was that of rows less their center.
         b = fit.expansion.intercepts
         at_centre = fit.expansion._evaluate(centre[np.newaxis], self.n_jobs)[0]
         return replace(fit, expansion=fit.expansion.replaced(intercepts=b - (at_centre - b)))

@@ -28,8 +28,8 @@ __all__ = ["RLSClassifier"]
 class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
     """Regularized least-squares classification (Rifkin 2002, chapter 3).
 
-    Minimises sum_i w_i (y_i - f(x_i))^2 + alpha ||f||^2 for targets -1 and +1, one output for two classes,
-    else one against the rest: (K + alpha W^-1) c = y, one factorisation for all classes.
+    Minimizes sum_i w_i (y_i - f(x_i))^2 + alpha ||f||^2 for targets -1 and +1, one output for two classes,
+    else one against the rest: (K + alpha W^-1) c = y, one factorization for all classes.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         Weight of the penalty, as in ``KernelRidge``; lambda n in Rifkin (2002).
     alphas : array-like of float or None, default=None
         Several penalties: the one with the least leave-one-out error is taken, `alpha` is not used. Each
-        costs a factorisation and its inverse, the kernel matrix is computed once. One eigendecomposition
+        costs a factorization and its inverse, the kernel matrix is computed once. One eigendecomposition
         serves all where there are at most 1,500 samples, at most 100 for each alpha, and a built-in kernel.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
@@ -52,10 +52,10 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     fit_intercept : bool, default=False
-        Whether to fit an intercept, which is not penalised.
+        Whether to fit an intercept, which is not penalized.
     leave_one_out : bool or "auto", default="auto"
         Whether exact leave-one-out values are computed, what each sample would be given had it not been
-        there, which costs as much as the factorisation. "auto": where they are to choose among ``alphas``,
+        there, which costs as much as the factorization. "auto": where they are to choose among ``alphas``,
         else not. True is not for "cg", which has no factor to read them from.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply those of the samples; "balanced" is
@@ -92,7 +92,7 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
     loo_errors_ : ndarray of shape (n_alphas,)
         With ``alphas``: the leave-one-out error of each.
     gcv_path_ : ndarray of shape (n_alphas,)
-        With ``alphas``: the mean of the outputs' generalised cross-validation scores.
+        With ``alphas``: the mean of the outputs' generalized cross-validation scores.
     residual_ : float
         With "cg": the largest relative residual of an output, computed from the solution.
     n_iter_ : int
@@ -106,7 +106,7 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         Upper bounds of the leave-one-out error of each output that need no inverse (equation 3.59); without
         ``fit_intercept``.
     gcv_ : ndarray of shape (n_outputs,)
-        Generalised cross-validation scores; with ``leave_one_out``.
+        Generalized cross-validation scores; with ``leave_one_out``.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Shares of the features in the squared derivatives of the outputs, times the variances of the features;
         for the kernels "rbf", "matern32", "matern52", "poly" and "linear".
@@ -176,7 +176,7 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
 
         A class belongs to the set of a sample x unless, for at least ``coverage`` of the training samples,
         the model without that sample gives the class a smaller margin at x than it gives the sample's own
-        label at the sample (Romano, Sesia and Candes 2020). All these models follow from one factorisation,
+        label at the sample (Romano, Sesia and Candes 2020). All these models follow from one factorization,
         exactly. Whatever the distribution, where samples are exchangeable, at least ``2 * coverage - 1`` of
         new labels are in their set in the mean over training sets, and about `coverage` in practice. A set
         may be empty, and hold several classes.

@@ -84,7 +84,7 @@ class LinearLeastSquares(LeastSquares):
             return self.solver
         n, d = X.shape
         side = min(n, d)
-        # Some hundred products of two multiply-adds an entry, or a factorisation.
+        # Some hundred products of two multiply-adds an entry, or a factorization.
         small = side <= (_DIRECT_SPARSE if sp.issparse(X) else _DIRECT)
         timed = self.max_time is not None
         if self.leave_one_out or (small and not timed) or self.alpha == 0.0:
@@ -204,7 +204,7 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
         "primal" factors X'X + alpha I (d, d), "dual" X X' + alpha I (n, n), "cg" takes conjugate gradients on
         X (X' p), which is for wide sparse samples and an alpha above 0. "auto" compares their costs.
     fit_intercept : bool, default=False
-        Whether to fit an intercept, which is not penalised.
+        Whether to fit an intercept, which is not penalized.
     leave_one_out : bool, default=False
         Whether exact leave-one-out values are computed; not with "cg".
     class_weight : dict, "balanced" or None, default=None
@@ -303,7 +303,7 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
         "primal" factors X'X + alpha I (d, d), "dual" X X' + alpha I (n, n), "cg" takes conjugate gradients on
         X (X' p), which is for wide sparse samples and an alpha above 0. "auto" compares their costs.
     fit_intercept : bool, default=False
-        Whether to fit an intercept, which is not penalised.
+        Whether to fit an intercept, which is not penalized.
     leave_one_out : bool, default=False
         Whether exact leave-one-out values are computed; not with "cg".
     tol : float, default=1e-6

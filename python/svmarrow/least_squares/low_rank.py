@@ -43,7 +43,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         samples. "nystrom": the kernel matrix is replaced by its projection on the vectors, and all samples
         have coefficients (3.81); for comparisons.
     selection : str or array of shape (m, d), default="random"
-        How the vectors are chosen. "random": uniformly from the samples. "kmeans": cluster centres of
+        How the vectors are chosen. "random": uniformly from the samples. "kmeans": cluster centers of
         scikit-learn's ``MiniBatchKMeans``, for dense samples. "pivoted_cholesky" (incomplete Cholesky
         factorization): next is the sample with the largest residual kernel value. "leverage": drawn by
         leverage scores. "greedy_trace": at each step, of 59 random samples the one that minimizes the trace
@@ -60,7 +60,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     fit_intercept : bool, default=False
-        Whether to fit an intercept, which is not penalised; not with "nystrom".
+        Whether to fit an intercept, which is not penalized; not with "nystrom".
     leave_one_out : bool, default=False
         Whether exact leave-one-out values are computed, the vectors held fixed: a second pass over the
         samples; not with "nystrom".
@@ -231,7 +231,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         samples. "nystrom": the kernel matrix is replaced by its projection on the vectors, and all samples
         have coefficients (3.81); for comparisons.
     selection : str or array of shape (m, d), default="random"
-        How the vectors are chosen. "random": uniformly from the samples. "kmeans": cluster centres of
+        How the vectors are chosen. "random": uniformly from the samples. "kmeans": cluster centers of
         scikit-learn's ``MiniBatchKMeans``, for dense samples. "pivoted_cholesky" (incomplete Cholesky
         factorization): next is the sample with the largest residual kernel value. "leverage": drawn by
         leverage scores. "greedy_trace": at each step, of 59 random samples the one that minimizes the trace
@@ -248,7 +248,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     fit_intercept : bool, default=False
-        Whether to fit an intercept, which is not penalised; not with "nystrom".
+        Whether to fit an intercept, which is not penalized; not with "nystrom".
     leave_one_out : bool, default=False
         Whether exact leave-one-out values are computed, the vectors held fixed: a second pass over the
         samples; not with "nystrom".

@@ -24,7 +24,7 @@ __all__ = ["RLSRegressor"]
 class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     """Regularized least-squares regression, also known as kernel ridge regression (Rifkin 2002, chapter 3).
 
-    Minimises sum_i w_i (y_i - f(x_i))^2 + alpha ||f||^2: (K + alpha W^-1) c = y, one factorisation for all
+    Minimizes sum_i w_i (y_i - f(x_i))^2 + alpha ||f||^2: (K + alpha W^-1) c = y, one factorization for all
     outputs.
 
     Parameters
@@ -33,7 +33,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
         Weight of the penalty, as in ``KernelRidge``; lambda n in Rifkin (2002).
     alphas : array-like of float or None, default=None
         Several penalties: the one with the least leave-one-out error is taken, `alpha` is not used. Each
-        costs a factorisation and its inverse, the kernel matrix is computed once. One eigendecomposition
+        costs a factorization and its inverse, the kernel matrix is computed once. One eigendecomposition
         serves all where there are at most 1,500 samples, at most 100 for each alpha, and a built-in kernel.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
@@ -48,10 +48,10 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     fit_intercept : bool, default=False
-        Whether to fit an intercept, which is not penalised.
+        Whether to fit an intercept, which is not penalized.
     leave_one_out : bool or "auto", default="auto"
         Whether exact leave-one-out values are computed, what each sample would be given had it not been
-        there, which costs as much as the factorisation. "auto": where they are to choose among ``alphas``,
+        there, which costs as much as the factorization. "auto": where they are to choose among ``alphas``,
         else not. True is not for "cg", which has no factor to read them from.
     solver : {"cholesky", "cg"}, default="cholesky"
         "cholesky" takes n^2 numbers of memory. "cg", conjugate gradients with a low-rank preconditioner,
@@ -83,7 +83,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     loo_errors_ : ndarray of shape (n_alphas,)
         With ``alphas``: the leave-one-out error of each.
     gcv_path_ : ndarray of shape (n_alphas,)
-        With ``alphas``: the mean of the outputs' generalised cross-validation scores.
+        With ``alphas``: the mean of the outputs' generalized cross-validation scores.
     residual_ : float
         With "cg": the largest relative residual of an output, computed from the solution.
     n_iter_ : int
@@ -93,7 +93,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
     loo_error_ : float
         The mean squared error of those values.
     gcv_ : ndarray of shape (n_outputs,)
-        Generalised cross-validation scores; with ``leave_one_out``.
+        Generalized cross-validation scores; with ``leave_one_out``.
     feature_importances_ : ndarray of shape (n_features_in_,)
         Shares of the features in the squared derivatives of the outputs, times the variances of the features;
         for the kernels "rbf", "matern32", "matern52", "poly" and "linear".
@@ -190,7 +190,7 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
 
         The interval comes from the values that the models without one of the training samples give, and from
         their errors on the sample left out (Barber, Candes, Ramdas and Tibshirani 2021). All these models
-        follow from one factorisation, exactly. Whatever the distribution, where samples are exchangeable, at
+        follow from one factorization, exactly. Whatever the distribution, where samples are exchangeable, at
         least ``2 * coverage - 1`` of new targets lie within in the mean over training sets, and about
         `coverage` in practice. The guarantee assumes that no parameter was chosen on the training samples, as
         `alphas` are, and that weights do not differ.

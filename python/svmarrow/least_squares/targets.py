@@ -64,7 +64,7 @@ class TargetFit:
     loo: NDArray[np.float64] | None
     #: Diagonal of the inverse of K + alpha I, bordered by the intercept's ones, (n,); None as above.
     inverse_diagonal: NDArray[np.float64] | None
-    #: Generalised cross-validation of each output, (q,); None as above.
+    #: Generalized cross-validation of each output, (q,); None as above.
     gcv: NDArray[np.float64] | None
     #: k(x_i, x_i), (n,).
     diagonal: NDArray[np.float64]
@@ -89,7 +89,7 @@ def fit_targets(
     n_jobs: int | None = None,
     verbose: bool | int = False,
 ) -> TargetFit:
-    """Fit all columns of a matrix of targets by one factorisation.
+    """Fit all columns of a matrix of targets by one factorization.
 
     The matrix K + alpha I has nothing to do with the targets, so further columns cost next to nothing
     (Rifkin 2002, section 4.4.2).
@@ -111,10 +111,10 @@ def fit_targets(
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     fit_intercept : bool, default=False
-        Whether to fit an intercept, which is not penalised.
+        Whether to fit an intercept, which is not penalized.
     leave_one_out : bool, default=False
         Whether leave-one-out values are computed, what each sample would be given had it not been there;
-        costs as much as the factorisation.
+        costs as much as the factorization.
     n_jobs : int or None, default=None
         Threads; None is all cores within the limits of joblib and ``OMP_NUM_THREADS``.
     verbose : bool or int, default=False
@@ -273,7 +273,7 @@ def _columns(line: Any) -> NDArray[Any]:
 
 
 def translated(X: Any, centre: NDArray[np.float64]) -> Any:
-    """Returns rows less a centre (d,), in their precision.
+    """Returns rows less a center (d,), in their precision.
 
     Products of rows far from the origin hide their differences.
     """
@@ -297,7 +297,7 @@ def bytes_of_system(X: Any, outputs: int, *, leave_one_out: bool, precomputed: b
     n = int(X.shape[0])
     system = _core.least_squares_bytes(n, X.dtype != np.float64, leave_one_out)
     packed = 0 if precomputed else 2 * bytes_of_rows(X)
-    # Right-hand sides, and panels of the factorisation.
+    # Right-hand sides, and panels of the factorization.
     return int(system) + packed + 8 * n * (8 * outputs + 4) + 8 * n * 512
 
 

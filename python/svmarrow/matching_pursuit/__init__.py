@@ -1,4 +1,4 @@
-"""Kernel matching pursuit: sparse models learnt greedily from a dictionary of functions.
+"""Kernel matching pursuit: sparse models learned greedily from a dictionary of functions.
 
 A *dictionary* is a set of functions, mostly k(., z) for the training samples z. Each step adds one of them to
 the model. The variants differ in the coefficients of the previous functions: they are unchanged (basic), all

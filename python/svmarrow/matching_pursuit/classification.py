@@ -62,7 +62,7 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
     loss : str or object, default="squared_error"
         For targets y of -1 and 1, outputs f and m = y f: "squared_error", 1/2 (f - y)^2; "squared_tanh",
         (tanh f - 0.65 y)^2; "logistic", log2(1 + exp(-2 m)); "exponential", exp(-m); "one_minus_tanh",
-        1 - tanh m; "squared_hinge", max(0, 1 - m)^2; "soft_margin", max(0, 1 - m), what an SVM minimises,
+        1 - tanh m; "squared_hinge", max(0, 1 - m)^2; "soft_margin", max(0, 1 - m), what an SVM minimizes,
         its corner a parabola from m = .9 on; scikit-learn's names "log_loss" and "hinge" stand for "logistic"
         and "soft_margin"; or an object with the methods ``value(y, f)``,
         ``gradient(y, f)`` and ``hessian(y, f)`` of whole vectors. Several classes: each against the rest.
@@ -90,7 +90,7 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         Whether to fit an intercept. True: from the start, beside the `n_vectors` functions; "candidate": it
         is one of the functions to choose from.
     candidates : None, int, float or {array-like, sparse matrix} of shape (m, n_features), default=None
-        Centres of the kernels: all training samples, a random subset of this number or share of them, or
+        Centers of the kernels: all training samples, a random subset of this number or share of them, or
         the given vectors.
     functions : callable or None, default=None
         Further functions to choose from: ``functions(X)`` returns (n, m) values for samples X.

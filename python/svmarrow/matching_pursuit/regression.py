@@ -89,7 +89,7 @@ class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
         Whether to fit an intercept. True: from the start, beside the `n_vectors` functions; "candidate": it
         is one of the functions to choose from.
     candidates : None, int, float or {array-like, sparse matrix} of shape (m, n_features), default=None
-        Centres of the kernels: all training samples, a random subset of this number or share of them, or
+        Centers of the kernels: all training samples, a random subset of this number or share of them, or
         the given vectors.
     functions : callable or None, default=None
         Further functions to choose from: ``functions(X)`` returns (n, m) values for samples X.

@@ -63,7 +63,7 @@ def run_distributed(
     finally:
         if kind == "generator":
             with warnings.catch_warnings():
-                # joblib warns of tasks that are cancelled.
+                # joblib warns of tasks that are canceled.
                 warnings.simplefilter("ignore")
                 results.close()
     return stop

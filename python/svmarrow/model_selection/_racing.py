@@ -11,7 +11,7 @@ for the mean difference D and the standard deviation s so far (sampling without 
 rows cannot change the known losses). A point is dropped if it can no longer beat the best by more than a
 standard error of the best point's own score, a difference that cross-validation cannot resolve (the rule of
 one standard error of Breiman and others 1984; an indifference zone, Bechhofer 1954). The threshold is a
-quantile of the largest of all these statistics, which are correlated: neighbours on the grid err on the same
+quantile of the largest of all these statistics, which are correlated: neighbors on the grid err on the same
 rows. It is drawn from the multivariate t distribution with their correlations (Dunnett 1955), at the level
 `significance` / (number of comparisons). So the probability that the full search would find a point that is
 better by more than a standard error is at most `significance`.
@@ -109,7 +109,7 @@ def survivors(
 
 
 def _threshold(centred: NDArray[np.float64], level: float) -> float:
-    """Returns the quantile of the largest statistic of the centred differences (n_points, n_seen)."""
+    """Returns the quantile of the largest statistic of the centered differences (n_points, n_seen)."""
     points, seen = centred.shape
     norms = np.sqrt(np.einsum("ij,ij->i", centred, centred))
     unit = centred[norms > 0.0] / norms[norms > 0.0, None]

@@ -1,6 +1,6 @@
 """Base class of the models made of a kernel expansion: classifiers, regressors, outlier detectors.
 
-All that they have learnt is the expansion, so there is nothing to fit.
+All that they have learned is the expansion, so there is nothing to fit.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ The q outputs of the expansion are decoded as in `svmarrow.SVC`:
 ``CalibratedClassifierCV`` predicts the most probable class, and its ``BaggingClassifier``, whose scores are
 averages, counts votes.
 
-All that it has learnt is the expansion, so there is nothing to fit.
+All that it has learned is the expansion, so there is nothing to fit.
 """
 
 from __future__ import annotations

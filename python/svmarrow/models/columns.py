@@ -2,7 +2,7 @@
 
 A code is a matrix with a row for each class and a column for each binary machine: +1 for the classes on the
 machine's positive side, -1 for those on its negative side, 0 for those that it never sees. Machines of one
-family have work in common (kernel rows, a factorisation), so that all columns cost far less than one by one.
+family have work in common (kernel rows, a factorization), so that all columns cost far less than one by one.
 `svmarrow.multiclass` uses a family by these protocols alone.
 """
 

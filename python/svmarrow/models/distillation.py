@@ -21,7 +21,7 @@ class Distillation:
     source : {"numbers", "probabilities", "decision values", "labels"}
         The outputs of the teacher that were imitated.
     n_samples : int
-        Number of given samples that were learnt from.
+        Number of given samples that were learned from.
     n_drawn : int
         Number of samples drawn around them.
     sizes : tuple of int

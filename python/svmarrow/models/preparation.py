@@ -2,7 +2,7 @@
 
 A pipeline that ends in a kernel machine is that machine behind a `Step`: numbers alone, so that it is stored
 in a model file and exported like everything else of the model. `svmarrow.as_expansion` makes steps of
-scikit-learn's transformers, and neighbouring affine maps are folded into one unless that loses digits; where
+scikit-learn's transformers, and neighboring affine maps are folded into one unless that loses digits; where
 all of them are affine, the ``preparation`` of the model is one `Affine`.
 
 | step | rows become |
@@ -51,7 +51,7 @@ __all__ = [
     "numbers",
 ]
 
-#: Largest rounding of a folded centre, relative to the width of the column.
+#: Largest rounding of a folded center, relative to the width of the column.
 MAX_ROUNDING = 1e-9
 
 NORMS: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
@@ -209,7 +209,7 @@ class Affine(Step):
             if self.matrix is None and not self.centre.any():
                 return scaled.astype(X.dtype)
             if self.matrix is None:
-                raise ValueError("sparse rows cannot be centred: pass a dense X")
+                raise ValueError("sparse rows cannot be centered: pass a dense X")
             shift = product(-self.centre / self.scale, self.matrix)
             mapped = product(scaled, self.matrix) + shift
         else:
@@ -223,7 +223,7 @@ class Affine(Step):
     def then(self, after: Affine) -> Affine | None:
         """Both maps as one; None where that loses digits.
 
-        A centre far from zero cannot take up one that is small against it: standardised twice, a column of
+        A center far from zero cannot take up one that is small against it: standardized twice, a column of
         width 1e-6 about 1e6 would be off by 1e-4 of its width.
         """
         if self.matrix is None:
@@ -436,7 +436,7 @@ class Chain(Step):
 
 
 def chain(steps: Iterable[Step | None]) -> Step | None:
-    """Steps as one, neighbouring affine maps folded unless that loses digits; None without a step."""
+    """Steps as one, neighboring affine maps folded unless that loses digits; None without a step."""
     found: list[Step] = []
     for step in steps:
         for one in step.steps if isinstance(step, Chain) else (step,):

@@ -68,7 +68,7 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Classifier
         How a class is made of the machines' outputs f. Rows M_r of the code stand for the classes.
 
         * ``"loss"``: the class of least total loss sum_i L(M_ri f_i), where L is the loss that the machine
-          minimises [1]_, (4.43); a zero counts L(0). ``"hinge"``, ``"squared_hinge"``, ``"square"``,
+          minimizes [1]_, (4.43); a zero counts L(0). ``"hinge"``, ``"squared_hinge"``, ``"square"``,
           ``"logistic"``, ``"exponential"`` and ``"perceptron"`` name a loss instead;
         * ``"mean_loss"``, and ``"mean_hinge"`` to ``"mean_perceptron"``: the same loss for each machine that
           knows the class, zeros left out [3]_. Classes whose rows have fewer zeros lose their advantage: take

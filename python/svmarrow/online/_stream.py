@@ -275,7 +275,7 @@ class StreamClassifier(EstimatesMemory, ClassifierOutputMixin, KernelEstimator):
     def cumulative_error_(self) -> float:
         """Share of mistakes among the samples seen, the *prequential* error.
 
-        Each sample is predicted before it is learnt from, so this is an error on new samples, without
+        Each sample is predicted before it is learned from, so this is an error on new samples, without
         held-out samples.
         """
         check_is_fitted(self)

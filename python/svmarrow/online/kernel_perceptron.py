@@ -39,7 +39,7 @@ _PROJECTIONS = ("projectron", "projectron++")
 class KernelPerceptron(FittedClassifier, StreamClassifier):
     """A kernel perceptron, with or without a limit on the number of its vectors.
 
-    Each sample is predicted and then learnt from if the prediction was wrong. Without a limit every mistake
+    Each sample is predicted and then learned from if the prediction was wrong. Without a limit every mistake
     becomes a vector, and a prediction costs one kernel value for each vector.
 
     Parameters
@@ -49,7 +49,7 @@ class KernelPerceptron(FittedClassifier, StreamClassifier):
         How the number of vectors is limited.
 
         * "unlimited": every mistake becomes a vector.
-        * "stop": when the budget is spent, nothing more is learnt (Stoptron).
+        * "stop": when the budget is spent, nothing more is learned (Stoptron).
         * "oldest", "margin", "random", "tightest": when the budget is spent, a mistake replaces a vector:
           the oldest; the one that is classified with the largest margin without itself; a random one; the
           one without which the fewest vectors of the expansion are misclassified.
@@ -57,7 +57,7 @@ class KernelPerceptron(FittedClassifier, StreamClassifier):
         * "projectron": a mistake within the distance `eta` of the span of the vectors is projected onto
           them and adds no vector.
         * "projectron++": the same, and samples that are classified correctly with a margin below 1 are
-          learnt from by projection.
+          learned from by projection.
     budget : int or None, default=None
         The maximum number of vectors, at least 1: required by "stop", "oldest", "margin", "random",
         "tightest" and "forgetron", not allowed with the others. During a stream it may grow but not fall
@@ -68,7 +68,7 @@ class KernelPerceptron(FittedClassifier, StreamClassifier):
     prediction : {"last", "averaged", "voted"}, default="last"
         The hypothesis that predicts: the last one; the average of all hypotheses of the stream, each
         weighted by the number of samples that it saw; or the votes of all of them, with the same weights.
-        "averaged" and "voted" need ``policy="unlimited"``. What is learnt is the same.
+        "averaged" and "voted" need ``policy="unlimited"``. What is learned is the same.
     kernel : str, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32" or "matern52";
         `KernelExpansion` has the formulas. "precomputed" is not supported, because a stream has no fixed
@@ -98,7 +98,7 @@ class KernelPerceptron(FittedClassifier, StreamClassifier):
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     mistakes_ : int
-        The number of samples that were misclassified, or had a score of exactly 0, before they were learnt
+        The number of samples that were misclassified, or had a score of exactly 0, before they were learned
         from.
     cumulative_error_ : float
         `mistakes_` / `n_seen_`.

@@ -70,7 +70,7 @@ class PerceptronTreeClassifier(StreamClassifier):
     split : str, default="wpq"
         The split strategy, by the paper's names. Two optimize partition and selection together, so that both
         sides preserve the outputs of the leaf: "wpq" finds the normal w of a hyperplane, "zpq" the side z of
-        each sample, which new samples take from their nearest neighbour; p and q are the vectors of the two
+        each sample, which new samples take from their nearest neighbor; p and q are the vectors of the two
         sides. The others combine a partition and a selection, as in "bal-opts". Partitions: "rndw", by a
         random hyperplane; "bal", by the kernel values of the vector with the most balanced split; "ent", of
         the vector with the purest side (minimum entropy of the labels). Selections: "rnds", random vectors;
@@ -83,7 +83,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         1 the tree is one perceptron with the policy "stop").
     prediction : {"last", "averaged"}, default="last"
         The hypothesis that predicts: the last one of the leaf, as in the paper; or the average of all
-        hypotheses of the leaf, each weighted by the number of samples that it saw. What is learnt is the
+        hypotheses of the leaf, each weighted by the number of samples that it saw. What is learned is the
         same, and so are `mistakes_`, which count those of the last hypotheses. Averages may help with noisy
         labels: on a9a they reduced the test error from 0.211 to 0.171. A new leaf predicts with its initial
         hypothesis.
@@ -117,7 +117,7 @@ class PerceptronTreeClassifier(StreamClassifier):
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     mistakes_ : int
-        The number of samples that were misclassified, or had a score of exactly 0, before they were learnt
+        The number of samples that were misclassified, or had a score of exactly 0, before they were learned
         from.
     cumulative_error_ : float
         `mistakes_` / `n_seen_`.

@@ -1,4 +1,4 @@
-"""Kernel ridge regression with the signature and behaviour of scikit-learn's."""
+"""Kernel ridge regression with the signature and behavior of scikit-learn's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Support vector machines with the signatures and behaviour of scikit-learn's."""
+"""Support vector machines with the signatures and behavior of scikit-learn's."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ without a sample uses a metric that has seen it. Therefore every update is also 
 k folds, each with the metrics of that part alone, and the losses are those of held-out samples. An update
 replaces the current metric if the mean of the paired differences of these losses exceeds a number of standard
 errors, which grows with the number of candidates of the step. The bandwidth and the penalty of the folds are
-those of the fit on all samples: one factorisation for each fold.
+those of the fit on all samples: one factorization for each fold.
 
 Invariant: doing nothing is a candidate, so a step never increases the error on held-out samples.
-Cost: about 10 leave-one-out paths for each update, each a few factorisations of n x n matrices.
+Cost: about 10 leave-one-out paths for each update, each a few factorizations of n x n matrices.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MetricProblem:
-    """Shaped training rows, standardised targets and folds."""
+    """Shaped training rows, standardized targets and folds."""
 
     rows: Any
     targets: NDArray[np.float64]

@@ -101,7 +101,7 @@ class _Search:
         """Records candidates; returns the number of the one that replaces the current, None for none."""
         gains = []
         # Shapes do not depend on the targets, so the least error among few of them hardly over-fits; outliers
-        # of standardised columns give losses whose standard errors exceed every gain.
+        # of standardized columns give losses whose standard errors exceed every gain.
         n_errors = threshold(len(tried)) if iteration else 0.0
         for candidate, _, _ in tried:
             before = candidate if current is None else current

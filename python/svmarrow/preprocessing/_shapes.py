@@ -1,7 +1,7 @@
 """Shapes of features: what happens to each column before it is scaled.
 
 "standard" subtracts the mean and divides by the standard deviation. "quantile" maps a column to the normal
-scores of its ranks by a piecewise linear function, constant outside of the training range, and standardises
+scores of its ranks by a piecewise linear function, constant outside of the training range, and standardizes
 the result. "both" has the two side by side; columns of at most two values have one shape only.
 """
 
@@ -37,7 +37,7 @@ class ColumnShapes:
     name : {"standard", "quantile", "both"}
         The shape.
     mean, deviation : ndarray of shape (d,)
-        The standardisation; for sparse samples the mean is 0.
+        The standardization; for sparse samples the mean is 0.
     columns : ndarray of int64 of shape (d_q,)
         The columns with a quantile shape.
     knots, values : ndarray of shape (d_q, n_knots)
@@ -69,7 +69,7 @@ class ColumnShapes:
 
     @property
     def standard_columns(self) -> NDArray[np.int64]:
-        """The columns that are standardised."""
+        """The columns that are standardized."""
         every = np.arange(self.mean.size)
         return every if self.name != "quantile" else np.setdiff1d(every, self.columns)
 
@@ -79,7 +79,7 @@ class ColumnShapes:
         return np.concatenate([self.standard_columns, self.columns])
 
     def apply(self, X: Any) -> Any:
-        """Returns the shaped columns (n, n_shaped), the standardised ones first."""
+        """Returns the shaped columns (n, n_shaped), the standardized ones first."""
         if sp.issparse(X):
             scaled = sp.csr_array(X, copy=True)
             scaled.data = (scaled.data / self.deviation[scaled.indices]).astype(X.dtype)
@@ -155,7 +155,7 @@ def _shared(deviation: NDArray[np.float64], groups: NDArray[np.int64]) -> NDArra
 def _normal_scores(
     column: NDArray[np.float64], w: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns knots and standardised normal scores of a column; weights add up to 1."""
+    """Returns knots and standardized normal scores of a column; weights add up to 1."""
     knots, inverse = np.unique(column, return_inverse=True)
     share = np.bincount(inverse.ravel(), w)
     kept = share > 0.0

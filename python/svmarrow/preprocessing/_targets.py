@@ -1,4 +1,4 @@
-"""Targets from which a metric is learned: codes of classes or standardised numbers; drawn samples; folds."""
+"""Targets from which a metric is learned: codes of classes or standardized numbers; drawn samples; folds."""
 
 from __future__ import annotations
 

@@ -69,14 +69,14 @@ def _is_vector_or_none(value: Any) -> bool:
 class LearnedScaler(TransformerMixin, Estimator):
     """Learn the scale and the shape of each feature from a target, for kernel machines.
 
-    A kernel of a distance counts every column alike. This transformer shapes columns (standardised, or mapped
+    A kernel of a distance counts every column alike. This transformer shapes columns (standardized, or mapped
     to normal scores) and multiplies each by a scale that grows with the effect of the column on the target:
     the average gradient outer product of least squares with the RBF kernel (Radhakrishnan, Beaglehole, Pandit
     and Belkin 2024). It stands in a pipeline in front of any estimator.
 
     Shapes and scales are guarded against over-fitting: each update is also made on the training parts of five
     folds and is kept only if it predicts the held-out samples better by a number of standard errors of the
-    paired differences. Without a winner the columns are standardised, as by ``StandardScaler``.
+    paired differences. Without a winner the columns are standardized, as by ``StandardScaler``.
 
     Parameters
     ----------
@@ -84,9 +84,9 @@ class LearnedScaler(TransformerMixin, Estimator):
         One scale for each column, or a linear map: the square root of the average gradient outer product, for
         dense data of moderate width.
     shape : {"auto", "standard", "quantile", "both"}, default="auto"
-        "standard" standardises columns; "quantile" maps them to normal scores by a piecewise linear function;
+        "standard" standardizes columns; "quantile" maps them to normal scores by a piecewise linear function;
         "both" has the two side by side, so that there are more columns. "auto" chooses among the three by the
-        guard; sparse data have "standard" and are not centred.
+        guard; sparse data have "standard" and are not centered.
     task : {"auto", "classification", "regression"}, default="auto"
         What y is. "auto": one column of strings, booleans or whole numbers with at most 100 different values
         and at least 5 samples for each on average is classes, all else is regression.
@@ -134,7 +134,7 @@ class LearnedScaler(TransformerMixin, Estimator):
 
     Notes
     -----
-    A fit takes some fifty factorisations of a matrix of `n_samples` rows and columns.
+    A fit takes some fifty factorizations of a matrix of `n_samples` rows and columns.
 
     References
     ----------
@@ -352,7 +352,7 @@ class LearnedScaler(TransformerMixin, Estimator):
         Returns
         -------
         ndarray of str of shape (n_features_out,)
-            The name of the feature, with "_quantile" for the quantile shape beside the standardised one;
+            The name of the feature, with "_quantile" for the quantile shape beside the standardized one;
             "learnedscaler0", "learnedscaler1", ... for ``metric="full"``.
 
         Raises

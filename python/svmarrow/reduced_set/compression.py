@@ -213,9 +213,9 @@ def compress(
     too. Few samples keep many vectors, down to the full model: ``max_loss=0.003`` takes some hundred held
     out, and ``min_agreement=0.99`` at least 100.
 
-    Few vectors are not enough where the classes change at the distance of neighbouring samples (two spirals,
+    Few vectors are not enough where the classes change at the distance of neighboring samples (two spirals,
     checkerboards of many fields); a machine with a smaller gamma may be. They are where a narrow kernel has
-    learnt noise.
+    learned noise.
 
     Examples
     --------

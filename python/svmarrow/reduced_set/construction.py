@@ -53,7 +53,7 @@ MAX_FULL_COST = 64_000
 
 #: Samples of the fit of the first coefficients: for each vector, and their minimum number.
 START_SAMPLES_PER_VECTOR, MIN_START_SAMPLES = 6, 2000
-#: Samples of a cluster that its centre is computed from.
+#: Samples of a cluster that its center is computed from.
 SAMPLES_PER_CENTRE = 100
 
 
@@ -108,10 +108,10 @@ class GradientSettings:
         have equal weights, and not from the model. A bare expansion, which has no classes, is always
         matched.
     start : str, matrix of shape (m, n_features) or model, default="centres"
-        Where the vectors come from before they are moved. ``"centres"``: cluster centres of the samples,
+        Where the vectors come from before they are moved. ``"centres"``: cluster centers of the samples,
         class by class. ``"backfit"``, ``"prefit"`` or ``"rank"``: the model's own vectors as that method of
         ``compress`` chooses them. A matrix begins with its first samples, a model with its vectors. Where
-        these are too few, cluster centres follow. Coefficients begin with the least squares fit to the
+        these are too few, cluster centers follow. Coefficients begin with the least squares fit to the
         outputs. The paper begins with the vectors of LARS: ``start=path(model, method="lars")[m]``, with
         `svmarrow.papers.reduced_set.path`.
     sizes : sequence of int, default=None

@@ -15,7 +15,7 @@ loss. Without labels every changed answer costs 1. For numbers it is the bound o
 error.
 
 Sizes are searched from the largest down. Losses out of order are averaged (isotonic regression; Ayer et al.,
-1955), so that one unlucky size does not end the search and a lucky one counts no more than its neighbours
+1955), so that one unlucky size does not end the search and a lucky one counts no more than its neighbors
 allow. The search ends where a size loses too much beyond doubt.
 
 Upper bounds of the loss compare both models on each sample, with confidence.

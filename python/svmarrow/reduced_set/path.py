@@ -103,7 +103,7 @@ class CompressionPath(ReducedPath):
         and of `svmarrow.papers.reduced_set.path` neither for ``"basic"`` nor for ``refit=False``.
     stop : str
         ``"converged"`` (size, tolerance, nothing to gain), ``"max_time"``, ``"interrupted"``, ``"max_iter"``
-        or ``"stalled"`` (a penalised path that is not exact to its end).
+        or ``"stalled"`` (a penalized path that is not exact to its end).
 
     Examples
     --------

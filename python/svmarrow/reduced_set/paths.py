@@ -110,7 +110,7 @@ class PathRequest(NamedTuple):
     sample_weight: Any = None
 
     def has_equal_weights(self) -> bool:
-        """True if labels may be learnt with equal weights.
+        """True if labels may be learned with equal weights.
 
         False if the model was trained with weights or a weighted loss is asked for. If it is not known how it
         was trained, accuracy must be asked for. False too if its labels are not those of its outputs.

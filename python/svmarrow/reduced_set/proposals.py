@@ -2,7 +2,7 @@
 
 By itself, `compress` tries two methods. The back-fitting pursuit gives every size in one run. Gradient steps
 construct new vectors for sizes that decrease by a factor of 0.6, from half of the model's vectors on. Where
-one size is asked for, vectors are constructed twice, from cluster centres and from the pursuit's vectors.
+one size is asked for, vectors are constructed twice, from cluster centers and from the pursuit's vectors.
 
 The work of construction is planned as a number of multiplications, at most `MAX_OPERATIONS`, which is a few
 seconds of one core, and not by a clock: a seed gives the same model on any machine.

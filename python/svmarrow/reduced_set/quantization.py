@@ -1,7 +1,7 @@
 """A model in fewer bytes: vectors in single precision or eight bits, coefficients in eight; what it costs.
 
 Each output's coefficients become multiples of one step, at most 256 different ones with 0 among them, so
-that zero coefficients stay zero. Vectors of eight bits are multiples of one step, at most 256 neighbours in a
+that zero coefficients stay zero. Vectors of eight bits are multiples of one step, at most 256 neighbors in a
 column. The model stays an ordinary one; files keep such numbers as bytes.
 """
 

@@ -15,7 +15,7 @@ from the last,
 
     b_i <- round(b_i + sum_{j > i} R_ij (b_j - rounded_j) / R_ii),
 
-the nearest-plane method of Babai (1986), known as "optimal brain" quantisation for networks. Cost:
+the nearest-plane method of Babai (1986), known as "optimal brain" quantization for networks. Cost:
 n m^2 + m^3 / 3 and m^2 q operations.
 """
 

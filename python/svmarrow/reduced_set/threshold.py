@@ -31,7 +31,7 @@ def shifts(
     labels: NDArray[Any],
     weights: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """Changes of the intercepts that minimise the weight of errors on these samples.
+    """Changes of the intercepts that minimize the weight of errors on these samples.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ __all__ = ["SVC", "NuSVC"]
 class SVC(KernelClassifier):
     """Support vector classification, solved to the tolerance on all cores.
 
-    Each binary machine minimises 1/2 ||w||^2 + sum_i C_i loss(y_i (w'phi(x_i) + b)). All machines of a
+    Each binary machine minimizes 1/2 ||w||^2 + sum_i C_i loss(y_i (w'phi(x_i) + b)). All machines of a
     multiclass problem share kernel rows while they are trained and one pool of support vectors afterwards.
 
     Parameters

@@ -50,7 +50,7 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
         Weight of the loss; multiplied for each sample by its class weight and its sample weight.
     selection : str or array of shape (m, d), default="random"
         How the vectors are chosen among the samples of positive weight, as in
-        `svmarrow.least_squares.LowRankRLSClassifier`: uniformly at random; as cluster centres; by the pivoted
+        `svmarrow.least_squares.LowRankRLSClassifier`: uniformly at random; as cluster centers; by the pivoted
         incomplete Cholesky factorization ("pivoted_cholesky": next is the sample with the largest residual
         kernel value); by leverage scores ("leverage"); each the best of 59 random samples for the trace of
         the residual matrix ("greedy_trace"). Or the vectors themselves.
@@ -317,5 +317,5 @@ def projected_kernel(
     except np.linalg.LinAlgError:
         raise np.linalg.LinAlgError(
             f"the kernel matrix of the points is not positive definite: kernel={spec[0]!r} must be, and "
-            "rows must be scaled and centred so that rounding does not cancel them"
+            "rows must be scaled and centered so that rounding does not cancel them"
         ) from None

@@ -48,7 +48,7 @@ def pinball_score(y: Any, predicted: Any, quantiles: NDArray[np.float64], sample
 class QuantileSVR(KernelRegressor):
     """Support vector quantile regression: functions below which given shares of the targets lie.
 
-    For a quantile q, minimises ``1/2 ||w||^2 + sum_i C_i L_q(y_i - w'phi(x_i) - b)`` with the pinball loss
+    For a quantile q, minimizes ``1/2 ||w||^2 + sum_i C_i L_q(y_i - w'phi(x_i) - b)`` with the pinball loss
     ``L_q(r) = max(q r, (q - 1) r)`` (Koenker and Bassett 1978; Takeuchi, Le, Sears and Smola 2006). At most a
     share q of the training targets lies below the function and at most 1 - q above it. Several quantiles are
     fitted together with shared kernel rows, each by its own machine, so that functions of two quantiles

@@ -101,7 +101,7 @@ class TubeRegressor(KernelRegressor):
 class SVR(TubeRegressor):
     """Support vector regression: deviations up to epsilon cost nothing, larger ones their excess.
 
-    Minimises ``1/2 ||w||^2 + sum_i C_i max(0, |y_i - w'phi(x_i) - b| - epsilon)``.
+    Minimizes ``1/2 ||w||^2 + sum_i C_i max(0, |y_i - w'phi(x_i) - b| - epsilon)``.
 
     Parameters
     ----------

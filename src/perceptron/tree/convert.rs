@@ -3,7 +3,7 @@
 //! The root holds all m vectors. A node above the budget is split like a leaf of a growing tree, on a sample of the rows
 //! that reach it, and each child inherits at most half of its vectors (or the budget, if that is more): log2(m / B)
 //! levels. Without a refit this is the tree. With a refit, each leaf selects B vectors among all m by a matching pursuit
-//! with pre-fitting and takes the coefficients that minimise
+//! with pre-fitting and takes the coefficients that minimize
 //! sum_i |sum_j beta_j k(x_i, z_j) + b - f(x_i)|^2 + alpha n beta'K beta over the n rows that reach it, with f the whole
 //! expansion. All outputs share partition, vectors and matrix.
 //!

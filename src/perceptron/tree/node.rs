@@ -192,7 +192,7 @@ pub struct Route {
     pub depth: usize,
     /// Number of kernel values: those of the path's kernel rules and those of the leaf.
     pub kernel_values: usize,
-    /// Number of distances: those of the path's nearest-neighbour rules.
+    /// Number of distances: those of the path's nearest-neighbor rules.
     pub distances: usize,
 }
 

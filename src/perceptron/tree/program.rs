@@ -24,7 +24,7 @@ const MAX_STEPS: usize = 100;
 const PRODUCTS_ONLY_SHARE: f64 = 1e-2;
 /// Maximum step length as a share of the distance to the boundary.
 const MAX_BOUNDARY_SHARE: f64 = 0.995;
-/// Exponent of the centring: the target of mu is mu times this power of the share that a step without centring leaves.
+/// Exponent of the centering: the target of mu is mu times this power of the share that a step without centering leaves.
 const CENTRING_EXPONENT: i32 = 3;
 
 /// A program of m variables.

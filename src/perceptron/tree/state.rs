@@ -1,9 +1,9 @@
 //! A tree as plain arrays: the form in which a stream is saved between two pieces.
 //!
-//! Node t is a leaf (kind 0), or sends rows by a linear (1), kernel (2) or nearest-neighbour (3) rule to
+//! Node t is a leaf (kind 0), or sends rows by a linear (1), kernel (2) or nearest-neighbor (3) rule to
 //! `children[t, 0]` (left) or `children[t, 1]`. Its members are `members[starts[t]..starts[t + 1]]`, indices of rows:
-//! the vectors of a leaf, the vector of a kernel rule, the rows of a nearest-neighbour rule. `weights` has one line of q
-//! numbers for each member: in a leaf the coefficients; in a nearest-neighbour rule the first is 1 for rows that went
+//! the vectors of a leaf, the vector of a kernel rule, the rows of a nearest-neighbor rule. `weights` has one line of q
+//! numbers for each member: in a leaf the coefficients; in a nearest-neighbor rule the first is 1 for rows that went
 //! left, and the others are not used. Linear rules take the lines of `directions` in the order of their nodes.
 //!
 //! Invariant: rows are numbered in the order in which nodes refer to them, so that equal trees have equal arrays.
@@ -112,7 +112,7 @@ impl TreeState {
             ("sample starts of a tree", n + 1, self.sample_starts.len()),
             ("labels of the samples of a tree", self.sample.len(), self.sample_labels.len()),
             ("counts of the leaves of a tree", n, self.leaf_seen.len()),
-            ("rows that the leaves of a tree learnt from", n, self.age.len()),
+            ("rows that the leaves of a tree learned from", n, self.age.len()),
         ];
         for (what, expected, found) in lengths {
             Error::check_len(what, expected, found)?;
@@ -306,7 +306,7 @@ impl TreeState {
                     };
                 }
             }
-            // The weights of the members of rules are not learnt.
+            // The weights of the members of rules are not learned.
             accumulator.try_resize(weights.len(), 0.0)?;
             state.starts.push(state.members.len() as u64);
             state.sample_starts.push(state.sample.len() as u64);

@@ -2,7 +2,7 @@
 //!
 //! | strategy | partition |
 //! |---|---|
-//! | joint, nearest (ZPQ) | z = the n/2 rows with the smallest c_p - c_q; new rows follow their nearest neighbour |
+//! | joint, nearest (ZPQ) | z = the n/2 rows with the smallest c_p - c_q; new rows follow their nearest neighbor |
 //! | joint, linear (WPQ) | w = -d/|d|, d = sum_i (c_p - c_q)(x_i) x_i/|x_i|; z = [w'x > median] |
 //! | random (RNDW) | a random hyperplane through the median |
 //! | balanced (BAL) | k(x, b_j) <= median, the b_j whose split costs least |
@@ -35,7 +35,7 @@ pub enum Selection {
 pub enum Strategy {
     /// WPQ: jointly, with a linear rule.
     JointLinear,
-    /// ZPQ: jointly, with a nearest-neighbour rule.
+    /// ZPQ: jointly, with a nearest-neighbor rule.
     JointNearest,
     /// A partition crossed with a selection.
     Heuristic(Partition, Selection),

@@ -1,10 +1,10 @@
-//! Initial vectors: the centres of clusters of the rows, computed for each class separately (k-means, Lloyd 1982), so that
+//! Initial vectors: the centers of clusters of the rows, computed for each class separately (k-means, Lloyd 1982), so that
 //! rare classes have their share of vectors.
 //!
-//! Centres are better initial vectors than rows: they represent their clusters, and outliers, which a reduction by norm
-//! favours, have no weight. A sample of each class and a few rounds are enough, since the vectors are optimised afterwards.
+//! Centers are better initial vectors than rows: they represent their clusters, and outliers, which a reduction by norm
+//! favors, have no weight. A sample of each class and a few rounds are enough, since the vectors are optimized afterwards.
 //!
-//! Invariant: no class has more centres than rows. Cost: rounds x sample x (centres of the class) x d.
+//! Invariant: no class has more centers than rows. Cost: rounds x sample x (centers of the class) x d.
 
 use ndarray::Array2;
 
@@ -17,14 +17,14 @@ use crate::random::Random;
 
 /// Maximum number of rounds.
 const MAX_ROUNDS: usize = 10;
-/// Number of sampled rows for each centre.
+/// Number of sampled rows for each center.
 const ROWS_PER_CENTRE: usize = 100;
 
 /// Number of multiplications between two checks of the monitor.
 const WORK_PER_CHECK: usize = 100_000_000;
 
-/// Returns `count` centres, (count, d), class after class; `groups` has the class of each row, or is None for one class. If
-/// the monitor stops the work, the current centres are returned.
+/// Returns `count` centers, (count, d), class after class; `groups` has the class of each row, or is None for one class. If
+/// the monitor stops the work, the current centers are returned.
 ///
 /// # Errors
 /// [`Error::Param`] unless `count` is between 1 and the number of rows, [`Error::Shape`] unless there is one group for
@@ -47,7 +47,7 @@ pub fn centres(
     for i in 0..n {
         members[groups.map_or(0, |g| g[i])].try_push(i)?;
     }
-    // The classes receive one centre each in turn.
+    // The classes receive one center each in turn.
     let mut shares = try_vec![0; group_count]?;
     let mut remaining = count;
     while remaining > 0 {
@@ -59,7 +59,7 @@ pub fn centres(
         }
     }
     let mut random = Random::new(seed);
-    let mut out = try_with_capacity("cluster centres", count * d)?;
+    let mut out = try_with_capacity("cluster centers", count * d)?;
     for (members, &share) in members.iter().zip(&shares) {
         let sample: Vec<usize> = random
             .sample(members.len(), members.len().min(share * ROWS_PER_CENTRE))?
@@ -105,7 +105,7 @@ fn lloyd(rows: Rows<'_>, sample: &[usize], count: usize, ctx: Context<'_>) -> Re
             }
         }
         let mut moved = false;
-        // A centre without rows stays.
+        // A center without rows stays.
         for ((centre, sum), &size) in
             centres.chunks_exact_mut(d).zip(sums.chunks_exact(d)).zip(&counts).filter(|(_, size)| **size > 0)
         {
@@ -140,7 +140,7 @@ mod tests {
         let rows = Rows::from_shape((n, 2), &x).unwrap();
         let found = centres(rows, Some(&groups), 4, 0, Context::SEQUENTIAL).unwrap();
         assert_eq!(found.dim(), (4, 2));
-        // Class 0 has rows of both parities but i % 100 == 0 is even: its two centres are the first two middles.
+        // Class 0 has rows of both parities but i % 100 == 0 is even: its two centers are the first two middles.
         for middle in &middles[..2] {
             assert!(found.rows().into_iter().take(2).any(|c| {
                 (f64::from(c[0]) - middle[0]).abs() < 0.3 && (f64::from(c[1]) - middle[1]).abs() < 0.3

@@ -1,4 +1,4 @@
-//! Gradient support vectors: vectors and coefficients of a small expansion are optimised together, so that its outputs on
+//! Gradient support vectors: vectors and coefficients of a small expansion are optimized together, so that its outputs on
 //! given rows approximate those of a large one (Burges and Schoelkopf, 1997; Xu, Gardner, Tyree and Weinberger, Compressed
 //! support vector machines, 2015, eq. 10)
 //!
@@ -7,14 +7,14 @@
 //! ```
 //!
 //! with the losses L of `objective`, on the rows and places of `teacher`. The problem is not convex. Vectors
-//! start at cluster centres (`centres`) with coefficients by least squares, followed by many cheap steps of Adam (Kingma and
+//! start at cluster centers (`centres`) with coefficients by least squares, followed by many cheap steps of Adam (Kingma and
 //! Ba, 2015) on small batches, with rates that decrease to zero along a half cosine. The number of steps matters most.
 //!
-//! Several sizes share only the machine's outputs on the rows. Each size starts from its own centres, because vectors that
-//! were optimised as a few do not become good ones of many: starting a size from the one before took as long, and erred one
+//! Several sizes share only the machine's outputs on the rows. Each size starts from its own centers, because vectors that
+//! were optimized as a few do not become good ones of many: starting a size from the one before took as long, and erred one
 //! percentage point more on letter with 100, 200 or 400 vectors.
 //!
-//! With `scale_rate` the columns have scales, x -> s o x, which are optimised by their logarithms together with the vectors
+//! With `scale_rate` the columns have scales, x -> s o x, which are optimized by their logarithms together with the vectors
 //! (one gamma a column). Vectors are then in the scaled columns, and follow their scales.
 //!
 //! Invariant: the same seed gives the same model whatever the number of threads. Cost: for each size steps x batch x
@@ -59,7 +59,7 @@ pub struct Construction {
     pub stop: Stop,
 }
 
-/// Optimises the vectors and coefficients of small expansions to approximate `target` on the examples, or the answers if the
+/// Optimizes the vectors and coefficients of small expansions to approximate `target` on the examples, or the answers if the
 /// objective uses them. Returns one result for each of `starts`, fewer if the monitor ended the run, none if it did so before
 /// the first coefficients.
 ///
@@ -325,7 +325,7 @@ impl Run<'_, '_> {
         Ok((losses, Stop { reason, iterations: done as u64, gap }))
     }
 
-    /// Fills a batch with rows at their places, centred and scaled.
+    /// Fills a batch with rows at their places, centered and scaled.
     fn fill(
         &self,
         batch: &mut Batch,

@@ -1,8 +1,8 @@
-//! Constructed vectors, optimised together with their coefficients (compressed SVM, eq. 10).
+//! Constructed vectors, optimized together with their coefficients (compressed SVM, eq. 10).
 //!
 //! | file | contents |
 //! |---|---|
-//! | `gradient` | the optimisation |
+//! | `gradient` | the optimization |
 //! | `params` | its parameters and rows |
 //! | `objective` | the losses |
 //! | `teacher` | outputs of the large machine on rows and perturbed rows |

@@ -8,7 +8,7 @@ use super::objective::Objective;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 
-/// Parameters of the optimisation.
+/// Parameters of the optimization.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct GradientParams {

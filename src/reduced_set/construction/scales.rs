@@ -1,4 +1,4 @@
-//! Scales of the columns, which are optimised by their logarithms, and the best state of a run.
+//! Scales of the columns, which are optimized by their logarithms, and the best state of a run.
 //!
 //! Invariant: the scales are the exponentials of their logarithms, which are at most `MAX_LOG_SCALE` in magnitude.
 //! Cost: a step costs d exponentials, a comparison a copy of the expansion.

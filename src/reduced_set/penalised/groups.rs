@@ -1,4 +1,4 @@
-//! The penalised path of several outputs that share their vectors (Weston and Bakir, TR-132, eq. 5): minimise over B (m, q)
+//! The penalized path of several outputs that share their vectors (Weston and Bakir, TR-132, eq. 5): minimize over B (m, q)
 //!
 //! ```text
 //! tr(B' H B) - 2 tr(B' T) + 2 h sum_i c_i max_j |B_ij|        R = T - H B,   h = lambda / 2
@@ -9,7 +9,7 @@
 //!
 //! The problem of the active vectors is solved in rounds: a sweep of block coordinate descent, where row i becomes the prox
 //! of h c_i / H_ii max|.| at Z_i / H_ii, Z_i = T_i - sum over k != i of H_ik B_k, and the Newton step for the entries that
-//! are then clipped and free (`newton`). Neighbouring vectors of a kernel are nearly parallel: sweeps alone are slow along
+//! are then clipped and free (`newton`). Neighboring vectors of a kernel are nearly parallel: sweeps alone are slow along
 //! the directions in which H is small, and there an undamped step changes many entries from clipped to free. Therefore H is
 //! damped, the more the fewer steps have full length: a round is one of the proximal point algorithm, and momentum between
 //! rounds compensates for the damping (Nesterov; Gueler, SIAM Journal on Optimization 1992), which restarts if the objective
@@ -266,7 +266,7 @@ impl ActiveProblem {
         Ok(())
     }
 
-    /// Minimises over each row in turn.
+    /// Minimizes over each row in turn.
     fn sweep(&mut self, counter: &mut WorkCounter<'_>) -> Result<()> {
         let (n, q) = (self.bounds.len(), self.outputs);
         let mut new = try_vec![0.0; q]?;

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Scales that shrink once shrink faster, as for the majoriser of sum_i log |b_i|. The paper swaps the two matrices of the
-//! solution and penalises the sum of lambda; here the step is the ridge problem above, and for gamma = 0 its solution of
+//! solution and penalizes the sum of lambda; here the step is the ridge problem above, and for gamma = 0 its solution of
 //! least norm, which makes the lossless form select at all.
 //!
 //! At a fixed point sum_j |lambda_ij| = 1 for every remaining vector, and so gamma has a natural unit. For one output,
@@ -23,7 +23,7 @@
 //! a smaller one remains. Here the rounds start from the coefficients of least norm, which need no scale, computed for
 //! gamma > 0 with a small ridge against rounding. So c alpha with c^2 gamma leaves the same vectors.
 //!
-//! With K = L L' from a pivoted Cholesky factorisation (m, r), g = L' alpha and D = diag(s), both cases are one formula,
+//! With K = L L' from a pivoted Cholesky factorization (m, r), g = L' alpha and D = diag(s), both cases are one formula,
 //!
 //! ```text
 //! lambda = D L (L' D^2 L + gamma I)^-1 g        or, with fewer remaining vectors than r,       (D K D + gamma I)^-1 D K alpha

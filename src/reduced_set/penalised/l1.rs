@@ -1,4 +1,4 @@
-//! Selection by a sparse penalty (Weston and Bakir, TR-132, eq. 4 and 5): minimise over B (m, q)
+//! Selection by a sparse penalty (Weston and Bakir, TR-132, eq. 4 and 5): minimize over B (m, q)
 //!
 //! ```text
 //! tr(B' H B) - 2 tr(B' T) + lambda sum_i c_i ||B_i||
@@ -10,7 +10,7 @@
 //!
 //! LARS-SVM (compressed SVM, eq. 6 to 9) is the l1 path of an SVM that is trained again on its own vectors, with squared
 //! losses instead of hinge losses: ||w||^2 + cost sum_i (y_i - b - f(x_i))^2, so H = cost K K + K and T = cost K (y - b). The
-//! paper omits the cost. A machine minimises 1/2 ||w||^2 + C sum_i loss, so its cost is 2 C; and it is the same machine for
+//! paper omits the cost. A machine minimizes 1/2 ||w||^2 + C sum_i loss, so its cost is 2 C; and it is the same machine for
 //! every C that is at least its largest coefficient, so the default is cost = 2 max |alpha|. H costs m^3 / 2
 //! multiply-adds.
 //!
@@ -19,7 +19,7 @@
 //!
 //! Invariant of the result: vectors are in the order in which they enter the path, each with its lambda, or, for one lambda,
 //! the largest first. The penalty also shrinks the coefficients, so those of each size are computed again (eq. 7), as in a
-//! pursuit; or they are the penalised ones of the smallest lambda before the next vector enters.
+//! pursuit; or they are the penalized ones of the smallest lambda before the next vector enters.
 //!
 //! Cost: that of `lasso` or `groups` for each event or lambda.
 
@@ -41,7 +41,7 @@ const MIN_PENALTY_SHARE: f64 = 1e-12;
 /// Minimum lambda of joint outputs, as a share of the first.
 const MIN_JOINT_PENALTY_SHARE: f64 = 1e-8;
 
-/// A penalised quadratic problem.
+/// A penalized quadratic problem.
 pub(super) struct Penalised<'a> {
     /// H, (m, m), symmetric; a vector with a diagonal entry of 0 never enters.
     pub(super) quadratic: &'a [f64],
@@ -52,7 +52,7 @@ pub(super) struct Penalised<'a> {
     /// q.
     pub(super) outputs: usize,
     pub(super) norm: Norm,
-    /// Keeps the penalised coefficients.
+    /// Keeps the penalized coefficients.
     pub(super) keeps_coefficients: bool,
     pub(super) ctx: Context<'a>,
 }

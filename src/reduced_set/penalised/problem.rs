@@ -60,9 +60,9 @@ impl Problem<'_, '_> {
 #[derive(Debug, PartialEq)]
 pub(super) struct Order {
     pub(super) vectors: Vec<usize>,
-    /// The lambda at which each vector entered, for penalised paths.
+    /// The lambda at which each vector entered, for penalized paths.
     pub(super) penalties: Vec<f64>,
-    /// The penalised coefficients of every size, if they are kept.
+    /// The penalized coefficients of every size, if they are kept.
     pub(super) coefficients: Option<Coefficients>,
     pub(super) reason: StopReason,
 }

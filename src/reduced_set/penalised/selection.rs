@@ -1,7 +1,7 @@
 //! Selection by a method that needs the whole kernel matrix: the method gives an order of the vectors, and the path along it
 //! has the best coefficients of every size (TR-132, eq. 7), as in a pursuit.
 //!
-//! This removes the shrinkage by a penalty; the residual can only decrease. A path that keeps the penalised coefficients is a
+//! This removes the shrinkage by a penalty; the residual can only decrease. A path that keeps the penalized coefficients is a
 //! list of changes, like that of a basic pursuit.
 //!
 //! Invariant: residual norms belong to the coefficients returned. Cost and memory grow with the square of the number of
@@ -48,7 +48,7 @@ pub enum Method {
         inverse_weights: bool,
         /// The vectors of the solution at this lambda instead of the path.
         penalty: Option<f64>,
-        /// Computes the best coefficients of every size instead of keeping the penalised ones.
+        /// Computes the best coefficients of every size instead of keeping the penalized ones.
         refit: bool,
     },
     /// The l1 path of compressed SVM, eq. 9; the labels are the signs of the coefficients.
@@ -59,7 +59,7 @@ pub enum Method {
         cost: Option<f64>,
         /// The vectors of the solution at this lambda instead of the path.
         penalty: Option<f64>,
-        /// Computes the best coefficients of every size instead of keeping the penalised ones.
+        /// Computes the best coefficients of every size instead of keeping the penalized ones.
         refit: bool,
     },
 }
@@ -123,7 +123,7 @@ fn path(
     Ok(path)
 }
 
-/// Returns the path of an order with the penalised coefficients; it ends as a pursuit does.
+/// Returns the path of an order with the penalized coefficients; it ends as a pursuit does.
 fn penalised_path(
     order: Order,
     coefficients: &Coefficients,

@@ -83,7 +83,7 @@ pub struct PursuitParams<'a> {
     pub tolerance: f64,
     /// The rule that chooses the next vector.
     pub selection: Selection,
-    /// The residual to minimise.
+    /// The residual to minimize.
     pub criterion: Criterion<'a>,
     /// Chooses the vectors of all outputs jointly.
     pub joint: bool,

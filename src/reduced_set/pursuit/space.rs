@@ -28,7 +28,7 @@ use std::ops::Range;
 /// Number of multiplications between two checks of the monitor.
 const WORK_PER_CHECK: usize = 100_000_000;
 
-/// The residual that a pursuit minimises.
+/// The residual that a pursuit minimizes.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Criterion<'a> {
     /// ||w - w^||^2.

@@ -35,7 +35,7 @@ const MAX_NEWTON_VARIABLES: usize = 2048;
 const MAX_PROJECTIONS: usize = 6;
 /// Number of ridges tried, each ten times the last, until the matrix is positive definite; see [`KernelValue::RIDGE`].
 const MAX_RIDGES: usize = 3;
-/// Multiply-adds of a factorisation that take as long as scanning one entry in an SMO step.
+/// Multiply-adds of a factorization that take as long as scanning one entry in an SMO step.
 const FACTOR_OPERATIONS_PER_ENTRY: u64 = 24;
 /// Maximum change of a sum in a step, relative to the sizes of its terms.
 const MAX_SUM_ERROR: f64 = 1e-10;
@@ -51,7 +51,7 @@ impl<K: KernelValue> Subproblem<K> {
     /// Makes a Newton step on the unbounded variables and returns its length relative to the full step, 0 for no step.
     ///
     /// # Errors
-    /// Returns the errors of the factorisation, except for a matrix that is not positive definite and for memory.
+    /// Returns the errors of the factorization, except for a matrix that is not positive definite and for memory.
     pub(in crate::svm) fn newton_step(&mut self, ctx: Context<'_>) -> Result<f64> {
         let free = FreeSet::new(self)?;
         let Some((values, length)) = free.solve(ctx)? else { return Ok(0.0) };

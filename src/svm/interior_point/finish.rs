@@ -1,6 +1,6 @@
 //! The last steps of the interior-point method, from inside the bounds to a solution with variables on them.
 //!
-//! Variables whose distance from a bound is small against its multiplier are put on the bound, and proximal steps minimise the
+//! Variables whose distance from a bound is small against its multiplier are put on the bound, and proximal steps minimize the
 //! objective over the others. One that a step moves over its bound stays there, and the system of the others is rebuilt:
 //! otherwise the sums of the coefficients would not be kept.
 //!
@@ -23,7 +23,7 @@ const FINAL_STEPS: usize = 5;
 const MAX_FREE_SETS: usize = 20;
 
 impl Point<'_> {
-    /// Puts variables on the bounds that hold them, and minimises the objective over the others by proximal steps.
+    /// Puts variables on the bounds that hold them, and minimizes the objective over the others by proximal steps.
     pub(super) fn move_to_bounds(&mut self, ctx: Context<'_>) -> Result<()> {
         let largest = |values: &[f64]| largest_magnitude(values).max(f64::MIN_POSITIVE);
         let of_multipliers = largest(&self.at_lower).max(largest(&self.at_upper));

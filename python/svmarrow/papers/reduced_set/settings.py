@@ -39,11 +39,11 @@ class PaperSettings(SelectionSettings):
         small coefficients leave first.
     cost : float, default=None
         For ``"lars"``: what the squared losses cost against the squared norm of w (compressed SVM, equation
-        1). None is 2 C, C being the largest coefficient of the model: an SVM minimises half the squared norm
+        1). None is 2 C, C being the largest coefficient of the model: an SVM minimizes half the squared norm
         and C times the losses, and is the same for every C from its largest coefficient on.
     refit : bool, default=True
         For ``"l1"`` and ``"lars"``: solve for the coefficients of every size again, so that it is the best
-        approximation by its vectors. False keeps those of the penalised problem itself, which the penalty
+        approximation by its vectors. False keeps those of the penalized problem itself, which the penalty
         has shrunk: at each size those of the smallest lambda before the next vector enters, or with
         `penalty` those of its first vectors. Not for models that are taken in chunks.
     max_change : float, default=None

@@ -1,6 +1,6 @@
 """Penalties and solver errors of the machines that the bounds accept: `SVC` and `RLSClassifier`.
 
-The bounds are for machines without intercept that minimise convex losses and a multiple of the squared norm.
+The bounds are for machines without intercept that minimize convex losses and a multiple of the squared norm.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ __all__ = [
 #: Losses that the stability bounds know: those of decoders, and two of regression.
 _STABLE = (*LOSSES, "absolute", "epsilon_insensitive")
 TIKHONOV = (
-    "each machine minimises a sum of convex losses plus a multiple of the squared norm, without intercept"
+    "each machine minimizes a sum of convex losses plus a multiple of the squared norm, without intercept"
 )
 
 
@@ -66,7 +66,7 @@ def admissibility(loss: str, *, lam: float, kappa: float, target: float = 1.0) -
         "epsilon_insensitive".
     lam : float
         Weight of the squared norm in (1 / n) sum_i V(f(x_i), y_i) + lam ||f||^2: 1 / (2 C n) for an SVM,
-        alpha / n for regularised least squares.
+        alpha / n for regularized least squares.
     kappa : float
         Bound of sqrt(k(x, x)).
     target : float, default=1.0
