@@ -62,6 +62,11 @@ sphinx_gallery_conf = {
     "gallery_dirs": "made/gallery",
     "filename_pattern": r"/plot_",
     "within_subsection_order": "FileNameSortKey",
+    "subsection_order": [
+        f"gallery/{name}"
+        for name in ("first_steps", "choosing", "small_models", "trust", "unusual", "large_data")
+    ],
+    "nested_sections": False,
     "backreferences_dir": "made/backreferences",
     "doc_module": ("svmarrow",),
     "abort_on_example_error": True,
