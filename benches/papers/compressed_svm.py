@@ -225,10 +225,10 @@ def starts(report: Report, options: argparse.Namespace) -> None:
     data, full = rows("usps", quick), machine("usps", "ovr", quick)
     common: dict[str, Any] = {"X": data.X, "y": data.y}
     lines = []
-    for start in ("lars", "backfit", "centres"):
+    for start in ("lars", "backfit", "centers"):
         began = time.perf_counter()
         begin = (
-            None if start == "centres" else reduced_set.path(full, n_vectors=50, method=start, **common)[50]
+            None if start == "centers" else reduced_set.path(full, n_vectors=50, method=start, **common)[50]
         )
         took = time.perf_counter() - began
         given: Any = start if begin is None else begin

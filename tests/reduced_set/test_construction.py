@@ -255,13 +255,13 @@ def test_the_first_step_goes_against_the_differences_of_the_loss(spec, loss):
     assert step[clear] == pytest.approx(-rate * deviation * np.sign(expected[clear]), rel=0.02)
 
 
-@pytest.mark.parametrize("start", ["backfit", "prefit", "rank", "centres"])
+@pytest.mark.parametrize("start", ["backfit", "prefit", "rank", "centers"])
 def test_a_run_starts_at_the_given_vectors(start, digits_svc, pixels):
     X, y, X_test, y_test = pixels
     begin = make(
         digits_svc, n_vectors=20, X=X, y=y, settings=GradientSettings(start=start, steps=0)
     ).expansion_
-    if start != "centres":
+    if start != "centers":
         chosen = reference.largest(digits_svc, n_vectors=20, method=start).expansion_.vectors
         assert (begin.vectors == chosen.astype(np.float32)).all()
     moved = make(digits_svc, n_vectors=20, X=X, y=y, settings=GradientSettings(start=start, steps=2000))

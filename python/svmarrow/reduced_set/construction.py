@@ -67,7 +67,7 @@ def _increasing(value: object) -> bool:
 RULES = {
     "loss": one_of("agreement", "matching", "hinge", "squared_hinge"),
     "start": either(
-        one_of("centres", *SELECTIONS),
+        one_of("centers", *SELECTIONS),
         Rule("vectors, or a model that has some", lambda v: _vectors(v) is not None),
     ),
     "sizes": either(none, Rule("increasing positive integers", _increasing)),
@@ -107,8 +107,8 @@ class GradientSettings:
         outputs: vectors go where they change decisions. The hinge losses learn from the labels, which must
         have equal weights, and not from the model. A bare expansion, which has no classes, is always
         matched.
-    start : str, matrix of shape (m, n_features) or model, default="centres"
-        Where the vectors come from before they are moved. ``"centres"``: cluster centers of the samples,
+    start : str, matrix of shape (m, n_features) or model, default="centers"
+        Where the vectors come from before they are moved. ``"centers"``: cluster centers of the samples,
         class by class. ``"backfit"``, ``"prefit"`` or ``"rank"``: the model's own vectors as that method of
         ``compress`` chooses them. A matrix begins with its first samples, a model with its vectors. Where
         these are too few, cluster centers follow. Coefficients begin with the least squares fit to the
@@ -144,7 +144,7 @@ class GradientSettings:
     """
 
     loss: Literal["agreement", "matching", "hinge", "squared_hinge"] = "agreement"
-    start: Any = "centres"
+    start: Any = "centers"
     sizes: Sequence[int] | None = None
     sharpness: float = 1.0
     label_weight: float | None = None
@@ -230,7 +230,7 @@ def _initial_vectors(
     def half(seconds: float | None) -> float | None:
         return None if seconds is None else 0.5 * seconds
 
-    if isinstance(settings.start, str) and settings.start == "centres":
+    if isinstance(settings.start, str) and settings.start == "centers":
         return [centres(size) for size in sizes]
     if isinstance(settings.start, str):
         chosen = select(settings.start, sizes[-1], half(time_left()))
@@ -333,7 +333,7 @@ def construct(
         groups = source.decode(full._evaluate(rows, n_jobs)).astype(np.int64)
     if coding == "code":
         labels = None
-    given = asdict(replace(chosen, start="centres"))
+    given = asdict(replace(chosen, start="centers"))
     del given["start"], given["sizes"]
     if bare:
         given["loss"] = "matching"
