@@ -6,17 +6,20 @@
 //!
 //! The offset is such that rows below their upper bound lie inside (see `intercept`), so that at most a share nu of the weight
 //! lies outside, converged or not. This holds for the outputs of predictions, whose rounding differs from that of training: rows
-//! near the margin are evaluated as predictions do it, and the offset is lowered below their outputs.
+//! near the margin are evaluated as predictions do it, and the offset is lowered below their outputs. If that adds a large share
+//! of the objective to the gap, the machine is solved again with a lower tolerance; where the gap stays, because the objective is
+//! next to nothing, the fit has stalled.
 //!
 //! Cost: that of the fit, and the outputs of the rows near the margin in two precisions.
 
+use super::certificate::relative_gap;
 use super::fit::Solved;
 use super::params::SvmParams;
 use super::problem::DualProblem;
 use super::single::{MachineModel, model_of, solve_single};
 use super::start::Start;
 use super::training::{Training, check_nu};
-use crate::context::Context;
+use crate::context::{Context, StopReason};
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
@@ -33,6 +36,11 @@ const MAX_SINGLE_SHIFT: f64 = 1e-4;
 /// Maximum rounding of rows to single precision, relative to the largest range of a column; rows that it moves farther are other
 /// samples.
 const MAX_ROW_ROUNDING: f64 = 1e-2;
+/// Maximum number of fits of a machine whose gap the offset makes large, and the least ratio of their tolerances.
+const MAX_FITS: usize = 3;
+const MIN_TOLERANCE_RATIO: f64 = 1e-3;
+/// Violations by which the offset of a machine may move where a lower tolerance is tried.
+const REDUCIBLE_VIOLATIONS: f64 = 4.0;
 /// Roundings of an output within which a row is near the margin.
 const MARGIN_ROUNDINGS: f64 = 8.0;
 
@@ -60,23 +68,63 @@ pub fn fit_one_class<'a>(
     params: &SvmParams,
     ctx: Context<'_>,
 ) -> Result<MachineModel> {
-    let training = Training::new(kernel.into(), rows, task.weights, CoefficientSum::Any, params, ctx)?;
+    let (kernel, mut params, mut fits) = (kernel.into(), params.clone(), 1);
+    loop {
+        let (mut model, gap) = fit_inside(kernel, rows, task, &params, ctx)?;
+        if model.certificate.stop != StopReason::Converged || gap.relative <= 1.0 {
+            return Ok(model);
+        }
+        if fits == MAX_FITS || !gap.is_reducible {
+            model.certificate.stop = StopReason::Stalled;
+            return Ok(model);
+        }
+        fits += 1;
+        params.tolerance *= (0.5 / gap.relative).max(MIN_TOLERANCE_RATIO);
+    }
+}
+
+/// The gap of a machine with its final offset.
+struct MarginGap {
+    /// Relative to the largest one of a solved machine.
+    relative: f64,
+    /// Whether a lower tolerance would reduce it: the offset has moved by no more than some violations.
+    is_reducible: bool,
+}
+
+/// Fits a machine whose offset keeps the margin inside.
+fn fit_inside(
+    kernel: KernelFunction<'_>,
+    rows: Rows<'_>,
+    task: &OneClass<'_>,
+    params: &SvmParams,
+    ctx: Context<'_>,
+) -> Result<(MachineModel, MarginGap)> {
+    let training = Training::new(kernel, rows, task.weights, CoefficientSum::Any, params, ctx)?;
     check_nu(task.nu)?;
     let total = task.nu * task.weights.iter().sum::<f64>();
     let unit = unit_of(total);
     let weights: Vec<f64> = task.weights.iter().map(|w| (w / unit).min(f64::MAX)).try_collect_vec()?;
     let build = |diagonal| DualProblem::one_class(&weights, total / unit, diagonal);
-    let solved = solve_single(&training, (0..rows.rows()).try_collect_vec()?, task.start, build)?;
-    let mut model = model_of(&solved, rows.rows())?;
+    let solved =
+        solve_single(&training, (0..training.rows.rows.rows()).try_collect_vec()?, task.start, build)?;
+    let mut model = model_of(&solved, training.rows.rows.rows())?;
+    let mut certificate = model.certificate;
     model.coefficients *= unit;
     model.intercept *= unit;
-    model.certificate = model.certificate.scaled(unit);
+    model.certificate = certificate.scaled(unit);
     let shift = Margin { solved: &solved, training: &training, unit }.shift(&model)?;
     model.intercept += shift;
     // The primal objective changes by at most the sum of the coefficients times the change of the offset.
     model.certificate.primal += shift * total;
     model.certificate.gap += shift * total;
-    Ok(model)
+    let change = shift * total / (unit * unit);
+    certificate.primal += change;
+    certificate.gap += change;
+    let gap = MarginGap {
+        relative: relative_gap(solved.machines[0].problem(), &certificate),
+        is_reducible: shift / unit <= REDUCIBLE_VIOLATIONS * certificate.violation,
+    };
+    Ok((model, gap))
 }
 
 /// Returns the unit of coefficients with a sum: the largest power of two up to it, at most 1.
@@ -260,6 +308,36 @@ mod tests {
             assert_eq!(model.certificate.violation * 0.5_f64.powi(30), small.certificate.violation);
             assert!((model.coefficients.sum() / (90.0 * nu) - 1.0).abs() < 1e-12);
         }
+    }
+
+    #[test]
+    fn an_offset_that_moves_far_does_not_leave_a_large_gap() {
+        // Nearly orthogonal rows: the objective is small against the tolerance.
+        let x = Array2::from_shape_fn((100, 5), |(i, j)| ((i * 7 + j * 31) as f64 * 0.618).sin() * 3.0);
+        let task = OneClass { weights: &[1.0; 100], nu: 0.01, start: None };
+        let params = SvmParams { tolerance: 0.01, ..SvmParams::default() };
+        let kernel = Kernel::Rbf { gamma: 3.0 };
+        let model =
+            fit_one_class(kernel, Rows::try_from(&x).unwrap(), &task, &params, Context::SEQUENTIAL).unwrap();
+        let certificate = model.certificate;
+        assert_eq!(certificate.stop, StopReason::Converged);
+        assert!(certificate.gap <= 0.1 * certificate.primal.abs(), "{certificate:?}");
+    }
+
+    #[test]
+    fn a_zero_objective_with_a_gap_has_not_converged() {
+        // The linear machine of rows around the origin is zero, and its offset that of rounding rows to single precision.
+        let x = Array2::from_shape_fn((300, 3), |(i, j)| ((i * 13 + j * 37) as f64 * 0.618).sin() * 1.1);
+        let task = OneClass { weights: &[1.0; 300], nu: 0.5, start: None };
+        let params = SvmParams { tolerance: 0.1, ..SvmParams::default() };
+        let model =
+            fit_one_class(Kernel::Linear, Rows::try_from(&x).unwrap(), &task, &params, Context::SEQUENTIAL)
+                .unwrap();
+        let certificate = model.certificate;
+        assert!(
+            certificate.stop == StopReason::Stalled || certificate.gap <= 0.1 * certificate.primal.abs(),
+            "{certificate:?}"
+        );
     }
 
     #[test]
