@@ -141,6 +141,8 @@ def test_the_bound_holds_for_fits_that_ended_early(limit):
     assert (model.predict(X) == -1).mean() <= 0.1
 
 
+# Where the offset that keeps the bound is as large as the objective, the fit has stalled.
+@pytest.mark.filterwarnings("ignore:OneClassSVM ended before")
 @pytest.mark.parametrize("kernel", ["linear", "precomputed", lambda A, B: A @ B.T])
 @pytest.mark.parametrize("nu", [1e-3, 0.1, 0.6])
 def test_given_kernels_and_a_solution_of_zero(kernel, nu):

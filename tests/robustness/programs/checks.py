@@ -217,24 +217,26 @@ def certificates(run: Run) -> None:
         is_rounded = machine.violation <= 2.0 * machine.rounding
         # As documented: where the vectors of a nu machine cancel, the optimum is zero, and a small share of
         # the objective of orthogonal vectors suffices.
-        scale = max(scale, 1e-3 * _orthogonal(run))
+        scale = max(scale, _negligible(run))
         if machine.stop == "converged" and machine.gap > 0.5 * scale and scale > 1e-12 and not is_rounded:
             raise CheckError("converged with a gap that is a large share of the objective", str(machine))
 
 
-def _orthogonal(run: Run) -> float:
-    """The objective of orthogonal vectors, 1/2 sum b_i^2 k(x_i, x_i), of a nu machine; 0 for others."""
+def _negligible(run: Run) -> float:
+    """An objective of a nu machine that counts as zero: of orthogonal or of equal vectors; 0 for others."""
     expansion = getattr(run.model, "expansion_", None)
     is_nu = run.program.call.machine.name.endswith(("OneClassSVM", "NuSVC"))
     if not is_nu or expansion is None:
         return 0.0
+    X = dense(run.names["X"])
     if expansion.kernel == "precomputed":
-        values = np.diag(dense(run.names["X"]))[run.model.support_]
+        diagonal = np.abs(np.diag(X))
     else:
-        Z = dense(expansion.vectors).astype(float)
-        values = np.array([reference.kernel(expansion.kernel_spec, z[None], z[None])[0, 0] for z in Z])
-    squares = (dense(expansion.coefficients) ** 2).sum(axis=1)
-    return float(0.5 * squares @ np.abs(values))
+        diagonal = np.abs([reference.kernel(expansion.kernel_spec, x[None], x[None])[0, 0] for x in X])
+    B = dense(expansion.coefficients)
+    orthogonal = 0.5 * (B**2).sum(axis=1) @ diagonal[run.model.support_]
+    equal = 0.5 * np.abs(B).sum() ** 2 * diagonal.mean()
+    return float(max(1e-3 * orthogonal, 1e-9 * equal))
 
 
 def exponent_rounding(spec: Any, A: np.ndarray) -> float:

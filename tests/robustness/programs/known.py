@@ -35,14 +35,7 @@ class Fault:
     reason: str
 
 
-FAULTS: dict[str, Fault] = {
-    "margin of a zero objective": Fault(
-        "converged with a gap that is a large share of the objective",
-        lambda program: program.call.machine.name.endswith("OneClassSVM"),
-        "the offset that keeps the margin inside is moved after the fit has ended, which adds to a gap whose "
-        "objective is zero but for rounding",
-    ),
-}
+FAULTS: dict[str, Fault] = {}
 
 
 def name_of(failure: Failure, program: Program) -> str | None:
