@@ -36,8 +36,9 @@ const MAX_SINGLE_SHIFT: f64 = 1e-4;
 /// Maximum rounding of rows to single precision, relative to the largest range of a column; rows that it moves farther are other
 /// samples.
 const MAX_ROW_ROUNDING: f64 = 1e-2;
-/// Maximum number of fits of a machine whose gap the offset makes large, and the least ratio of their tolerances.
+/// Maximum number of fits of a machine whose gap the offset makes large.
 const MAX_FITS: usize = 3;
+/// Minimum ratio of the tolerances of two such fits.
 const MIN_TOLERANCE_RATIO: f64 = 1e-3;
 /// Violations by which the offset of a machine may move where a lower tolerance is tried.
 const REDUCIBLE_VIOLATIONS: f64 = 4.0;
@@ -87,7 +88,7 @@ pub fn fit_one_class<'a>(
 struct MarginGap {
     /// Relative to the largest one of a solved machine.
     relative: f64,
-    /// Whether a lower tolerance would reduce it: the offset has moved by no more than some violations.
+    /// True if a lower tolerance reduces it, because the offset has moved by at most [`REDUCIBLE_VIOLATIONS`] violations.
     is_reducible: bool,
 }
 
