@@ -174,9 +174,11 @@ impl<K: KernelValue> Subproblem<K> {
             let (distance_i, distance_j) = (upper - self.beta[i], self.beta[j] - lower);
             step = (difference / curvature).min(distance_i).min(distance_j);
             self.expected_gain += 0.5 * step * difference;
-            // Ends are assigned, not added up to, so that "at its bound" remains an exact comparison.
-            self.beta[i] = if step == distance_i { upper } else { self.beta[i] + step };
-            self.beta[j] = if step == distance_j { lower } else { self.beta[j] - step };
+            let rounding = 2.0 * f64::EPSILON * self.beta[i].abs().max(self.beta[j].abs()).max(step);
+            self.beta[i] =
+                if step == distance_i { upper } else { snapped(self.beta[i] + step, upper, rounding) };
+            self.beta[j] =
+                if step == distance_j { lower } else { snapped(self.beta[j] - step, lower, rounding) };
             self.update_directions(i);
             self.update_directions(j);
             last = (i, j);
@@ -186,4 +188,11 @@ impl<K: KernelValue> Subproblem<K> {
             self.active_set_budget.charge(self.stride as u64);
         }
     }
+}
+
+/// Returns a coefficient, or the end that it moved towards if that is within the rounding of the step. Ends are assigned, not
+/// added up to, so that "at its bound" remains an exact comparison; where bounds cancel, rounding would leave a coefficient
+/// between its ends, and an unbounded variable fixes the intercept.
+fn snapped(value: f64, end: f64, rounding: f64) -> f64 {
+    if (value - end).abs() <= rounding { end } else { value }
 }

@@ -11,6 +11,7 @@ from svmarrow import (
     SVC,
     SVR,
     KernelExpansion,
+    KMPClassifier,
     KMPRegressor,
     OneClassSVM,
     RLSClassifier,
@@ -106,6 +107,22 @@ def test_an_intercept_far_from_all_outputs_does_not_count_as_spread():
     outputs = expansion.decision_function(single)
     difference = np.abs(outputs - expansion.decision_function(single.astype(np.float64))).max()
     assert difference <= 1e-3 * np.ptp(outputs)
+
+
+def test_targets_far_from_zero_without_an_intercept():
+    # All coefficients are positive, and the output between the two samples is another one by 3,000.
+    A = np.arange(190)[:, np.newaxis] % 2 == 1
+    model = RLSRegressor(0.013, gamma=4.0).fit(A, 1e4 + 0.005 * A[:, 0])
+    assert relative_difference(model, A[:2]) < 1e-3
+
+
+def test_the_output_of_an_outlier_is_no_spread():
+    # gamma follows the sample far away, and the coefficients of 5e5 cancel at all others.
+    A = np.random.default_rng(0).uniform(size=(60, 2)) + 100.0
+    A[30] *= 30.0
+    model = KMPClassifier(12, random_state=0).fit(A, A[:, 0] > A[:, 1])
+    assert np.abs(model.expansion_.coefficients).max() > 1e5
+    assert relative_difference(model, np.delete(A, 30, axis=0)) < 1e-3
 
 
 def test_the_precision_belongs_to_the_model():

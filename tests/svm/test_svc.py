@@ -590,3 +590,18 @@ def test_an_infeasible_nu_is_refused_before_kernel_values_are_computed():
     assert not calls
     NuSVC(nu=0.2, kernel=kernel).fit(X, y)
     assert calls
+
+
+def test_bounds_that_cancel_leave_the_intercept_open():
+    # Weights 1, 1 and 2 cancel: no vector is between its bounds, but for the rounding of a step.
+    X = np.random.default_rng(1593597602).normal(size=(29, 1))[:9]
+    y = np.array([0, 0, 0, 1, 1, 1, 1, 1, 1])
+    w = np.array([0, 1, 1, 0, 1, 1, 2, 1, 2])
+    outputs = []
+    for order in (np.arange(9), np.random.default_rng(1).permutation(9)):
+        svc = SVC(kernel="poly", degree=4).fit(X[order], y[order], sample_weight=w[order])
+        (machine,) = svc.certificate_.machines
+        assert machine.support == machine.bounded == 3
+        assert machine.intercept_range == pytest.approx(0.3028, abs=1e-3)
+        outputs.append(svc.decision_function(X))
+    np.testing.assert_allclose(outputs[0], outputs[1], atol=1e-8)

@@ -258,15 +258,19 @@ class KernelExpansion(Savable):
         Returns
         -------
         bool
-            True if errors in single precision would exceed a thousandth of the spread of an output at
-            vectors and between them, or if the kernel is a Python function.
+            True if errors in single precision may exceed a thousandth of the spread of an output at the
+            vectors, the largest and the smallest left out (so three vectors have none), or if the kernel is a
+            Python function.
 
         Examples
         --------
         >>> import numpy as np
         >>> from svmarrow import KernelExpansion
-        >>> KernelExpansion(np.eye(2), [[1.0], [-1.0]], [0.0], kernel="rbf", gamma=1.0).needs_double()
+        >>> coefficients = np.array([[1.0], [2.0], [-1.0], [-2.0]])
+        >>> KernelExpansion(np.eye(4), coefficients, [0.0], kernel="rbf", gamma=1.0).needs_double()
         False
+        >>> KernelExpansion(np.eye(4), 1e6 + coefficients, [0.0], kernel="rbf", gamma=1.0).needs_double()
+        True
         """
         return True if callable(self.kernel) else self._evaluator().needs_double()
 

@@ -27,11 +27,13 @@ const SAFETY_FACTOR: f64 = 8.0;
 impl Evaluator {
     /// Returns whether outputs in single precision may be off by more than a thousandth of their spread.
     ///
-    /// The spread of an output is that of its values at some vectors. Those of a one-class machine may all lie on its boundary: where
-    /// all coefficients have the same sign, dense rows in the middle of pairs of vectors count too. Elsewhere they do not: sums of
-    /// large terms cancel at the vectors, and are of another size between them. An intercept far from all of them does not hide that the outputs differ
-    /// by little. Where independent roundings of all terms are small against it, nothing is measured; otherwise
-    /// the outputs of these vectors are compared with those of kernel values in double precision.
+    /// The spread of an output is that of its values at some vectors, without the largest and the smallest: far from all others,
+    /// an outlier may have an output of the size of the coefficients. The vectors of a one-class machine may all lie on its
+    /// boundary, where terms of one sign cancel with the intercept: there dense rows in the middle of pairs of vectors count too.
+    /// Elsewhere they do not: sums of large terms cancel at the vectors, and are of another size between them. An intercept far
+    /// from all of them does not hide that the outputs differ by little. Where independent roundings of all terms are small against
+    /// the spread, nothing is measured; otherwise the outputs of these vectors are compared with those of kernel values in double
+    /// precision.
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory), [`Error::Stopped`](crate::Error::Stopped).
@@ -51,18 +53,23 @@ impl Evaluator {
             let outputs = self.evaluate_in(sample.view(), Precision::Single, ctx)?;
             let between = middles(sample.view())?;
             let between = self.evaluate_in(between.view(), Precision::Single, ctx)?;
-            let cancels = |j: usize| {
-                let column = || self.coefficients.values.iter().skip(j).step_by(q);
-                column().any(|c| *c > 0.0) && column().any(|c| *c < 0.0)
+            let is_boundary = |j: usize| {
+                let intercept = self.coefficients.intercepts[j];
+                let mut column = self.coefficients.values.iter().skip(j).step_by(q);
+                intercept != 0.0 && column.all(|c| c * intercept <= 0.0)
             };
-            let spread = |j: usize| {
-                let ends = (f64::INFINITY, f64::NEG_INFINITY);
-                let more = if cancels(j) { 0 } else { between.nrows() };
+            let spread = |j: usize| -> Result<f64> {
+                let more = if is_boundary(j) { between.nrows() } else { 0 };
                 let all = outputs.column(j).into_iter().chain(between.column(j).into_iter().take(more));
-                let (low, high) = all.fold(ends, |(l, h), f| (l.min(*f), h.max(*f)));
-                high - low
+                let mut sorted: Vec<f64> = all.copied().try_collect_vec()?;
+                sorted.sort_unstable_by(f64::total_cmp);
+                Ok(if sorted.len() > 3 { sorted[sorted.len() - 2] - sorted[1] } else { 0.0 })
             };
-            let exceeds = |j: usize, error: f64| !(SAFETY_FACTOR * error <= MAX_SINGLE_ERROR * spread(j));
+            let mut spreads = try_vec![0.0; q]?;
+            for (j, value) in spreads.iter_mut().enumerate() {
+                *value = spread(j)?;
+            }
+            let exceeds = |j: usize, error: f64| !(SAFETY_FACTOR * error <= MAX_SINGLE_ERROR * spreads[j]);
             if (0..q).all(|j| !exceeds(j, independent[j])) {
                 return Ok(false);
             }

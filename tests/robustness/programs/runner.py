@@ -263,6 +263,10 @@ def _fit(state: Run) -> None:
         rules = ["LinAlgError", "must be symmetric", "must be scaled"]
         if call.machine.parameters.get("loss") == "squared_hinge":
             rules.append("stays within double precision")
+        # scikit-learn counts samples, not weights, to see whether a machine has enough of both classes.
+        is_bagged = any("Bagging" in name for name in call.chain)
+        if names["w"] is not None or is_bagged or "class_weight" in call.machine.parameters:
+            rules.append("twice the share of the smaller class")
         is_stricter = isinstance(error, np.linalg.LinAlgError) or any(rule in str(error) for rule in rules)
         if other is not None and isinstance(error, REFUSALS) and not is_stricter:
             try:

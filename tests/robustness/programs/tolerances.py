@@ -108,6 +108,15 @@ def floor(model: Any, *samples: Any) -> float:
     return ROUNDED_DIGITS * eps * terms
 
 
+def loses_distances(model: Any, X: Any) -> bool:
+    """Whether squared distances as scikit-learn computes them, from products, have no digit for a Gaussian."""
+    expansion = expansion_of(model)
+    if expansion is None or expansion.kernel_spec[0] != "rbf":
+        return False
+    squares = float((dense(expansion.vectors) ** 2).sum(axis=1).max(initial=0.0))
+    return EPSILON * expansion.kernel_spec[1] * squares > 1e-2
+
+
 def magnitude_of_constants(machine: Any) -> float:
     """Largest covariance of two training samples of a Gaussian process."""
     return float(np.abs(machine.kernel_(machine.X_train_)).max())
@@ -180,6 +189,8 @@ def tolerance(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> tuple[floa
     if not (is_arrow(run.model) or is_arrow(other)) and expansion_of(run.model) is None:
         # Two answers of one model of scikit-learn, in which svmarrow has no part.
         return None, 0.0
+    if not (is_arrow(run.model) and is_arrow(other)) and loses_distances(run.model, T):
+        return None, 0.0
     base = floor(run.model, T, run.names["X"]) + preparation_noise(run, S if hasattr(S, "dtype") else T)
     if "OneClassSVM" in str(run.program.call):
         # All samples may lie on the boundary: scores are accurate relative to the spread between them.
@@ -191,7 +202,10 @@ def tolerance(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> tuple[floa
     if accuracy == "single":
         # Exports and conversions measure their rounding and warn.
         warned = any("rounding" in str(w.message) or "single precision" in str(w.message) for w in run.log)
-        return (None if warned else UNSEEN * SINGLE), base
+        largest = max(
+            (float(np.abs(values).max(initial=0.0)) for values in raw_outputs(run.model, T)), default=0.0
+        )
+        return (None if warned else UNSEEN * SINGLE), base + float(np.finfo(np.float32).eps) * largest
     if any(issubclass(w.category, ConvergenceWarning) for w in run.log):
         return None, 0.0
     error = solver_error(run, run.model)
