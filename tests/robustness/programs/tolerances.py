@@ -109,7 +109,7 @@ def floor(model: Any, *samples: Any) -> float:
 
 
 def loses_distances(model: Any, X: Any) -> bool:
-    """Whether squared distances as scikit-learn computes them, from products, have no digit for a Gaussian."""
+    """Whether squared distances from products, as scikit-learn's are, have no digit for a Gaussian."""
     expansion = expansion_of(model)
     if expansion is None or expansion.kernel_spec[0] != "rbf":
         return False
@@ -191,7 +191,7 @@ def tolerance(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> tuple[floa
         return None, 0.0
     if not (is_arrow(run.model) and is_arrow(other)) and loses_distances(run.model, T):
         return None, 0.0
-    base = floor(run.model, T, run.names["X"]) + preparation_noise(run, S if hasattr(S, "dtype") else T)
+    base = floor(run.model, T, run.names["X"]) + preparation_noise(run, S if hasattr(S, "astype") else T)
     if "OneClassSVM" in str(run.program.call):
         # All samples may lie on the boundary: scores are accurate relative to the spread between them.
         single = getattr(S, "dtype", None) == np.float32 or getattr(T, "dtype", None) == np.float32
@@ -222,11 +222,14 @@ def has_narrow_rows(run: Run) -> bool:
 
 def preparation_noise(run: Run, S: Any) -> float:
     """Change of the scores that rounding in transformers may cause: scikit-learn's keep single precision."""
-    if not hasattr(S, "dtype") or S.dtype.kind != "f" or sparse.issparse(S) or not prepares_samples(run):
+    types = [S.dtype] if hasattr(S, "dtype") else list(getattr(S, "dtypes", []))
+    if not types or any(dtype.kind != "f" for dtype in types):
         return 0.0
-    exact = np.asarray(S, dtype=np.float64)
+    if sparse.issparse(S) or not prepares_samples(run):
+        return 0.0
+    exact = S.astype(np.float64)
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=exact.shape)
-    moved = exact * (1.0 + float(np.finfo(S.dtype).eps) * signs)
+    moved = exact * (1.0 + max(float(np.finfo(dtype).eps) for dtype in types) * signs)
     changes = [0.0]
     for samples in (moved, S):
         # A method may refuse moved samples.
