@@ -7,7 +7,8 @@ use svmarrow::context::Context;
 use svmarrow::least_squares::exact::{self, BorderedInverse};
 use svmarrow::least_squares::iterative::{self, RandomPoints};
 use svmarrow::least_squares::{
-    IterationOutcome, LeaveOneOut, Problem, Solution, Spectrum, Stopping, linear, solve, solve_path,
+    IterationOutcome, LeaveOneOut, Problem, Solution, Spectrum, Stopping, linear, path_bytes, solve,
+    solve_path,
 };
 
 use crate::array::{RowsArg, matrix_array, matrix_view, vector};
@@ -178,6 +179,12 @@ pub(crate) fn linear_least_squares_cg<'py>(
 #[pyfunction]
 pub(crate) fn least_squares_bytes(n: usize, single: bool, leave_one_out: bool) -> usize {
     exact::bytes(n, single, leave_one_out)
+}
+
+/// Returns the number of bytes that [`least_squares_path`] takes without a spectrum beside the rows.
+#[pyfunction]
+pub(crate) fn least_squares_path_bytes(n: usize, alphas: usize) -> usize {
+    path_bytes(n, alphas)
 }
 
 /// Returns the number of bytes that [`least_squares_inverse`] takes beside the rows.

@@ -60,7 +60,7 @@ mod _core {
     #[pymodule_export]
     use crate::least_squares::{
         least_squares, least_squares_bytes, least_squares_cg, least_squares_inverse,
-        least_squares_inverse_bytes, least_squares_path, linear_least_squares_cg,
+        least_squares_inverse_bytes, least_squares_path, least_squares_path_bytes, linear_least_squares_cg,
     };
     #[pymodule_export]
     use crate::low_rank::{Features, low_rank_solve, low_rank_sums, select_points_by_kernel};

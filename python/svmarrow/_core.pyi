@@ -43,6 +43,7 @@ __all__ = [
     "least_squares_inverse",
     "least_squares_inverse_bytes",
     "least_squares_path",
+    "least_squares_path_bytes",
     "leave_one_out_rows",
     "linear_least_squares_cg",
     "linear_weights",
@@ -522,6 +523,7 @@ def least_squares_cg(
 ) -> _Iterative: ...
 def least_squares_bytes(n: int, single: bool, leave_one_out: bool) -> int: ...
 def least_squares_inverse_bytes(n: int) -> int: ...
+def least_squares_path_bytes(n: int, alphas: int) -> int: ...
 
 class _LeastSquaresPath(_LeastSquares):
     best: int

@@ -61,7 +61,7 @@ mod spectral;
 
 pub use exact::solve;
 pub use iteration::{IterationOutcome, Stopping};
-pub use path::{PathPoint, solve_path};
+pub use path::{PathPoint, path_bytes, solve_path};
 pub use problem::Problem;
 pub use solution::{LeaveOneOut, Solution};
 pub use spectral::Spectrum;

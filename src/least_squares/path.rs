@@ -8,7 +8,7 @@
 //! matrix: up to `ALPHAS_AT_ONCE` of at most `MAX_ROWS_AT_ONCE` rows, 128 MiB together.
 
 use super::centre::about_centre;
-use super::exact::factored;
+use super::exact::{self, factored};
 use super::problem::{Problem, check_alpha, kernel_matrix};
 use super::solution::Solution;
 use super::spectral::{Spectral, Spectrum};
@@ -21,6 +21,16 @@ use crate::memory::{TryCollect, TryToVec, try_with_capacity};
 const ALPHAS_AT_ONCE: usize = 4;
 /// Maximum number of rows for which several are: a factorization of more rows occupies all threads.
 const MAX_ROWS_AT_ONCE: usize = 2048;
+
+/// Returns the number of alphas that are factored at the same time.
+fn alphas_at_once(n: usize, alphas: usize) -> usize {
+    if n <= MAX_ROWS_AT_ONCE { ALPHAS_AT_ONCE.min(alphas) } else { 1 }
+}
+
+/// Returns the bytes that [`solve_path`] takes without a spectrum in addition to the rows: K, and a factor for each alpha.
+pub fn path_bytes(n: usize, alphas: usize) -> usize {
+    exact::bytes(n, false, true).saturating_mul(1 + alphas_at_once(n, alphas))
+}
 
 /// One point of a path.
 #[derive(Debug, Clone, Copy)]
@@ -81,7 +91,7 @@ fn solve_path_given(
     let (mut points, mut refused) =
         (try_with_capacity("the points of a regularization path", alphas.len())?, None);
     // One at a time from a spectrum, whose own loop is parallel and may need K for an alpha.
-    let at_once = if spectral.is_none() && diagonal.len() <= MAX_ROWS_AT_ONCE { ALPHAS_AT_ONCE } else { 1 };
+    let at_once = if spectral.is_none() { alphas_at_once(diagonal.len(), alphas.len()).max(1) } else { 1 };
     for (group, grouped) in alphas.chunks(at_once).enumerate() {
         ctx.check("path", group * at_once, alphas.len())?;
         let known = match &spectral {

@@ -19,6 +19,8 @@ CASES = {
     "RLSRegressor(alpha=1.0)": (3500, 20),
     "RLSRegressor(alpha=1.0, leave_one_out=True)": (3000, 20),
     "RLSClassifier(alphas=[0.1, 1.0])": (2500, 20),
+    # Four factors at the same time.
+    "RLSRegressor(alphas=[0.1, 0.3, 1.0, 3.0, 10.0])": (2000, 20),
     "RLSRegressor(solver='cg', max_iter=4, gamma=0.01)": (20_000, 10),
     "LowRankRLSRegressor(1500)": (6000, 10),
     "LowRankRLSClassifier(1200, selection='pivoted_cholesky', leave_one_out=True)": (5000, 10),

@@ -158,11 +158,13 @@ class ExactLeastSquares(LeastSquares):
         if self.alphas is None:
             left_out = self._wants_leave_one_out()
             return bytes_of_system(X, outputs, leave_one_out=left_out, precomputed=self._is_precomputed())
-        # The matrix and a factor, or its decomposition with LAPACK's room.
-        spectral = n <= min(DECOMPOSED, ROWS_PER_ALPHA * np.unique(np.asarray(self.alphas)).size)
-        more = 8 * n * n * (5 if spectral else 1)
+        alphas = np.unique(np.asarray(self.alphas)).size
         system = bytes_of_system(X, outputs, leave_one_out=True, precomputed=self._is_precomputed())
-        return system + more
+        if n <= min(DECOMPOSED, ROWS_PER_ALPHA * alphas):
+            # The decomposition of the matrix, with LAPACK's room.
+            return system + 8 * n * n * 5
+        matrix = int(_core.least_squares_bytes(n, X.dtype != np.float64, True))
+        return system - matrix + int(_core.least_squares_path_bytes(n, len(self.alphas)))
 
     def _remedy(self) -> str:
         return "train on fewer rows" if self.solver == "cg" else REMEDY
