@@ -164,7 +164,7 @@ class ExactLeastSquares(LeastSquares):
             # The decomposition of the matrix, with LAPACK's room.
             return system + 8 * n * n * 5
         matrix = int(_core.least_squares_bytes(n, X.dtype != np.float64, True))
-        return system - matrix + int(_core.least_squares_path_bytes(n, len(self.alphas)))
+        return system - matrix + int(_core.least_squares_path_bytes(n, np.size(self.alphas)))
 
     def _remedy(self) -> str:
         return "train on fewer rows" if self.solver == "cg" else REMEDY
