@@ -29,18 +29,19 @@
 //!
 //! # Features
 //!
-//! All are on by default. Without them the crate trains and predicts, with fewer dependencies.
+//! `io`, `reduce` and `online` are on by default. Without them the crate trains and predicts, with fewer dependencies.
 //!
 //! | feature | adds |
 //! |---|---|
 //! | `io` | `io`: model files, LIBSVM models, svmlight text; `save` and `load` of the models |
 //! | `reduce` | `reduced_set` and [`Reduction`] |
 //! | `online` | `perceptron` |
+//! | `papers` | `papers`: methods that only experiments of the papers need |
 
 #![deny(unsafe_code)]
 // Parts that only some features use are not dead code in the crate.
 #![cfg_attr(
-    not(all(feature = "io", feature = "online", feature = "reduce")),
+    not(all(feature = "io", feature = "online", feature = "papers", feature = "reduce")),
     allow(dead_code, unused_imports)
 )]
 
@@ -64,6 +65,8 @@ pub mod matching_pursuit;
 pub mod memory;
 pub mod multiclass;
 mod once;
+#[cfg(feature = "papers")]
+pub mod papers;
 pub mod path;
 #[cfg(feature = "online")]
 pub mod perceptron;

@@ -16,7 +16,7 @@
 //! upper bound replaces it, and the residual norms are upper bounds, too: with e_j the error of each replacement,
 //! ||w|| <= ||sum_j w^_j|| + sum_j ||e_j||.
 
-use super::penalised::{Method, OrderedPaths, select};
+use super::matrix::{Method, OrderedPaths, select};
 use super::pursuit::{PursuitParams, TargetProducts, for_blocks, pursuit};
 use crate::context::{Context, GracePeriod, StopReason};
 use crate::data::{Rows, flat, matrix};
@@ -35,7 +35,7 @@ pub enum Reducer<'a> {
     /// A method that needs the whole kernel matrix.
     Matrix {
         /// The method.
-        method: Method,
+        method: &'a dyn Method,
         /// Maximum number of vectors.
         max_vectors: usize,
         /// Stop when the residual norm is at most this share of the target's norm.
@@ -70,15 +70,7 @@ impl Reducer<'_> {
             // Rows of L, and columns of the matrix computed ahead.
             Self::Pursuit(params) if params.joint => m * (most + 2 * q + 200),
             Self::Pursuit(_) => m * (2 * most + 40 * q + 200),
-            Self::Matrix { method: Method::Rank { .. }, .. } => m * (m + 2 * most),
-            Self::Matrix { method: Method::ZeroNorm { .. }, .. } => 4 * m * m,
-            // The matrix, the factors of the active vectors, and the coefficients of every size if they are kept.
-            Self::Matrix { method: Method::L1 { refit, .. }, .. } => {
-                m * (m + 3 * q) + most * most / 2 * if *refit { 1 } else { q + 2 }
-            }
-            Self::Matrix { method: Method::Lars { refit, .. }, .. } => {
-                m * (2 * m + 3 * q) + most * most / 2 * if *refit { 1 } else { q + 2 }
-            }
+            Self::Matrix { method, .. } => method.numbers(m, q, most),
         };
         8 * numbers
     }
@@ -86,20 +78,21 @@ impl Reducer<'_> {
     /// Returns the default size of a chunk, from which the method selects in seconds.
     fn default_chunk(&self) -> usize {
         match self {
-            Self::Matrix { method: Method::ZeroNorm { .. }, .. } => 1024,
-            Self::Matrix { method: Method::Lars { .. }, .. } => 2048,
-            _ => 4096,
+            Self::Pursuit(_) => 4096,
+            Self::Matrix { method, .. } => method.default_chunk(),
         }
     }
 
     /// Selects at most `most` vectors.
-    fn run(&self, target: &ExpansionView<'_>, most: usize, ctx: Context<'_>) -> Result<Path> {
+    fn run(&self, target: &ExpansionView<'_>, most: usize, is_draft: bool, ctx: Context<'_>) -> Result<Path> {
         match self {
             Self::Pursuit(params) => {
                 let params = PursuitParams { max_vectors: most, ..params.clone() };
                 pursuit(target, None, &params, ctx)
             }
-            Self::Matrix { method, tolerance, .. } => select(target, *method, most, *tolerance, ctx),
+            Self::Matrix { method, tolerance, .. } => {
+                select(target, *method, most, *tolerance, is_draft, ctx)
+            }
         }
     }
 }
@@ -123,7 +116,7 @@ impl Limits {
 /// Reduces `target` to a few of its own vectors, or of the candidates of a pursuit.
 ///
 /// # Errors
-/// See [`pursuit`] and [`select`]; [`Error::Param`] if a chunk is too small, or needs more memory than allowed.
+/// See [`pursuit`] and [`Method::order`]; [`Error::Param`] if a chunk is too small, or needs more memory than allowed.
 pub fn reduce(
     target: &ExpansionView<'_>,
     candidates: Option<Rows<'_>>,
@@ -160,12 +153,12 @@ pub fn reduce(
         return if fits(whole) { pursuit(target, candidates, params, ctx) } else { Err(too_much(whole)) };
     }
     if chunk >= m {
-        return reducer.run(target, most, ctx);
+        return reducer.run(target, most, false, ctx);
     }
-    if let Reducer::Matrix { method: Method::L1 { refit, .. } | Method::Lars { refit, .. }, .. } = reducer {
+    if let Reducer::Matrix { method, .. } = reducer {
         // The penalized coefficients of a chunk are not those of the whole model.
         let rule = format!("true where the {m} vectors are taken in chunks of {chunk}");
-        Error::check_param(*refit, "refit", refit, rule)?;
+        Error::check_param(!method.keeps_coefficients(), "refit", false, rule)?;
     }
     let path = reduce_chunks(target, reducer, chunk, ctx)
         .and_then(|remaining| final_selection(target, reducer, &remaining, ctx));
@@ -191,11 +184,6 @@ fn reduce_chunks(
     ctx: Context<'_>,
 ) -> Result<Remaining> {
     let (q, most) = (target.outputs(), reducer.max_vectors());
-    // The first passes need fewer levels of gamma than the last.
-    let mut quick = reducer.clone();
-    if let Reducer::Matrix { method: Method::ZeroNorm { levels, .. }, .. } = &mut quick {
-        *levels = (*levels / 4).max(1);
-    }
     let mut remaining = Remaining {
         indices: (0..target.len()).try_collect_vec()?,
         coefficients: target.flat().try_to_vec()?,
@@ -216,7 +204,7 @@ fn reduce_chunks(
             let coefficients = matrix((indices.len(), q), coefficients)?;
             let part = ExpansionView { vectors: vectors.view(), coefficients, ..target.reborrow() };
             let keep = (indices.len() / 4).max(most.min(indices.len() / 2)).max(1);
-            let path = quick.run(&part, keep, ctx)?;
+            let path = reducer.run(&part, keep, true, ctx)?;
             if let reason @ (StopReason::Interrupted | StopReason::MaxTime) = path.stop.reason {
                 return Err(Error::Stopped(reason));
             }
@@ -269,7 +257,7 @@ fn final_selection(
             // Computed first, because the coefficients need it even if the time ends during the selection.
             let pool = vectors.view();
             let products = TargetProducts::new(target, Some(pool), norm_bound, ctx)?;
-            let chosen = reducer.run(&small, (*max_vectors).min(remaining.indices.len()), ctx)?;
+            let chosen = reducer.run(&small, (*max_vectors).min(remaining.indices.len()), false, ctx)?;
             let (kernel, outputs) = (target.kernel, target.outputs());
             let ordered = OrderedPaths {
                 kernel,

@@ -3,7 +3,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `pursuit` | vectors selected one after the other, each the one most aligned with the residual |
-//! | `penalised` | vectors selected by means of the whole kernel matrix: rank, zero norm, l1, LARS-SVM |
+//! | `matrix` | vectors selected by means of the whole kernel matrix: a basis of their span, or a [`Method`] of your own |
 //! | `construction` | constructed vectors, optimized together with their coefficients (compressed SVM, eq. 10) |
 //! | `certified` | bounds on the distance of a projection's outputs from the machine's, and an exact cascade |
 //! | `chunking` | selection from more vectors than fit in memory, a chunk at a time |
@@ -34,7 +34,7 @@ mod certified;
 mod chunking;
 mod coding;
 mod construction;
-mod penalised;
+mod matrix;
 mod pursuit;
 pub mod threshold;
 
@@ -44,5 +44,6 @@ pub use coding::Coding;
 pub use construction::{
     Answers, Construction, Examples, GradientParams, Loss, Objective, centres, gradient_vectors,
 };
-pub use penalised::{LEVELS, Method, Norm, select};
+pub(crate) use matrix::{Coefficients, basis};
+pub use matrix::{Method, Order, Problem, Rank};
 pub use pursuit::{Criterion, PursuitParams, Sample, Selection, pursuit};

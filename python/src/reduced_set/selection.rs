@@ -1,8 +1,9 @@
 //! `svmarrow::reduced_set`, the selections that need the whole kernel matrix.
 
 use pyo3::prelude::*;
+use svmarrow::papers::reduced_set::{L1, LEVELS, Lars, Norm, ZeroNorm};
 use svmarrow::path::Path;
-use svmarrow::reduced_set::{self, LEVELS, Limits, Method, Norm, PursuitParams, Reducer, Sample, Selection};
+use svmarrow::reduced_set::{self, Limits, Method, PursuitParams, Rank, Reducer, Sample, Selection};
 use svmarrow::{Error, Result};
 
 use crate::dict::Object;
@@ -32,16 +33,14 @@ pub(crate) struct SelectionArg {
 }
 
 impl SelectionArg {
-    fn kind(&self) -> Result<Method> {
+    fn matrix_method(&self) -> Result<Box<dyn Method>> {
         let norm = if self.joint { Norm::Joint } else { Norm::Each };
+        let Self { gamma, penalty, refit, cost, inverse_weights, .. } = *self;
         Ok(match self.method.as_str() {
-            "rank" => Method::Rank { tolerance: self.rank_tolerance },
-            "l0" => Method::ZeroNorm { norm, gamma: self.gamma, levels: LEVELS },
-            "l1" => {
-                let (inverse_weights, penalty) = (self.inverse_weights, self.penalty);
-                Method::L1 { norm, inverse_weights, penalty, refit: self.refit }
-            }
-            "lars" => Method::Lars { norm, cost: self.cost, penalty: self.penalty, refit: self.refit },
+            "rank" => Box::new(Rank { tolerance: self.rank_tolerance }),
+            "l0" => Box::new(ZeroNorm { norm, gamma, levels: LEVELS }),
+            "l1" => Box::new(L1 { norm, inverse_weights, penalty, refit }),
+            "lars" => Box::new(Lars { norm, cost, penalty, refit }),
             other => return Err(Error::param("method", other, "one of rank, l0, l1, lars")),
         })
     }
@@ -65,6 +64,7 @@ pub(crate) fn estimate_selection_memory(
     settings: SelectionArg,
 ) -> PyResult<u64> {
     let (max_vectors, tolerance) = (settings.max_vectors, settings.tolerance);
+    let method: Box<dyn Method>;
     let reducer = if matches!(settings.method.as_str(), "pursuit" | "prefit" | "basic") {
         let mut params = PursuitParams::new(max_vectors);
         params.joint = settings.joint;
@@ -72,7 +72,8 @@ pub(crate) fn estimate_selection_memory(
         params.selection = if settings.method == "basic" { Selection::Basic } else { Selection::BackFitting };
         Reducer::Pursuit(params)
     } else {
-        Reducer::Matrix { method: settings.kind().map_err(to_python)?, max_vectors, tolerance }
+        method = settings.matrix_method().map_err(to_python)?;
+        Reducer::Matrix { method: &*method, max_vectors, tolerance }
     };
     Ok(settings.limits().bytes(&reducer, candidates, outputs))
 }
@@ -87,9 +88,9 @@ pub(crate) fn select_vectors(
     n_jobs: usize,
 ) -> PyResult<Object<Path>> {
     let target = expansion.view()?;
-    let method = settings.kind().map_err(to_python)?;
+    let method = settings.matrix_method().map_err(to_python)?;
     let SelectionArg { max_vectors, tolerance, max_time, .. } = settings;
-    let (reducer, limits) = (Reducer::Matrix { method, max_vectors, tolerance }, settings.limits());
+    let (reducer, limits) = (Reducer::Matrix { method: &*method, max_vectors, tolerance }, settings.limits());
     run_within(py, n_jobs, progress.as_ref(), max_time, |ctx| {
         reduced_set::reduce(&target, None, &reducer, limits, ctx)
     })

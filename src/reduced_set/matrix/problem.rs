@@ -1,4 +1,4 @@
-//! The input of the methods, an expansion with its kernel matrix, and their result: vectors in an order.
+//! A method, its input, an expansion with its kernel matrix, and its result: vectors in an order.
 
 use crate::context::{Context, StopReason};
 use crate::error::Result;
@@ -6,39 +6,64 @@ use crate::expansion::ExpansionView;
 use crate::memory::{TryGrow, try_zeros};
 use crate::simd::blas::axpy;
 
-/// The norm of the coefficients of a vector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Norm {
-    /// |b|_1: each output chooses its own vectors.
-    Each,
-    /// max |b|: all outputs share their vectors.
-    #[default]
-    Joint,
+/// A method that orders the vectors of an expansion by means of their kernel matrix.
+pub trait Method: std::fmt::Debug + Sync {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// [`Error::Param`](crate::Error::Param) that names the parameter.
+    fn check(&self) -> Result<()>;
+
+    /// Returns the vectors in the order in which they are chosen.
+    ///
+    /// # Errors
+    /// [`Error::Param`](crate::Error::Param) for a kernel that is not positive semidefinite,
+    /// [`Error::Memory`](crate::Error::Memory).
+    fn order(&self, problem: &Problem<'_, '_>) -> Result<Order>;
+
+    /// Returns the approximate count of numbers that are stored for a selection of at most `max_vectors` of m vectors with q
+    /// outputs.
+    fn numbers(&self, m: u64, q: u64, max_vectors: u64) -> u64;
+
+    /// Returns a number of vectors from which the method selects in seconds.
+    fn default_chunk(&self) -> usize {
+        4096
+    }
+
+    /// Returns whether the result has the coefficients of the method instead of the best ones of every size.
+    fn keeps_coefficients(&self) -> bool {
+        false
+    }
 }
 
 /// An expansion with its kernel matrix.
-pub(super) struct Problem<'a, 'e> {
-    pub(super) target: &'a ExpansionView<'e>,
+#[derive(Clone, Copy)]
+pub struct Problem<'a, 'e> {
+    /// The expansion.
+    pub target: &'a ExpansionView<'e>,
     /// K of its vectors, (m, m).
-    pub(super) gram: &'a [f64],
+    pub gram: &'a [f64],
     /// Maximum number of vectors of the order.
-    pub(super) max_vectors: usize,
-    pub(super) ctx: Context<'a>,
+    pub max_vectors: usize,
+    /// True for a first pass over a chunk, from which a later one selects again.
+    pub is_draft: bool,
+    /// Threads and monitor.
+    pub ctx: Context<'a>,
 }
 
 impl Problem<'_, '_> {
     /// Returns k(z, z) of every vector.
-    pub(super) fn diagonal(&self) -> impl Iterator<Item = f64> + Clone {
+    pub(crate) fn diagonal(&self) -> impl Iterator<Item = f64> + Clone {
         self.gram.iter().step_by(self.target.len() + 1).copied()
     }
 
     /// Returns the largest k(z, z).
-    pub(super) fn max_diagonal(&self) -> f64 {
+    pub(crate) fn max_diagonal(&self) -> f64 {
         self.diagonal().fold(0.0, f64::max)
     }
 
     /// Returns K A for A (m, q).
-    pub(super) fn times(&self, a: &[f64]) -> Result<Vec<f64>> {
+    pub(crate) fn times(&self, a: &[f64]) -> Result<Vec<f64>> {
         let (m, q) = (self.target.len(), self.target.outputs());
         let mut out = try_zeros("the outputs at the vectors", m * q)?;
         self.ctx.counter("product", m).for_each_batch(m, (m * q) as u64, |lines, _| {
@@ -58,50 +83,50 @@ impl Problem<'_, '_> {
 
 /// Vectors in the order in which they are chosen.
 #[derive(Debug, PartialEq)]
-pub(super) struct Order {
-    pub(super) vectors: Vec<usize>,
+pub struct Order {
+    pub(crate) vectors: Vec<usize>,
     /// The lambda at which each vector entered, for penalized paths.
-    pub(super) penalties: Vec<f64>,
+    pub(crate) penalties: Vec<f64>,
     /// The penalized coefficients of every size, if they are kept.
-    pub(super) coefficients: Option<Coefficients>,
-    pub(super) reason: StopReason,
+    pub(crate) coefficients: Option<Coefficients>,
+    pub(crate) reason: StopReason,
 }
 
 impl Order {
     /// Returns an order without penalties and coefficients.
-    pub(super) fn new(vectors: Vec<usize>, reason: StopReason) -> Self {
+    pub fn new(vectors: Vec<usize>, reason: StopReason) -> Self {
         Self { vectors, penalties: Vec::new(), coefficients: None, reason }
     }
 }
 
 /// Coefficients of sizes 1, 2, ..., each stored as its difference from the one before, as basic steps are (`path`).
 #[derive(Debug, PartialEq)]
-pub(super) struct Coefficients {
+pub(crate) struct Coefficients {
     outputs: usize,
     /// (steps, q).
-    pub(super) changes: Vec<f64>,
+    pub(crate) changes: Vec<f64>,
     /// Place of the vector of each step in the order.
-    pub(super) vector_of_step: Vec<usize>,
+    pub(crate) vector_of_step: Vec<usize>,
     /// Number of steps of each size.
-    pub(super) steps_of_size: Vec<usize>,
+    pub(crate) steps_of_size: Vec<usize>,
     /// Coefficients of the last size.
     last: Vec<f64>,
 }
 
 impl Coefficients {
     /// Returns coefficients of no size.
-    pub(super) fn new(outputs: usize) -> Self {
+    pub(crate) fn new(outputs: usize) -> Self {
         let (changes, last) = (Vec::new(), Vec::new());
         Self { outputs, changes, vector_of_step: Vec::new(), steps_of_size: Vec::new(), last }
     }
 
     /// Returns q.
-    pub(super) fn outputs(&self) -> usize {
+    pub(crate) fn outputs(&self) -> usize {
         self.outputs
     }
 
     /// Sets the coefficients (size, q) of the last size, or appends those of the next. Size 0 is ignored.
-    pub(super) fn set(&mut self, rows: &[f64]) -> Result<()> {
+    pub(crate) fn set(&mut self, rows: &[f64]) -> Result<()> {
         let (q, size) = (self.outputs, rows.len() / self.outputs);
         if size == 0 {
             return Ok(());

@@ -5,23 +5,38 @@
 //!
 //! Cost: m r^2 for a basis of r vectors.
 
-use super::problem::{Order, Problem};
+use super::problem::{Method, Order, Problem};
 use crate::context::StopReason;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::linalg::pivoted::pivoted;
 use crate::reduced_set::pursuit::indefinite;
 use crate::simd::blas::dot;
 
-/// Returns a basis; vectors within `tolerance` of the span, in squared distance relative to the largest k(z, z), count as
-/// inside it.
-pub(super) fn order(problem: &Problem<'_, '_>, tolerance: f64) -> Result<Order> {
-    let (vectors, _, stopped) = basis(problem, problem.max_vectors, tolerance)?;
-    Ok(Order::new(vectors, stopped.unwrap_or(StopReason::Converged)))
+/// A basis: the vector farthest from the span is next.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rank {
+    /// Squared distance from the span, relative to the largest k(z, z), within which a vector counts as inside it.
+    pub tolerance: f64,
+}
+
+impl Method for Rank {
+    fn check(&self) -> Result<()> {
+        Error::check_not_negative("rank_tolerance", self.tolerance)
+    }
+
+    fn order(&self, problem: &Problem<'_, '_>) -> Result<Order> {
+        let (vectors, _, stopped) = basis(problem, problem.max_vectors, self.tolerance)?;
+        Ok(Order::new(vectors, stopped.unwrap_or(StopReason::Converged)))
+    }
+
+    fn numbers(&self, m: u64, _: u64, max_vectors: u64) -> u64 {
+        m * (m + 2 * max_vectors)
+    }
 }
 
 /// Returns a basis of at most `max_vectors` vectors, L (m, r) with K ~ L L', and the reason of the monitor if it stopped
 /// the work.
-pub(super) fn basis(
+pub(crate) fn basis(
     problem: &Problem<'_, '_>,
     max_vectors: usize,
     tolerance: f64,

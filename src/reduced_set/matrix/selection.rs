@@ -7,8 +7,7 @@
 //! Invariant: residual norms belong to the coefficients returned. Cost and memory grow with the square of the number of
 //! vectors, and more for some methods: see their files.
 
-use super::problem::{Coefficients, Norm, Order, Problem};
-use super::{l0, l1, rank};
+use super::problem::{Coefficients, Method, Order, Problem};
 use crate::context::{Context, GracePeriod, StopReason};
 use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
@@ -22,57 +21,16 @@ use crate::reduced_set::pursuit::{
 use crate::simd::blas::{axpy, dot};
 use std::collections::HashMap;
 
-/// A method that orders the vectors.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Method {
-    /// A basis: the vector farthest from the span is next; vectors within `tolerance` of the span, in squared distance
-    /// relative to the largest k(z, z), count as inside it.
-    Rank {
-        /// Relative squared distance.
-        tolerance: f64,
-    },
-    /// The zero norm. Without gamma, vectors enter as gamma decreases.
-    ZeroNorm {
-        /// The norm, which decides if outputs share their vectors.
-        norm: Norm,
-        /// Weight of the change of w; 0 allows none.
-        gamma: Option<f64>,
-        /// Number of values of gamma of a path, by default [`LEVELS`](super::LEVELS).
-        levels: usize,
-    },
-    /// The l1 path.
-    L1 {
-        /// The norm, which decides if outputs share their vectors.
-        norm: Norm,
-        /// Uses the weights 1 / (sum_j |alpha_ij|) instead of 1, so that vectors with small coefficients are removed first.
-        inverse_weights: bool,
-        /// The vectors of the solution at this lambda instead of the path.
-        penalty: Option<f64>,
-        /// Computes the best coefficients of every size instead of keeping the penalized ones.
-        refit: bool,
-    },
-    /// The l1 path of compressed SVM, eq. 9; the labels are the signs of the coefficients.
-    Lars {
-        /// The norm, which decides if outputs share their vectors.
-        norm: Norm,
-        /// Weight of the squared losses relative to ||w||^2; `None` takes twice the largest |coefficient|.
-        cost: Option<f64>,
-        /// The vectors of the solution at this lambda instead of the path.
-        penalty: Option<f64>,
-        /// Computes the best coefficients of every size instead of keeping the penalized ones.
-        refit: bool,
-    },
-}
-
-/// Reduces `target` to at most `max_vectors` of its own vectors in the order that a method gives.
+/// Reduces `target` to at most `max_vectors` of its own vectors in the order that a method gives; see `Problem` for drafts.
 ///
 /// # Errors
 /// [`Error::Param`] for parameters outside their rules or a precomputed kernel.
-pub fn select(
+pub(in crate::reduced_set) fn select(
     target: &ExpansionView<'_>,
-    method: Method,
+    method: &dyn Method,
     max_vectors: usize,
     tolerance: f64,
+    is_draft: bool,
     ctx: Context<'_>,
 ) -> Result<Path> {
     let (m, q) = (target.len(), target.outputs());
@@ -80,22 +38,23 @@ pub fn select(
     let rule = format!("between 1 and {m}, the number of vectors");
     Error::check_param((1..=m).contains(&max_vectors), "max_vectors", max_vectors, rule)?;
     method.check()?;
-    Path::or_empty(path(target, method, max_vectors, tolerance, ctx), q)
+    Path::or_empty(path(target, method, max_vectors, tolerance, is_draft, ctx), q)
 }
 
 /// Returns the path of a method, for checked parameters.
 fn path(
     target: &ExpansionView<'_>,
-    method: Method,
+    method: &dyn Method,
     max_vectors: usize,
     tolerance: f64,
+    is_draft: bool,
     ctx: Context<'_>,
 ) -> Result<Path> {
     ctx.check("kernel matrix", 0, max_vectors)?;
     // Computed first, because the coefficients need it even if the time ends during the selection.
     let products = TargetProducts::new(target, None, None, ctx)?;
     let (Order { vectors: order, penalties, coefficients, reason }, gram) =
-        order_by(target, method, max_vectors, ctx)?;
+        order_by(target, method, max_vectors, is_draft, ctx)?;
     let grace = GracePeriod::new(ctx.monitor());
     let ctx = ctx.with_monitor(&grace);
     let (kernel, pool) = (target.kernel, target.vectors.reborrow());
@@ -181,24 +140,18 @@ fn penalised_path(
 /// Returns the order of a method, and the kernel matrix.
 fn order_by(
     target: &ExpansionView<'_>,
-    method: Method,
+    method: &dyn Method,
     max_vectors: usize,
+    is_draft: bool,
     ctx: Context<'_>,
 ) -> Result<(Order, Vec<f64>)> {
     let k = flat(gram_symmetric(&target.kernel, target.vectors, ctx)?);
-    let problem = Problem { target, gram: &k, max_vectors, ctx };
+    let problem = Problem { target, gram: &k, max_vectors, is_draft, ctx };
     if let Some(negative) = problem.diagonal().find(|&v| v < 0.0) {
         return Err(indefinite(&target.kernel, negative));
     }
-    let order = match method {
-        Method::Rank { tolerance } => rank::order(&problem, tolerance),
-        Method::ZeroNorm { norm, gamma, levels } => l0::order(&problem, norm, gamma, levels),
-        Method::L1 { norm, inverse_weights, penalty, refit } => {
-            l1::order(&problem, norm, inverse_weights, penalty, !refit)
-        }
-        Method::Lars { norm, cost, penalty, refit } => l1::lars_order(&problem, norm, cost, penalty, !refit),
-    };
-    Ok((order?, k))
+    let order = method.order(&problem)?;
+    Ok((order, k))
 }
 
 /// Paths along given orders of some vectors.
@@ -234,22 +187,5 @@ impl OrderedPaths<'_> {
             *p = order[*p];
         }
         Ok(path)
-    }
-}
-
-impl Method {
-    /// Checks the parameters of the method.
-    fn check(self) -> Result<()> {
-        match self {
-            Self::Rank { tolerance } => Error::check_not_negative("rank_tolerance", tolerance),
-            Self::ZeroNorm { gamma, .. } => Error::check_not_negative("gamma", gamma.unwrap_or(0.0)),
-            Self::L1 { penalty, .. } => Error::check_not_negative("penalty", penalty.unwrap_or(0.0)),
-            Self::Lars { penalty, cost, .. } => {
-                let cost = cost.unwrap_or(1.0);
-                let holds = cost > 0.0 && cost.is_finite();
-                Error::check_param(holds, "cost", cost, "finite and positive")?;
-                Error::check_not_negative("penalty", penalty.unwrap_or(0.0))
-            }
-        }
     }
 }

@@ -23,13 +23,14 @@
 //!
 //! Cost: that of `lasso` or `groups` for each event or lambda.
 
+use super::Norm;
 use super::groups::Groups;
 use super::lasso::{Event, Lasso};
-use super::problem::{Coefficients, Norm, Order, Problem};
 use crate::context::{Context, Progress, StopReason, WorkCounter};
 use crate::error::{Error, Result};
 use crate::linalg::copy_upper_to_lower;
 use crate::memory::{TryCollect, try_vec, try_zeros};
+use crate::reduced_set::{Coefficients, Order, Problem};
 use crate::simd::blas::dot;
 
 /// Ratio of two successive lambdas of joint outputs: ten of them halve lambda.

@@ -33,12 +33,12 @@
 //!
 //! Cost of a round: the smaller of r and the number of remaining vectors, cubed; memory m r.
 
-use super::problem::{Norm, Order, Problem};
-use super::rank;
+use super::Norm;
 use crate::context::{Context, Progress, StopReason, WorkCounter};
 use crate::error::{Error, Result};
 use crate::linalg::cholesky;
 use crate::memory::{TryCollect, TryToVec, try_to_vec, try_vec, try_zeros};
+use crate::reduced_set::{Order, Problem, basis};
 use crate::simd::blas::{axpy, dot, row_times};
 
 /// Maximum number of rounds; the paper finds 10 to 20 enough.
@@ -64,7 +64,7 @@ pub(super) fn order(
     levels: usize,
 ) -> Result<Order> {
     let (m, q) = (problem.target.len(), problem.target.outputs());
-    let (basis, factor, stopped) = rank::basis(problem, m, 1e-14)?;
+    let (basis, factor, stopped) = basis(problem, m, 1e-14)?;
     let (mut orders, mut reason) = (Vec::new(), stopped.unwrap_or(StopReason::Converged));
     let group_size = if norm == Norm::Joint { q } else { 1 };
     for first in (0..q).step_by(group_size) {
