@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn import svm as peer
 from sklearn.base import clone, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
@@ -415,6 +416,24 @@ def test_the_compressed_classifier_is_a_scikit_learn_citizen(digits_svc, pixels)
     assert [model.expansion_.n_vectors for model in compression_path(digits_svc, n_vectors=3)] == [1, 2, 3]
     # Compressing once more works on what is left.
     assert compress(small, n_vectors=40).expansion_.n_vectors == 40
+
+
+def test_a_calibrated_estimator_keeps_its_probabilities():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    machine = CalibratedClassifierCV(SVC(C=2.0, gamma=0.02), ensemble=False)
+    whole = clone(machine).fit(X, y).predict_proba(X)
+    small = ReducedSet(machine, 60).fit(X, y)
+    probabilities = small.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    assert np.abs(probabilities - whole).mean() < 0.01
+    np.testing.assert_array_equal(small.predict(X), small.classes_[probabilities.argmax(axis=1)])
+    # A search by probabilities prefers more vectors.
+    search = GridSearchCV(ReducedSet(machine), {"n_vectors": [1, 60]}, scoring="neg_log_loss", cv=2).fit(X, y)
+    assert search.best_params_ == {"n_vectors": 60}
+    assert search.predict_proba(X).shape == (len(y), 2)
+    for without in (ReducedSet(machine), ReducedSet(SVC(), 5).fit(X, y), ReducedSet(SVR(), 5).fit(X, y)):
+        assert not hasattr(without, "predict_proba")
 
 
 def test_column_names_are_remembered(cancer):

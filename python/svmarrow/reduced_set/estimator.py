@@ -37,6 +37,10 @@ def _classifies(model: ReducedSet) -> bool:
     return bool(is_classifier(model))
 
 
+def _has_probabilities(model: ReducedSet) -> bool:
+    return hasattr(getattr(model, "model_", None), "predict_proba")
+
+
 class ReducedSet(OutputMixin, ModelWrapper):
     """Fit a kernel classifier or regressor, then keep only the few vectors that matter.
 
@@ -246,6 +250,30 @@ class ReducedSet(OutputMixin, ModelWrapper):
         """
         check_is_fitted(self, "model_")
         values: NDArray[np.float64] = self.model_.decision_function(X)
+        return values
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    @consistent
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the classes, where the estimator is calibrated, as ``CalibratedClassifierCV`` is.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            The calibration is the estimator's, applied to the outputs of the compressed model.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of features.
+        """
+        check_is_fitted(self, "model_")
+        values: NDArray[np.float64] = self.model_.predict_proba(X)
         return values
 
     @consistent
