@@ -74,6 +74,7 @@ pub mod random;
 pub mod reduced_set;
 #[doc(hidden)]
 pub mod simd;
+mod stopwatch;
 pub mod svm;
 
 pub use error::{Error, Result};
