@@ -67,6 +67,7 @@ mod once;
 pub mod path;
 #[cfg(feature = "online")]
 pub mod perceptron;
+mod platform;
 pub mod probability;
 #[doc(hidden)]
 pub mod random;
@@ -74,7 +75,6 @@ pub mod random;
 pub mod reduced_set;
 #[doc(hidden)]
 pub mod simd;
-mod stopwatch;
 pub mod svm;
 
 pub use error::{Error, Result};

@@ -15,7 +15,7 @@ use crate::data::Rows;
 use crate::error::Result;
 use crate::kernels::{Kernel, KernelFunction, KernelRows, is_packed_sparse, rows_per_tile};
 use crate::memory::TryCollect;
-use crate::stopwatch::Stopwatch;
+use crate::platform::Stopwatch;
 use ndarray::ArrayView2;
 use std::ops::Range;
 

@@ -31,8 +31,8 @@ use crate::context::{Context, StopReason};
 use crate::error::{Error, Result};
 use crate::kernels::{KernelRows, Precision};
 use crate::memory::{self, Arenas, TryCollect, TryToVec, try_vec, try_zero_matrix};
+use crate::platform::Stopwatch;
 use crate::simd::gather::Indices;
-use crate::stopwatch::Stopwatch;
 use std::sync::atomic::Ordering;
 
 /// Maximum number of rows of a machine that is solved as one block.

@@ -1,16 +1,22 @@
-//! A stopwatch for measurements, which decide nothing. WebAssembly in a browser has no clock, and `Instant::now` panics there.
+//! A clock and the number of the process. WebAssembly in a browser has neither, and the functions of `std` panic there.
 
 use std::time::Instant;
 
-/// A start, from which seconds are counted.
+const IS_BROWSER: bool = cfg!(all(target_family = "wasm", target_os = "unknown"));
+
+/// Returns the number of this process, 0 if there are no processes.
+pub(crate) fn process_id() -> u32 {
+    if IS_BROWSER { 0 } else { std::process::id() }
+}
+
+/// A start, from which seconds are counted: for measurements, which decide nothing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stopwatch(Option<Instant>);
 
 impl Stopwatch {
     /// Starts to count.
     pub(crate) fn start() -> Self {
-        let has_clock = cfg!(not(all(target_family = "wasm", target_os = "unknown")));
-        Self(has_clock.then(Instant::now))
+        Self((!IS_BROWSER).then(Instant::now))
     }
 
     /// Returns the seconds since the start, 0 without a clock.
