@@ -100,6 +100,7 @@ function start_worker() {
 function request(message) {
   requests += 1;
   root.dataset.state = "busy";
+  root.dataset.request = requests;
   pending = { ...message, id: requests, seed, n_vectors: value("n_vectors"), stages: !calm() };
   if (!busy) send();
 }
@@ -148,6 +149,7 @@ function curve_points([low, high] = SQUARE[0]) {
 }
 
 function refit() {
+  root.dataset.samples = samples.length;
   from_file = false;
   plots.full.range = plots.small.range = SQUARE;
   const missing = what_is_missing();
@@ -553,7 +555,10 @@ function listen() {
   bar.addEventListener("change", ({ target }) => {
     if (target.name === "task") choose_task(target.value);
     else if (target.name === "data") resample();
-    else if (target.name === "file" && target.files.length > 0) show_file(target.files[0]);
+    else if (target.name === "file" && target.files.length > 0) {
+      show_file(target.files[0]);
+      target.value = "";
+    }
   });
   bar.addEventListener("click", ({ target }) => ACTIONS[target.dataset.action]?.());
   controls.addEventListener("input", ({ target }) => {
