@@ -925,8 +925,10 @@ def browser_table() -> str:
     for found in load("browser")["workloads"]:
         runs = found["runs"]
         row = [found["name"], "{:,} x {}".format(*found["shape"]), f"{found['n_vectors']:,}"]
-        row += [f"{runs[who]['fit_ms']:.2g}" for who in ("node", "scalar", "avx2")]
-        rows.append(row + [f"{runs[who]['predict_us']:.2g}" for who in ("node", "scalar", "avx2")])
+        for what in ("fit_ms", "predict_us"):
+            times = [runs[who][what] for who in ("node", "scalar", "avx2")]
+            row += [f"{time:.0f}" if time >= 10 else f"{time:.2g}" for time in times]
+        rows.append(row)
     whose = ["Node.js", "Python, scalar", "Python, AVX2"]
     fit = [f"fit, ms: {whose[0]}", *whose[1:]]
     predict = [f"predict, µs a sample: {whose[0]}", *whose[1:]]
@@ -935,7 +937,7 @@ def browser_table() -> str:
 
 @part
 def from_browser() -> str:
-    return provenance("browser")
+    return provenance("browser").replace("](benchmarks/", "](../benchmarks/")
 
 
 def pages() -> list[Path]:

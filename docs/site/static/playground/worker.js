@@ -3,9 +3,9 @@
 import { open } from "../svmarrow.js";
 
 /** Steps of the construction between two pictures, and the number of pictures of new vectors and of moved ones. */
-const STEPS = 400;
-const STAGES = 10;
-const MOVED_STAGES = 4;
+const STEPS = 800;
+const STAGES = 12;
+const MOVED_STAGES = 5;
 /** Time for leave-one-out predictions between two looks at the messages, in milliseconds. */
 const SLICE_MS = 30;
 
