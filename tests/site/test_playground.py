@@ -29,9 +29,9 @@ PAGE = """<!doctype html><html><head><meta charset="utf-8"><meta name="viewport"
 <link rel="icon" href="data:,"><title>Playground</title><style>body { margin: 12px; font-family: sans-serif; }</style>
 <script>document.documentElement.dataset.theme =
 matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"</script></head>
-<body>BODY</body></html>"""
+<body><section id="playground"><h1>Playground</h1>BODY</section></body></html>"""
 #: No task is left; a task that failed has a message.
-SETTLED = "!['loading', 'busy'].includes(document.getElementById('playground').dataset.state)"
+SETTLED = "!['loading', 'busy'].includes(document.getElementById('pg-root').dataset.state)"
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -79,8 +79,8 @@ class Page:
     def choose(self, name, value):
         """Sets a control and returns once nothing is computed any more."""
         self.browser.run(
-            f"(() => {{ const part = document.querySelector('#playground [name={name}]'"
-            f" + (document.querySelector('#playground input[type=radio][name={name}]') ? '[value=\"{value}\"]' : ''));"
+            f"(() => {{ const part = document.querySelector('#pg-root [name={name}]'"
+            f" + (document.querySelector('#pg-root input[type=radio][name={name}]') ? '[value=\"{value}\"]' : ''));"
             f" if (part.type === 'radio') part.click(); else {{ part.value = '{value}';"
             " part.dispatchEvent(new Event(part.type === 'range' ? 'input' : 'change', {bubbles: true}));"
             " part.dispatchEvent(new Event('input', {bubbles: true})); } })()"
@@ -104,7 +104,7 @@ class Page:
 
     @property
     def samples(self):
-        return int(self.browser.run("document.getElementById('playground').dataset.samples"))
+        return int(self.browser.run("document.getElementById('pg-root').dataset.samples"))
 
     def place(self, x, y):
         """The place in the window of coordinates of the left picture."""
@@ -124,10 +124,20 @@ class Page:
             f"(document.getElementById('{canvas}'))"
         )
 
+    def shares(self, canvas):
+        """The shares of a picture that are blue and orange."""
+        return tuple(
+            self.browser.run(
+                "(c => { const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; let [b, o] = [0, 0];"
+                " for (let i = 0; i < d.length; i += 4) { b += d[i + 2] > d[i] + 60; o += d[i] > d[i + 2] + 60; }"
+                f" return [4 * b / d.length, 4 * o / d.length]; }})(document.getElementById('{canvas}'))"
+            )
+        )
+
     def load(self, data):
         """Gives the page a file."""
         encoded = base64.b64encode(data).decode()
-        before = self.browser.run("document.getElementById('playground').dataset.request")
+        before = self.browser.run("document.getElementById('pg-root').dataset.request")
         self.browser.run(
             "(() => { const transfer = new DataTransfer();"
             f" const bytes = Uint8Array.from(atob('{encoded}'), (c) => c.charCodeAt(0));"
@@ -135,7 +145,7 @@ class Page:
             " const input = document.querySelector('[name=file]'); input.files = transfer.files;"
             " input.dispatchEvent(new Event('change', {bubbles: true})); })()"
         )
-        self.browser.wait(f"document.getElementById('playground').dataset.request !== '{before}'")
+        self.browser.wait(f"document.getElementById('pg-root').dataset.request !== '{before}'")
         self.browser.wait(SETTLED)
 
 
@@ -155,8 +165,9 @@ def test_the_first_machine_is_fitted_and_compressed(page):
     assert 0 < page.number("gap") < 10
     assert page.number("small_vectors") == 8
     assert page.number("agreement") > 90
-    assert page.colors("pg-full") > 100
-    assert page.colors("pg-small") > 100
+    for canvas in ("pg-full", "pg-small"):
+        assert page.colors(canvas) > 100
+        assert min(page.shares(canvas)) > 0.1
 
 
 def test_sliders_change_the_machine(page):
@@ -213,7 +224,7 @@ def test_the_keyboard_draws(page):
 def test_touch_draws(page):
     page.press_button("clear")
     page.browser.tap(*page.place(0.2, 0.2))
-    page.browser.wait("document.getElementById('playground').dataset.samples === '1'")
+    page.browser.wait("document.getElementById('pg-root').dataset.samples === '1'")
 
 
 @pytest.mark.parametrize(("task", "estimator"), [("regression", "SVR"), ("detection", "OneClassSVM")])
@@ -295,7 +306,7 @@ def test_it_fits_into_the_window(browser, address, width, dark):
         page.choose("task", task)
         assert browser.run("document.documentElement.scrollWidth") <= width
         cut = browser.run(
-            "[...document.querySelectorAll('#playground :is(button, select, input, label, dt, dd, figcaption)')]"
+            "[...document.querySelectorAll('#pg-root :is(button, select, input, label, dt, dd, figcaption)')]"
             ".filter(e => e.offsetParent && e.getBoundingClientRect().right > innerWidth - 4).map(e => e.outerHTML)"
         )
         assert cut == []

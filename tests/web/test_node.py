@@ -200,7 +200,10 @@ def test_compressed_models_agree(node, method):
 
 
 ERRORS = {
-    "C=-1": (["SVC", [[0.0], [1.0]], [0, 1], {"C": -1}], "c=-1 is not allowed: it must be positive and finite"),
+    "C=-1": (
+        ["SVC", [[0.0], [1.0]], [0, 1], {"C": -1}],
+        "c=-1 is not allowed: it must be positive and finite",
+    ),
     "NaN": (["SVC", [["NaN"], [1.0]], [0, 1], {}], "X holds a value that is not finite"),
     "one class": (["SVC", [[0.0], [1.0]], [1, 1], {}], "at least 2 classes"),
     "unknown option": (["SVC", [[0.0], [1.0]], [0, 1], {"c": 1}], "c: 1 is not allowed"),

@@ -3,7 +3,7 @@
 import { DATA_SETS, draw } from "./data.js";
 import { Plot, smoothed } from "./plot.js";
 
-const root = document.getElementById("playground");
+const root = document.getElementById("pg-root");
 const $ = (selector) => root.querySelector(selector);
 const [bar, controls] = [$(".pg-bar"), $(".pg-controls")];
 const plots = { full: new Plot($("#pg-full")), small: new Plot($("#pg-small")) };
@@ -285,6 +285,7 @@ function is_curve(model) {
 }
 
 function redraw() {
+  read_theme();
   for (const which of ["full", "small"]) {
     const [plot, model] = [plots[which], which === "full" ? full : small];
     plot.begin(theme);
@@ -509,7 +510,7 @@ function show_controls() {
   const is_machine = ["SVC", "SVR", "OneClassSVM"].includes(estimator());
   say("vectors-title", is_machine ? "Support vectors" : "Vectors");
   say("full-title", is_machine ? "Full machine" : "Full model");
-  const names = { classification: ["Training error", "Leave-one-out error"], regression: ["Mean error", "Leave-one-out error"], detection: ["Outliers", "Leave-one-out outliers"] };
+  const names = { classification: ["Training error", "Leave-one-out error"], regression: ["Mean error", "Leave-one-out error"], detection: ["Outliers", "Left-out outliers"] };
   const [error, loo] = names[task];
   say("error-title", error);
   say("small-error-title", error);
@@ -586,13 +587,10 @@ function listen() {
     if (event.dataTransfer.files.length > 0) show_file(event.dataTransfer.files[0]);
   });
   new ResizeObserver(() => requestAnimationFrame(redraw)).observe($(".pg-main"));
-  new MutationObserver(() => {
-    read_theme();
-    redraw();
-  }).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  addEventListener("load", redraw);
+  new MutationObserver(redraw).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
 }
 
-read_theme();
 listen();
 start_worker();
 choose_task("classification");
