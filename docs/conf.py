@@ -86,8 +86,8 @@ html_css_files = ["site.css"]
 html_search_scorer = str(HERE / "site" / "scorer.js")
 html_show_sourcelink = False
 # Pages without subpages have no list at the side.
-SINGLE = """playground choosing benchmarks glossary made/command dask file-format reliability design performance-log
-    changelog"""
+SINGLE = """choosing benchmarks glossary made/command dask file-format reliability design performance-log
+    changelog playground"""
 html_sidebars = {page: [] for page in SINGLE.split()}
 html_theme_options = {
     "logo": {"text": "svmarrow"},

@@ -1,8 +1,8 @@
-"""The engine in Node.js beside the scalar and the AVX2 level in Python: seconds of fits, microseconds a sample, bytes of the module.
+"""The engine in Node.js beside the scalar and the AVX2 level in Python: fits, samples, bytes of the module.
 
     web/build && python benches/web/speed.py --json docs/benchmarks/browser.json
 
-Every run is on one core, the runs of a workload one after the other. Each number is the median of repeated runs.
+Every run is on one core, one after the other. Each number is the median of repeated runs.
 """
 
 from __future__ import annotations
@@ -118,7 +118,6 @@ def main() -> None:
     module = DIST / "svmarrow.wasm"
     script = DIST / "svmarrow.js"
     task = {"module": str(module), "script": str(script), "calls": calls, "repeats": arguments.repeats}
-    # A file outside the package's type: Node.js must take it as a module.
     node = run(["node", str(HERE / "speed.mjs")], json.dumps(task))
     own = [sys.executable, __file__, "--python", "--repeats", str(arguments.repeats)]
     levels = {level: run(own, json.dumps(calls), SVMARROW_SIMD=level) for level in LEVELS}

@@ -1,4 +1,4 @@
-"""The playground in a browser: samples are drawn, sliders moved, numbers read. `web/build` makes the engine for it.
+"""The playground in a browser: samples are drawn, sliders moved, numbers read. Needs `web/build`.
 
 With SVMARROW_PICTURES set to a folder, what the browser saw is written there.
 """
@@ -25,8 +25,10 @@ playground = pytest.importorskip("playground")
 ROOT = Path(__file__).resolve().parents[2]
 PICTURES = os.environ.get("SVMARROW_PICTURES")
 #: The part of the page around the playground that its parts rely on.
-PAGE = """<!doctype html><html><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<link rel="icon" href="data:,"><title>Playground</title><style>body { margin: 12px; font-family: sans-serif; }</style>
+PAGE = """<!doctype html><html><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<link rel="icon" href="data:,">
+<title>Playground</title><style>body { margin: 12px; font-family: sans-serif; }</style>
 <script>document.documentElement.dataset.theme =
 matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"</script></head>
 <body><section id="playground"><h1>Playground</h1>BODY</section></body></html>"""
@@ -79,8 +81,8 @@ class Page:
     def choose(self, name, value):
         """Sets a control and returns once nothing is computed any more."""
         self.browser.run(
-            f"(() => {{ const part = document.querySelector('#pg-root [name={name}]'"
-            f" + (document.querySelector('#pg-root input[type=radio][name={name}]') ? '[value=\"{value}\"]' : ''));"
+            f"(() => {{ const parts = [...document.querySelectorAll('#pg-root [name={name}]')];"
+            f" const part = parts.find((p) => p.type !== 'radio' || p.value === '{value}');"
             f" if (part.type === 'radio') part.click(); else {{ part.value = '{value}';"
             " part.dispatchEvent(new Event(part.type === 'range' ? 'input' : 'change', {bubbles: true}));"
             " part.dispatchEvent(new Event('input', {bubbles: true})); } })()"
@@ -94,7 +96,7 @@ class Page:
     def number(self, name):
         """The number that is shown under a name."""
         text = self.browser.run(f"document.querySelector('[data-number={name}]').textContent")
-        return float(text.split()[0].replace("–", "nan"))
+        return float(text.split()[0])
 
     @property
     def message(self):
@@ -120,7 +122,8 @@ class Page:
     def colors(self, canvas):
         """The number of different colors of a picture."""
         return self.browser.run(
-            f"(c => new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size)"
+            "(c => new Set(new Uint32Array("
+            "c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer)).size)"
             f"(document.getElementById('{canvas}'))"
         )
 
@@ -128,8 +131,9 @@ class Page:
         """The shares of a picture that are blue and orange."""
         return tuple(
             self.browser.run(
-                "(c => { const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; let [b, o] = [0, 0];"
-                " for (let i = 0; i < d.length; i += 4) { b += d[i + 2] > d[i] + 60; o += d[i] > d[i + 2] + 60; }"
+                "(c => { const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;"
+                " let [b, o] = [0, 0]; for (let i = 0; i < d.length; i += 4)"
+                " { b += d[i + 2] > d[i] + 60; o += d[i] > d[i + 2] + 60; }"
                 f" return [4 * b / d.length, 4 * o / d.length]; }})(document.getElementById('{canvas}'))"
             )
         )
@@ -285,7 +289,8 @@ def test_files_that_cannot_be_shown_say_why(page, tmp_path):
 
 def test_the_model_is_saved(page, tmp_path):
     page.browser.run(
-        "URL.createObjectURL = (blob) => { window.saved = new Response(blob).arrayBuffer(); return 'data:,'; };"
+        "URL.createObjectURL = (blob) =>"
+        " { window.saved = new Response(blob).arrayBuffer(); return 'data:,'; };"
         "HTMLAnchorElement.prototype.click = () => {}"
     )
     page.press_button("save")
@@ -307,7 +312,8 @@ def test_it_fits_into_the_window(browser, address, width, dark):
         assert browser.run("document.documentElement.scrollWidth") <= width
         cut = browser.run(
             "[...document.querySelectorAll('#pg-root :is(button, select, input, label, dt, dd, figcaption)')]"
-            ".filter(e => e.offsetParent && e.getBoundingClientRect().right > innerWidth - 4).map(e => e.outerHTML)"
+            ".filter(e => e.offsetParent && e.getBoundingClientRect().right > innerWidth - 4)"
+            ".map(e => e.outerHTML)"
         )
         assert cut == []
         if PICTURES:

@@ -1,4 +1,4 @@
-"""The directive `{playground}`: the parts of the playground, or what is missing where the module was not built.
+"""The directive `{playground}`: the parts of the playground, or a note where the module was not built.
 
 `web/build` makes the module in `web/dist`, which is copied to `_static` if it is there.
 """
@@ -16,8 +16,8 @@ DIST = ROOT / "web" / "dist"
 MODULE = DIST / "svmarrow.wasm"
 BODY = ROOT / "docs" / "site" / "playground" / "playground.html"
 MISSING = (
-    "This copy of the documentation was built without the module for web browsers, because no compiler for WebAssembly was "
-    "installed. Build it with web/build, and then the documentation again."
+    "This copy of the documentation was built without the module for web browsers, because no compiler "
+    "for WebAssembly was installed. Build it with web/build, and then the documentation again."
 )
 
 
