@@ -6,15 +6,20 @@ With SVMARROW_PICTURES set to a folder, what the browser saw is written there.
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import http.server
 import os
+import re
 import shutil
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import svmarrow
 from helpers.browser import PROGRAM, Browser
@@ -43,6 +48,16 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
+@contextlib.contextmanager
+def served(folder):
+    """Serves a folder, and returns its address."""
+    handler = functools.partial(Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     if not playground.MODULE.is_file():
@@ -53,12 +68,8 @@ def address(tmp_path_factory):
         shutil.copy(path, folder / "_static")
     body = playground.BODY.read_text(encoding="utf-8")
     (folder / "index.html").write_text(PAGE.replace("BODY", body), encoding="utf-8")
-    with http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))
-    ) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/index.html"
-        server.shutdown()
+    with served(folder) as address:
+        yield f"{address}/index.html"
 
 
 @pytest.fixture(scope="module")
@@ -322,6 +333,32 @@ def test_it_fits_into_the_window(browser, address, width, dark):
             browser.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
             browser.picture(Path(PICTURES) / name)
     assert browser.errors == []
+
+
+def test_the_page_of_the_guide_predicts(browser, tmp_path):
+    if not playground.MODULE.is_file():
+        pytest.skip("web/dist/svmarrow.wasm is not built: web/build")
+    guide = (ROOT / "docs" / "guide" / "browser.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```html\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    (tmp_path / "index.html").write_text(example.replace("<form>", '<link rel="icon" href="data:,"><form>'))
+    for path in playground.DIST.iterdir():
+        shutil.copy(path, tmp_path)
+    X, y = load_iris(return_X_y=True)
+    model = make_pipeline(StandardScaler(), svmarrow.SVC(C=10)).fit(X, y)
+    svmarrow.save(model, tmp_path / "iris.safetensors")
+    with served(tmp_path) as address:
+        browser.open(f"{address}/index.html")
+        browser.wait("document.querySelector('output').value !== ''")
+        sample = [float(browser.run(f"document.forms[0].elements.{name}.value")) for name in "abcd"]
+        for length in (sample[2], 5.0):
+            sample[2] = length
+            browser.run(
+                f"(i => {{ i.value = {length}; i.dispatchEvent(new Event('input', {{bubbles: true}})) }})"
+                "(document.forms[0].elements.c)"
+            )
+            label = browser.run("document.querySelector('output').value")
+            assert label == f"species {model.predict([sample])[0]}"
+        assert browser.errors == []
 
 
 def test_a_site_without_the_module_says_so(tmp_path, monkeypatch):

@@ -88,7 +88,10 @@ function gap_of(certificates) {
 let worker = null;
 let requests = 0;
 let pending = null;
+/** A request has not shown a picture yet. */
 let busy = false;
+/** The first request of the samples on show: what comes of earlier ones is not drawn. */
+let oldest = 1;
 
 function start_worker() {
   worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
@@ -158,6 +161,7 @@ function refit() {
   $(".pg-message").hidden = true;
   if (missing !== null) {
     requests += 1;
+    oldest = requests + 1;
     pending = full = small = training = null;
     for (const output of root.querySelectorAll("dd")) output.textContent = "–";
     say("full-vectors", "");
@@ -198,10 +202,8 @@ function receive(answer) {
     offer(answer);
     return;
   }
-  if (answer.type === "done" || answer.type === "error" || (answer.type === "full" && pending)) {
-    busy = false;
-  }
-  if (answer.id === requests || answer.type === "full") show_answer(answer);
+  if (["full", "done", "error"].includes(answer.type)) busy = false;
+  if (answer.id === requests || (answer.type === "full" && answer.id >= oldest)) show_answer(answer);
   if (!busy && pending) send();
 }
 
@@ -478,6 +480,8 @@ function typed(event) {
 async function show_file(file) {
   $(".pg-message").hidden = true;
   from_file = true;
+  full = small = training = null;
+  oldest = requests + 1;
   note("full", null);
   note("small", null);
   request({ type: "load", file: await file.arrayBuffer(), resolutions: [CURVE, GRID] });
@@ -531,6 +535,7 @@ function choose_task(name) {
 function resample() {
   samples = draw(task, bar.elements.data.value, seed);
   full = small = training = null;
+  oldest = requests + 1;
   show_controls();
   refit();
 }
