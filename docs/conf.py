@@ -26,6 +26,7 @@ extensions = [
     "docstrings",
     "api_pages",
     "command_page",
+    "playground",
     "marks",
     "breaks",
     "references",
@@ -86,7 +87,7 @@ html_search_scorer = str(HERE / "site" / "scorer.js")
 html_show_sourcelink = False
 # Pages without subpages have no list at the side.
 SINGLE = """choosing benchmarks glossary made/command dask file-format reliability design performance-log
-    changelog"""
+    changelog playground"""
 html_sidebars = {page: [] for page in SINGLE.split()}
 html_theme_options = {
     "logo": {"text": "svmarrow"},

@@ -70,6 +70,7 @@ pub mod papers;
 pub mod path;
 #[cfg(feature = "online")]
 pub mod perceptron;
+mod platform;
 pub mod probability;
 #[doc(hidden)]
 pub mod random;

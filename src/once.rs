@@ -9,6 +9,7 @@
 //! Cost: an atomic read, once there is a value.
 
 use crate::error::Result;
+use crate::platform::process_id;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -64,7 +65,7 @@ impl<T> OnceCell<T> {
             return Ok(value);
         }
         let mut computing = self.lock();
-        if computing.is_some_and(|(_, process)| process != std::process::id()) {
+        if computing.is_some_and(|(_, process)| process != process_id()) {
             *computing = None;
         }
         while let Some((pool, _)) = *computing
@@ -76,7 +77,7 @@ impl<T> OnceCell<T> {
             return Ok(value);
         }
         let _computation = computing.is_none().then(|| {
-            *computing = Some((POOL.get(), std::process::id()));
+            *computing = Some((POOL.get(), process_id()));
             Computation { cell: self, was_computing: IS_COMPUTING.replace(true) }
         });
         drop(computing);

@@ -904,6 +904,42 @@ def renewed(text: str) -> str:
     return MARK.sub(lambda found: found[1] + PARTS[found[2]]() + found[4], text)
 
 
+# The browser ---------------------------------------------------------------------------------------------
+
+
+@part
+def browser_size() -> str:
+    sizes = [load("browser")[name]["compressed"] for name in ("module", "script")]
+    return f"{sum(sizes) / 1000:.0f} kB compressed"
+
+
+@part
+def browser_sample() -> str:
+    times = [found["runs"]["node"]["predict_us"] for found in load("browser")["workloads"]]
+    return f"{min(times):.2g} to {max(times):.2g} µs"
+
+
+@part
+def browser_table() -> str:
+    rows = []
+    for found in load("browser")["workloads"]:
+        runs = found["runs"]
+        row = [found["name"], "{:,} x {}".format(*found["shape"]), f"{found['n_vectors']:,}"]
+        for what in ("fit_ms", "predict_us"):
+            times = [runs[who][what] for who in ("node", "scalar", "avx2")]
+            row += [f"{time:.0f}" if time >= 10 else f"{time:.2g}" for time in times]
+        rows.append(row)
+    whose = ["Node.js", "Python, scalar", "Python, AVX2"]
+    fit = [f"fit, ms: {whose[0]}", *whose[1:]]
+    predict = [f"predict, µs a sample: {whose[0]}", *whose[1:]]
+    return table(["model", "samples", "vectors", *fit, *predict], rows)
+
+
+@part
+def from_browser() -> str:
+    return provenance("browser").replace("](benchmarks/", "](../benchmarks/")
+
+
 def pages() -> list[Path]:
     """All pages with marked parts."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

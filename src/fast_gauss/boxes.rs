@@ -125,7 +125,7 @@ impl Plan {
         // small: the order of a polynomial
         let to_coefficients = Array2::from_shape_fn((order, order), |(a, q)| {
             let half = if a == 0 { 1.0 } else { 2.0 };
-            half / order as f64 * (a as f64 * angle(q)).cos()
+            half / order as f64 * libm::cos(a as f64 * angle(q))
         });
         // small: the order of a polynomial
         let mut stencil = Array2::zeros(((2 * neighbours + 1) * order, order));
@@ -133,8 +133,8 @@ impl Plan {
             let apart = k as f64 - neighbours as f64;
             // small: the order of a polynomial
             let values = Array2::from_shape_fn((order, order), |(b, a)| {
-                let distance = side * (apart + 0.5 * (angle(b).cos() - angle(a).cos()));
-                (-distance * distance).exp()
+                let distance = side * (apart + 0.5 * (libm::cos(angle(b)) - libm::cos(angle(a))));
+                libm::exp(-distance * distance)
             });
             let matrix = to_coefficients.dot(&values).dot(&to_coefficients.t());
             stencil.slice_mut(s![k * order..(k + 1) * order, ..]).assign(&matrix);

@@ -50,7 +50,8 @@ impl GrowingCholesky {
         // Row i now has one entry to the right of the diagonal.
         for i in k..self.rows.len() {
             let (a, b) = (self.rows[i][i], self.rows[i][i + 1]);
-            let length = a.hypot(b);
+            // The same on every platform, which that of C libraries is not.
+            let length = libm::hypot(a, b);
             let (cosine, sine) = (a / length, b / length);
             for row in &mut self.rows[i..] {
                 let (x, y) = (row[i], row[i + 1]);

@@ -11,6 +11,7 @@
 //! | `vector` | the trait and the portable implementation |
 //! | `x86_64` | AVX-512 and AVX2 + FMA |
 //! | `neon` | NEON of 64-bit ARM |
+//! | `wasm` | 128-bit vectors of WebAssembly, which are the scalar level there |
 //! | `exp` | the exponential |
 //! | `micro` | register tiles of pairwise sums: inner product, l1 distance, chi-squared |
 //! | `coefficients` | tiles of kernel values times coefficients |
@@ -45,12 +46,20 @@ pub(crate) mod scan;
 pub(crate) mod shapley;
 pub(crate) mod standardize;
 mod vector;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod wasm;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
 use std::sync::OnceLock;
 
 pub(crate) use vector::{Isa, Real, Scalar, Vector};
+
+/// The instruction set of the scalar level.
+#[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+type Baseline = Scalar;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+type Baseline = wasm::Simd128;
 
 /// An instruction set level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,8 +150,9 @@ pub(crate) unsafe fn run<O: Operation>(operation: O) -> O::Output {
         #[cfg(target_arch = "aarch64")]
         // SAFETY: as above.
         Level::Neon => unsafe { neon::run(operation) },
-        // SAFETY: the scalar level needs nothing of the machine; the caller guarantees the fields.
-        _ => unsafe { operation.run::<Scalar>() },
+        // SAFETY: the scalar level needs nothing of the machine beyond what the crate is compiled for; the caller guarantees the
+        // fields.
+        _ => unsafe { operation.run::<Baseline>() },
     }
 }
 
@@ -180,6 +190,6 @@ pub(crate) fn lanes<T: Real>() -> usize {
         Level::Avx2 => <T::Of<x86_64::Avx2> as Vector>::LANES,
         #[cfg(target_arch = "aarch64")]
         Level::Neon => <T::Of<neon::Neon> as Vector>::LANES,
-        _ => <T::Of<Scalar> as Vector>::LANES,
+        _ => <T::Of<Baseline> as Vector>::LANES,
     }
 }

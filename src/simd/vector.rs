@@ -240,7 +240,11 @@ macro_rules! vector {
         }
     };
 }
-#[cfg(any(target_arch = "aarch64", target_arch = "x86_64"))]
+#[cfg(any(
+    target_arch = "aarch64",
+    target_arch = "x86_64",
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
 pub(super) use vector;
 
 macro_rules! portable {

@@ -15,9 +15,9 @@ use crate::data::Rows;
 use crate::error::Result;
 use crate::kernels::{Kernel, KernelFunction, KernelRows, is_packed_sparse, rows_per_tile};
 use crate::memory::TryCollect;
+use crate::platform::Stopwatch;
 use ndarray::ArrayView2;
 use std::ops::Range;
-use std::time::Instant;
 
 /// Multiply-adds between two checks of the monitor while rows are computed: a few tenths of a second.
 const WORK_PER_CHECK: usize = 2_000_000_000;
@@ -139,7 +139,7 @@ pub(super) struct KernelColumns<'a, K> {
     pub(super) diagonal: Vec<f64>,
     depth: usize,
     pub(super) values: Values,
-    start: Instant,
+    start: Stopwatch,
 }
 
 impl<'a, K: KernelValue> KernelColumns<'a, K> {
@@ -152,7 +152,7 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
         sizes: &[usize],
         machine_size: usize,
     ) -> Result<Self> {
-        let start = Instant::now();
+        let start = Stopwatch::start();
         let &Training { ref rows, params, ctx, .. } = training;
         let mut none = rows.kernel_rows(&[], values.precision, ctx)?.storing(K::PRECISION);
         if !params.tuning.fast_sums {
@@ -188,7 +188,7 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
         sizes: &[usize],
         matrix: &'a KernelMatrix<K>,
     ) -> Result<Self> {
-        let start = Instant::now();
+        let start = Stopwatch::start();
         let &Training { ref rows, ctx, .. } = training;
         let none = rows.kernel_rows(&[], values.precision, ctx)?.storing(K::PRECISION);
         let mut end = 0;
@@ -282,7 +282,7 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
             kernel_values: self.class_blocks[0].source.values_computed(),
             cache_hits: caches().map(|cache| cache.hits).sum(),
             cache_misses: caches().map(|cache| cache.misses).sum(),
-            seconds: self.start.elapsed().as_secs_f64(),
+            seconds: self.start.seconds(),
         }
     }
 }

@@ -110,6 +110,25 @@ class Browser:
                 continue
         raise TimeoutError(script)
 
+    def click(self, x, y):
+        """Click at a place in the window."""
+        self.drag((x, y), (x, y))
+
+    def drag(self, start, end):
+        """Press the mouse at a place, move it, release it at another."""
+        for kind, (x, y) in (("mousePressed", start), ("mouseMoved", end), ("mouseReleased", end)):
+            self._ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+    def tap(self, x, y):
+        """Touch a place in the window."""
+        self._ask("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
+        self._ask("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
+    def press(self, key):
+        """Press a key on the part of the page that has the focus."""
+        for kind in ("rawKeyDown", "keyUp"):
+            self._ask("Input.dispatchKeyEvent", type=kind, key=key)
+
     def picture(self, path):
         """Write what the window shows as a PNG file."""
         path.write_bytes(base64.b64decode(self._ask("Page.captureScreenshot", format="png")["data"]))

@@ -40,6 +40,8 @@ SHOWN = (
     "made/command.html",
     "benchmarks.html",
     "choosing.html",
+    "playground.html",
+    "guide/browser.html",
     "dask.html",
     "reliability.html",
     "design.html",

@@ -31,9 +31,9 @@ use crate::context::{Context, StopReason};
 use crate::error::{Error, Result};
 use crate::kernels::{KernelRows, Precision};
 use crate::memory::{self, Arenas, TryCollect, TryToVec, try_vec, try_zero_matrix};
+use crate::platform::Stopwatch;
 use crate::simd::gather::Indices;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 /// Maximum number of rows of a machine that is solved as one block.
 pub(super) const MAX_ONE_BLOCK: usize = 1500;
@@ -226,7 +226,7 @@ impl<'c, 'w> Chain<'c, 'w> {
         for k in results.len()..self.costs.len() {
             // Each of hundreds of machines may be too short for a check.
             check()?;
-            let clock = Instant::now();
+            let clock = Stopwatch::start();
             let Some(mut problem) = self.problem(machine, k, &rows, &diagonal)? else {
                 results.push(FoldResult::missing(self.test.len())?);
                 continue;
@@ -301,7 +301,7 @@ impl<'c, 'w> Chain<'c, 'w> {
             };
             results.push(FoldResult {
                 outputs,
-                seconds: clock.elapsed().as_secs_f64(),
+                seconds: clock.seconds(),
                 iterations: steps,
                 support: used.len(),
                 stop: stop.unwrap_or(ended),
@@ -386,7 +386,7 @@ impl<'c, 'w> Chain<'c, 'w> {
             }
         }
         for k in from..self.costs.len() {
-            let clock = Instant::now();
+            let clock = Stopwatch::start();
             if k > from {
                 for (machine, of_machine) in machines.iter_mut().zip(&fitted) {
                     let is_solved = machine.stop == Some(StopReason::Converged)
@@ -421,7 +421,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                 let (used, coefficients) = nonzero(&machine.problem().beta, &of_machine.rows)?;
                 results[of_machine.index][k] = FoldResult {
                     outputs: held_out.outputs(&used, &coefficients, b, ctx)?,
-                    seconds: clock.elapsed().as_secs_f64() / machines.len() as f64,
+                    seconds: clock.seconds() / machines.len() as f64,
                     iterations: certificate.iterations,
                     support: certificate.support,
                     stop: certificate.stop,
