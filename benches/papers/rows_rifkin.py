@@ -609,7 +609,7 @@ def bounds() -> Iterator[Row]:
     stable_gain = gains.pop("RLS, lambda = .01")
     yield Row(
         part, "Section 5.3", "machines that are already stable do not gain from it", "no gain",
-        f"at 16 times the samples the change has fallen by {stable_gain:.1f} times as much with chunks as with "
+        f"at 16 times the samples the change falls {stable_gain:.1f} times as much with chunks as with "
         "one machine; machines that are not stable: "
         + ", ".join(f"{gain:.1f}" for gain in gains.values()),
         *claim(
