@@ -148,7 +148,6 @@ def rows_page(found: dict[str, list[Row]]) -> str:
             "difference.\n"
             "- **Numbers of vectors** agree within a tenth. Where a row has an error and a number of "
             "vectors, both must agree.\n"
-            "- **Ratios of times** agree within a factor of two.\n"
             "- **Claims without a figure** agree where the inequality in the row holds; the last column "
             "names the threshold where the paper gives none.\n"
             "The verdicts:\n\n"
