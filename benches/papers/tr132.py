@@ -58,7 +58,8 @@ def apart(
     if penalties:
         largest = max(path.penalties.max() for _, path in paths)
         sizes_of_outputs = [
-            [int((path.penalties >= share * largest).sum()) for _, path in paths] for share in penalties
+            [max(1, int((path.penalties >= share * largest).sum())) for _, path in paths]
+            for share in penalties
         ]
     models = []
     for own_sizes in sizes_of_outputs:
