@@ -385,6 +385,9 @@ def weak_machines() -> Iterator[Row]:
         lines = [row for row in table("rifkin_multiclass", "tables 4.1 and 4.2") if row["set"] == name]
         for code in CODES:
             ours = [number(row["error %, degree 4"]) for row in lines if row["code"] == code]
+            if code == "ovr":
+                by_steps = table("rifkin_multiclass", "One-vs-all, raw features")
+                ours += [number(row[f"{name}, error %"]) for row in by_steps]
             if not ours:
                 yield Row(
                     part, where, f"{name}, {code}, degree 4", "40.4 %", "", NOT_COMPARED,
