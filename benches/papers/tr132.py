@@ -119,7 +119,7 @@ def multi_class(report: Report, options: argparse.Namespace) -> None:
             )
             found = [size for size in sizes if size <= len(path)]
             curves[label] = list(zip(found, 1 - path.scores(X_test, y_test, found), strict=True))
-        for method in ("backfit", "l1") if name == "USPS" else ("backfit",):
+        for method in ("backfit", "l1"):
             each = (5, 10, 20, 40, 80, 160)
             models = apart(svc, method, each, X, y)
             how = {"backfit": "pursuit"}.get(method, method)
