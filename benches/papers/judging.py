@@ -12,8 +12,6 @@ AGREES, REPRODUCED, ERRATUM = "agrees", "reproduced at a setting not printed", "
 DIFFERS, OPEN, NOT_COMPARED = "differs", "open", "not comparable"
 #: Relative difference up to which two numbers of vectors agree.
 SIZE_TOLERANCE = 0.1
-#: Factor within which two ratios of times agree.
-TIME_RATIO_FACTOR = 2.0
 
 
 @dataclass(frozen=True)
@@ -120,12 +118,6 @@ def by_size(paper: float, ours: float) -> tuple[str, str]:
     """Compare two numbers of vectors."""
     basis = f"{100 * (ours / paper - 1):+.0f} %"
     return (AGREES if abs(ours - paper) <= SIZE_TOLERANCE * paper + 0.5 else DIFFERS), basis
-
-
-def by_ratio(paper: float, ours: float) -> tuple[str, str]:
-    """Compare two ratios of times."""
-    agree = paper / TIME_RATIO_FACTOR <= ours <= paper * TIME_RATIO_FACTOR
-    return (AGREES if agree else DIFFERS), f"{ours:g} times instead of {paper:g}"
 
 
 def reproduced(found: tuple[str, str], setting: str) -> tuple[str, str]:

@@ -245,14 +245,18 @@ def thirds(split: int, n: int) -> list[np.ndarray]:
     return np.array_split(np.random.default_rng(split).permutation(n), 3)
 
 
-def stopped_kmp(gamma: float, n: int, **parameters: Any) -> KMPClassifier:
+#: Largest number of functions of table 3.
+MAX_FUNCTIONS = 100
+
+
+def stopped_kmp(gamma: float, n: int, n_iter_no_change: int = 40, **parameters: Any) -> KMPClassifier:
     """Return a matching pursuit that is stopped by the accuracy on validation samples."""
     return KMPClassifier(
-        min(100, n),
+        min(MAX_FUNCTIONS, n),
         gamma=gamma,
         early_stopping=True,
         scoring="accuracy",
-        n_iter_no_change=40,
+        n_iter_no_change=n_iter_no_change,
         n_jobs=1,
         **parameters,
     )
@@ -272,7 +276,8 @@ def table_3(report: Report, options: argparse.Namespace) -> None:
     for name, (sigma, printed, sizes, values) in TABLE_3.items():
         X, y = repository_set(name)
         gamma = 1 / sigma**2
-        errors, vectors, tied_errors, tied_vectors = [], [], [], []
+        errors, vectors = [], []
+        tied: dict[str, list[Any]] = {"smallest": [], "largest": []}
         for split in range(2 if quick else 50):
             train, valid, test = thirds(split, len(y))
             held = {"X_val": X[valid], "y_val": y[valid]}
@@ -288,13 +293,20 @@ def table_3(report: Report, options: argparse.Namespace) -> None:
             ]
             errors.append([100 * (m.predict(X[test]) != y[test]).mean() for m in models])
             vectors.append([m.expansion_.n_vectors for m in models])
-            # The other end of the ties: the largest C, the largest size.
+            # Both ends of the ties: of C, and of the sizes of a path that is not stopped.
             last = machines[len(machines) - 1 - int(scores[::-1].argmax())]
-            others = [last, *(largest_tie(m.path_, X[valid], y[valid]) for m in models[1:3])]
-            tied_errors.append([100 * (m.predict(X[test]) != y[test]).mean() for m in others])
-            tied_vectors.append([m.expansion_.n_vectors for m in others])
+            whole = [
+                stopped_kmp(gamma, len(train), MAX_FUNCTIONS, loss=loss).fit(X[train], y[train], **held)
+                for loss in ("squared_error", "squared_tanh")
+            ]
+            for end, of_end in (
+                ("smallest", [models[0], *whole]),
+                ("largest", [last, *(largest_tie(m.path_, X[valid], y[valid]) for m in whole)]),
+            ):
+                wrong = [100 * (m.predict(X[test]) != y[test]).mean() for m in of_end]
+                tied[end].append((wrong, [m.expansion_.n_vectors for m in of_end]))
         table = np.array(errors)
-        tied_error, tied_size = np.mean(tied_errors, axis=0), np.mean(tied_vectors, axis=0)
+        ends = {end: np.mean(of_end, axis=0) for end, of_end in tied.items()}
         mean, kept = table.mean(axis=0), np.mean(vectors, axis=0)
         p = [resampled(table[:, k] - table[:, 0], len(test) / len(train)) for k in (1, 2)]
         spread = table.std(axis=0, ddof=1) / np.sqrt(len(table))
@@ -311,9 +323,9 @@ def table_3(report: Report, options: argparse.Namespace) -> None:
             )
         )
         for k, model in enumerate(("SVM", "mse", "tanh")):
-            ends = (f"{kept[k]:.0f}", f"{tied_size[k]:.0f}")
-            percent = (f"{mean[k]:.2f}", f"{tied_error[k]:.2f}")
-            ties.append((name, model, sizes[k], *ends, f"{printed[k]:.2f}", *percent))
+            counts, percent = ([of_end[which][k] for of_end in ends.values()] for which in (1, 0))
+            ties.append((name, model, sizes[k], *(f"{count:.0f}" for count in counts)))
+            ties[-1] += (f"{printed[k]:.2f}", *(f"{value:.2f}" for value in percent))
         for k, loss in ((1, "mse"), (2, "tanh")):
             cells = against_no_intercept(printed[k], table[:, [k, k + 2]], kept[[k, k + 2]])
             without.append((name, loss, *cells))
