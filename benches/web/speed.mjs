@@ -7,9 +7,12 @@ const { module, script, calls, repeats } = JSON.parse(readFileSync(0, "utf8"));
 const { open } = await import(pathToFileURL(script));
 const svmarrow = await open(readFileSync(module));
 
-/** Returns the median of the seconds of a call, after the compiler has seen it. */
+/** Time for which a call is repeated before it is timed: the optimizing compiler works beside it, on the same core. */
+const WARM_UP_MS = 1500;
+
+/** Returns the median of the seconds of a call. */
 function seconds(work) {
-  for (let i = 0; i < 3; i += 1) work();
+  for (const start = performance.now(); performance.now() - start < WARM_UP_MS; ) work();
   const times = Array.from({ length: repeats }, () => {
     const start = performance.now();
     work();

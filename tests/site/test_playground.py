@@ -283,6 +283,9 @@ def test_a_model_file_is_shown(page, tmp_path):
     assert page.message == ""
     assert page.number("vectors") == model.expansion_.n_vectors
     assert page.number("small_vectors") == 8
+    page.choose("n_vectors", 12)
+    assert page.number("vectors") == model.expansion_.n_vectors
+    assert page.number("small_vectors") == 12
 
 
 def test_files_that_cannot_be_shown_say_why(page, tmp_path):

@@ -37,6 +37,7 @@ let seed = 1;
 let samples = [];
 /** A model of a file is shown without samples. */
 let from_file = false;
+let file_bytes = null;
 let full = null;
 let small = null;
 let training = null;
@@ -477,6 +478,10 @@ function typed(event) {
 
 // Files ---------------------------------------------------------------------------------------------------
 
+function load_file() {
+  request({ type: "load", file: file_bytes, resolutions: [CURVE, GRID] });
+}
+
 async function show_file(file) {
   $(".pg-message").hidden = true;
   from_file = true;
@@ -484,7 +489,8 @@ async function show_file(file) {
   oldest = requests + 1;
   note("full", null);
   note("small", null);
-  request({ type: "load", file: await file.arrayBuffer(), resolutions: [CURVE, GRID] });
+  file_bytes = await file.arrayBuffer();
+  load_file();
 }
 
 function offer({ which, file }) {
@@ -570,8 +576,8 @@ function listen() {
   controls.addEventListener("input", ({ target }) => {
     if (target.name === "brush") return;
     show_controls();
-    if (target.name === "n_vectors" && from_file) return;
-    refit();
+    if (target.name === "n_vectors" && from_file) load_file();
+    else refit();
   });
   for (const form of [bar, controls]) form.addEventListener("submit", (event) => event.preventDefault());
   const { canvas } = plots.full;
