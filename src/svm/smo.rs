@@ -116,10 +116,28 @@ impl<K: KernelValue> Subproblem<K> {
                     self.newton_budget.record_gain(length);
                     1
                 }
-                NextMethod::None => return Ok(steps),
+                NextMethod::None => {
+                    self.snap_to_ends();
+                    return Ok(steps);
+                }
             };
             self.steps += made;
             steps += made;
+        }
+    }
+
+    /// Puts coefficients within rounding of an end on it. Where bounds cancel, steps leave such coefficients, and an unbounded
+    /// variable would fix the intercept.
+    fn snap_to_ends(&mut self) {
+        let rounding = 4.0 * f64::EPSILON * largest_magnitude(&self.beta);
+        for k in 0..self.slots.len() {
+            let i = self.slots[k];
+            let (value, (lower, upper)) = (self.beta[i], self.interval(i));
+            let end = if upper - value < value - lower { upper } else { lower };
+            if value != end && (value - end).abs() <= rounding {
+                self.beta[i] = end;
+                self.update_directions(i);
+            }
         }
     }
 
@@ -174,11 +192,9 @@ impl<K: KernelValue> Subproblem<K> {
             let (distance_i, distance_j) = (upper - self.beta[i], self.beta[j] - lower);
             step = (difference / curvature).min(distance_i).min(distance_j);
             self.expected_gain += 0.5 * step * difference;
-            let rounding = 2.0 * f64::EPSILON * self.beta[i].abs().max(self.beta[j].abs()).max(step);
-            self.beta[i] =
-                if step == distance_i { upper } else { snapped(self.beta[i] + step, upper, rounding) };
-            self.beta[j] =
-                if step == distance_j { lower } else { snapped(self.beta[j] - step, lower, rounding) };
+            // Ends are assigned, not added up to, so that "at its bound" remains an exact comparison.
+            self.beta[i] = if step == distance_i { upper } else { self.beta[i] + step };
+            self.beta[j] = if step == distance_j { lower } else { self.beta[j] - step };
             self.update_directions(i);
             self.update_directions(j);
             last = (i, j);
@@ -188,11 +204,4 @@ impl<K: KernelValue> Subproblem<K> {
             self.active_set_budget.charge(self.stride as u64);
         }
     }
-}
-
-/// Returns a coefficient, or the end that it moved towards if that is within the rounding of the step. Ends are assigned, not
-/// added up to, so that "at its bound" remains an exact comparison; where bounds cancel, rounding would leave a coefficient
-/// between its ends, and an unbounded variable fixes the intercept.
-fn snapped(value: f64, end: f64, rounding: f64) -> f64 {
-    if (value - end).abs() <= rounding { end } else { value }
 }
