@@ -11,6 +11,7 @@ from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -304,3 +305,10 @@ def test_none_is_a_category_of_an_ordinal_encoder_and_nan_has_a_number_of_its_ow
     encoder = make_pipeline(OrdinalEncoder(encoded_missing_value=number), SimpleImputer(strategy="median"))
     model = make_pipeline(encoder, SVC()).fit(X, y)
     assert np.array_equal(as_expansion(model).decision_function(X), model.decision_function(X))
+
+
+def test_whitening_clips_small_deviations_in_the_precision_of_the_fit():
+    X = (1e-9 * np.random.default_rng(0).normal(size=(40, 3))).astype(np.float32)
+    model = make_pipeline(PCA(1, whiten=True), KernelRidge(kernel="linear")).fit(X, np.arange(40.0))
+    assert np.sqrt(model[0].explained_variance_[0]) < np.finfo(np.float32).eps
+    np.testing.assert_allclose(as_expansion(model).predict(X), model.predict(X), rtol=1e-3)

@@ -111,8 +111,8 @@ def _robust(_: str, scaler: Any, n: int) -> Step:
 def _pca(_: str, pca: Any, n: int) -> Step:
     matrix = np.asarray(pca.components_.T, dtype=np.float64)
     if pca.whiten:
-        deviation = np.sqrt(np.asarray(pca.explained_variance_, dtype=np.float64))
-        # A direction without variance is not blown up, as in scikit-learn.
+        deviation = np.sqrt(pca.explained_variance_)
+        # A direction without variance, in the precision of the fit, is not blown up, as in scikit-learn.
         matrix = matrix / np.maximum(deviation, np.finfo(deviation.dtype).eps)
     return Affine(_vector(pca.mean_, n, 0.0), np.ones(n), np.ascontiguousarray(matrix))
 
