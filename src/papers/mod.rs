@@ -1,4 +1,4 @@
-//! What repeats experiments of the papers, and no other module needs.
+//! Methods that only experiments of the papers need.
 //!
 //! | module | repeats |
 //! |---|---|

@@ -117,7 +117,10 @@ impl<K: KernelValue> Subproblem<K> {
                     1
                 }
                 NextMethod::None => {
-                    self.snap_to_ends();
+                    // Only once: the gradients do not follow, and their errors would add up.
+                    if self.violation <= goal.tolerance {
+                        self.snap_to_ends();
+                    }
                     return Ok(steps);
                 }
             };
