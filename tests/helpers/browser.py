@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 from queue import Empty, Queue
 
 PROGRAM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
@@ -99,16 +100,16 @@ class Browser:
             raise RuntimeError(found["exceptionDetails"]["exception"]["description"])
         return found["result"].get("value")
 
-    def wait(self, script, tries=300):
-        """Wait until an expression is true."""
-        for _ in range(tries):
-            if self.run(script):
-                return
+    def wait(self, script, seconds=120):
+        """Wait until an expression is true; a page may send any number of messages meanwhile."""
+        end = time.monotonic() + seconds
+        while not self.run(script):
+            if time.monotonic() > end:
+                raise TimeoutError(script)
             try:
                 self._next(0.1)
             except Empty:
                 continue
-        raise TimeoutError(script)
 
     def click(self, x, y):
         """Click at a place in the window."""
