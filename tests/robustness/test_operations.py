@@ -19,11 +19,11 @@ ROOMS = (
 EXCEPTIONS = {
     "a formula of some numbers": {"bagging_stability", "reverse_cumulative"},
     "a look at what is there": {
-        *("Code.check_classes", "ExpansionDetector.decode", "ReducedPath.nbytes", "OutputMixin.compiled"),
+        *("Code.check_classes", "ExpansionDetector.decode", "ReducedPath.nbytes", "KernelMachine.compiled"),
     },
     "tells what the parameters say": {"RoutesFit.get_metadata_routing", "Search.get_metadata_routing"},
     "draws what it is given": {
-        *("BinaryErrorDisplay.plot", "OverlapDisplay.plot", "GridScoresDisplay.plot", "SearchResults.plot"),
+        *("BinaryErrorDisplay.plot", "OverlapDisplay.plot", "GridScoresDisplay.plot", "Search.plot"),
     },
     "refuses: the model is finished": {"ExpansionModel.fit"},
     "exchanges names of modules": {"patch_sklearn", "unpatch_sklearn"},

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from helpers.data import IRIS, KIND
 from helpers.estimators import EXAMPLES, example
 from svmarrow import SVC, CodedClassifier
-from svmarrow._support.estimator import Documented
+from svmarrow._support.estimator import Estimator
 from svmarrow.patch.svm import SVC as PATCHED
 
 
@@ -75,8 +75,8 @@ def test_every_fitted_attribute_is_described(everything):
 @pytest.fixture
 def _site(monkeypatch):
     """As `svmarrow._support.estimator` is once its SITE is there."""
-    monkeypatch.setattr(Documented, "_doc_link_module", "svmarrow")
-    monkeypatch.setattr(Documented, "_doc_link_template", "https://there.example/svmarrow.{name}.html")
+    monkeypatch.setattr(Estimator, "_doc_link_module", "svmarrow")
+    monkeypatch.setattr(Estimator, "_doc_link_template", "https://there.example/svmarrow.{name}.html")
 
 
 @pytest.mark.usefixtures("_site")

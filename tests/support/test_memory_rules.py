@@ -8,10 +8,9 @@ from sklearn.base import clone
 from helpers.data import IRIS, KIND
 from helpers.estimators import QUICK, name_of
 from svmarrow import SVC, CodedClassifier, ReducedSet, RLSClassifier
-from svmarrow._support.memory import EstimatesMemory
 
 WITH_CACHE = [
-    of for of in QUICK if isinstance(of, EstimatesMemory) and "cache_size" in of.get_params(deep=False)
+    of for of in QUICK if hasattr(of, "estimate_memory") and "cache_size" in of.get_params(deep=False)
 ]
 
 

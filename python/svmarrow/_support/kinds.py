@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["check_overrides", "find_kind", "package_of"]
+__all__ = ["REMEDY", "check_overrides", "check_own", "find_kind", "package_of"]
+
+#: What to do with a subclass that predicts in its own way.
+REMEDY = "fit the class itself, or give the subclass a method as_expansion that returns what it predicts"
 
 #: Special methods of which a prediction may depend; no other does.
 _SPECIAL = ("__call__", "__getattr__", "__getattribute__")
@@ -67,6 +70,17 @@ def find_kind(value: object, names: Collection[str], remedy: str) -> str | None:
             check_overrides(value, kind, remedy)
             return kind.__name__
     return None
+
+
+def check_own(model: object, name: str = "as_expansion") -> None:
+    """Raises ``TypeError`` for an instance of a subclass that predicts in another way than its conversion.
+
+    The class that defines the method of this `name`, which converts, answers for itself. So do the classes of
+    svmarrow for what they inherit.
+    """
+    definer = next((kind for kind in type(model).__mro__ if name in vars(kind)), None)
+    if definer is not None:
+        check_overrides(model, definer, REMEDY)
 
 
 def check_overrides(value: object, known: type, remedy: str) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import scipy.sparse as sp
 
 from svmarrow import _core
-from svmarrow._support.parameters import Rule, check
 from svmarrow._support.rows import as_rows
 
 if TYPE_CHECKING:
@@ -17,9 +16,9 @@ if TYPE_CHECKING:
     from typing import Self
 
 __all__ = [
-    "EstimatesMemory",
     "MemoryEstimate",
     "bytes_of_rows",
+    "estimate_memory",
     "estimate_of",
     "new_threads",
     "refuse_beyond_memory",
@@ -62,55 +61,43 @@ class MemoryEstimate:
         return cls(int(needed), int(needed))
 
 
-class EstimatesMemory:
-    """An estimator that can estimate the memory of its `fit`."""
+def estimate_memory(self: Any, X: Any, y: Any = None) -> MemoryEstimate:
+    """Estimate the memory that `fit` needs.
 
-    _rules: ClassVar[Mapping[str, Rule]]
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Training samples; they are not counted.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+        Labels or targets, which determine the number and size of the machines. None assumes one machine
+        of all samples.
 
-    def estimate_memory(self, X: Any, y: Any = None) -> MemoryEstimate:
-        """Estimate the memory that `fit` needs.
+    Returns
+    -------
+    MemoryEstimate
+        Approximate numbers of bytes. Online learners without a budget count every sample as a vector,
+        cascades and reduced sets every sample as a vector of the full model. A nested estimator is
+        included if it has an `estimate_memory`.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training samples; they are not counted.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
-            Labels or targets, which determine the number and size of the machines. None assumes one machine
-            of all samples.
+    Raises
+    ------
+    ValueError
+        If a parameter is outside its range.
 
-        Returns
-        -------
-        MemoryEstimate
-            Approximate numbers of bytes. Online learners without a budget count every sample as a vector,
-            cascades and reduced sets every sample as a vector of the full model. A nested estimator is
-            included if it has an `estimate_memory`.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is outside its range.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_digits
-        >>> from svmarrow import SVC, RLSClassifier
-        >>> X, y = load_digits(return_X_y=True)
-        >>> RLSClassifier().estimate_memory(X, y).total > 4 * 1797**2
-        True
-        >>> estimate = SVC().estimate_memory(X, y)
-        >>> estimate.minimum < estimate.total == sum(estimate.parts.values())
-        True
-        """
-        self._check_parameters()
-        return self._memory(as_rows(X), y)
-
-    def _check_parameters(self) -> None:
-        """Raises ``ValueError`` for a parameter outside its rule: wrappers estimate before they fit."""
-        check({name: getattr(self, name) for name in self._rules}, self._rules)
-
-    def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
-        """Returns the estimate for validated samples."""
-        raise NotImplementedError
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from svmarrow import SVC, RLSClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> RLSClassifier().estimate_memory(X, y).total > 4 * 1797**2
+    True
+    >>> estimate = SVC().estimate_memory(X, y)
+    >>> estimate.minimum < estimate.total == sum(estimate.parts.values())
+    True
+    """
+    self._check_parameters()
+    estimate: MemoryEstimate = self._memory(as_rows(X), y)
+    return estimate
 
 
 def refuse_beyond_memory(what: str, needed: int, remedy: str) -> None:
@@ -132,9 +119,9 @@ def bytes_of_rows(X: Any) -> int:
 
 def estimate_of(estimator: Any, X: Any, y: Any) -> MemoryEstimate:
     """Returns the estimate of an estimator; 0 if it has none."""
-    if not isinstance(estimator, EstimatesMemory):
+    if not hasattr(estimator, "_memory"):
         return MemoryEstimate.of(0)
-    return estimator.estimate_memory(X, y)
+    return estimate_memory(estimator, X, y)
 
 
 @contextmanager

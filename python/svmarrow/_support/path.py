@@ -7,15 +7,15 @@ scores all sizes together.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from svmarrow._support.parameters import integer
 from svmarrow._support.plotting import new_axes
-from svmarrow._support.saving import Savable
+from svmarrow._support.saving import save_method
 from svmarrow._support.size_accuracy import SizeAccuracyDisplay
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,7 @@ MAX_SCORING_BYTES = 64 << 20
 """Maximum number of bytes of the outputs of all sizes while scoring."""
 
 
-class SizePath(Savable, ABC):
+class SizePath(ABC):
     """Models of several sizes from one run.
 
     ``path[n]`` is the model with n vectors for each n of ``path.sizes``, ready to predict; ``len(path)`` is
@@ -65,6 +65,8 @@ class SizePath(Savable, ABC):
     @abstractmethod
     def _plot_arguments(self, X: ArrayLike, y: ArrayLike) -> dict[str, Any]:
         """Returns further arguments of `SizeAccuracyDisplay`."""
+
+    save: ClassVar[Callable[..., None]] = save_method
 
     def __len__(self) -> int:
         return len(self.sizes)

@@ -1,6 +1,6 @@
 """Saving of estimators as named arrays and JSON, and loading.
 
-Only registered classes can be stored: subclasses of `Savable`, and classes decorated with `savable`. The
+Only registered classes can be stored: estimators of svmarrow, and classes decorated with `savable`. The
 arguments of an object's constructor and its other attributes are stored: for an estimator its parameters and
 fitted attributes. Numbers, strings and lists are JSON, arrays and kernel expansions are tensors of the
 safetensors container, named by their path (``model_.vectors``); those of the model's own expansion have plain
@@ -8,7 +8,9 @@ names (``vectors``, ``coefficients``, ``intercepts``).
 
 A file contains no code and nothing is unpickled. Loading checks everything: the extension module checks the
 container, arguments go through the constructor and the rules of the parameters, attributes must have the
-declared types, and `Savable._after_load` checks that they are consistent.
+declared types, and a method ``_after_load``, where a class has one, checks that they are consistent. Further
+hooks of a class: ``_rules`` (of its parameters), ``_transient`` (attributes that ``_after_load`` or a method
+computes again), ``_stored()`` (the attributes to store), ``_to_save()`` (what is stored instead).
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,14 +37,14 @@ from svmarrow._support.atomic import snapshot
 from svmarrow._support.bases import BaseEstimator
 from svmarrow._support.callbacks import ATTRIBUTES as CALLBACK_ATTRIBUTES
 from svmarrow._support.declared import check_types
-from svmarrow._support.parameters import Rule, check, refuse
+from svmarrow._support.parameters import check, refuse
 from svmarrow._support.stored import check_description_size
 from svmarrow.exceptions import FormatError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Savable", "check_name", "load", "read_about", "savable", "save"]
+__all__ = ["check_columns", "check_name", "load", "read_about", "savable", "save", "save_method"]
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -66,67 +68,34 @@ CSR = ("data", "indices", "indptr")
 NOT_STORED = ("_metadata_request", *CALLBACK_ATTRIBUTES)
 
 
-class Savable:
-    """Base class of objects that can be saved, with the checks of `load`."""
-
-    __slots__ = ()
-
-    #: Rules of the parameters.
-    _rules: ClassVar[Mapping[str, Rule]] = {}
-    #: Attributes that are not stored because `_after_load` or a method computes them again.
-    _transient: ClassVar[tuple[str, ...]] = ()
-
-    def __init_subclass__(cls, *, stored: bool = True, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        # Base classes have no constructor or a private name; files can only name classes of svmarrow.
-        is_concrete = stored and cls.__init__ is not object.__init__ and not cls.__name__.startswith("_")
-        if is_concrete and cls.__module__.startswith("svmarrow."):
-            savable(cls)
-
-    def save(self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
-        """Save as a safetensors file, all or nothing; `svmarrow.load` reads it.
-
-        See `svmarrow.save` for the parameters and the exceptions.
-        """
-        check_name(path)
-        save(self, path, metadata)
-
-    def _to_save(self) -> Any:
-        """Returns the object that is stored instead of this one."""
-        return self
-
-    def _stored(self) -> dict[str, Any]:
-        """Returns the attributes to store, including the arguments of the constructor."""
-        return vars(self)
-
-    def _after_load(self) -> None:
-        """Checks that the attributes are consistent, and computes transient ones."""
-        as_expansion = getattr(self, "as_expansion", None)
-        if as_expansion is not None:
-            # Creating the expansion checks labels, decoding and outputs.
-            self._check_columns_of(as_expansion())
-
-    def _check_columns_of(self, model: Any) -> None:
-        """Checks the number and the names of the features against an expansion's vectors."""
-        expansion = model.expansion_
-        columns = getattr(self, "n_features_in_", None)
-        if columns is None or expansion.kernel == "precomputed":
-            return
-        if columns != expansion.vectors.shape[1]:
-            raise ValueError(
-                f"n_features_in_ is {columns}, the vectors have {expansion.vectors.shape[1]} columns"
-            )
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and any(not isinstance(name, str) for name in names):
-            raise ValueError("feature_names_in_ contains an element that is not a string")
-        if names is not None and names.shape != (columns,):
-            raise ValueError(f"feature_names_in_ has {names.size} names for {columns} columns")
-
-
 def savable(kind: Kind) -> Kind:
     """Registers a class under its name; a decorator for classes that are only saved as a part of a model."""
     KINDS[kind.__name__] = kind
     return kind
+
+
+def save_method(self: Any, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
+    """Save as a safetensors file, all or nothing; `svmarrow.load` reads it.
+
+    See `svmarrow.save` for the parameters and the exceptions.
+    """
+    check_name(path)
+    save(self, path, metadata)
+
+
+def check_columns(model: Any, expansion: Any) -> None:
+    """Checks the number and the names of a model's features against the vectors of an expansion."""
+    columns = getattr(model, "n_features_in_", None)
+    if columns is None or expansion.kernel == "precomputed":
+        return
+    if columns != expansion.vectors.shape[1]:
+        count = expansion.vectors.shape[1]
+        raise ValueError(f"n_features_in_ is {columns}, the vectors have {count} columns")
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None and any(not isinstance(name, str) for name in names):
+        raise ValueError("feature_names_in_ contains an element that is not a string")
+    if names is not None and names.shape != (columns,):
+        raise ValueError(f"feature_names_in_ has {names.size} names for {columns} columns")
 
 
 def check_name(path: str | os.PathLike[str]) -> None:
@@ -142,11 +111,12 @@ def check_name(path: str | os.PathLike[str]) -> None:
 
 
 def save(model: Any, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
-    """Writes a registered object, see `Savable.save`."""
+    """Writes a registered object."""
     if isinstance(model, BaseEstimator):
         model = snapshot(model)
         check_is_fitted(model)
-    model = model._to_save()
+    if hasattr(model, "_to_save"):
+        model = model._to_save()
     writer = Writer(getattr(model, "expansion_", model))
     about: dict[str, Any] = {
         "version": version("svmarrow"),
@@ -314,7 +284,7 @@ class Writer:
         arguments = {argument: getattr(value, argument) for argument in names}
         check(arguments, getattr(kind, "_rules", {}))
         hidden = {*names, *NOT_STORED, *getattr(kind, "_transient", ())}
-        attributes = value._stored() if isinstance(value, Savable) else getattr(value, "__dict__", {})
+        attributes = value._stored() if hasattr(value, "_stored") else getattr(value, "__dict__", {})
         rest = {key: item for key, item in attributes.items() if key not in hidden}
         # Expansions come first, so that their arrays are written with them.
         order = sorted(rest, key=lambda key: (not hasattr(type(rest[key]), "_of_parts"), key))

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.atomic import consistent
+from svmarrow._support.bases import ClassifierMixin
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.output_mixins import LabelMixin
 from svmarrow.reduced_set.wrapper import ModelWrapper
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class CascadeReport:
         return f"{share}, {self.mean_kernel_values:,.0f} of {self.full_size:,} kernel values a row"
 
 
-class Cascade(LabelMixin, ModelWrapper):
+class Cascade(ClassifierMixin, ModelWrapper):
     """Base class of the cascades: a full model, `predict` by stages, and the report."""
 
     n_jobs: int | None
@@ -70,7 +70,7 @@ class Cascade(LabelMixin, ModelWrapper):
     _kind_text = "a classifier"
 
     @property
-    def classes_(self) -> NDArray[Any]:  # type: ignore[override]  # read-only here
+    def classes_(self) -> NDArray[Any]:
         """The labels, (n_classes,)."""
         check_is_fitted(self, "model_")
         return self.model_.classes_
@@ -83,7 +83,25 @@ class Cascade(LabelMixin, ModelWrapper):
         """Kernel values of a sample that ends at each stage, the full model last."""
         raise NotImplementedError
 
-    def _classes_of(self, X: Any) -> NDArray[Any]:
+    @consistent
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels of the samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Elements of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of features.
+        """
         check_is_fitted(self, "model_")
         rows = self.model_.validated(X)
         classes, _ = self._answers(rows)
@@ -92,7 +110,8 @@ class Cascade(LabelMixin, ModelWrapper):
             left = rows if rest.size == rows.shape[0] else rows[rest]
             outputs = self.model_.expansion_._evaluate(left, self.n_jobs)
             classes[rest] = self.model_.decode(outputs)
-        return classes
+        labels: NDArray[Any] = self.classes_[classes]
+        return labels
 
     @consistent
     def route(self, X: ArrayLike) -> NDArray[np.int64]:

@@ -19,6 +19,7 @@ from svmarrow.dask.blocks import check_features, delayed_blocks
 from svmarrow.dask.parts import partition_indices
 from svmarrow.dask.rounds import Rounds
 from svmarrow.dask.summary import balanced_weights, check_span, classes_of, offsets, summary_of
+from svmarrow.svm._certified import decoding_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,7 +108,7 @@ def prepare_fit(estimator: Any, cluster: Cluster, X: Any, y: Any, sample_weight:
             f"the weights of class {classes[int(np.argmin(totals * by_class))]} are all zero: every class "
             "needs a sample of positive weight (sample_weight times class_weight)"
         )
-    decoding = estimator._decoding_of(classes.size)
+    decoding = decoding_of(estimator, classes.size)
     check_shape(decoding, estimator.decision_function_shape, estimator.break_ties)
     return PreparedFit(blocks, summaries, classes, by_class, decoding)
 

@@ -20,10 +20,10 @@ from svmarrow._support.parameters import (
     real,
 )
 from svmarrow._support.rows import as_rows, core_rows, rows_of, threads, well_aligned
-from svmarrow._support.saving import Savable
+from svmarrow._support.saving import savable, save_method
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -49,7 +49,8 @@ _SHORT_COST = 1e6
 _BLOCK_COST = 1e10
 
 
-class KernelExpansion(Savable):
+@savable
+class KernelExpansion:
     """q outputs that share m vectors and one kernel.
 
     Every model of svmarrow is one of these: what a learner makes, what a reducer shortens, what a file holds.
@@ -129,6 +130,8 @@ class KernelExpansion(Savable):
         "kernel",
         "vectors",
     )
+
+    save: ClassVar[Callable[..., None]] = save_method
 
     vectors: Any
     coefficients: NDArray[np.float64]

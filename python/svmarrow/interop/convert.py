@@ -10,7 +10,7 @@ import numpy as np
 from sklearn import __version__ as sklearn_version
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 
-from svmarrow._support.kinds import check_overrides, find_kind
+from svmarrow._support.kinds import REMEDY, check_overrides, check_own, find_kind
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.ensembles import ENSEMBLES
 from svmarrow.interop.model_files import load_model_file
@@ -18,7 +18,6 @@ from svmarrow.interop.sklearn_models import MODELS, check_fitted, metadata_of
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
 from svmarrow.models.detector import ExpansionDetector
-from svmarrow.models.output_mixins import REMEDY, check_own
 from svmarrow.models.regressor import ExpansionRegressor
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.base import is_classifier
 
-from svmarrow._support.kinds import find_kind
+from svmarrow._support.kinds import REMEDY, find_kind
 from svmarrow._support.rows import any_weighted
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.pooling import average, merge
@@ -36,7 +36,6 @@ from svmarrow.interop.sklearn_models import check_fitted, columns_of
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.output_mixins import REMEDY
 from svmarrow.models.preparation import chain
 from svmarrow.models.regressor import ExpansionRegressor
 

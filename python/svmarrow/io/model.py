@@ -6,8 +6,11 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from svmarrow._support import saving
-from svmarrow._support.saving import Savable, load
+from svmarrow._support.estimator import Estimator
+from svmarrow._support.path import SizePath
+from svmarrow._support.saving import load
 from svmarrow.exceptions import SizeWarning
+from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.io.info import bytes_one_vs_rest, size_note
 
@@ -79,7 +82,7 @@ def save(model: Any, path: str | PathLike[str], metadata: Mapping[str, Any] | No
 
 def save_as(model: Any, path: str | PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
     """`save` under any name."""
-    model = model if isinstance(model, Savable) else as_expansion(model)
+    model = model if isinstance(model, (Estimator, KernelExpansion, SizePath)) else as_expansion(model)
     saving.save(model, path, metadata)
     _warn_of_size(model)
 

@@ -1,4 +1,13 @@
-"""Base classes of the least-squares estimators: validation, target matrix, outputs, conversion."""
+"""The fit of the least-squares estimators, and their targets: classes or numbers.
+
+An estimator has two sides, which do not know each other: `SquareLossClassifier` or `SquareLossRegressor`
+(targets, weights, the meaning of leave-one-out values) and a solver (`ExactLeastSquares`,
+`LowRankLeastSquares`, `LinearLeastSquares`), which has
+
+* ``_fit(X, targets, weights)``: fits rows of positive weight, returns leave-one-out values if requested;
+* ``_spread(X, counted)``: converts a model of some rows to one of all rows;
+* ``_bytes(X, outputs)`` and ``_remedy()``: the memory of a fit, and what to do if it is too small.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from svmarrow._support import memory
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.bases import MultiOutputMixin
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.decoding import class_indices, class_targets, encode_classes
-from svmarrow._support.memory import EstimatesMemory, MemoryEstimate, refuse_beyond_memory
-from svmarrow._support.parameters import check
+from svmarrow._support.memory import MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.rows import (
     class_weights,
     default_gamma,
@@ -22,131 +31,89 @@ from svmarrow._support.rows import (
     weights_differ,
 )
 from svmarrow.models.columns import Columns
-from svmarrow.models.fitted import FittedClassifier, FittedExpansion
-from svmarrow.models.output_mixins import RegressorOutputMixin
+from svmarrow.models.output_mixins import ClassifierOutputMixin, RegressorOutputMixin
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-    from svmarrow._support.kernel_function import KernelFunction
-    from svmarrow._support.parameters import Rule
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["LeastSquares", "SquareLossClassifier", "SquareLossRegressor"]
-
-
-class LeastSquares(EstimatesMemory, FittedExpansion):
-    """Base class of the least-squares estimators."""
-
-    kernel: str | KernelFunction
-    gamma: str | float
-    degree: int
-    coef0: float
-    verbose: bool | int
-
-    loo_error_: float
-    _rules: ClassVar[Mapping[str, Rule]]
-    #: Whether leave-one-out errors are shares of wrong labels; else they are mean squares.
-    _by_rate: ClassVar[bool]
-
-    def _fit_all(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Validates the data, fits the model, and stores the leave-one-out values."""
-        with fitting(self, X, y, sample_weight):
-            X, y = self._checked_rows(X, y)
-            targets = self._targets(y)
-            needed = self._bytes(X, int(targets.shape[1]))
-            refuse_beyond_memory(f"{type(self).__name__}.fit", needed, self._remedy())
-            weights = self._row_weights(targets, sample_weights(sample_weight, X.shape[0]))
-            self._weighted = weights_differ(weights)
-            left = self._fit_counted(X, targets, weights)
-            if left is not None:
-                self.loo_error_ = self._loo_error(left, targets, weights)
-        return self
-
-    def _fit_counted(
-        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
-    ) -> NDArray[np.float64] | None:
-        """Fits without the rows of weight 0, whose leave-one-out values are the model's outputs."""
-        if weights is None or weights.all():
-            return self._fit(X, targets, weights)
-        kept = np.flatnonzero(weights)
-        refuse_zero_weights(weights)
-        rows = select_rows(X, kept, precomputed=self._is_precomputed())
-        left = self._fit(rows, np.ascontiguousarray(targets[kept]), np.ascontiguousarray(weights[kept]))
-        self._spread(X, kept)
-        if left is None:
-            return None
-        whole = self.expansion_._evaluate(X, self.n_jobs)
-        whole[kept] = left
-        return whole
-
-    def _fit(
-        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
-    ) -> NDArray[np.float64] | None:
-        """Fits rows of positive weight; returns leave-one-out values (n, q) if requested."""
-        raise NotImplementedError
-
-    def _spread(self, X: Any, kept: NDArray[np.intp]) -> None:
-        """Converts a model of some rows to one of all rows."""
-
-    def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
-        return MemoryEstimate.of(self._bytes(rows, 1 if y is None else self._outputs_of(y)))
-
-    def _bytes(self, X: Any, outputs: int) -> int:
-        """Returns the memory of a fit with ``outputs`` outputs in addition to the samples."""
-        raise NotImplementedError
-
-    def _remedy(self) -> str:
-        """Returns the remedy if the memory is too small."""
-        raise NotImplementedError
-
-    def _outputs_of(self, y: Any) -> int:
-        """Returns the number of outputs for labels or targets."""
-        raise NotImplementedError
-
-    def _targets(self, y: Any) -> NDArray[np.float64]:
-        """Returns the target matrix (n, q)."""
-        raise NotImplementedError
-
-    def _row_weights(
-        self, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
-    ) -> NDArray[np.float64] | None:
-        """Returns the weights of the squared errors: sample weights, times class weights for classes."""
-        raise NotImplementedError
-
-    def _loo_error(
-        self, left: NDArray[np.float64], targets: NDArray[np.float64], weights: NDArray[np.float64] | None
-    ) -> float:
-        """Stores leave-one-out values (n, q) and their error."""
-        raise NotImplementedError
-
-    def _checked_rows(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Returns validated X and y."""
-        check({name: getattr(self, name) for name in self._rules}, self._rules)
-        X, y = self._validated_pair(X, y, precomputed=self._is_precomputed())
-        self._check_training_rows(X)
-        return X, y
-
-    def _validated_pair(self, X: Any, y: Any, *, precomputed: bool, reset: bool = True) -> tuple[Any, Any]:
-        X, y = validated(self, X, y, reset=reset, precomputed=precomputed, with_y=True)
-        return X, y
-
-    def _kernel(self, X: Any, weights: NDArray[np.float64] | None = None) -> tuple[Any, float, float, int]:
-        """(kernel, gamma, coef0, degree) for these rows."""
-        gamma = default_gamma(self.gamma, X, kernel=self.kernel, weights=weights)
-        return (self.kernel, gamma, float(self.coef0), int(self.degree))
+__all__ = ["SquareLossClassifier", "SquareLossRegressor", "fit_all", "kernel_of"]
 
 
-class SquareLossClassifier(FittedClassifier, LeastSquares):
+def fit_all(model: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+    """Validates the data, fits the model, stores the leave-one-out values, and returns the model."""
+    with fitting(model, X, y, sample_weight):
+        model._check_parameters()
+        X, y = model._validated_pair(X, y, precomputed=model._is_precomputed())
+        model._check_training_rows(X)
+        targets = model._targets(y)
+        needed = model._bytes(X, int(targets.shape[1]))
+        refuse_beyond_memory(f"{type(model).__name__}.fit", needed, model._remedy())
+        weights = model._row_weights(targets, sample_weights(sample_weight, X.shape[0]))
+        model._weighted = weights_differ(weights)
+        left = _fit_counted(model, X, targets, weights)
+        if left is not None:
+            model.loo_error_ = model._loo_error(left, targets, weights)
+    return model
+
+
+def _fit_counted(
+    model: Any, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+) -> NDArray[np.float64] | None:
+    """Fits without the rows of weight 0, whose leave-one-out values are the model's outputs."""
+    if weights is None or weights.all():
+        left: NDArray[np.float64] | None = model._fit(X, targets, weights)
+        return left
+    counted = np.flatnonzero(weights)
+    refuse_zero_weights(weights)
+    rows = select_rows(X, counted, precomputed=model._is_precomputed())
+    left = model._fit(rows, np.ascontiguousarray(targets[counted]), np.ascontiguousarray(weights[counted]))
+    model._spread(X, counted)
+    if left is None:
+        return None
+    outputs: NDArray[np.float64] = model.expansion_._evaluate(X, model.n_jobs)
+    outputs[counted] = left
+    return outputs
+
+
+def memory_of(self: Any, rows: Any, y: Any) -> MemoryEstimate:
+    """Returns the estimate of a fit to validated samples."""
+    return MemoryEstimate.of(self._bytes(rows, 1 if y is None else self._outputs_of(y)))
+
+
+def kernel_of(self: Any, X: Any, weights: NDArray[np.float64] | None = None) -> tuple[Any, float, float, int]:
+    """Returns (kernel, gamma, coef0, degree) for these rows."""
+    gamma = default_gamma(self.gamma, X, kernel=self.kernel, weights=weights)
+    return (self.kernel, gamma, float(self.coef0), int(self.degree))
+
+
+class SquareLossClassifier(ClassifierOutputMixin):
     """Classification targets -1 and +1: one output for two classes, else one per class."""
 
     _margin_loss: ClassVar[str] = "square"
 
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
     loo_decision_: NDArray[np.float64]
+    loo_error_: float
+    expansion_: KernelExpansion
     classes_: NDArray[Any]
-    _by_rate = True
+    #: Whether leave-one-out errors are shares of wrong labels; else they are mean squares.
+    _by_rate: ClassVar[bool] = True
+
+    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory.estimate_memory
+    _memory: ClassVar[Callable[..., MemoryEstimate]] = memory_of
+
+    if TYPE_CHECKING:
+
+        def _bytes(self, X: Any, outputs: int) -> int: ...
+        def _check_parameters(self) -> None: ...
+
+    def _validated_pair(self, X: Any, y: Any, *, precomputed: bool, reset: bool = True) -> tuple[Any, Any]:
+        X, y = validated(self, X, y, reset=reset, precomputed=precomputed, with_y=True)
+        return X, y
 
     def _outputs_of(self, y: Any) -> int:
         classes = np.unique(np.asarray(y)).size
@@ -181,7 +148,8 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
         KeyboardInterrupt
             On Ctrl-C; the model is then as it was before the call.
         """
-        return self._fit_all(X, y, sample_weight)
+        fitted: Self = fit_all(self, X, y, sample_weight)
+        return fitted
 
     def _targets(self, y: Any) -> NDArray[np.float64]:
         """Stores the classes and returns the targets (n, q)."""
@@ -234,11 +202,15 @@ class SquareLossClassifier(FittedClassifier, LeastSquares):
         return Columns(self.expansion_, left_out=left).mixed(mixing)
 
 
-class SquareLossRegressor(MultiOutputMixin, RegressorOutputMixin, LeastSquares):
+class SquareLossRegressor(MultiOutputMixin, RegressorOutputMixin):
     """Regression targets, one column or several."""
 
     loo_prediction_: NDArray[np.float64]
-    _by_rate = False
+    loo_error_: float
+    _by_rate: ClassVar[bool] = False
+
+    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory.estimate_memory
+    _memory: ClassVar[Callable[..., MemoryEstimate]] = memory_of
 
     def _outputs_of(self, y: Any) -> int:
         return 1 if np.ndim(y) == 1 else int(np.shape(y)[1])
@@ -272,7 +244,8 @@ class SquareLossRegressor(MultiOutputMixin, RegressorOutputMixin, LeastSquares):
         KeyboardInterrupt
             On Ctrl-C; the model is then as it was before the call.
         """
-        return self._fit_all(X, y, sample_weight)
+        fitted: Self = fit_all(self, X, y, sample_weight)
+        return fitted
 
     def _validated_pair(self, X: Any, y: Any, *, precomputed: bool, reset: bool = True) -> tuple[Any, Any]:
         X, y = validated(

@@ -30,7 +30,7 @@ from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, threads
 from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.least_squares._base import LeastSquares
+from svmarrow.least_squares._base import kernel_of
 from svmarrow.least_squares._leave_one_out import LeaveOneOutModels, leave_one_out_models
 from svmarrow.least_squares.targets import (
     REMEDY,
@@ -44,13 +44,15 @@ from svmarrow.least_squares.targets import (
     solved,
     translated,
 )
+from svmarrow.models.machine import KernelMachine
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow._core import _Stopping
+    from svmarrow._support.kernel_function import KernelFunction
 
 __all__ = ["EXACT_RULES", "ITERATION_RULES", "ExactLeastSquares", "warn_unconverged"]
 
@@ -90,10 +92,19 @@ EXACT_RULES = {
 }
 
 
-class ExactLeastSquares(LeastSquares):
+class ExactLeastSquares(KernelMachine):
     """Base class of `RLSClassifier` and `RLSRegressor`."""
 
     _rules: ClassVar[Mapping[str, Rule]] = EXACT_RULES
+    #: Whether leave-one-out errors are shares of wrong labels; else they are mean squares.
+    _by_rate: ClassVar[bool]
+    kernel: str | KernelFunction
+    gamma: str | float
+    degree: int
+    coef0: float
+    verbose: bool | int
+
+    _kernel: ClassVar[Callable[..., tuple[Any, float, float, int]]] = kernel_of
     #: The vectors of the model are all training samples.
     _has_all_samples: ClassVar[bool] = True
 

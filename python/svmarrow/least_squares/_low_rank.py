@@ -13,6 +13,7 @@ from svmarrow._support.atomic import atomic_update, consistent, snapshot
 from svmarrow._support.parameters import boolean, check, one_of, real, refuse
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import any_weighted, core_rows, threads, weights_differ
+from svmarrow._support.saving import check_columns
 from svmarrow._support.stored import check_state
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import (
@@ -22,14 +23,16 @@ from svmarrow.expansion.points import (
     choose_points,
     number_of_points,
 )
-from svmarrow.least_squares._base import LeastSquares
+from svmarrow.least_squares._base import kernel_of
 from svmarrow.least_squares.targets import check_leaves_samples, left_out, solve
+from svmarrow.models.machine import KernelMachine
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
 
 __all__ = ["LOW_RANK_RULES", "LowRankLeastSquares", "takes_pieces"]
@@ -48,10 +51,17 @@ def takes_pieces(model: Any) -> bool:
     return bool(model.method == "subset_of_regressors")
 
 
-class LowRankLeastSquares(LeastSquares):
+class LowRankLeastSquares(KernelMachine):
     """Base class of the low-rank estimators."""
 
     _rules: ClassVar[Mapping[str, Rule]] = LOW_RANK_RULES
+    kernel: str | KernelFunction
+    gamma: str | float
+    degree: int
+    coef0: float
+    verbose: bool | int
+
+    _kernel: ClassVar[Callable[..., tuple[Any, float, float, int]]] = kernel_of
     n_vectors: int
     alpha: float
     method: Literal["subset_of_regressors", "subset", "nystrom"]
@@ -77,7 +87,7 @@ class LowRankLeastSquares(LeastSquares):
         m, q = self._vectors.shape[0], made.coefficients.shape[1]
         table, line = np.zeros((0, 0)), np.zeros(0)
         points = KernelExpansion(self._vectors, np.zeros((m, 1)), np.zeros(1), *self._spec)
-        self._check_columns_of(points)
+        check_columns(self, points)
         if takes_pieces(self) and made.vectors.shape != points.vectors.shape:
             raise ValueError("expansion_ is not one of the points")
         empty = {"gram": table, "products": table, "columns": line, "targets": line}

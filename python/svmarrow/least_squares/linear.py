@@ -24,7 +24,7 @@ from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import bytes_of_sums
-from svmarrow.least_squares._base import LeastSquares, SquareLossClassifier, SquareLossRegressor
+from svmarrow.least_squares._base import SquareLossClassifier, SquareLossRegressor
 from svmarrow.least_squares._exact import ITERATION_RULES, refuse_time, stopping, warn_unconverged
 from svmarrow.least_squares.targets import (
     bytes_of_system,
@@ -34,6 +34,7 @@ from svmarrow.least_squares.targets import (
     solve,
     translated,
 )
+from svmarrow.models.machine import KernelMachine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,11 +60,12 @@ _DIRECT, _DIRECT_SPARSE = 3000, 300
 _LINEAR = ("linear", 1.0, 0.0, 3)
 
 
-class LinearLeastSquares(LeastSquares):
+class LinearLeastSquares(KernelMachine):
     """Base class of both estimators."""
 
     _rules: ClassVar[Mapping[str, Rule]] = LINEAR_RULES
     kernel: str | KernelFunction = "linear"
+    verbose: bool | int
     alpha: float
     solver: Literal["auto", "primal", "dual", "cg"]
     fit_intercept: bool
@@ -103,6 +105,9 @@ class LinearLeastSquares(LeastSquares):
             return centred + 12 * entries + 8 * (d * (4 * outputs + 2) + n * (12 * outputs + 4))
         # The unit vectors are points, and packed.
         return centred + bytes_of_sums(n, d, d, outputs, with_hat=bool(self.leave_one_out))
+
+    def _spread(self, X: Any, counted: NDArray[np.intp]) -> None:
+        """Nothing depends on the number of the rows."""
 
     def _remedy(self) -> str:
         return "use solver='cg' with leave_one_out=False, or fewer columns"

@@ -12,10 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
+from svmarrow._support import memory
 from svmarrow._support.atomic import consistent
 from svmarrow._support.blas import product
 from svmarrow._support.callbacks import without_callbacks
-from svmarrow._support.memory import EstimatesMemory, MemoryEstimate, refuse_beyond_memory
+from svmarrow._support.memory import MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.parameters import check, refuse, seed_of
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import (
@@ -26,6 +27,7 @@ from svmarrow._support.rows import (
     validated,
     weights_differ,
 )
+from svmarrow._support.saving import check_columns
 from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.matching_pursuit._dictionary import (
@@ -38,10 +40,11 @@ from svmarrow.matching_pursuit._dictionary import (
 from svmarrow.matching_pursuit._loss import core_loss
 from svmarrow.matching_pursuit._memory import bytes_of, dictionary_bytes
 from svmarrow.matching_pursuit.path import MatchingPath
-from svmarrow.models.fitted import KernelEstimator
-from svmarrow.models.output_mixins import OutputMixin
+from svmarrow.models.machine import KernelMachine
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from svmarrow.matching_pursuit._dictionary import Part, Spec
@@ -81,7 +84,7 @@ class Data(NamedTuple):
         return part.X, part.targets, part.weights
 
 
-class MatchingPursuit(EstimatesMemory, OutputMixin, KernelEstimator):
+class MatchingPursuit(KernelMachine):
     """Base class of `KMPClassifier` and `KMPRegressor`."""
 
     n_vectors: int
@@ -114,7 +117,6 @@ class MatchingPursuit(EstimatesMemory, OutputMixin, KernelEstimator):
 
     path_: MatchingPath
     expansions_: tuple[KernelExpansion, ...]
-    intercept_: NDArray[np.float64]
     function_coef_: NDArray[np.float64]
     support_: NDArray[np.int64]
     support_kernels_: NDArray[np.int64]
@@ -295,6 +297,8 @@ class MatchingPursuit(EstimatesMemory, OutputMixin, KernelEstimator):
         sample = None if self.sample_size is None else int(self.sample_size)
         return bytes_of(functions, rows, int(size), outputs, single=single, sample=sample, most=most)
 
+    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory.estimate_memory
+
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         n, chosen = int(rows.shape[0]), self.candidates
         if chosen is None or isinstance(chosen, (int, float, np.integer, np.floating)):
@@ -399,7 +403,6 @@ class MatchingPursuit(EstimatesMemory, OutputMixin, KernelEstimator):
         self.path_ = path
         self.n_vectors_ = int(path.step_sizes[step])
         self.n_iter_ = step
-        self.intercept_ = intercept
         self.function_coef_ = functions
         self.support_ = places[rank, 1]
         self.support_kernels_ = np.concatenate(numbers)[rank]
@@ -419,8 +422,14 @@ class MatchingPursuit(EstimatesMemory, OutputMixin, KernelEstimator):
         return model
 
     @property
+    def intercept_(self) -> NDArray[np.float64]:
+        """Intercepts (n_outputs,); zeros without one."""
+        self._check_fitted()
+        return self.expansions_[0].intercepts
+
+    @property
     @consistent
-    def expansion_(self) -> KernelExpansion:
+    def expansion_(self) -> KernelExpansion:  # type: ignore[override]  # read-only here
         """Converts a model with one kernel and no user-defined functions to a kernel expansion."""
         try:
             expansions = self.expansions_
@@ -466,8 +475,8 @@ class MatchingPursuit(EstimatesMemory, OutputMixin, KernelEstimator):
     def _after_load(self) -> None:
         q = self.expansions_[0].n_outputs
         for expansion in self.expansions_:
-            self._check_columns_of(expansion)
-        if any(f.n_outputs != q for f in self.expansions_) or self.intercept_.shape != (q,):
+            check_columns(self, expansion)
+        if any(f.n_outputs != q for f in self.expansions_):
             raise ValueError(f"the kernels have not {q} outputs each")
         if self.function_coef_.size:
             raise ValueError("a file holds no functions of the caller")

@@ -17,7 +17,7 @@ from svmarrow.matching_pursuit._dictionary import KernelPart
 from svmarrow.matching_pursuit._loss import FOR_CLASSES, loss_rule
 from svmarrow.matching_pursuit._rules import RULES
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.fitted import FittedClassifier
+from svmarrow.models.output_mixins import ClassifierOutputMixin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ _RULES = {
 _OF_KERNEL = ("kernel", "gamma", "coef0", "degree")
 
 
-class KMPClassifier(FittedClassifier, MatchingPursuit):
+class KMPClassifier(ClassifierOutputMixin, MatchingPursuit):
     """Kernel matching pursuit: classification by few kernel functions, chosen one after the other.
 
     f(x) = b + sum_i a_i k(x, z_i), fitted to targets 1 for the class and -1 for the others. From a dictionary
@@ -153,6 +153,11 @@ class KMPClassifier(FittedClassifier, MatchingPursuit):
         Coefficients of the caller's functions, 0 for those not chosen.
     intercept_ : ndarray of shape (n_outputs,)
         Intercepts of the outputs.
+    dual_coef_ : ndarray of shape (n_outputs, n_vectors)
+        Coefficients of `expansion_`.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Shares of the features in the squared derivatives of the outputs, times the variances of the features;
+        for the kernels "rbf", "matern32", "matern52", "poly" and "linear".
     path_ : MatchingPath
         Every size: losses, and ``path_[size]``, the model of that size.
     n_vectors_ : int

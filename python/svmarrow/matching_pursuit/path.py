@@ -12,6 +12,7 @@ from svmarrow._support.blas import product
 from svmarrow._support.parameters import real, refuse
 from svmarrow._support.path import SizePath, scoring_chunks
 from svmarrow._support.rows import threads
+from svmarrow._support.saving import savable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,6 +43,7 @@ class PursuitModel(Protocol):
         """Returns the scores of the predictions of several sizes."""
 
 
+@savable
 class MatchingPath(SizePath):
     """Models of every size from one fit of a matching pursuit.
 

@@ -6,23 +6,21 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted
 
-from svmarrow._support.atomic import atomic_fit, consistent
+from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import real
 from svmarrow._support.rows import sample_weights
 from svmarrow.matching_pursuit._base import MatchingPursuit
 from svmarrow.matching_pursuit._loss import FOR_NUMBERS, loss_rule
 from svmarrow.matching_pursuit._rules import RULES
-from svmarrow.models.output_mixins import RegressorOutputMixin, one_expansion
+from svmarrow.models.output_mixins import RegressorOutputMixin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 __all__ = ["KMPRegressor"]
 
@@ -141,6 +139,11 @@ class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
         Coefficients of the caller's functions, 0 for those not chosen.
     intercept_ : ndarray of shape (n_outputs,)
         Intercepts of the outputs.
+    dual_coef_ : ndarray of shape (n_outputs, n_vectors)
+        Coefficients of `expansion_`.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Shares of the features in the squared derivatives of the outputs, times the variances of the features;
+        for the kernels "rbf", "matern32", "matern52", "poly" and "linear".
     path_ : MatchingPath
         Every size: losses, and ``path_[size]``, the model of that size.
     n_vectors_ : int
@@ -282,12 +285,6 @@ class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
 
     def _scores(self, predictions: NDArray[Any], y: Any) -> NDArray[np.float64]:
         return np.array([r2_score(y, one) for one in predictions])
-
-    @consistent
-    def as_expansion(self) -> KernelExpansion:
-        """Get the model as a kernel expansion, as `svmarrow.compress` takes it."""
-        check_is_fitted(self, "path_")
-        return one_expansion(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

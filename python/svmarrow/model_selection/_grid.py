@@ -8,13 +8,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from svmarrow._support.parameters import UNIT_DIAGONAL_KERNELS, Rule, either, integer, real
+from svmarrow._support.parameters import (
+    MAX_ITER,
+    MAX_TIME,
+    THREADS,
+    UNIT_DIAGONAL_KERNELS,
+    VERBOSE,
+    Rule,
+    boolean,
+    either,
+    function,
+    integer,
+    kernel_rules,
+    none,
+    one_of,
+    real,
+)
 from svmarrow._support.rows import default_gamma, gamma_power
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["C_VALUES", "GAMMA_VALUES", "cost_values", "gamma_values"]
+__all__ = ["SEARCH_RULES", "cost_values", "gamma_values"]
 
 #: Kernels that have a gamma.
 _KERNELS_WITH_GAMMA = ("poly", "sigmoid", *UNIT_DIAGONAL_KERNELS)
@@ -62,6 +77,27 @@ def _spaced(first: float, last: float, count: int) -> NDArray[np.float64]:
     if count == 1:
         return np.array([np.sqrt(first * last)])
     return np.geomspace(first, last, count)
+
+
+#: Rules of the shared parameters.
+SEARCH_RULES = {
+    "Cs": C_VALUES,
+    "gammas": GAMMA_VALUES,
+    "search": one_of("full", "racing"),
+    "significance": real(above=0.0, below=1.0),
+    "refit": boolean,
+    "scoring": either(
+        none, Rule("the name of a score or a scorer", lambda value: isinstance(value, str) or callable(value))
+    ),
+    **{name: rule for name, rule in kernel_rules().items() if name != "gamma"},
+    "kernel": either(kernel_rules()["kernel"], function),
+    "tol": real(above=0.0),
+    "cache_size": either(none, real(above=0.0)),
+    "max_iter": MAX_ITER,
+    "max_time": MAX_TIME,
+    "n_jobs": THREADS,
+    "verbose": VERBOSE,
+}
 
 
 def cost_values(

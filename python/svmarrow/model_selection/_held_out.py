@@ -8,7 +8,7 @@ import numpy as np
 
 from svmarrow._support.bases import BaseEstimator
 from svmarrow._support.decoding import Decoding, pairs
-from svmarrow.models.output_mixins import ClassifierOutputMixin, OutputMixin, RegressorOutputMixin
+from svmarrow.models.output_mixins import ClassifierOutputMixin, RegressorOutputMixin
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["HeldOutClassifier", "HeldOutEstimator", "HeldOutRegressor", "outputs_of_present_classes"]
 
 
-class HeldOutEstimator(OutputMixin, BaseEstimator):
+class HeldOutEstimator(BaseEstimator):
     """Stands for the estimator fitted to the training samples of a fold, whose outputs are known."""
 
     _held_outputs: NDArray[np.float64]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BestScore", "Fold", "GridScorer", "GridScores"]
+__all__ = ["BestScore", "Fold", "GridScorer", "GridScores", "takes_weights"]
 
 #: Maximum number of outputs that are kept before they are scored: 32 MB.
 _MAX_PENDING_OUTPUTS = 1 << 22
@@ -131,3 +132,8 @@ class GridScorer:
             self.results.score_times[(*points, index)] = (time.perf_counter() - start) / len(fits)
             for gamma, cost in zip(*points, strict=True):
                 self._best.update(self.results.scores[gamma, cost])
+
+
+def takes_weights(scorer: Any) -> bool:
+    """Returns whether the metric of a scorer accepts sample weights."""
+    return "sample_weight" in signature(getattr(scorer, "_score_func", scorer)).parameters

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -16,23 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.atomic import InterruptedFit, atomic_fit, consistent
 from svmarrow._support.callbacks import fitting
+from svmarrow._support.grid_scores import GridScoresDisplay
 from svmarrow._support.kernel_function import TrainingKernel
-from svmarrow._support.parameters import (
-    MAX_ITER,
-    MAX_TIME,
-    THREADS,
-    VERBOSE,
-    Rule,
-    boolean,
-    check,
-    either,
-    function,
-    kernel_rules,
-    none,
-    one_of,
-    real,
-    refuse,
-)
+from svmarrow._support.parameters import check, refuse
 from svmarrow._support.progress import progress
 from svmarrow._support.routing import is_routing
 from svmarrow._support.rows import (
@@ -46,14 +31,16 @@ from svmarrow._support.rows import (
 from svmarrow._support.steps import Steps
 from svmarrow._support.warn import warn_caller
 from svmarrow.model_selection._distributed import run_distributed, run_search
-from svmarrow.model_selection._grid import C_VALUES, GAMMA_VALUES, cost_values, gamma_values
+from svmarrow.model_selection._grid import cost_values, gamma_values
 from svmarrow.model_selection._racing import FitPoints, first_stage, race
-from svmarrow.model_selection._scoring import BestScore, Fold, GridScorer, GridScores
-from svmarrow.model_selection._search_results import SearchResults
-from svmarrow.models.fitted import FittedExpansion
+from svmarrow.model_selection._scoring import BestScore, Fold, GridScorer, GridScores, takes_weights
+from svmarrow.model_selection._search_results import choose, cv_results, mean_scores
+from svmarrow.models.machine import KernelMachine
+from svmarrow.svm._base import SupportVectorMachine
+from svmarrow.svm._certified import check_certificate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -61,27 +48,7 @@ if TYPE_CHECKING:
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.model_selection._held_out import HeldOutEstimator
 
-__all__ = ["SEARCH_RULES", "Search"]
-
-#: Rules of the shared parameters.
-SEARCH_RULES = {
-    "Cs": C_VALUES,
-    "gammas": GAMMA_VALUES,
-    "search": one_of("full", "racing"),
-    "significance": real(above=0.0, below=1.0),
-    "refit": boolean,
-    "scoring": either(
-        none, Rule("the name of a score or a scorer", lambda value: isinstance(value, str) or callable(value))
-    ),
-    **{name: rule for name, rule in kernel_rules().items() if name != "gamma"},
-    "kernel": either(kernel_rules()["kernel"], function),
-    "tol": real(above=0.0),
-    "cache_size": either(none, real(above=0.0)),
-    "max_iter": MAX_ITER,
-    "max_time": MAX_TIME,
-    "n_jobs": THREADS,
-    "verbose": VERBOSE,
-}
+__all__ = ["Search"]
 
 #: Tolerance of a fit to the training samples of a fold, relative to that of the final fit. Scores of folds
 #: have standard errors far above what the last digits of an output change.
@@ -94,7 +61,7 @@ MIN_REFIT_SECONDS = 0.5
 _MIN_TOLERANCE = float(np.finfo(np.float64).tiny)
 
 
-class Search(SearchResults, FittedExpansion):
+class Search(KernelMachine):
     """Base class of the searches."""
 
     Cs: Any
@@ -109,6 +76,7 @@ class Search(SearchResults, FittedExpansion):
     tol: float
     cache_size: float | None
     max_iter: int
+    max_time: float | None
     verbose: bool | int
 
     certificate_: Certificate
@@ -117,7 +85,14 @@ class Search(SearchResults, FittedExpansion):
     n_splits_: int
     fold_tol_: float
     best_estimator_: Any
+    best_params_: dict[str, float]
+    best_score_: float
+    best_index_: int
     expansion_: KernelExpansion
+    stop_: str
+    _scores: NDArray[np.float64]
+    _fit_times: NDArray[np.float64]
+    _score_times: NDArray[np.float64]
     #: A transformer of the samples, set on an instance. It is fitted to the training samples of each fold,
     #: and itself to all samples for the grid and the model.
     _scaler: ClassVar[Any] = None
@@ -194,6 +169,45 @@ class Search(SearchResults, FittedExpansion):
         model = copy(self)
         model.scoring = None
         return float(self._scorer()(model, X, y, **params))
+
+    @property
+    @consistent
+    def cv_results_(self) -> dict[str, Any]:
+        """Scores and times of all points, with the keys and in the order of scikit-learn's `GridSearchCV`.
+
+        Fits that were not run are NaN; means are over the `n_test_scores` folds that the point was fitted on.
+        Points with fewer folds rank behind the others.
+        """
+        check_is_fitted(self, "best_params_")
+        return cv_results(self)
+
+    @consistent
+    def plot(self, ax: Any = None, **options: Any) -> GridScoresDisplay:
+        """Draw the scores over the grid, see `svmarrow.model_selection.GridScoresDisplay`.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, default=None
+            Where to draw; None makes a new figure.
+        **options : Any
+            Passed to ``ax.pcolormesh``, or to ``ax.semilogx`` for a kernel without a gamma.
+
+        Returns
+        -------
+        GridScoresDisplay
+            The display.
+        """
+        check_is_fitted(self, "best_params_")
+        chosen = self.best_params_["C"], self.best_params_.get("gamma")
+        display = GridScoresDisplay(mean_scores(self)[0], self.Cs_, self.gammas_, chosen)
+        return display.plot(ax, **options)
+
+    coef_: ClassVar[Any] = SupportVectorMachine.coef_
+    fit_status_: ClassVar[Any] = SupportVectorMachine.fit_status_
+    n_iter_: ClassVar[Any] = SupportVectorMachine.n_iter_
+    _after_load: ClassVar[Callable[..., None]] = check_certificate
+    #: gamma="scale" ignores sample weights, as in scikit-learn.
+    _weighs_gamma: ClassVar[bool] = False
 
     # --- implemented by subclasses ---
 
@@ -274,7 +288,7 @@ class Search(SearchResults, FittedExpansion):
         results, self.stop_ = self._fit_grid(unscaled, y, target, folds, score_params, steps)
         self._scores, self._fit_times = results.scores, results.fit_times
         self._score_times = results.score_times
-        self._choose()
+        choose(self)
         return self._refit(X, y, sample_weight, folds, steps)
 
     def _routed(self, sample_weight: Any, groups: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -285,7 +299,7 @@ class Search(SearchResults, FittedExpansion):
             score_params = dict(routed["scorer"]["score"]) if self.scoring is not None else {}
             return dict(routed["splitter"]["split"]), score_params
         # GridSearchCV does the same from scikit-learn 1.9 on.
-        is_weighted = sample_weight is not None and _takes_weights(self._scorer())
+        is_weighted = sample_weight is not None and takes_weights(self._scorer())
         return {"groups": groups}, {"sample_weight": sample_weight} if is_weighted else {}
 
     def get_metadata_routing(self) -> MetadataRouter:
@@ -484,8 +498,3 @@ class Search(SearchResults, FittedExpansion):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "expansion_")
-
-
-def _takes_weights(scorer: Any) -> bool:
-    """Returns whether the metric of a scorer accepts sample weights."""
-    return "sample_weight" in signature(getattr(scorer, "_score_func", scorer)).parameters

@@ -9,13 +9,21 @@ import numpy as np
 from svmarrow._support.decoding import Decoding, check_shape, encode_classes
 from svmarrow._support.parameters import boolean, one_of
 from svmarrow._support.rows import check_every_class, class_weights
+from svmarrow.model_selection._grid import SEARCH_RULES
 from svmarrow.model_selection._held_out import HeldOutClassifier, outputs_of_present_classes
-from svmarrow.model_selection._search import SEARCH_RULES, Search
-from svmarrow.svm._fitted import DECODING_RULES, CertifiedClassifier
+from svmarrow.model_selection._search import Search
+from svmarrow.models.output_mixins import ClassifierOutputMixin
+from svmarrow.svm._certified import (
+    DECODING_RULES,
+    UnavailableMethod,
+    decoding_of,
+    iterations_of_machines,
+    labelled,
+)
 from svmarrow.svm.classification import SVC
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -26,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["SVCCV"]
 
 
-class SVCCV(Search, CertifiedClassifier):
+class SVCCV(ClassifierOutputMixin, Search):
     """`svmarrow.SVC` with C and gamma chosen by cross-validation.
 
     Finds what `sklearn.model_selection.GridSearchCV` finds with `svmarrow.SVC` in a fraction of the time:
@@ -183,6 +191,17 @@ class SVCCV(Search, CertifiedClassifier):
     decision_function_shape: Literal["ovo", "ovr"]
     classes_: NDArray[Any]
     class_weight_: NDArray[np.float64]
+    _coding: Decoding
+
+    predict_proba: Any = UnavailableMethod()
+    predict_log_proba: Any = UnavailableMethod()
+    n_iter_: ClassVar[property] = property(iterations_of_machines)
+    score: ClassVar[Callable[..., float]] = Search.score
+    _margin_loss: ClassVar[str] = "hinge"
+
+    @property
+    def _decoding(self) -> Decoding:
+        return self._coding
 
     def __init__(
         self,
@@ -235,8 +254,8 @@ class SVCCV(Search, CertifiedClassifier):
 
     def _target(self, y: Any, weights: NDArray[np.float64]) -> NDArray[Any]:
         check_every_class(*encode_classes(y), weights)
-        classes, labels, by_class, _ = self._labelled(y, weights)
-        self._coding = self._decoding_of(classes.size)
+        classes, labels, by_class, _ = labelled(self, y, weights)
+        self._coding = decoding_of(self, classes.size)
         check_shape(self._coding, self.decision_function_shape, self.break_ties)
         self.classes_, self.class_weight_ = classes, by_class
         return labels

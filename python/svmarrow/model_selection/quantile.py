@@ -10,7 +10,7 @@ from sklearn.metrics import d2_pinball_score, make_scorer
 
 from svmarrow._support.parameters import boolean, real
 from svmarrow._support.warn import warn_caller
-from svmarrow.model_selection._search import SEARCH_RULES
+from svmarrow.model_selection._grid import SEARCH_RULES
 from svmarrow.model_selection.regression import RegressorSearch
 from svmarrow.svm.quantile import QuantileSVR, pinball_score
 

@@ -8,14 +8,14 @@ import numpy as np
 from sklearn.metrics import r2_score
 
 from svmarrow._support.parameters import real
+from svmarrow.model_selection._grid import SEARCH_RULES
 from svmarrow.model_selection._held_out import HeldOutRegressor
-from svmarrow.model_selection._search import SEARCH_RULES, Search
+from svmarrow.model_selection._search import Search
 from svmarrow.models.output_mixins import RegressorOutputMixin
-from svmarrow.svm._fitted import CertifiedMachine
 from svmarrow.svm.regression import SVR
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["SVRCV", "RegressorSearch"]
 
 
-class RegressorSearch(Search, RegressorOutputMixin, CertifiedMachine):
+class RegressorSearch(RegressorOutputMixin, Search):
     """Base class of the searches for C and gamma of a support vector regressor."""
+
+    score: ClassVar[Callable[..., float]] = Search.score
 
     def _target(
         self,

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 
-from svmarrow._support.bases import BaseEstimator
-from svmarrow._support.estimator import Documented
+from svmarrow._support.estimator import Estimator
 from svmarrow._support.parameters import THREADS, Rule, boolean, check, either, integer, none, refuse
 from svmarrow._support.rows import validated
-from svmarrow._support.saving import Savable
-from svmarrow.models.output_mixins import OutputMixin
+from svmarrow.models import compiled as compilation
 from svmarrow.models.preparation import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Self
 
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.compiled import CompiledModel
     from svmarrow.models.distillation import Distillation
     from svmarrow.models.loss_bound import LossBound
+    from svmarrow.models.output_spec import OutputSpec
 
 __all__ = ["ExpansionModel", "KernelModel"]
 
@@ -58,7 +58,7 @@ def reorder_columns(X: Any, names: ArrayLike | None) -> Any:
     return X[wanted]
 
 
-class ExpansionModel(OutputMixin, Documented, Savable, BaseEstimator):
+class ExpansionModel(Estimator):
     """Columns, outputs, saving and scikit-learn's contract around an expansion."""
 
     expansion: KernelExpansion
@@ -197,6 +197,12 @@ class ExpansionModel(OutputMixin, Documented, Savable, BaseEstimator):
 
     def _outputs(self, X: Any) -> NDArray[np.float64]:
         return self.outputs(X)
+
+    def _output_spec(self) -> OutputSpec:
+        """The expansion with the meaning of its outputs."""
+        raise NotImplementedError
+
+    compiled: ClassVar[Callable[..., CompiledModel]] = compilation.compiled
 
     def validated(self, X: ArrayLike) -> Any:
         """Samples as the extension module takes them; a ValueError if they do not fit the model.

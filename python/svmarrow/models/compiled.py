@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
+from svmarrow._support.atomic import consistent
+from svmarrow._support.kinds import check_own
 from svmarrow.models.preparation import Affine
 
 if TYPE_CHECKING:
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
     from svmarrow.models.output_spec import OutputSpec
 
-__all__ = ["CompiledModel"]
+__all__ = ["CompiledModel", "compiled"]
 
 
 class CompiledModel:
@@ -167,3 +170,28 @@ def _decoding(spec: OutputSpec) -> tuple[str, str, list[Any]]:
     winner = "sign" if len(spec.classes) == 2 else "largest"
     scores = str(spec.score_decoder) if spec.one_score == "second" else spec.scores
     return winner if spec.winner == "probabilities" else spec.winner, scores, spec.classes.tolist()
+
+
+@consistent
+def compiled(self: Any) -> CompiledModel:
+    """The fitted model for one sample at a time, in microseconds.
+
+    Returns
+    -------
+    CompiledModel
+        Its functions ``predict``, ``decision_function`` and ``predict_proba`` take one sample: a list, a
+        tuple, a vector, or a dict from the names of the features if the model has names. They return what
+        the methods here return for it, in double precision. It does not follow later fits.
+
+    Raises
+    ------
+    TypeError
+        If the model is not one kernel expansion, or its kernel is a Python function.
+    sklearn.exceptions.NotFittedError
+        If it is not fitted.
+    """
+    check_is_fitted(self)
+    is_model = hasattr(self, "_output_spec")
+    check_own(self, "_output_spec" if is_model else "as_expansion")
+    spec = self._output_spec() if is_model else self.as_expansion()._output_spec()
+    return CompiledModel(spec, getattr(self, "feature_names_in_", None))

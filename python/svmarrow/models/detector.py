@@ -8,6 +8,7 @@ import numpy as np
 
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.output_mixins import OutlierOutputMixin
+from svmarrow.models.output_spec import OutputSpec
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -84,6 +85,9 @@ class ExpansionDetector(OutlierOutputMixin, ExpansionModel):
         if expansion.n_outputs != 1:
             raise ValueError(f"expansion has {expansion.n_outputs} outputs: a detector has one")
         self._check_columns()
+
+    def _output_spec(self) -> OutputSpec:
+        return OutputSpec(self.expansion, "inside", self.n_features_in_, self.preparation, scores="flat")
 
     def decode(self, outputs: NDArray[np.float64]) -> NDArray[np.intp]:
         """1 inside the region and -1 outside, for outputs (n, 1)."""

@@ -1,4 +1,4 @@
-"""Mixins that make labels or predictions of outputs (n, q).
+"""Mixins that make labels or predictions of outputs (n, q), for estimators and models alike.
 
 A class defines ``_outputs(X)`` and inherits the prediction methods. Labels follow from outputs by a decoding,
 see `svmarrow._support.decoding`; a class with another decoding overrides ``_scores_of`` and ``_winners_of``.
@@ -9,136 +9,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.atomic import consistent
 from svmarrow._support.bases import ClassifierMixin, OutlierMixin, RegressorMixin
 from svmarrow._support.decoding import Decoding, check_shape, class_indices, decision_values
-from svmarrow._support.kinds import check_overrides
-from svmarrow.models.compiled import CompiledModel
-from svmarrow.models.output_spec import OutputSpec
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = [
-    "REMEDY",
-    "ClassifierOutputMixin",
-    "LabelMixin",
-    "OutlierOutputMixin",
-    "OutputMixin",
-    "RegressorOutputMixin",
-    "check_own",
-    "one_expansion",
-]
+__all__ = ["ClassifierOutputMixin", "OutlierOutputMixin", "RegressorOutputMixin"]
 
 
-#: What to do with a subclass that predicts in its own way.
-REMEDY = "fit the class itself, or give the subclass a method as_expansion that returns what it predicts"
-
-
-def check_own(model: Any, name: str = "as_expansion") -> None:
-    """Raise ``TypeError`` for an instance of a subclass that predicts by other functions than its conversion.
-
-    The class that defines the method of this `name`, which converts, answers for itself. So do the classes of
-    svmarrow for what they inherit.
-    """
-    definer = next((kind for kind in type(model).__mro__ if name in vars(kind)), None)
-    if definer is not None:
-        check_overrides(model, definer, REMEDY)
-
-
-class OutputMixin:
-    """Base class of the mixins: an estimator with outputs."""
-
-    def _outputs(self, X: Any) -> NDArray[np.float64]:
-        """Outputs (n, q) of samples as the user gives them."""
-        raise NotImplementedError
-
-    def _output_spec(self) -> OutputSpec:
-        """The fitted model as one expansion with the meaning of its outputs."""
-        as_expansion = getattr(self, "as_expansion", None)
-        if as_expansion is None:
-            raise TypeError(f"a {type(self).__name__} is not one kernel expansion: it cannot be compiled")
-        spec: OutputSpec = as_expansion()._output_spec()
-        return spec
-
-    @consistent
-    def compiled(self) -> CompiledModel:
-        """The fitted model for one sample at a time, in microseconds.
-
-        Returns
-        -------
-        CompiledModel
-            Its functions ``predict``, ``decision_function`` and ``predict_proba`` take one sample: a list, a
-            tuple, a vector, or a dict from the names of the features if the model has names. They return what
-            the methods here return for it, in double precision. It does not follow later fits.
-
-        Raises
-        ------
-        TypeError
-            If the model is not one kernel expansion, or its kernel is a Python function.
-        sklearn.exceptions.NotFittedError
-            If it is not fitted.
-        """
-        check_is_fitted(self)
-        check_own(self, "as_expansion" if hasattr(self, "as_expansion") else "_output_spec")
-        return CompiledModel(self._output_spec(), getattr(self, "feature_names_in_", None))
-
-
-def one_expansion(model: Any) -> KernelExpansion:
-    """The expansion of a fitted model; a TypeError with the reason for a model that is not one."""
-    try:
-        expansion: KernelExpansion = model.expansion_
-    except AttributeError as error:
-        raise TypeError(f"a {type(model).__name__} is not one kernel expansion: {error}") from None
-    return expansion
-
-
-def _columns(model: Any) -> int:
-    return int(model.n_features_in_)
-
-
-class LabelMixin(ClassifierMixin):
-    """Labels of samples, from the indices of their classes."""
-
-    classes_: NDArray[Any]
-
-    def _classes_of(self, X: Any) -> NDArray[Any]:
-        """Index in `classes_` of each row's class."""
-        raise NotImplementedError
-
-    @consistent
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Labels of the samples.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
-            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Elements of `classes_`.
-
-        Raises
-        ------
-        ValueError
-            If X has NaN, infinities or another number of features.
-        """
-        classes = self._classes_of(X)
-        labels: NDArray[Any] = self.classes_[classes]
-        return labels
-
-
-class ClassifierOutputMixin(LabelMixin, OutputMixin):
+class ClassifierOutputMixin(ClassifierMixin):
     """Scores and labels from outputs; by default one output for two classes, else one for each class."""
 
+    classes_: NDArray[Any]
     decision_function_shape: Literal["ovo", "ovr"] = "ovr"
     break_ties: bool = False
+
+    if TYPE_CHECKING:
+
+        def _outputs(self, X: Any) -> NDArray[np.float64]: ...
 
     @property
     def _decoding(self) -> Decoding:
@@ -160,8 +53,28 @@ class ClassifierOutputMixin(LabelMixin, OutputMixin):
             break_ties=self.break_ties,
         )
 
-    def _classes_of(self, X: Any) -> NDArray[np.intp]:
-        return self._winners_of(self._outputs(X))
+    @consistent
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels of the samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Elements of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of features.
+        """
+        winners = self._winners_of(self._outputs(X))
+        labels: NDArray[Any] = self.classes_[winners]
+        return labels
 
     @consistent
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -187,8 +100,12 @@ class ClassifierOutputMixin(LabelMixin, OutputMixin):
         return self._scores_of(self._outputs(X))
 
 
-class RegressorOutputMixin(RegressorMixin, OutputMixin):
+class RegressorOutputMixin(RegressorMixin):
     """Predictions that are the outputs themselves."""
+
+    if TYPE_CHECKING:
+
+        def _outputs(self, X: Any) -> NDArray[np.float64]: ...
 
     #: Whether the one target there is was a vector, not a column.
     _single: bool = True
@@ -196,11 +113,6 @@ class RegressorOutputMixin(RegressorMixin, OutputMixin):
     def _shaped(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         """`predict` of outputs (..., n, q)."""
         return outputs[..., 0] if self._single else outputs
-
-    def _output_spec(self) -> OutputSpec:
-        of = one_expansion(self)
-        flat = self._single and of.n_outputs == 1
-        return OutputSpec(of, "numbers", _columns(self), getattr(self, "preparation", None), flat=flat)
 
     @consistent
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -224,14 +136,14 @@ class RegressorOutputMixin(RegressorMixin, OutputMixin):
         return self._shaped(self._outputs(X))
 
 
-class OutlierOutputMixin(OutlierMixin, OutputMixin):
+class OutlierOutputMixin(OutlierMixin):
     """One output, negative outside a region."""
 
     expansion_: KernelExpansion
 
-    def _output_spec(self) -> OutputSpec:
-        columns, step = _columns(self), getattr(self, "preparation", None)
-        return OutputSpec(one_expansion(self), "inside", columns, step, scores="flat")
+    if TYPE_CHECKING:
+
+        def _outputs(self, X: Any) -> NDArray[np.float64]: ...
 
     @property
     def offset_(self) -> NDArray[np.float64]:

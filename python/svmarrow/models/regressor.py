@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from svmarrow._support.parameters import Rule, boolean
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.output_mixins import RegressorOutputMixin
+from svmarrow.models.output_spec import OutputSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,6 +94,9 @@ class ExpansionRegressor(RegressorOutputMixin, ExpansionModel):
     @property
     def _single(self) -> bool:  # type: ignore[override]  # read-only here
         return self.flat and self.expansion.n_outputs == 1
+
+    def _output_spec(self) -> OutputSpec:
+        return OutputSpec(self.expansion, "numbers", self.n_features_in_, self.preparation, flat=self._single)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from svmarrow._support import memory
 from svmarrow._support.array_types import check_array_types
 from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.bases import MetaEstimatorMixin
@@ -15,7 +16,6 @@ from svmarrow._support.callbacks import fitting
 from svmarrow._support.codes import CODES, DECODERS, check_decoder, loss_of, make_code
 from svmarrow._support.decoding import code_class_indices, code_decision_values, encode_classes
 from svmarrow._support.estimator import Estimator
-from svmarrow._support.memory import EstimatesMemory, MemoryEstimate
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
     ESTIMATOR,
@@ -29,24 +29,27 @@ from svmarrow._support.parameters import (
 )
 from svmarrow._support.routing import RoutesFit
 from svmarrow._support.rows import sample_weights, validated
+from svmarrow.models import compiled as compilation
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.columns import ColumnMixer
 from svmarrow.models.output_mixins import ClassifierOutputMixin
 from svmarrow.multiclass.training import Machines, memory_of_machines, refuse_machines, train
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow._support.certificate import Certificate
     from svmarrow._support.codes import Code
+    from svmarrow._support.memory import MemoryEstimate
     from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.compiled import CompiledModel
 
 __all__ = ["CodedClassifier"]
 
 
-class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, ClassifierOutputMixin, Estimator):
+class CodedClassifier(RoutesFit, MetaEstimatorMixin, ClassifierOutputMixin, Estimator):
     """Multiclass classifier of binary machines: a code of targets, a decoder of outputs.
 
     Machines of svmarrow share what they can. Support vector machines of all columns are trained over one set
@@ -253,6 +256,8 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Classifier
     def _starts_from_last_fit(self) -> bool:
         return bool(getattr(self.estimator, "warm_start", False))
 
+    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory.estimate_memory
+
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         if y is None:
             raise ValueError("y=None is not allowed: it must be labels, which decide the code")
@@ -433,6 +438,8 @@ class CodedClassifier(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Classifier
         if value is None or (name == "estimators" and not value):
             raise AttributeError(f"this {type(self).__name__} has no {name}_: {otherwise}")
         return value
+
+    compiled: ClassVar[Callable[..., CompiledModel]] = compilation.compiled
 
     @consistent
     def as_expansion(self) -> ExpansionClassifier:

@@ -15,17 +15,21 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
+from svmarrow._support import memory
 from svmarrow._support.atomic import InterruptedFit, atomic_fit, atomic_update, consistent
 from svmarrow._support.callbacks import fitting, subtasks
-from svmarrow._support.memory import EstimatesMemory, MemoryEstimate
+from svmarrow._support.memory import MemoryEstimate
 from svmarrow._support.parameters import ROW_KERNELS, THREADS, VERBOSE, check, integer, kernel_rules, seed_of
 from svmarrow._support.rows import default_gamma, rows_of, validated
+from svmarrow._support.saving import check_columns
 from svmarrow._support.stored import check_state
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.models.fitted import KernelEstimator
+from svmarrow.models.machine import KernelMachine
 from svmarrow.models.output_mixins import ClassifierOutputMixin
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow._support.rows import CoreRows
@@ -40,7 +44,7 @@ STREAM_RULES = {
 }
 
 
-class StreamClassifier(EstimatesMemory, ClassifierOutputMixin, KernelEstimator):
+class StreamClassifier(ClassifierOutputMixin, KernelMachine):
     """Base class of the classifiers that learn from a stream."""
 
     feature_names_in_: NDArray[np.object_]
@@ -188,6 +192,8 @@ class StreamClassifier(EstimatesMemory, ClassifierOutputMixin, KernelEstimator):
             done = rest.stop
         self.mistake_rows_ = np.concatenate(wrong)
 
+    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory.estimate_memory
+
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         self._check_parameters()
         classes = 2 if y is None else np.unique(np.asarray(y)).size
@@ -225,8 +231,8 @@ class StreamClassifier(EstimatesMemory, ClassifierOutputMixin, KernelEstimator):
             raise ValueError("n_seen_, mistakes_ and n_epochs_ are not three counts")
         rows = rows_of(state["rows"])
         # Checks the rows and the parameters of the kernel.
-        self._check_columns_of(
-            KernelExpansion(rows, np.zeros((rows.shape[0], 1)), np.zeros(1), *self._kernel_spec)
+        check_columns(
+            self, KernelExpansion(rows, np.zeros((rows.shape[0], 1)), np.zeros(1), *self._kernel_spec)
         )
         if self.kernel == "chi2":
             check_non_negative(rows, "a model file")

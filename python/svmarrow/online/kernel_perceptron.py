@@ -17,7 +17,6 @@ from svmarrow._support.parameters import RANDOM_STATE, Rule, either, integer, no
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, rows_of, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.models.fitted import FittedClassifier
 from svmarrow.online._memory import Rows, bytes_of_pool, rows_that_fit
 from svmarrow.online._stream import STREAM_RULES, StreamClassifier
 
@@ -36,7 +35,7 @@ _BUDGET_POLICIES = ("stop", "oldest", "margin", "random", "tightest", "forgetron
 _PROJECTIONS = ("projectron", "projectron++")
 
 
-class KernelPerceptron(FittedClassifier, StreamClassifier):
+class KernelPerceptron(StreamClassifier):
     """A kernel perceptron, with or without a limit on the number of its vectors.
 
     Each sample is predicted and then learned from if the prediction was wrong. Without a limit every mistake
@@ -95,6 +94,13 @@ class KernelPerceptron(FittedClassifier, StreamClassifier):
     ----------
     expansion_ : KernelExpansion
         The model: its vectors are samples of the stream.
+    dual_coef_ : ndarray of shape (n_outputs, n_vectors)
+        Coefficients of `expansion_`.
+    intercept_ : ndarray of shape (n_outputs,)
+        Intercepts of the outputs: zeros.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Shares of the features in the squared derivatives of the outputs, times the variances of the features;
+        for the kernels "rbf", "matern32", "matern52", "poly" and "linear".
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     mistakes_ : int
@@ -333,4 +339,5 @@ class KernelPerceptron(FittedClassifier, StreamClassifier):
         """
         if self.prediction == "voted":
             raise TypeError("prediction='voted' is not a kernel expansion: use 'last' or 'averaged'")
-        return super().as_expansion()
+        model: ExpansionClassifier = super().as_expansion()
+        return model

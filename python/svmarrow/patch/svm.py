@@ -23,7 +23,7 @@ from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.patch.probability import deal, out_of_fold
 from svmarrow.patch.replacement import Replacement, like
 from svmarrow.svm import classification, one_class, regression
-from svmarrow.svm._fitted import feature_weights
+from svmarrow.svm._certified import feature_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,19 +13,20 @@ from sklearn.utils.validation import check_is_fitted
 from svmarrow._support.atomic import consistent
 from svmarrow._support.parameters import THREADS, Rule, boolean, integer
 from svmarrow._support.progress import progress
+from svmarrow.models import compiled as compilation
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.output_mixins import OutputMixin
 from svmarrow.models.regressor import ExpansionRegressor
 from svmarrow.reduced_set.memory import bytes_of_work
 from svmarrow.reduced_set.paths import RULES, PathRequest, path_of
 from svmarrow.reduced_set.wrapper import ModelWrapper
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.compiled import CompiledModel
     from svmarrow.reduced_set.construction import GradientSettings
     from svmarrow.reduced_set.paths import Method
     from svmarrow.reduced_set.selection import SelectionSettings
@@ -41,7 +42,7 @@ def _has_probabilities(model: ReducedSet) -> bool:
     return hasattr(getattr(model, "model_", None), "predict_proba")
 
 
-class ReducedSet(OutputMixin, ModelWrapper):
+class ReducedSet(ModelWrapper):
     """Fit a kernel classifier or regressor, then keep only the few vectors that matter.
 
     Parameters
@@ -296,6 +297,8 @@ class ReducedSet(OutputMixin, ModelWrapper):
         """
         metric = accuracy_score if is_classifier(self) else r2_score
         return float(metric(y, self.predict(X), sample_weight=sample_weight))
+
+    compiled: ClassVar[Callable[..., CompiledModel]] = compilation.compiled
 
     @consistent
     def as_expansion(self) -> ExpansionClassifier | ExpansionRegressor:

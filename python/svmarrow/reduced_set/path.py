@@ -75,6 +75,7 @@ class PathNumbers:
         )
 
 
+@savable
 class CompressionPath(ReducedPath):
     """Compressed models of every size, from one vector up, out of one run of `svmarrow.compression_path`.
 
@@ -152,7 +153,7 @@ class CompressionPath(ReducedPath):
         # Thresholds of all sizes are chosen now: the rows that choose them are no part of a model.
         self._shifts_of(self.sizes)
         self._shifts = {size: self._shifts[size] for size in sorted(self._shifts)}
-        return super()._stored()
+        return vars(self)
 
     def _after_load(self) -> None:
         self._tuning = None
@@ -249,6 +250,7 @@ class CompressionPath(ReducedPath):
                     raise
 
 
+@savable
 class GradientPath(ReducedPath):
     """Models of several sizes, each constructed separately by `compression_path`.
 

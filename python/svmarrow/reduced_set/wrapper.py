@@ -10,12 +10,12 @@ from sklearn.base import clone, is_regressor
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples
 
+from svmarrow._support import memory
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.bases import MetaEstimatorMixin
 from svmarrow._support.callbacks import fitting, subtasks
 from svmarrow._support.estimator import Estimator
 from svmarrow._support.memory import (
-    EstimatesMemory,
     MemoryEstimate,
     bytes_of_rows,
     estimate_of,
@@ -28,6 +28,8 @@ from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import n_outputs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.models.base import ExpansionModel
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["ModelWrapper"]
 
 
-class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
+class ModelWrapper(RoutesFit, MetaEstimatorMixin, Estimator):
     """Fits an estimator, and makes its own model, ``model_``, of it."""
 
     estimator: Any
@@ -85,6 +87,8 @@ class ModelWrapper(RoutesFit, EstimatesMemory, MetaEstimatorMixin, Estimator):
             self._refuse_beyond_memory(X, y)
             self._fit(X, y, self._for_estimator(sample_weight, metadata))
         return self
+
+    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory.estimate_memory
 
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         check(self.get_params(deep=False), {"estimator": ESTIMATOR, **self._rules})

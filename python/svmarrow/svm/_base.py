@@ -6,15 +6,16 @@ import math
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
+from svmarrow._support import memory
 from svmarrow._support.atomic import InterruptedFit, consistent
 from svmarrow._support.certificate import Certificate
 from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.memory import (
     MIN_CHECKED_BYTES,
-    EstimatesMemory,
     MemoryEstimate,
     bytes_of_rows,
     refuse_beyond_memory,
@@ -48,13 +49,15 @@ from svmarrow._support.rows import (
 )
 from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.svm._fitted import CertifiedMachine
+from svmarrow.models.machine import KernelMachine
+from svmarrow.svm._certified import check_certificate, feature_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from svmarrow._support.kernel_function import KernelFunction
 
 __all__ = ["COST", "SOLVER_RULES", "SupportVectorMachine", "Training", "cost"]
 
@@ -108,12 +111,13 @@ class Training(NamedTuple):
         return np.ascontiguousarray(values if self.used is None else values[self.used])
 
 
-class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
+class SupportVectorMachine(KernelMachine):
     """Base class of the support vector machines.
 
     A subclass stores its parameters, calls `_training` and `_solve` in `fit`, and interprets the outputs.
     """
 
+    kernel: str | KernelFunction
     degree: int
     gamma: str | float
     coef0: float
@@ -125,6 +129,8 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
     max_time: float | None
     verbose: bool | int
 
+    #: gamma="scale" ignores sample weights, as in scikit-learn.
+    _weighs_gamma: ClassVar[bool] = False
     #: Tuning of the solver for timing experiments, set on an instance: sizes ("block", "max_block",
     #: "nested_block", "cheap_kernel", "min_subsampled", see `Tuning` of the core), and whether to take Newton
     #: steps ("newton_steps"), to run the active-set method ("active_set") and to use the fast Gauss transform
@@ -274,6 +280,8 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
             f"{certificate.gap:.3g} of {certificate.primal:.6g}{cause}. The model is usable; {remedy}"
         )
 
+    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory.estimate_memory
+
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         n = int(rows.shape[0])
         return self._memory_of(rows, n, self._machine_sizes(y, n))
@@ -291,12 +299,42 @@ class SupportVectorMachine(EstimatesMemory, CertifiedMachine):
 
     @property
     @consistent
+    def coef_(self) -> Any:
+        """Weights of the features (n_outputs, d), sparse after a sparse fit; only for the linear kernel.
+
+        Read-only.
+        """
+        self._check_fitted()
+        expansion = self.expansion_
+        if callable(expansion.kernel) or expansion.kernel != "linear":
+            raise AttributeError(f"coef_ exists for kernel='linear' only, this is {expansion.kernel!r}")
+        return feature_weights(expansion)
+
+    def _in_kind(self, matrix: NDArray[np.float64]) -> Any:
+        """Returns the matrix, sparse if the vectors are."""
+        vectors = self.expansion_.vectors
+        return with_sparse_interface(type(vectors)(matrix)) if sp.issparse(vectors) else matrix
+
+    @property
+    def n_iter_(self) -> Any:
+        """Number of SMO steps."""
+        self._check_fitted()
+        return self.certificate_.iterations
+
+    @property
+    def fit_status_(self) -> int:
+        """0 if every machine reached the tolerance, else 1."""
+        self._check_fitted()
+        return int(self.certificate_.stop != "converged")
+
+    @property
+    @consistent
     def dual_coef_(self) -> Any:
         """Coefficients (n_outputs, n_vectors); sparse after a sparse fit."""
         return self._in_kind(super().dual_coef_)
 
     def _after_load(self) -> None:
-        super()._after_load()
+        check_certificate(self)
         m, counts = self.expansion_.n_vectors, self.n_support_
         groups = len(getattr(self, "classes_", ("all",)))
         if (self.support_.shape, counts.shape) != ((m,), (groups,)) or (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -11,8 +11,15 @@ from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.callbacks import fitting
 from svmarrow._support.decoding import Decoding, check_shape, pairs
 from svmarrow.models.columns import Columns
+from svmarrow.models.output_mixins import ClassifierOutputMixin
 from svmarrow.svm._base import SOLVER_RULES, SupportVectorMachine
-from svmarrow.svm._fitted import DECODING_RULES, CertifiedClassifier
+from svmarrow.svm._certified import (
+    DECODING_RULES,
+    UnavailableMethod,
+    decoding_of,
+    iterations_of_machines,
+    labelled,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,8 +35,25 @@ __all__ = ["CLASSIFIER_RULES", "KernelClassifier"]
 CLASSIFIER_RULES = {**SOLVER_RULES, **DECODING_RULES}
 
 
-class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
+class KernelClassifier(ClassifierOutputMixin, SupportVectorMachine):
     """Base class of `SVC` and `NuSVC`."""
+
+    predict_proba: Any = UnavailableMethod()
+    predict_log_proba: Any = UnavailableMethod()
+    n_iter_: ClassVar[property] = property(iterations_of_machines)
+
+    #: The loss, a name of `svmarrow._support.codes.LOSSES`, if it is not a parameter.
+    _margin_loss: ClassVar[str] = "hinge"
+
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None
+    multi_class: Literal["ovo", "ovr"]
+
+    class_weight_: NDArray[np.float64]
+    _coding: Decoding
+
+    @property
+    def _decoding(self) -> Decoding:
+        return self._coding
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -73,8 +97,8 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
     def _fit(self, X: Any, y: Any, sample_weight: Any, code: NDArray[np.int8] | None = None) -> Self:
         """Fits the model; ``code`` (k, q) replaces ``multi_class``."""
         X, y = self._validated(X, y, with_y=True)
-        classes, labels, class_weight, weights = self._labelled(y, sample_weight)
-        decoding: Decoding = self._decoding_of(classes.size) if code is None else "code"
+        classes, labels, class_weight, weights = labelled(self, y, sample_weight)
+        decoding: Decoding = decoding_of(self, classes.size) if code is None else "code"
         check_shape(decoding, self.decision_function_shape, self.break_ties)
         training = self._training(X, weights)
         used = training.of_used(labels).astype(np.int64)
@@ -125,7 +149,7 @@ class KernelClassifier(CertifiedClassifier, SupportVectorMachine):
         if y is None:
             return [n]
         counts = np.unique(np.asarray(y), return_counts=True)[1]
-        return _sizes(counts, self._decoding_of(counts.size))
+        return _sizes(counts, decoding_of(self, counts.size))
 
     @property
     @consistent

@@ -12,31 +12,42 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from svmarrow import _core
+from svmarrow._support import memory
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.callbacks import fitting
-from svmarrow._support.memory import EstimatesMemory, MemoryEstimate, refuse_beyond_memory
+from svmarrow._support.memory import MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.parameters import MAX_ITER, MAX_TIME, Rule, check, real
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, default_gamma, threads, validated, weights_differ
 from svmarrow._support.steps import Steps
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import POINT_RULES, bytes_of_points, choose_points, number_of_points
-from svmarrow.svm._fitted import DECODING_RULES, CertifiedClassifier
+from svmarrow.models.machine import KernelMachine
+from svmarrow.models.output_mixins import ClassifierOutputMixin
+from svmarrow.svm._base import SupportVectorMachine
+from svmarrow.svm._certified import (
+    DECODING_RULES,
+    UnavailableMethod,
+    check_certificate,
+    iterations_of_machines,
+    labelled,
+)
 from svmarrow.svm.classification import SVC
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow._support.certificate import Certificate
+    from svmarrow._support.decoding import Decoding
     from svmarrow._support.progress import ProgressCallback
 
 
 __all__ = ["LowRankSVC", "projected_kernel"]
 
 
-class LowRankSVC(EstimatesMemory, CertifiedClassifier):
+class LowRankSVC(ClassifierOutputMixin, KernelMachine):
     """Support vector classification with a fixed number of vectors (Rifkin 2002, section 3.7.2).
 
     The model of `svmarrow.SVC` for a kernel that is projected on m points: the loss is over all samples, the
@@ -163,6 +174,20 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
     classes_: NDArray[Any]
     class_weight_: NDArray[np.float64]
     certificate_: Certificate
+    _coding: Decoding
+
+    predict_proba: Any = UnavailableMethod()
+    predict_log_proba: Any = UnavailableMethod()
+    coef_: ClassVar[Any] = SupportVectorMachine.coef_
+    n_iter_: ClassVar[property] = property(iterations_of_machines)
+    fit_status_: ClassVar[Any] = SupportVectorMachine.fit_status_
+    _margin_loss: ClassVar[str] = "hinge"
+    _weighs_gamma: ClassVar[bool] = False
+    _after_load: ClassVar[Callable[..., None]] = check_certificate
+
+    @property
+    def _decoding(self) -> Decoding:
+        return self._coding
 
     def __init__(
         self,
@@ -243,6 +268,8 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
             self._fit(X, y, sample_weight)
         return self
 
+    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory.estimate_memory
+
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         n, m = int(rows.shape[0]), number_of_points(rows, self.n_vectors, self.selection)
         # A few rows stand for the features, which are not computed yet.
@@ -264,7 +291,7 @@ class LowRankSVC(EstimatesMemory, CertifiedClassifier):
             float(self.coef0),
             int(self.degree),
         )
-        class_weight, weights = self._labelled(y, sample_weight)[2:]
+        class_weight, weights = labelled(self, y, sample_weight)[2:]
         self._weighted = weights_differ(weights)
         used = np.flatnonzero(weights)
         if used.size < weights.size:

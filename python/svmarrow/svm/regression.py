@@ -35,6 +35,12 @@ class KernelRegressor(RegressorOutputMixin, SupportVectorMachine):
         self, targets: NDArray[np.float64], upper: NDArray[np.float64]
     ) -> Callable[[Any, Any, Any], Any]:
         """Returns ``fit(rows, kernel, solver)``, which solves for these targets with the C of each sample."""
+        epsilon, nu = self._tube()
+        task: Any = {"targets": targets, "upper": upper, "epsilon": epsilon, "nu": nu, "quantile": None}
+        return lambda rows, kernel, solver: _core.fit_svr(rows, kernel, task, solver)
+
+    def _tube(self) -> tuple[float, float | None]:
+        """Returns half the width of the tube, and nu if the width is optimized."""
         raise NotImplementedError
 
     @atomic_fit
@@ -83,22 +89,7 @@ class KernelRegressor(RegressorOutputMixin, SupportVectorMachine):
             return self._fit_machines(training, self._machine_sizes(targets, targets.size), fit)
 
 
-class TubeRegressor(KernelRegressor):
-    """Base class of the regressors with an epsilon tube."""
-
-    def _tube(self) -> tuple[float, float | None]:
-        """Returns half the width of the tube, and nu if the width is optimized."""
-        raise NotImplementedError
-
-    def _solver(
-        self, targets: NDArray[np.float64], upper: NDArray[np.float64]
-    ) -> Callable[[Any, Any, Any], Any]:
-        epsilon, nu = self._tube()
-        task: Any = {"targets": targets, "upper": upper, "epsilon": epsilon, "nu": nu, "quantile": None}
-        return lambda rows, kernel, solver: _core.fit_svr(rows, kernel, task, solver)
-
-
-class SVR(TubeRegressor):
+class SVR(KernelRegressor):
     """Support vector regression: deviations up to epsilon cost nothing, larger ones their excess.
 
     Minimizes ``1/2 ||w||^2 + sum_i C_i max(0, |y_i - w'phi(x_i) - b| - epsilon)``.
@@ -230,7 +221,7 @@ class SVR(TubeRegressor):
         return float(self.epsilon), None
 
 
-class NuSVR(TubeRegressor):
+class NuSVR(KernelRegressor):
     """Support vector regression whose parameter bounds the share of samples outside the tube.
 
     nu is an upper bound of the share of samples outside the tube and a lower bound of the share of support

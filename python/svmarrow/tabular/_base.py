@@ -29,8 +29,8 @@ from svmarrow._support.steps import Steps
 from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.pooling import scale_outputs
 from svmarrow.interop.convert import as_expansion
+from svmarrow.models import compiled as compilation
 from svmarrow.models.categories import with_text
-from svmarrow.models.output_mixins import OutputMixin
 from svmarrow.models.preparation import check_length
 from svmarrow.preprocessing._targets import draw
 from svmarrow.preprocessing.scaler import MIN_WEIGHT, LearnedScaler
@@ -38,12 +38,13 @@ from svmarrow.tabular._machine import MAX_CHOSEN, choose, final_machine
 from svmarrow.tabular._table import check_labels, columns_of, encoder, matrix_of, sources_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.classifier import ExpansionClassifier
+    from svmarrow.models.compiled import CompiledModel
     from svmarrow.models.regressor import ExpansionRegressor
     from svmarrow.tabular._table import Columns
 
@@ -62,7 +63,7 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, (list, tuple, np.ndarray)) and np.ndim(np.asarray(value, dtype=object)) == 1
 
 
-class Tabular(OutputMixin, Estimator):
+class Tabular(Estimator):
     """Base class: encoding, learned scales, choice of the kernel, and the model of all of them."""
 
     categories: ArrayLike | None
@@ -250,6 +251,8 @@ class Tabular(OutputMixin, Estimator):
                 f"there are {self.n_features_in_} features, not {self._columns.is_category.size}"
             )
         check_length("feature_importances_", self.feature_importances_, self.n_features_in_)
+
+    compiled: ClassVar[Callable[..., CompiledModel]] = compilation.compiled
 
     @consistent
     def as_expansion(self) -> Any:

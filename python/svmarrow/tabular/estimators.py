@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow.models.output_spec import OutputSpec
 
 __all__ = ["TabularClassifier", "TabularRegressor"]
 
@@ -339,7 +338,3 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
 
     def _calibrated(self, model: Any, machine: Any, y: Any, weights: Any) -> Any:  # noqa: ARG002
         return model
-
-    def _output_spec(self) -> OutputSpec:
-        spec: OutputSpec = self.as_expansion()._output_spec()
-        return spec

@@ -1,4 +1,4 @@
-"""Base classes of estimators with a kernel: checks, tags, and the fitted expansion."""
+"""Base class of the estimators with a kernel: checks, tags, the fitted expansion and its model."""
 
 from __future__ import annotations
 
@@ -11,24 +11,61 @@ from svmarrow._support.estimator import Estimator
 from svmarrow._support.rows import validated
 from svmarrow._support.symmetry import check_kernel_matrix
 from svmarrow.expansion.gradients import HAS_GRADIENT, importances
+from svmarrow.models import compiled as compilation
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.output_mixins import ClassifierOutputMixin, OutputMixin, one_expansion
+from svmarrow.models.detector import ExpansionDetector
+from svmarrow.models.output_mixins import ClassifierOutputMixin, RegressorOutputMixin
+from svmarrow.models.regressor import ExpansionRegressor
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.base import ExpansionModel
+    from svmarrow.models.compiled import CompiledModel
 
-__all__ = ["FittedClassifier", "FittedExpansion", "KernelEstimator"]
+__all__ = ["KernelMachine", "model_of"]
 
 
-class KernelEstimator(Estimator):
-    """An estimator with a kernel: its name, a function, or a list of them."""
+def model_of(machine: Any) -> ExpansionModel:
+    """The model that a fitted machine predicts with; a TypeError with the reason for one that has none."""
+    try:
+        expansion: KernelExpansion = machine.expansion_
+    except AttributeError as error:
+        name = type(machine).__name__
+        if not hasattr(type(machine), "expansion_"):
+            raise TypeError(f"a {name} is not a kernel expansion") from None
+        raise TypeError(f"a {name} is not one kernel expansion: {error}") from None
+    about: dict[str, Any] = {
+        "feature_names": getattr(machine, "feature_names_in_", None),
+        "n_features": machine.n_features_in_,
+        "weighted": machine._weighted,
+        "n_jobs": machine.n_jobs,
+    }
+    if isinstance(machine, ClassifierOutputMixin):
+        return ExpansionClassifier(
+            expansion,
+            machine.classes_,
+            machine._decoding,
+            decision_function_shape=machine.decision_function_shape,
+            break_ties=machine.break_ties,
+            **about,
+        )
+    if isinstance(machine, RegressorOutputMixin):
+        return ExpansionRegressor(expansion, flat=machine._single, **about)
+    return ExpansionDetector(expansion, **about)
+
+
+class KernelMachine(Estimator):
+    """An estimator with a kernel (a name, a function or a list) whose fit gives a kernel expansion."""
 
     kernel: Any
     n_jobs: int | None
     n_features_in_: int
+    expansion_: KernelExpansion
     #: Whether a precomputed kernel must be symmetric.
     _needs_symmetry: ClassVar[bool] = True
 
@@ -49,19 +86,6 @@ class KernelEstimator(Estimator):
         if "chi2" in self._kernel_names():
             check_non_negative(X, f"{type(self).__name__} with kernel='chi2'")
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._is_precomputed()
-        tags.input_tags.sparse = not self._is_precomputed()
-        tags.input_tags.positive_only = "chi2" in self._kernel_names()
-        return tags
-
-
-class FittedExpansion(OutputMixin, KernelEstimator):
-    """An estimator whose fitted model is one kernel expansion."""
-
-    expansion_: KernelExpansion
-
     def _outputs(self, X: Any) -> NDArray[np.float64]:
         self._check_fitted()
         precomputed = self._is_fitted_precomputed()
@@ -75,9 +99,11 @@ class FittedExpansion(OutputMixin, KernelEstimator):
 
     @consistent
     def as_expansion(self) -> Any:
-        """The fitted model as a kernel expansion, without the training."""
-        self._check_fitted()
-        return self.expansion_
+        """The fitted model without the training: a classifier, regressor or detector made of an expansion."""
+        check_is_fitted(self)
+        return model_of(self)
+
+    compiled: ClassVar[Callable[..., CompiledModel]] = compilation.compiled
 
     @property
     def dual_coef_(self) -> NDArray[np.float64]:
@@ -121,27 +147,9 @@ class FittedExpansion(OutputMixin, KernelEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "expansion_")
 
-
-class FittedClassifier(ClassifierOutputMixin):
-    """A classifier whose fitted model is a kernel expansion."""
-
-    n_jobs: int | None
-    n_features_in_: int
-    expansion_: KernelExpansion
-    _weighted: bool | None
-
-    @consistent
-    def as_expansion(self) -> ExpansionClassifier:
-        """The fitted model as a classifier made of a kernel expansion, without the training."""
-        check_is_fitted(self)
-        return ExpansionClassifier(
-            one_expansion(self),
-            self.classes_,
-            self._decoding,
-            decision_function_shape=self.decision_function_shape,
-            break_ties=self.break_ties,
-            feature_names=getattr(self, "feature_names_in_", None),
-            n_features=self.n_features_in_,
-            weighted=self._weighted,
-            n_jobs=self.n_jobs,
-        )
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed()
+        tags.input_tags.sparse = not self._is_precomputed()
+        tags.input_tags.positive_only = "chi2" in self._kernel_names()
+        return tags
