@@ -232,7 +232,7 @@ impl MatchingArg {
         };
         let mut params = MatchingParams::new(self.n_functions);
         params.variant = variant;
-        params.steps = self.max_iter;
+        params.max_iterations = self.max_iter;
         params.every = self.backfit_every;
         params.tolerance = self.tol;
         params.patience = self.patience;

@@ -100,21 +100,21 @@ impl Monitor for Silent {
 /// Adds an iteration and a time budget to another monitor.
 pub struct Budget<'a> {
     inner: &'a dyn Monitor,
-    max_steps: Option<u64>,
+    max_iterations: Option<u64>,
     deadline: Option<Instant>,
 }
 
 impl<'a> Budget<'a> {
     /// Limits [`Progress::steps`] and the time, which runs from this call.
-    pub fn new(inner: &'a dyn Monitor, max_steps: Option<u64>, max_time: Option<Duration>) -> Self {
-        Self { inner, max_steps, deadline: max_time.and_then(|t| Instant::now().checked_add(t)) }
+    pub fn new(inner: &'a dyn Monitor, max_iterations: Option<u64>, max_time: Option<Duration>) -> Self {
+        Self { inner, max_iterations, deadline: max_time.and_then(|t| Instant::now().checked_add(t)) }
     }
 }
 
 impl Monitor for Budget<'_> {
     fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
         self.inner.tick(progress)?;
-        if self.max_steps.is_some_and(|max| progress.steps >= max) {
+        if self.max_iterations.is_some_and(|max| progress.steps >= max) {
             return ControlFlow::Break(StopReason::MaxIterations);
         }
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {

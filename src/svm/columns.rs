@@ -206,12 +206,19 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
     pub(super) fn in_double(
         self,
         training: &Training<'a>,
-        sizes: &[usize],
         machine_size: usize,
     ) -> Result<KernelColumns<'a, f64>> {
         let Self { order, values, class_blocks, .. } = self;
+        let sizes: Vec<usize> = class_blocks.iter().map(|block| block.positions.len()).try_collect_vec()?;
         drop(class_blocks);
-        KernelColumns::new(training, values.in_double(), order, sizes, machine_size)
+        KernelColumns::new(training, values.in_double(), order, &sizes, machine_size)
+    }
+
+    /// Returns the training rows in some class blocks, the variables of a machine, and their K_ii.
+    pub(super) fn variables(&self, class_blocks: &[usize]) -> Result<(Vec<usize>, Vec<f64>)> {
+        let positions = || class_blocks.iter().flat_map(|&b| self.class_blocks[b].positions.clone());
+        let rows = positions().map(|position| self.order[position]).try_collect_vec()?;
+        Ok((rows, positions().map(|position| self.diagonal[position]).try_collect_vec()?))
     }
 
     /// Returns the columns of some training rows with the given K_ii, without caches.

@@ -23,13 +23,16 @@
 //! | `task` | the machines of a fit, their rows and problems |
 //! | `held_out` | outputs for the rows that are held out |
 //! | `chain` | the machines of one fold and kernel along C |
+//! | `block`, `large` | a small machine, solved as one block; large machines, solved in rounds |
 //!
 //! Cost: n^2 kernel values per kernel, or those of the rounds; the steps of all fits; n^2 numbers of memory per kernel in work.
 
+mod block;
 mod chain;
 mod grid;
 mod held_out;
 mod job;
+mod large;
 mod task;
 mod work;
 
