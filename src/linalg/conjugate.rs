@@ -250,7 +250,7 @@ impl<'b> Iteration<'b> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::Monitor;
+    use crate::context::{Interruption, Monitor};
     use std::ops::ControlFlow;
 
     /// No preconditioner.
@@ -293,9 +293,9 @@ mod tests {
     fn assert_every_stop_leaves_a_whole_step(in_product: bool, in_preconditioner: bool) {
         struct After(std::sync::atomic::AtomicU64);
         impl Monitor for After {
-            fn tick(&self, _: &Progress) -> ControlFlow<StopReason> {
+            fn tick(&self, _: &Progress) -> ControlFlow<Interruption> {
                 match self.0.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) {
-                    1 => ControlFlow::Break(StopReason::MaxTime),
+                    1 => ControlFlow::Break(Interruption::MaxTime),
                     _ => ControlFlow::Continue(()),
                 }
             }

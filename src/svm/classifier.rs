@@ -208,9 +208,9 @@ fn check_nu_of_machines(nu: f64, task: &Classification<'_>, code: &CodeMatrix) -
         let (first, second) = (of_sign(-1), of_sign(1));
         2.0 * first.min(second) / (first + second)
     };
-    let most = (0..code.columns()).map(largest_nu).fold(f64::INFINITY, f64::min);
-    if most < nu * (1.0 - 1e-12) {
-        let rule = format!("at most {most:.6}, twice the share of the smaller class of every machine");
+    let max_nu = (0..code.columns()).map(largest_nu).fold(f64::INFINITY, f64::min);
+    if max_nu < nu * (1.0 - 1e-12) {
+        let rule = format!("at most {max_nu:.6}, twice the share of the smaller class of every machine");
         return Err(Error::param("nu", nu, rule));
     }
     Ok(())
@@ -229,9 +229,9 @@ impl ClassPartition {
     fn new(code: &CodeMatrix) -> Result<Self> {
         let takes_part = |class: usize| code.row(class).iter().map(|entry| *entry != 0);
         let mut classes: Vec<Vec<usize>> = Vec::new();
-        let mut known = HashMap::new();
+        let mut block_of = HashMap::new();
         for class in 0..code.classes() {
-            let class_block = *known.entry(takes_part(class).try_collect_vec()?).or_insert(classes.len());
+            let class_block = *block_of.entry(takes_part(class).try_collect_vec()?).or_insert(classes.len());
             match classes.get_mut(class_block) {
                 Some(of) => of.push(class),
                 None => classes.push(vec![class]),

@@ -76,7 +76,7 @@ impl<K: KernelValue> ClassBlock<'_, K> {
     }
 
     /// Returns whether kernel rows are stored; otherwise values are computed again.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(super) fn is_stored(&self) -> bool {
         !matches!(self.stored, StoredRows::None)
     }
 
@@ -96,23 +96,23 @@ impl<K: KernelValue> ClassBlock<'_, K> {
         }
     }
 
-    /// Computes the missing ones of the wanted kernel rows; see [`KernelColumns::fetch`].
+    /// Computes the missing ones of the kernel rows at some positions; see [`KernelColumns::fetch`].
     fn fetch(
         &mut self,
-        wanted: &[usize],
+        positions: &[usize],
         order: &[usize],
         depth: usize,
         ctx: Context<'_>,
         check: impl Fn() -> Result<()>,
     ) -> Result<()> {
         let StoredRows::Cache(cache) = &mut self.stored else { return Ok(()) };
-        let mut missing = cache.claim(wanted);
+        let mut missing = cache.claim(positions);
         let batch = rows_between_checks(self.positions.len(), depth);
         while !missing.is_empty() {
-            let rest = missing.split_off(batch.min(missing.len()));
+            let later = missing.split_off(batch.min(missing.len()));
             let rows: Vec<usize> = missing.iter().map(|&position| order[position]).try_collect_vec()?;
             self.source.compute(&rows, &mut cache.slots_mut(&missing), ctx)?;
-            missing = rest;
+            missing = later;
             if !missing.is_empty()
                 && let Err(stopped) = check()
             {
@@ -258,8 +258,8 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
     }
 
     /// Returns whether kernel rows are cached; otherwise values are computed again.
-    pub(super) fn are_kept(&self) -> bool {
-        self.class_blocks[0].is_kept()
+    pub(super) fn are_stored(&self) -> bool {
+        self.class_blocks[0].is_stored()
     }
 
     /// Computes the missing kernel rows of each class block in batches, with a call of `check` between two batches. Class
@@ -269,15 +269,15 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
     /// Returns the error of `check`, after which the cache has complete rows only.
     pub(super) fn fetch(
         &mut self,
-        wanted: &[Vec<usize>],
+        positions: &[Vec<usize>],
         ctx: Context<'_>,
         check: impl Fn() -> Result<()> + Sync,
     ) -> Result<()> {
         let Self { class_blocks, order, depth, .. } = self;
-        let mut pairs: Vec<_> = class_blocks.iter_mut().zip(wanted).try_collect_vec()?;
+        let mut pairs: Vec<_> = class_blocks.iter_mut().zip(positions).try_collect_vec()?;
         ctx.try_for_each_chunk(&mut pairs, 1, |_, pair| {
-            let (class_block, wanted) = &mut pair[0];
-            class_block.fetch(wanted, order, *depth, ctx, &check)
+            let (class_block, positions) = &mut pair[0];
+            class_block.fetch(positions, order, *depth, ctx, &check)
         })
     }
 

@@ -52,7 +52,7 @@ impl<K: KernelValue> Solve for Rounds<'_, '_, K> {
     fn solve(&mut self) -> Result<()> {
         let Self { machines, columns, training, memory, .. } = self;
         for refreshes_left in (0..=MAX_GRADIENT_REFRESHES).rev() {
-            if !columns.are_kept() && machines.len() >= MIN_MACHINES_PER_THREAD * training.ctx.threads() {
+            if !columns.are_stored() && machines.len() >= MIN_MACHINES_PER_THREAD * training.ctx.threads() {
                 solve_independently(machines, columns, training, memory)?;
             } else {
                 solve_together(machines, columns, training, memory)?;
@@ -78,7 +78,7 @@ fn solve_together<'a, K: KernelValue>(
     let mut shared = SharedBlocks::new(machines, columns.class_blocks.len())?;
     // Machines of which no two have the same two class blocks share few rows: solved a few at a time, they need few rows
     // at once, whose memory is used again.
-    let max_running = if columns.class_blocks.len() > 1 && columns.are_kept() && !shared.has_shared_pair() {
+    let max_running = if columns.class_blocks.len() > 1 && columns.are_stored() && !shared.has_shared_pair() {
         4.max(2 * training.ctx.threads())
     } else {
         usize::MAX
@@ -293,7 +293,7 @@ fn solve_and_update<'a, K: KernelValue>(
     let solution = machine.solve_block(columns, memory, training, tick)?;
     let may_shrink = solution.end.steps > 0
         && training.params.shrinking
-        && !columns.are_kept()
+        && !columns.are_stored()
         && !machine.has_whole_block();
     machine.update(solution, columns, training)?;
     if may_shrink { machine.shrink(columns, training.ctx) } else { Ok(()) }

@@ -38,7 +38,7 @@ use super::problem::{DualProblem, MAX_GROUPS};
 use super::stall::largest_magnitude;
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{TryCollect, TryToVec, try_vec};
+use crate::memory::{TryCollect, try_vec};
 use crate::simd::blas::{axpy, dot};
 use point::{MAX_RELATIVE_GAP, Point, Residuals, STEP_SHARE};
 

@@ -12,7 +12,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `state` | running, ended, finished: intercept and certificate of a finished machine |
+//! | `state`, `outcome` | running, ended, finished: intercept and certificate of a finished machine |
 //! | `start` | the coefficients that a machine continues from |
 //! | `block` | the solution of the block of its working set |
 //! | `update` | the update of coefficients and gradients, stalls, shrinking |
@@ -22,6 +22,7 @@
 mod block;
 mod finish;
 mod gap;
+mod outcome;
 mod start;
 mod state;
 mod update;
@@ -38,7 +39,7 @@ use super::stall::StallDetector;
 use super::training::Training;
 use super::working_set::WorkingSet;
 use crate::cache::RowCache;
-use crate::context::{Context, StopReason};
+use crate::context::{Context, Interruption};
 use crate::error::{Error, Result};
 use crate::kernels::Precision;
 use crate::memory::{TryCollect, TryToVec};
@@ -137,7 +138,7 @@ impl Machine<'_> {
         if !is_exact {
             let beta = machine.problem().beta.try_to_vec()?;
             machine.start_at(beta, columns, training).map_err(|error| match error {
-                Error::Stopped(StopReason::MaxTime) => {
+                Error::Stopped(Interruption::MaxTime) => {
                     let rule = "long enough for the gradients of the coefficients that the fit starts from";
                     Error::param("max_time", "over before the first round", rule)
                 }

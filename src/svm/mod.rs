@@ -23,7 +23,7 @@
 //! | `columns` | packed rows in class blocks, caches of kernel rows |
 //! | `start`, `subsample_start` | warm starts; a start from a subsample |
 //! | `decomposition` | the outer tier: rounds of five steps |
-//! | `machine` | one machine: its working set, its columns, its gradients |
+//! | `machine` | one machine: its states, its block, the update of its gradients, its end |
 //! | `working_set` | selection of the variables of the next block |
 //! | `subproblem`, `smo` | a block, and the inner tier: SMO steps |
 //! | `active_set` | Newton steps and an active-set method on the free variables |

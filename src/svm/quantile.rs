@@ -116,8 +116,8 @@ mod tests {
         let view = rows.view().try_into().unwrap();
         let model = fit_quantiles(kernel, view, &task, &params, Context::default()).unwrap();
         let at_zero = |j: usize| model.intercepts[j] + model.coefficients.column(j).sum();
-        for (j, wanted) in [3.0, 5.0, 9.0].into_iter().enumerate() {
-            assert!((at_zero(j) - wanted).abs() < 1e-6, "{j}: {}", at_zero(j));
+        for (j, expected) in [3.0, 5.0, 9.0].into_iter().enumerate() {
+            assert!((at_zero(j) - expected).abs() < 1e-6, "{j}: {}", at_zero(j));
         }
         for certificate in &model.certificates {
             assert!(certificate.gap < 1e-4 && certificate.violation <= 1e-8, "{certificate:?}");

@@ -16,8 +16,8 @@
 use super::active_set::is_newton_due;
 use super::precision::{KernelValue, exceeds_single_precision, squared_norm};
 use super::stall::{Change, StallDetector, UNCERTAIN_ROUNDINGS, dual_gain, largest_magnitude, rounding};
-use super::subproblem::{BlockEnd, Goal, Subproblem};
-use crate::context::{Context, StopReason};
+use super::subproblem::{BlockEnd, BlockStop, Goal, Subproblem};
+use crate::context::{Context, Interruption};
 use crate::error::Result;
 use crate::simd::scan::{second_order_partner, step_and_scan};
 
@@ -86,14 +86,14 @@ impl<K: KernelValue> Subproblem<K> {
                 (best, gain_since_best) = (last.clone(), 0.0);
             }
             if exceeds_single_precision::<K>(squared_norm(&self.beta, &self.diagonal), goal.max_rounding) {
-                return Ok(BlockEnd { steps, stop: Some(StopReason::Stalled) });
+                return Ok(BlockEnd { steps, stop: Some(BlockStop::Stalled) });
             }
             if idle >= MAX_IDLE_CHECKS {
                 (self.beta, self.gradient) = best;
-                return Ok(BlockEnd { steps, stop: Some(StopReason::Stalled) });
+                return Ok(BlockEnd { steps, stop: Some(BlockStop::Stalled) });
             }
-            if let Some(reason) = StopReason::from_result(check())? {
-                return Ok(BlockEnd { steps, stop: Some(reason) });
+            if let Some(interruption) = Interruption::from_result(check())? {
+                return Ok(BlockEnd { steps, stop: Some(BlockStop::Interrupted(interruption)) });
             }
         }
     }
@@ -151,7 +151,7 @@ impl<K: KernelValue> Subproblem<K> {
             for (g, range) in self.groups.iter().enumerate().filter(|(_, range)| !range.is_empty()) {
                 let kernel = self.kernel.values();
                 let line = |i: usize| &kernel[i * self.stride + range.start..i * self.stride + range.end];
-                let found = step_and_scan(
+                let pair = step_and_scan(
                     &mut self.gradient[range.clone()],
                     &self.up[range.clone()],
                     &self.low[range.clone()],
@@ -159,8 +159,8 @@ impl<K: KernelValue> Subproblem<K> {
                     line(last.1),
                     step,
                 );
-                if found.low - found.up > worst.0 {
-                    worst = (found.low - found.up, g, found.up, range.start + found.up_index);
+                if pair.low - pair.up > worst.0 {
+                    worst = (pair.low - pair.up, g, pair.up, range.start + pair.up_index);
                 }
             }
             let (violation, g, derivative, i) = worst;

@@ -13,7 +13,7 @@ use super::active_set::StepBudget;
 use super::params::Tuning;
 use super::precision::KernelValue;
 use super::problem::{DualProblem, MAX_GROUPS};
-use crate::context::{Context, StopReason};
+use crate::context::{Context, Interruption};
 use crate::error::Result;
 use crate::kernels::{KernelRows, MIN_TILE_ROWS};
 use crate::memory::{Arena, Arenas, TryCollect, try_vec};
@@ -34,13 +34,22 @@ pub(super) struct Goal {
     pub(super) max_rounding: f64,
 }
 
+/// Why the steps in a block ended before the goal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlockStop {
+    /// They made no progress, or coefficients became too large for single precision.
+    Stalled,
+    /// The monitor stopped them.
+    Interrupted(Interruption),
+}
+
 /// The end of the steps in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockEnd {
     /// Number of steps.
     pub(super) steps: u64,
     /// Why the steps ended before the goal, if they did.
-    pub(super) stop: Option<StopReason>,
+    pub(super) stop: Option<BlockStop>,
 }
 
 impl BlockEnd {

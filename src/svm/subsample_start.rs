@@ -99,7 +99,7 @@ fn levels<'t, 'a, K: KernelValue>(
 ) -> Result<Vec<Level<'t, 'a, K>>> {
     let params = training.params;
     let mut levels = Vec::new();
-    if columns.are_kept() || params.max_iterations.is_some() || !machine.problem().is_scalable() {
+    if columns.are_stored() || params.max_iterations.is_some() || !machine.problem().is_scalable() {
         return Ok(levels);
     }
     let mut rows_represented = machine.problem().len();
@@ -151,10 +151,7 @@ impl<'a, K: KernelValue> Level<'_, 'a, K> {
         let used: Vec<usize> = (0..solved.len()).filter(|&k| solved.beta[k] != 0.0).try_collect_vec()?;
         let support: Vec<usize> = used.iter().map(|&k| self.variables[k]).try_collect_vec()?;
         let values: Vec<f64> = used.iter().map(|&k| solved.beta[k]).try_collect_vec()?;
-        let mut stop = match certificate.stop {
-            reason @ (StopReason::MaxTime | StopReason::Interrupted) => Some(reason),
-            _ => None,
-        };
+        let mut stop = certificate.stop.interruption().map(StopReason::from);
         if stop.is_none() {
             let unbounded = used.iter().filter(|&&k| solved.is_unbounded(k)).count();
             if unbounded as f64 >= MAX_UNBOUNDED_SHARE * used.len() as f64 {

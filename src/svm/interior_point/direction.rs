@@ -4,21 +4,12 @@
 //! Cost: 2 n d multiply-adds with a factored system.
 
 use super::super::few_columns::ROWS_PER_TASK;
-use super::point::{Point, Residuals};
+use super::point::{Direction, Point, Residuals};
 use super::system::System;
 use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{TryCollect, TryToVec, try_vec};
 use crate::simd::blas::{axpy, dot};
-
-/// The changes of a step.
-pub(super) struct Direction {
-    pub(super) t: Vec<f64>,
-    pub(super) w: Vec<f64>,
-    pub(super) y: Vec<f64>,
-    pub(super) at_lower: Vec<f64>,
-    pub(super) at_upper: Vec<f64>,
-}
 
 impl Point<'_> {
     /// Returns the factor of the system for given Theta; `None` if it is singular.

@@ -6,7 +6,6 @@
 use super::super::few_columns::{FewColumns, ROWS_PER_TASK};
 use super::super::problem::{DualProblem, MAX_GROUPS};
 use super::super::stall::largest_magnitude;
-use super::direction::Direction;
 use crate::context::Context;
 use crate::error::Result;
 use crate::memory::{TryCollect, TryToVec, try_vec};
@@ -28,6 +27,15 @@ pub(super) struct Part {
     pub(super) upper: f64,
     /// Its group; `None` without a sum to keep.
     pub(super) group: Option<usize>,
+}
+
+/// The changes of a step.
+pub(super) struct Direction {
+    pub(super) t: Vec<f64>,
+    pub(super) w: Vec<f64>,
+    pub(super) y: Vec<f64>,
+    pub(super) at_lower: Vec<f64>,
+    pub(super) at_upper: Vec<f64>,
 }
 
 /// Differences from the conditions of the optimum.

@@ -44,7 +44,7 @@ impl Machine<'_> {
         let len = members.len().max(1) as u64;
         let max_iterations = (max_scan / len).max(1000).min(MAX_STEPS_PER_VARIABLE * len).min(steps_left);
         let relative = |share: f64| (share * self.kkt.largest()).max(0.5 * tolerance);
-        if !columns.are_kept() && members.len() > self.tuning.nested_block {
+        if !columns.are_stored() && members.len() > self.tuning.nested_block {
             let source = &columns.class_blocks[self.parts[0].class_block].source;
             let goal = Goal { tolerance: relative(NESTED_TOLERANCE_SHARE), max_iterations, max_rounding };
             let problem = self.problem().select(members, ctx)?;
@@ -69,7 +69,7 @@ impl Machine<'_> {
         let members = &self.working_set.members;
         Subproblem::new(self.problem(), members, &self.tuning, memory, |kernel, stride, slots| {
             let class_blocks = &columns.class_blocks;
-            if !columns.are_kept() {
+            if !columns.are_stored() {
                 let source = &class_blocks[self.parts[0].class_block].source;
                 return write_block(source, &self.rows_of(members)?, kernel, stride, slots, ctx, check);
             }

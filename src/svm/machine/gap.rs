@@ -61,8 +61,8 @@ impl Machine<'_> {
         if per_variable >= MAX_STEP_RATIO * MAX_STEPS_PER_VARIABLE {
             return violation <= self.max_tolerance;
         }
-        let least = linear.iter().fold(f64::INFINITY, |least, s| least.min(*s));
-        let spread = linear.iter().fold(f64::NEG_INFINITY, |largest, s| largest.max(*s)) - least;
+        let smallest = linear.iter().fold(f64::INFINITY, |smallest, s| smallest.min(*s));
+        let spread = linear.iter().fold(f64::NEG_INFINITY, |largest, s| largest.max(*s)) - smallest;
         violation <= self.max_tolerance.min(MAX_SPREAD_SHARE * spread)
     }
 
@@ -70,13 +70,13 @@ impl Machine<'_> {
     /// tolerance, so that they have the same solution.
     pub(in crate::svm) fn tighten_tolerance(&mut self, violation: f64) {
         if violation <= self.tolerance {
-            let least = UNCERTAIN_ROUNDINGS * self.kkt.rounding();
+            let min_tolerance = UNCERTAIN_ROUNDINGS * self.kkt.rounding();
             let problem = self.problem();
             self.tolerance = if !problem.keeps_margin_inside && problem.has_infinite_bounds() {
-                least
+                min_tolerance
             } else {
                 let share = (0.5 / self.relative_gap()).clamp(MIN_TOLERANCE_RATIO, MAX_TOLERANCE_RATIO);
-                least.max(share * violation)
+                min_tolerance.max(share * violation)
             };
         }
     }

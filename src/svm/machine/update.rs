@@ -9,7 +9,7 @@
 use super::super::columns::KernelColumns;
 use super::super::precision::KernelValue;
 use super::super::stall::{Change, UNCERTAIN_ROUNDINGS, dual_gain};
-use super::super::subproblem::BlockSolution;
+use super::super::subproblem::{BlockSolution, BlockStop};
 use super::super::training::Training;
 use super::{Machine, cache_capacity};
 use crate::context::{Context, StopReason};
@@ -54,7 +54,7 @@ impl<'a> Machine<'a> {
                 }
             }
             _ => {
-                let depth = if columns.are_kept() { 1 } else { columns.depth() };
+                let depth = if columns.are_stored() { 1 } else { columns.depth() };
                 self.work += (changed.len() * self.problem().len()) as u64 * depth as u64;
                 if let Err(error) = self.add_changes((&changed, &changes), columns, training) {
                     self.undo(&before);
@@ -68,8 +68,8 @@ impl<'a> Machine<'a> {
         let min_size = (self.kkt.n_unbounded * 7 / 4).next_multiple_of(64).min(self.tuning.max_block);
         self.working_set.size = self.working_set.size.max(min_size).min(cache_capacity(&self.parts, columns));
         match solution.end.stop {
-            Some(reason) if reason != StopReason::Stalled => Err(Error::Stopped(reason)),
-            _ => Ok(()),
+            Some(BlockStop::Interrupted(interruption)) => Err(Error::Stopped(interruption)),
+            Some(BlockStop::Stalled) | None => Ok(()),
         }
     }
 
@@ -99,7 +99,7 @@ impl<'a> Machine<'a> {
         let floor = UNCERTAIN_ROUNDINGS * self.gradient_rounding;
         let idle = self.stall.record_stretch(gain, solution.expected_gain, self.kkt.largest(), floor);
         // A block of a larger machine may have stalled because it was the wrong one.
-        let max_idle = if solution.end.stop != Some(StopReason::Stalled) {
+        let max_idle = if solution.end.stop != Some(BlockStop::Stalled) {
             MAX_IDLE_ROUNDS
         } else if self.working_set.members.len() < problem.len() {
             MAX_IDLE_ROUNDS / 10
@@ -121,7 +121,7 @@ impl<'a> Machine<'a> {
         columns: &KernelColumns<'_, K>,
         training: &Training<'_>,
     ) -> Result<()> {
-        if columns.are_kept() {
+        if columns.are_stored() {
             return self.add_stored_rows((changed, changes), columns, training.ctx);
         }
         let (depth, n) = (columns.depth(), self.problem().len());

@@ -14,7 +14,7 @@ use super::super::kernel_matrix::KernelMatrix;
 use super::super::precision::{KernelValue, exceeds_single_precision, restart_coefficients};
 use super::super::problem::DualProblem;
 use super::super::rounding::MeasuredRounding;
-use super::super::subproblem::{BlockEnd, Goal, Subproblem, write_block};
+use super::super::subproblem::{BlockEnd, BlockStop, Goal, Subproblem, write_block};
 use super::chain::{Chain, ChainSolver, ChainValues, nonzero};
 use super::work::FoldResult;
 use crate::context::{Context, StopReason};
@@ -151,15 +151,17 @@ impl<'c, 'w, K: KernelValue> Block<'c, 'w, K> {
         Ok(BlockEnd { steps: first.steps + last.steps, ..last })
     }
 
-    /// Returns the reason of the end.
+    /// Returns the reason of an end that was not an interruption.
     fn reason(&self) -> StopReason {
-        self.end.stop.unwrap_or(if self.violation <= self.chain.work.params.tolerance {
+        if self.end.stop.is_some() {
+            StopReason::Stalled
+        } else if self.violation <= self.chain.work.params.tolerance {
             StopReason::Converged
         } else if self.end.steps >= self.max_iterations() {
             StopReason::MaxIterations
         } else {
             StopReason::Stalled
-        })
+        }
     }
 }
 
@@ -176,8 +178,8 @@ impl<K: KernelValue> Solve for Block<'_, '_, K> {
         let kkt = self.problem.kkt_violation(Context::SEQUENTIAL);
         (self.violation, self.squared_norm) = (kkt.largest(), kkt.squared_norm);
         match self.end.stop {
-            Some(reason @ (StopReason::Interrupted | StopReason::MaxTime)) => Err(Error::Stopped(reason)),
-            _ => Ok(()),
+            Some(BlockStop::Interrupted(interruption)) => Err(Error::Stopped(interruption)),
+            Some(BlockStop::Stalled) | None => Ok(()),
         }
     }
 }
@@ -185,7 +187,7 @@ impl<K: KernelValue> Solve for Block<'_, '_, K> {
 impl Block<'_, '_, f32> {
     /// Returns whether the block has ended because its coefficients became too large for single precision.
     fn is_early(&self) -> bool {
-        self.end.stop == Some(StopReason::Stalled)
+        self.end.stop == Some(BlockStop::Stalled)
             && exceeds_single_precision::<f32>(self.squared_norm, self.max_rounding())
     }
 }

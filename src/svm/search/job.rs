@@ -8,7 +8,8 @@ use super::super::kernel_matrix::KernelMatrix;
 use super::super::params::SvmParams;
 use super::super::precision::Accuracy;
 use super::super::training::Training;
-use super::chain::{Chain, MAX_ONE_BLOCK};
+use super::chain::Chain;
+use super::fits::MAX_ONE_BLOCK;
 use super::grid::{Grid, ResultCallback, check};
 use super::task::{Plan, SearchTask};
 use super::work::{Prepared, SearchProgress, Work};
@@ -25,7 +26,7 @@ const MAX_PANEL_WIDTH: usize = 32;
 /// Maximum bytes of kernel matrices at the same time, unless a single one is larger.
 const MAX_MATRIX_BYTES: usize = 1 << 28;
 
-/// Fits every point of the grid that is wanted on every fold, and passes the outputs for the held-out rows to the
+/// Fits every point of the grid on every fold, and passes the outputs for the held-out rows to the
 /// callback. Returns why it stopped early, if it did: the callback has then received a part of the fits.
 ///
 /// # Errors
@@ -40,15 +41,16 @@ pub fn search(
     ctx: Context<'_>,
 ) -> Result<Option<StopReason>> {
     check(rows, grid)?;
-    let wanted_kernels = (0..grid.kernels.len()).filter(|&k| grid.wanted.row(k).iter().any(|wanted| *wanted));
-    let wanted_kernels: Vec<usize> = wanted_kernels.try_collect_vec()?;
-    let total = grid.wanted.iter().filter(|wanted| **wanted).count() * grid.folds.len();
+    let fitted_kernels =
+        (0..grid.kernels.len()).filter(|&k| grid.points.row(k).iter().any(|is_fitted| *is_fitted));
+    let fitted_kernels: Vec<usize> = fitted_kernels.try_collect_vec()?;
+    let total = grid.points.iter().filter(|is_fitted| **is_fitted).count() * grid.folds.len();
     let progress = SearchProgress { monitor: ctx.monitor(), done: AtomicUsize::new(0), total };
     let plan = Plan::new(task.reborrow(), rows.rows())?;
     let sums = task.sums();
     // Lifetimes of ndarray's views are invariant.
-    let &Grid { kernels, costs, wanted, folds } = grid;
-    let grid = Grid { kernels, costs, wanted: wanted.reborrow(), folds };
+    let &Grid { kernels, costs, points, folds } = grid;
+    let grid = Grid { kernels, costs, points: points.reborrow(), folds };
     let trained = plan.trained(folds)?;
     let chains_at_once = chains_at_once(rows, &plan, &grid, params, ctx)?;
     let work = Work {
@@ -65,9 +67,9 @@ pub fn search(
         memory: Arc::default(),
     };
     let matrices = work.matrices();
-    let together = if matrices > 0 { matrices } else { wanted_kernels.len().max(1) };
+    let together = if matrices > 0 { matrices } else { fitted_kernels.len().max(1) };
     let run = |kernels: &[usize]| work.run(kernels, matrices > 0);
-    StopReason::from_result(wanted_kernels.chunks(together).try_for_each(run))
+    StopReason::from_result(fitted_kernels.chunks(together).try_for_each(run))
 }
 
 /// Returns the number of chains that run at the same time: one a thread, unless their caches are too small for the largest

@@ -70,11 +70,9 @@ impl<'c, 'w, K: KernelValue> LargeMachines<'c, 'w, K> {
 impl<K: KernelValue> Solve for LargeMachines<'_, '_, K> {
     fn solve(&mut self) -> Result<()> {
         self.rounds.solve()?;
-        let is_stop = |reason: &StopReason| matches!(reason, StopReason::Interrupted | StopReason::MaxTime);
-        match self.rounds.machines.iter().filter_map(Machine::reason).find(is_stop) {
-            Some(reason) => Err(Error::Stopped(reason)),
-            None => Ok(()),
-        }
+        let mut reasons = self.rounds.machines.iter().filter_map(Machine::reason);
+        let interruption = reasons.find_map(StopReason::interruption);
+        interruption.map_or(Ok(()), |interruption| Err(Error::Stopped(interruption)))
     }
 }
 

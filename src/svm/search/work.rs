@@ -5,7 +5,7 @@ use super::super::params::SvmParams;
 use super::super::training::Training;
 use super::grid::{Grid, ResultCallback};
 use super::task::Plan;
-use crate::context::{Context, Monitor, Progress, StopReason};
+use crate::context::{Context, Interruption, Monitor, Progress, StopReason};
 use crate::data::Rows;
 use crate::error::Result;
 use crate::kernels::CoefficientSum;
@@ -68,7 +68,7 @@ pub(super) struct SearchProgress<'w> {
 }
 
 impl Monitor for SearchProgress<'_> {
-    fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
+    fn tick(&self, progress: &Progress) -> ControlFlow<Interruption> {
         let done = self.done.load(Ordering::Relaxed);
         self.monitor.tick(&Progress { steps: progress.steps, ..Progress::new("search", done, self.total) })
     }
