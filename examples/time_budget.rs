@@ -9,14 +9,14 @@ use ndarray::Array2;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use svmarrow::context::{Budget, Context, Monitor, Progress, StopReason};
+use svmarrow::context::{Budget, Context, Interruption, Monitor, Progress};
 use svmarrow::{Result, Svc};
 
 /// Counts the reports and prints every hundredth.
 struct Printer(AtomicU64);
 
 impl Monitor for Printer {
-    fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
+    fn tick(&self, progress: &Progress) -> ControlFlow<Interruption> {
         if self.0.fetch_add(1, Ordering::Relaxed).is_multiple_of(100) {
             println!("{}: {} steps, gap {:.3e}", progress.phase, progress.steps, progress.gap);
         }

@@ -114,8 +114,8 @@ pub enum Error {
         remedy: &'static str,
     },
     /// The caller's [`Monitor`](crate::context::Monitor) stopped work whose partial result is not usable.
-    #[error("stopped early: {}", .0.name())]
-    Stopped(crate::context::StopReason),
+    #[error("stopped early: {}", crate::context::StopReason::from(*.0).name())]
+    Stopped(crate::context::Interruption),
 }
 
 /// Why a pivot is not positive, as far as it shows.
@@ -158,7 +158,7 @@ impl Error {
     /// Every other error, unchanged.
     pub(crate) fn into_stop_reason(self) -> Result<crate::context::StopReason> {
         match self {
-            Self::Stopped(reason) => Ok(reason),
+            Self::Stopped(interruption) => Ok(interruption.into()),
             error => Err(error),
         }
     }

@@ -17,7 +17,7 @@ use std::any::Any;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use svmarrow::Error;
-use svmarrow::context::StopReason;
+use svmarrow::context::Interruption;
 
 mod python {
     #![allow(missing_docs)]
@@ -43,13 +43,11 @@ pub(crate) fn to_python(error: Error) -> PyErr {
             None => PyOSError::new_err(error.to_string()),
         },
         Error::Memory { .. } => PyMemoryError::new_err(error.to_string()),
-        Error::Stopped(StopReason::Interrupted) => PyKeyboardInterrupt::new_err(()),
-        Error::Stopped(StopReason::MaxTime) => PyValueError::new_err(
+        Error::Stopped(Interruption::Interrupted) => PyKeyboardInterrupt::new_err(()),
+        Error::Stopped(Interruption::MaxTime) => PyValueError::new_err(
             "max_time was over before there was a result: raise it, or give None for no limit",
         ),
-        Error::Stopped(StopReason::Converged | StopReason::MaxIterations | StopReason::Stalled) => {
-            internal(&error.to_string())
-        }
+        Error::Stopped(Interruption::MaxIterations) => internal(&error.to_string()),
         _ => PyValueError::new_err(error.to_string()),
     }
 }

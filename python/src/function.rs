@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use svmarrow::Error;
-use svmarrow::context::{Context, Monitor, Progress, StopReason};
+use svmarrow::context::{Context, Interruption, Monitor, Progress};
 use svmarrow::data::Rows;
 use svmarrow::kernels::{Kernel, KernelBlocks, KernelFunction};
 
@@ -148,10 +148,10 @@ pub(crate) struct UnlessRaised<'a, F> {
 }
 
 impl<F: Fn() -> bool + Sync> Monitor for UnlessRaised<'_, F> {
-    fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
+    fn tick(&self, progress: &Progress) -> ControlFlow<Interruption> {
         self.monitor.tick(progress)?;
         if (self.has_raised)() {
-            ControlFlow::Break(StopReason::Interrupted)
+            ControlFlow::Break(Interruption::Interrupted)
         } else {
             ControlFlow::Continue(())
         }

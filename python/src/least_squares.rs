@@ -60,9 +60,9 @@ pub(crate) struct StoppingArg {
 
 impl StoppingArg {
     fn stopping(&self) -> PyResult<Stopping> {
-        let max_products = self.max_iter.unwrap_or(u64::MAX);
+        let max_iterations = self.max_iter.unwrap_or(u64::MAX);
         let mut stopping = Stopping::new(self.tol);
-        stopping.max_products = max_products;
+        stopping.max_iterations = max_iterations;
         stopping.max_time = duration(self.max_time)?;
         Ok(stopping)
     }

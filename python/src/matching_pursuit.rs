@@ -10,7 +10,7 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArr
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use svmarrow::Error;
-use svmarrow::context::{Budget, Context, StopReason};
+use svmarrow::context::{Budget, Context, Interruption};
 use svmarrow::matching_pursuit::{
     BuiltIn, Coefficients, Columns, Derivative, Functions, KernelFunctions, Loss, MatchingParams, Measure,
     RowSet, Storage, Task, Validation, Variant,
@@ -138,7 +138,7 @@ impl Functions for &PythonFunctions {
             return Ok(());
         }
         let filled = self.call.attempt(|py| self.values(py, which, set, out));
-        if filled { Ok(()) } else { Err(Error::Stopped(StopReason::Interrupted)) }
+        if filled { Ok(()) } else { Err(Error::Stopped(Interruption::Interrupted)) }
     }
 }
 
@@ -232,7 +232,7 @@ impl MatchingArg {
         };
         let mut params = MatchingParams::new(self.n_functions);
         params.variant = variant;
-        params.steps = self.max_iter;
+        params.max_iterations = self.max_iter;
         params.every = self.backfit_every;
         params.tolerance = self.tol;
         params.patience = self.patience;

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use svmarrow::Error;
-use svmarrow::context::{Budget, Context, Monitor, Progress, StopReason, start_handler};
+use svmarrow::context::{Budget, Context, Interruption, Monitor, Progress, start_handler};
 use svmarrow::error::Result;
 use svmarrow::memory::{HEADROOM, check_available};
 
@@ -77,10 +77,10 @@ struct WorkerMonitor {
 }
 
 impl Monitor for WorkerMonitor {
-    fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
+    fn tick(&self, progress: &Progress) -> ControlFlow<Interruption> {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(*progress);
         if self.stop.load(Ordering::Relaxed) {
-            ControlFlow::Break(StopReason::Interrupted)
+            ControlFlow::Break(Interruption::Interrupted)
         } else {
             ControlFlow::Continue(())
         }
@@ -142,7 +142,7 @@ struct CallerState {
 }
 
 impl Monitor for CallerMonitor {
-    fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
+    fn tick(&self, progress: &Progress) -> ControlFlow<Interruption> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !state.stop && Instant::now() >= state.next_poll {
             let answer = Python::attach(|py| {
@@ -154,7 +154,7 @@ impl Monitor for CallerMonitor {
             });
             state.next_poll = Instant::now() + POLL_INTERVAL;
         }
-        if state.stop { ControlFlow::Break(StopReason::Interrupted) } else { ControlFlow::Continue(()) }
+        if state.stop { ControlFlow::Break(Interruption::Interrupted) } else { ControlFlow::Continue(()) }
     }
 }
 

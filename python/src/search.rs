@@ -109,7 +109,7 @@ pub(crate) fn search_svm(
         let monitor = UnlessRaised { monitor: ctx.monitor(), has_raised: || caller.raised().is_some() };
         let budget = Budget::new(&monitor, None, max_time);
         let kernels: Vec<_> = grid.kernels.iter().map(FunctionArg::function).collect(); // small: one item per kernel
-        let grid = Grid { kernels: &kernels, costs, wanted: wanted.reborrow(), folds: &folds };
+        let grid = Grid { kernels: &kernels, costs, points: wanted.reborrow(), folds: &folds };
         search(rows, &searched, &grid, &params, &caller, ctx.with_monitor(&budget))
     });
     if let Some(raised) = caller.raised().take() {

@@ -5,7 +5,7 @@
 //! depend on it: they have the same bits for any number of threads.
 //!
 //! There is one way to stop early. When the monitor asks for a stop, the check that sees it returns
-//! [`Error::Stopped`] with the [`StopReason`], and `?` passes it up. A function whose partial
+//! [`Error::Stopped`] with the [`Interruption`], and `?` passes it up. A function whose partial
 //! result is usable catches it in one place (see `StopReason::from_result`) and returns that result with a [`Stop`].
 
 mod monitor;
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 pub use crate::once::start_handler;
 pub(crate) use monitor::GracePeriod;
-pub use monitor::{Budget, Monitor, Progress, Silent, Stop, StopReason};
+pub use monitor::{Budget, Interruption, Monitor, Progress, Silent, Stop, StopReason};
 pub(crate) use work::WorkCounter;
 
 /// Minimum number of arithmetic operations of a loop that other threads are woken for: about ten microseconds.

@@ -1,6 +1,6 @@
 //! Monitors: the hook for progress bars, Ctrl-C, budgets and tests.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -45,7 +45,51 @@ pub enum StopReason {
     Stalled,
 }
 
+/// The reason for which a monitor stops work. It cannot say that the work has converged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interruption {
+    /// The iteration budget was spent.
+    MaxIterations,
+    /// The time budget was spent.
+    MaxTime,
+    /// The user interrupted.
+    Interrupted,
+}
+
+impl From<Interruption> for StopReason {
+    fn from(interruption: Interruption) -> Self {
+        match interruption {
+            Interruption::MaxIterations => Self::MaxIterations,
+            Interruption::MaxTime => Self::MaxTime,
+            Interruption::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+impl Interruption {
+    /// Returns the interruption if the monitor stopped the work, for a caller that keeps the partial result.
+    ///
+    /// # Errors
+    /// Every error other than [`Error::Stopped`](crate::Error::Stopped).
+    pub(crate) fn from_result(result: Result<()>) -> Result<Option<Self>> {
+        match result {
+            Ok(()) => Ok(None),
+            Err(Error::Stopped(interruption)) => Ok(Some(interruption)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
 impl StopReason {
+    /// Returns the interruption if the user or the time budget ended the work.
+    pub(crate) fn interruption(self) -> Option<Interruption> {
+        match self {
+            Self::Interrupted => Some(Interruption::Interrupted),
+            Self::MaxTime => Some(Interruption::MaxTime),
+            Self::Converged | Self::Stalled | Self::MaxIterations => None,
+        }
+    }
+
     /// Returns the name used in certificates and messages.
     pub fn name(self) -> &'static str {
         match self {
@@ -62,7 +106,7 @@ impl StopReason {
     /// # Errors
     /// Every error other than [`Error::Stopped`](crate::Error::Stopped).
     pub(crate) fn from_result(result: Result<()>) -> Result<Option<Self>> {
-        result.map_or_else(|error| error.into_stop_reason().map(Some), |()| Ok(None))
+        Ok(Interruption::from_result(result)?.map(Self::from))
     }
 }
 
@@ -84,7 +128,7 @@ pub struct Stop {
 /// parallel computation stop one by one.
 pub trait Monitor: Sync {
     /// Receives the progress; `Break` asks the algorithm to stop.
-    fn tick(&self, progress: &Progress) -> ControlFlow<StopReason>;
+    fn tick(&self, progress: &Progress) -> ControlFlow<Interruption>;
 }
 
 /// A monitor that ignores the progress and never stops.
@@ -92,7 +136,7 @@ pub trait Monitor: Sync {
 pub struct Silent;
 
 impl Monitor for Silent {
-    fn tick(&self, _: &Progress) -> ControlFlow<StopReason> {
+    fn tick(&self, _: &Progress) -> ControlFlow<Interruption> {
         ControlFlow::Continue(())
     }
 }
@@ -100,25 +144,25 @@ impl Monitor for Silent {
 /// Adds an iteration and a time budget to another monitor.
 pub struct Budget<'a> {
     inner: &'a dyn Monitor,
-    max_steps: Option<u64>,
+    max_iterations: Option<u64>,
     deadline: Option<Instant>,
 }
 
 impl<'a> Budget<'a> {
     /// Limits [`Progress::steps`] and the time, which runs from this call.
-    pub fn new(inner: &'a dyn Monitor, max_steps: Option<u64>, max_time: Option<Duration>) -> Self {
-        Self { inner, max_steps, deadline: max_time.and_then(|t| Instant::now().checked_add(t)) }
+    pub fn new(inner: &'a dyn Monitor, max_iterations: Option<u64>, max_time: Option<Duration>) -> Self {
+        Self { inner, max_iterations, deadline: max_time.and_then(|t| Instant::now().checked_add(t)) }
     }
 }
 
 impl Monitor for Budget<'_> {
-    fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
+    fn tick(&self, progress: &Progress) -> ControlFlow<Interruption> {
         self.inner.tick(progress)?;
-        if self.max_steps.is_some_and(|max| progress.steps >= max) {
-            return ControlFlow::Break(StopReason::MaxIterations);
+        if self.max_iterations.is_some_and(|max| progress.steps >= max) {
+            return ControlFlow::Break(Interruption::MaxIterations);
         }
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return ControlFlow::Break(StopReason::MaxTime);
+            return ControlFlow::Break(Interruption::MaxTime);
         }
         ControlFlow::Continue(())
     }
@@ -137,9 +181,9 @@ impl<'a> GracePeriod<'a> {
 }
 
 impl Monitor for GracePeriod<'_> {
-    fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
+    fn tick(&self, progress: &Progress) -> ControlFlow<Interruption> {
         let answer = self.inner.tick(progress);
-        if answer == ControlFlow::Break(StopReason::MaxTime) {
+        if answer == ControlFlow::Break(Interruption::MaxTime) {
             let now = Instant::now();
             if now < *self.end.get_or_init(|| now + GRACE_PERIOD) {
                 return ControlFlow::Continue(());

@@ -423,6 +423,11 @@ impl TrainableExpansion {
         Ok(())
     }
 
+    /// Returns the number of vectors.
+    pub(crate) fn vectors(&self) -> usize {
+        self.vectors
+    }
+
     /// Returns the kernel.
     pub(crate) fn kernel(&self) -> Kernel {
         self.kernel

@@ -25,7 +25,7 @@ pub struct Stopping {
     /// ||y - (K + alpha I) c|| / ||y|| of every output, rows counted by their weights.
     pub tolerance: f64,
     /// Maximum number of products with the system's matrix.
-    pub max_products: u64,
+    pub max_iterations: u64,
     /// Time limit, which may end the work within a product.
     pub max_time: Option<Duration>,
 }
@@ -33,7 +33,7 @@ pub struct Stopping {
 impl Stopping {
     /// Returns the criterion of a relative residual, without a limit of products or time.
     pub fn new(tolerance: f64) -> Self {
-        Self { tolerance, max_products: u64::MAX, max_time: None }
+        Self { tolerance, max_iterations: u64::MAX, max_time: None }
     }
 }
 
@@ -69,7 +69,7 @@ pub(super) fn conjugate_gradients(
         right.as_slice().expect(ROW_MAJOR),
         solved.as_slice_mut().expect(ROW_MAJOR),
         columns,
-        Limits { relative: stopping.tolerance, backward: 0.0, products: stopping.max_products },
+        Limits { relative: stopping.tolerance, backward: 0.0, max_iterations: stopping.max_iterations },
         |p, out| apply(p, out, columns),
         |r, out| precondition(r, out, columns),
         ctx,

@@ -39,7 +39,7 @@
 use super::centre::about_centre;
 use super::iteration::{IterationOutcome, Stopping, WeightRoots, conjugate_gradients};
 use super::problem::{Problem, kernel_matrix, rows_at_once};
-use crate::context::{Budget, Context, StopReason};
+use crate::context::{Budget, Context, Interruption};
 use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
@@ -113,7 +113,7 @@ fn solve_given(
     let ctx = ctx.with_monitor(&budget);
     let preconditioner = match Preconditioner::new(kernel, (rows, &roots), alpha, points, ctx) {
         // The iteration will end at its first check.
-        Err(Error::Stopped(StopReason::MaxTime)) => Preconditioner::none(alpha),
+        Err(Error::Stopped(Interruption::MaxTime)) => Preconditioner::none(alpha),
         other => other?,
     };
     let mut product = Product { kernel, rows: rows.reborrow(), roots: &roots, alpha, ctx, evaluator: None };

@@ -203,7 +203,7 @@ mod tests {
         let rows: Rows<'_> = Rows::from_shape((n, d), &data).unwrap();
         let kernel = Kernel::Linear.into();
         let problem = Problem { kernel, rows, targets: targets.view(), fit_intercept: false, weights: None };
-        let stopping = Stopping { tolerance: 1e-12, max_products: 500, max_time: None };
+        let stopping = Stopping { tolerance: 1e-12, max_iterations: 500, max_time: None };
         let solved = solve(&problem, alpha, stopping, Context::default()).unwrap();
         for k in 0..d {
             for j in 0..q {

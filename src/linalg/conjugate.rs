@@ -12,7 +12,7 @@
 //! All other allocations are small: a few numbers for each right-hand side.
 
 use crate::context::{Context, Progress, StopReason};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory;
 
 /// The end of the iteration: when every column has ||r|| <= relative ||b|| + backward ||A|| ||x||, with the largest
@@ -22,7 +22,7 @@ pub(crate) struct Limits {
     pub(crate) relative: f64,
     pub(crate) backward: f64,
     /// Maximum number of products with A.
-    pub(crate) products: u64,
+    pub(crate) max_iterations: u64,
 }
 
 /// The result of an iteration.
@@ -84,122 +84,173 @@ pub(crate) fn solve(
     mut precondition: impl FnMut(&[f64], &mut [f64]) -> Result<()>,
     ctx: Context<'_>,
 ) -> Result<Outcome> {
-    let size: Vec<f64> = dots(b, b, q).into_iter().map(f64::sqrt).collect();
-    let relative = |r: &[f64]| -> Vec<f64> {
-        let of_size = |(r, b): (&f64, &f64)| if *b > 0.0 { r.sqrt() / b } else { 0.0 };
-        dots(r, r, q).iter().zip(&size).map(of_size).collect()
-    };
-    let (mut products, mut norm) = (0, 0.0_f64);
-    let vector = || memory::try_zeros::<f64>("conjugate gradients", b.len());
-    let (mut r, mut z, mut ap, mut p) = (vector()?, vector()?, vector()?, vector()?);
-    let mut reason = StopReason::Converged;
-    let mut before = f64::INFINITY;
-    r.copy_from_slice(b);
-    let mut residuals = relative(&r);
-    'restarts: for restart in 0..=MAX_RESTARTS {
-        if x.iter().any(|&x| x != 0.0) {
-            if let Some(why) = StopReason::from_result(apply(x, &mut ap))? {
-                (reason, residuals) = (why, relative(&r));
-                break;
+    let mut iteration = Iteration::new(b, q, limits)?;
+    let ended = iteration.run(x, &mut apply, &mut precondition, ctx);
+    let reason = ended.or_else(Error::into_stop_reason)?;
+    Ok(Outcome { products: iteration.products, residuals: iteration.residuals(), reason })
+}
+
+/// Writes the product of a matrix with a vector for each right-hand side.
+type Operator<'f> = dyn FnMut(&[f64], &mut [f64]) -> Result<()> + 'f;
+
+/// The state of the iteration for all right-hand sides.
+struct Iteration<'b> {
+    b: &'b [f64],
+    q: usize,
+    limits: Limits,
+    /// Length of each right-hand side.
+    lengths: Vec<f64>,
+    /// Number of products with the matrix.
+    products: u64,
+    /// The largest quotient p'Ap / p'p of a direction.
+    norm: f64,
+    /// b - Ax.
+    r: Vec<f64>,
+    /// The residual with the preconditioner.
+    z: Vec<f64>,
+    /// Directions.
+    p: Vec<f64>,
+    /// The last product with the matrix.
+    ap: Vec<f64>,
+}
+
+impl<'b> Iteration<'b> {
+    fn new(b: &'b [f64], q: usize, limits: Limits) -> Result<Self> {
+        let lengths = dots(b, b, q).into_iter().map(f64::sqrt).collect();
+        let vector = || memory::try_zeros::<f64>("conjugate gradients", b.len());
+        let (mut r, z, ap, p) = (vector()?, vector()?, vector()?, vector()?);
+        r.copy_from_slice(b);
+        Ok(Self { b, q, limits, lengths, products: 0, norm: 0.0, r, z, p, ap })
+    }
+
+    /// Makes steps, and starts again from the true residual, until all residuals are small or cannot be reduced.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`], after which the solutions and residuals are those of the last step.
+    fn run(
+        &mut self,
+        x: &mut [f64],
+        apply: &mut Operator<'_>,
+        precondition: &mut Operator<'_>,
+        ctx: Context<'_>,
+    ) -> Result<StopReason> {
+        let (mut reason, mut before) = (StopReason::Converged, f64::INFINITY);
+        for restart in 0..=MAX_RESTARTS {
+            if x.iter().any(|&x| x != 0.0) {
+                apply(x, &mut self.ap)?;
+                self.products += 1;
+            } else {
+                self.ap.fill(0.0);
             }
-            products += 1;
-        } else {
-            ap.fill(0.0);
+            for ((r, b), ap) in self.r.iter_mut().zip(self.b).zip(&self.ap) {
+                *r = b - ap;
+            }
+            let worst = worst_of(&self.residuals());
+            let mut done = self.are_small(x);
+            if done.iter().all(|&done| done) || reason != StopReason::Converged {
+                return Ok(reason);
+            }
+            // The residual has reached the rounding errors of the products.
+            if restart == MAX_RESTARTS || !(worst <= 0.5 * before) {
+                return Ok(StopReason::Stalled);
+            }
+            before = worst;
+            precondition(&self.r, &mut self.z)?;
+            self.p.copy_from_slice(&self.z);
+            reason = self.make_steps(x, &mut done, apply, precondition, ctx)?;
         }
-        for ((r, b), ap) in r.iter_mut().zip(b).zip(&ap) {
-            *r = b - ap;
-        }
-        let small = |r: &[f64], x: &[f64], norm: f64| -> Vec<bool> {
-            let (r, x) = (dots(r, r, q), dots(x, x, q));
-            (0..q)
-                .map(|j| r[j].sqrt() <= limits.relative * size[j] + limits.backward * norm * x[j].sqrt())
-                .collect()
-        };
-        residuals = relative(&r);
-        let worst = worst_of(&residuals);
-        let mut done = small(&r, x, norm);
-        if done.iter().all(|&done| done) || reason != StopReason::Converged {
-            break;
-        }
-        // The residual has reached the rounding errors of the products.
-        if restart == MAX_RESTARTS || !(worst <= 0.5 * before) {
-            reason = StopReason::Stalled;
-            break;
-        }
-        before = worst;
-        if let Some(why) = StopReason::from_result(precondition(&r, &mut z))? {
-            (reason, residuals) = (why, relative(&r));
-            break 'restarts;
-        }
-        p.copy_from_slice(&z);
-        let mut rz = dots(&r, &z, q);
-        let (mut best, mut improved) = (f64::INFINITY, products);
-        while !done.iter().all(|&done| done) {
-            let gap = worst_of(&relative(&r));
+        Ok(reason)
+    }
+
+    /// Makes steps until all right-hand sides are done; returns another reason if they end before.
+    fn make_steps(
+        &mut self,
+        x: &mut [f64],
+        done: &mut [bool],
+        apply: &mut Operator<'_>,
+        precondition: &mut Operator<'_>,
+        ctx: Context<'_>,
+    ) -> Result<StopReason> {
+        let mut rz = dots(&self.r, &self.z, self.q);
+        let (mut best, mut improved) = (f64::INFINITY, self.products);
+        loop {
+            let (gap, products) = (worst_of(&self.residuals()), self.products);
             if gap < 0.99 * best {
                 (best, improved) = (gap, products);
             }
             let progress =
                 Progress { phase: "conjugate gradients", done: products, total: None, gap, steps: products };
-            if let Some(why) = StopReason::from_result(ctx.tick(&progress))? {
-                (reason, residuals) = (why, relative(&r));
-                break 'restarts;
-            }
-            if products >= limits.products {
-                reason = StopReason::MaxIterations;
-                break;
+            ctx.tick(&progress)?;
+            if products >= self.limits.max_iterations {
+                return Ok(StopReason::MaxIterations);
             }
             if products > improved + MAX_STALLED_PRODUCTS {
-                reason = StopReason::Stalled;
-                break;
+                return Ok(StopReason::Stalled);
             }
-            if let Some(why) = StopReason::from_result(apply(&p, &mut ap))? {
-                (reason, residuals) = (why, relative(&r));
-                break 'restarts;
-            }
-            products += 1;
-            let (curve, length) = (dots(&p, &ap, q), dots(&p, &p, q));
-            let mut step = vec![0.0; q];
-            for j in 0..q {
-                if !done[j] && curve[j] > 0.0 && rz[j].is_finite() {
-                    step[j] = rz[j] / curve[j];
-                    norm = norm.max(curve[j] / length[j]);
-                } else if !done[j] {
-                    // A is not positive definite along p, or p is zero: only rounding errors are left.
-                    done[j] = true;
-                }
-            }
-            add(&step, &p, x);
-            let negative: Vec<f64> = step.iter().map(|s| -s).collect();
-            add(&negative, &ap, &mut r);
-            for (done, small) in done.iter_mut().zip(small(&r, x, norm)) {
-                *done |= small;
-            }
+            apply(&self.p, &mut self.ap)?;
+            self.products += 1;
+            self.step(x, &rz, done);
             if done.iter().all(|&done| done) {
-                break;
+                return Ok(StopReason::Converged);
             }
-            if let Some(why) = StopReason::from_result(precondition(&r, &mut z))? {
-                (reason, residuals) = (why, relative(&r));
-                break 'restarts;
-            }
-            let next = dots(&r, &z, q);
-            let ratio: Vec<f64> =
-                next.iter().zip(&rz).map(|(a, b)| if *b > 0.0 { a / b } else { 0.0 }).collect();
-            for (z, p) in z.chunks_exact(q).zip(p.chunks_exact_mut(q)) {
-                for ((p, z), ratio) in p.iter_mut().zip(z).zip(&ratio) {
-                    *p = z + ratio * *p;
-                }
-            }
-            rz = next;
+            precondition(&self.r, &mut self.z)?;
+            rz = self.next_directions(&rz);
         }
     }
-    Ok(Outcome { products, residuals, reason })
+
+    /// Moves along the directions, whose products with the matrix are known.
+    fn step(&mut self, x: &mut [f64], rz: &[f64], done: &mut [bool]) {
+        let (curve, length) = (dots(&self.p, &self.ap, self.q), dots(&self.p, &self.p, self.q));
+        let mut step = vec![0.0; self.q];
+        for j in 0..self.q {
+            if !done[j] && curve[j] > 0.0 && rz[j].is_finite() {
+                step[j] = rz[j] / curve[j];
+                self.norm = self.norm.max(curve[j] / length[j]);
+            } else if !done[j] {
+                // A is not positive definite along p, or p is zero: only rounding errors are left.
+                done[j] = true;
+            }
+        }
+        add(&step, &self.p, x);
+        let negative: Vec<f64> = step.iter().map(|s| -s).collect();
+        add(&negative, &self.ap, &mut self.r);
+        for (done, small) in done.iter_mut().zip(self.are_small(x)) {
+            *done |= small;
+        }
+    }
+
+    /// Makes the directions conjugate to those before, from the residuals with the preconditioner; returns r'z.
+    fn next_directions(&mut self, rz: &[f64]) -> Vec<f64> {
+        let next = dots(&self.r, &self.z, self.q);
+        let ratio: Vec<f64> = next.iter().zip(rz).map(|(a, b)| if *b > 0.0 { a / b } else { 0.0 }).collect();
+        for (z, p) in self.z.chunks_exact(self.q).zip(self.p.chunks_exact_mut(self.q)) {
+            for ((p, z), ratio) in p.iter_mut().zip(z).zip(&ratio) {
+                *p = z + ratio * *p;
+            }
+        }
+        next
+    }
+
+    /// Returns the length of each residual relative to its right-hand side.
+    fn residuals(&self) -> Vec<f64> {
+        let of_length = |(r, b): (&f64, &f64)| if *b > 0.0 { r.sqrt() / b } else { 0.0 };
+        dots(&self.r, &self.r, self.q).iter().zip(&self.lengths).map(of_length).collect()
+    }
+
+    /// Returns for each right-hand side whether the residual is within the limits.
+    fn are_small(&self, x: &[f64]) -> Vec<bool> {
+        let (r, x) = (dots(&self.r, &self.r, self.q), dots(x, x, self.q));
+        let Limits { relative, backward, .. } = self.limits;
+        (0..self.q)
+            .map(|j| r[j].sqrt() <= relative * self.lengths[j] + backward * self.norm * x[j].sqrt())
+            .collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::Monitor;
+    use crate::context::{Interruption, Monitor};
     use std::ops::ControlFlow;
 
     /// No preconditioner.
@@ -212,7 +263,7 @@ mod tests {
     #[test]
     fn an_iteration_that_gets_nowhere_ends_and_does_not_call_itself_converged() {
         let b: Vec<f64> = (0..40).map(|i| f64::from(i).sin()).collect();
-        let limits = Limits { relative: 1e-12, backward: 0.0, products: u64::MAX };
+        let limits = Limits { relative: 1e-12, backward: 0.0, max_iterations: u64::MAX };
         // Products that are not numbers, of no length, and such as no matrix has.
         for kind in 0..3 {
             let mut random = crate::random::Random::new(5);
@@ -242,15 +293,15 @@ mod tests {
     fn assert_every_stop_leaves_a_whole_step(in_product: bool, in_preconditioner: bool) {
         struct After(std::sync::atomic::AtomicU64);
         impl Monitor for After {
-            fn tick(&self, _: &Progress) -> ControlFlow<StopReason> {
+            fn tick(&self, _: &Progress) -> ControlFlow<Interruption> {
                 match self.0.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) {
-                    1 => ControlFlow::Break(StopReason::MaxTime),
+                    1 => ControlFlow::Break(Interruption::MaxTime),
                     _ => ControlFlow::Continue(()),
                 }
             }
         }
         let b: Vec<f64> = (0..40).map(|i| f64::from(i).sin()).collect();
-        let limits = Limits { relative: 1e-12, backward: 0.0, products: 100 };
+        let limits = Limits { relative: 1e-12, backward: 0.0, max_iterations: 100 };
         let mut stops = 0;
         for ticks in 1..50 {
             let monitor = After(ticks.into());
@@ -289,7 +340,7 @@ mod tests {
         let (n, q) = (40, 3);
         let b: Vec<f64> = (0..n * q).map(|i| if i % q == 2 { 0.0 } else { (i as f64).sin() }).collect();
         let mut x = vec![0.0; n * q];
-        let limits = Limits { relative: 1e-12, backward: 0.0, products: 100 };
+        let limits = Limits { relative: 1e-12, backward: 0.0, max_iterations: 100 };
         let times = |p: &[f64], out: &mut [f64]| {
             for (i, out) in out.iter_mut().enumerate() {
                 *out = values[i / q % 4] * p[i];

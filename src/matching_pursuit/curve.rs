@@ -78,6 +78,7 @@ impl<'a> Stopping<'a> {
 
     /// Notes the losses of a step; `outputs` (q, n) are those of the validation rows, output after output. Whether to go
     /// on.
+    #[must_use]
     pub(super) fn note(&mut self, size: usize, training: f64, validation: f64, outputs: &[f64]) -> bool {
         self.curve.sizes.push(size);
         self.curve.training_loss.push(training);
@@ -91,6 +92,7 @@ impl<'a> Stopping<'a> {
     }
 
     /// Forgets all but the first steps. Whether to go on.
+    #[must_use]
     pub(super) fn truncate(&mut self, steps: usize) -> bool {
         self.curve.sizes.truncate(steps);
         self.curve.training_loss.truncate(steps);

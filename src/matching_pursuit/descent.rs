@@ -38,7 +38,36 @@ struct State<'a> {
     order: Vec<usize>,
 }
 
-impl State<'_> {
+impl<'a> State<'a> {
+    /// Returns the state without functions.
+    fn new<'t: 'a>(task: &Task<'t>, targets: &'a [Vec<f64>]) -> Result<Self> {
+        let l = task.rows();
+        let objectives = targets.iter().map(|y| Objective::new(task.loss, y, task.weights));
+        Ok(Self {
+            objectives: objectives.try_collect_results()?,
+            scale: task.weights.map(|w| w.iter().map(|w| w.sqrt()).try_collect_vec()).transpose()?,
+            f: (0..task.outputs()).map(|_| try_vec![0.0; l]).try_collect_results()?,
+            coefficients: Vec::new(),
+            validation: Vec::new(),
+            validation_outputs: try_vec![0.0; task.validation_rows() * task.outputs()]?,
+            basis: Basis::new(l, 0),
+            order: Vec::new(),
+        })
+    }
+
+    /// Adds the constant function, and makes a step along it.
+    fn add_constant(&mut self, task: &Task<'_>, dictionary: &Dictionary<'_>, ctx: Context<'_>) -> Result<()> {
+        let mut ones = try_vec![1.0; task.rows()]?;
+        dictionary.scale(&mut ones);
+        let residual = ColumnResidual::of(ones.try_to_vec()?);
+        if let Some(outside) = self.basis.split(residual, Vec::new(), 0.0, ctx)? {
+            self.basis.push(outside, Vec::new())?;
+        }
+        self.coefficients.try_resize(self.outputs(), 0.0)?;
+        self.validation.push(try_vec![1.0; task.validation_rows()]?);
+        self.step(0, &ones)
+    }
+
     fn outputs(&self) -> usize {
         self.f.len()
     }
@@ -129,115 +158,47 @@ pub(super) fn fit(
     dictionary: &Dictionary<'_>,
     ctx: Context<'_>,
 ) -> Result<Fit> {
-    let (l, q, count) = (task.rows(), task.outputs(), dictionary.count());
-    let tolerance = dictionary.span_tolerance();
     let every = (params.variant != Variant::Basic).then_some(params.every);
-    let targets: Vec<Vec<f64>> = task
-        .targets
-        .columns()
-        .into_iter()
-        .map(|y| y.iter().copied().try_collect_vec())
-        .try_collect_results()?;
-    let mut state = State {
-        objectives: targets
-            .iter()
-            .map(|y| Objective::new(task.loss, y, task.weights))
-            .try_collect_results()?,
-        scale: task.weights.map(|w| w.iter().map(|w| w.sqrt()).try_collect_vec()).transpose()?,
-        f: (0..q).map(|_| try_vec![0.0; l]).try_collect_results()?,
-        coefficients: Vec::new(),
-        validation: Vec::new(),
-        validation_outputs: try_vec![0.0; task.validation_rows() * q]?,
-        basis: Basis::new(l, 0),
-        order: Vec::new(),
-    };
+    let columns = task.targets.columns().into_iter().map(|y| y.iter().copied().try_collect_vec());
+    let targets: Vec<Vec<f64>> = columns.try_collect_results()?;
+    let mut state = State::new(task, &targets)?;
     let mut stopping = Stopping::new(task, params);
     let slope = state.descent()?;
     let at_first = dot(&slope, &slope);
     if task.constant {
-        let mut ones = try_vec![1.0; l]?;
-        dictionary.scale(&mut ones);
-        if let Some(outside) =
-            state.basis.split(ColumnResidual::of(ones.try_to_vec()?), Vec::new(), 0.0, ctx)?
-        {
-            state.basis.push(outside, Vec::new())?;
-        }
-        state.coefficients.try_resize(q, 0.0)?;
-        state.validation.push(try_vec![1.0; task.validation_rows()]?);
-        state.step(0, &ones)?;
+        state.add_constant(task, dictionary, ctx)?;
     }
-    let first = usize::from(task.constant);
-    let most = params.functions.min(count);
-    // Where each candidate is in the basis, and those that are never to be chosen.
-    let mut place: Vec<Option<usize>> = try_vec![None; count]?;
-    let mut open = try_vec![true; count]?;
-    let mut random = Random::new(params.seed);
-    let all: Vec<usize> = (0..count).try_collect_vec()?;
+    let max_size = params.functions.min(dictionary.count());
+    let mut candidates = Candidates::new(dictionary, task.rows(), params.seed, usize::from(task.constant))?;
 
     let mut recorded = state.coefficients.try_to_vec()?;
-    let mut go_on = state.note(&mut stopping, task)?;
+    let mut may_continue = state.note(&mut stopping, task)?;
     let (mut steps, mut size_before) = (0_usize, 0);
     let mut gap;
     let reason = loop {
         let descent = state.descent()?;
         let squared = dot(&descent, &descent);
         gap = if at_first > 0.0 { (squared / at_first).sqrt() } else { 0.0 };
-        let full = state.order.len() == most;
+        let is_full = state.order.len() == max_size;
         if gap <= params.tolerance.max(MIN_RELATIVE_RESIDUAL)
-            || !go_on
-            || full && (every.is_some() || most == 0)
+            || !may_continue
+            || is_full && (every.is_some() || max_size == 0)
         {
             break StopReason::Converged;
         }
-        if steps >= params.steps.unwrap_or(usize::MAX) {
+        if steps >= params.max_iterations.unwrap_or(usize::MAX) {
             break StopReason::MaxIterations;
         }
         let progress =
-            Progress { gap, steps: steps as u64, ..Progress::new("pursuit", state.order.len(), most) };
+            Progress { gap, steps: steps as u64, ..Progress::new("pursuit", state.order.len(), max_size) };
         if let Some(reason) = StopReason::from_result(ctx.tick(&progress))? {
             break reason;
         }
-        // A full basis leaves only its own functions to choose from.
-        let allowed = |p: usize| open[p] && (!full || place[p].is_some());
-        let chosen = if dictionary.drawn().is_some() {
-            let flags: Vec<bool> = all.iter().map(|&p| allowed(p)).try_collect_vec()?;
-            let list = dictionary.draw(&flags, &mut random)?;
-            let columns = dictionary.columns(&list, ctx)?;
-            let own: Vec<f64> = columns.chunks_exact(l).map(|d| dot(d, d)).try_collect_vec()?;
-            let aligned = inner_products(&columns, &descent, l, ctx)?;
-            match best(&aligned, q, |i| own[i]) {
-                Some(i) => Some((list[i], columns[i * l..(i + 1) * l].try_to_vec()?)),
-                None => None,
-            }
-        } else {
-            let aligned = dictionary.products(&all, &descent, ctx)?;
-            let own = |p: usize| if allowed(p) { dictionary.own[p] } else { 0.0 };
-            match best(&aligned, q, own) {
-                Some(p) => Some((p, dictionary.columns(&[p], ctx)?)),
-                None => None,
-            }
+        let Some((p, column)) = candidates.best(&descent, is_full, ctx)? else { break StopReason::Converged };
+        let Some(place) = candidates.place_of(p, &column, &mut state, every.is_some(), ctx)? else {
+            continue;
         };
-        let Some((p, column)) = chosen else { break StopReason::Converged };
-        let at = if let Some(at) = place[p] {
-            at
-        } else {
-            if every.is_some() {
-                let line = state.basis.products(&column, ctx)?;
-                let Some(outside) =
-                    state.basis.split(ColumnResidual::of(column.try_to_vec()?), line, tolerance, ctx)?
-                else {
-                    open[p] = false;
-                    continue;
-                };
-                state.basis.push(outside, Vec::new())?;
-            }
-            state.validation.push(dictionary.validation_column(p, ctx)?);
-            state.coefficients.try_resize(state.coefficients.len() + q, 0.0)?;
-            state.order.push(p);
-            place[p] = Some(first + state.order.len() - 1);
-            first + state.order.len() - 1
-        };
-        state.step(at, &column)?;
+        state.step(place, &column)?;
         steps += 1;
         let mut stopped = None;
         if every.is_some_and(|every| steps.is_multiple_of(every)) {
@@ -248,12 +209,12 @@ pub(super) fn fit(
             }
         }
         recorded.try_extend(state.coefficients.iter().copied())?;
-        go_on = state.note(&mut stopping, task)?;
+        may_continue = state.note(&mut stopping, task)?;
         if let Some(reason) = stopped {
             break reason;
         }
     };
-    let shape = (recorded.len() / q, q);
+    let shape = (recorded.len() / task.outputs(), task.outputs());
     let recorded = Array2::from_shape_vec(shape, recorded).expect("a line of coefficients a function");
     Ok(Fit {
         order: state.order,
@@ -261,6 +222,92 @@ pub(super) fn fit(
         curve: stopping.curve,
         stop: Stop { reason, iterations: steps as u64, gap },
     })
+}
+
+/// The functions of the dictionary that may be chosen.
+struct Candidates<'d, 'a> {
+    dictionary: &'d Dictionary<'a>,
+    rows: usize,
+    all: Vec<usize>,
+    /// Place of each function in the basis, if it has one.
+    places: Vec<Option<usize>>,
+    /// Number of functions of the basis that are not in the dictionary.
+    first: usize,
+    /// False for functions inside the span of the others.
+    open: Vec<bool>,
+    random: Random,
+}
+
+impl<'d, 'a> Candidates<'d, 'a> {
+    fn new(dictionary: &'d Dictionary<'a>, rows: usize, seed: u64, first: usize) -> Result<Self> {
+        let count = dictionary.count();
+        Ok(Self {
+            dictionary,
+            rows,
+            all: (0..count).try_collect_vec()?,
+            places: try_vec![None; count]?,
+            first,
+            open: try_vec![true; count]?,
+            random: Random::new(seed),
+        })
+    }
+
+    /// Returns the function that is most collinear with the direction of steepest descent, and its column. A full basis leaves
+    /// only its own functions to choose from.
+    fn best(
+        &mut self,
+        descent: &[f64],
+        is_full: bool,
+        ctx: Context<'_>,
+    ) -> Result<Option<(usize, Vec<f64>)>> {
+        let Self { dictionary, rows: l, all, places, open, random, .. } = self;
+        let (l, q) = (*l, descent.len() / *l);
+        let is_allowed = |p: usize| open[p] && (!is_full || places[p].is_some());
+        if dictionary.drawn().is_none() {
+            let aligned = dictionary.products(all, descent, ctx)?;
+            let squared = |p: usize| if is_allowed(p) { dictionary.own[p] } else { 0.0 };
+            let Some(p) = best(&aligned, q, squared) else { return Ok(None) };
+            return Ok(Some((p, dictionary.columns(&[p], ctx)?)));
+        }
+        let flags: Vec<bool> = all.iter().map(|&p| is_allowed(p)).try_collect_vec()?;
+        let list = dictionary.draw(&flags, random)?;
+        let columns = dictionary.columns(&list, ctx)?;
+        let squared: Vec<f64> = columns.chunks_exact(l).map(|d| dot(d, d)).try_collect_vec()?;
+        let aligned = inner_products(&columns, descent, l, ctx)?;
+        let Some(i) = best(&aligned, q, |i| squared[i]) else { return Ok(None) };
+        Ok(Some((list[i], columns[i * l..(i + 1) * l].try_to_vec()?)))
+    }
+
+    /// Returns the place of a function among those of the state, to which it is added if it is new. `None` if it is inside the
+    /// span of the others, for a state with a basis.
+    fn place_of(
+        &mut self,
+        p: usize,
+        column: &[f64],
+        state: &mut State<'_>,
+        has_basis: bool,
+        ctx: Context<'_>,
+    ) -> Result<Option<usize>> {
+        if let Some(place) = self.places[p] {
+            return Ok(Some(place));
+        }
+        if has_basis {
+            let line = state.basis.products(column, ctx)?;
+            let residual = ColumnResidual::of(column.try_to_vec()?);
+            let Some(outside) = state.basis.split(residual, line, self.dictionary.span_tolerance(), ctx)?
+            else {
+                self.open[p] = false;
+                return Ok(None);
+            };
+            state.basis.push(outside, Vec::new())?;
+        }
+        state.validation.push(self.dictionary.validation_column(p, ctx)?);
+        state.coefficients.try_resize(state.coefficients.len() + state.outputs(), 0.0)?;
+        let place = self.first + state.order.len();
+        state.order.push(p);
+        self.places[p] = Some(place);
+        Ok(Some(place))
+    }
 }
 
 /// The candidate with the largest ||c||^2 / own, the first of equals; those with no own norm are left out.

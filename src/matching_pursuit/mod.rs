@@ -68,7 +68,8 @@ pub fn matching_pursuit(task: &Task<'_>, params: &MatchingParams, ctx: Context<'
     task.check()?;
     params.check(task)?;
     match Dictionary::new(task, params, ctx) {
-        Err(Error::Stopped(reason)) => {
+        Err(Error::Stopped(interruption)) => {
+            let reason = interruption.into();
             Fit::nothing(task.outputs(), Stop { reason, iterations: 0, gap: f64::NAN })
         }
         Err(error) => Err(error),

@@ -36,12 +36,107 @@ const MIN_RELATIVE_RESIDUAL: f64 = 1e-13;
 
 /// The source of the next function.
 enum Candidates<'a> {
-    All(Box<CandidateLevels<'a>>, ColumnCache),
-    Drawn { open: Vec<bool>, random: Random },
+    /// With true once no candidate reduces the residual, before all are updated.
+    All(Box<CandidateLevels<'a>>, ColumnCache, bool),
+    Drawn {
+        open: Vec<bool>,
+        random: Random,
+    },
+}
+
+impl<'a> Candidates<'a> {
+    /// Returns all functions of a dictionary, or those to draw from.
+    fn new(
+        dictionary: &'a Dictionary<'a>,
+        state: &State<'_, '_>,
+        params: &MatchingParams,
+        ctx: Context<'_>,
+    ) -> Result<Self> {
+        if dictionary.drawn().is_some() {
+            return Self::outside(dictionary, &[], params.seed);
+        }
+        let by_gain = params.variant == Variant::PreFitting;
+        let levels = Box::new(CandidateLevels::new(dictionary, state, by_gain, ctx)?);
+        Ok(Self::All(levels, ColumnCache::default(), false))
+    }
+
+    /// Returns the functions that are not in `order`, to draw from.
+    fn outside(dictionary: &Dictionary<'_>, order: &[usize], seed: u64) -> Result<Self> {
+        let mut open = try_vec![true; dictionary.count()]?;
+        for &p in order {
+            open[p] = false;
+        }
+        Ok(Self::Drawn { open, random: Random::new(seed) })
+    }
+
+    /// Returns the next function.
+    fn choose(
+        &mut self,
+        state: &mut State<'_, '_>,
+        dictionary: &'a Dictionary<'a>,
+        params: &MatchingParams,
+        ctx: Context<'_>,
+    ) -> Result<Choice> {
+        match self {
+            Self::All(levels, cache, is_exhausted) => match levels.best(state.order.len()) {
+                Some(p) => {
+                    *is_exhausted = false;
+                    let residual = cache.take(p, levels, dictionary, &state.basis, ctx)?;
+                    let newer = levels.line(p)[residual.seen()..].try_to_vec()?;
+                    Ok(Choice::Candidate((p, residual, newer)))
+                }
+                None if std::mem::replace(is_exhausted, true) => {
+                    if dictionary.span_tolerance() >= SPAN_TOLERANCE {
+                        return Ok(Choice::None);
+                    }
+                    *self = Self::outside(dictionary, &state.order, params.seed)?;
+                    Ok(Choice::Again)
+                }
+                None => Ok(Choice::Truncated(levels.refresh(state, true, true, ctx)?)),
+            },
+            Self::Drawn { open, random } => {
+                let list = dictionary.draw(open, random)?;
+                let by_gain = params.variant == Variant::PreFitting;
+                let best = best_drawn(dictionary, state, &list, by_gain, open, ctx)?;
+                // Functions inside the span are excluded now; others may be left to draw, unless all were candidates before.
+                if best.is_none() && dictionary.drawn().is_some() && list.iter().any(|&p| !open[p]) {
+                    return Ok(Choice::Again);
+                }
+                Ok(best.map_or(Choice::None, Choice::Candidate))
+            }
+        }
+    }
+
+    /// Returns the largest squared distance of a column from the span, relative to its squared length, that counts as zero.
+    fn span_tolerance(&self, dictionary: &Dictionary<'_>) -> f64 {
+        match self {
+            Self::All(..) => SPAN_TOLERANCE,
+            Self::Drawn { .. } => dictionary.span_tolerance(),
+        }
+    }
+
+    /// Excludes a function that was chosen in a step.
+    fn close(&mut self, p: usize, step: usize) {
+        match self {
+            Self::All(levels, ..) => levels.close(p, step),
+            Self::Drawn { open, .. } => open[p] = false,
+        }
+    }
 }
 
 /// A candidate, its column as far as it is orthogonal to the basis, and the products of that with the rest of the basis.
 type Candidate = (usize, ColumnResidual, Vec<f64>);
+
+/// The choice of the next function.
+enum Choice {
+    Candidate(Candidate),
+    /// There may be one among the candidates that are left.
+    Again,
+    /// Steps after this number were not the best ones, and are undone.
+    Truncated(usize),
+    /// No function reduces the residual.
+    None,
+}
 
 /// Runs the pursuit.
 pub(super) fn fit(
@@ -54,8 +149,7 @@ pub(super) fn fit(
     let mut state = State::new(task, dictionary)?;
     let norm = state.squared_norm();
     let max_size = params.functions.min(dictionary.count());
-    let last_size = max_size.min(params.steps.unwrap_or(usize::MAX));
-    let (by_gain, tolerance) = (params.variant == Variant::PreFitting, dictionary.span_tolerance());
+    let last_size = max_size.min(params.max_iterations.unwrap_or(usize::MAX));
     if task.constant {
         let mut ones = try_vec![1.0; task.rows()]?;
         dictionary.scale(&mut ones);
@@ -63,18 +157,9 @@ pub(super) fn fit(
             state.take(outside, try_vec![1.0; task.validation_rows()]?)?;
         }
     }
-    let mut candidates = if dictionary.drawn().is_some() {
-        Candidates::Drawn { open: try_vec![true; dictionary.count()]?, random: Random::new(params.seed) }
-    } else {
-        Candidates::All(
-            Box::new(CandidateLevels::new(dictionary, &state, by_gain, ctx)?),
-            ColumnCache::default(),
-        )
-    };
-
+    let mut candidates = Candidates::new(dictionary, &state, params, ctx)?;
     let enough = params.tolerance.max(MIN_RELATIVE_RESIDUAL).powi(2) * norm;
     let mut may_continue = state.note(&mut stopping);
-    let mut exhausted = false;
     let mut gap;
     let reason = loop {
         let residual = state.squared_norm();
@@ -91,11 +176,11 @@ pub(super) fn fit(
         };
         let stopped = StopReason::from_result(ctx.tick(&progress))?;
         let reason = stopped.or(end);
-        if let Candidates::All(levels, _) = &mut candidates {
+        if let Candidates::All(levels, ..) = &mut candidates {
             // At the end all functions are updated: a better one may have been missed at an earlier step.
-            let kept = levels.refresh(&mut state, reason.is_some(), false, ctx)?;
-            if kept + 1 < stopping.curve.sizes.len() {
-                may_continue = stopping.truncate(kept + 1);
+            let n_exact = levels.refresh(&mut state, reason.is_some(), false, ctx)?;
+            if n_exact + 1 < stopping.curve.sizes.len() {
+                may_continue = stopping.truncate(n_exact + 1);
                 if stopped.is_none() {
                     continue;
                 }
@@ -104,46 +189,17 @@ pub(super) fn fit(
         if let Some(reason) = reason {
             break reason;
         }
-        let chosen = match &mut candidates {
-            Candidates::All(levels, cache) => match levels.best(state.order.len()) {
-                Some(p) => {
-                    let rest = cache.take(p, levels, dictionary, &state.basis, ctx)?;
-                    let newer = levels.line(p)[rest.seen()..].try_to_vec()?;
-                    Some((p, rest, newer))
-                }
-                None if std::mem::replace(&mut exhausted, true) => {
-                    if tolerance >= SPAN_TOLERANCE {
-                        break StopReason::Converged;
-                    }
-                    let mut open = try_vec![true; dictionary.count()]?;
-                    state.order.iter().for_each(|&p| open[p] = false);
-                    candidates = Candidates::Drawn { open, random: Random::new(params.seed) };
-                    continue;
-                }
-                None => {
-                    let kept = levels.refresh(&mut state, true, true, ctx)?;
-                    may_continue = stopping.truncate(kept + 1);
-                    continue;
-                }
-            },
-            Candidates::Drawn { open, random } => {
-                let list = dictionary.draw(open, random)?;
-                let chosen = best_drawn(dictionary, &state, &list, by_gain, open, ctx)?;
-                // Functions inside the span are excluded now; others may be left to draw, unless all were candidates before.
-                if chosen.is_none() && dictionary.drawn().is_some() && list.iter().any(|&p| !open[p]) {
-                    continue;
-                }
-                chosen
+        let (p, residual, newer) = match candidates.choose(&mut state, dictionary, params, ctx)? {
+            Choice::Candidate(candidate) => candidate,
+            Choice::Again => continue,
+            Choice::Truncated(size) => {
+                may_continue = stopping.truncate(size + 1);
+                continue;
             }
+            Choice::None => break StopReason::Converged,
         };
-        let Some((p, rest, newer)) = chosen else { break StopReason::Converged };
-        exhausted = false;
-        let inside = if matches!(candidates, Candidates::All(..)) { SPAN_TOLERANCE } else { tolerance };
-        let outside = state.basis.split(rest, newer, inside, ctx)?;
-        match &mut candidates {
-            Candidates::All(levels, _) => levels.close(p, state.order.len()),
-            Candidates::Drawn { open, .. } => open[p] = false,
-        }
+        let outside = state.basis.split(residual, newer, candidates.span_tolerance(dictionary), ctx)?;
+        candidates.close(p, state.order.len());
         let Some(outside) = outside else { continue };
         state.take(outside, dictionary.validation_column(p, ctx)?)?;
         state.order.push(p);

@@ -136,7 +136,7 @@ pub struct MatchingParams {
     /// Maximum number of functions.
     pub functions: usize,
     /// Maximum number of steps; a step may choose a function again unless all coefficients are the best ones.
-    pub steps: Option<usize>,
+    pub max_iterations: Option<usize>,
     /// Steps between two full back-fittings of a loss that is not squared error, at least 1.
     pub every: usize,
     /// Ends the pursuit when the norm of the residual is at most this share of the targets' norm.
@@ -178,7 +178,7 @@ impl MatchingParams {
         Self {
             variant: Variant::BackFitting,
             functions,
-            steps: None,
+            max_iterations: None,
             every: 1,
             tolerance: 0.0,
             patience: None,

@@ -205,8 +205,8 @@ fn reduce_chunks(
             let part = ExpansionView { vectors: vectors.view(), coefficients, ..target.reborrow() };
             let keep = (indices.len() / 4).max(most.min(indices.len() / 2)).max(1);
             let path = reducer.run(&part, keep, true, ctx)?;
-            if let reason @ (StopReason::Interrupted | StopReason::MaxTime) = path.stop.reason {
-                return Err(Error::Stopped(reason));
+            if let Some(interruption) = path.stop.reason.interruption() {
+                return Err(Error::Stopped(interruption));
             }
             next.error_bound += path.residual_norms.last().copied().unwrap_or(0.0);
             let kept = path_coefficients(&path.view(), path.order.len())?;

@@ -9,6 +9,7 @@ use super::certificate::Certificate;
 use super::columns::Effort;
 use super::fit::{MachineLayout, Solved, fit_machines};
 use super::leave_one_out::{LeaveOneOut, leave_one_out};
+use super::machine::Outcome;
 use super::params::SvmParams;
 use super::problem::DualProblem;
 use super::start::Start;
@@ -121,7 +122,7 @@ pub fn fit_classifier<'a>(
     params: &SvmParams,
     ctx: Context<'_>,
 ) -> Result<SvcModel> {
-    let &Classification { labels, classes, sample_c, coding, .. } = task;
+    let &Classification { classes, sample_c, coding, .. } = task;
     let sum = if task.fit_intercept { CoefficientSum::Zero } else { CoefficientSum::Any };
     let training = Training::new(kernel.into(), rows, sample_c, sum, params, ctx)?;
     let counts = check_task(rows.rows(), task)?;
@@ -129,16 +130,24 @@ pub fn fit_classifier<'a>(
     if let ClassifierLoss::Nu(nu) = task.loss {
         check_nu_of_machines(nu, task, &code)?;
     }
-    let class_blocks = ClassPartition::new(&code)?;
-    let order = by_class(labels, &counts, &class_blocks)?;
-    let sizes = class_blocks.classes.iter().map(|of| of.iter().map(|&class| counts[class]).sum());
-    let layout =
-        MachineLayout { order, sizes: sizes.try_collect_vec()?, of_machine: class_blocks.of_machine };
+    let layout = layout(task, &counts, &code)?;
     let solved = fit_machines(&training, layout, task.start, |j, rows, diagonal| {
         let sample_c: Vec<f64> = rows.iter().map(|&row| sample_c[row]).try_collect_vec()?;
         problem(task, &code, j, (rows, &sample_c), diagonal)
     })?;
     collect(&solved, &training, task)
+}
+
+/// Returns the rows of all machines, sorted by class block.
+pub(super) fn layout(
+    task: &Classification<'_>,
+    counts: &[usize],
+    code: &CodeMatrix,
+) -> Result<MachineLayout> {
+    let ClassPartition { classes, of_machine } = ClassPartition::new(code)?;
+    let order = by_class(task.labels, counts, &classes)?;
+    let sizes = classes.iter().map(|block| block.iter().map(|&class| counts[class]).sum());
+    Ok(MachineLayout { order, sizes: sizes.try_collect_vec()?, of_machine })
 }
 
 /// Returns the problem of machine j over some rows with their C and their K_ii.
@@ -199,30 +208,30 @@ fn check_nu_of_machines(nu: f64, task: &Classification<'_>, code: &CodeMatrix) -
         let (first, second) = (of_sign(-1), of_sign(1));
         2.0 * first.min(second) / (first + second)
     };
-    let most = (0..code.columns()).map(largest_nu).fold(f64::INFINITY, f64::min);
-    if most < nu * (1.0 - 1e-12) {
-        let rule = format!("at most {most:.6}, twice the share of the smaller class of every machine");
+    let max_nu = (0..code.columns()).map(largest_nu).fold(f64::INFINITY, f64::min);
+    if max_nu < nu * (1.0 - 1e-12) {
+        let rule = format!("at most {max_nu:.6}, twice the share of the smaller class of every machine");
         return Err(Error::param("nu", nu, rule));
     }
     Ok(())
 }
 
 /// The partition of the classes into those that take part in the same machines.
-pub(super) struct ClassPartition {
+struct ClassPartition {
     /// Classes of each class block, ascending.
-    pub(super) classes: Vec<Vec<usize>>,
+    classes: Vec<Vec<usize>>,
     /// Class blocks of each machine, ascending.
-    pub(super) of_machine: Vec<Vec<usize>>,
+    of_machine: Vec<Vec<usize>>,
 }
 
 impl ClassPartition {
     /// Returns the partition of the classes of a code.
-    pub(super) fn new(code: &CodeMatrix) -> Result<Self> {
+    fn new(code: &CodeMatrix) -> Result<Self> {
         let takes_part = |class: usize| code.row(class).iter().map(|entry| *entry != 0);
         let mut classes: Vec<Vec<usize>> = Vec::new();
-        let mut known = HashMap::new();
+        let mut block_of = HashMap::new();
         for class in 0..code.classes() {
-            let class_block = *known.entry(takes_part(class).try_collect_vec()?).or_insert(classes.len());
+            let class_block = *block_of.entry(takes_part(class).try_collect_vec()?).or_insert(classes.len());
             match classes.get_mut(class_block) {
                 Some(of) => of.push(class),
                 None => classes.push(vec![class]),
@@ -236,14 +245,10 @@ impl ClassPartition {
 }
 
 /// Returns the rows sorted by class block, within them by class.
-pub(super) fn by_class(
-    labels: &[usize],
-    counts: &[usize],
-    class_blocks: &ClassPartition,
-) -> Result<Vec<usize>> {
+fn by_class(labels: &[usize], counts: &[usize], class_blocks: &[Vec<usize>]) -> Result<Vec<usize>> {
     let mut next = try_vec![0; counts.len()]?;
     let mut start = 0;
-    for &class in class_blocks.classes.iter().flatten() {
+    for &class in class_blocks.iter().flatten() {
         next[class] = start;
         start += counts[class];
     }
@@ -281,7 +286,7 @@ fn collect(solved: &Solved<'_>, training: &Training<'_>, task: &Classification<'
     let is_nu = matches!(task.loss, ClassifierLoss::Nu(_));
     let outcomes = training.ctx.try_map(q, |j| {
         let machine = &machines[j];
-        let (b, rho, certificate) = machine.outcome()?;
+        let &Outcome { intercept: b, rho, certificate, .. } = machine.outcome()?;
         // Without exact gradients the bounds hold for no row.
         let violation = if machine.is_exact() { certificate.violation } else { f64::INFINITY };
         let estimate = (!is_nu).then(|| leave_one_out(machine.problem(), training.rows.kernel, b, violation));

@@ -76,7 +76,7 @@ impl<K: KernelValue> ClassBlock<'_, K> {
     }
 
     /// Returns whether kernel rows are stored; otherwise values are computed again.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(super) fn is_stored(&self) -> bool {
         !matches!(self.stored, StoredRows::None)
     }
 
@@ -96,23 +96,23 @@ impl<K: KernelValue> ClassBlock<'_, K> {
         }
     }
 
-    /// Computes the missing ones of the wanted kernel rows; see [`KernelColumns::fetch`].
+    /// Computes the missing ones of the kernel rows at some positions; see [`KernelColumns::fetch`].
     fn fetch(
         &mut self,
-        wanted: &[usize],
+        positions: &[usize],
         order: &[usize],
         depth: usize,
         ctx: Context<'_>,
         check: impl Fn() -> Result<()>,
     ) -> Result<()> {
         let StoredRows::Cache(cache) = &mut self.stored else { return Ok(()) };
-        let mut missing = cache.claim(wanted);
+        let mut missing = cache.claim(positions);
         let batch = rows_between_checks(self.positions.len(), depth);
         while !missing.is_empty() {
-            let rest = missing.split_off(batch.min(missing.len()));
+            let later = missing.split_off(batch.min(missing.len()));
             let rows: Vec<usize> = missing.iter().map(|&position| order[position]).try_collect_vec()?;
             self.source.compute(&rows, &mut cache.slots_mut(&missing), ctx)?;
-            missing = rest;
+            missing = later;
             if !missing.is_empty()
                 && let Err(stopped) = check()
             {
@@ -206,12 +206,19 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
     pub(super) fn in_double(
         self,
         training: &Training<'a>,
-        sizes: &[usize],
         machine_size: usize,
     ) -> Result<KernelColumns<'a, f64>> {
         let Self { order, values, class_blocks, .. } = self;
+        let sizes: Vec<usize> = class_blocks.iter().map(|block| block.positions.len()).try_collect_vec()?;
         drop(class_blocks);
-        KernelColumns::new(training, values.in_double(), order, sizes, machine_size)
+        KernelColumns::new(training, values.in_double(), order, &sizes, machine_size)
+    }
+
+    /// Returns the training rows in some class blocks, the variables of a machine, and their K_ii.
+    pub(super) fn variables(&self, class_blocks: &[usize]) -> Result<(Vec<usize>, Vec<f64>)> {
+        let positions = || class_blocks.iter().flat_map(|&b| self.class_blocks[b].positions.clone());
+        let rows = positions().map(|position| self.order[position]).try_collect_vec()?;
+        Ok((rows, positions().map(|position| self.diagonal[position]).try_collect_vec()?))
     }
 
     /// Returns the columns of some training rows with the given K_ii, without caches.
@@ -251,8 +258,8 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
     }
 
     /// Returns whether kernel rows are cached; otherwise values are computed again.
-    pub(super) fn are_kept(&self) -> bool {
-        self.class_blocks[0].is_kept()
+    pub(super) fn are_stored(&self) -> bool {
+        self.class_blocks[0].is_stored()
     }
 
     /// Computes the missing kernel rows of each class block in batches, with a call of `check` between two batches. Class
@@ -262,15 +269,15 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
     /// Returns the error of `check`, after which the cache has complete rows only.
     pub(super) fn fetch(
         &mut self,
-        wanted: &[Vec<usize>],
+        positions: &[Vec<usize>],
         ctx: Context<'_>,
         check: impl Fn() -> Result<()> + Sync,
     ) -> Result<()> {
         let Self { class_blocks, order, depth, .. } = self;
-        let mut pairs: Vec<_> = class_blocks.iter_mut().zip(wanted).try_collect_vec()?;
+        let mut pairs: Vec<_> = class_blocks.iter_mut().zip(positions).try_collect_vec()?;
         ctx.try_for_each_chunk(&mut pairs, 1, |_, pair| {
-            let (class_block, wanted) = &mut pair[0];
-            class_block.fetch(wanted, order, *depth, ctx, &check)
+            let (class_block, positions) = &mut pair[0];
+            class_block.fetch(positions, order, *depth, ctx, &check)
         })
     }
 

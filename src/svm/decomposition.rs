@@ -16,7 +16,8 @@
 //! A stop leaves usable machines: coefficients are feasible, and gradients exact except for variables that were set aside
 //! and that there was no time to restore (see `shrinking`).
 
-use super::columns::{ClassBlock, KernelColumns};
+use super::columns::{ClassBlock, Effort, KernelColumns};
+use super::engine::Solve;
 use super::machine::Machine;
 use super::precision::{KernelValue, exceeds_single_precision};
 use super::sharing::SharedBlocks;
@@ -26,6 +27,7 @@ use crate::context::{Progress, StopReason};
 use crate::error::Result;
 use crate::kernels::Precision;
 use crate::memory::{Arenas, TryCollect, TryGrow};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Maximum number of times that gradients are recomputed in double precision and rounds continue from them.
@@ -33,31 +35,37 @@ const MAX_GRADIENT_REFRESHES: usize = 3;
 /// Number of machines per thread from which on each machine is solved on one thread.
 const MIN_MACHINES_PER_THREAD: usize = 4;
 
-/// Solves all machines to the tolerance, or until the monitor or `max_iterations` (SMO steps of a machine) stops them.
-///
-/// # Errors
-/// [`Error::Memory`](crate::Error::Memory).
-pub(super) fn solve<'a, K: KernelValue>(
-    machines: &mut [Machine<'a>],
-    columns: &mut KernelColumns<'a, K>,
-    training: &Training<'a>,
-    memory: &Arenas<K>,
-) -> Result<()> {
-    for refreshes_left in (0..=MAX_GRADIENT_REFRESHES).rev() {
-        if !columns.are_kept() && machines.len() >= MIN_MACHINES_PER_THREAD * training.ctx.threads() {
-            solve_independently(machines, columns, training, memory)?;
-        } else {
-            solve_together(machines, columns, training, memory)?;
+/// Machines that make their rounds together, with kernel values of one precision.
+pub(super) struct Rounds<'t, 'a, K> {
+    pub(super) machines: Vec<Machine<'a>>,
+    pub(super) columns: KernelColumns<'a, K>,
+    pub(super) training: &'t Training<'a>,
+    /// Memory of the blocks.
+    pub(super) memory: Arc<Arenas<K>>,
+    /// The cost of the same machines in another precision, before.
+    pub(super) earlier_effort: Effort,
+}
+
+impl<K: KernelValue> Solve for Rounds<'_, '_, K> {
+    /// Makes rounds until every machine is solved to the tolerance, or the monitor or `max_iterations` (SMO steps of a machine)
+    /// stops it. In double precision gradients are recomputed at the end, and rounds continue if that shows a violation.
+    fn solve(&mut self) -> Result<()> {
+        let Self { machines, columns, training, memory, .. } = self;
+        for refreshes_left in (0..=MAX_GRADIENT_REFRESHES).rev() {
+            if !columns.are_stored() && machines.len() >= MIN_MACHINES_PER_THREAD * training.ctx.threads() {
+                solve_independently(machines, columns, training, memory)?;
+            } else {
+                solve_together(machines, columns, training, memory)?;
+            }
+            for machine in machines.iter_mut() {
+                machine.refresh(refreshes_left > 0, columns, training)?;
+            }
+            if !machines.iter().any(Machine::is_running) {
+                break;
+            }
         }
-        let mut is_unfinished = false;
-        for machine in machines.iter_mut() {
-            is_unfinished |= machine.refresh(refreshes_left > 0, columns, training)?;
-        }
-        if !is_unfinished {
-            break;
-        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Makes rounds of all machines together.
@@ -70,25 +78,22 @@ fn solve_together<'a, K: KernelValue>(
     let mut shared = SharedBlocks::new(machines, columns.class_blocks.len())?;
     // Machines of which no two have the same two class blocks share few rows: solved a few at a time, they need few rows
     // at once, whose memory is used again.
-    let max_unfinished = if columns.class_blocks.len() > 1 && columns.are_kept() && !shared.has_shared_pair()
-    {
+    let max_running = if columns.class_blocks.len() > 1 && columns.are_stored() && !shared.has_shared_pair() {
         4.max(2 * training.ctx.threads())
     } else {
         usize::MAX
     };
     loop {
         let checked = check_all(machines, &mut shared, columns, training);
-        let unfinished: Vec<usize> = (0..machines.len())
-            .filter(|&m| machines[m].stop.is_none())
-            .take(max_unfinished)
-            .try_collect_vec()?;
-        if unfinished.is_empty() {
+        let running: Vec<usize> =
+            (0..machines.len()).filter(|&m| machines[m].is_running()).take(max_running).try_collect_vec()?;
+        if running.is_empty() {
             break;
         }
-        let ended = checked.and_then(|()| round(machines, &unfinished, columns, training, memory));
+        let ended = checked.and_then(|()| round(machines, &running, columns, training, memory));
         if let Some(reason) = StopReason::from_result(ended)? {
             for machine in machines.iter_mut() {
-                machine.stop.get_or_insert(reason);
+                machine.end(reason);
             }
         }
     }
@@ -109,10 +114,10 @@ fn solve_independently<'a, K: KernelValue>(
     let tick = || training.ctx.check("fit", done.load(Ordering::Relaxed), count);
     let solved = training.ctx.try_for_each_chunk(machines, 1, |_, machine| {
         let machine = &mut machine[0];
-        while machine.stop.is_none() {
+        while machine.is_running() {
             tick()?;
             check(machine, columns, &sequential)?;
-            if machine.stop.is_none() {
+            if machine.is_running() {
                 machine.select(sequential.ctx)?;
                 solve_and_update(machine, columns, memory, &sequential, tick)?;
             }
@@ -122,21 +127,21 @@ fn solve_independently<'a, K: KernelValue>(
     });
     let Some(reason) = StopReason::from_result(solved)? else { return Ok(()) };
     training.ctx.try_for_each_chunk(machines, 1, |_, machine| {
-        machine[0].stop.get_or_insert(reason);
+        machine[0].end(reason);
         machine[0].finish(columns, &sequential)
     })
 }
 
-/// Step 1 for all unfinished machines; kernel rows that only ended machines need are removed.
+/// Step 1 for all running machines; kernel rows that only ended machines need are removed.
 fn check_all<K: KernelValue>(
     machines: &mut [Machine<'_>],
     shared: &mut SharedBlocks,
     columns: &mut KernelColumns<'_, K>,
     training: &Training<'_>,
 ) -> Result<()> {
-    for machine in machines.iter_mut().filter(|machine| machine.stop.is_none()) {
+    for machine in machines.iter_mut().filter(|machine| machine.is_running()) {
         check(machine, columns, training)?;
-        if machine.stop == Some(StopReason::Converged) {
+        if machine.reason() == Some(StopReason::Converged) {
             shared.remove(machine);
             machine.forget_rows(&mut columns.class_blocks, |a, b| shared.count(a, b) == 0);
         }
@@ -152,35 +157,18 @@ fn check<K: KernelValue>(
     columns: &KernelColumns<'_, K>,
     training: &Training<'_>,
 ) -> Result<()> {
-    let max_iterations = training.params.max_iterations;
     // A violation within the rounding of the gradients cannot be reduced.
     let floor = NEGLIGIBLE_ROUNDINGS * machine.gradient_rounding;
-    let mut violation = machine.kkt.largest();
-    while violation <= machine.tolerance.max(floor) {
-        if !machine.unshrink(columns, training)? {
-            break;
-        }
-        violation = machine.kkt.largest();
+    while machine.kkt.largest() <= machine.tolerance.max(floor) && machine.is_shrunk() {
+        machine.unshrink(columns, training)?;
     }
-    machine.stop = if violation.is_nan() {
-        // The outcome is an error that names the cause.
-        Some(StopReason::Stalled)
-    } else if violation <= machine.tolerance && machine.has_small_gap(training.accuracy) {
-        Some(StopReason::Converged)
-    } else if violation <= floor
-        || machine.has_irreducible_gap(violation)
-        || machine.has_costly_gap(violation)
-    {
-        Some(StopReason::Stalled)
-    } else if max_iterations.is_some_and(|max| machine.iterations >= max) {
-        Some(StopReason::MaxIterations)
-    } else if exceeds_single_precision::<K>(machine.kkt.squared_norm, machine.max_rounding(training.accuracy))
-    {
-        Some(StopReason::Stalled)
+    let violation = machine.kkt.largest();
+    if let Some(reason) = end_of::<K>(machine, violation, floor, training) {
+        machine.end(reason);
     } else if machine.needs_interior_point(training) {
         // Its solution is verified by kernel values in double precision.
         if K::PRECISION == Precision::Double {
-            while machine.unshrink(columns, training)? {}
+            machine.unshrink_all(columns, training)?;
             let rounding = machine.run_interior_point(training)?;
             // Steps whose violation is rounding alone lead nowhere.
             let violation = machine.kkt.largest();
@@ -188,39 +176,66 @@ fn check<K: KernelValue>(
                 return check(machine, columns, training);
             }
         }
-        Some(StopReason::Stalled)
+        machine.end(StopReason::Stalled);
     } else {
         machine.tighten_tolerance(violation);
-        None
-    };
+    }
     Ok(())
 }
 
-/// Steps 2 to 5 for the unfinished machines.
+/// Returns the reason to end a machine with a violation, if there is one; `floor` is the rounding of its gradients.
+fn end_of<K: KernelValue>(
+    machine: &Machine<'_>,
+    violation: f64,
+    floor: f64,
+    training: &Training<'_>,
+) -> Option<StopReason> {
+    let &Training { params, accuracy, .. } = training;
+    // If the violation is not a number, the outcome is an error that names the cause.
+    if violation.is_nan() {
+        Some(StopReason::Stalled)
+    } else if violation <= machine.tolerance && machine.has_small_gap(accuracy) {
+        Some(StopReason::Converged)
+    } else if violation <= floor
+        || machine.has_irreducible_gap(violation)
+        || machine.has_costly_gap(violation)
+    {
+        Some(StopReason::Stalled)
+    } else if params.max_iterations.is_some_and(|max| machine.iterations >= max) {
+        Some(StopReason::MaxIterations)
+    } else if exceeds_single_precision::<K>(machine.kkt.squared_norm, machine.max_rounding(accuracy)) {
+        Some(StopReason::Stalled)
+    } else {
+        None
+    }
+}
+
+/// Steps 2 to 5 for the running machines.
 fn round<'a, K: KernelValue>(
     machines: &mut [Machine<'a>],
-    unfinished: &[usize],
+    running: &[usize],
     columns: &mut KernelColumns<'a, K>,
     training: &Training<'a>,
     memory: &Arenas<K>,
 ) -> Result<()> {
-    let (done, count) = (machines.iter().filter(|m| m.stop.is_some()).count(), machines.len());
-    let worst = (machines.iter().filter(|m| m.stop.is_none())).map(|m| m.kkt.largest()).fold(0.0, f64::max);
+    let ended = |machines: &[Machine<'_>]| machines.iter().filter(|m| !m.is_running()).count();
+    let (done, count) = (ended(machines), machines.len());
+    let worst = (machines.iter().filter(|m| m.is_running())).map(|m| m.kkt.largest()).fold(0.0, f64::max);
     let tick = |machines: &[Machine<'_>]| {
         training.ctx.tick(&Progress {
             gap: worst,
             steps: machines.iter().map(|m| m.iterations).sum(),
-            ..Progress::new("fit", machines.iter().filter(|m| m.stop.is_some()).count(), count)
+            ..Progress::new("fit", ended(machines), count)
         })
     };
-    let mut selecting = listed(machines, unfinished)?;
+    let mut selecting = listed(machines, running)?;
     training.ctx.try_for_each_chunk(&mut selecting, 1, |_, machine| machine[0].select(training.ctx))?;
-    let mut remaining = unfinished;
+    let mut remaining = running;
     while !remaining.is_empty() {
         tick(machines)?;
-        let (group, wanted) = next_group(remaining, machines, &columns.class_blocks)?;
+        let (group, positions) = next_group(remaining, machines, &columns.class_blocks)?;
         remaining = &remaining[group.len()..];
-        columns.fetch(&wanted, training.ctx, || tick(machines))?;
+        columns.fetch(&positions, training.ctx, || tick(machines))?;
         let mut group = listed(machines, group)?;
         let columns = &*columns;
         let tick = || training.ctx.check("fit", done, count);
@@ -246,25 +261,25 @@ fn next_group<'w, K: KernelValue>(
     machines: &[Machine<'_>],
     class_blocks: &[ClassBlock<'_, K>],
 ) -> Result<(&'w [usize], Vec<Vec<usize>>)> {
-    let mut wanted: Vec<Vec<usize>> = vec![Vec::new(); class_blocks.len()]; // small: one list per class
+    let mut positions: Vec<Vec<usize>> = vec![Vec::new(); class_blocks.len()]; // small: one list per class
     let mut count = 0;
     for &m in remaining {
         let machine = &machines[m];
         let caches = || machine.class_blocks().filter_map(|b| Some((b, class_blocks[b].cache()?)));
-        let capacity = caches().map(|(b, cache)| cache.capacity() - wanted[b].len()).min();
+        let capacity = caches().map(|(b, cache)| cache.capacity() - positions[b].len()).min();
         if count > 0 && capacity.is_some_and(|capacity| capacity < machine.working_set.size) {
             break;
         }
         let cached: Vec<usize> = caches().map(|(b, _)| b).try_collect_vec()?;
         for class_block in cached {
-            let rows = &mut wanted[class_block];
+            let rows = &mut positions[class_block];
             rows.try_extend(machine.selected_positions())?;
             rows.sort_unstable();
             rows.dedup();
         }
         count += 1;
     }
-    Ok((&remaining[..count], wanted))
+    Ok((&remaining[..count], positions))
 }
 
 /// Steps 4 and 5 for one machine.
@@ -276,8 +291,10 @@ fn solve_and_update<'a, K: KernelValue>(
     tick: impl Fn() -> Result<()>,
 ) -> Result<()> {
     let solution = machine.solve_block(columns, memory, training, tick)?;
-    let may_shrink =
-        solution.steps > 0 && training.params.shrinking && !columns.are_kept() && !machine.has_whole_block();
+    let may_shrink = solution.end.steps > 0
+        && training.params.shrinking
+        && !columns.are_stored()
+        && !machine.has_whole_block();
     machine.update(solution, columns, training)?;
     if may_shrink { machine.shrink(columns, training.ctx) } else { Ok(()) }
 }

@@ -126,14 +126,14 @@ mod tests {
         // F w = K_lm L^-T w.
         let (ours, theirs) =
             (f.dot(&weights), gram(&kernel, rows, points, Context::SEQUENTIAL).unwrap().dot(&c));
-        let largest = c.iter().fold(1.0_f64, |most, v| most.max(v.abs()));
+        let largest = c.iter().fold(1.0_f64, |largest, v| largest.max(v.abs()));
         for (a, b) in ours.iter().zip(&theirs) {
             assert!((a - b).abs() < 1e-11 * largest, "{a} {b}");
         }
         // At the points themselves F F' is K_mm but for the shift.
-        let own = features.of(points, Context::SEQUENTIAL).unwrap();
+        let values = features.of(points, Context::SEQUENTIAL).unwrap();
         let k = gram(&kernel, points, points, Context::SEQUENTIAL).unwrap();
-        for (a, b) in own.dot(&own.t()).iter().zip(&k) {
+        for (a, b) in values.dot(&values.t()).iter().zip(&k) {
             assert!((a - b).abs() < 1e-8, "{a} {b}");
         }
     }

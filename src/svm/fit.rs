@@ -1,26 +1,28 @@
-//! Solves the machines of a task together, in the precision that they need.
+//! Solves the machines of a fit together, in the precision that they need.
 //!
 //! 1. **Columns**: rows are packed in one order and divided into class blocks (see `columns`).
 //! 2. **Starting point**: zero, the coefficients of an earlier fit, or for large machines the solution on a subsample.
 //! 3. **Rounds** (see `decomposition`) with kernel values in single precision.
-//! 4. **Precision**: machines whose optimum rounding hides continue with values in double precision (see `rounding`).
+//! 4. **Precision** (see `engine`): machines whose optimum rounding hides continue from their coefficients with values in double
+//!    precision (see `rounding`).
 //!
-//! Certificate and expansion follow from the solved machines (`Machine::outcome`, `classifier`, `single`, `quantile`).
+//! Certificate and expansion follow from the finished machines (`Machine::outcome`, `classifier`, `single`, `quantile`).
 //!
 //! Cost: that of the rounds; twice the packing if a machine needs double precision.
 
 use super::columns::{Effort, KernelColumns};
-use super::decomposition::solve;
+use super::decomposition::Rounds;
+use super::engine::{Engine, SinglePrecision};
 use super::machine::Machine;
 use super::precision::KernelValue;
 use super::problem::DualProblem;
 use super::start::Start;
-use super::subsample_start;
 use super::training::Training;
 use crate::error::Result;
 use crate::kernels::KernelRows;
-use crate::memory::{Arenas, TryCollect, try_vec};
+use crate::memory::TryCollect;
 use ndarray::ArrayView2;
+use std::sync::Arc;
 
 /// The order of the training rows and the parts of it that each machine is fitted to.
 pub(super) struct MachineLayout {
@@ -43,12 +45,13 @@ impl MachineLayout {
     /// Returns the number of variables of the largest machine.
     pub(super) fn machine_size(&self) -> usize {
         let size = |class_blocks: &Vec<usize>| class_blocks.iter().map(|&b| self.sizes[b]).sum::<usize>();
-        self.of_machine.iter().map(size).max().unwrap_or(self.order.len())
+        self.of_machine.iter().map(size).max().unwrap_or(0)
     }
 }
 
 /// Machines that were solved, and the rows that they were solved over.
 pub(super) struct Solved<'a> {
+    /// The finished machines.
     pub(super) machines: Vec<Machine<'a>>,
     /// Training rows by position.
     pub(super) order: Vec<usize>,
@@ -58,12 +61,9 @@ pub(super) struct Solved<'a> {
 }
 
 impl<'a> Solved<'a> {
-    fn new<K: KernelValue>(
-        machines: Vec<Machine<'a>>,
-        columns: KernelColumns<'a, K>,
-        before: Effort,
-    ) -> Self {
-        let effort = before.and(columns.effort());
+    fn new<K: KernelValue>(rounds: Rounds<'_, 'a, K>) -> Self {
+        let Rounds { machines, columns, earlier_effort, .. } = rounds;
+        let effort = earlier_effort.and(columns.effort());
         let (order, source) = columns.into_source();
         Self { machines, order, effort, source }
     }
@@ -98,14 +98,37 @@ pub(super) fn fit_machines<'a>(
     start: Option<Start<'_>>,
     problem: impl Fn(usize, &[usize], Vec<f64>) -> Result<DualProblem> + Sync,
 ) -> Result<Solved<'a>> {
+    let mut rounds = first_rounds(training, layout, start, problem)?;
+    let starts_in_double = |machine: &Machine<'_>| machine.starts_in_double(&rounds.columns, training);
+    let q = rounds.machines.len();
+    let needs_double = start.is_some()
+        && training.ctx.try_map(q, |j| starts_in_double(&rounds.machines[j]))?.contains(&true);
+    let engine = if needs_double {
+        // If rounding hides the optimum of one machine, it nearly hides that of the others.
+        Engine::Double(rounds.continue_in_double(|_| true)?)
+    } else {
+        rounds.start_from_subsamples()?;
+        Engine::Single(rounds)
+    };
+    Ok(match engine.solve()? {
+        Engine::Single(rounds) => Solved::new(rounds),
+        Engine::Double(rounds) => Solved::new(rounds),
+    })
+}
+
+/// Returns the machines of a layout at their start, with kernel values in single precision.
+fn first_rounds<'t, 'a>(
+    training: &'t Training<'a>,
+    layout: MachineLayout,
+    start: Option<Start<'_>>,
+    problem: impl Fn(usize, &[usize], Vec<f64>) -> Result<DualProblem> + Sync,
+) -> Result<Rounds<'t, 'a, f32>> {
     let (machine_size, q, n) = (layout.machine_size(), layout.of_machine.len(), training.rows.rows.rows());
     let MachineLayout { order, sizes, of_machine } = layout;
-    let mut columns = KernelColumns::<f32>::new(training, training.values(), order, &sizes, machine_size)?;
-    let mut machines = training.ctx.try_map(q, |j| {
+    let columns = KernelColumns::<f32>::new(training, training.values(), order, &sizes, machine_size)?;
+    let machines = training.ctx.try_map(q, |j| {
         let class_blocks = &of_machine[j];
-        let positions = || class_blocks.iter().flat_map(|&b| columns.class_blocks[b].positions.clone());
-        let rows: Vec<usize> = positions().map(|position| columns.order[position]).try_collect_vec()?;
-        let diagonal = positions().map(|position| columns.diagonal[position]).try_collect_vec()?;
+        let (rows, diagonal) = columns.variables(class_blocks)?;
         let mut problem = problem(j, &rows, diagonal)?;
         let mut is_exact = false;
         if let Some(start) = start {
@@ -119,57 +142,34 @@ pub(super) fn fit_machines<'a>(
         }
         Machine::new(problem, is_exact, class_blocks, &columns, training)
     })?;
-    let mut needs_double = try_vec![false; q]?;
-    if start.is_some() {
-        needs_double = training.ctx.try_map(q, |j| machines[j].starts_in_double(&columns, training))?;
-    }
-    if needs_double.contains(&true) {
-        // If rounding hides the optimum of one machine, it nearly hides that of the others.
-        needs_double.fill(true);
-    } else {
-        let memory = Arenas::default();
-        for machine in &mut machines {
-            start_from_subsamples(machine, &columns, training, &memory)?;
-        }
-        solve(&mut machines, &mut columns, training, &memory)?;
-        needs_double = machines.iter().map(|machine| machine.needs_double(training)).try_collect_vec()?;
-        if !needs_double.contains(&true) {
-            return Ok(Solved::new(machines, columns, Effort::default()));
-        }
-    }
-    let effort = columns.effort();
-    let mut columns = columns.in_double(training, &sizes, machine_size)?;
-    for (machine, _) in machines.iter_mut().zip(&needs_double).filter(|(_, is_needed)| **is_needed) {
-        machine.change_precision(&columns, training)?;
-    }
-    solve(&mut machines, &mut columns, training, &Arenas::default())?;
-    Ok(Solved::new(machines, columns, effort))
+    let (memory, earlier_effort) = (Arc::default(), Effort::default());
+    Ok(Rounds { machines, columns, training, memory, earlier_effort })
 }
 
-/// Solves the subsamples of a large machine from the smallest to the largest, each started from the one before, and starts
-/// the machine from the last.
-fn start_from_subsamples<'a>(
-    machine: &mut Machine<'a>,
-    columns: &KernelColumns<'a, f32>,
-    training: &Training<'a>,
-    memory: &Arenas,
-) -> Result<()> {
-    let mut levels = subsample_start::levels(machine, columns, training)?;
-    while let Some(mut level) = levels.pop() {
-        solve(std::slice::from_mut(&mut level.machine), &mut level.columns, training, memory)?;
-        let is_started = if let Some(larger) = levels.last_mut() {
-            larger.machine.add_work_of(&level.machine);
-            level.start(&mut larger.machine, &larger.columns, training)?
-        } else {
-            machine.add_work_of(&level.machine);
-            level.start(machine, columns, training)?
-        };
-        if !is_started {
-            if !levels.is_empty() {
-                machine.add_work_of(&level.machine);
-            }
-            break;
+impl<'t, 'a> Rounds<'t, 'a, f32> {
+    /// Returns the same machines with kernel values in double precision, where those that need them continue from their
+    /// coefficients.
+    fn continue_in_double(self, needs_double: impl Fn(&Machine<'a>) -> bool) -> Result<Rounds<'t, 'a, f64>> {
+        let Self { mut machines, columns, training, .. } = self;
+        let earlier_effort = columns.effort();
+        let machine_size = machines.iter().map(|machine| machine.problem().len()).max().unwrap_or(0);
+        let columns = columns.in_double(training, machine_size)?;
+        for machine in machines.iter_mut().filter(|machine| needs_double(machine)) {
+            machine.change_precision(&columns, training)?;
         }
+        Ok(Rounds { machines, columns, training, memory: Arc::default(), earlier_effort })
     }
-    Ok(())
+}
+
+impl<'t, 'a> SinglePrecision for Rounds<'t, 'a, f32> {
+    type Double = Rounds<'t, 'a, f64>;
+
+    fn needs_double(&mut self) -> Result<bool> {
+        Ok(self.machines.iter().any(|machine| machine.needs_double(self.training)))
+    }
+
+    fn into_double(self) -> Result<Self::Double> {
+        let training = self.training;
+        self.continue_in_double(|machine| machine.needs_double(training))
+    }
 }

@@ -28,17 +28,19 @@
 //! iterations of n d^2 / 2 multiply-adds; memory n d numbers and some dozen for each variable.
 
 mod budget;
+mod direction;
 mod finish;
+mod point;
 mod system;
 
-use super::few_columns::{FewColumns, ROWS_PER_TASK};
+use super::few_columns::FewColumns;
 use super::problem::{DualProblem, MAX_GROUPS};
 use super::stall::largest_magnitude;
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{TryCollect, TryToVec, try_vec};
+use crate::memory::{TryCollect, try_vec};
 use crate::simd::blas::{axpy, dot};
-use system::System;
+use point::{MAX_RELATIVE_GAP, Point, Residuals, STEP_SHARE};
 
 pub(super) use budget::{InteriorPoint, work_before};
 
@@ -49,10 +51,6 @@ const MAX_ITERATIONS: usize = 100;
 const MIN_PROGRESS: f64 = 0.95;
 /// Number of iterations without progress after which the method ends.
 const MAX_IDLE_ITERATIONS: usize = 8;
-/// Complementarity of a solution, relative to the objective.
-const MAX_RELATIVE_GAP: f64 = 1e-12;
-/// Share of the step to the nearest bound.
-const STEP_SHARE: f64 = 0.995;
 /// Maximum change of a sum of coefficients by rounding, relative to their size.
 const MAX_SUM_ERROR: f64 = 1e-12;
 
@@ -107,123 +105,7 @@ fn objective(problem: &DualProblem, columns: &FewColumns, beta: &[f64], ctx: Con
     Ok(0.5 * dot(&weights, &weights) + of_variables)
 }
 
-/// A variable of the method: a variable of the machine, or with an epsilon one of its signs.
-struct Part {
-    variable: usize,
-    /// Its coefficient in the objective.
-    linear: f64,
-    ridge: f64,
-    /// Its bounds, at least one of them finite.
-    lower: f64,
-    upper: f64,
-    /// Its group; `None` without a sum to keep.
-    group: Option<usize>,
-}
-
-/// The changes of a step.
-struct Direction {
-    t: Vec<f64>,
-    w: Vec<f64>,
-    y: Vec<f64>,
-    at_lower: Vec<f64>,
-    at_upper: Vec<f64>,
-}
-
-/// Differences from the conditions of the optimum.
-struct Residuals {
-    /// Derivatives less multipliers.
-    dual: Vec<f64>,
-    /// F't - w
-    weights: Vec<f64>,
-    /// a - A t
-    sums: Vec<f64>,
-}
-
-/// Variables and multipliers, all inside their bounds.
-struct Point<'a> {
-    columns: &'a FewColumns,
-    parts: Vec<Part>,
-    /// The sums of the groups.
-    sums: Vec<f64>,
-    t: Vec<f64>,
-    w: Vec<f64>,
-    /// Multipliers of the sums.
-    y: Vec<f64>,
-    /// Multipliers of the lower and upper bounds; 0 for infinite ones.
-    at_lower: Vec<f64>,
-    at_upper: Vec<f64>,
-    /// The largest |derivative| at zero.
-    scale: f64,
-    /// The length of the longest row.
-    length: f64,
-}
-
-impl<'a> Point<'a> {
-    /// Returns the first point; `None` if a variable without space to move is not zero.
-    fn new(problem: &DualProblem, columns: &'a FewColumns, ctx: Context<'_>) -> Result<Option<Self>> {
-        let mut sums = try_vec![0.0; if problem.has_equality { MAX_GROUPS } else { 0 }]?;
-        let mut parts = Vec::new();
-        for v in 0..problem.len() {
-            let (lower, upper, s, e) =
-                (problem.lower[v], problem.upper[v], problem.linear[v], problem.epsilon);
-            if lower >= upper {
-                if problem.beta[v] != 0.0 {
-                    return Ok(None);
-                }
-                continue;
-            }
-            let group = usize::from(problem.group[v]);
-            if let Some(sum) = sums.get_mut(group) {
-                *sum += problem.beta[v];
-            }
-            let part = |linear, lower, upper| Part {
-                variable: v,
-                linear,
-                ridge: problem.ridge[v],
-                lower,
-                upper,
-                group: problem.has_equality.then_some(group),
-            };
-            if e == 0.0 {
-                parts.push(part(s, lower, upper));
-            } else {
-                parts.extend([part(s + e, 0.0, upper), part(s - e, lower, 0.0)]);
-            }
-        }
-        parts.retain(|part: &Part| part.lower < part.upper);
-        if problem.group.iter().all(|group| *group == 0) {
-            sums.truncate(1);
-        }
-        let scale = parts.iter().fold(0.0_f64, |largest, part| largest.max(part.linear.abs()));
-        let length = largest_magnitude(&problem.diagonal).sqrt();
-        // Without linear terms the derivatives are those of feasible coefficients, the present ones.
-        let scale = if scale > 0.0 {
-            scale
-        } else {
-            let weights = columns.combination(problem.len(), ctx, |v| (v, problem.beta[v]))?;
-            (length * dot(&weights, &weights).sqrt()).max(f64::MIN_POSITIVE.sqrt())
-        };
-        let first = |part: &Part| match (part.lower.is_finite(), part.upper.is_finite()) {
-            (true, true) => f64::midpoint(part.lower, part.upper),
-            // Without an upper bound there is a ridge, which bounds the solution.
-            (true, false) => part.lower + 0.5 * scale / part.ridge,
-            _ => part.upper - 0.5 * scale / part.ridge,
-        };
-        let of_bound = |bound: f64| if bound.is_finite() { scale } else { 0.0 };
-        Ok(Some(Self {
-            t: parts.iter().map(first).try_collect_vec()?,
-            w: try_vec![0.0; columns.count()]?,
-            y: try_vec![0.0; sums.len()]?,
-            at_lower: parts.iter().map(|part| of_bound(part.lower)).try_collect_vec()?,
-            at_upper: parts.iter().map(|part| of_bound(part.upper)).try_collect_vec()?,
-            columns,
-            parts,
-            sums,
-            scale,
-            length,
-        }))
-    }
-
+impl Point<'_> {
     /// Iterates until the conditions hold as well as double precision allows.
     fn iterate(&mut self, ctx: Context<'_>) -> Result<()> {
         let (mut best, mut idle) = ([f64::INFINITY; 3], 0);
@@ -277,180 +159,6 @@ impl<'a> Point<'a> {
         axpy(length, &direction.at_lower, &mut self.at_lower);
         axpy(length, &direction.at_upper, &mut self.at_upper);
         Ok(length > 0.0)
-    }
-
-    /// Returns the distances of a variable from its bounds.
-    fn distances(&self, k: usize) -> (f64, f64) {
-        let part = &self.parts[k];
-        ((self.t[k] - part.lower).max(f64::MIN_POSITIVE), (part.upper - self.t[k]).max(f64::MIN_POSITIVE))
-    }
-
-    /// Returns the multiplier of the sum of a variable's group; 0 without one.
-    fn level(&self, y: &[f64], k: usize) -> f64 {
-        self.parts[k].group.map_or(0.0, |group| y[group])
-    }
-
-    fn residuals(&self, ctx: Context<'_>) -> Result<Residuals> {
-        let mut dual = try_vec![0.0; self.t.len()]?;
-        ctx.for_operations(dual.len() * self.columns.count()).for_each_chunk(
-            &mut dual,
-            ROWS_PER_TASK,
-            |task, dual| {
-                for (k, out) in (task * ROWS_PER_TASK..).zip(dual) {
-                    let part = &self.parts[k];
-                    *out =
-                        dot(self.columns.row(part.variable), &self.w) + part.ridge * self.t[k] + part.linear
-                            - self.level(&self.y, k)
-                            - self.at_lower[k]
-                            + self.at_upper[k];
-                }
-            },
-        );
-        let term = |k: usize| (self.parts[k].variable, self.t[k]);
-        let mut weights = self.columns.combination(self.t.len(), ctx, term)?;
-        axpy(-1.0, &self.w, &mut weights);
-        Ok(Residuals { dual, weights, sums: self.missing_sums()? })
-    }
-
-    /// Returns a - A t.
-    fn missing_sums(&self) -> Result<Vec<f64>> {
-        let mut missing = self.sums.try_to_vec()?;
-        for (part, t) in self.parts.iter().zip(&self.t) {
-            if let Some(group) = part.group {
-                missing[group] -= t;
-            }
-        }
-        Ok(missing)
-    }
-
-    /// Returns the largest relative difference from the conditions of the optimum.
-    fn merit(&self, residuals: &Residuals) -> f64 {
-        let count = self.count_bounds();
-        let gap = self.mean_product(None) * count;
-        let objective: f64 = 0.5 * dot(&self.w, &self.w)
-            + self.parts.iter().zip(&self.t).map(|(p, t)| t * (p.linear + 0.5 * p.ridge * t)).sum::<f64>();
-        let size: f64 = self.t.iter().map(|t| t.abs()).sum();
-        let of = |difference: f64, size: f64| if difference > 0.0 { difference / size } else { 0.0 };
-        // Vectors that cancel leave a weight and an objective of zero but for rounding.
-        let rounding = f64::EPSILON * size;
-        let terms = rounding * self.length;
-        // The residuals of w and the sums cannot fall below the rounding of their terms.
-        of(gap, objective.abs().max(terms * terms / MAX_RELATIVE_GAP))
-            .max(1e-3 * of(largest_magnitude(&residuals.dual), self.scale))
-            .max(
-                1e-6 * of(
-                    largest_magnitude(&residuals.weights),
-                    largest_magnitude(&self.w).max(terms / MAX_RELATIVE_GAP),
-                ),
-            )
-            .max(1e-6 * of(largest_magnitude(&residuals.sums), size))
-    }
-
-    /// Returns the number of finite bounds.
-    fn count_bounds(&self) -> f64 {
-        self.parts
-            .iter()
-            .map(|p| f64::from(u8::from(p.lower.is_finite()) + u8::from(p.upper.is_finite())))
-            .sum()
-    }
-
-    /// Returns the mean product of distances and multipliers, after a step if one is given.
-    fn mean_product(&self, step: Option<(&Direction, f64)>) -> f64 {
-        let of = |k: usize| {
-            let (below, above) = self.distances(k);
-            let (lower, upper) = match step {
-                None => (below * self.at_lower[k], above * self.at_upper[k]),
-                Some((step, length)) => (
-                    (below + length * step.t[k]) * (self.at_lower[k] + length * step.at_lower[k]),
-                    (above - length * step.t[k]) * (self.at_upper[k] + length * step.at_upper[k]),
-                ),
-            };
-            let part = &self.parts[k];
-            (if part.lower.is_finite() { lower } else { 0.0 })
-                + if part.upper.is_finite() { upper } else { 0.0 }
-        };
-        (0..self.t.len()).map(of).sum::<f64>() / self.count_bounds()
-    }
-
-    /// Returns the longest step, at most 1 / [`STEP_SHARE`], that keeps distances and multipliers positive.
-    fn longest_step(&self, direction: &Direction) -> f64 {
-        let mut longest = 1.0 / STEP_SHARE;
-        let mut limit = |value: f64, change: f64| {
-            if change < 0.0 {
-                longest = longest.min(-value / change);
-            }
-        };
-        for k in 0..self.t.len() {
-            let (below, above) = self.distances(k);
-            limit(below, direction.t[k]);
-            limit(above, -direction.t[k]);
-            limit(self.at_lower[k], direction.at_lower[k]);
-            limit(self.at_upper[k], direction.at_upper[k]);
-        }
-        longest
-    }
-
-    /// Returns the factor of the system for given Theta; `None` if it is singular.
-    fn system(&self, theta: &[f64], ctx: Context<'_>) -> Result<Option<System>> {
-        let term = |k: usize| (self.parts[k].variable, theta[k], self.parts[k].group);
-        System::new(self.columns, self.sums.len(), theta.len(), ctx, term)
-    }
-
-    /// Returns the step to the given products of distances and multipliers.
-    fn direction(
-        &self,
-        system: &System,
-        theta: &[f64],
-        residuals: &Residuals,
-        target: impl Fn(usize) -> (f64, f64) + Sync,
-        ctx: Context<'_>,
-    ) -> Result<Direction> {
-        let (n, d) = (self.t.len(), self.columns.count());
-        let right_side: Vec<f64> = (0..n)
-            .map(|k| {
-                let ((below, above), (lower, upper)) = (self.distances(k), target(k));
-                let of_lower =
-                    if self.parts[k].lower.is_finite() { lower / below - self.at_lower[k] } else { 0.0 };
-                let of_upper =
-                    if self.parts[k].upper.is_finite() { upper / above - self.at_upper[k] } else { 0.0 };
-                of_lower - of_upper - residuals.dual[k]
-            })
-            .try_collect_vec()?;
-        let term = |k: usize| (self.parts[k].variable, theta[k] * right_side[k]);
-        let mut solution = self.columns.combination(n, ctx, term)?;
-        axpy(1.0, &residuals.weights, &mut solution);
-        let mut sums = residuals.sums.try_to_vec()?;
-        for k in 0..n {
-            if let Some(group) = self.parts[k].group {
-                sums[group] -= theta[k] * right_side[k];
-            }
-        }
-        solution.extend_from_slice(&sums);
-        system.solve(&mut solution)?;
-        let y = solution.split_off(d);
-        let w = solution;
-        let mut t = try_vec![0.0; n]?;
-        ctx.for_operations(n * d).for_each_chunk(&mut t, ROWS_PER_TASK, |task, t| {
-            for (k, out) in (task * ROWS_PER_TASK..).zip(t) {
-                let product = dot(self.columns.row(self.parts[k].variable), &w);
-                *out = theta[k] * (right_side[k] - product + self.level(&y, k));
-            }
-        });
-        let multipliers = (0..n)
-            .map(|k| {
-                let ((below, above), (lower, upper)) = (self.distances(k), target(k));
-                let of_lower = (lower - self.at_lower[k] * t[k]) / below - self.at_lower[k];
-                let of_upper = (upper + self.at_upper[k] * t[k]) / above - self.at_upper[k];
-                let part = &self.parts[k];
-                (
-                    if part.lower.is_finite() { of_lower } else { 0.0 },
-                    if part.upper.is_finite() { of_upper } else { 0.0 },
-                )
-            })
-            .try_collect_vec()?;
-        let at_lower = multipliers.iter().map(|m| m.0).try_collect_vec()?;
-        let at_upper = multipliers.iter().map(|m| m.1).try_collect_vec()?;
-        Ok(Direction { t, w, y, at_lower, at_upper })
     }
 }
 

@@ -65,7 +65,7 @@ pub(super) fn leave_one_out(
     for i in (0..n).filter(|&i| problem.is_unbounded(i)) {
         unbounded[usize::from(is_positive(problem, i))] += 1;
     }
-    let mut found = LeaveOneOut {
+    let mut estimate = LeaveOneOut {
         positive: 0,
         negative: 0,
         bound: (!problem.has_equality).then_some(0),
@@ -82,20 +82,20 @@ pub(super) fn leave_one_out(
             unbounded[usize::from(class)] - usize::from(class == is_positive && problem.is_unbounded(i))
         };
         let is_determined = !problem.has_equality
-            || if alpha == 0.0 { found.stable } else { others(true) > 0 && others(false) > 0 };
+            || if alpha == 0.0 { estimate.stable } else { others(true) > 0 && others(false) > 0 };
         let suspect = !is_determined || 2.0 * alpha * spread + (1.0 - margin).max(0.0) >= 1.0;
-        if let Some(bound) = &mut found.bound {
+        if let Some(bound) = &mut estimate.bound {
             *bound += usize::from(margin - alpha * problem.diagonal[i] <= 0.0);
         }
         if is_positive {
-            found.positive += 1;
-            found.missed += usize::from(suspect);
+            estimate.positive += 1;
+            estimate.missed += usize::from(suspect);
         } else {
-            found.negative += 1;
-            found.false_alarms += usize::from(suspect);
+            estimate.negative += 1;
+            estimate.false_alarms += usize::from(suspect);
         }
     }
-    found
+    estimate
 }
 
 fn is_positive(problem: &DualProblem, i: usize) -> bool {

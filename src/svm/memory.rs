@@ -49,13 +49,13 @@ pub fn estimate_memory<'a>(
 ) -> Result<MemoryEstimate> {
     let kernel = kernel.into();
     let (given, tuning) = (rows.rows(), params.tuning);
-    let kept = if given > MAX_SAMPLED_ROWS {
+    let precision = if given > MAX_SAMPLED_ROWS {
         let some: Vec<usize> = (0..MAX_SAMPLED_ROWS).map(|i| i * given / MAX_SAMPLED_ROWS).collect(); // small: 512 rows
         precision_of(kernel, rows.gather(&some)?.view())?
     } else {
         precision_of(kernel, rows)?
     };
-    let packed = packed_bytes(kernel, rows, n, kept)?;
+    let packed = packed_bytes(kernel, rows, n, precision)?;
     let largest = machines.iter().copied().max().unwrap_or(0);
     let is_cached = is_cached(depth(kernel, rows), largest, params);
     let all_rows = n.saturating_mul(n).saturating_mul(4);

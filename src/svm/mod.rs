@@ -18,11 +18,12 @@
 //! | `classifier`, `quantile` | the machines of a code; the machines of several quantiles |
 //! | `single`, `one_class` | one machine of one output, a regression; the one-class machine and its offset |
 //! | `problem` | the dual problems |
-//! | `fit` | the machines of a task, solved in the precision that they need |
+//! | `engine` | single precision first, double precision where rounding hides the optimum |
+//! | `fit` | the machines of a task |
 //! | `columns` | packed rows in class blocks, caches of kernel rows |
 //! | `start`, `subsample_start` | warm starts; a start from a subsample |
 //! | `decomposition` | the outer tier: rounds of five steps |
-//! | `machine` | one machine: its working set, its columns, its gradients |
+//! | `machine` | one machine: its states, its block, the update of its gradients, its end |
 //! | `working_set` | selection of the variables of the next block |
 //! | `subproblem`, `smo` | a block, and the inner tier: SMO steps |
 //! | `active_set` | Newton steps and an active-set method on the free variables |
@@ -61,6 +62,7 @@ mod certificate;
 mod classifier;
 mod columns;
 mod decomposition;
+mod engine;
 mod features;
 mod few_columns;
 mod fit;

@@ -15,7 +15,7 @@ use super::active_set::{StepBudget, is_newton_due};
 use super::params::Tuning;
 use super::precision::KernelValue;
 use super::problem::DualProblem;
-use super::subproblem::{BlockSolution, Goal, Subproblem, write_block};
+use super::subproblem::{BlockEnd, BlockSolution, Goal, Subproblem, write_block};
 use super::working_set::WorkingSet;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -53,7 +53,7 @@ pub(super) fn solve<K: KernelValue>(
     };
     let mut set = WorkingSet::new(tuning.nested_block);
     let (mut steps, mut expected_gain) = (0, 0.0);
-    while steps < goal.max_steps {
+    while steps < goal.max_iterations {
         check()?;
         let kkt = problem.kkt_violation(ctx);
         let violation = kkt.largest();
@@ -64,7 +64,9 @@ pub(super) fn solve<K: KernelValue>(
             let free = problem.filter(ctx, |v| problem.is_unbounded(v))?;
             // SMO steps work without the memory of a Newton step.
             let (length, beta) = match block_of(&problem, &free) {
-                Ok(mut block) => (block.newton_step(ctx)?, block.into_solution(1, None, memory).beta),
+                Ok(mut block) => {
+                    (block.newton_step(ctx)?, block.into_solution(BlockEnd::at_goal(1), memory).beta)
+                }
                 Err(Error::Memory { .. }) => (0.0, Vec::new()),
                 Err(error) => return Err(error),
             };
@@ -78,8 +80,9 @@ pub(super) fn solve<K: KernelValue>(
         set.select(&problem, &kkt.maximal_pairs, ctx)?;
         let mut block = block_of(&problem, &set.members)?;
         let tolerance = (INNER_TOLERANCE_SHARE * violation).max(0.5 * goal.tolerance);
-        let made = block.solve(Goal { tolerance, max_steps: goal.max_steps - steps, ..goal }, ctx)?;
-        let solution = block.into_solution(made, None, memory);
+        let made =
+            block.solve(Goal { tolerance, max_iterations: goal.max_iterations - steps, ..goal }, ctx)?;
+        let solution = block.into_solution(BlockEnd::at_goal(made), memory);
         expected_gain += solution.expected_gain;
         if made == 0 {
             break;
@@ -88,5 +91,5 @@ pub(super) fn solve<K: KernelValue>(
         newton_budget.charge(made * set.members.len() as u64);
         update(&mut problem, &set.members, &solution.beta)?;
     }
-    Ok(BlockSolution { beta: problem.beta, gradient: None, steps, expected_gain, stop: None })
+    Ok(BlockSolution { beta: problem.beta, gradient: None, expected_gain, end: BlockEnd::at_goal(steps) })
 }

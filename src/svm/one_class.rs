@@ -77,7 +77,7 @@ pub fn fit_one_class<'a>(
             break;
         }
         params.tolerance *= (0.5 / gap.relative).max(MIN_TOLERANCE_RATIO);
-        params.max_iterations = params.max_iterations.map(|most| most.saturating_sub(certificate.iterations));
+        params.max_iterations = params.max_iterations.map(|max| max.saturating_sub(certificate.iterations));
         // Not from this solution: machines of the sigmoid kernel, which has no feature space, end at a worse one then.
         (model, gap) = fit_inside(kernel, rows.reborrow(), task, &params, ctx)?;
         model.certificate.iterations += certificate.iterations;

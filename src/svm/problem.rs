@@ -153,9 +153,10 @@ impl DualProblem {
         let (lower, upper) = sides(positive, weights)?;
         let total = 0.5 * nu * weights.iter().sum::<f64>();
         let mut problem = Self::new(try_vec![0.0; positive.len()]?, lower, upper, diagonal)?;
-        for wanted in [true, false] {
-            let of_class = || positive.iter().enumerate().filter(move |&(_, &p)| p == wanted).map(|(i, _)| i);
-            let sign = if wanted { 1.0 } else { -1.0 };
+        for is_positive in [true, false] {
+            let of_class =
+                || positive.iter().enumerate().filter(move |&(_, &p)| p == is_positive).map(|(i, _)| i);
+            let sign = if is_positive { 1.0 } else { -1.0 };
             problem.fill(of_class(), total, weights, sign);
         }
         problem.group = positive.iter().map(|&p| u8::from(!p)).try_collect_vec()?;
@@ -324,8 +325,8 @@ impl DualProblem {
 
     /// Returns whether the bounds are so large that the machine is the one without bounds.
     pub(super) fn has_infinite_bounds(&self) -> bool {
-        let least = MIN_INFINITE_BOUND * largest_magnitude(&self.beta);
-        let is_wide = |(lower, upper): (&f64, &f64)| upper.max(-lower) >= least;
+        let min_width = MIN_INFINITE_BOUND * largest_magnitude(&self.beta);
+        let is_wide = |(lower, upper): (&f64, &f64)| upper.max(-lower) >= min_width;
         self.is_solved_for_larger_c() && self.lower.iter().zip(&self.upper).all(is_wide)
     }
 

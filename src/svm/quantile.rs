@@ -15,6 +15,7 @@
 use super::certificate::Certificate;
 use super::columns::Effort;
 use super::fit::{MachineLayout, fit_machines};
+use super::machine::Outcome;
 use super::params::SvmParams;
 use super::problem::DualProblem;
 use super::single::{check_quantile, check_targets};
@@ -81,11 +82,11 @@ pub fn fit_quantiles<'a>(
     let mut intercepts = try_with_capacity("the intercepts", quantiles.len())?;
     let mut certificates = try_with_capacity("the certificates", quantiles.len())?;
     for (machine, mut column) in solved.machines.iter().zip(coefficients.columns_mut()) {
-        let (b, _, certificate) = machine.outcome()?;
+        let &Outcome { intercept, certificate, .. } = machine.outcome()?;
         for (entry, &row) in column.iter_mut().zip(&support) {
             *entry = machine.problem().beta[row];
         }
-        intercepts.push(b);
+        intercepts.push(intercept);
         certificates.push(certificate);
     }
     let corrections = solved.intercept_correction(&support, coefficients.view())?;
@@ -115,8 +116,8 @@ mod tests {
         let view = rows.view().try_into().unwrap();
         let model = fit_quantiles(kernel, view, &task, &params, Context::default()).unwrap();
         let at_zero = |j: usize| model.intercepts[j] + model.coefficients.column(j).sum();
-        for (j, wanted) in [3.0, 5.0, 9.0].into_iter().enumerate() {
-            assert!((at_zero(j) - wanted).abs() < 1e-6, "{j}: {}", at_zero(j));
+        for (j, expected) in [3.0, 5.0, 9.0].into_iter().enumerate() {
+            assert!((at_zero(j) - expected).abs() < 1e-6, "{j}: {}", at_zero(j));
         }
         for certificate in &model.certificates {
             assert!(certificate.gap < 1e-4 && certificate.violation <= 1e-8, "{certificate:?}");

@@ -109,13 +109,17 @@ impl<'a> Variables<'a> {
         Ok(active)
     }
 
+    /// Returns whether variables are set aside.
+    pub(super) fn are_shrunk(&self) -> bool {
+        !self.outer.is_empty()
+    }
+
     /// Takes all variables back without their gradients. Returns the problem before the first shrinking, whose gradients are
     /// exact, and the gain in the dual objective since then: only active variables have changed, so their gradients before
     /// and after give it exactly.
-    pub(super) fn restore_without_gradients(&mut self) -> Result<Option<(DualProblem, f64)>> {
-        let Some(first) = self.outer.first() else { return Ok(None) };
-        let before =
-            first.problem.select(&(0..first.problem.len()).try_collect_vec()?, Context::SEQUENTIAL)?;
+    pub(super) fn restore_without_gradients(&mut self) -> Result<(DualProblem, f64)> {
+        let first = self.outer.first().map_or(&self.problem, |first| &first.problem);
+        let before = first.select(&(0..first.len()).try_collect_vec()?, Context::SEQUENTIAL)?;
         let mut gain = 0.0;
         for (level, Unshrunk { problem, active, .. }) in self.outer.iter().enumerate() {
             let inner = self.outer.get(level + 1).map_or(&self.problem, |next| &next.problem);
@@ -126,7 +130,7 @@ impl<'a> Variables<'a> {
             }
         }
         while self.merge().is_some() {}
-        Ok(Some((before, gain)))
+        Ok((before, gain))
     }
 
     /// Takes back the variables of the last shrinking, with the new values of the active ones; returns their old numbers.

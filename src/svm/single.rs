@@ -4,6 +4,7 @@
 use super::certificate::Certificate;
 use super::columns::Effort;
 use super::fit::{MachineLayout, Solved, fit_machines};
+use super::machine::Outcome;
 use super::params::SvmParams;
 use super::problem::DualProblem;
 use super::start::Start;
@@ -47,7 +48,7 @@ pub(super) fn solve_single<'a>(
 /// Returns the model of the one machine that was solved, with coefficients for `n` rows.
 pub(super) fn model_of(solved: &Solved<'_>, n: usize) -> Result<MachineModel> {
     let machine = &solved.machines[0];
-    let (intercept, rho, certificate) = machine.outcome()?;
+    let &Outcome { intercept, rho, certificate, .. } = machine.outcome()?;
     let mut beta = try_vec![0.0; n]?;
     for (&row, b) in solved.order.iter().zip(&machine.problem().beta) {
         beta[row] += b;

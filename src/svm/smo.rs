@@ -16,8 +16,8 @@
 use super::active_set::is_newton_due;
 use super::precision::{KernelValue, exceeds_single_precision, squared_norm};
 use super::stall::{Change, StallDetector, UNCERTAIN_ROUNDINGS, dual_gain, largest_magnitude, rounding};
-use super::subproblem::{Goal, Subproblem};
-use crate::context::{Context, StopReason};
+use super::subproblem::{BlockEnd, BlockStop, Goal, Subproblem};
+use crate::context::{Context, Interruption};
 use crate::error::Result;
 use crate::simd::scan::{second_order_partner, step_and_scan};
 
@@ -43,8 +43,7 @@ enum NextMethod {
 
 impl<K: KernelValue> Subproblem<K> {
     /// Solves the block as [`Subproblem::solve`] does, with a check of the monitor and of the progress after each stretch of
-    /// steps. Returns the number of steps, and why they ended before the goal if they did. A block that stalls ends in the
-    /// best state seen.
+    /// steps. A block that stalls ends in the best state seen.
     ///
     /// # Errors
     /// Returns the errors of a Newton step.
@@ -53,7 +52,7 @@ impl<K: KernelValue> Subproblem<K> {
         goal: Goal,
         ctx: Context<'_>,
         check: impl Fn() -> Result<()>,
-    ) -> Result<(u64, Option<StopReason>)> {
+    ) -> Result<BlockEnd> {
         let stretch = (ENTRIES_PER_CHECK / (self.stride + STEP_COST)) as u64;
         let (mut steps, mut stall, mut expected_gain) = (0, StallDetector::new(), 0.0);
         let state = |block: &Self| (block.beta.clone(), block.gradient.clone());
@@ -61,11 +60,11 @@ impl<K: KernelValue> Subproblem<K> {
         // The best state, and the gain in the dual objective since, negative after a loss.
         let (mut best, mut gain_since_best) = (last.clone(), 0.0);
         loop {
-            let max_steps = stretch.min(goal.max_steps - steps);
-            let made = self.solve(Goal { max_steps, ..goal }, ctx)?;
+            let max_iterations = stretch.min(goal.max_iterations - steps);
+            let made = self.solve(Goal { max_iterations, ..goal }, ctx)?;
             steps += made;
-            if made < max_steps || steps >= goal.max_steps {
-                return Ok((steps, None));
+            if made < max_iterations || steps >= goal.max_iterations {
+                return Ok(BlockEnd::at_goal(steps));
             }
             let changes = (0..self.beta.len()).filter(|&i| self.beta[i] != last.0[i]).map(|i| Change {
                 from: last.0[i],
@@ -87,14 +86,14 @@ impl<K: KernelValue> Subproblem<K> {
                 (best, gain_since_best) = (last.clone(), 0.0);
             }
             if exceeds_single_precision::<K>(squared_norm(&self.beta, &self.diagonal), goal.max_rounding) {
-                return Ok((steps, Some(StopReason::Stalled)));
+                return Ok(BlockEnd { steps, stop: Some(BlockStop::Stalled) });
             }
             if idle >= MAX_IDLE_CHECKS {
                 (self.beta, self.gradient) = best;
-                return Ok((steps, Some(StopReason::Stalled)));
+                return Ok(BlockEnd { steps, stop: Some(BlockStop::Stalled) });
             }
-            if let Some(reason) = StopReason::from_result(check())? {
-                return Ok((steps, Some(reason)));
+            if let Some(interruption) = Interruption::from_result(check())? {
+                return Ok(BlockEnd { steps, stop: Some(BlockStop::Interrupted(interruption)) });
             }
         }
     }
@@ -106,7 +105,7 @@ impl<K: KernelValue> Subproblem<K> {
     pub(super) fn solve(&mut self, goal: Goal, ctx: Context<'_>) -> Result<u64> {
         let mut steps = 0;
         loop {
-            let remaining = |steps| Goal { max_steps: goal.max_steps - steps, ..goal };
+            let remaining = |steps| Goal { max_iterations: goal.max_iterations - steps, ..goal };
             let (made, next) = self.smo_steps(remaining(steps));
             steps += made;
             let made = match next {
@@ -152,7 +151,7 @@ impl<K: KernelValue> Subproblem<K> {
             for (g, range) in self.groups.iter().enumerate().filter(|(_, range)| !range.is_empty()) {
                 let kernel = self.kernel.values();
                 let line = |i: usize| &kernel[i * self.stride + range.start..i * self.stride + range.end];
-                let found = step_and_scan(
+                let pair = step_and_scan(
                     &mut self.gradient[range.clone()],
                     &self.up[range.clone()],
                     &self.low[range.clone()],
@@ -160,13 +159,13 @@ impl<K: KernelValue> Subproblem<K> {
                     line(last.1),
                     step,
                 );
-                if found.low - found.up > worst.0 {
-                    worst = (found.low - found.up, g, found.up, range.start + found.up_index);
+                if pair.low - pair.up > worst.0 {
+                    worst = (pair.low - pair.up, g, pair.up, range.start + pair.up_index);
                 }
             }
             let (violation, g, derivative, i) = worst;
             self.violation = violation;
-            if steps >= goal.max_steps || violation <= goal.tolerance {
+            if steps >= goal.max_iterations || violation <= goal.tolerance {
                 return (steps, NextMethod::None);
             }
             if self.active_set_budget.covers(1) {

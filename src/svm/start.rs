@@ -75,13 +75,13 @@ impl<'a> Start<'a> {
         let Some(products) = &self.products else { return Ok(None) };
         Error::check_len("rows of the outputs to start from", rows, products.nrows())?;
         Error::check_len("columns of the outputs to start from", q, products.ncols())?;
-        let own = self.coefficients.select(Axis(1), &[machine]);
-        let correction = columns.intercept_correction(self.support, own.view())?[0];
-        let own = products.column(machine);
-        if let Some(row) = own.iter().position(|output| !output.is_finite()) {
-            return Err(Error::param("start", format!("the output {} of row {row}", own[row]), "finite"));
+        let coefficients = self.coefficients.select(Axis(1), &[machine]);
+        let correction = columns.intercept_correction(self.support, coefficients.view())?[0];
+        let outputs = products.column(machine);
+        if let Some(row) = outputs.iter().position(|output| !output.is_finite()) {
+            return Err(Error::param("start", format!("the output {} of row {row}", outputs[row]), "finite"));
         }
-        Ok(Some(order.iter().map(|&row| own[row] - correction).try_collect_vec()?))
+        Ok(Some(order.iter().map(|&row| outputs[row] - correction).try_collect_vec()?))
     }
 }
 

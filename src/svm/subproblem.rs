@@ -13,7 +13,7 @@ use super::active_set::StepBudget;
 use super::params::Tuning;
 use super::precision::KernelValue;
 use super::problem::{DualProblem, MAX_GROUPS};
-use crate::context::{Context, StopReason};
+use crate::context::{Context, Interruption};
 use crate::error::Result;
 use crate::kernels::{KernelRows, MIN_TILE_ROWS};
 use crate::memory::{Arena, Arenas, TryCollect, try_vec};
@@ -29,9 +29,34 @@ pub(super) struct Goal {
     /// Maximum violation of the optimality conditions.
     pub(super) tolerance: f64,
     /// Maximum number of steps.
-    pub(super) max_steps: u64,
+    pub(super) max_iterations: u64,
     /// Maximum error of an output by rounding of kernel values in single precision.
     pub(super) max_rounding: f64,
+}
+
+/// Why the steps in a block ended before the goal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BlockStop {
+    /// They made no progress, or coefficients became too large for single precision.
+    Stalled,
+    /// The monitor stopped them.
+    Interrupted(Interruption),
+}
+
+/// The end of the steps in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockEnd {
+    /// Number of steps.
+    pub(super) steps: u64,
+    /// Why the steps ended before the goal, if they did.
+    pub(super) stop: Option<BlockStop>,
+}
+
+impl BlockEnd {
+    /// Returns the end of steps that reached the goal, or its number of steps.
+    pub(super) fn at_goal(steps: u64) -> Self {
+        Self { steps, stop: None }
+    }
 }
 
 /// The solution of a block.
@@ -40,12 +65,9 @@ pub(super) struct BlockSolution {
     pub(super) beta: Vec<f64>,
     /// Gradients of the members, for the changes of the members alone; `None` if the solver does not return them.
     pub(super) gradient: Option<Vec<f64>>,
-    /// Number of steps.
-    pub(super) steps: u64,
     /// Lower bound of the gain in the dual objective in exact arithmetic; see `stall`.
     pub(super) expected_gain: f64,
-    /// Why the solver ended before the goal, if it did.
-    pub(super) stop: Option<StopReason>,
+    pub(super) end: BlockEnd,
 }
 
 /// A block of variables with their kernel values.
@@ -150,16 +172,11 @@ impl<K: KernelValue> Subproblem<K> {
         self.slots.iter().map(|&slot| (self.beta[slot], self.gradient[slot])).unzip()
     }
 
-    /// Returns the solution after `steps` steps; the matrix's memory is released.
-    pub(super) fn into_solution(
-        self,
-        steps: u64,
-        stop: Option<StopReason>,
-        memory: &Arenas<K>,
-    ) -> BlockSolution {
+    /// Returns the solution at the end of the steps; the matrix's memory is released.
+    pub(super) fn into_solution(self, end: BlockEnd, memory: &Arenas<K>) -> BlockSolution {
         let (beta, gradient) = self.state();
         memory.put(self.kernel);
-        BlockSolution { beta, gradient: Some(gradient), steps, expected_gain: self.expected_gain, stop }
+        BlockSolution { beta, gradient: Some(gradient), expected_gain: self.expected_gain, end }
     }
 
     /// Assigns new values to some variables, and updates the gradients.

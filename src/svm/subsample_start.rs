@@ -9,7 +9,7 @@
 //! ```
 //!
 //! where the level t is such that the coefficients sum to zero (minus the intercept, at an optimum). A large subsample is
-//! itself started from a subsample, so the machines of a [`levels`] list are solved from the smallest to the largest. The
+//! itself started from a subsample, so the machines of the [`levels`] are solved from the smallest to the largest. The
 //! rounds then move variables near the margin; the others are soon set aside.
 //!
 //! If many vectors are unbounded, their coefficients do not follow from outputs and nothing is gained. The smallest
@@ -19,15 +19,18 @@
 //! the subsamples, and n kernel values for each support vector of the subsample and of the start.
 
 use super::certificate::Certificate;
-use super::columns::KernelColumns;
-use super::machine::Machine;
+use super::columns::{Effort, KernelColumns};
+use super::decomposition::Rounds;
+use super::engine::Solve;
+use super::machine::{Machine, Outcome};
 use super::precision::KernelValue;
 use super::problem::DualProblem;
 use super::training::Training;
 use crate::context::StopReason;
 use crate::error::Result;
-use crate::memory::{TryCollect, TryToVec, try_vec};
+use crate::memory::{Arenas, TryCollect, TryToVec, try_vec};
 use crate::random::Random;
+use std::sync::Arc;
 
 /// Number of rows per row of a subsample.
 const SUBSAMPLE_RATIO: usize = 4;
@@ -37,11 +40,50 @@ const MAX_UNBOUNDED_SHARE: f64 = 0.1;
 const LEVEL_BISECTIONS: usize = 64;
 
 /// A subsample of the variables of a larger machine, with the machine that is fitted to it.
-pub(super) struct Level<'a, K> {
+struct Level<'t, 'a, K> {
     /// Variables of the larger machine.
     variables: Vec<usize>,
-    pub(super) machine: Machine<'a>,
-    pub(super) columns: KernelColumns<'a, K>,
+    rounds: Rounds<'t, 'a, K>,
+}
+
+/// Where a larger machine starts.
+#[must_use]
+#[derive(Debug, PartialEq, Eq)]
+enum LargerStart {
+    /// At the bounds that the outputs of the subsample determine; or it ended there.
+    AtBounds,
+    /// At zero, because too many support vectors of the subsample are unbounded.
+    AtZero,
+}
+
+impl<K: KernelValue> Rounds<'_, '_, K> {
+    /// Solves the subsamples of large machines from the smallest to the largest, each started from the one before, and starts
+    /// the machines from the last.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory), and those of a solution that is not finite.
+    pub(super) fn start_from_subsamples(&mut self) -> Result<()> {
+        let Self { machines, columns, training, memory, .. } = self;
+        for machine in machines {
+            let mut levels = levels(machine, columns, training, memory)?;
+            while let Some(mut level) = levels.pop() {
+                level.rounds.solve()?;
+                let start = if let Some(larger) = levels.last_mut() {
+                    let Rounds { machines, columns, .. } = &mut larger.rounds;
+                    level.start(&mut machines[0], columns, training)?
+                } else {
+                    level.start(machine, columns, training)?
+                };
+                if start == LargerStart::AtZero {
+                    if !levels.is_empty() {
+                        machine.add_work_of(level.machine());
+                    }
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Returns the subsamples that a machine starts from, from the largest to the smallest; none for machines that are not
@@ -49,20 +91,22 @@ pub(super) struct Level<'a, K> {
 ///
 /// # Errors
 /// [`Error::Memory`](crate::Error::Memory).
-pub(super) fn levels<'a, K: KernelValue>(
+fn levels<'t, 'a, K: KernelValue>(
     machine: &Machine<'a>,
     columns: &KernelColumns<'a, K>,
-    training: &Training<'a>,
-) -> Result<Vec<Level<'a, K>>> {
+    training: &'t Training<'a>,
+    memory: &Arc<Arenas<K>>,
+) -> Result<Vec<Level<'t, 'a, K>>> {
     let params = training.params;
     let mut levels = Vec::new();
-    if columns.are_kept() || params.max_iterations.is_some() || !machine.problem().is_scalable() {
+    if columns.are_stored() || params.max_iterations.is_some() || !machine.problem().is_scalable() {
         return Ok(levels);
     }
     let mut rows_represented = machine.problem().len();
     while rows_represented >= params.tuning.min_subsampled {
-        let last: Option<&Level<'a, K>> = levels.last();
-        let (larger, columns) = last.map_or((machine, columns), |level| (&level.machine, &level.columns));
+        let last: Option<&Level<'t, 'a, K>> = levels.last();
+        let (larger, columns) =
+            last.map_or((machine, columns), |level| (level.machine(), &level.rounds.columns));
         let mut random = Random::new(larger.problem().len() as u64);
         // One of every few neighbors: variables are ordered by class.
         let variables: Vec<usize> = (0..larger.problem().len() / SUBSAMPLE_RATIO)
@@ -71,40 +115,47 @@ pub(super) fn levels<'a, K: KernelValue>(
         let problem = larger.problem().subsample(&variables, SUBSAMPLE_RATIO as f64, training.ctx)?;
         let diagonal = problem.diagonal.try_to_vec()?;
         let columns = columns.subset(larger.rows_of(&variables)?, diagonal, training.ctx)?;
-        let machine = Machine::new(problem, true, &[0], &columns, training)?;
+        let machines = vec![Machine::new(problem, true, &[0], &columns, training)?];
         rows_represented = SUBSAMPLE_RATIO * variables.len();
-        levels.push(Level { variables, machine, columns });
+        let (memory, earlier_effort) = (Arc::clone(memory), Effort::default());
+        levels.push(Level {
+            variables,
+            rounds: Rounds { machines, columns, training, memory, earlier_effort },
+        });
     }
     Ok(levels)
 }
 
-impl<K: KernelValue> Level<'_, K> {
-    /// Starts the larger machine at the bounds that the outputs of the solved subsample determine. Returns false if it stays
-    /// at zero, because too many support vectors are unbounded.
+impl<'a, K: KernelValue> Level<'_, 'a, K> {
+    /// Returns the machine that is fitted to the subsample.
+    fn machine(&self) -> &Machine<'a> {
+        &self.rounds.machines[0]
+    }
+
+    /// Starts the larger machine at the bounds that the outputs of the solved subsample determine, unless too many support vectors
+    /// are unbounded.
     ///
     /// If the subsample or the start was stopped, the larger machine ends with the coefficients of the subsample.
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory), and those of a solution that is not finite.
-    pub(super) fn start<'a>(
+    fn start(
         &self,
         larger: &mut Machine<'a>,
         columns: &KernelColumns<'a, K>,
         training: &Training<'a>,
-    ) -> Result<bool> {
-        let (b, _, certificate) = self.machine.outcome()?;
-        let solved = self.machine.problem();
+    ) -> Result<LargerStart> {
+        larger.add_work_of(self.machine());
+        let &Outcome { intercept, certificate, .. } = self.machine().outcome()?;
+        let solved = self.machine().problem();
         let used: Vec<usize> = (0..solved.len()).filter(|&k| solved.beta[k] != 0.0).try_collect_vec()?;
         let support: Vec<usize> = used.iter().map(|&k| self.variables[k]).try_collect_vec()?;
         let values: Vec<f64> = used.iter().map(|&k| solved.beta[k]).try_collect_vec()?;
-        let mut stop = match self.machine.stop {
-            Some(reason @ (StopReason::MaxTime | StopReason::Interrupted)) => Some(reason),
-            _ => None,
-        };
+        let mut stop = certificate.stop.interruption().map(StopReason::from);
         if stop.is_none() {
             let unbounded = used.iter().filter(|&&k| solved.is_unbounded(k)).count();
             if unbounded as f64 >= MAX_UNBOUNDED_SHARE * used.len() as f64 {
-                return Ok(false);
+                return Ok(LargerStart::AtZero);
             }
             let started = larger.outputs((&support, &values), columns, training).and_then(|outputs| {
                 larger.start_at(coefficients_at_bounds(larger.problem(), &outputs)?, columns, training)
@@ -115,9 +166,9 @@ impl<K: KernelValue> Level<'_, K> {
             let ratio = SUBSAMPLE_RATIO as f64;
             let mut beta = try_vec![0.0; larger.problem().len()]?;
             support.iter().zip(&values).for_each(|(&v, value)| beta[v] = value / ratio);
-            larger.stop_at(beta, b / ratio, scaled_dual(solved, &certificate), reason);
+            larger.finish_at(beta, intercept / ratio, scaled_dual(solved, &certificate), reason);
         }
-        Ok(true)
+        Ok(LargerStart::AtBounds)
     }
 }
 

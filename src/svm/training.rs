@@ -62,9 +62,13 @@ impl<'a> Training<'a> {
         Ok(Self { rows: prepared, params, accuracy: Accuracy::certified(params.tolerance), ctx })
     }
 
-    /// Returns the same training.
-    pub(super) fn reborrow(&self) -> Self {
-        Self { rows: self.rows.clone(), ..*self }
+    /// Returns the same training for a shorter time.
+    pub(super) fn reborrow<'b>(&self) -> Training<'b>
+    where
+        'a: 'b,
+    {
+        let &Self { ref rows, params, accuracy, ctx } = self;
+        Training { rows: rows.reborrow(), params, accuracy, ctx }
     }
 
     /// Returns the precision and the rounding errors of the kernel values.
@@ -94,12 +98,7 @@ impl<'a> Training<'a> {
             }
             return Ok(());
         }
-        let Tuning { work_per_check, min_rows_per_check, .. } = self.params.tuning;
-        // Rows of very many features take seconds.
-        let min_rows_per_check =
-            min_rows_per_check.min(2 * rows_per_tile(depth.saturating_mul(size_of::<f32>())));
-        let work = out.len().saturating_mul(depth.max(16)).saturating_mul(min_rows_per_check).max(1);
-        let at_once = (work_per_check / work).max(1) * min_rows_per_check;
+        let at_once = self.rows_between_checks(depth, out.len());
         for (part, (some, weights)) in rows.chunks(at_once).zip(weights.chunks(at_once)).enumerate() {
             if part > 0 {
                 self.ctx.check("gradients", part * at_once, rows.len())?;
@@ -107,6 +106,21 @@ impl<'a> Training<'a> {
             source.add_product(some, weights, out, self.ctx)?;
         }
         Ok(())
+    }
+
+    /// Returns whether a product of `rows` rows against `columns` columns has a check.
+    pub(super) fn may_stop_product(&self, depth: usize, rows: usize, columns: usize) -> bool {
+        rows > self.rows_between_checks(depth, columns) || columns > POINTS_PER_CHECK
+    }
+
+    /// Returns the number of rows of a product between two checks.
+    fn rows_between_checks(&self, depth: usize, columns: usize) -> usize {
+        let Tuning { work_per_check, min_rows_per_check, .. } = self.params.tuning;
+        // Rows of very many features take seconds.
+        let min_rows_per_check =
+            min_rows_per_check.min(2 * rows_per_tile(depth.saturating_mul(size_of::<f32>())));
+        let work = columns.saturating_mul(depth.max(16)).saturating_mul(min_rows_per_check).max(1);
+        (work_per_check / work).max(1) * min_rows_per_check
     }
 }
 

@@ -65,7 +65,7 @@ impl WorkingSet {
         for &(v, _) in &old {
             chosen[v] = true;
         }
-        let wanted = size - old.len();
+        let n_new = size - old.len();
 
         let mut lists = violators(problem, maximal_pairs, &chosen, ctx)?;
         // Partial selection takes a few operations for each violator.
@@ -73,10 +73,10 @@ impl WorkingSet {
         ctx.for_operations(count).try_for_each_chunk(&mut lists, 1, |_, list| {
             if first {
                 // Gradients are mostly equal at the start: an even sample stands for the whole.
-                list[0] = evenly_spaced(&list[0], wanted)?;
+                list[0] = evenly_spaced(&list[0], n_new)?;
                 Ok(())
             } else {
-                largest_with_sample(&mut list[0], wanted)
+                largest_with_sample(&mut list[0], n_new)
             }
         })?;
         // The group with the larger violation comes first: a block of two must contain its maximal violating pair.
@@ -86,12 +86,12 @@ impl WorkingSet {
         }
         let mut lists = lists.map(Vec::into_iter);
         let mut added = 0;
-        while added < wanted {
+        while added < n_new {
             let mut is_any_left = false;
             for list in &mut lists {
                 let Some((_, v)) = list.next() else { continue };
                 is_any_left = true;
-                if added < wanted && !chosen[v] {
+                if added < n_new && !chosen[v] {
                     chosen[v] = true;
                     old.try_push((v, self.round))?;
                     added += 1;

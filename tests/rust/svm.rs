@@ -3,7 +3,7 @@
 use crate::reference::{blobs, changed, gram, matrix, rows, svc_dual};
 use ndarray::{Array2, Axis, s};
 use std::ops::ControlFlow;
-use svmarrow::context::{Budget, Context, Monitor, Progress, Silent, StopReason};
+use svmarrow::context::{Budget, Context, Interruption, Monitor, Progress, Silent, StopReason};
 use svmarrow::data::{CsrView, IndexSlice, Rows};
 use svmarrow::expansion::ExpansionView;
 use svmarrow::kernels::{Evaluator, Kernel, Smoothness};
@@ -260,9 +260,9 @@ fn degenerate_data_end() {
 fn budgets_and_interruptions_leave_a_usable_model() {
     struct After(std::sync::atomic::AtomicU32);
     impl Monitor for After {
-        fn tick(&self, _: &Progress) -> ControlFlow<StopReason> {
+        fn tick(&self, _: &Progress) -> ControlFlow<Interruption> {
             if self.0.fetch_sub(1, std::sync::atomic::Ordering::Relaxed) == 0 {
-                return ControlFlow::Break(StopReason::Interrupted);
+                return ControlFlow::Break(Interruption::Interrupted);
             }
             ControlFlow::Continue(())
         }

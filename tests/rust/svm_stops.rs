@@ -4,7 +4,7 @@ use crate::reference::{blobs, changed, rows};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use svmarrow::Error;
-use svmarrow::context::{Context, Monitor, Progress, StopReason};
+use svmarrow::context::{Context, Interruption, Monitor, Progress, StopReason};
 use svmarrow::data::Rows;
 use svmarrow::kernels::{Kernel, KernelBlocks, KernelFunction, pair};
 use svmarrow::svm::{
@@ -18,10 +18,10 @@ const C: f64 = 2.0;
 const EPSILON: f64 = 0.1;
 
 /// Stops from one look on.
-struct At(AtomicU64, StopReason);
+struct At(AtomicU64, Interruption);
 
 impl Monitor for At {
-    fn tick(&self, _: &Progress) -> ControlFlow<StopReason> {
+    fn tick(&self, _: &Progress) -> ControlFlow<Interruption> {
         if self.0.load(Ordering::Relaxed) == 1 {
             return ControlFlow::Break(self.1);
         }
@@ -118,12 +118,12 @@ fn a_stop_at_any_look_leaves_what_its_certificate_says() {
         assert_eq!(reason, StopReason::Converged);
         let (mut stops, mut look) = (0, 1);
         loop {
-            let stop = if stops % 2 == 0 { StopReason::Interrupted } else { StopReason::MaxTime };
+            let stop = if stops % 2 == 0 { Interruption::Interrupted } else { Interruption::MaxTime };
             match fit(kind, data, how, Context::default().with_monitor(&At(look.into(), stop))) {
                 Ok((_, Certificate { stop: StopReason::Converged, .. })) => break,
                 Ok((betas, certificate)) => {
                     let Certificate { dual: told, primal, rounding, .. } = certificate;
-                    assert_eq!(certificate.stop, stop);
+                    assert_eq!(certificate.stop, stop.into());
                     let sum: f64 = betas.iter().map(|(_, b)| b).sum();
                     let expected = if kind == Kind::OneClass { 0.6 * N as f64 } else { 0.0 };
                     assert!((sum - expected).abs() < 1e-9 * N as f64, "{sum}");
@@ -138,10 +138,13 @@ fn a_stop_at_any_look_leaves_what_its_certificate_says() {
                 }
                 // Before there are gradients, which only a start that is not zero has to wait for.
                 Err(Error::Stopped(reason)) => {
-                    assert_eq!((kind == Kind::OneClass, stop, reason), (true, StopReason::Interrupted, stop));
+                    assert_eq!(
+                        (kind == Kind::OneClass, stop, reason),
+                        (true, Interruption::Interrupted, stop)
+                    );
                 }
                 Err(error) => {
-                    assert!(kind == Kind::OneClass && stop == StopReason::MaxTime);
+                    assert!(kind == Kind::OneClass && stop == Interruption::MaxTime);
                     assert!(error.to_string().contains("max_time"), "{error}");
                 }
             }

@@ -98,28 +98,12 @@ fn expansion(
     if intercepts.is_empty() {
         return Err("there are no intercepts: a model has at least one output".into());
     }
-    let steps = part(name, "coefficients.steps");
-    let coded = tensors.contains_key(&steps);
+    let coded = tensors.contains_key(&part(name, "coefficients.steps"));
     let codes = if coded { Dtype::U8 } else { Dtype::F64 };
     let present = take_if(tensors, &part(name, "coefficients.present"), Dtype::U8)?;
     let dimensions = if present.is_some() { 1 } else { 2 };
     let coefficients = take(tensors, &part(name, "coefficients"), &[codes], dimensions)?;
-    let grid = if coded {
-        let steps = take(tensors, &steps, &[Dtype::F64], 1)?.f64s(ctx)?;
-        let zeros = take(tensors, &part(name, "coefficients.zeros"), &[Dtype::U8], 1)?.bytes(ctx)?;
-        if [steps.len(), zeros.len()] != [intercepts.len(); 2] {
-            return Err(format!(
-                "coefficients have {} steps and {} zeros, expected {} of each",
-                steps.len(),
-                zeros.len(),
-                intercepts.len()
-            )
-            .into());
-        }
-        Some((steps, zeros))
-    } else {
-        None
-    };
+    let grid = if coded { Some(grid(tensors, name, intercepts.len(), ctx)?) } else { None };
     let whole = part(name, "vectors");
     let of_vectors = |(key, tensor): (&String, &Tensor<'_>)| {
         let bytes = tensor.dtype.bytes() * tensor.shape.iter().product::<usize>();
@@ -169,6 +153,26 @@ fn expansion(
     };
     let numbers = Array2::from_shape_vec(expected, numbers).map_err(|error| error.to_string())?;
     Ok(KernelExpansion::new(kernel, vectors, numbers, intercepts)?)
+}
+
+/// Takes the step and the zero of each output, for coefficients of one byte.
+fn grid(
+    tensors: &mut BTreeMap<String, Tensor<'_>>,
+    name: &str,
+    outputs: usize,
+    ctx: Context<'_>,
+) -> Result<(Vec<f64>, Vec<u8>), ContentError> {
+    let steps = take(tensors, &part(name, "coefficients.steps"), &[Dtype::F64], 1)?.f64s(ctx)?;
+    let zeros = take(tensors, &part(name, "coefficients.zeros"), &[Dtype::U8], 1)?.bytes(ctx)?;
+    if [steps.len(), zeros.len()] != [outputs; 2] {
+        return Err(format!(
+            "coefficients have {} steps and {} zeros, expected {outputs} of each",
+            steps.len(),
+            zeros.len()
+        )
+        .into());
+    }
+    Ok((steps, zeros))
 }
 
 fn take<'a>(

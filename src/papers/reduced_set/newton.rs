@@ -192,13 +192,7 @@ impl Point<'_> {
             first += k;
         }
         product(inverse, rhs, q, d, counter)?;
-        let mut mine = &clipped[..];
-        for (j, &k) in counts.iter().enumerate() {
-            for &(i, sign) in &mine[..k] {
-                d[i * q + j] = sign * growth[i];
-            }
-            mine = &mine[k..];
-        }
+        move_clipped(d, q, clipped, counts, &growth);
         Ok(Some(growth))
     }
 
@@ -224,6 +218,18 @@ impl Point<'_> {
         let rows = b.chunks_exact(self.outputs).zip(self.row_max).zip(self.bounds);
         let penalty: f64 = rows.map(|((row, max), bound)| bound * (max_norm(row) - max)).sum();
         Ok(dot(step, curved) - 2.0 * dot(step, self.residual) + 2.0 * penalty)
+    }
+}
+
+/// Moves the coefficients at their bounds with the bounds; `counts` has their number for each output.
+fn move_clipped(d: &mut [f64], q: usize, clipped: &[(usize, f64)], counts: &[usize], growth: &[f64]) {
+    let mut remaining = clipped;
+    for (j, &k) in counts.iter().enumerate() {
+        let (of_output, others) = remaining.split_at(k);
+        for &(i, sign) in of_output {
+            d[i * q + j] = sign * growth[i];
+        }
+        remaining = others;
     }
 }
 

@@ -318,7 +318,7 @@ impl<'a, T: Real> Conversion<'a, T> {
         let params = MatchingParams {
             variant: Variant::PreFitting,
             functions: source.params.budget,
-            steps: None,
+            max_iterations: None,
             every: 1,
             tolerance: 0.0,
             patience: None,

@@ -258,15 +258,11 @@ impl Shared {
             .try_collect_vec()?;
         let mut pair_radius = Vec::new();
         if coding == Coding::Largest {
-            pair_radius = try_vec![0.0; q * q]?;
-            for j in 0..q {
-                for k in 0..j {
-                    let difference = squares[j] + squares[k] - squared(j, k) - squared(k, j);
-                    let error = error_of_squared(both(j) + both(k), values_error(j) + values_error(k));
-                    let value = (difference.max(0.0) + error).sqrt();
-                    (pair_radius[j * q + k], pair_radius[k * q + j]) = (value, value);
-                }
-            }
+            pair_radius = pairs(q, |j, k| {
+                let difference = squares[j] + squares[k] - squared(j, k) - squared(k, j);
+                let error = error_of_squared(both(j) + both(k), values_error(j) + values_error(k));
+                (difference.max(0.0) + error).sqrt()
+            })?;
         }
         // h: the deviation from orthogonality, on the directions of the stored factor.
         let lengths: f64 = self.lengths[..p].iter().map(|l| l * l).sum::<f64>().sqrt();
@@ -304,6 +300,18 @@ impl Shared {
             tau: self.directions.tau(p),
         })
     }
+}
+
+/// Returns a symmetric matrix (q, q) with zeros on the diagonal from its entries j > k.
+fn pairs(q: usize, entry: impl Fn(usize, usize) -> f64) -> Result<Vec<f64>> {
+    let mut matrix = try_vec![0.0; q * q]?;
+    for j in 0..q {
+        for k in 0..j {
+            let value = entry(j, k);
+            (matrix[j * q + k], matrix[k * q + j]) = (value, value);
+        }
+    }
+    Ok(matrix)
 }
 
 /// Properties of the stored factor L, for all its leading blocks.

@@ -22,6 +22,7 @@
 
 use ndarray::{Array2, ArrayView2};
 
+use super::descent::{Descent, Rates, Samples};
 use super::objective::Objective;
 use super::params::{Answers, Examples, GradientParams};
 use super::scales::{Best, ColumnScales};
@@ -30,10 +31,8 @@ use crate::context::{Context, Progress, Stop, StopReason};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Batch, Kernel, TrainableExpansion, Workspace};
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
-use crate::random::Random;
+use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity};
 use crate::reduced_set::pursuit::check_kernel;
-use crate::simd::adam;
 
 /// Maximum number of steps between two checks of the monitor.
 const STEPS_PER_TICK: usize = 16;
@@ -200,129 +199,95 @@ impl Run<'_, '_> {
             let stop = Stop { reason: StopReason::Converged, iterations: 0, gap: f64::NAN };
             return Ok((Vec::new(), stop));
         }
-        let (n, d, q) = (teacher.rows.rows(), teacher.rows.cols(), student.intercepts.len());
-        let rates = [
-            params.vector_rate * root_mean_square(&teacher.deviations),
-            params.coefficient_rate * root_mean_square(&student.coefficients),
-        ];
-        let mut vectors = std::mem::take(&mut student.vectors);
-        for z in vectors.chunks_exact_mut(d) {
-            z.iter_mut().zip(&teacher.centre).for_each(|(z, c)| *z -= c);
-        }
-        let mut moving =
-            TrainableExpansion::new(self.kernel, &vectors, d, &student.coefficients, &student.intercepts)?;
-        let mut states: Vec<[Vec<f32>; 4]> = moving
-            .panels
-            .iter()
-            .map(|p| -> Result<_> {
-                let (z, b) = (p.vectors.len(), p.coefficients.len());
-                Ok([try_vec![0.0; z]?, try_vec![0.0; z]?, try_vec![0.0; b]?, try_vec![0.0; b]?])
-            })
-            .try_collect_results()?;
-        let mut intercept_state = [try_vec![0.0; q]?, try_vec![0.0; q]?];
-        moving.has_scales = params.scale_rate > 0.0;
-        let mut scales = ColumnScales::new(d)?;
-
-        let mut random = Random::stream(params.seed, 0);
-        let n = n - params.held_out;
-        let mut order: Vec<usize> = (0..n).try_collect_vec()?;
-        let batch_size = params.batch.min(n);
-        let (mut batch, mut work) = (Batch::default(), Workspace::default());
-        let mut picked: Vec<(usize, usize)> = Vec::new();
-        let (mut losses, mut sum, mut count) = (Vec::new(), 0.0, 0);
-        let mut next = n;
+        let mut descent = self.descent(student)?;
         let mut best = Best::default();
         if params.held_out > 0 {
-            best.compare(self.held_out_loss(&moving, &scales, ctx)?, &moving, &scales)?;
+            best.compare(self.held_out_loss(&descent, ctx)?, &descent.expansion, &descent.scales)?;
         }
-        let mut reason = StopReason::Converged;
-        let (mut done, mut work_done) = (0, 0);
-        let work_of_step = batch_size * (student.coefficients.len() / q) * (2 * d + 3 * q);
-        for step in 0..params.steps {
-            work_done += work_of_step;
-            if step % STEPS_PER_TICK == 0 || work_done >= WORK_PER_TICK {
-                work_done = 0;
-                let progress = Progress {
-                    gap: losses.last().copied().unwrap_or(f64::NAN),
-                    steps: step as u64,
-                    ..Progress::new("gradient", stage * params.steps + step, self.stages * params.steps)
-                };
-                if let Some(asked) = StopReason::from_result(ctx.tick(&progress))? {
-                    reason = asked;
-                    break;
-                }
-            }
-            if next + batch_size > n {
-                random.shuffle(&mut order);
-                next = 0;
-            }
-            picked.clear();
-            picked.try_extend(
-                order[next..next + batch_size]
-                    .iter()
-                    .map(|&i| (i, random.below(teacher.places as u64) as usize)),
-            )?;
-            next += batch_size;
-            self.fill(&mut batch, &picked, &scales, ctx)?;
-            match moving.gradient(&batch, &mut work, self.loss_of(&picked), ctx) {
-                Ok(loss) => sum += loss,
-                Err(error) => {
-                    reason = error.into_stop_reason()?;
-                    break;
-                }
-            }
-            count += batch_size;
-
-            let decay = 0.5 * (1.0 + (std::f64::consts::PI * step as f64 / params.steps as f64).cos());
-            let [for_vectors, for_coefficients] = rates.map(|rate| adam::corrected(rate * decay, step + 1));
-            if moving.has_scales {
-                scales.step(adam::corrected(params.scale_rate * decay, step + 1), &work.scales);
-            }
-            let factors = moving.has_scales.then_some(&*scales.factors);
-            let kernel = moving.kernel();
-            let mut parts: Vec<_> =
-                moving.panels.iter_mut().zip(&mut states).zip(&work.panels).try_collect_vec()?;
-            ctx.for_each_chunk(&mut parts, 1, |_, part| {
-                let ((panel, [v1, v2, c1, c2]), slopes) = &mut part[0];
-                adam::step(for_vectors, &slopes.vectors, v1, v2, &mut panel.vectors);
-                adam::step(for_coefficients, &slopes.coefficients, c1, c2, &mut panel.coefficients);
-                if let Some(factors) = factors {
-                    panel.multiply_columns(factors);
-                }
-                panel.refresh(kernel);
-            });
-            let [means, squares] = &mut intercept_state;
-            adam::step(for_coefficients, &work.intercepts, means, squares, &mut moving.intercepts);
-            done = step + 1;
-            if done % params.steps.div_ceil(10) == 0 || done == params.steps {
-                losses.push(sum / f64::from(count as u32));
-                (sum, count) = (0.0, 0);
-                if params.held_out > 0 {
-                    match self.held_out_loss(&moving, &scales, ctx) {
-                        Ok(loss) => best.compare(loss, &moving, &scales)?,
-                        Err(error) => {
-                            reason = error.into_stop_reason()?;
-                            break;
-                        }
-                    }
-                }
-            }
-        }
-        if params.held_out > 0 {
-            (moving, scales) = best.state.unwrap_or((moving, scales));
-        }
-        (student.vectors, student.coefficients) = moving.unpack()?;
-        for z in student.vectors.chunks_exact_mut(d) {
+        let (mut losses, mut done) = (Vec::new(), 0);
+        let ended = self.take_steps(&mut descent, &mut best, (&mut losses, &mut done), stage, ctx);
+        let reason = ended.map_or_else(Error::into_stop_reason, |()| Ok(StopReason::Converged))?;
+        let (expansion, scales) = best.state.unwrap_or((descent.expansion, descent.scales));
+        (student.vectors, student.coefficients) = expansion.unpack()?;
+        for z in student.vectors.chunks_exact_mut(teacher.rows.cols()) {
             let columns = z.iter_mut().zip(&teacher.centre).zip(&scales.values);
             columns.for_each(|((v, c), s)| *v += s * c);
         }
-        (student.intercepts, student.scales) = (moving.intercepts, scales.values);
+        (student.intercepts, student.scales) = (expansion.intercepts, scales.values);
         let all = student.vectors.iter().chain(&student.coefficients).chain(&student.intercepts);
         let (finite, rule) =
             (all.copied().all(f32::is_finite), "small enough for the vectors to stay finite");
         Error::check_param(finite, "vector_rate", params.vector_rate, rule)?;
         let gap = losses.last().copied().unwrap_or(f64::NAN);
         Ok((losses, Stop { reason, iterations: done as u64, gap }))
+    }
+
+    /// Returns the expansion of a student about the center of the rows, before its first step.
+    fn descent(&self, student: &mut Student) -> Result<Descent> {
+        let (teacher, params, d) = (self.teacher, self.params, self.teacher.rows.cols());
+        let rates = Rates {
+            vectors: params.vector_rate * root_mean_square(&teacher.deviations),
+            coefficients: params.coefficient_rate * root_mean_square(&student.coefficients),
+            scales: params.scale_rate,
+        };
+        let mut vectors = std::mem::take(&mut student.vectors);
+        for z in vectors.chunks_exact_mut(d) {
+            z.iter_mut().zip(&teacher.centre).for_each(|(z, c)| *z -= c);
+        }
+        let (coefficients, intercepts) = (&student.coefficients, &student.intercepts);
+        Descent::new(
+            TrainableExpansion::new(self.kernel, &vectors, d, coefficients, intercepts)?,
+            ColumnScales::new(d)?,
+            rates,
+        )
+    }
+
+    /// Takes all steps, with the mean loss after each tenth of them, and counts them.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`], after which the expansion is that of the steps that were counted.
+    fn take_steps(
+        &self,
+        descent: &mut Descent,
+        best: &mut Best,
+        (losses, done): (&mut Vec<f64>, &mut usize),
+        stage: usize,
+        ctx: Context<'_>,
+    ) -> Result<()> {
+        let (teacher, params) = (self.teacher, self.params);
+        let mut samples = Samples::new(params, teacher.rows.rows() - params.held_out)?;
+        let mut batch = Batch::default();
+        let (mut sum, mut count, mut work_done) = (0.0, 0, 0);
+        let (m, d, q) =
+            (descent.expansion.vectors(), teacher.rows.cols(), descent.expansion.intercepts.len());
+        let work_of_step = samples.batch_size * m * (2 * d + 3 * q);
+        for step in 0..params.steps {
+            work_done += work_of_step;
+            if step % STEPS_PER_TICK == 0 || work_done >= WORK_PER_TICK {
+                work_done = 0;
+                ctx.tick(&Progress {
+                    gap: losses.last().copied().unwrap_or(f64::NAN),
+                    steps: step as u64,
+                    ..Progress::new("gradient", stage * params.steps + step, self.stages * params.steps)
+                })?;
+            }
+            let picked = samples.draw(teacher.places)?;
+            self.fill(&mut batch, picked, &descent.scales, ctx)?;
+            sum += descent.gradient(&batch, self.loss_of(picked), ctx)?;
+            count += picked.len();
+            let decay = 0.5 * (1.0 + (std::f64::consts::PI * step as f64 / params.steps as f64).cos());
+            descent.step(decay, step + 1, ctx)?;
+            *done = step + 1;
+            if *done % params.steps.div_ceil(10) == 0 || *done == params.steps {
+                losses.push(sum / f64::from(count as u32));
+                (sum, count) = (0.0, 0);
+                if params.held_out > 0 {
+                    let loss = self.held_out_loss(descent, ctx)?;
+                    best.compare(loss, &descent.expansion, &descent.scales)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Fills a batch with rows at their places, centered and scaled.
@@ -353,12 +318,7 @@ impl Run<'_, '_> {
     }
 
     /// Returns the mean loss on the rows held out.
-    fn held_out_loss(
-        &self,
-        moving: &TrainableExpansion,
-        scales: &ColumnScales,
-        ctx: Context<'_>,
-    ) -> Result<f64> {
+    fn held_out_loss(&self, descent: &Descent, ctx: Context<'_>) -> Result<f64> {
         const ROWS_PER_BATCH: usize = 480;
         let (n, count) = (self.teacher.rows.rows(), self.params.held_out);
         let (mut batch, mut work) = (Batch::default(), Workspace::default());
@@ -368,8 +328,8 @@ impl Run<'_, '_> {
             ctx.check("gradient", first, n)?;
             picked.clear();
             picked.extend((first..n.min(first + ROWS_PER_BATCH)).map(|row| (row, 0)));
-            self.fill(&mut batch, &picked, scales, ctx)?;
-            total += moving.gradient(&batch, &mut work, self.loss_of(&picked), ctx)?;
+            self.fill(&mut batch, &picked, &descent.scales, ctx)?;
+            total += descent.expansion.gradient(&batch, &mut work, self.loss_of(&picked), ctx)?;
         }
         Ok(total / count as f64)
     }

@@ -3,6 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `gradient` | the optimization |
+//! | `descent` | its steps and samples |
 //! | `params` | its parameters and rows |
 //! | `objective` | the losses |
 //! | `teacher` | outputs of the large machine on rows and perturbed rows |
@@ -10,6 +11,7 @@
 //! | `centres` | initial vectors |
 
 mod centres;
+mod descent;
 mod gradient;
 mod objective;
 mod params;

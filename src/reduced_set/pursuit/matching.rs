@@ -253,30 +253,31 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         }
     }
 
-    /// Takes a step with a candidate.
-    fn take(&self, stepper: &mut Stepper<'_, '_>, proposal: Proposal) -> Result<Step> {
+    /// Takes a step with a candidate; `None` if the step would not reduce the residual.
+    fn take(&self, stepper: &mut Stepper<'_, '_>, proposal: Proposal) -> Result<Option<Step>> {
         match stepper {
-            Stepper::Complete(complete) => complete.take(proposal.candidate, self.ctx),
-            Stepper::Sampled(sampled) => sampled.take(proposal)?.ok_or(Error::Stopped(StopReason::Stalled)),
+            Stepper::Complete(complete) => complete.take(proposal.candidate, self.ctx).map(Some),
+            Stepper::Sampled(sampled) => sampled.take(proposal),
         }
     }
 
-    /// Reports the progress, and returns the reason to stop before the next step as an error.
-    fn check(&self) -> Result<()> {
+    /// Reports the progress, and returns the reason to end before the next step, if there is one.
+    fn check(&self) -> Result<Option<StopReason>> {
         let basic = self.params.rule() == Rule::Basic;
         let enough = self.params.tolerance * self.params.tolerance * self.norm;
         if self.residual <= enough || (!basic && self.order.len() == self.params.max_vectors) {
-            return Err(Error::Stopped(StopReason::Converged));
+            return Ok(Some(StopReason::Converged));
         }
         if basic && self.vector_of_step.len() >= MAX_BASIC_STEPS_PER_VECTOR * self.params.max_vectors {
-            return Err(Error::Stopped(StopReason::MaxIterations));
+            return Ok(Some(StopReason::MaxIterations));
         }
         let progress = Progress {
             gap: (self.residual / self.norm).sqrt(),
             steps: self.order.len() as u64,
             ..Progress::new("pursuit", self.order.len(), self.params.max_vectors)
         };
-        self.ctx.tick(&progress)
+        self.ctx.tick(&progress)?;
+        Ok(None)
     }
 
     /// Returns whether a basic step gains nothing, or needs one vector too many.
@@ -321,12 +322,14 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         let all = 0..self.space.outputs();
         let mut stepper = self.stepper(all.clone())?;
         loop {
-            self.check()?;
+            if let Some(reason) = self.check()? {
+                return Ok(reason);
+            }
             let Some(proposal) = self.propose(&mut stepper)? else { return Ok(StopReason::Converged) };
             if self.ends_with(proposal) {
                 return Ok(StopReason::Converged);
             }
-            let step = self.take(&mut stepper, proposal)?;
+            let Some(step) = self.take(&mut stepper, proposal)? else { return Ok(StopReason::Stalled) };
             let gain = step.gain(proposal);
             self.record(proposal.candidate, step, gain, all.clone())?;
         }
@@ -342,12 +345,16 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
             // small: one proposal per output
             steppers.iter_mut().map(|stepper| self.propose(stepper)).collect::<Result<Vec<_>>>()?;
         loop {
-            self.check()?;
+            if let Some(reason) = self.check()? {
+                return Ok(reason);
+            }
             let next = (0..q)
                 .filter_map(|j| proposals[j].filter(|proposal| !self.ends_with(*proposal)).map(|p| (j, p)))
                 .max_by(|a, b| a.1.gain.total_cmp(&b.1.gain).then(b.0.cmp(&a.0)));
             let Some((j, proposal)) = next else { return Ok(StopReason::Converged) };
-            let mut step = self.take(&mut steppers[j], proposal)?;
+            let Some(mut step) = self.take(&mut steppers[j], proposal)? else {
+                return Ok(StopReason::Stalled);
+            };
             let gain = step.gain(proposal);
             // The factors of single outputs do not serve the union.
             step.line.clear();
@@ -364,7 +371,9 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         let all = 0..self.space.outputs();
         let mut stepper = Complete::new(self.space, all.clone(), Rule::BackFitting)?;
         for &candidate in order {
-            self.check()?;
+            if let Some(reason) = self.check()? {
+                return Ok(reason);
+            }
             // A candidate that does not reduce the residual still has its place.
             if !stepper.is_outside(candidate) {
                 continue;

@@ -250,35 +250,11 @@ impl<'s, 'a> Complete<'s, 'a> {
                 scores,
             });
         }
+        let step =
+            Direction { rule, column: &column, from, line: &line, steps, earlier, pivot, change: &change };
         ctx.for_each_chunk(&mut blocks, 1, |_, blocks| {
             for block in blocks {
-                for (i, distance) in block.distance.iter_mut().enumerate() {
-                    let p = block.first + i;
-                    let correlations = &mut block.correlations[i * q..(i + 1) * q];
-                    if basic {
-                        axpy(-column[p], &change, correlations);
-                    } else {
-                        // The directions since the column was computed.
-                        let first = from.saturating_sub(steps - at);
-                        let mut inner = dot(
-                            &block.latest[i * FACTOR_BLOCK_WIDTH + first..i * FACTOR_BLOCK_WIDTH + at],
-                            &line[steps - at + first..],
-                        );
-                        for (b, block) in earlier.iter().enumerate().skip(from / FACTOR_BLOCK_WIDTH) {
-                            let first = from.saturating_sub(b * FACTOR_BLOCK_WIDTH);
-                            let of_line = &line[b * FACTOR_BLOCK_WIDTH + first..(b + 1) * FACTOR_BLOCK_WIDTH];
-                            inner += dot(
-                                &block[p * FACTOR_BLOCK_WIDTH + first..(p + 1) * FACTOR_BLOCK_WIDTH],
-                                of_line,
-                            );
-                        }
-                        let l = (column[p] - inner) / pivot;
-                        block.latest[i * FACTOR_BLOCK_WIDTH + at] = l;
-                        *distance -= l * l;
-                        axpy(-l, &change, correlations);
-                    }
-                    block.scores[i] = score(rule, own[p], correlations, *distance);
-                }
+                step.update(block, own);
             }
         });
         drop(blocks);
@@ -296,6 +272,59 @@ impl<'s, 'a> Complete<'s, 'a> {
         }
         self.steps += 1;
         Ok(Step { line, change })
+    }
+}
+
+/// The direction of a step, for the update of all candidates.
+struct Direction<'a> {
+    rule: Rule,
+    /// The column of the candidate, orthogonal to the directions of the first `from` steps.
+    column: &'a [f64],
+    from: usize,
+    /// Row of the candidate in the factor.
+    line: &'a [f64],
+    steps: usize,
+    /// Blocks of the factor that are full.
+    earlier: &'a [Vec<f64>],
+    pivot: f64,
+    change: &'a [f64],
+}
+
+impl Direction<'_> {
+    /// Updates correlations, distances and scores of some candidates; `own` has the squared norms of all.
+    fn update(&self, block: &mut CandidateBlock<'_>, own: &[f64]) {
+        let q = self.change.len();
+        for (i, distance) in block.distance.iter_mut().enumerate() {
+            let p = block.first + i;
+            let correlations = &mut block.correlations[i * q..(i + 1) * q];
+            if self.rule == Rule::Basic {
+                axpy(-self.column[p], self.change, correlations);
+            } else {
+                let at = self.steps % FACTOR_BLOCK_WIDTH;
+                let row = &mut block.latest[i * FACTOR_BLOCK_WIDTH..(i + 1) * FACTOR_BLOCK_WIDTH];
+                let l = (self.column[p] - self.inner_product(p, &row[..at])) / self.pivot;
+                row[at] = l;
+                *distance -= l * l;
+                axpy(-l, self.change, correlations);
+            }
+            block.scores[i] = score(self.rule, own[p], correlations, *distance);
+        }
+    }
+
+    /// Returns the inner product of the factor's rows of candidate p and of this step, for the directions since the column was
+    /// computed; `latest` is the row of p in the last block.
+    fn inner_product(&self, p: usize, latest: &[f64]) -> f64 {
+        let (from, start) = (self.from, self.steps - latest.len());
+        let first = from.saturating_sub(start);
+        let mut inner = dot(&latest[first..], &self.line[start + first..]);
+        for (b, block) in self.earlier.iter().enumerate().skip(from / FACTOR_BLOCK_WIDTH) {
+            let first = from.saturating_sub(b * FACTOR_BLOCK_WIDTH);
+            inner += dot(
+                &block[p * FACTOR_BLOCK_WIDTH + first..(p + 1) * FACTOR_BLOCK_WIDTH],
+                &self.line[b * FACTOR_BLOCK_WIDTH + first..(b + 1) * FACTOR_BLOCK_WIDTH],
+            );
+        }
+        inner
     }
 }
 

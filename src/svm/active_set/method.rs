@@ -119,7 +119,7 @@ impl<K: KernelValue> Subproblem<K> {
             let m = set.free.len();
             let cost = (m * m / 4 + m * self.stride / 8 + self.stride + MOVE_COST) as u64;
             match cost_left.checked_sub(cost) {
-                Some(left) if moves < goal.max_steps => cost_left = left,
+                Some(left) if moves < goal.max_iterations => cost_left = left,
                 _ => break,
             }
             moves += 1;

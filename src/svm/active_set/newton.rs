@@ -81,14 +81,14 @@ impl<'a, K: KernelValue> FreeSet<'a, K> {
     fn new(block: &'a Subproblem<K>) -> Result<Self> {
         let slots: Vec<usize> = block.unbounded().try_collect_vec()?;
         let group = |slot: usize| u8::from(slot >= block.groups[1].start);
-        let kept = |group: u8| Some(group).filter(|group| *group > 0 || block.has_equality);
+        let with_sum = |group: u8| Some(group).filter(|group| *group > 0 || block.has_equality);
         Ok(Self {
             kernel: block.kernel.values(),
             stride: block.stride,
             values: slots.iter().map(|&i| block.beta[i]).try_collect_vec()?,
             derivatives: slots.iter().map(|&i| block.gradient[i] + block.up[i]).try_collect_vec()?,
             intervals: slots.iter().map(|&i| block.interval(i)).try_collect_vec()?,
-            groups: slots.iter().map(|&i| kept(group(i))).try_collect_vec()?,
+            groups: slots.iter().map(|&i| with_sum(group(i))).try_collect_vec()?,
             slots,
         })
     }

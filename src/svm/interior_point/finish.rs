@@ -6,7 +6,7 @@
 //!
 //! Cost: a system for each set of variables inside their bounds, n d^2 / 2 multiply-adds each.
 
-use super::Point;
+use super::point::Point;
 use crate::context::Context;
 use crate::error::Result;
 use crate::memory::try_vec;

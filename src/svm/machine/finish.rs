@@ -1,150 +1,24 @@
-//! The end of a machine: whether its gap is small, the effect of rounding, whether it continues in double precision, and its
-//! certificate.
+//! The end of a machine: the variables that were set aside, the effect of rounding, the change of precision, the certificate.
+//!
+//! Cost: a product of all outputs if variables are set aside, and for a change of precision; for the measure see `rounding`.
 
-use super::super::certificate::{Certificate, Rounding, certify, relative_gap};
+use super::super::certificate::Rounding;
 use super::super::columns::KernelColumns;
 use super::super::intercept::intercept;
 use super::super::interior_point::InteriorPoint;
 use super::super::precision::{Accuracy, KernelValue, exceeds_single_precision, restart_coefficients};
 use super::super::problem::DualProblem;
 use super::super::rounding::MeasuredRounding;
-use super::super::stall::UNCERTAIN_ROUNDINGS;
-use super::super::training::{Training, overflow_error};
+use super::super::training::Training;
 use super::super::working_set::WorkingSet;
-use super::{MAX_STEPS_PER_VARIABLE, Machine, cache_capacity};
+use super::state::{Gradients, Outcome, State};
+use super::{Machine, cache_capacity};
 use crate::context::{Context, StopReason};
 use crate::error::{Error, Result};
 use crate::kernels::Precision;
 use crate::memory::{TryCollect, TryToVec};
 
-/// Minimum and maximum of the next tolerance of a machine with a large gap, relative to its violation.
-const MIN_TOLERANCE_RATIO: f64 = 0.1;
-const MAX_TOLERANCE_RATIO: f64 = 0.5;
-/// Maximum violation of a machine that ends with a large gap, relative to the spread of the targets.
-const MAX_SPREAD_SHARE: f64 = 1e-3;
-/// Multiple of `MAX_STEPS_PER_VARIABLE` that ends a machine whose violation is only within the tolerance of the fit.
-const MAX_STEP_RATIO: u64 = 5;
-
 impl Machine<'_> {
-    /// Returns the maximum error of an output by rounding, which falls with the tolerance.
-    pub(in crate::svm) fn max_rounding(&self, accuracy: Accuracy) -> f64 {
-        accuracy.max_rounding * (self.tolerance / self.max_tolerance)
-    }
-
-    /// Returns whether the gap is a small share of the objective, with the rounding that is known, if the fit is certified.
-    /// Without a violation nothing can be gained.
-    pub(in crate::svm) fn has_small_gap(&self, accuracy: Accuracy) -> bool {
-        !accuracy.is_certified || self.kkt.largest() <= 0.0 || self.relative_gap() <= 1.0
-    }
-
-    /// Returns the gap relative to the largest one of a solved machine.
-    pub(in crate::svm) fn relative_gap(&self) -> f64 {
-        let certificate = self.final_outcome.map_or_else(|| self.certified(self.problem()).2, |last| last.2);
-        relative_gap(self.problem(), &certificate)
-    }
-
-    /// Returns whether the violation is within the tolerance and so small that gains may be rounding.
-    pub(in crate::svm) fn has_irreducible_gap(&self, violation: f64) -> bool {
-        violation <= self.tolerance && violation <= UNCERTAIN_ROUNDINGS * self.kkt.rounding()
-    }
-
-    /// Returns whether the gap is not worth more steps, after many. An objective that is next to nothing, as that of tiny targets
-    /// is, leaves a gap that is a large share of it at every violation that can be reached: one within the tolerance of the fit
-    /// suffices if it is small against the spread of the targets, and after more steps in any case. Where the interior-point method
-    /// has not found the solution, kernel values have too few digits for steps to find it.
-    pub(in crate::svm) fn has_costly_gap(&self, violation: f64) -> bool {
-        let linear = &self.problem().linear;
-        let per_variable = self.iterations / linear.len().max(1) as u64;
-        if per_variable < MAX_STEPS_PER_VARIABLE {
-            return false;
-        }
-        if self.interior_point == InteriorPoint::Done {
-            return true;
-        }
-        if per_variable >= MAX_STEP_RATIO * MAX_STEPS_PER_VARIABLE {
-            return violation <= self.max_tolerance;
-        }
-        let least = linear.iter().fold(f64::INFINITY, |least, s| least.min(*s));
-        let spread = linear.iter().fold(f64::NEG_INFINITY, |largest, s| largest.max(*s)) - least;
-        violation <= self.max_tolerance.min(MAX_SPREAD_SHARE * spread)
-    }
-
-    /// Lowers a tolerance that left too large a gap, if the violation is within it. All bounds that count as infinite give the same
-    /// tolerance, so that they have the same solution.
-    pub(in crate::svm) fn tighten_tolerance(&mut self, violation: f64) {
-        if violation <= self.tolerance {
-            let least = UNCERTAIN_ROUNDINGS * self.kkt.rounding();
-            let problem = self.problem();
-            self.tolerance = if !problem.keeps_margin_inside && problem.has_infinite_bounds() {
-                least
-            } else {
-                let share = (0.5 / self.relative_gap()).clamp(MIN_TOLERANCE_RATIO, MAX_TOLERANCE_RATIO);
-                least.max(share * violation)
-            };
-        }
-    }
-
-    /// Returns intercept, rho and certificate of a machine that has ended.
-    ///
-    /// # Errors
-    /// [`Error::Param`] if they are not finite.
-    pub(in crate::svm) fn outcome(&self) -> Result<(f64, f64, Certificate)> {
-        let problem = self.problem();
-        let known = self.inexact_outcome.or(self.final_outcome);
-        let (b, rho, certificate) = known.unwrap_or_else(|| self.certified(problem));
-        let numbers = [b, rho, certificate.dual, certificate.primal, certificate.gap, certificate.violation];
-        if numbers.iter().chain(&problem.beta).all(|v| v.is_finite()) {
-            return Ok((b, rho, certificate));
-        }
-        let bounds = problem.upper.iter().chain(&problem.lower).filter(|c| c.is_finite()).map(|c| c.abs());
-        // Squared losses have a ridge of 1 / (2 C) in place of bounds.
-        let of_ridge = problem.ridge.iter().filter(|ridge| **ridge > 0.0).map(|ridge| 0.5 / ridge);
-        Err(overflow_error(bounds.chain(of_ridge).fold(0.0, f64::max)))
-    }
-
-    /// Returns intercept, rho and certificate for the coefficients and gradients of a problem.
-    fn certified(&self, problem: &DualProblem) -> (f64, f64, Certificate) {
-        let stop = self.stop.unwrap_or(StopReason::Stalled);
-        let (b, rho) = intercept(problem);
-        let rounding = self.rounding.unwrap_or_default();
-        (b, rho, certify(problem, (b, rho), &rounding, self.iterations, self.rounds, stop))
-    }
-
-    /// Ends a machine at zero with feasible coefficients without gradients, whose intercept and dual objective are given.
-    pub(in crate::svm) fn stop_at(&mut self, beta: Vec<f64>, b: f64, dual: f64, reason: StopReason) {
-        self.stop = Some(reason);
-        let (.., at_zero) = self.certified(self.problem());
-        self.variables.problem.beta = beta;
-        self.set_inexact_outcome((b, 0.0), dual, &at_zero);
-    }
-
-    /// Takes the variables that were set aside back without their gradients. The certificate then has the dual objective
-    /// of these coefficients, and primal objective and violation of the last ones whose gradients were exact: the
-    /// optimum lies between the objectives in any case.
-    fn restore_without_gradients<K: KernelValue>(
-        &mut self,
-        columns: &KernelColumns<'_, K>,
-        ctx: Context<'_>,
-    ) -> Result<()> {
-        let levels = intercept(self.problem());
-        let Some((before, gain)) = self.variables.restore_without_gradients()? else { return Ok(()) };
-        let rounding = self.measure_rounding(&before, columns, ctx)?;
-        let size = |problem: &DualProblem| problem.beta.iter().map(|b| b.abs()).sum::<f64>();
-        let gain = gain - rounding.output * (size(&before) + size(self.problem()));
-        self.rounding = Some(rounding);
-        let (.., last) = self.certified(&before);
-        self.set_inexact_outcome(levels, last.dual + gain, &last);
-        Ok(())
-    }
-
-    /// Sets the outcome of coefficients without gradients: primal objective and violation are those of `exact`.
-    fn set_inexact_outcome(&mut self, (b, rho): (f64, f64), dual: f64, exact: &Certificate) {
-        let (.., counts) = self.certified(self.problem());
-        let &Certificate { primal, violation, .. } = exact;
-        let certificate = Certificate { dual, primal, gap: primal - dual, violation, ..counts };
-        self.inexact_outcome = Some((b, rho, certificate));
-    }
-
     /// Measures how far rounding has moved the gradients of a problem of all variables.
     fn measure_rounding<K: KernelValue>(
         &self,
@@ -156,23 +30,42 @@ impl Machine<'_> {
         Rounding::measure(problem, &self.variables.rows, &columns.values, source, ctx)
     }
 
-    /// Takes back the variables that were set aside, with gradients if there is time, and measures the rounding.
+    /// Finishes a machine that has ended: takes back the variables that were set aside, with gradients if there is time, measures
+    /// the rounding, and certifies the coefficients. Other machines stay as they are.
     pub(in crate::svm) fn finish<K: KernelValue>(
         &mut self,
         columns: &KernelColumns<'_, K>,
         training: &Training<'_>,
     ) -> Result<()> {
-        StopReason::from_result((|| {
-            while self.unshrink(columns, training)? {}
-            Ok(())
-        })())?;
-        self.restore_without_gradients(columns, training.ctx)?;
-        if self.rounding.is_none() && self.is_exact() && self.must_measure(training.accuracy) {
-            let rounding = self.measure_rounding(self.problem(), columns, training.ctx)?;
-            self.measured = Some(MeasuredRounding::new(&rounding, self.kkt.squared_norm));
-            self.rounding = Some(rounding);
-            self.final_outcome = Some(self.certified(self.problem()));
+        let State::Ended(reason) = self.state else { return Ok(()) };
+        if StopReason::from_result(self.unshrink_all(columns, training))?.is_some() {
+            return self.finish_shrunk(reason, columns, training.ctx);
         }
+        let mut rounding = Rounding::default();
+        if self.must_measure(training.accuracy) {
+            rounding = self.measure_rounding(self.problem(), columns, training.ctx)?;
+            self.measured = Some(MeasuredRounding::new(&rounding, self.kkt.squared_norm));
+        }
+        self.state = State::Finished(self.certified(self.problem(), &rounding, reason));
+        Ok(())
+    }
+
+    /// Takes the variables that were set aside back without their gradients. The certificate then has the dual objective
+    /// of these coefficients, and primal objective and violation of the last ones whose gradients were exact: the
+    /// optimum lies between the objectives in any case.
+    fn finish_shrunk<K: KernelValue>(
+        &mut self,
+        reason: StopReason,
+        columns: &KernelColumns<'_, K>,
+        ctx: Context<'_>,
+    ) -> Result<()> {
+        let levels = intercept(self.problem());
+        let (exact, gain) = self.variables.restore_without_gradients()?;
+        let rounding = self.measure_rounding(&exact, columns, ctx)?;
+        let size = |problem: &DualProblem| problem.beta.iter().map(|b| b.abs()).sum::<f64>();
+        let gain = gain - rounding.output * (size(&exact) + size(self.problem()));
+        let certificate = self.certified(&exact, &rounding, reason).certificate;
+        self.finish_without_gradients(levels, certificate.dual + gain, &certificate, &rounding);
         Ok(())
     }
 
@@ -199,18 +92,17 @@ impl Machine<'_> {
         let accuracy = training.accuracy;
         let squares = || self.problem().kkt_violation(Context::SEQUENTIAL).squared_norm;
         let max_rounding = self.max_rounding(accuracy);
-        let is_needed = match self.stop {
-            Some(StopReason::Converged) => !self.has_small_gap(accuracy),
+        let State::Finished(Outcome { certificate, .. }) = &self.state else { return false };
+        let is_needed = match certificate.stop {
+            StopReason::Converged => !self.has_small_gap(accuracy),
             // The machine may have ended early, although its values happen to be exact.
-            Some(StopReason::Stalled) => {
+            StopReason::Stalled => {
                 exceeds_single_precision::<f32>(squares(), max_rounding)
                     || self.interior_point == InteriorPoint::Due
             }
             _ => return false,
         };
-        !self.is_double
-            && self.is_exact()
-            && (is_needed || self.rounding.is_some_and(|rounding| rounding.output > max_rounding))
+        !self.is_double && self.is_exact() && (is_needed || certificate.rounding > max_rounding)
     }
 
     /// Continues from the present coefficients with kernel values of the same columns in another precision.
@@ -221,7 +113,7 @@ impl Machine<'_> {
     ) -> Result<()> {
         let size = self.tuning.first_block(self.problem().len()).max(self.working_set.size);
         self.working_set = WorkingSet::new(size.min(cache_capacity(&self.parts, columns)));
-        let has_stalled = self.stop == Some(StopReason::Stalled);
+        let has_stalled = self.reason() == Some(StopReason::Stalled);
         let beta = if has_stalled {
             restart_coefficients(self.problem())?
         } else {
@@ -229,7 +121,9 @@ impl Machine<'_> {
         };
         self.resume();
         self.is_double = K::PRECISION == Precision::Double;
-        self.stop = StopReason::from_result(self.start_at(beta, columns, training))?;
+        if let Some(reason) = StopReason::from_result(self.start_at(beta, columns, training))? {
+            self.end(reason);
+        }
         Ok(())
     }
 
@@ -272,44 +166,47 @@ impl Machine<'_> {
         }
     }
 
-    /// Recomputes the gradients of a machine that has ended in double precision, which removes the rounding errors of the
-    /// updates, and bounds the errors that remain. Returns whether the machine continues, which it does only if `may_continue`.
+    /// Recomputes the gradients of a machine that has finished in double precision, which removes the rounding errors of the
+    /// updates, and bounds the errors that remain. The machine runs again if they do not solve it and if it `may_resume`.
     pub(in crate::svm) fn refresh<K: KernelValue>(
         &mut self,
-        may_continue: bool,
+        may_resume: bool,
         columns: &KernelColumns<'_, K>,
         training: &Training<'_>,
-    ) -> Result<bool> {
-        let has_ended = matches!(self.stop, Some(StopReason::Converged | StopReason::Stalled));
-        if !has_ended || !self.is_exact() || self.is_rounding_bounded || !self.is_double {
-            return Ok(false);
+    ) -> Result<()> {
+        let State::Finished(Outcome { certificate, gradients: Gradients::Updated, .. }) = &self.state else {
+            return Ok(());
+        };
+        let reason = certificate.stop;
+        if !self.is_double || !matches!(reason, StopReason::Converged | StopReason::Stalled) {
+            return Ok(());
         }
-        self.final_outcome = None;
         let beta = self.problem().beta.try_to_vec()?;
         let few_columns = self.in_few_columns(training)?;
         let rounding = if let Some(rows) = &few_columns {
             self.start_by_weights(beta, rows, training.ctx)?
         } else {
             if StopReason::from_result(self.start_at(beta, columns, training))?.is_some() {
-                return Ok(false);
+                return Ok(());
             }
             self.bound_rounding(columns, training)?
         };
-        let tolerance = training.params.tolerance;
-        self.rounding = Some(rounding);
-        let is_solved = self.kkt.largest() <= tolerance && self.has_small_gap(training.accuracy);
-        let is_rounding = few_columns.is_some() && self.kkt.largest() <= rounding.output;
-        if may_continue && !is_solved && !is_rounding {
+        let mut outcome = self.certified(self.problem(), &rounding, reason);
+        (outcome.gradients, self.state) = (Gradients::Computed, State::Finished(outcome));
+        let (tolerance, violation) = (training.params.tolerance, self.kkt.largest());
+        let is_solved = violation <= tolerance && self.has_small_gap(training.accuracy);
+        let is_rounding = few_columns.is_some() && violation <= rounding.output;
+        if may_resume && !is_solved && !is_rounding {
             self.resume();
-            return Ok(true);
+            return Ok(());
         }
-        self.is_rounding_bounded = true;
         // Outputs may be so large that the tolerance is below their last digit.
-        let (.., Certificate { primal, gap, .. }) = self.certified(self.problem());
+        let is_small = outcome.certificate.gap <= tolerance * outcome.certificate.primal.abs();
         let is_certain = is_solved
-            && (rounding.output <= tolerance || gap <= tolerance * primal.abs())
+            && (rounding.output <= tolerance || is_small)
             && (!training.accuracy.is_certified || self.relative_gap() <= 1.0);
-        self.stop = Some(if is_certain { StopReason::Converged } else { StopReason::Stalled });
-        Ok(false)
+        outcome.certificate.stop = if is_certain { StopReason::Converged } else { StopReason::Stalled };
+        self.state = State::Finished(outcome);
+        Ok(())
     }
 }

@@ -64,6 +64,7 @@ impl Machine<'_> {
     }
 
     /// Returns whether the rounds have cost as much as the interior-point method would; it is due until it has run.
+    #[must_use]
     pub(in crate::svm) fn needs_interior_point(&mut self, training: &Training<'_>) -> bool {
         if self.work_before_interior_point(training) == 0 {
             self.interior_point = InteriorPoint::Due;

@@ -25,7 +25,7 @@ pub struct Grid<'a> {
     /// Values of C, ascending, which the weights of the rows multiply.
     pub costs: &'a [f64],
     /// Points to fit, (kernels, costs).
-    pub wanted: ArrayView2<'a, bool>,
+    pub points: ArrayView2<'a, bool>,
     /// The folds on which each point is fitted.
     pub folds: &'a [Fold<'a>],
 }
@@ -58,9 +58,9 @@ pub trait ResultCallback: Sync {
 
 /// Checks a grid against the rows.
 pub(super) fn check(rows: Rows<'_>, grid: &Grid<'_>) -> Result<()> {
-    let &Grid { kernels, costs, wanted, folds } = grid;
-    Error::check_len("rows of the points that are wanted, one a kernel", kernels.len(), wanted.nrows())?;
-    Error::check_len("columns of the points that are wanted, one for each C", costs.len(), wanted.ncols())?;
+    let &Grid { kernels, costs, points, folds } = grid;
+    Error::check_len("rows of the points, one for each kernel", kernels.len(), points.nrows())?;
+    Error::check_len("columns of the points, one for each C", costs.len(), points.ncols())?;
     if !costs.is_sorted_by(|a, b| a < b) {
         return Err(Error::param("Cs", format!("{costs:?}"), "rising"));
     }

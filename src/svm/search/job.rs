@@ -8,7 +8,8 @@ use super::super::kernel_matrix::KernelMatrix;
 use super::super::params::SvmParams;
 use super::super::precision::Accuracy;
 use super::super::training::Training;
-use super::chain::{Chain, MAX_ONE_BLOCK};
+use super::chain::Chain;
+use super::fits::MAX_ONE_BLOCK;
 use super::grid::{Grid, ResultCallback, check};
 use super::task::{Plan, SearchTask};
 use super::work::{Prepared, SearchProgress, Work};
@@ -16,7 +17,8 @@ use crate::context::{Context, StopReason};
 use crate::data::Rows;
 use crate::error::Result;
 use crate::kernels::{Precision, packed_bytes};
-use crate::memory::{Arenas, TryCollect, try_with_capacity};
+use crate::memory::{TryCollect, try_with_capacity};
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 /// Maximum number of rows of a panel of packed rows.
@@ -24,7 +26,7 @@ const MAX_PANEL_WIDTH: usize = 32;
 /// Maximum bytes of kernel matrices at the same time, unless a single one is larger.
 const MAX_MATRIX_BYTES: usize = 1 << 28;
 
-/// Fits every point of the grid that is wanted on every fold, and passes the outputs for the held-out rows to the
+/// Fits every point of the grid on every fold, and passes the outputs for the held-out rows to the
 /// callback. Returns why it stopped early, if it did: the callback has then received a part of the fits.
 ///
 /// # Errors
@@ -39,16 +41,16 @@ pub fn search(
     ctx: Context<'_>,
 ) -> Result<Option<StopReason>> {
     check(rows, grid)?;
-    let wanted_kernels = (0..grid.kernels.len()).filter(|&k| grid.wanted.row(k).iter().any(|wanted| *wanted));
-    let wanted_kernels: Vec<usize> = wanted_kernels.try_collect_vec()?;
-    let total = grid.wanted.iter().filter(|wanted| **wanted).count() * grid.folds.len();
+    let fitted_kernels =
+        (0..grid.kernels.len()).filter(|&k| grid.points.row(k).iter().any(|is_fitted| *is_fitted));
+    let fitted_kernels: Vec<usize> = fitted_kernels.try_collect_vec()?;
+    let total = grid.points.iter().filter(|is_fitted| **is_fitted).count() * grid.folds.len();
     let progress = SearchProgress { monitor: ctx.monitor(), done: AtomicUsize::new(0), total };
     let plan = Plan::new(task.reborrow(), rows.rows())?;
     let sums = task.sums();
     // Lifetimes of ndarray's views are invariant.
-    let &Grid { kernels, costs, wanted, folds } = grid;
-    let grid = Grid { kernels, costs, wanted: wanted.reborrow(), folds };
-    let memory = Arenas::default();
+    let &Grid { kernels, costs, points, folds } = grid;
+    let grid = Grid { kernels, costs, points: points.reborrow(), folds };
     let trained = plan.trained(folds)?;
     let chains_at_once = chains_at_once(rows, &plan, &grid, params, ctx)?;
     let work = Work {
@@ -60,15 +62,14 @@ pub fn search(
         callback,
         progress: &progress,
         sums,
-        accuracy: Accuracy::of_scores(params.tolerance),
         ctx: ctx.with_monitor(&progress),
         chains_at_once,
-        memory,
+        memory: Arc::default(),
     };
     let matrices = work.matrices();
-    let together = if matrices > 0 { matrices } else { wanted_kernels.len().max(1) };
+    let together = if matrices > 0 { matrices } else { fitted_kernels.len().max(1) };
     let run = |kernels: &[usize]| work.run(kernels, matrices > 0);
-    StopReason::from_result(wanted_kernels.chunks(together).try_for_each(run))
+    StopReason::from_result(fitted_kernels.chunks(together).try_for_each(run))
 }
 
 /// Returns the number of chains that run at the same time: one a thread, unless their caches are too small for the largest
@@ -83,10 +84,10 @@ fn chains_at_once(
     let n = grid.folds.iter().map(|fold| fold.train.len()).max().unwrap_or(0);
     let mut needed = 0;
     for &kernel in grid.kernels {
-        if is_cached(depth(kernel, rows), plan.largest_machine(), params) {
+        if is_cached(depth(kernel, rows), plan.layout.machine_size(), params) {
             // Each class block has a panel that is not full; packed rows of CSR are estimated.
             let packed =
-                packed_bytes(kernel, rows, n + MAX_PANEL_WIDTH * plan.sizes.len(), Precision::Double)?;
+                packed_bytes(kernel, rows, n + MAX_PANEL_WIDTH * plan.layout.sizes.len(), Precision::Double)?;
             let largest_block = params.tuning.max_block.min(n).saturating_mul(n * size_of::<f64>());
             needed = needed.max(packed.saturating_add(packed / 4).saturating_add(largest_block));
         }
@@ -98,7 +99,7 @@ impl Work<'_> {
     /// Returns the number of kernel matrices in memory at the same time; 0 if one matrix exceeds the memory, or if there are
     /// large machines and a single fold, which needs few of its values.
     fn matrices(&self) -> usize {
-        if self.grid.folds.len() == 1 && self.plan.largest_machine() > MAX_ONE_BLOCK {
+        if self.grid.folds.len() == 1 && self.plan.layout.machine_size() > MAX_ONE_BLOCK {
             return 0;
         }
         let one = KernelMatrix::<f32>::bytes(self.trained.len(), self.rows.rows()).max(1);
@@ -117,26 +118,28 @@ impl Work<'_> {
         let mut prepared = try_with_capacity("kernel matrices of the search", kernels.len())?;
         for &k in kernels {
             let kernel = self.grid.kernels[k];
-            let training = Training::new(kernel, self.rows, &weights, sums, params, ctx)?;
+            let accuracy = Accuracy::of_scores(params.tolerance);
+            let training =
+                Training { accuracy, ..Training::new(kernel, self.rows, &weights, sums, params, ctx)? };
             let matrix = if with_matrices {
-                let order = &self.plan.order;
+                let order = &self.plan.layout.order;
                 let source = training.rows.kernel_rows(order, training.rows.precision(), ctx)?;
                 let depth = depth(kernel, self.rows);
                 Some(KernelMatrix::compute(&source, order, &self.trained, depth, memory, ctx)?)
             } else {
                 None
             };
-            prepared.push(Prepared { index: k, values: training.values(), rows: training.rows, matrix });
+            prepared.push(Prepared { index: k, training, matrix });
         }
         let chains = kernels.len() * self.grid.folds.len();
         let mut chains: Vec<usize> = (0..chains).try_collect_vec()?;
-        let have_caches = !with_matrices && self.plan.largest_machine() > MAX_ONE_BLOCK;
+        let have_caches = !with_matrices && self.plan.layout.machine_size() > MAX_ONE_BLOCK;
         let is_limited = have_caches && self.chains_at_once < ctx.threads();
         let together = if is_limited { self.chains_at_once } else { chains.len().max(1) };
         for chains in chains.chunks_mut(together) {
             ctx.try_for_each_chunk(chains, 1, |_, chain| {
                 let (kernel, fold) = (chain[0] / self.grid.folds.len(), chain[0] % self.grid.folds.len());
-                Chain::new(self, &prepared[kernel], fold, memory)?.run()
+                Chain::new(self, &prepared[kernel], fold)?.run()
             })?;
         }
         for matrix in prepared.into_iter().filter_map(|prepared| prepared.matrix) {

@@ -1,6 +1,7 @@
 //! The machines of a fit, their rows, and their problem for every C.
 
-use super::super::classifier::{self, ClassPartition, Classification, ClassifierLoss, by_class, check_task};
+use super::super::classifier::{self, Classification, ClassifierLoss, check_task};
+use super::super::fit::MachineLayout;
 use super::super::problem::DualProblem;
 use super::super::single::{Regression, RegressionLoss, check_regression};
 use super::grid::Fold;
@@ -67,12 +68,8 @@ impl<'a> SearchTask<'a> {
 pub(super) struct Plan<'a> {
     task: SearchTask<'a>,
     code: Option<Cow<'a, CodeMatrix>>,
-    /// Training row at each position; the rows of a class block are consecutive.
-    pub(super) order: Vec<usize>,
-    /// Number of positions of each class block.
-    pub(super) sizes: Vec<usize>,
-    /// Segments of each machine, ascending.
-    pub(super) of_machine: Vec<Vec<usize>>,
+    /// All rows of the search.
+    pub(super) layout: MachineLayout,
 }
 
 impl<'a> Plan<'a> {
@@ -89,36 +86,27 @@ impl<'a> Plan<'a> {
                 }
                 let counts = check_task(rows, &classes)?;
                 let code = classes.coding.matrix(classes.classes)?;
-                let class_blocks = ClassPartition::new(&code)?;
-                let order = by_class(classes.labels, &counts, &class_blocks)?;
-                let size = |of: &Vec<usize>| of.iter().map(|&class| counts[class]).sum();
-                let sizes = class_blocks.classes.iter().map(size).try_collect_vec()?;
-                let (code, of_machine) = (Some(code), class_blocks.of_machine);
-                Ok(Self { task, code, order, sizes, of_machine })
+                let layout = classifier::layout(&classes, &counts, &code)?;
+                Ok(Self { task, code: Some(code), layout })
             }
             SearchTask::Numbers(regression) => {
                 if matches!(regression.loss, RegressionLoss::Nu(_)) {
                     return Err(Error::param("loss", "nu", "one with a C to be searched for"));
                 }
                 check_regression(rows, &regression)?;
-                let (order, sizes) = ((0..rows).try_collect_vec()?, vec![rows]);
-                let of_machine = vec![vec![0]];
-                Ok(Self { task, code: None, order, sizes, of_machine })
+                let layout = MachineLayout::one_class_block((0..rows).try_collect_vec()?, 1)?;
+                Ok(Self { task, code: None, layout })
             }
         }
     }
 
-    /// Returns the number of rows of the largest machine.
-    pub(super) fn largest_machine(&self) -> usize {
-        let size = |machine: &Vec<usize>| machine.iter().map(|&b| self.sizes[b]).sum();
-        self.of_machine.iter().map(size).max().unwrap_or(0)
-    }
-
     /// Returns the positions of the training rows of any fold, ascending.
     pub(super) fn trained(&self, folds: &[Fold<'_>]) -> Result<Vec<usize>> {
-        let mut is_trained = try_vec![false; self.order.len()]?;
+        let mut is_trained = try_vec![false; self.layout.order.len()]?;
         folds.iter().flat_map(|fold| fold.train).for_each(|&row| is_trained[row] = true);
-        (0..self.order.len()).filter(|&position| is_trained[self.order[position]]).try_collect_vec()
+        (0..self.layout.order.len())
+            .filter(|&position| is_trained[self.layout.order[position]])
+            .try_collect_vec()
     }
 
     /// Returns the C of each row: its weight times `cost`.

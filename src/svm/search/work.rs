@@ -2,15 +2,16 @@
 
 use super::super::kernel_matrix::KernelMatrix;
 use super::super::params::SvmParams;
-use super::super::precision::{Accuracy, Values};
+use super::super::training::Training;
 use super::grid::{Grid, ResultCallback};
 use super::task::Plan;
-use crate::context::{Context, Monitor, Progress, StopReason};
+use crate::context::{Context, Interruption, Monitor, Progress, StopReason};
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::{CoefficientSum, PreparedRows};
+use crate::kernels::CoefficientSum;
 use crate::memory::{Arenas, try_vec};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The data shared by all chains.
@@ -24,25 +25,24 @@ pub(super) struct Work<'w> {
     pub(super) callback: &'w dyn ResultCallback,
     pub(super) progress: &'w SearchProgress<'w>,
     pub(super) sums: CoefficientSum,
-    /// The accuracy of the held-out outputs.
-    pub(super) accuracy: Accuracy,
     /// The context whose monitor is `progress`.
     pub(super) ctx: Context<'w>,
     /// Number of chains that run at the same time, among which the memory of the caches is divided.
     pub(super) chains_at_once: usize,
     /// Memory of matrices and blocks, used again: the first touch of a page costs as much as its values.
-    pub(super) memory: Arenas,
+    pub(super) memory: Arc<Arenas>,
 }
 
 /// A kernel of the grid, ready for its chains.
 pub(super) struct Prepared<'w> {
     pub(super) index: usize,
-    pub(super) rows: PreparedRows<'w>,
-    pub(super) values: Values,
+    /// The rows, with the accuracy of the held-out outputs.
+    pub(super) training: Training<'w>,
     pub(super) matrix: Option<KernelMatrix<f32>>,
 }
 
 /// The outputs of a machine for the held-out rows of a fold at one C, and the cost of its fit.
+#[derive(Clone)]
 pub(super) struct FoldResult {
     pub(super) outputs: Vec<f64>,
     pub(super) seconds: f64,
@@ -68,7 +68,7 @@ pub(super) struct SearchProgress<'w> {
 }
 
 impl Monitor for SearchProgress<'_> {
-    fn tick(&self, progress: &Progress) -> ControlFlow<StopReason> {
+    fn tick(&self, progress: &Progress) -> ControlFlow<Interruption> {
         let done = self.done.load(Ordering::Relaxed);
         self.monitor.tick(&Progress { steps: progress.steps, ..Progress::new("search", done, self.total) })
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ndarray::Array2;
-use svmarrow::context::{Context, Monitor, Progress, StopReason};
+use svmarrow::context::{Context, Interruption, Monitor, Progress};
 use svmarrow::expansion::KernelExpansion;
 use svmarrow::io::libsvm_model::{self, ProbabilityParams, SvmType};
 use svmarrow::io::safetensors::{self, Contents};
@@ -22,10 +22,10 @@ struct StopAt {
 }
 
 impl Monitor for StopAt {
-    fn tick(&self, _: &Progress) -> ControlFlow<StopReason> {
+    fn tick(&self, _: &Progress) -> ControlFlow<Interruption> {
         let tick = self.ticks.fetch_add(1, Ordering::Relaxed);
         if tick >= self.tick {
-            ControlFlow::Break(StopReason::Interrupted)
+            ControlFlow::Break(Interruption::Interrupted)
         } else {
             ControlFlow::Continue(())
         }
@@ -76,7 +76,7 @@ fn files_are_read_and_written_under_the_monitors_eye() {
                 let monitor = StopAt { tick, ticks: AtomicUsize::new(0) };
                 let stopped = task(&path, Context::default().with_monitor(&monitor));
                 assert!(
-                    matches!(stopped, Err(Error::Stopped(StopReason::Interrupted))),
+                    matches!(stopped, Err(Error::Stopped(Interruption::Interrupted))),
                     "{stopped:?} at {tick} of {ticks}"
                 );
                 assert_eq!(std::fs::read(&path).unwrap(), whole);
