@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from svmarrow import SVC, SVR, compress
 from svmarrow.exceptions import SizeWarning
-from svmarrow.reduced_set.effective_clusters import effective_clusters, warn_too_few_vectors
+from svmarrow.reduced_set.construction import effective_clusters, warn_too_few_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -37,15 +37,13 @@ from svmarrow.distillation.imitation import distil
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.io.model import load, save
-from svmarrow.least_squares.classification import RLSClassifier
-from svmarrow.least_squares.regression import RLSRegressor
-from svmarrow.matching_pursuit.classification import KMPClassifier
-from svmarrow.matching_pursuit.regression import KMPRegressor
+from svmarrow.least_squares.exact import RLSClassifier, RLSRegressor
+from svmarrow.matching_pursuit.estimators import KMPClassifier, KMPRegressor
 from svmarrow.model_selection.classification import SVCCV
 from svmarrow.model_selection.regression import SVRCV
 from svmarrow.multiclass.classifier import CodedClassifier
 from svmarrow.online.tree import PerceptronTreeClassifier
-from svmarrow.patch.patching import patch_sklearn, unpatch_sklearn
+from svmarrow.patch.replacement import patch_sklearn, unpatch_sklearn
 from svmarrow.reduced_set.compression import compress
 from svmarrow.reduced_set.estimator import ReducedSet
 from svmarrow.reduced_set.paths import compression_path

@@ -39,8 +39,7 @@ from svmarrow import (
 )
 from svmarrow import inspection as explanations
 from svmarrow.distillation import DistillationSettings
-from svmarrow.distillation.drawn_samples import draw_samples, whole_columns
-from svmarrow.distillation.students import distillation_sizes
+from svmarrow.distillation.students import distillation_sizes, draw_samples, whole_columns
 from svmarrow.distillation.teachers import MIN_PROBABILITY, Teacher
 from svmarrow.exceptions import SizeWarning
 from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import svmarrow
 from svmarrow import as_expansion
-from svmarrow._support.codes import DECODERS
+from svmarrow._support.decoding import DECODERS
 from svmarrow._support.parameters import ROW_KERNELS
 from svmarrow.multiclass import make_code
 

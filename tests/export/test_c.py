@@ -14,7 +14,7 @@ import svmarrow
 from helpers.exports import KERNELS, PIPELINES, some
 from helpers.programs import c_program, c_rows, needs_gcc
 from svmarrow import KernelExpansion
-from svmarrow._support.codes import DECODERS
+from svmarrow._support.decoding import DECODERS
 from svmarrow.export import to_c
 from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 from svmarrow.multiclass import make_code

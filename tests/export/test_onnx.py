@@ -20,7 +20,7 @@ from sklearn.preprocessing import (
 import svmarrow
 from helpers.exports import KERNELS, PIPELINES, some
 from svmarrow import KernelExpansion
-from svmarrow._support.codes import CODES, DECODERS
+from svmarrow._support.decoding import CODES, DECODERS
 from svmarrow.export import to_onnx
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.multiclass import make_code

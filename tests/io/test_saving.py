@@ -27,8 +27,8 @@ from svmarrow import (
     ReducedSet,
     compression_path,
 )
-from svmarrow._support.declared import _hint, _is_of, check_types
 from svmarrow._support.saving import KINDS, _arguments, _may_set
+from svmarrow._support.types import _hint, _is_of, check_types
 from svmarrow.multiclass import Code
 
 

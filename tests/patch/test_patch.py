@@ -27,7 +27,7 @@ import svmarrow
 from helpers.programs import python
 from svmarrow.exceptions import FallbackWarning
 from svmarrow.patch import replacement
-from svmarrow.patch.patching import REPLACED
+from svmarrow.patch.replacement import REPLACED
 
 X, Y = load_iris(return_X_y=True)
 NAMES = list(REPLACED)

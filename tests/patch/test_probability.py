@@ -17,7 +17,7 @@ from sklearn.metrics import log_loss
 import svmarrow
 from svmarrow.models.calibration import coupled, sigmoid
 from svmarrow.patch import svm
-from svmarrow.patch.probability import FOLDS, deal, out_of_fold
+from svmarrow.patch.svm import FOLDS, deal, out_of_fold
 
 # scikit-learn 1.9 deprecates the parameter, older versions do not.
 pytestmark = pytest.mark.filterwarnings("ignore:.*prob.*:FutureWarning")

@@ -13,7 +13,7 @@ from svmarrow import RLSRegressor
 from svmarrow.expansion.gradients import gradient_outer_product
 from svmarrow.preprocessing import LearnedScaler
 from svmarrow.preprocessing._metric import threshold
-from svmarrow.preprocessing._targets import deal_folds, draw
+from svmarrow.preprocessing._shapes import deal_folds, draw
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(150, 6))

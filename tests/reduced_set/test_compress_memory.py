@@ -11,10 +11,10 @@ from sklearn.datasets import make_classification
 from helpers.programs import python
 from helpers.reference import largest
 from svmarrow import KernelExpansion, KMPRegressor, _core, compress
-from svmarrow.matching_pursuit._memory import dictionary_bytes
+from svmarrow.matching_pursuit._dictionary import dictionary_bytes
 from svmarrow.papers.reduced_set import PaperSettings
 from svmarrow.reduced_set import GradientSettings, estimate_memory
-from svmarrow.reduced_set.memory import bytes_of_work
+from svmarrow.reduced_set.paths import bytes_of_work
 
 
 def machine(m: int, d: int = 20, q: int = 1) -> KernelExpansion:

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from svmarrow import SVC, SVR, KernelExpansion, compress
 from svmarrow.exceptions import SizeWarning
 from svmarrow.reduced_set import GradientSettings
-from svmarrow.reduced_set.effective_clusters import MAX_VECTORS, MIN_NEARNESS, effective_clusters
+from svmarrow.reduced_set.construction import MAX_VECTORS, MIN_NEARNESS, effective_clusters
 
 
 def checkerboard(n, fields, seed=0):

@@ -7,8 +7,8 @@ import pytest
 
 from svmarrow import SVC, SVR, compress, distil
 from svmarrow.distillation import DistillationSettings, imitation
-from svmarrow.reduced_set import compression, held_out_samples
-from svmarrow.reduced_set.held_out_samples import Samples, split_samples
+from svmarrow.reduced_set import compression, holdout
+from svmarrow.reduced_set.holdout import Samples, split_samples
 
 X = np.random.default_rng(0).normal(size=(400, 2))
 RARE = np.where(np.arange(400) < 8, "rare", np.where(X[:, 0] > 0.0, "right", "left"))
@@ -41,7 +41,7 @@ def test_half_of_each_class_is_held_out(seed):
 
 
 def test_a_class_is_held_out_by_its_share_of_many_samples(monkeypatch):
-    monkeypatch.setattr(held_out_samples, "MAX_HOLDOUT_SAMPLES", 100)
+    monkeypatch.setattr(holdout, "MAX_HOLDOUT_SAMPLES", 100)
     held = split(RARE)
     assert held.size == 100
     assert np.sum(RARE[held] == "rare") == 2

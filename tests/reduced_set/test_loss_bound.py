@@ -19,6 +19,7 @@ from svmarrow import (
 )
 from svmarrow.models import LossBound
 from svmarrow.reduced_set import GradientSettings
+from svmarrow.reduced_set.compression import COST_PER_VECTOR, MAX_OPERATIONS, plan_construction
 from svmarrow.reduced_set.holdout import (
     HoldoutEvaluator,
     SizeSearch,
@@ -28,7 +29,6 @@ from svmarrow.reduced_set.holdout import (
     ratio_bound,
     sizes_to_search,
 )
-from svmarrow.reduced_set.proposals import COST_PER_VECTOR, MAX_OPERATIONS, plan_construction
 
 FEW = GradientSettings(steps=300)
 

@@ -13,8 +13,7 @@ from helpers.model_files import read_parts, write_parts
 from svmarrow import SVC, KernelExpansion, compress, quantize
 from svmarrow.exceptions import FormatError
 from svmarrow.models import ExpansionRegressor
-from svmarrow.reduced_set.quantization import stored_bytes
-from svmarrow.reduced_set.rounding import byte_coefficients
+from svmarrow.reduced_set.quantization import byte_coefficients, stored_bytes
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from scipy.optimize import isotonic_regression
 
 from svmarrow import SVC, SVR, compression_path
-from svmarrow.reduced_set import sizes as timing
+from svmarrow.reduced_set import path
 from svmarrow.reduced_set.holdout import HoldoutEvaluator, sizes_to_search
 
 
@@ -84,7 +84,7 @@ class Clock:
 
 def test_the_time_of_a_row_is_the_median_of_three_measurements(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(timing, "time", clock)
+    monkeypatch.setattr(path, "time", clock)
     calls = []
 
     def predict(rows):
@@ -92,8 +92,8 @@ def test_the_time_of_a_row_is_the_median_of_three_measurements(monkeypatch):
         clock.now += 1e-6 * len(rows) * (10.0 if len(calls) == 3 else 2.0)
 
     # The first of the three is slow.
-    assert timing.microseconds_per_row(predict, np.zeros((5000, 1))) == pytest.approx(2.0)
-    assert set(calls) == {timing.MAX_TIMED_SAMPLES}
+    assert path.microseconds_per_row(predict, np.zeros((5000, 1))) == pytest.approx(2.0)
+    assert set(calls) == {path.MAX_TIMED_SAMPLES}
 
 
 def test_the_time_of_a_size_is_measured(iris):

@@ -10,7 +10,7 @@ from sklearn.datasets import make_blobs
 
 from helpers.programs import python
 from svmarrow import SVC, SVR, compress, compression_path
-from svmarrow._support.plotting import image_axes
+from svmarrow._support.displays import image_axes
 from svmarrow.inspection import DecisionVectorsDisplay
 from svmarrow.reduced_set import SizeAccuracyDisplay, subsample_baseline
 

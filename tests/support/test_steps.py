@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from svmarrow import RLSRegressor
-from svmarrow._support.progress import TimeOver, within
-from svmarrow._support.steps import UNTIMED, Steps
+from svmarrow._support.progress import UNTIMED, Steps, TimeOver, within
 
 X = np.random.default_rng(0).normal(size=(6000, 3))
 

@@ -18,7 +18,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 import svmarrow
 from svmarrow import RLSRegressor, TabularClassifier, TabularRegressor, as_expansion, compress
-from svmarrow.tabular import _base, _machine
+from svmarrow.tabular import _machine, estimators
 
 RNG = np.random.default_rng(0)
 N = 160
@@ -301,7 +301,7 @@ def test_the_kernel_is_the_one_of_the_least_error():
 def test_more_samples_than_the_choice_takes(monkeypatch):
     X, y = make_friedman1(300, noise=0.1, random_state=0)
     for name in ("exact", "low rank"):
-        monkeypatch.setattr(_base, "MAX_CHOSEN", 100)
+        monkeypatch.setattr(estimators, "MAX_CHOSEN", 100)
         monkeypatch.setattr(_machine, "MAX_EXACT", 1000 if name == "exact" else 200)
         monkeypatch.setattr(_machine, "N_VECTORS", 150)
         model = TabularRegressor(n_samples=100).fit(X[:250], y[:250])
@@ -447,35 +447,35 @@ def test_a_pipeline_of_an_ordinal_encoder_with_missing_categories_is_saved(tmp_p
 
 @pytest.mark.parametrize("kind", [TabularClassifier, TabularRegressor])
 def test_a_fit_to_all_samples_whose_time_is_over_keeps_the_choice(kind, monkeypatch):
-    monkeypatch.setattr(_base, "MAX_CHOSEN", 60)
-    original = _base.final_machine
+    monkeypatch.setattr(estimators, "MAX_CHOSEN", 60)
+    original = estimators.final_machine
 
     def late(choice, X, y, weights, seed, steps):
         steps._deadline = 0.0
         return original(choice, X, y, weights, seed, steps)
 
-    monkeypatch.setattr(_base, "final_machine", late)
+    monkeypatch.setattr(estimators, "final_machine", late)
     with pytest.warns(ConvergenceWarning, match="ended the fit to all samples: .* 60 drawn samples"):
         model = kind(n_samples=40, max_time=1e6).fit(X_SMALL, SIDE if kind is TabularClassifier else Y)
     assert (model.stop_, model.expansion_.n_vectors) == ("max_time", 60)
 
 
 def test_a_fit_to_all_samples_without_time_for_an_exact_one_is_of_low_rank(monkeypatch):
-    monkeypatch.setattr(_base, "MAX_CHOSEN", 60)
+    monkeypatch.setattr(estimators, "MAX_CHOSEN", 60)
     monkeypatch.setattr(_machine, "N_VECTORS", 20)
-    original = _base.final_machine
+    original = estimators.final_machine
 
     def slow(choice, *arguments):
         return original(choice._replace(seconds=1e9), *arguments)
 
-    monkeypatch.setattr(_base, "final_machine", slow)
+    monkeypatch.setattr(estimators, "final_machine", slow)
     with pytest.warns(ConvergenceWarning, match="ended the exact fit to all samples: .* low rank"):
         model = TabularRegressor(n_samples=40, max_time=1e6).fit(X_SMALL, Y)
     assert (model.stop_, model.expansion_.n_vectors) == ("max_time", 20)
 
 
 def test_few_samples_are_drawn_if_the_time_is_over(monkeypatch):
-    monkeypatch.setattr(_base, "FEW_CHOSEN", 50)
+    monkeypatch.setattr(estimators, "FEW_CHOSEN", 50)
     with pytest.warns(ConvergenceWarning, match="ended the fit to all samples: .* 50 drawn samples"):
         model = TabularRegressor(max_time=0).fit(X_SMALL, Y)
     assert (model.stop_, model.expansion_.n_vectors) == ("max_time", 50)

@@ -16,11 +16,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
+import warnings
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
 
 __all__ = [
     "InterruptedFit",
@@ -30,6 +33,7 @@ __all__ = [
     "fitted_attribute_names",
     "snapshot",
     "starts_from_last_fit",
+    "warn_caller",
 ]
 
 Model = TypeVar("Model")
@@ -136,3 +140,18 @@ def _publish(estimator: Any, draft: Any, before: dict[str, Any]) -> None:
     }
     # One assignment, so that neither another thread nor Ctrl-C can see a part of it.
     estimator.__dict__ = state
+
+
+# --- warnings that point to the line of the user's code ---
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warns with the line of the first caller outside svmarrow and scikit-learn's wrapper of `fit`."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and _is_between(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_between(module: str) -> bool:
+    return module.partition(".")[0] == "svmarrow" or module == "sklearn.base"

@@ -9,10 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from svmarrow._support.displays import SizeAccuracyDisplay, new_axes
 from svmarrow._support.parameters import integer
-from svmarrow._support.plotting import new_axes
 from svmarrow._support.saving import save_method
-from svmarrow._support.size_accuracy import SizeAccuracyDisplay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

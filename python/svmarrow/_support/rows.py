@@ -22,9 +22,9 @@ from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import check_array, validate_data
 
 from svmarrow import _core
-from svmarrow._support.array_types import check_array_types
 from svmarrow._support.blas import one_blas_thread
 from svmarrow._support.parameters import MATERN_KERNELS, THREADS, refuse
+from svmarrow._support.types import check_array_types
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

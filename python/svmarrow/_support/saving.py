@@ -35,10 +35,10 @@ from sklearn.utils.validation import check_is_fitted
 from svmarrow import _core
 from svmarrow._support.atomic import snapshot
 from svmarrow._support.bases import BaseEstimator
-from svmarrow._support.callbacks import ATTRIBUTES as CALLBACK_ATTRIBUTES
-from svmarrow._support.declared import check_types
 from svmarrow._support.parameters import check, refuse
+from svmarrow._support.progress import ATTRIBUTES as CALLBACK_ATTRIBUTES
 from svmarrow._support.stored import check_description_size
+from svmarrow._support.types import check_types
 from svmarrow.exceptions import FormatError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from svmarrow._support.atomic import consistent
 from svmarrow._support.bases import ClassifierMixin
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.reduced_set.wrapper import ModelWrapper
+from svmarrow.reduced_set.estimator import ModelWrapper
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

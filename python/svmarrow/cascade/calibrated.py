@@ -21,16 +21,15 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
-from svmarrow._support.array_types import check_array_types
+from svmarrow._support.estimator import of_rows
 from svmarrow._support.parameters import THREADS, Rule, check, integer, real, refuse
-from svmarrow._support.routing import of_rows
 from svmarrow._support.rows import sample_weights
+from svmarrow._support.types import check_array_types
 from svmarrow.cascade.base import Cascade
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.reduced_set.compression import compress
-from svmarrow.reduced_set.memory import bytes_of_work
-from svmarrow.reduced_set.paths import RULES, ConstantModelError, compression_path
+from svmarrow.reduced_set.paths import RULES, ConstantModelError, bytes_of_work, compression_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,9 +15,8 @@ from svmarrow._support.parameters import THREADS, Rule, check, integer, one_of, 
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.cascade.base import Cascade
 from svmarrow.cascade.stages import Work, cheapest, ladder
-from svmarrow.reduced_set.memory import bytes_of_work
 from svmarrow.reduced_set.path import CompressionPath
-from svmarrow.reduced_set.paths import METHODS, RULES, ConstantModelError, compression_path
+from svmarrow.reduced_set.paths import METHODS, RULES, ConstantModelError, bytes_of_work, compression_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

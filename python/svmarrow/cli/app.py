@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from svmarrow._support.plotting import image_axes
+from svmarrow._support.displays import image_axes
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.cli import report
 from svmarrow.cli.convert import convert

@@ -14,8 +14,7 @@ from svmarrow.cli.pieces import has_index_zero, read_pieces
 from svmarrow.cli.rows import Data, DataOptions, with_columns
 from svmarrow.export import to_c, to_onnx
 from svmarrow.interop.convert import as_expansion
-from svmarrow.interop.libsvm_reader import model_and_base
-from svmarrow.interop.model_files import load_model_file, text_format
+from svmarrow.interop.model_files import load_model_file, model_and_base, text_format
 from svmarrow.io import load_libsvm_model, load_svmlight_model, save_libsvm_model
 from svmarrow.io.model import save_as
 from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor

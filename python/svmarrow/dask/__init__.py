@@ -4,10 +4,10 @@ The estimators train on the partitions of Dask collections; `predict` and `decis
 model of svmarrow lazily to a collection.
 """
 
+from svmarrow.dask.estimator import decision_function, predict
 from svmarrow.dask.forecast import FitEstimate
 from svmarrow.dask.least_squares import DaskLowRankRLSClassifier, DaskLowRankRLSRegressor
 from svmarrow.dask.low_rank_svm import DaskLowRankSVC
-from svmarrow.dask.prediction import decision_function, predict
 from svmarrow.dask.rounds import Round
 from svmarrow.dask.svm import DaskSVC
 

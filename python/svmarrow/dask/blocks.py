@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,24 +10,51 @@ import dask.array as da
 import numpy as np
 import scipy.sparse as sp
 from dask.base import is_dask_collection
+from sklearn.utils.multiclass import check_classification_targets
 
 from dask import delayed
 from svmarrow._support.parameters import refuse
-from svmarrow._support.rows import as_rows, sample_weights, validated, well_aligned
+from svmarrow._support.rows import (
+    as_rows,
+    class_weights,
+    default_gamma,
+    gamma_power,
+    moments,
+    sample_weights,
+    validated,
+    well_aligned,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
+
 
 __all__ = [
     "Block",
+    "Part",
     "RealignOnUnpickle",
+    "Summary",
+    "balanced_weights",
     "block_of",
     "check_columns",
     "check_features",
+    "check_span",
+    "classes_of",
+    "classification_part",
     "delayed_blocks",
+    "gamma_of",
     "is_frame",
     "is_lazy",
+    "moments_of",
+    "offsets",
+    "partition_indices",
+    "regression_part",
+    "rows_by_part",
     "rows_of_block",
+    "rows_with_indices",
+    "summary_of",
 ]
 
 
@@ -199,3 +227,193 @@ def _column(values: Any) -> Any:
     array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
     single = array.ndim == 2 and array.shape[1] == 1 and hasattr(values, "columns")
     return well_aligned(np.ascontiguousarray(array[:, 0] if single else array))
+
+
+# --- training parts: the rows of a block with positive weight, class indices and combined weights ---
+
+
+@dataclass(frozen=True, eq=False)
+class Part(RealignOnUnpickle):
+    """The rows of positive weight of a partition."""
+
+    number: int
+    X: Any
+    #: Class indices, or targets (n_rows, n_outputs).
+    labels: NDArray[Any]
+    #: C of each row, or its weight.
+    upper: NDArray[np.float64]
+    #: Indices of the rows in the partition, None for all rows.
+    kept: NDArray[np.intp] | None
+
+    @property
+    def weights(self) -> NDArray[np.float64] | None:
+        """Weights, None for 1."""
+        return None if (self.upper == 1.0).all() else self.upper
+
+
+def classification_part(
+    block: Block, classes: NDArray[Any], by_class: NDArray[np.float64], cost: float
+) -> Part:
+    """Returns a partition with class indices; weights are multiplied by class weights and ``cost``."""
+    labels = np.searchsorted(classes, block.labels) if block.rows else np.empty(0, dtype=np.intp)
+    upper = cost * by_class[labels]
+    return _without_zero_weights(block, labels, upper if block.weights is None else upper * block.weights)
+
+
+def regression_part(block: Block) -> Part:
+    """Returns a partition with targets."""
+    y = np.empty(0) if block.y is None else np.asarray(block.y, dtype=np.float64)
+    weights = np.ones(block.rows) if block.weights is None else block.weights
+    return _without_zero_weights(
+        block, y.reshape(block.rows, -1) if block.rows else np.empty((0, 1)), weights
+    )
+
+
+def _without_zero_weights(block: Block, labels: NDArray[Any], upper: NDArray[np.float64]) -> Part:
+    if (upper > 0.0).all():
+        return Part(block.number, block.X, labels, upper, None)
+    kept = np.flatnonzero(upper > 0.0)
+    return Part(block.number, block.X[kept], labels[kept], np.ascontiguousarray(upper[kept]), kept)
+
+
+def partition_indices(part: Part, local: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns the indices in the partition of rows of positive weight."""
+    return local if part.kept is None else part.kept[local].astype(np.int64)
+
+
+def rows_by_part(counts: Sequence[int], drawn: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
+    """Returns the indices within each part, by its number, of increasing indices among the rows of all parts.
+
+    Parts without any of the rows are left out.
+    """
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    cuts = np.searchsorted(drawn, ends)
+    return {
+        number: drawn[cuts[number] : cuts[number + 1]] - ends[number]
+        for number in range(len(counts))
+        if cuts[number] < cuts[number + 1]
+    }
+
+
+def rows_with_indices(part: Part, local: NDArray[np.int64]) -> tuple[Any, NDArray[np.int64]]:
+    """Returns some of the rows of positive weight, and their indices in the partition."""
+    return part.X[local], partition_indices(part, local)
+
+
+def moments_of(part: Part, with_variance: bool) -> tuple[int, tuple[float, float, float]]:
+    """Returns the number of rows, and their total weight, mean and variance (0 unless requested)."""
+    n, own = int(part.X.shape[0]), part.weights
+    total = float(n) if own is None else float(own.sum())
+    variance, mean = moments(part.X, own) if with_variance and n else (0.0, 0.0)
+    return n, (total, mean, variance)
+
+
+# --- summaries of partitions: counts, classes, and the variance for ``gamma="scale"`` ---
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """Summary of a partition."""
+
+    rows: int
+    columns: int
+    #: Sorted labels, None for targets, with the total weight and the number of rows of each.
+    labels: NDArray[Any] | None
+    totals: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    #: Number of columns of the targets, 0 for a vector.
+    targets: int
+    #: Minimum and maximum of X.
+    span: tuple[float, float]
+    #: Number of rows, mean and variance of X (0 unless requested).
+    moments: tuple[float, float, float]
+
+
+def summary_of(block: Block, with_labels: bool, with_variance: bool) -> Summary:
+    """Summarizes a partition, with its labels and its variance if requested."""
+    n, weights = block.rows, block.weights
+    labels, totals, counts = None, np.empty(0), np.empty(0, dtype=np.int64)
+    if with_labels and n:
+        try:
+            check_classification_targets(block.labels)
+        except ValueError as error:
+            raise ValueError(f"partition {block.number}: {error}") from None
+        labels, numbers, counts = np.unique(block.labels, return_inverse=True, return_counts=True)
+        totals = np.bincount(numbers.reshape(-1), weights, minlength=labels.size).astype(np.float64)
+    X = block.X
+    values = X.data if hasattr(X, "indptr") else X
+    span = (float(values.min()), float(values.max())) if values.size else (math.inf, -math.inf)
+    if hasattr(X, "indptr") and values.size < X.shape[0] * X.shape[1]:
+        span = (min(span[0], 0.0), max(span[1], 0.0))
+    variance, mean = moments(X, None) if with_variance and n else (0.0, 0.0)
+    shape = () if block.y is None else block.y.shape[1:]
+    columns, targets = int(X.shape[1]), int(shape[0]) if shape else 0
+    return Summary(n, columns, labels, totals, counts, targets, span, (float(n), mean, variance))
+
+
+def classes_of(summaries: Sequence[Summary]) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.int64]]:
+    """Returns the sorted classes, with the total weight and the number of rows of each."""
+    labelled = [each for each in summaries if each.labels is not None]
+    classes = (
+        np.unique(np.concatenate([np.asarray(each.labels) for each in labelled])) if labelled else np.empty(0)
+    )
+    if classes.size < 2:
+        raise ValueError(f"y has {classes.size} class: it must have at least 2 classes")
+    totals, counts = np.zeros(classes.size), np.zeros(classes.size, dtype=np.int64)
+    for each in labelled:
+        place = np.searchsorted(classes, np.asarray(each.labels))
+        totals[place] += each.totals
+        counts[place] += each.counts
+    return classes, totals, counts
+
+
+def check_span(estimator: Any, summaries: Sequence[Summary]) -> None:
+    """Raises ``ValueError`` if the kernel is not defined for the values of X."""
+    if estimator.kernel == "chi2" and min(each.span[0] for each in summaries) < 0.0:
+        raise ValueError(f"Negative values in data passed to {type(estimator).__name__} with kernel='chi2'")
+
+
+def offsets(summaries: Sequence[Summary]) -> NDArray[np.int64]:
+    """Returns the index of the first row of each partition, and the number of all rows."""
+    return np.concatenate([[0], np.cumsum([each.rows for each in summaries])]).astype(np.int64)
+
+
+def balanced_weights(
+    class_weight: Any, totals: NDArray[np.float64], classes: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Returns the weight of each class, given the total weights of their rows."""
+    return class_weights(class_weight, totals, classes, np.arange(classes.size))[0]
+
+
+def gamma_of(
+    gamma: str | float,
+    summaries: Sequence[Summary],
+    kernel: Any,
+    parts: Sequence[tuple[float, float, float]] | None = None,
+) -> float:
+    """Returns gamma as `svmarrow._support.rows.default_gamma` does, from moments of the summaries or
+    ``parts``.
+    """
+    columns = max(each.columns for each in summaries)
+    if not isinstance(gamma, str) or gamma == "auto" or kernel == "precomputed" or callable(kernel):
+        return default_gamma(gamma, np.zeros((1, columns)), kernel=kernel)
+    low = min(each.span[0] for each in summaries)
+    high = max(each.span[1] for each in summaries)
+    total, mean, square = 0.0, 0.0, 0.0
+    for weight, own, variance in [each.moments for each in summaries] if parts is None else parts:
+        if weight > 0.0:
+            # Moments of two parts are combined as in Chan, Golub and LeVeque 1983.
+            total, share = total + weight, weight / (total + weight)
+            square += weight * (variance + (own - mean) ** 2 * (1.0 - share))
+            mean += (own - mean) * share
+    if low >= high or total == 0.0:
+        return 1.0
+    value = (1.0 / (columns * square / total)) ** gamma_power(kernel) if square > 0.0 else math.inf
+    if np.finfo(np.float64).tiny < value < math.inf:
+        return value
+    if kernel == "linear":
+        return 1.0
+    raise ValueError(
+        f"gamma={gamma!r} is not allowed for these rows: 1 / (n_features * X.var()) leaves double precision; "
+        "scale X, or give gamma as a number"
+    )

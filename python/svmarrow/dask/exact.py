@@ -6,19 +6,32 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.random import sample_without_replacement
 
 from svmarrow import _core
+from svmarrow._support.atomic import warn_caller
 from svmarrow._support.certificate import Certificate
 from svmarrow._support.decoding import check_shape, pair_matrix
 from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import threads
-from svmarrow._support.warn import warn_caller
-from svmarrow.dask.blocks import check_features, delayed_blocks
-from svmarrow.dask.parts import partition_indices
+from svmarrow._support.rows import as_rows, threads
+from svmarrow.dask.blocks import (
+    balanced_weights,
+    check_features,
+    check_span,
+    classes_of,
+    delayed_blocks,
+    offsets,
+    partition_indices,
+    rows_by_part,
+    rows_with_indices,
+    summary_of,
+)
 from svmarrow.dask.rounds import Rounds
-from svmarrow.dask.summary import balanced_weights, check_span, classes_of, offsets, summary_of
+from svmarrow.expansion.points import choose_points
 from svmarrow.svm._certified import decoding_of
 
 if TYPE_CHECKING:
@@ -27,10 +40,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow._support.decoding import Decoding
+    from svmarrow.dask.blocks import Summary
     from svmarrow.dask.cluster import Cluster
     from svmarrow.dask.partition import Machines, RowSubset
     from svmarrow.dask.rounds import Round
-    from svmarrow.dask.summary import Summary
+
 
 __all__ = [
     "ALTERNATIVE",
@@ -38,10 +52,61 @@ __all__ = [
     "PreparedFit",
     "bytes_of_driver",
     "bytes_to_solve",
+    "choose_distributed_points",
     "code_of",
     "prepare_fit",
     "train_machines",
 ]
+
+
+# --- choice of the points of a low-rank model from distributed rows: drawn, or chosen from a sample ---
+
+
+#: Size of the sample from which points are chosen: rows per point, and the minimum number of rows.
+_SAMPLE_ROWS_PER_POINT, _MIN_SAMPLE_ROWS = 20, 10_000
+
+
+def choose_distributed_points(
+    cluster: Cluster,
+    parts: Sequence[Any],
+    counts: Sequence[int],
+    first: NDArray[np.int64],
+    model: Any,
+    spec: tuple[str, float, float, int],
+    alpha: float,
+) -> tuple[Any, NDArray[np.int64] | None, NDArray[np.float64] | None]:
+    """Returns the points, the indices of their samples and the remaining trace, as `choose_points` does.
+
+    ``parts`` are delayed or futures with ``counts`` samples; ``first`` is the index of the first sample of
+    each.
+    """
+    if not isinstance(model.selection, str):
+        points = as_rows(model.selection, "selection")
+        if points.shape[1] != model.n_features_in_:
+            raise ValueError(f"selection has {points.shape[1]} columns: X has {model.n_features_in_}")
+        return points, None, None
+    random = check_random_state(model.random_state)
+    total, m = int(sum(counts)), int(model.n_vectors)
+    size = m if model.selection == "random" else max(_SAMPLE_ROWS_PER_POINT * m, _MIN_SAMPLE_ROWS)
+    drawn = np.sort(sample_without_replacement(total, min(total, size), random_state=random)).astype(np.int64)
+    asked = rows_by_part(counts, drawn)
+    futures = [cluster.task(rows_with_indices, parts[number], local) for number, local in asked.items()]
+    samples = cluster.gather(futures, "the points")
+    X = [rows for rows, _ in samples]
+    sample = as_rows(sp.csr_array(sp.vstack(X)) if sp.issparse(X[0]) else np.concatenate(X))
+    numbers = np.concatenate([own + first[number] for number, (_, own) in zip(asked, samples, strict=True)])
+    points, rows, remaining = choose_points(
+        sample,
+        m,
+        spec,
+        selection=model.selection,
+        alpha=alpha,
+        random_state=random,
+        n_jobs=model.n_jobs,
+        verbose=model.verbose,
+    )
+    return points, None if rows is None else numbers[rows], remaining
+
 
 #: Remedy if the driver cannot store the support vectors.
 ALTERNATIVE = "train DaskLowRankRLSClassifier, whose memory does not grow with the samples"

@@ -16,29 +16,39 @@ from sklearn.utils.metaestimators import available_if
 
 from svmarrow import _core
 from svmarrow._support.atomic import atomic_fit, atomic_update
-from svmarrow._support.callbacks import fitting
 from svmarrow._support.decoding import class_targets
 from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import check, refuse
+from svmarrow._support.progress import fitting
 from svmarrow._support.rows import core_rows, refuse_zero_weights, well_aligned
-from svmarrow.dask.blocks import check_features, delayed_blocks, is_lazy
+from svmarrow.dask.blocks import (
+    balanced_weights,
+    check_features,
+    check_span,
+    classes_of,
+    classification_part,
+    delayed_blocks,
+    gamma_of,
+    is_lazy,
+    moments_of,
+    offsets,
+    regression_part,
+    summary_of,
+)
 from svmarrow.dask.cluster import all_threads, tree_sum
 from svmarrow.dask.estimator import DaskClassifier, DaskEstimator
-from svmarrow.dask.parts import classification_part, moments_of, regression_part
-from svmarrow.dask.points import choose_distributed_points
-from svmarrow.dask.summary import balanced_weights, check_span, classes_of, gamma_of, offsets, summary_of
+from svmarrow.dask.exact import choose_distributed_points
 from svmarrow.expansion.points import bytes_of_sums
 from svmarrow.least_squares import LowRankRLSClassifier, LowRankRLSRegressor
-from svmarrow.least_squares._low_rank import takes_pieces
+from svmarrow.least_squares.low_rank import takes_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow.dask.blocks import Part, Summary
     from svmarrow.dask.cluster import Cluster
-    from svmarrow.dask.parts import Part
-    from svmarrow.dask.summary import Summary
 
 __all__ = ["DaskLowRankRLSClassifier", "DaskLowRankRLSRegressor"]
 

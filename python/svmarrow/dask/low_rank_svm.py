@@ -13,16 +13,14 @@ import numpy as np
 
 from svmarrow import _core
 from svmarrow._support.atomic import atomic_fit
-from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import check
+from svmarrow._support.progress import fitting
 from svmarrow._support.rows import core_rows, threads, weights_differ, well_aligned
+from svmarrow.dask.blocks import Part, classification_part, gamma_of, moments_of, offsets
 from svmarrow.dask.cluster import all_threads
 from svmarrow.dask.estimator import DaskClassifier
-from svmarrow.dask.exact import prepare_fit, train_machines
+from svmarrow.dask.exact import choose_distributed_points, prepare_fit, train_machines
 from svmarrow.dask.partition import Machines
-from svmarrow.dask.parts import Part, classification_part, moments_of
-from svmarrow.dask.points import choose_distributed_points
-from svmarrow.dask.summary import gamma_of, offsets
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.svm.low_rank import LowRankSVC, projected_kernel
 

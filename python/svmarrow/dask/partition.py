@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from svmarrow.dask.parts import Part
+    from svmarrow.dask.blocks import Part
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 __all__ = [

@@ -8,16 +8,15 @@ import numpy as np
 from sklearn.base import clone
 
 from svmarrow._support.atomic import InterruptedFit, atomic_fit
-from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import check, integer, refuse
+from svmarrow._support.progress import fitting
 from svmarrow._support.rows import weights_differ
+from svmarrow.dask.blocks import classification_part, gamma_of, offsets
 from svmarrow.dask.estimator import DaskClassifier
 from svmarrow.dask.exact import prepare_fit, train_machines
 from svmarrow.dask.forecast import estimate_fit
 from svmarrow.dask.partition import Machines, warm_start_rows
-from svmarrow.dask.parts import classification_part
 from svmarrow.dask.rounds import concatenate
-from svmarrow.dask.summary import gamma_of, offsets
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.svm.classification import SVC
 

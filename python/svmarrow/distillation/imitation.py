@@ -11,16 +11,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from svmarrow._support.atomic import warn_caller
 from svmarrow._support.parameters import check, refuse
 from svmarrow._support.progress import progress as shown_progress
-from svmarrow._support.warn import warn_caller
 from svmarrow.distillation.students import DistillationSettings, Student, distillation_sizes
 from svmarrow.distillation.teachers import Teacher, numeric_rows
 from svmarrow.exceptions import SizeWarning
 from svmarrow.interop.convert import is_predictor
-from svmarrow.models.distillation import Distillation
-from svmarrow.reduced_set.held_out_samples import Samples, split_samples
-from svmarrow.reduced_set.holdout import HoldoutEvaluator, SizeSearch
+from svmarrow.models.records import Distillation
+from svmarrow.reduced_set.holdout import HoldoutEvaluator, Samples, SizeSearch, split_samples
 from svmarrow.reduced_set.score import (
     CONFIDENCE,
     MAX_LOSS,
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from svmarrow.models.base import ExpansionModel
-    from svmarrow.models.loss_bound import LossBound
+    from svmarrow.models.records import LossBound
     from svmarrow.reduced_set.compression import Scoring
     from svmarrow.reduced_set.score import Goal
 

@@ -26,15 +26,14 @@ from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from svmarrow._support.array_types import check_array_types
 from svmarrow._support.decoding import label_indices
 from svmarrow._support.rows import as_rows
+from svmarrow._support.types import check_array_types
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.sklearn_models import check_fitted, columns_of
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.detector import ExpansionDetector
-from svmarrow.models.regressor import ExpansionRegressor
+from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,6 @@
 """
 
 from svmarrow.export.c_header import CHeader, to_c
-from svmarrow.export.onnx_model import to_onnx
-from svmarrow.export.skl2onnx import register_skl2onnx
+from svmarrow.export.onnx_model import register_skl2onnx, to_onnx
 
 __all__ = ["CHeader", "register_skl2onnx", "to_c", "to_onnx"]

@@ -18,7 +18,7 @@ from svmarrow.models.calibration import MAX_LOGIT, MIN_LOGIT, TIE_LOGIT
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from svmarrow.models.output_spec import OutputSpec
+    from svmarrow.models.outputs import OutputSpec
 
 __all__ = ["labels_text", "prediction", "score_values"]
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow.models.output_spec import OutputSpec
+    from svmarrow.models.outputs import OutputSpec
 
 __all__ = ["CHeader", "to_c"]
 

@@ -21,7 +21,7 @@ import numpy as np
 from svmarrow._support.parameters import MATERN_KERNELS
 from svmarrow.export.common import dense_vectors, kernel_columns, linear_weights, matern_rate
 from svmarrow.export.rounding import LoopOutputs
-from svmarrow.reduced_set.rounding import (
+from svmarrow.reduced_set.quantization import (
     ByteCoefficients,
     ByteVectors,
     byte_coefficients,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.models.output_spec import OutputSpec
+    from svmarrow.models.outputs import OutputSpec
 
 __all__ = ["Outputs", "in_precision", "number", "outputs_in_bytes", "outputs_in_floats", "table"]
 

@@ -12,7 +12,7 @@ from svmarrow.models.calibration import MIN_PROBABILITY
 
 if TYPE_CHECKING:
     from svmarrow.models.calibration import Calibration
-    from svmarrow.models.output_spec import OutputSpec
+    from svmarrow.models.outputs import OutputSpec
 
 __all__ = ["probabilities"]
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from svmarrow.export.c_kernels import number, table
 from svmarrow.models.categories import Encode, Impute
-from svmarrow.models.piecewise import PiecewiseLinear
-from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts
+from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts, PiecewiseLinear
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models.output_spec import OutputSpec
+from svmarrow.models.outputs import OutputSpec
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow.models.calibration import Calibration
-    from svmarrow.models.output_spec import OutputSpec
+    from svmarrow.models.outputs import OutputSpec
 
 __all__ = ["decoding"]
 
@@ -198,7 +198,7 @@ def decoding(spec: OutputSpec, kind: str) -> tuple[str, dict[str, NDArray[Any]],
     Returns
     -------
     text, arrays, scalars
-        As `svmarrow.export.onnx_kernels.kernel_function`; the labels are the constant ``classes``.
+        As `svmarrow.export.onnx_steps.kernel_function`; the labels are the constant ``classes``.
     outputs : list of str
         Declarations of the results.
     """

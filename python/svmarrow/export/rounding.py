@@ -16,15 +16,14 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from svmarrow._support.array_types import missing_values
+from svmarrow._support.atomic import warn_caller
 from svmarrow._support.blas import one_blas_thread, product
 from svmarrow._support.parameters import MATERN_KERNELS, UNIT_DIAGONAL_KERNELS
 from svmarrow._support.rows import as_rows
-from svmarrow._support.warn import warn_caller
+from svmarrow._support.types import missing_values
 from svmarrow.export.common import dense_vectors, kernel_columns, linear_weights, matern_rate
 from svmarrow.models.categories import Encode, Impute
-from svmarrow.models.piecewise import PiecewiseLinear
-from svmarrow.models.preparation import Affine, Chain, Parts
+from svmarrow.models.preparation import Affine, Chain, Parts, PiecewiseLinear
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.models.output_spec import OutputSpec
+    from svmarrow.models.outputs import OutputSpec
     from svmarrow.models.preparation import Step
 
 __all__ = [

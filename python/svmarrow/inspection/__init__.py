@@ -1,6 +1,6 @@
 """Looking into fitted models: exact Shapley values, doubtful labels, a picture of the decision boundary."""
 
-from svmarrow._support.boundary import DecisionVectorsDisplay
+from svmarrow._support.displays import DecisionVectorsDisplay
 from svmarrow.inspection.audit import SuspiciousRows, suspicious_rows
 from svmarrow.inspection.display import ShapleyDisplay
 from svmarrow.inspection.shapley import ShapleyValues, shapley_values

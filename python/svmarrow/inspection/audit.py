@@ -10,8 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmarrow._support.parameters import check, integer
 from svmarrow.least_squares._leave_one_out import class_margins
-from svmarrow.least_squares.classification import RLSClassifier
-from svmarrow.least_squares.regression import RLSRegressor
+from svmarrow.least_squares.exact import RLSClassifier, RLSRegressor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

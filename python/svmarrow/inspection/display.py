@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from svmarrow._support.displays import new_axes
 from svmarrow._support.parameters import check, integer, one_of
-from svmarrow._support.plotting import new_axes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,8 +17,7 @@ from svmarrow.interop.model_files import load_model_file
 from svmarrow.interop.sklearn_models import MODELS, check_fitted, metadata_of
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
-from svmarrow.models.detector import ExpansionDetector
-from svmarrow.models.regressor import ExpansionRegressor
+from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor
 
 if TYPE_CHECKING:
     from collections.abc import Callable

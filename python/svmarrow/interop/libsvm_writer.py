@@ -16,7 +16,7 @@ from svmarrow._support.rows import core_rows
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.detector import ExpansionDetector
+from svmarrow.models.regressor import ExpansionDetector
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -12,8 +12,7 @@ from svmarrow import _core
 from svmarrow._support.saving import read_about
 from svmarrow.expansion.kernel_expansion import PARAMETERS_OF
 from svmarrow.interop.convert import as_expansion
-from svmarrow.interop.libsvm_reader import load_libsvm_model
-from svmarrow.interop.model_files import load_model_file, text_format
+from svmarrow.interop.model_files import load_libsvm_model, load_model_file, text_format
 from svmarrow.models.classifier import ExpansionClassifier
 
 if TYPE_CHECKING:

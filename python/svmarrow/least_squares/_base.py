@@ -18,9 +18,9 @@ import numpy as np
 from svmarrow._support import memory
 from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.bases import MultiOutputMixin
-from svmarrow._support.callbacks import fitting
 from svmarrow._support.decoding import class_indices, class_targets, encode_classes
 from svmarrow._support.memory import MemoryEstimate, refuse_beyond_memory
+from svmarrow._support.progress import fitting
 from svmarrow._support.rows import (
     class_weights,
     default_gamma,
@@ -30,8 +30,8 @@ from svmarrow._support.rows import (
     validated,
     weights_differ,
 )
-from svmarrow.models.columns import Columns
-from svmarrow.models.output_mixins import ClassifierOutputMixin, RegressorOutputMixin
+from svmarrow.models.machine import Columns
+from svmarrow.models.outputs import ClassifierOutputMixin, RegressorOutputMixin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -172,7 +172,7 @@ class SquareLossClassifier(ClassifierOutputMixin):
     def _fit_columns(
         self, X: Any, y: NDArray[Any], matrix: NDArray[np.int8], sample_weight: NDArray[np.float64] | None
     ) -> Columns | None:
-        """Fits all columns by one system, see `svmarrow.models.columns.ColumnTrainer`."""
+        """Fits all columns by one system, see `svmarrow.models.machine.ColumnTrainer`."""
         if not matrix.all():
             return None
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}

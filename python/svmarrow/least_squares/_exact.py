@@ -10,6 +10,7 @@ from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
+from svmarrow._support.atomic import warn_caller
 from svmarrow._support.blas import one_blas_thread
 from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.memory import bytes_of_rows
@@ -28,7 +29,6 @@ from svmarrow._support.parameters import (
 )
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, threads
-from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.least_squares._base import kernel_of
 from svmarrow.least_squares._leave_one_out import LeaveOneOutModels, leave_one_out_models

@@ -10,12 +10,11 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_non_negative
 
 from svmarrow import _core
-from svmarrow._support.kernel_function import TrainingKernel
+from svmarrow._support.kernel_function import TrainingKernel, check_kernel_matrix
 from svmarrow._support.memory import bytes_of_rows, refuse_beyond_memory
 from svmarrow._support.parameters import THREADS, boolean, check, either, function, kernel_rules, real
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import as_rows, core_rows, default_gamma, threads
-from svmarrow._support.symmetry import check_kernel_matrix
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 if TYPE_CHECKING:

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import FitFailedWarning
 
+from svmarrow._support.displays import GridScoresDisplay, image_axes
 from svmarrow._support.files import write_text
-from svmarrow._support.grid_scores import GridScoresDisplay
-from svmarrow._support.plotting import image_axes
 from svmarrow.libsvm._options import KERNELS, svm_parameter, to_int
-from svmarrow.libsvm._problem import read_samples, svm_problem
-from svmarrow.libsvm._random import GlibcRandom, group_classes
+from svmarrow.libsvm._problem import GlibcRandom, group_classes, read_samples, svm_problem
 from svmarrow.libsvm._svmutil import evaluations
 from svmarrow.libsvm._training import check_problem, cross_validate, folds_of
 from svmarrow.model_selection.classification import SVCCV

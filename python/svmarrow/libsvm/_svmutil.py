@@ -9,8 +9,7 @@ import numpy as np
 
 from svmarrow.libsvm._model import svm_model
 from svmarrow.libsvm._options import check_flag, svm_parameter, take_options, to_int
-from svmarrow.libsvm._problem import samples_of, svm_problem
-from svmarrow.libsvm._random import GlibcRandom, group_classes
+from svmarrow.libsvm._problem import GlibcRandom, group_classes, samples_of, svm_problem
 from svmarrow.libsvm._training import check_problem, cross_validate, train_model
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from svmarrow import _core
 from svmarrow._support.decoding import pairs
 from svmarrow.libsvm._model import svm_model
 from svmarrow.libsvm._options import KERNELS
-from svmarrow.libsvm._problem import Samples
-from svmarrow.libsvm._random import GlibcRandom, group_classes, plain_folds, stratified_folds
+from svmarrow.libsvm._problem import GlibcRandom, Samples, group_classes, plain_folds, stratified_folds
 from svmarrow.models.calibration import sigmoid
 from svmarrow.svm.classification import SVC, NuSVC
 from svmarrow.svm.one_class import OneClassSVM

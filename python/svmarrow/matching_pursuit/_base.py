@@ -13,12 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
 from svmarrow._support import memory
-from svmarrow._support.atomic import consistent
+from svmarrow._support.atomic import consistent, warn_caller
 from svmarrow._support.blas import product
-from svmarrow._support.callbacks import without_callbacks
 from svmarrow._support.memory import MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.parameters import check, refuse, seed_of
-from svmarrow._support.progress import progress
+from svmarrow._support.progress import progress, without_callbacks
 from svmarrow._support.rows import (
     as_points,
     default_gamma,
@@ -28,17 +27,17 @@ from svmarrow._support.rows import (
     weights_differ,
 )
 from svmarrow._support.saving import check_columns
-from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.matching_pursuit._dictionary import (
     Constant,
     Dictionary,
     GivenFunctions,
     KernelPart,
+    bytes_of,
     columns_of,
+    core_loss,
+    dictionary_bytes,
 )
-from svmarrow.matching_pursuit._loss import core_loss
-from svmarrow.matching_pursuit._memory import bytes_of, dictionary_bytes
 from svmarrow.matching_pursuit.path import MatchingPath
 from svmarrow.models.machine import KernelMachine
 

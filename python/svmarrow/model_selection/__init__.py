@@ -7,7 +7,7 @@
 | `QuantileSVRCV` | C and gamma of `svmarrow.svm.QuantileSVR` |
 """
 
-from svmarrow._support.grid_scores import GridScoresDisplay
-from svmarrow.model_selection.quantile import QuantileSVRCV
+from svmarrow._support.displays import GridScoresDisplay
+from svmarrow.model_selection.regression import QuantileSVRCV
 
 __all__ = ["GridScoresDisplay", "QuantileSVRCV"]

@@ -8,11 +8,93 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy.stats import rankdata
+
+from svmarrow._support.bases import BaseEstimator
+from svmarrow._support.decoding import Decoding, pairs
+from svmarrow._support.parameters import refuse
+from svmarrow.models.outputs import ClassifierOutputMixin, RegressorOutputMixin
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["BestScore", "Fold", "GridScorer", "GridScores", "takes_weights"]
+
+__all__ = [
+    "BestScore",
+    "Fold",
+    "GridScorer",
+    "GridScores",
+    "HeldOutClassifier",
+    "HeldOutEstimator",
+    "HeldOutRegressor",
+    "choose",
+    "cv_results",
+    "mean_scores",
+    "outputs_of_present_classes",
+    "takes_weights",
+]
+
+
+# --- estimators that return the known outputs of a fold's fit for its held-out samples, for scorers ---
+
+
+class HeldOutEstimator(BaseEstimator):
+    """Stands for the estimator fitted to the training samples of a fold, whose outputs are known."""
+
+    _held_outputs: NDArray[np.float64]
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        if X.shape[0] != self._held_outputs.shape[0]:
+            raise ValueError(
+                f"the scorer passed {X.shape[0]} samples: it can only predict the "
+                f"{self._held_outputs.shape[0]} held-out samples of the fold"
+            )
+        return self._held_outputs
+
+    def fit(self, X: Any, y: Any) -> Any:  # noqa: ARG002 - scorers require the method
+        """Does nothing, since the outputs are known."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class HeldOutClassifier(ClassifierOutputMixin, HeldOutEstimator):
+    """A classifier with known outputs."""
+
+    def __init__(self, outputs: Any, classes: Any, coding: Any, shape: Any, break_ties: bool) -> None:
+        self._held_outputs, self.classes_, self._coding = outputs, classes, coding
+        self.decision_function_shape, self.break_ties = shape, break_ties
+
+    @property
+    def _decoding(self) -> Decoding:
+        coding: Decoding = self._coding
+        return coding
+
+
+class HeldOutRegressor(RegressorOutputMixin, HeldOutEstimator):
+    """A regressor with known outputs."""
+
+    def __init__(self, outputs: Any) -> None:
+        self._held_outputs = outputs
+
+
+def outputs_of_present_classes(
+    outputs: NDArray[np.float64], decoding: Decoding, present: NDArray[np.intp], k: int
+) -> tuple[NDArray[np.float64], Decoding]:
+    """Returns outputs and decoding of the machines of the present classes, as a fit to these classes has
+    them.
+    """
+    if present.size == k:
+        return outputs, decoding
+    if decoding == "ovr":
+        chosen = outputs[:, present]
+        return (chosen[:, 1:], "binary") if present.size == 2 else (chosen, decoding)
+    columns = [column for column, pair in enumerate(pairs(k)) if set(pair) <= set(present.tolist())]
+    chosen = np.ascontiguousarray(outputs[:, columns])
+    # Outputs are positive for the first class of a pair, and for the second class of a binary problem.
+    return (-chosen, "binary") if present.size == 2 else (chosen, decoding)
+
 
 #: Maximum number of outputs that are kept before they are scored: 32 MB.
 _MAX_PENDING_OUTPUTS = 1 << 22
@@ -137,3 +219,81 @@ class GridScorer:
 def takes_weights(scorer: Any) -> bool:
     """Returns whether the metric of a scorer accepts sample weights."""
     return "sample_weight" in signature(getattr(scorer, "_score_func", scorer)).parameters
+
+
+# --- results of a search: the chosen point, and `cv_results_` as in `GridSearchCV` ---
+# A search keeps scores and seconds of its grid, (gammas, Cs, folds); they are NaN where no fit was run.
+
+
+def choose(search: Any) -> None:
+    """Sets `best_params_`, `best_score_` and `best_index_`."""
+    means, _ = mean_scores(search)
+    if np.isnan(means).all():
+        if search.stop_ == "max_time":
+            raise refuse("max_time", search.max_time, "long enough for one point of the grid on one fold")
+        if search.stop_ != "finished":
+            raise KeyboardInterrupt
+        raise ValueError("no point of the grid could be scored")
+    search.best_index_ = int(np.argmin(_ranks(search)))
+    c, g = divmod(search.best_index_, means.shape[0])
+    search.best_score_ = float(means[g, c])
+    search.best_params_ = {"C": float(search.Cs_[c])}
+    if search.gammas_ is not None:
+        search.best_params_["gamma"] = float(search.gammas_[g])
+
+
+def mean_scores(search: Any) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Returns the mean score of each point (gammas, Cs) over its fitted folds, and their number."""
+    fitted = ~np.isnan(search._fit_times)
+    counts = fitted.sum(axis=2)
+    sums = np.where(fitted, search._scores, 0.0).sum(axis=2)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan), counts
+
+
+def _ranks(search: Any) -> NDArray[np.int32]:
+    """Returns the ranks in the order of `cv_results_`: by the number of folds, then by the mean score."""
+    means, counts = mean_scores(search)
+    means = np.where(np.isnan(means), -np.inf, means)
+    keys = np.stack([-counts.T.ravel().astype(np.float64), -means.T.ravel()], axis=1)
+    _, order = np.unique(keys, axis=0, return_inverse=True)
+    ranks: NDArray[np.int32] = rankdata(order.reshape(-1), method="min").astype(np.int32)
+    return ranks
+
+
+def cv_results(search: Any) -> dict[str, Any]:
+    """Returns scores and times of all points, with the keys and in the order of `GridSearchCV`."""
+    fit_times, score_times, scores = (
+        np.swapaxes(a, 0, 1).reshape(-1, a.shape[2])
+        for a in (search._fit_times, search._score_times, search._scores)
+    )
+    fitted = ~np.isnan(fit_times)
+    means, counts = mean_scores(search)
+    results: dict[str, Any] = {}
+    for name, times in (("fit", fit_times), ("score", score_times)):
+        mean, std = _moments(times, fitted)
+        results |= {f"mean_{name}_time": mean, f"std_{name}_time": std}
+    C = np.repeat(search.Cs_, means.shape[0])
+    results["param_C"] = np.ma.MaskedArray(C, mask=False)
+    params: list[dict[str, float]] = [{"C": float(value)} for value in C]
+    if search.gammas_ is not None:
+        gamma = np.tile(search.gammas_, search.Cs_.size)
+        results["param_gamma"] = np.ma.MaskedArray(gamma, mask=False)
+        for point, value in zip(params, gamma, strict=True):
+            point["gamma"] = float(value)
+    results["params"] = params
+    results |= {f"split{fold}_test_score": scores[:, fold] for fold in range(scores.shape[1])}
+    results["mean_test_score"] = means.T.ravel()
+    results["std_test_score"] = _moments(scores, fitted)[1]
+    results["rank_test_score"] = _ranks(search)
+    results["n_test_scores"] = counts.T.ravel()
+    return results
+
+
+def _moments(values: NDArray[np.float64], fitted: NDArray[np.bool_]) -> tuple[NDArray[np.float64], ...]:
+    """Returns mean and standard deviation of each row over the fitted folds; NaN where there are none."""
+    count = fitted.sum(axis=1)
+    safe = np.maximum(count, 1)
+    mean = np.where(fitted, values, 0.0).sum(axis=1) / safe
+    square = np.where(fitted, (values - mean[:, np.newaxis]) ** 2, 0.0).sum(axis=1) / safe
+    missing = np.where(count > 0, 0.0, np.nan)
+    return mean + missing, np.sqrt(square) + missing

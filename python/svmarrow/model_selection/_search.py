@@ -13,13 +13,12 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from svmarrow._support.atomic import InterruptedFit, atomic_fit, consistent
-from svmarrow._support.callbacks import fitting
-from svmarrow._support.grid_scores import GridScoresDisplay
+from svmarrow._support.atomic import InterruptedFit, atomic_fit, consistent, warn_caller
+from svmarrow._support.displays import GridScoresDisplay
+from svmarrow._support.estimator import is_routing
 from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.parameters import check, refuse
-from svmarrow._support.progress import progress
-from svmarrow._support.routing import is_routing
+from svmarrow._support.progress import Steps, fitting, progress
 from svmarrow._support.rows import (
     as_rows,
     core_rows,
@@ -28,13 +27,19 @@ from svmarrow._support.rows import (
     sample_weights,
     validated,
 )
-from svmarrow._support.steps import Steps
-from svmarrow._support.warn import warn_caller
 from svmarrow.model_selection._distributed import run_distributed, run_search
 from svmarrow.model_selection._grid import cost_values, gamma_values
 from svmarrow.model_selection._racing import FitPoints, first_stage, race
-from svmarrow.model_selection._scoring import BestScore, Fold, GridScorer, GridScores, takes_weights
-from svmarrow.model_selection._search_results import choose, cv_results, mean_scores
+from svmarrow.model_selection._scoring import (
+    BestScore,
+    Fold,
+    GridScorer,
+    GridScores,
+    choose,
+    cv_results,
+    mean_scores,
+    takes_weights,
+)
 from svmarrow.models.machine import KernelMachine
 from svmarrow.svm._base import SupportVectorMachine
 from svmarrow.svm._certified import check_certificate
@@ -46,7 +51,7 @@ if TYPE_CHECKING:
 
     from svmarrow._support.certificate import Certificate
     from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.model_selection._held_out import HeldOutEstimator
+    from svmarrow.model_selection._scoring import HeldOutEstimator
 
 __all__ = ["Search"]
 

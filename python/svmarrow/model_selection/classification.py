@@ -10,9 +10,9 @@ from svmarrow._support.decoding import Decoding, check_shape, encode_classes
 from svmarrow._support.parameters import boolean, one_of
 from svmarrow._support.rows import check_every_class, class_weights
 from svmarrow.model_selection._grid import SEARCH_RULES
-from svmarrow.model_selection._held_out import HeldOutClassifier, outputs_of_present_classes
+from svmarrow.model_selection._scoring import HeldOutClassifier, outputs_of_present_classes
 from svmarrow.model_selection._search import Search
-from svmarrow.models.output_mixins import ClassifierOutputMixin
+from svmarrow.models.outputs import ClassifierOutputMixin
 from svmarrow.svm._certified import (
     DECODING_RULES,
     UnavailableMethod,

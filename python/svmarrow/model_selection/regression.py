@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.metrics import r2_score
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import d2_pinball_score, make_scorer, r2_score
 
-from svmarrow._support.parameters import real
+from svmarrow._support.atomic import warn_caller
+from svmarrow._support.parameters import boolean, real
 from svmarrow.model_selection._grid import SEARCH_RULES
-from svmarrow.model_selection._held_out import HeldOutRegressor
+from svmarrow.model_selection._scoring import HeldOutRegressor
 from svmarrow.model_selection._search import Search
-from svmarrow.models.output_mixins import RegressorOutputMixin
-from svmarrow.svm.regression import SVR
+from svmarrow.models.outputs import RegressorOutputMixin
+from svmarrow.svm.regression import SVR, QuantileSVR, pinball_score
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,9 +23,12 @@ if TYPE_CHECKING:
 
     from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
+    from svmarrow._support.progress import Steps
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.model_selection._scoring import Fold
 
-__all__ = ["SVRCV", "RegressorSearch"]
+
+__all__ = ["SVRCV", "QuantileSVRCV", "RegressorSearch"]
 
 
 class RegressorSearch(RegressorOutputMixin, Search):
@@ -263,3 +268,244 @@ class SVRCV(RegressorSearch):
 
     def _estimator_at(self, C: float, gamma: float | None) -> SVR:
         return SVR(**self._shared_params(SVR), C=C, gamma="scale" if gamma is None else gamma)
+
+
+# --- choice of C and gamma of support vector quantile regression: `QuantileSVRCV` ---
+
+
+class QuantileSVRCV(RegressorSearch):
+    """`svmarrow.svm.QuantileSVR` of one quantile with C and gamma chosen by cross-validation.
+
+    Parameters
+    ----------
+    quantile : float, default=0.5
+        The quantile to predict, above 0 and below 1.
+    Cs : int or array-like, default=10
+        Values of C, or their number: then from .1 to 1,000 at equal ratios, times the standard deviation of
+        y, divided by the mean of k(x, x).
+    gammas : int or array-like, default=10
+        Values of gamma, or their number: then from 10^-1.5 to 10^1.5 times 1 / (n_features X.var()), at equal
+        ratios, and the square roots of these for Matérn kernels. Ignored by kernels without a gamma
+        ("linear", "precomputed" and functions).
+    cv : int, splitter or iterable, default=5
+        Folds as in `GridSearchCV`: a number of folds without shuffling, a splitter, or pairs of training and
+        held-out samples.
+    scoring : str, callable or None, default=None
+        A scorer of scikit-learn, the larger the better; None is the share of the pinball loss that is
+        explained, `sklearn.metrics.d2_pinball_score`. It gets an estimator that has `predict` for the
+        held-out samples.
+    search : {"full", "racing"}, default="full"
+        "full" fits every point on every fold. "racing" fits fold after fold and drops points that will not
+        win, see `significance`. From 2,000 samples on it first fits all points to a quarter of the samples,
+        and drops those that are far behind the best there.
+    significance : float, default=0.05
+        Significance level of ``search="racing"``: maximum probability, over all comparisons, of dropping a
+        point whose score over all folds would exceed that of the chosen point by more than a standard error.
+        Without a `scoring`, pinball losses on samples are compared in pairs, else scores of folds, from three
+        folds on. A point that is dropped before the first fold was worse by a standard error, with the same
+        confidence, if fitted to a quarter of the samples.
+    refit : bool, default=True
+        Whether to fit the best point to all samples. If False, the search cannot predict.
+    adjust_intercept : bool, default=True
+        Whether to add the quantile of the residuals of held-out samples to the intercept, once the model is
+        fitted to all samples. A flexible model is closer to its training targets than to others; without the
+        adjustment, the shares of unseen samples below the outer quantiles are too close to one half. It takes
+        one more fit for each fold.
+    kernel : str or callable, default="rbf"
+        As in `svmarrow.SVR`.
+    degree : int, default=3
+        Degree of "poly"; ignored by the other kernels.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    tol : float, default=1e-3
+        Maximum violation of the optimality conditions: in units of y, as in `svmarrow.svm.QuantileSVR`, for
+        the fit to all samples. Fits to the training samples of a fold end at ``10 * tol`` standard deviations
+        of y, see ``fold_tol_``, so that their time does not depend on the unit of y.
+    cache_size : float or None, default=None
+        Memory for kernel values in MB; None is a share of the free memory. If the 4 n^2 bytes of a kernel
+        matrix do not fit, every fold keeps its own kernel rows or recomputes them.
+    max_iter : int, default=-1
+        Maximum number of SMO steps of a machine; -1 means no limit.
+    max_time : float or None, default=None
+        Maximum number of seconds of the fit. Two thirds of it are for the search, after which the best point
+        so far is fitted in the remaining time, at least half a second. Values of gamma are tried from the
+        middle outwards.
+    n_jobs : int or None, default=None
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``. Fits run in parallel, and a large fit uses several threads. If
+        ``joblib.parallel_config`` names a backend of other processes or machines, such as "dask", the values
+        of gamma are distributed to them, and this is the number of threads of each.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr: fits done and the best score so far.
+
+    Attributes
+    ----------
+    best_params_ : dict
+        The chosen point: ``"C"``, and ``"gamma"`` for kernels that have one.
+    best_score_ : float
+        The mean score of the chosen point.
+    best_index_ : int
+        Its index in `cv_results_`.
+    Cs_ : ndarray of shape (n_Cs,)
+        Values of C in increasing order.
+    gammas_ : ndarray of shape (n_gammas,) or None
+        Values of gamma in increasing order.
+    cv_results_ : dict of ndarrays
+        Scores and times of all points with the keys of `GridSearchCV`. Fits that were not run are NaN: a
+        race drops points, some of them before the first fold. ``"n_test_scores"`` is the number of folds on
+        which a point was fitted.
+    n_splits_ : int
+        Number of folds.
+    scorer_ : callable
+        The scorer of `scoring`, ``scorer_(estimator, X, y)``; `score` calls it.
+    fold_tol_ : float
+        Maximum violation of the optimality conditions of the fits to folds, in units of y. Their held-out
+        outputs are about as accurate: to a hundredth of the standard deviation of y by default.
+    stop_ : {"finished", "max_time", "callback", "interrupted"}
+        Why the search ended.
+    best_estimator_ : QuantileSVR
+        The estimator with the best parameters, fitted to all samples; not available with ``refit=False``.
+    intercept_adjustment_ : float
+        What was added to its intercept; 0 without `adjust_intercept`. Not available with ``refit=False``.
+    expansion_ : KernelExpansion
+        The model: support vectors, coefficients (n_SV, n_outputs), intercepts.
+    certificate_ : Certificate
+        The certificate of its fit, before the intercept was adjusted.
+    dual_coef_ : ndarray of shape (1, n_vectors)
+        Coefficients of the model.
+    intercept_ : ndarray of shape (1,)
+        Intercepts of the machines.
+    coef_ : ndarray or sparse matrix of shape (1, d)
+        Weights of the features, for the linear kernel alone.
+    n_iter_ : int
+        Number of SMO steps.
+    fit_status_ : int
+        0 if the fit to all samples reached the tolerance, else 1.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Shares of the features in the squared derivatives of the outputs, times the variances of the features;
+        for the kernels "rbf", "matern32", "matern52", "poly" and "linear".
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Names of the features, if X had names that are all strings.
+
+    See Also
+    --------
+    svmarrow.SVRCV : The same for the mean, with a tube within which deviations cost nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from svmarrow.model_selection import QuantileSVRCV
+    >>> random = np.random.default_rng(0)
+    >>> X = random.uniform(0, 6, (300, 1))
+    >>> y = np.sin(X[:, 0]) + 0.3 * random.standard_normal(300)
+    >>> search = QuantileSVRCV(0.9, Cs=4, gammas=3, cv=3).fit(X, y)
+    >>> bool(0.8 < np.mean(y <= search.predict(X)) < 0.95)
+    True
+    """
+
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        **SEARCH_RULES,
+        "quantile": real(above=0.0, below=1.0),
+        "adjust_intercept": boolean,
+    }
+
+    best_estimator_: QuantileSVR
+    search: Literal["full", "racing"]
+    intercept_adjustment_: float
+    expansion_: KernelExpansion
+
+    def __init__(
+        self,
+        quantile: float = 0.5,
+        *,
+        Cs: int | ArrayLike = 10,
+        gammas: int | ArrayLike = 10,
+        cv: Any = 5,
+        scoring: Any = None,
+        search: Literal["full", "racing"] = "full",
+        significance: float = 0.05,
+        refit: bool = True,
+        adjust_intercept: bool = True,
+        kernel: str | KernelFunction = "rbf",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        cache_size: float | None = None,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.quantile = quantile
+        self.Cs = Cs
+        self.gammas = gammas
+        self.cv = cv
+        self.scoring = scoring
+        self.search = search
+        self.significance = significance
+        self.refit = refit
+        self.adjust_intercept = adjust_intercept
+        self.kernel = kernel
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def _loss(self) -> dict[str, float | None]:
+        return {"epsilon": 0.0, "nu": None, "quantile": float(self.quantile)}
+
+    def _sample_losses(self, y: Any, predicted: NDArray[np.float64]) -> NDArray[np.float64]:
+        q, residuals = float(self.quantile), y - predicted
+        losses: NDArray[np.float64] = np.maximum(q * residuals, (q - 1.0) * residuals)
+        return losses
+
+    def _default_score(self, y: Any, predicted: NDArray[np.float64], weights: Any) -> float:
+        return float(pinball_score(y, predicted, np.array([self.quantile]), sample_weight=weights))
+
+    def _default_scoring(self) -> Any:
+        return make_scorer(d2_pinball_score, alpha=float(self.quantile))
+
+    def _estimator_at(self, C: float, gamma: float | None) -> QuantileSVR:
+        return QuantileSVR(**self._shared_params(QuantileSVR), C=C, gamma="scale" if gamma is None else gamma)
+
+    def _fit_best(self, X: Any, y: Any, sample_weight: Any, folds: list[Fold], steps: Steps) -> None:
+        # The fit comes first: the adjustment corrects a solved machine, and may be left out.
+        super()._fit_best(X, y, sample_weight, folds, steps)
+        self.intercept_adjustment_ = 0.0
+        if self.adjust_intercept:
+            self.intercept_adjustment_ = self._adjustment(X, y, sample_weight, folds, steps)
+            best = self.best_estimator_
+            best.expansion_ = best.expansion_.replaced(
+                intercepts=best.expansion_.intercepts + self.intercept_adjustment_
+            )
+            self.expansion_ = best.expansion_
+
+    def _adjustment(self, X: Any, y: Any, sample_weight: Any, folds: list[Fold], steps: Steps) -> float:
+        """Returns the constant that minimizes the pinball loss of held-out samples if added to the
+        predictions.
+        """
+        residuals, weights = [], []
+        for number, fold in enumerate(folds):
+            if steps.remaining == 0.0:
+                warn_caller(
+                    f"max_time={self.max_time:g} was over before the intercept was adjusted on all folds",
+                    ConvergenceWarning,
+                )
+                break
+            columns = fold.train if self._is_precomputed() else slice(None)
+            max_time = steps.first_part(1.0 / (len(folds) - number)).remaining
+            rows = X[fold.train][:, columns]
+            estimator = self._fit_estimator(max_time, rows, y[fold.train], fold.weights)
+            residuals.append(y[fold.test] - estimator.predict(X[fold.test][:, columns]))
+            weights.append(np.ones(fold.test.size) if sample_weight is None else sample_weight[fold.test])
+        weight = np.concatenate([np.empty(0), *weights])
+        if not weight.any():
+            return 0.0
+        quantile = float(self.quantile)
+        return float(np.quantile(np.concatenate(residuals), quantile, weights=weight, method="inverted_cdf"))

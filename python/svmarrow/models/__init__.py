@@ -6,10 +6,8 @@ They are what compression, model files and conversions give back, and what a fit
 from svmarrow._support.memory import MemoryEstimate
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.detector import ExpansionDetector
-from svmarrow.models.distillation import Distillation
-from svmarrow.models.loss_bound import LossBound
-from svmarrow.models.regressor import ExpansionRegressor
+from svmarrow.models.records import Distillation, LossBound
+from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor
 
 __all__ = [
     "Calibration",

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.compiled import CompiledModel
-    from svmarrow.models.distillation import Distillation
-    from svmarrow.models.loss_bound import LossBound
-    from svmarrow.models.output_spec import OutputSpec
+    from svmarrow.models.outputs import OutputSpec
+    from svmarrow.models.records import Distillation, LossBound
 
 __all__ = ["ExpansionModel", "KernelModel"]
 

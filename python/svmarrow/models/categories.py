@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from svmarrow._support.array_types import missing_values
 from svmarrow._support.saving import savable
+from svmarrow._support.types import missing_values
 from svmarrow.models.preparation import Chain, Parts, Step, check_column_numbers, numbers
 
 if TYPE_CHECKING:

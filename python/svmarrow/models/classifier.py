@@ -23,9 +23,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from svmarrow._support.codes import Code, check_decoder
 from svmarrow._support.decoding import (
+    Code,
     Decoding,
+    check_decoder,
     check_shape,
     code_class_indices,
     code_decision_values,
@@ -37,8 +38,7 @@ from svmarrow._support.parameters import Rule, boolean, either, none, one_of, re
 from svmarrow._support.rows import sample_weights
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.calibration import Calibration
-from svmarrow.models.output_mixins import ClassifierOutputMixin
-from svmarrow.models.output_spec import OutputSpec
+from svmarrow.models.outputs import ClassifierOutputMixin, OutputSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

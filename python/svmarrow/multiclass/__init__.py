@@ -9,6 +9,6 @@ Source: R. Rifkin, "Everything Old Is New Again", MIT 2002, chapter 4. The bound
 study of the errors of codes are in `svmarrow.papers.rifkin`.
 """
 
-from svmarrow._support.codes import Code, make_code
+from svmarrow._support.decoding import Code, make_code
 
 __all__ = ["Code", "make_code"]

@@ -9,13 +9,19 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from svmarrow._support import memory
-from svmarrow._support.array_types import check_array_types
 from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.bases import MetaEstimatorMixin
-from svmarrow._support.callbacks import fitting
-from svmarrow._support.codes import CODES, DECODERS, check_decoder, loss_of, make_code
-from svmarrow._support.decoding import code_class_indices, code_decision_values, encode_classes
-from svmarrow._support.estimator import Estimator
+from svmarrow._support.decoding import (
+    CODES,
+    DECODERS,
+    check_decoder,
+    code_class_indices,
+    code_decision_values,
+    encode_classes,
+    loss_of,
+    make_code,
+)
+from svmarrow._support.estimator import Estimator, RoutesFit
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
     ESTIMATOR,
@@ -27,12 +33,13 @@ from svmarrow._support.parameters import (
     integer,
     refuse,
 )
-from svmarrow._support.routing import RoutesFit
+from svmarrow._support.progress import fitting
 from svmarrow._support.rows import sample_weights, validated
+from svmarrow._support.types import check_array_types
 from svmarrow.models import compiled as compilation
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.columns import ColumnMixer
-from svmarrow.models.output_mixins import ClassifierOutputMixin
+from svmarrow.models.machine import ColumnMixer
+from svmarrow.models.outputs import ClassifierOutputMixin
 from svmarrow.multiclass.training import Machines, memory_of_machines, refuse_machines, train
 
 if TYPE_CHECKING:
@@ -41,7 +48,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow._support.certificate import Certificate
-    from svmarrow._support.codes import Code
+    from svmarrow._support.decoding import Code
     from svmarrow._support.memory import MemoryEstimate
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.compiled import CompiledModel

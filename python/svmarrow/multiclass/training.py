@@ -12,7 +12,8 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_array, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 
-from svmarrow._support.callbacks import subtasks
+from svmarrow._support.estimator import check_takes_weights, of_rows
+from svmarrow._support.kernel_function import check_kernel_matrix
 from svmarrow._support.memory import (
     MemoryEstimate,
     bytes_of_rows,
@@ -20,7 +21,7 @@ from svmarrow._support.memory import (
     new_threads,
     refuse_beyond_memory,
 )
-from svmarrow._support.routing import check_takes_weights, of_rows
+from svmarrow._support.progress import subtasks
 from svmarrow._support.rows import (
     any_weighted,
     as_rows,
@@ -32,11 +33,10 @@ from svmarrow._support.rows import (
     weights_differ,
 )
 from svmarrow._support.saving import savable
-from svmarrow._support.symmetry import check_kernel_matrix
-from svmarrow.expansion.pooling import merge
+from svmarrow.expansion.kernel_expansion import merge
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.columns import Columns, ColumnTrainer
+from svmarrow.models.machine import Columns, ColumnTrainer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow._support.certificate import Certificate
-    from svmarrow._support.codes import Code
+    from svmarrow._support.decoding import Code
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 __all__ = ["Machines", "memory_of_machines", "refuse_machines", "train"]

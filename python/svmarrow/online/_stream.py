@@ -17,15 +17,15 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative
 
 from svmarrow._support import memory
 from svmarrow._support.atomic import InterruptedFit, atomic_fit, atomic_update, consistent
-from svmarrow._support.callbacks import fitting, subtasks
 from svmarrow._support.memory import MemoryEstimate
 from svmarrow._support.parameters import ROW_KERNELS, THREADS, VERBOSE, check, integer, kernel_rules, seed_of
+from svmarrow._support.progress import fitting, subtasks
 from svmarrow._support.rows import default_gamma, rows_of, validated
 from svmarrow._support.saving import check_columns
 from svmarrow._support.stored import check_state
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.machine import KernelMachine
-from svmarrow.models.output_mixins import ClassifierOutputMixin
+from svmarrow.models.outputs import ClassifierOutputMixin
 
 if TYPE_CHECKING:
     from collections.abc import Callable

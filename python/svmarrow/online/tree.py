@@ -30,7 +30,6 @@ from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
 from svmarrow.online._memory import Rows, TreeSizes, rows_that_fit
-from svmarrow.online._ready import PackedTree
 from svmarrow.online._stream import STREAM_RULES, StreamClassifier
 
 if TYPE_CHECKING:
@@ -38,7 +37,56 @@ if TYPE_CHECKING:
 
     from svmarrow._support.decoding import Decoding
 
-__all__ = ["PerceptronTreeClassifier"]
+
+__all__ = [
+    "PackedTree",
+    "PerceptronTreeClassifier",
+]
+
+
+# --- A fitted tree, packed for prediction ---
+
+
+class PackedTree:
+    """A tree that is packed at its first prediction; only its arrays are pickled.
+
+    With `averaged` leaves predict by the average of their hypotheses.
+    """
+
+    __slots__ = ("averaged", "kernel", "state", "tree_")
+
+    def __init__(
+        self, kernel: tuple[str, float, float, int], state: dict[str, Any], averaged: bool = False
+    ) -> None:
+        self.kernel = kernel
+        self.state = state
+        self.averaged = averaged
+        self.tree_: _core.PerceptronTree | None = None
+
+    @property
+    def tree(self) -> _core.PerceptronTree:
+        """The tree, packed at the first call."""
+        tree = self.tree_
+        if tree is None:
+            tree = _core.PerceptronTree(self.kernel, self.state, self.averaged)
+            self.tree_ = tree
+        return tree
+
+    def coefficients(self, leaf: int) -> NDArray[np.float64]:
+        """Returns the coefficients with which a leaf predicts, (n_vectors, q)."""
+        state = self.state
+        members = slice(state["starts"][leaf], state["starts"][leaf + 1])
+        last: NDArray[np.float64] = state["weights"][members]
+        if not self.averaged or state["age"][leaf] == 0:
+            return last
+        return np.asarray(last - state["accumulator"][members] / state["age"][leaf])
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.kernel, self.state, self.averaged
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
+
 
 #: The split strategies by the paper's names.
 SPLITS = (

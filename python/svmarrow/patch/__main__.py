@@ -6,7 +6,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from svmarrow.patch.patching import patch_sklearn
+from svmarrow.patch.replacement import patch_sklearn
 
 USAGE = "usage: python -m svmarrow.patch (SCRIPT | -m MODULE) [ARGUMENT ...]"
 

@@ -11,7 +11,7 @@ from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.parameters import Rule, integer, one_of, real
 from svmarrow._support.rows import as_rows, validated
 from svmarrow.interop.sklearn_models import PAIRWISE
-from svmarrow.least_squares.regression import RLSRegressor
+from svmarrow.least_squares.exact import RLSRegressor
 from svmarrow.models.regressor import ExpansionRegressor
 from svmarrow.patch.replacement import Replacement, like
 

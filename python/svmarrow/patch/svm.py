@@ -14,13 +14,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
-from svmarrow._support.atomic import atomic_fit, consistent
+from svmarrow._support.atomic import atomic_fit, consistent, warn_caller
 from svmarrow._support.decoding import Decoding, class_indices, decision_values, pairs
 from svmarrow._support.rows import as_rows, select_rows, validated
-from svmarrow._support.warn import warn_caller
+from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.calibration import Calibration, sigmoid
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.patch.probability import deal, out_of_fold
 from svmarrow.patch.replacement import Replacement, like
 from svmarrow.svm import classification, one_class, regression
 from svmarrow.svm._certified import feature_weights
@@ -30,10 +29,89 @@ if TYPE_CHECKING:
 
     from svmarrow._support.certificate import Certificate
     from svmarrow._support.memory import MemoryEstimate
-    from svmarrow.models.columns import Columns
+    from svmarrow.models.machine import Columns
     from svmarrow.svm._base import Training
 
-__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM"]
+
+__all__ = ["FOLDS", "SVC", "SVR", "NuSVC", "NuSVR", "OneClassSVM", "deal", "out_of_fold"]
+
+
+# --- outputs of machines for pairs of classes on rows that they have not seen ---
+
+
+#: Parts of the rows, each of which is left out once.
+FOLDS = 5
+
+
+def deal(labels: NDArray[np.intp], random: np.random.RandomState) -> NDArray[np.intp]:
+    """The fold of each row: every class is dealt out evenly, after shuffling."""
+    folds = np.empty(labels.size, dtype=np.intp)
+    shuffled = random.permutation(labels.size)
+    # One round of cards for all classes, so that the folds are of equal size too.
+    folds[shuffled[np.argsort(labels[shuffled], kind="stable")]] = np.arange(labels.size) % FOLDS
+    return folds
+
+
+def out_of_fold(
+    machine: Any,
+    full: KernelExpansion,
+    support: NDArray[np.integer[Any]],
+    X: Any,
+    labels: NDArray[np.intp],
+    folds: NDArray[np.intp],
+    weights: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Outputs (n, pairs) of machines that were trained without the row's fold, positive for the first class.
+
+    All machines of all folds are columns of one code over parts of classes, so they share kernel rows, and
+    each starts from the solution ``full`` for all samples. Where a fold is all there is of a class, its rows
+    get the side that the pair has left, or 0, as LIBSVM has it.
+    """
+    k = int(labels.max()) + 1
+    parts, part = np.unique(labels * FOLDS + folds, return_inverse=True)
+    columns, code = [], []
+    outputs = np.zeros((labels.size, len(pairs(k))))
+    for fold in range(FOLDS):
+        for pair, (a, b) in enumerate(pairs(k)):
+            stays = parts % FOLDS != fold
+            first, second = stays & (parts // FOLDS == a), stays & (parts // FOLDS == b)
+            if first.any() and second.any():
+                columns.append((fold, pair))
+                code.append(first.astype(np.int8) - second.astype(np.int8))
+            else:
+                outputs[folds == fold, pair] = float(first.any()) - float(second.any())
+    if not columns:
+        return outputs
+    fold_of, pair_of = np.array(columns).T
+    matrix = np.ascontiguousarray(np.array(code).T)
+    if hasattr(machine, "nu"):
+        # A fold may have fewer rows of the smaller class than nu needs.
+        total = np.bincount(part, weights)
+        for column in code:
+            sides = total[column > 0].sum(), total[column < 0].sum()
+            machine.nu = min(machine.nu, 2.0 * min(sides) / sum(sides) * (1.0 - 1e-12))
+    coefficients = -full.coefficients if k == 2 else full.coefficients
+    start = coefficients[:, pair_of] * (matrix[part[support]] != 0)
+    machine.expansion_ = KernelExpansion(full.vectors, start, np.zeros(len(columns)), *_kernel(full))
+    machine.support_, machine.classes_, machine.shape_fit_ = support, np.arange(parts.size), X.shape
+    machine.warm_start = True
+    trained = machine._fit_columns(X, part, matrix, weights).expansion
+    for fold in np.unique(fold_of):
+        rows, here = np.flatnonzero(folds == fold), np.flatnonzero(fold_of == fold)
+        if rows.size:
+            counts = trained.coefficients[:, here].any(axis=1)
+            shorter = KernelExpansion(
+                trained.vectors[counts],
+                trained.coefficients[np.ix_(counts, here)],
+                trained.intercepts[here],
+                *_kernel(full),
+            )
+            outputs[np.ix_(rows, pair_of[here])] = shorter._evaluate(X[rows], machine.n_jobs)
+    return outputs
+
+
+def _kernel(expansion: KernelExpansion) -> tuple[Any, float, float, int]:
+    return expansion.kernel, expansion.gamma, expansion.coef0, expansion.degree
 
 
 #: Share of stored entries from which rows are trained faster dense; the solution is then that of dense
@@ -354,7 +432,7 @@ class ClassifierReplacement(LibSVMReplacement):
     def _fit_columns(
         self, X: Any, y: NDArray[Any], matrix: NDArray[np.int8], sample_weight: NDArray[np.float64] | None
     ) -> Columns | None:
-        """See `svmarrow.models.columns.ColumnTrainer`."""
+        """See `svmarrow.models.machine.ColumnTrainer`."""
         if callable(self.kernel):
             return None
         columns: Columns | None = self._new_trainer()._fit_columns(X, y, matrix, sample_weight)

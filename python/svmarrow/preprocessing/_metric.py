@@ -32,7 +32,7 @@ from scipy.special import ndtr, ndtri
 from svmarrow._support.blas import one_blas_thread, product
 from svmarrow._support.rows import select_rows
 from svmarrow.expansion.gradients import gradient_outer_product
-from svmarrow.least_squares.regression import RLSRegressor
+from svmarrow.least_squares.exact import RLSRegressor
 from svmarrow.least_squares.targets import solve
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from svmarrow._support.progress import UNTIMED, Steps
 from svmarrow._support.saving import savable
-from svmarrow._support.steps import UNTIMED, Steps
 from svmarrow.preprocessing._metric import (
     Candidate,
     MetricProblem,

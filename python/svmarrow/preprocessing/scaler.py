@@ -11,7 +11,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from svmarrow._support.atomic import atomic_fit, consistent
-from svmarrow._support.callbacks import fitting
 from svmarrow._support.estimator import Estimator
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
@@ -25,6 +24,7 @@ from svmarrow._support.parameters import (
     one_of,
     refuse,
 )
+from svmarrow._support.progress import UNTIMED, Steps, fitting
 from svmarrow._support.rows import (
     refuse_zero_weights,
     sample_weights,
@@ -33,12 +33,10 @@ from svmarrow._support.rows import (
     weights_differ,
     with_sparse_interface,
 )
-from svmarrow._support.steps import UNTIMED, Steps
-from svmarrow.models.piecewise import PiecewiseLinear
-from svmarrow.models.preparation import Affine, Parts, chain, check_length
+from svmarrow.models.preparation import Affine, Parts, PiecewiseLinear, chain, check_length
 from svmarrow.preprocessing._metric import apply_map
 from svmarrow.preprocessing._search import learn_metric
-from svmarrow.preprocessing._targets import Task, deal_folds, draw, training_targets
+from svmarrow.preprocessing._shapes import Task, deal_folds, draw, training_targets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

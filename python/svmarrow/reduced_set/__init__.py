@@ -20,11 +20,11 @@
 | `wrapper`, `estimator` | meta-estimators; `ReducedSet` |
 """
 
-from svmarrow._support.size_accuracy import SizeAccuracyDisplay
-from svmarrow.reduced_set.baseline import subsample_baseline
+from svmarrow._support.displays import SizeAccuracyDisplay
 from svmarrow.reduced_set.construction import GradientSettings
-from svmarrow.reduced_set.memory import estimate_memory
+from svmarrow.reduced_set.holdout import subsample_baseline
 from svmarrow.reduced_set.path import CompressionPath, GradientPath
+from svmarrow.reduced_set.paths import estimate_memory
 from svmarrow.reduced_set.quantization import Quantization
 from svmarrow.reduced_set.selection import SelectionSettings
 

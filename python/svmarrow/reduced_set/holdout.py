@@ -50,22 +50,22 @@ counts as its share of the largest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq, minimize
 from scipy.special import expit, ndtr, ndtri
+from sklearn.base import clone, is_classifier
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import _num_samples
 
+from svmarrow._support.parameters import seed_of
 from svmarrow._support.path import scoring_chunks
+from svmarrow._support.rows import sample_weights
+from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.loss_bound import LossBound
-from svmarrow.reduced_set.score import (
-    Score,
-    default_scoring,
-    predictions_of,
-    predicts_classes,
-    rows_for,
-)
+from svmarrow.models.records import LossBound
+from svmarrow.reduced_set.score import Score, default_scoring, predictions_of, predicts_classes, rows_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -74,7 +74,161 @@ if TYPE_CHECKING:
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["HoldoutEvaluator", "SizeSearch", "sizes_to_search"]
+
+__all__ = [
+    "HoldoutEvaluator",
+    "Samples",
+    "SizeSearch",
+    "sizes_to_search",
+    "split_samples",
+    "subsample_baseline",
+]
+
+
+# --- the samples that a compression learns from, and those that it holds out ---
+
+
+HOLDOUT_FRACTION, MAX_HOLDOUT_SAMPLES = 0.5, 20_000
+"""Fraction of the samples that are held out where no others are given, and the maximum of them."""
+
+
+class Samples(NamedTuple):
+    """Samples with what is known of them."""
+
+    X: Any
+    y: Any = None
+    weights: Any = None
+
+    def part(self, chosen: Any) -> Samples:
+        """Some of the samples."""
+        return Samples(
+            _safe_indexing(self.X, chosen),
+            None if self.y is None else _safe_indexing(np.asarray(self.y), chosen),
+            None if self.weights is None else self.weights[chosen],
+        )
+
+
+def split_samples(
+    samples: Samples,
+    validation: tuple[Any, ...] | None,
+    *,
+    hold_out: bool,
+    labels: Callable[[], Any] | None,
+    random_state: int | np.random.RandomState | None,
+) -> tuple[Samples, Samples | None]:
+    """Samples to learn from, and samples to measure the loss on where there are any.
+
+    The latter are `validation`, else half of the samples if `hold_out`: half of each class if a function
+    returns `labels` of all samples, which is called only then. A ValueError if X and y disagree.
+    """
+    X, y, weights = samples
+    if X is None and y is not None:
+        raise ValueError("y is given without X: give X too, or validation=(X, y)")
+    if weights is not None:
+        if X is None:
+            raise ValueError("sample_weight is given without X: give X, or no weights")
+        if validation is not None and len(validation) == 2:
+            raise ValueError(
+                "sample_weight is given without weights of the samples held out: give "
+                "validation=(X, y, sample_weight)"
+            )
+        samples = Samples(X, y, sample_weights(weights, _num_samples(X)))
+    if validation is not None:
+        return samples, Samples(*validation)
+    if X is None or not hold_out:
+        return samples, None
+    n = _num_samples(X)
+    if n < 2:
+        raise ValueError(f"X has {n} samples: at least 2 are needed, to learn from and to hold out")
+    if y is not None and _num_samples(y) != n:
+        raise ValueError(f"X and y disagree: X has {n} samples, y has {_num_samples(y)}")
+    n_held = min(int(HOLDOUT_FRACTION * n), MAX_HOLDOUT_SAMPLES)
+    is_held = _drawn(n, n_held, None if labels is None else labels(), random_state)
+    return samples.part(np.flatnonzero(~is_held)), samples.part(np.flatnonzero(is_held))
+
+
+def _drawn(
+    n: int, n_held: int, y: Any, random_state: int | np.random.RandomState | None
+) -> NDArray[np.bool_]:
+    """The mask of `n_held` of n samples, drawn from each class of y by its share."""
+    order = np.random.default_rng(0 if random_state is None else seed_of(random_state)).permutation(n)
+    if y is not None and np.ndim(y) == 1:
+        order = order[np.argsort(_class_numbers(y)[order], kind="stable")]
+    steps = np.arange(n + 1) * n_held // n
+    is_held = np.zeros(n, dtype=bool)
+    is_held[order[np.diff(steps) > 0]] = True
+    return is_held
+
+
+def _class_numbers(y: Any) -> NDArray[np.intp]:
+    """A number for each label, of any types."""
+    numbers: dict[Any, int] = {}
+    labels = np.asarray(y).tolist()
+    return np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.intp)
+
+
+# --- baseline of a compression path ---
+
+
+def subsample_baseline(
+    estimator: Any,
+    X_train: ArrayLike,
+    y_train: ArrayLike,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    sizes: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Score models that are trained on random subsets of the samples instead of being compressed.
+
+    This is the score that is reached without compression for as many vectors; ``path.plot(X, y,
+    baseline=...)`` draws it together with the path.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted model: clones of it are fitted.
+    X_train : {array-like, sparse matrix} of shape (n_train, n_features)
+        Training samples.
+    y_train : array-like of shape (n_train,)
+        Their labels or targets.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Samples to score on.
+    y : array-like of shape (n_samples,)
+        Their labels or targets.
+    sizes : array-like of shape (n_sizes,)
+        Approximate numbers of vectors, ``np.geomspace(5, len(path), 8)`` for example: the number of samples
+        is in the proportion that the full model has.
+    sample_weight : array-like of shape (n_train,), default=None
+        Weights of the training samples, if the model was fitted with some.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the choice of the samples.
+
+    Returns
+    -------
+    sizes : ndarray of int
+        Numbers of vectors of the models; subsets with one class only are left out.
+    scores : ndarray of float
+        ``estimator.score`` of each.
+    """
+    rng = check_random_state(random_state)
+    vectors = as_expansion(estimator).expansion_.n_vectors
+    n = _num_samples(X_train)
+    order, labels = rng.permutation(n), np.asarray(y_train)
+    weights = sample_weights(sample_weight, n)
+    found: list[tuple[int, float]] = []
+    for size in np.asarray(sizes, dtype=np.float64):
+        rows = np.sort(order[: int(np.clip(round(n * size / max(1, vectors)), 2, n))])
+        if is_classifier(estimator) and len(np.unique(labels[rows])) < len(np.unique(labels)):
+            continue
+        own = {} if weights is None else {"sample_weight": weights[rows]}
+        machine = clone(estimator).fit(_safe_indexing(X_train, rows), labels[rows], **own)
+        found.append((as_expansion(machine).expansion_.n_vectors, float(machine.score(X, y))))
+    found.sort()
+    return np.array([size for size, _ in found], dtype=np.int64), np.array([score for _, score in found])
+
 
 ONE_STANDARD_ERROR = float(ndtr(-1.0))
 """Probability that a normal variable is one standard deviation or more below its mean."""

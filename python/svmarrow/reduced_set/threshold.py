@@ -17,7 +17,7 @@ import numpy as np
 from svmarrow import _core
 from svmarrow._support.decoding import pair_matrix
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.detector import ExpansionDetector
+from svmarrow.models.regressor import ExpansionDetector
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

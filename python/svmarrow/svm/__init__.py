@@ -12,6 +12,6 @@
 """
 
 from svmarrow._support.certificate import Certificate, LeaveOneOut, MachineCertificate
-from svmarrow.svm.quantile import QuantileSVR
+from svmarrow.svm.regression import QuantileSVR
 
 __all__ = ["Certificate", "LeaveOneOut", "MachineCertificate", "QuantileSVR"]

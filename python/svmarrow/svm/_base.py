@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
 from svmarrow._support import memory
-from svmarrow._support.atomic import InterruptedFit, consistent
+from svmarrow._support.atomic import InterruptedFit, consistent, warn_caller
 from svmarrow._support.certificate import Certificate
 from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.memory import (
@@ -47,7 +47,6 @@ from svmarrow._support.rows import (
     weights_differ,
     with_sparse_interface,
 )
-from svmarrow._support.warn import warn_caller
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.machine import KernelMachine
 from svmarrow.svm._certified import check_certificate, feature_weights

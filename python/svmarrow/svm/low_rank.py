@@ -14,16 +14,14 @@ import numpy as np
 from svmarrow import _core
 from svmarrow._support import memory
 from svmarrow._support.atomic import atomic_fit
-from svmarrow._support.callbacks import fitting
 from svmarrow._support.memory import MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.parameters import MAX_ITER, MAX_TIME, Rule, check, real
-from svmarrow._support.progress import progress
+from svmarrow._support.progress import Steps, fitting, progress
 from svmarrow._support.rows import core_rows, default_gamma, threads, validated, weights_differ
-from svmarrow._support.steps import Steps
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import POINT_RULES, bytes_of_points, choose_points, number_of_points
 from svmarrow.models.machine import KernelMachine
-from svmarrow.models.output_mixins import ClassifierOutputMixin
+from svmarrow.models.outputs import ClassifierOutputMixin
 from svmarrow.svm._base import SupportVectorMachine
 from svmarrow.svm._certified import (
     DECODING_RULES,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from svmarrow import _core
 from svmarrow._support.atomic import atomic_fit
-from svmarrow._support.callbacks import fitting
 from svmarrow._support.parameters import Rule, real
-from svmarrow.models.output_mixins import OutlierOutputMixin
+from svmarrow._support.progress import fitting
+from svmarrow.models.outputs import OutlierOutputMixin
 from svmarrow.svm._base import SOLVER_RULES, SupportVectorMachine
 
 if TYPE_CHECKING:

@@ -5,26 +5,312 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from svmarrow._support.atomic import atomic_fit, consistent
+from svmarrow._support.atomic import atomic_fit, consistent, warn_caller
 from svmarrow._support.bases import MultiOutputMixin
-from svmarrow._support.callbacks import fitting
 from svmarrow._support.decoding import encode_classes
-from svmarrow._support.parameters import CLASS_WEIGHT, Rule
+from svmarrow._support.estimator import Estimator
+from svmarrow._support.parameters import (
+    CLASS_WEIGHT,
+    MAX_TIME,
+    RANDOM_STATE,
+    THREADS,
+    VERBOSE,
+    Rule,
+    check,
+    either,
+    integer,
+    none,
+)
+from svmarrow._support.progress import Steps, fitting, progress
+from svmarrow._support.rows import refuse_zero_weights, sample_weights, weights_differ
+from svmarrow._support.types import check_array_types
+from svmarrow.expansion.kernel_expansion import scale_outputs
+from svmarrow.interop.convert import as_expansion
+from svmarrow.models import compiled as compilation
 from svmarrow.models.calibration import Calibration
-from svmarrow.models.output_mixins import ClassifierOutputMixin, RegressorOutputMixin
-from svmarrow.preprocessing._targets import standardized
-from svmarrow.tabular._base import Tabular
+from svmarrow.models.categories import with_text
+from svmarrow.models.outputs import ClassifierOutputMixin, RegressorOutputMixin
+from svmarrow.models.preparation import check_length
+from svmarrow.preprocessing._shapes import draw, standardized
+from svmarrow.preprocessing.scaler import MIN_WEIGHT, LearnedScaler
+from svmarrow.tabular._machine import (
+    MAX_CHOSEN,
+    check_labels,
+    choose,
+    columns_of,
+    encoder,
+    final_machine,
+    matrix_of,
+    sources_of,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.classifier import ExpansionClassifier
+    from svmarrow.models.compiled import CompiledModel
+    from svmarrow.models.regressor import ExpansionRegressor
+    from svmarrow.tabular._machine import Columns
 
-__all__ = ["TabularClassifier", "TabularRegressor"]
+
+__all__ = [
+    "Tabular",
+    "TabularClassifier",
+    "TabularRegressor",
+]
+
+
+# --- base class of the estimators of tables: encoding, learned scales, choice of the kernel ---
+
+
+#: The penalty where the search begins if the scaler learned nothing.
+START_ALPHA = 0.1
+#: Share of `max_time` for the search if the final fit has more samples.
+SEARCH_SHARE = 0.5
+#: Seconds that a fit to `MAX_CHOSEN` samples may take on one core. If fewer are left, `FEW_CHOSEN` samples
+#: are drawn, whose fit takes a sixtieth.
+FIT_SECONDS, FEW_CHOSEN = 1.5, 500
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple, np.ndarray)) and np.ndim(np.asarray(value, dtype=object)) == 1
+
+
+class Tabular(Estimator):
+    """Base class: encoding, learned scales, choice of the kernel, and the model of all of them."""
+
+    categories: ArrayLike | None
+    n_samples: int
+    random_state: int | np.random.RandomState | None
+    max_time: float | None
+    n_jobs: int | None
+    verbose: bool | int
+
+    model_: ExpansionClassifier | ExpansionRegressor
+    feature_importances_: NDArray[np.float64]
+    kernel_: str
+    gamma_: float
+    alpha_: float
+    shape_: str
+    loo_error_: float
+    stop_: str
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+    _columns: Columns
+    _classifies: ClassVar[bool]
+    #: Whether the vectors of the model are all training samples.
+    _has_all_samples: bool = False
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "categories": either(none, Rule("a list of names or numbers of columns", _is_list)),
+        "n_samples": integer(least=10),
+        "random_state": RANDOM_STATE,
+        "max_time": MAX_TIME,
+        "n_jobs": THREADS,
+        "verbose": VERBOSE,
+    }
+
+    def _fit_all(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        check({name: getattr(self, name) for name in self._rules}, self._rules)
+        with progress(self.verbose) as reporter:
+            steps = Steps(reporter.callback, None if self.max_time is None else float(self.max_time))
+            self._fit_steps(X, y, sample_weight, steps)
+        return self
+
+    def _fit_steps(self, X: Any, y: Any, sample_weight: Any, steps: Steps) -> None:
+        from sklearn.pipeline import Pipeline
+
+        check_array_types(X=X, y=y)
+        if self._classifies and y is not None:
+            check_labels(y)
+        table, X = X, _with_objects(X)
+        # The sum with which scikit-learn searches for infinities may overflow although no value does.
+        with np.errstate(over="ignore", invalid="ignore"):
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                dtype=None,
+                ensure_all_finite="allow-nan",
+                ensure_min_samples=2,
+                multi_output=not self._classifies,
+                y_numeric=not self._classifies,
+            )
+        weights = sample_weights(sample_weight, X.shape[0])
+        if weights is not None:
+            refuse_zero_weights(weights)
+            kept = np.flatnonzero(weights > MIN_WEIGHT * weights.max())
+            if kept.size < 2:
+                raise ValueError(
+                    "sample_weight leaves one sample, and the others no weight: at least 2 are needed"
+                )
+            X, y, weights = X[kept], y[kept], weights[kept] / weights.max()
+            if hasattr(table, "iloc"):
+                table = table.iloc[kept]
+        self._columns = columns_of(table, X, self.categories)
+        matrix = matrix_of(table, X, self._columns)
+        table_encoder = encoder(matrix, self._columns)
+        rows = np.ascontiguousarray(table_encoder.transform(matrix), dtype=np.float64)
+        sources = sources_of(table_encoder)
+        labels = self._check_targets(y)
+        random = check_random_state(self.random_state)
+        # The fit to all samples needs time too.
+        search = steps.first_part(SEARCH_SHARE if len(rows) > MAX_CHOSEN else 1.0)
+        scaler = LearnedScaler(
+            task="classification" if self._classifies else "regression",
+            groups=_groups(sources, self._columns),
+            n_samples=int(self.n_samples),
+            class_weight=getattr(self, "class_weight", None),
+            random_state=random.randint(2**31 - 1),
+            n_jobs=self.n_jobs,
+        )._fit(rows, y, weights, search)
+        scaled = scaler.transform(rows)
+        remaining = search.remaining
+        is_short = remaining is not None and remaining < FIT_SECONDS
+        search.was_stopped |= is_short and len(scaled) > FEW_CHOSEN
+        taken = draw(len(scaled), FEW_CHOSEN if is_short else MAX_CHOSEN, labels, random)
+        if labels is not None:
+            # A rare class may not be among the drawn samples.
+            missing = np.setdiff1d(labels, labels[taken])
+            taken = np.sort(np.concatenate([taken, np.unique(labels, return_index=True)[1][missing]]))
+        drawn = None if weights is None else weights[taken]
+        units = self._units(y[taken], drawn)
+        y = y if units is None else y / units
+        about: dict[str, Any] = {"n_jobs": self.n_jobs}
+        if self._classifies:
+            about["class_weight"] = self.class_weight  # type: ignore[attr-defined]
+        choice = choose(
+            scaled[taken],
+            y[taken],
+            drawn,
+            classify=self._classifies,
+            gamma=scaler.gamma_ or 0.5 / scaled.shape[1],
+            alpha=scaler.alpha_ or START_ALPHA,
+            about=about,
+            steps=search,
+        )
+        machine = choice.machine
+        if taken.size < len(scaled):
+            seed = random.randint(2**31 - 1)
+            machine = final_machine(choice, scaled, y, weights, seed, steps) or machine
+        self._has_all_samples = machine.expansion_.n_vectors == len(scaled)
+        self.stop_ = self._stop_reason(search, steps, taken.size)
+        parts = [("table", table_encoder), ("scaler", scaler), ("machine", machine)]
+        model = as_expansion(Pipeline(parts))
+        self.shape_, self.loo_error_ = scaler.shape_, float(choice.machine.loo_error_)
+        if units is not None:
+            model = model.with_expansion(scale_outputs(model.expansion_, units))
+            errors = np.average((choice.machine.loo_prediction_ - y[taken]) ** 2, axis=0, weights=drawn)
+            self.loo_error_ = float(np.mean(errors * units**2))
+        names = getattr(self, "feature_names_in_", None)
+        model = model.with_preparation(with_text(model.preparation), feature_names=names, n_features=None)
+        self._weighted = bool(model.weighted) or weights_differ(weights)
+        self.model_ = self._calibrated(model.with_weighted(self._weighted), choice.machine, y[taken], drawn)
+        self.kernel_, self.gamma_, self.alpha_ = (
+            machine.kernel,
+            float(machine.gamma),
+            float(choice.machine.alpha_),
+        )
+        shares = np.bincount(sources, scaler.feature_importances_, minlength=self.n_features_in_)
+        self.feature_importances_ = shares.astype(np.float64)
+
+    def _stop_reason(self, search: Steps, final: Steps, n_chosen: int) -> str:
+        """Returns why the fit ended, and warns if time was too short."""
+        if final.was_stopped:
+            ended, consequence = "the fit to all samples", f"the model is a fit to {n_chosen:,} drawn samples"
+        elif final.was_shortened:
+            ended, consequence = "the exact fit to all samples", "the model is of low rank"
+        elif search.was_stopped:
+            ended, consequence = "the search for scales and kernel", "the best so far are used"
+        else:
+            return "finished"
+        warn_caller(f"max_time={self.max_time} ended {ended}: {consequence}", ConvergenceWarning)
+        return "max_time"
+
+    def _check_targets(self, y: NDArray[Any]) -> NDArray[np.intp] | None:
+        """Returns the class indices of labels; None for numbers."""
+        raise NotImplementedError
+
+    def _units(self, y: Any, weights: Any) -> NDArray[np.float64] | None:
+        """Returns the units (q,) in which targets count alike; None for labels and for one target."""
+        raise NotImplementedError
+
+    def _calibrated(self, model: Any, machine: Any, y: Any, weights: Any) -> Any:
+        """Returns the model with probabilities, from the leave-one-out values of a machine."""
+        raise NotImplementedError
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        check_array_types(X=X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            X = validate_data(self, _with_objects(X), reset=False, dtype=None, ensure_all_finite="allow-nan")
+        step = self.model_.preparation
+        assert step is not None
+        with np.errstate(over="ignore", invalid="ignore"):
+            matrix = X.astype(np.float64) if X.dtype.kind in "fiub" else X
+            rows = step.rows(matrix, getattr(self, "feature_names_in_", None))
+        return self.model_.expansion_._evaluate(rows, self.n_jobs)
+
+    @property
+    def expansion_(self) -> KernelExpansion:
+        """The expansion of the model, for the encoded and scaled columns."""
+        check_is_fitted(self)
+        return self.model_.expansion_
+
+    def _after_load(self) -> None:
+        if self.model_.n_features_in_ != self.n_features_in_:
+            raise ValueError(f"n_features_in_ is {self.n_features_in_}, not {self.model_.n_features_in_}")
+        if self._columns.is_category.size != self.n_features_in_:
+            raise ValueError(
+                f"there are {self.n_features_in_} features, not {self._columns.is_category.size}"
+            )
+        check_length("feature_importances_", self.feature_importances_, self.n_features_in_)
+
+    compiled: ClassVar[Callable[..., CompiledModel]] = compilation.compiled
+
+    @consistent
+    def as_expansion(self) -> Any:
+        """The fitted model as a kernel expansion behind the encoding of the table."""
+        check_is_fitted(self)
+        return self.model_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.sparse = False
+        return tags
+
+
+def _with_objects(X: Any) -> Any:
+    """Returns a table that holds text as objects, so that its other values keep their types.
+
+    NumPy makes text of all values of lists with text. scikit-learn makes numbers of all columns of a data
+    frame if one of them has a nullable type of pandas.
+    """
+    if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
+        return np.array(X, dtype=object)
+    # Columns of text and of categories are objects to NumPy.
+    if hasattr(X, "iloc") and any(getattr(dtype, "kind", "O") == "O" for dtype in getattr(X, "dtypes", ())):
+        return X.astype(object)
+    return X
+
+
+def _groups(sources: NDArray[np.int64], columns: Columns) -> NDArray[np.int64]:
+    """Returns the group of each encoded column: one for each category, others are alone."""
+    alone = ~columns.is_category[sources]
+    return np.where(alone, columns.is_category.size + np.arange(sources.size), sources)
 
 
 class TabularClassifier(ClassifierOutputMixin, Tabular):

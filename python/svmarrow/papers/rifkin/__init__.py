@@ -18,7 +18,6 @@ Where the print of an equation is wrong, the notes of the function state what is
 Source: R. Rifkin, "Everything Old Is New Again", MIT 2002, chapters 4 and 5.
 """
 
-from svmarrow.papers.rifkin.errors import LeaveOneOutBound, leave_one_out, training_error
 from svmarrow.papers.rifkin.model import multiclass_generalization_of
 from svmarrow.papers.rifkin.stability import (
     Bound,
@@ -31,10 +30,13 @@ from svmarrow.papers.rifkin.stability import (
 )
 from svmarrow.papers.rifkin.study import (
     BinaryErrorDisplay,
+    LeaveOneOutBound,
     OverlapDisplay,
     binary_errors,
+    leave_one_out,
     overlap_matrix,
     reverse_cumulative,
+    training_error,
 )
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from svmarrow._support.codes import LOSSES
+from svmarrow._support.decoding import LOSSES
 from svmarrow._support.parameters import check, integer, one_of, real
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import numpy as np
 from svmarrow._support.atomic import consistent
 from svmarrow._support.parameters import CLASS_WEIGHT, check, real
 from svmarrow._support.rows import validated
-from svmarrow.least_squares._base import SquareLossClassifier, average
+from svmarrow.least_squares._base import SquareLossClassifier, SquareLossRegressor, average
 from svmarrow.least_squares._exact import EXACT_RULES, ExactLeastSquares
-from svmarrow.least_squares._leave_one_out import class_margins
+from svmarrow.least_squares._leave_one_out import class_margins, conformal_limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from svmarrow._support.parameters import Rule
     from svmarrow.least_squares.targets import TargetFit
 
-__all__ = ["RLSClassifier"]
+
+__all__ = [
+    "RLSClassifier",
+    "RLSRegressor",
+]
 
 
 class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
@@ -225,3 +229,216 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         own = fit.diagonal[:, np.newaxis]
         uncleared = 1.0 - alphas * targets * fit.coef <= own / (own + alphas)
         self.loo_error_bound_ = average(uncleared, weights)
+
+
+# --- regularized least-squares regression ---
+
+
+class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
+    """Regularized least-squares regression, also known as kernel ridge regression (Rifkin 2002, chapter 3).
+
+    Minimizes sum_i w_i (y_i - f(x_i))^2 + alpha ||f||^2: (K + alpha W^-1) c = y, one factorization for all
+    outputs.
+
+    Parameters
+    ----------
+    alpha : float, default=1.0
+        Weight of the penalty, as in ``KernelRidge``; lambda n in Rifkin (2002).
+    alphas : array-like of float or None, default=None
+        Several penalties: the one with the least leave-one-out error is taken, `alpha` is not used. Each
+        costs a factorization and its inverse, the kernel matrix is computed once. One eigendecomposition
+        serves all where there are at most 1,500 samples, at most 100 for each alpha, and a built-in kernel.
+    kernel : str or callable, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
+        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric
+        (n, n) kernel matrix and prediction an (n_test, n) one. A function ``k(X_block, Y_block)`` returns the
+        kernel values of two blocks of samples.
+    degree : int, default=3
+        Degree of "poly"; ignored by the other kernels.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Kernel coefficient of all kernels but "linear" and "precomputed"; "scale" is
+        1 / (n_features * X.var()), "auto" is 1 / n_features, and for Matérn kernels their square roots.
+    coef0 : float, default=0.0
+        Independent term of "poly" and "sigmoid".
+    fit_intercept : bool, default=False
+        Whether to fit an intercept, which is not penalized.
+    leave_one_out : bool or "auto", default="auto"
+        Whether exact leave-one-out values are computed, what each sample would be given had it not been
+        there, which costs as much as the factorization. "auto": where they are to choose among ``alphas``,
+        else not. True is not for "cg", which has no factor to read them from.
+    solver : {"cholesky", "cg"}, default="cholesky"
+        "cholesky" takes n^2 numbers of memory. "cg", conjugate gradients with a low-rank preconditioner,
+        never stores the kernel matrix: for built-in kernels, and an alpha above 0.
+    tol : float, default=1e-6
+        For "cg": residual relative to the targets.
+    max_iter : int, default=-1
+        Maximum number of iterations of "cg"; -1 means no limit.
+    max_time : float or None, default=None
+        Maximum number of seconds of "cg", which begins no further iteration then.
+    n_jobs : int or None, default=None
+        Number of threads. None means all cores that this process may use, within the limits of joblib and
+        ``OMP_NUM_THREADS``.
+    verbose : bool or int, default=False
+        Whether to show the progress on stderr.
+
+    Attributes
+    ----------
+    expansion_ : KernelExpansion
+        The model: all training samples, coefficients (n, n_outputs), intercepts.
+    dual_coef_ : ndarray of shape (n_outputs, n)
+        The coefficients, for one output too: as ``SVC`` and ``SVR`` have them.
+    intercept_ : ndarray of shape (n_outputs,)
+        Intercepts of the outputs; zeros without ``fit_intercept``.
+    alpha_ : float
+        The alpha of the model.
+    solver_ : str
+        ``solver``, or "eigh" where one eigendecomposition served all of ``alphas``.
+    loo_errors_ : ndarray of shape (n_alphas,)
+        With ``alphas``: the leave-one-out error of each.
+    gcv_path_ : ndarray of shape (n_alphas,)
+        With ``alphas``: the mean of the outputs' generalized cross-validation scores.
+    residual_ : float
+        With "cg": the largest relative residual of an output, computed from the solution.
+    n_iter_ : int
+        Number of iterations of "cg"; otherwise 1.
+    loo_prediction_ : ndarray of shape (n,) or (n, n_outputs)
+        What each training sample would be given had it been left out; with ``leave_one_out``.
+    loo_error_ : float
+        The mean squared error of those values.
+    gcv_ : ndarray of shape (n_outputs,)
+        Generalized cross-validation scores; with ``leave_one_out``.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Shares of the features in the squared derivatives of the outputs, times the variances of the features;
+        for the kernels "rbf", "matern32", "matern52", "poly" and "linear".
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of str of shape (n_features_in_,)
+        Names of the features, if X had names that are all strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from svmarrow import RLSRegressor
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> model = RLSRegressor(alpha=0.01, leave_one_out=True).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.loo_error_ < 1e-4)
+    True
+    """
+
+    leave_one_out: bool | Literal["auto"]
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        alphas: ArrayLike | None = None,
+        kernel: str | KernelFunction = "rbf",
+        degree: int = 3,
+        gamma: str | float = "scale",
+        coef0: float = 0.0,
+        fit_intercept: bool = False,
+        leave_one_out: bool | Literal["auto"] = "auto",
+        solver: Literal["cholesky", "cg"] = "cholesky",
+        tol: float = 1e-6,
+        max_iter: int = -1,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.alpha = alpha
+        self.alphas = alphas
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.leave_one_out = leave_one_out
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @consistent
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predict targets and their uncertainty.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Samples; (n, n_train) kernel values for the precomputed kernel.
+        return_std : bool, default=False
+            Whether to return standard deviations too. The first call after a fit inverts the matrix
+            of the system, see `predict_interval`.
+
+        Returns
+        -------
+        y : ndarray of shape (n,) or (n, n_outputs)
+            In the shape of y in `fit`.
+        std : ndarray of shape (n,)
+            With ``return_std``: standard deviations of the function values under the prior of a Gaussian
+            process with this kernel as covariance and noise of variance alpha, in which the predictions are
+            the posterior mean; those of `sklearn.gaussian_process.GaussianProcessRegressor` with the same
+            kernel. They follow from the kernel and from where the training samples are, not from the targets:
+            `predict_interval` follows from the errors.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of columns; with ``return_std`` for the precomputed
+            kernel.
+        MemoryError
+            With ``return_std``, if the n_train^2 numbers of the inverse do not fit in the free memory.
+        """
+        if not return_std:
+            return self._shaped(self._outputs(X))
+        X = validated(self, X, reset=False, precomputed=False)
+        outputs = self.expansion_._evaluate(X, self.n_jobs)
+        return self._shaped(outputs), np.sqrt(self._leave_one_out_models().variances(X, self.n_jobs))
+
+    @consistent
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[np.float64]:
+        """Predict intervals that contain the targets with a given probability, by the jackknife+.
+
+        The interval comes from the values that the models without one of the training samples give, and from
+        their errors on the sample left out (Barber, Candes, Ramdas and Tibshirani 2021). All these models
+        follow from one factorization, exactly. Whatever the distribution, where samples are exchangeable, at
+        least ``2 * coverage - 1`` of new targets lie within in the mean over training sets, and about
+        `coverage` in practice. The guarantee assumes that no parameter was chosen on the training samples, as
+        `alphas` are, and that weights do not differ.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, n_features_in_)
+            Samples.
+        coverage : float, default=0.9
+            Probability, above 0 and below 1.
+
+        Returns
+        -------
+        ndarray of shape (n, 2) or (n, n_outputs, 2)
+            Lower and upper ends. Infinite with fewer training samples than ``coverage / (1 - coverage)``.
+
+        Raises
+        ------
+        ValueError
+            For a coverage outside its range, for the precomputed kernel, if X has NaN, infinities or another
+            number of columns, and for a system that is not positive definite.
+        MemoryError
+            If the n_train^2 numbers of the inverse do not fit in the free memory.
+
+        Notes
+        -----
+        The first call after a fit inverts the matrix of the system, which takes a few times as long as `fit`;
+        later ones take n_train^2 multiplications a sample.
+        """
+        check({"coverage": coverage}, {"coverage": real(above=0.0, below=1.0)})
+        X = validated(self, X, reset=False, precomputed=False)
+        models = self._leave_one_out_models()
+        sizes = np.abs(models.residuals)
+        ends = np.empty((X.shape[0], models.residuals.shape[1], 2))
+        for part, outputs in models.outputs(X, self.n_jobs):
+            limits = conformal_limits(outputs - sizes, outputs + sizes, float(coverage))
+            ends[part] = np.stack(limits, axis=-1)
+        return ends[:, 0] if self._single else ends
