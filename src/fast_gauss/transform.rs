@@ -3,10 +3,9 @@
 use super::bounding_box::BoundingBox;
 use super::boxes::{KINDS, MAX_COEFFICIENTS, Plan};
 use crate::context::Context;
-use crate::data::Rows;
+use crate::data::{RowSet, Rows};
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::kernels::RowSet;
 use crate::memory::{TryCollect, try_vec, try_with_capacity};
 use crate::simd::chebyshev::evaluate;
 

@@ -21,7 +21,6 @@
 //! Invariant: an output depends on its row alone, not on the other rows nor on the number of threads.
 
 mod packed;
-mod row_set;
 mod single_precision;
 
 use super::gram::indices;
@@ -30,7 +29,7 @@ use super::pack::Panels;
 use super::product::{MAX_BLOCK_ROWS, PackedCoefficients};
 use super::{Kernel, Precision};
 use crate::context::Context;
-use crate::data::{OwnedRows, Rows};
+use crate::data::{OwnedRows, RowSet, Rows};
 use crate::error::{Error, Result};
 use crate::expansion::{ExpansionView, KernelExpansion};
 use crate::fast_gauss::FastGaussTransform;
@@ -39,7 +38,6 @@ use crate::once::OnceCell;
 use crate::simd::Real;
 use ndarray::{Array2, ArrayView2};
 use packed::{Coefficients, PackedVectors};
-pub(crate) use row_set::RowSet;
 use std::sync::Arc;
 
 /// Kernel values times features of a thread between two checks of the monitor.

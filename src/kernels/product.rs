@@ -7,10 +7,9 @@
 //!
 //! Cost: n m kernel values and n times the non-zeros of B; memory one tile a thread.
 
-use super::evaluator::RowSet;
 use super::pack::Panels;
 use super::tile::for_each_tile;
-use crate::data::Rows;
+use crate::data::{RowSet, Rows};
 use crate::error::Result;
 use crate::memory::{self, TryCollect};
 use crate::simd::coefficients::{ApplyCoefficients, apply_few_coefficients};

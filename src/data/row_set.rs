@@ -55,15 +55,17 @@ impl RowSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::Context;
 
     #[test]
     fn rows_of_all_threads_are_in_order() {
         assert_eq!(RowSet::new(100).into_rows().unwrap(), None);
         let set = RowSet::new(1000);
-        Context::default().for_each(1000, |row| {
-            if row % 7 == 3 {
-                set.insert(row).unwrap();
+        std::thread::scope(|scope| {
+            for first in [3, 10] {
+                let set = &set;
+                scope.spawn(move || {
+                    (first..1000).step_by(14).rev().for_each(|row| set.insert(row).unwrap());
+                });
             }
         });
         assert_eq!(set.into_rows().unwrap(), Some((0..1000).filter(|row| row % 7 == 3).collect()));
