@@ -31,18 +31,20 @@ pub(crate) struct RowCache<T> {
 
 impl<T: bytemuck::Pod> RowCache<T> {
     /// Creates a cache for rows of `len` values, of which there are `rows`. It holds at least two rows, whatever the budget, and
-    /// fewer than the budget allows if the system refuses the memory.
+    /// fewer than the budget allows if the system refuses the memory, but not fewer than `max_request`, the maximum number of
+    /// rows of a request: results may not depend on how much memory there is.
     ///
     /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory) if the system refuses memory for two rows.
-    pub(crate) fn new(rows: usize, len: usize, bytes: usize) -> Result<Self> {
+    /// [`Error::Memory`](crate::Error::Memory) if the system refuses memory for a request.
+    pub(crate) fn new(rows: usize, len: usize, bytes: usize, max_request: usize) -> Result<Self> {
         let mut capacity =
             (bytes / (size_of::<T>() * len.max(1))).clamp(2, rows.max(2)).min(NONE as usize - 1);
+        let least = capacity.min(max_request.max(2));
         let arena = loop {
-            match Arena::new("cached kernel rows", capacity * len) {
+            match Arena::new("cached kernel rows", capacity.saturating_mul(len)) {
                 Ok(arena) => break arena,
-                Err(error) if capacity == 2 => return Err(error),
-                Err(_) => capacity = (capacity / 2).max(2),
+                Err(error) if capacity == least => return Err(error),
+                Err(_) => capacity = (capacity / 2).max(least),
             }
         };
         Ok(Self {
@@ -178,7 +180,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_row_is_evicted() {
-        let mut cache = RowCache::<f32>::new(10, 3, 3 * 3 * 4).unwrap();
+        let mut cache = RowCache::<f32>::new(10, 3, 3 * 3 * 4, 3).unwrap();
         assert_eq!(cache.capacity(), 3);
         fetch(&mut cache, &[1, 2, 3]);
         fetch(&mut cache, &[1]);
@@ -190,7 +192,7 @@ mod tests {
 
     #[test]
     fn interrupted_rows_are_computed_again() {
-        let mut cache = RowCache::<f32>::new(10, 2, 2 * 2 * 4).unwrap();
+        let mut cache = RowCache::<f32>::new(10, 2, 2 * 2 * 4, 2).unwrap();
         let missing = cache.claim(&[5, 6]);
         cache.forget(missing);
         assert_eq!(fetch(&mut cache, &[6]), vec![6]);
@@ -219,7 +221,7 @@ mod tests {
         /// The cache behaves as a list of rows, the most recently used first.
         #[test]
         fn it_is_a_list_of_rows_by_their_last_use(capacity in 2..9_usize, steps in steps()) {
-            let mut cache = RowCache::<f32>::new(20, 4, capacity * 16).unwrap();
+            let mut cache = RowCache::<f32>::new(20, 4, capacity * 16, capacity).unwrap();
             prop_assert_eq!(cache.capacity(), capacity);
             let (mut present, mut hits, mut misses) = (Vec::<usize>::new(), 0, 0);
             for step in steps {

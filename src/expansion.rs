@@ -17,6 +17,7 @@
 //! ```
 
 use ndarray::{Array2, ArrayView2};
+use std::sync::Arc;
 
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
@@ -106,8 +107,8 @@ impl<'a> ExpansionView<'a> {
 pub struct KernelExpansion {
     /// The kernel.
     pub kernel: Kernel,
-    /// The m vectors z_i.
-    pub vectors: OwnedRows,
+    /// The m vectors z_i, shared with what evaluates them.
+    pub vectors: Arc<OwnedRows>,
     /// B, (m, q), row-major.
     pub coefficients: Array2<f64>,
     /// b, (q,).
@@ -123,7 +124,7 @@ impl KernelExpansion {
         intercepts: Vec<f64>,
     ) -> Result<Self> {
         ExpansionView::new(kernel, vectors.view(), coefficients.view(), &intercepts)?;
-        Ok(Self { kernel, vectors, coefficients, intercepts })
+        Ok(Self { kernel, vectors: Arc::new(vectors), coefficients, intercepts })
     }
 
     /// Borrows the expansion.

@@ -56,6 +56,16 @@ impl<T> OnceCell<T> {
         self.value.get()
     }
 
+    /// Sets the value of an empty cell; one that has a value keeps it.
+    pub(crate) fn set(&self, value: T) {
+        self.value.get_or_init(|| value);
+    }
+
+    /// Returns the value, if there is one, without the cell.
+    pub(crate) fn into_inner(self) -> Option<T> {
+        self.value.into_inner()
+    }
+
     /// Returns the value, which `init` computes if the cell is empty.
     ///
     /// # Errors

@@ -120,10 +120,11 @@ fn csr(dense: &Array2<f64>) -> (OwnedRows, OwnedRows) {
         indptr.push(indices.len() as i64);
     }
     let cols = dense.ncols();
-    let single = values.iter().map(|&v| v as f32).collect();
+    let single: Vec<f32> = values.iter().map(|&v| v as f32).collect();
+    let valid = "the entries of dense rows";
     (
-        OwnedRows::CsrF64 { indptr: indptr.clone(), indices: indices.clone(), values, cols },
-        OwnedRows::CsrF32 { indptr, indices, values: single, cols },
+        OwnedRows::from_csr(indptr.clone(), indices.clone(), values, cols).expect(valid),
+        OwnedRows::from_csr(indptr, indices, single, cols).expect(valid),
     )
 }
 

@@ -266,8 +266,8 @@ pub(crate) fn rows_object(py: Python<'_>, rows: OwnedRows) -> PyResult<Bound<'_,
         OwnedRows::DenseU8 { 0: array, .. } => PyArray2::from_owned_array(py, array).into_any(),
         OwnedRows::DenseF32 { 0: array, .. } => PyArray2::from_owned_array(py, array).into_any(),
         OwnedRows::DenseF64 { 0: array, .. } => PyArray2::from_owned_array(py, array).into_any(),
-        OwnedRows::CsrF32 { indptr, indices, values, cols } => csr(py, values, indices, indptr, cols)?,
-        OwnedRows::CsrF64 { indptr, indices, values, cols } => csr(py, values, indices, indptr, cols)?,
+        OwnedRows::CsrF32 { indptr, indices, values, cols, .. } => csr(py, values, indices, indptr, cols)?,
+        OwnedRows::CsrF64 { indptr, indices, values, cols, .. } => csr(py, values, indices, indptr, cols)?,
         _ => {
             let message = "a layout that this version of the Python package does not know";
             return Err(to_python(Error::Sparse(message.to_owned())));

@@ -1,6 +1,8 @@
 //! Conversion between structs of the core and dicts: arrays move into NumPy and are copied out of it, numbers are copied, stop
 //! reasons become their names.
 
+use std::sync::Arc;
+
 use numpy::ndarray::{Array2, Array3};
 use numpy::{PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::IntoPyObjectExt;
@@ -61,6 +63,7 @@ to_object! {
     StopReason: |py, value| value.name();
     Kernel: |py, value| kernel_tuple(&value);
     OwnedRows: |py, value| rows_object(py, value)?;
+    Arc<OwnedRows>: |py, value| rows_object(py, Arc::unwrap_or_clone(value))?;
     Vec<u8>: |py, value| PyArray1::from_vec(py, value);
     Vec<bool>: |py, value| PyArray1::from_vec(py, value);
     Vec<i64>: |py, value| PyArray1::from_vec(py, value);

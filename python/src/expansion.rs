@@ -1,10 +1,14 @@
 //! `svmarrow::expansion`: an expansion made ready for prediction.
+//!
+//! The vectors stay in NumPy's memory, which the core reads when it packs them and for rows that leave the precision of the
+//! packed ones. They must not be written to.
 
 use numpy::ndarray::Array2;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
+use svmarrow::data::Rows;
 use svmarrow::expansion::ExpansionView;
-use svmarrow::kernels::Evaluator;
+use svmarrow::kernels::{Evaluation, PackedExpansion, Partial};
 
 use crate::array::{RowsArg, matrix_view, vector};
 use crate::dict::Object;
@@ -15,42 +19,62 @@ use crate::run::{Cost, run};
 /// f_j(x) = sum_i B[i, j] k(x, z_i) + b_j, its vectors packed for evaluation.
 #[pyclass(frozen, module = "svmarrow._core")]
 pub(crate) struct Expansion {
-    evaluator: Evaluator,
+    model: PackedExpansion,
+    /// The rows that the model was made from.
+    vectors: Py<PyAny>,
 }
 
 #[pymethods]
 impl Expansion {
     #[new]
     fn new(
-        vectors: RowsArg<'_>,
+        vectors: Bound<'_, PyAny>,
         coefficients: PyReadonlyArray2<'_, f64>,
         intercepts: PyReadonlyArray1<'_, f64>,
         kernel: KernelArg,
     ) -> PyResult<Self> {
-        let parts = view(&vectors, &coefficients, &intercepts, &kernel)?;
-        Ok(Self { evaluator: Evaluator::new(&parts).map_err(to_python)? })
+        let rows: RowsArg<'_> = vectors.extract()?;
+        let model = PackedExpansion::new(&view(&rows, &coefficients, &intercepts, &kernel)?);
+        Ok(Self { model: model.map_err(to_python)?, vectors: vectors.unbind() })
     }
 
     /// F, (n, q).
     fn decision(&self, py: Python<'_>, x: RowsArg<'_>, n_jobs: usize) -> PyResult<Object<Array2<f64>>> {
-        let rows = x.view()?;
-        let cost = Cost::of_outputs(rows.rows(), self.evaluator.len(), rows.cols(), self.evaluator.outputs());
-        run(py, n_jobs, cost, None, |ctx| self.evaluator.evaluate(rows, ctx)).map(Object)
+        self.evaluate(py, x.view()?, n_jobs).map(Object)
     }
 
     /// Returns whether outputs of rows in single precision are computed in double precision.
     fn needs_double(&self, py: Python<'_>) -> PyResult<bool> {
-        run(py, 1, Cost::Unknown, None, |ctx| self.evaluator.needs_double(ctx))
+        let vectors: RowsArg<'_> = self.vectors.bind(py).extract()?;
+        let vectors = vectors.view()?;
+        run(py, 1, Cost::Unknown, None, |ctx| self.model.needs_double(vectors, ctx))
     }
 
     fn __len__(&self) -> usize {
-        self.evaluator.len()
+        self.model.len()
     }
 
     /// Number of outputs q.
     #[getter]
     fn outputs(&self) -> usize {
-        self.evaluator.outputs()
+        self.model.outputs()
+    }
+}
+
+impl Expansion {
+    /// Returns F, (n, q).
+    pub(crate) fn evaluate(&self, py: Python<'_>, rows: Rows<'_>, n_jobs: usize) -> PyResult<Array2<f64>> {
+        let cost = Cost::of_outputs(rows.rows(), self.model.len(), rows.cols(), self.model.outputs());
+        let mut partial = Partial::default();
+        if self.model.is_packed_for(rows) {
+            match run(py, n_jobs, cost, None, |ctx| self.model.evaluate_packed(rows, ctx))? {
+                Evaluation::Complete(outputs) => return Ok(outputs),
+                Evaluation::Partial(outputs) => partial = outputs,
+            }
+        }
+        let vectors: RowsArg<'_> = self.vectors.bind(py).extract()?;
+        let vectors = vectors.view()?;
+        run(py, n_jobs, cost, None, |ctx| self.model.complete(partial, vectors, rows, ctx))
     }
 }
 

@@ -8,13 +8,12 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyList, PyTuple};
-use svmarrow::kernels::Evaluator;
 use svmarrow::memory::{TryCollect, try_with_capacity};
 use svmarrow::multiclass::{self, CodeMatrix, Decoder};
 
 use crate::array::{matrix_view, owned_vector};
 use crate::error::to_python;
-use crate::expansion::ExpansionArg;
+use crate::expansion::Expansion;
 use crate::multiclass::code_matrix;
 use crate::run::{Cost, run};
 
@@ -108,7 +107,8 @@ impl OutputSpec {
 /// A model for single rows.
 #[pyclass(frozen, module = "svmarrow._core")]
 pub(crate) struct Single {
-    evaluator: Evaluator,
+    /// Shares its packed vectors with all other predictions of the model.
+    expansion: Py<Expansion>,
     columns: usize,
     map: Option<Map>,
     answer: OutputSpec,
@@ -121,7 +121,7 @@ pub(crate) struct Single {
 impl Single {
     #[new]
     fn new(
-        expansion: ExpansionArg<'_>,
+        expansion: Py<Expansion>,
         columns: usize,
         before: Option<MapArg<'_>>,
         answer: &str,
@@ -129,12 +129,11 @@ impl Single {
         code: Option<PyReadonlyArray2<'_, i8>>,
         labels: Vec<Py<PyAny>>,
     ) -> PyResult<Self> {
-        let evaluator = Evaluator::new(&expansion.view()?).map_err(to_python)?;
         let code = code.as_ref().map(code_matrix).transpose()?;
         let (answer, scores) =
             (OutputSpec::new(answer, code.as_ref())?, OutputSpec::new(scores, code.as_ref())?);
         let map = before.as_ref().map(MapArg::map).transpose()?;
-        Ok(Self { evaluator, columns, map, answer, scores, code, labels })
+        Ok(Self { expansion, columns, map, answer, scores, code, labels })
     }
 
     /// The label of a row, or its prediction.
@@ -209,10 +208,9 @@ impl Single {
         if let Some(map) = &self.map {
             map.apply(&mut values);
         }
-        let cost = Cost::of_outputs(1, self.evaluator.len(), values.len(), self.evaluator.outputs());
         let rows = ArrayView2::from_shape((1, values.len()), &values).expect("one row");
         let rows = rows.try_into().map_err(to_python)?;
-        let outputs = run(row.py(), 1, cost, None, |ctx| self.evaluator.evaluate(rows, ctx))?;
+        let outputs = self.expansion.get().evaluate(row.py(), rows, 1)?;
         Ok(outputs.into_raw_vec_and_offset().0)
     }
 }

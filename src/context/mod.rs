@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 pub use crate::once::start_handler;
 pub(crate) use monitor::GracePeriod;
 pub use monitor::{Budget, Interruption, Monitor, Progress, Silent, Stop, StopReason};
-pub(crate) use work::WorkCounter;
+pub(crate) use work::{InterruptCheck, WorkCounter};
 
 /// Minimum number of arithmetic operations of a loop that other threads are woken for: about ten microseconds.
 const MIN_PARALLEL_OPERATIONS: usize = 1 << 15;
@@ -122,6 +122,11 @@ impl<'a> Context<'a> {
     /// units of the phase.
     pub(crate) fn counter(self, phase: &'static str, total: usize) -> WorkCounter<'a> {
         WorkCounter::new(self, phase, total)
+    }
+
+    /// Returns a check for interruptions of work that visits many elements and has no partial result.
+    pub(crate) fn interrupts(self) -> InterruptCheck<'a> {
+        InterruptCheck::new(self)
     }
 
     /// Returns the number of threads that a parallel loop uses.

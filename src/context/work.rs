@@ -1,14 +1,20 @@
 //! Checks counted by work, so that the time between two of them does not depend on the data: a row can be a few
 //! multiplications or the split of a leaf, which takes as long as thousands of rows.
+//!
+//! Work without a partial result, as packing rows, checks for interruptions alone: other reasons to stop are left to the solver,
+//! which has a result then.
 
-use super::{Context, Progress};
-use crate::error::Result;
-use std::ops::Range;
+use super::{Context, Progress, StopReason};
+use crate::error::{Error, Result};
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Approximate number of multiplications between two checks: a millisecond.
 const WORK_PER_CHECK: u64 = 2_000_000;
 /// Minimum work counted for a row, which costs more than its multiplications.
 const MIN_WORK_PER_ROW: u64 = WORK_PER_CHECK / 512;
+/// Number of elements between two checks for interruptions: at most about a tenth of a second.
+const ELEMENTS_PER_CHECK: usize = 1 << 25;
 /// Number of multiplications of a batch, which several threads compute between two checks: about ten milliseconds.
 const WORK_PER_BATCH: u64 = 1 << 27;
 
@@ -75,5 +81,81 @@ impl<'a> WorkCounter<'a> {
             compute(batch, self)?;
         }
         Ok(())
+    }
+}
+
+/// A context and the elements that any number of threads have visited, for work without a partial result.
+pub(crate) struct InterruptCheck<'a> {
+    ctx: Context<'a>,
+    elements: AtomicUsize,
+    is_interrupted: AtomicBool,
+}
+
+impl<'a> InterruptCheck<'a> {
+    /// Counts from zero.
+    pub(super) fn new(ctx: Context<'a>) -> Self {
+        Self { ctx, elements: AtomicUsize::new(0), is_interrupted: AtomicBool::new(false) }
+    }
+
+    /// Counts elements before they are visited, and asks the monitor from time to time.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] after the user has interrupted.
+    pub(crate) fn charge(&self, elements: usize) -> Result<()> {
+        let before = self.elements.fetch_add(elements, Ordering::Relaxed);
+        let is_due = before / ELEMENTS_PER_CHECK != before.wrapping_add(elements) / ELEMENTS_PER_CHECK;
+        if is_due {
+            let answer = self.ctx.monitor().tick(&Progress::new("prepare", 0, 0));
+            if answer == ControlFlow::Break(StopReason::Interrupted) {
+                self.is_interrupted.store(true, Ordering::Relaxed);
+            }
+        }
+        self.check()
+    }
+
+    /// Returns the error of an interruption that was found before.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`].
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.is_interrupted.load(Ordering::Relaxed) {
+            return Err(Error::Stopped(StopReason::Interrupted));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Monitor;
+
+    /// Asks for the same stop at each tick, and counts the ticks.
+    struct Asking(StopReason, AtomicUsize);
+
+    impl Monitor for Asking {
+        fn tick(&self, _: &Progress) -> ControlFlow<StopReason> {
+            self.1.fetch_add(1, Ordering::Relaxed);
+            ControlFlow::Break(self.0)
+        }
+    }
+
+    #[test]
+    fn only_an_interruption_ends_work_without_a_result() {
+        for (reason, ends) in [
+            (StopReason::Interrupted, true),
+            (StopReason::MaxTime, false),
+            (StopReason::MaxIterations, false),
+        ] {
+            let monitor = Asking(reason, AtomicUsize::new(0));
+            let interrupts = Context::SEQUENTIAL.with_monitor(&monitor).interrupts();
+            // Short work is not checked.
+            assert!(interrupts.charge(ELEMENTS_PER_CHECK - 1).is_ok());
+            assert_eq!(monitor.1.load(Ordering::Relaxed), 0);
+            assert_eq!(interrupts.charge(1).is_err(), ends);
+            assert_eq!(interrupts.check().is_err(), ends);
+            assert_eq!(interrupts.charge(5).is_err(), ends);
+            assert_eq!(monitor.1.load(Ordering::Relaxed), 1);
+        }
     }
 }

@@ -22,12 +22,14 @@
 mod csr;
 mod dense;
 mod element;
+mod row_set;
 mod rows;
 
 pub use csr::{CsrView, IndexSlice};
 pub(crate) use dense::{flat, matrix, row};
 pub use element::Element;
-pub use rows::{DenseElement, IntoRows, OwnedRows, Rows};
+pub(crate) use row_set::RowSet;
+pub use rows::{DenseElement, IntoRows, OwnedRows, Rows, SparseElement};
 
 /// Returns the numbers of rows that are not zero as sparse rows of `cols` columns, moved to other columns.
 #[cfg(test)]

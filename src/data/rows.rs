@@ -240,6 +240,25 @@ pub trait DenseElement: Element {
     fn owned(array: Array2<Self>) -> OwnedRows;
 }
 
+/// An element type of sparse rows, with its variant of [`OwnedRows`].
+pub trait SparseElement: Element {
+    /// Wraps sparse rows whose structure was checked.
+    #[doc(hidden)]
+    fn owned_csr(indptr: Vec<i64>, indices: Vec<i64>, values: Vec<Self>, cols: usize) -> OwnedRows;
+}
+
+impl SparseElement for f32 {
+    fn owned_csr(indptr: Vec<i64>, indices: Vec<i64>, values: Vec<Self>, cols: usize) -> OwnedRows {
+        OwnedRows::CsrF32 { indptr, indices, values, cols }
+    }
+}
+
+impl SparseElement for f64 {
+    fn owned_csr(indptr: Vec<i64>, indices: Vec<i64>, values: Vec<Self>, cols: usize) -> OwnedRows {
+        OwnedRows::CsrF64 { indptr, indices, values, cols }
+    }
+}
+
 macro_rules! dense_element {
     ($($type:ty, $variant:ident;)*) => {$(
         impl DenseElement for $type {
@@ -317,6 +336,14 @@ impl<'a> From<CsrView<'a, f64>> for Rows<'a> {
 ///
 /// let rows = OwnedRows::DenseF64(arr2(&[[1.0, 2.0], [3.0, 4.0]]).reversed_axes());
 /// ```
+///
+/// Sparse rows are made by [`OwnedRows::from_csr`], which checks their structure. Their variants do not make them either:
+///
+/// ```compile_fail
+/// use svmarrow::data::OwnedRows;
+///
+/// let rows = OwnedRows::CsrF64 { indptr: vec![0, 9], indices: vec![7], values: vec![1.0], cols: 2 };
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 #[allow(missing_docs)] // the fields are those of the views
@@ -327,26 +354,41 @@ pub enum OwnedRows {
     DenseF32(Array2<f32>),
     #[non_exhaustive]
     DenseF64(Array2<f64>),
-    CsrF32 {
-        indptr: Vec<i64>,
-        indices: Vec<i64>,
-        values: Vec<f32>,
-        cols: usize,
-    },
-    CsrF64 {
-        indptr: Vec<i64>,
-        indices: Vec<i64>,
-        values: Vec<f64>,
-        cols: usize,
-    },
+    #[non_exhaustive]
+    CsrF32 { indptr: Vec<i64>, indices: Vec<i64>, values: Vec<f32>, cols: usize },
+    #[non_exhaustive]
+    CsrF64 { indptr: Vec<i64>, indices: Vec<i64>, values: Vec<f64>, cols: usize },
 }
 
 impl OwnedRows {
+    /// Creates sparse rows from row pointers, column indices, values and the number of columns.
+    ///
+    /// ```
+    /// use svmarrow::data::OwnedRows;
+    ///
+    /// let rows = OwnedRows::from_csr(vec![0, 1, 1], vec![2], vec![0.5], 3)?;
+    /// assert_eq!((rows.view().rows(), rows.view().cols()), (2, 3));
+    /// assert!(OwnedRows::from_csr(vec![0, 1, 1], vec![3], vec![0.5], 3).is_err());
+    /// # Ok::<(), svmarrow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`CsrView::new`].
+    pub fn from_csr<T: SparseElement>(
+        indptr: Vec<i64>,
+        indices: Vec<i64>,
+        values: Vec<T>,
+        cols: usize,
+    ) -> Result<Self> {
+        CsrView::new(IndexSlice::I64(&indptr), IndexSlice::I64(&indices), &values, cols)?;
+        Ok(T::owned_csr(indptr, indices, values, cols))
+    }
+
     /// Borrows the rows.
     ///
     /// # Panics
-    /// If a dense array is not row-major, or if the fields of sparse rows contradict each other, which all constructors in
-    /// this crate check.
+    /// If a dense array is not row-major, or if the fields of sparse rows contradict each other, which all constructors
+    /// check.
     pub fn view(&self) -> Rows<'_> {
         const CHECKED: &str = "owned rows are consistent";
         match self {

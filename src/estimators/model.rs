@@ -42,7 +42,7 @@ pub(super) struct Prepared {
 
 impl Prepared {
     pub(super) fn new(expansion: KernelExpansion) -> Result<Self> {
-        let evaluator = Evaluator::new(&expansion.view())?;
+        let evaluator = Evaluator::sharing(&expansion)?;
         Ok(Self { expansion, evaluator })
     }
 

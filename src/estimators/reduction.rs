@@ -43,8 +43,7 @@ impl Reduction {
     pub fn apply_in<M: Model>(&self, model: &M, context: Context<'_>) -> Result<M> {
         let full = model.expansion().view();
         if full.is_empty() {
-            let KernelExpansion { kernel, vectors, coefficients, intercepts } = model.expansion().clone(); // small: no vectors
-            return model.with_expansion(KernelExpansion::new(kernel, vectors, coefficients, intercepts)?);
+            return model.with_expansion(model.expansion().clone()); // small: no vectors
         }
         let mut params = PursuitParams::new(self.n_vectors.min(full.len()));
         params.tolerance = self.tolerance;

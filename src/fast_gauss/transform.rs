@@ -3,7 +3,7 @@
 use super::bounding_box::BoundingBox;
 use super::boxes::{KINDS, MAX_COEFFICIENTS, Plan};
 use crate::context::Context;
-use crate::data::Rows;
+use crate::data::{RowSet, Rows};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::memory::{TryCollect, try_vec, try_with_capacity};
@@ -62,9 +62,9 @@ impl FastGaussTransform {
         self.outputs.len() * self.plan.boxes.order.pow(self.bounds.lengths.len() as u32)
     }
 
-    /// Adds the sums of the listed rows to their outputs. Outputs become NaN for rows outside the box of the vectors, and if
-    /// all Gaussians are so small that no digit of the sum may be correct.
-    pub(crate) fn add(&self, x: Rows<'_>, list: &[usize], out: &mut [f64]) -> Result<()> {
+    /// Adds the sums of the listed rows to their outputs. Rows outside the box of the vectors are added to `uncovered`, and those
+    /// where all Gaussians are so small that no digit of a sum may be correct; their outputs are unspecified.
+    pub(crate) fn add(&self, x: Rows<'_>, list: &[usize], out: &mut [f64], uncovered: &RowSet) -> Result<()> {
         let (q, d) = (self.outputs.len(), self.bounds.lengths.len());
         let points = self.bounds.points(x, list)?;
         let mut sums = try_vec![0.0; list.len()]?;
@@ -72,13 +72,16 @@ impl FastGaussTransform {
             let Some((polynomials, least)) = output else { continue };
             sums.fill(0.0);
             evaluate(&self.plan.boxes, self.plan.scale, polynomials, &points, &mut sums);
-            for (sum, out) in sums.iter().zip(out.iter_mut().skip(j).step_by(q)) {
-                *out += if sum.abs() > *least { *sum } else { f64::NAN };
+            for ((sum, out), &row) in sums.iter().zip(out.iter_mut().skip(j).step_by(q)).zip(list) {
+                *out += sum;
+                if !(sum.abs() > *least) {
+                    uncovered.insert(row)?;
+                }
             }
         }
-        for (point, out) in points.chunks_exact(d).zip(out.chunks_exact_mut(q)) {
+        for (point, &row) in points.chunks_exact(d).zip(list) {
             if !point.iter().zip(&self.bounds.lengths).all(|(v, length)| (0.0..=*length).contains(v)) {
-                out.fill(f64::NAN);
+                uncovered.insert(row)?;
             }
         }
         Ok(())

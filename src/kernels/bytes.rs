@@ -149,13 +149,16 @@ impl BytePanels {
         let mut sums = memory::try_zeros(PACKED, count * width)?;
         let mut squares = memory::try_zeros(PACKED, count * width)?;
         let panel_rows = |p: usize| &order[p * width..order.len().min((p + 1) * width)];
-        ctx.for_each_chunk(&mut values, size, |p, panel| {
+        let interrupts = ctx.interrupts();
+        ctx.try_for_each_chunk(&mut values, size, |p, panel| {
+            interrupts.charge(size)?;
             for (j, &row) in panel_rows(p).iter().enumerate() {
                 unit.read(rows, row, |k, byte| {
                     panel[(k / GROUP_SIZE * width + j) * GROUP_SIZE + k % GROUP_SIZE] = byte;
                 });
             }
-        });
+            Ok(())
+        })?;
         for (p, panel) in values.chunks_exact(size).enumerate() {
             for line in panel.chunks_exact(width * GROUP_SIZE) {
                 let numbers = sums[p * width..].iter_mut().zip(&mut squares[p * width..]);

@@ -1,8 +1,7 @@
 //! Expansions made ready for prediction: F = K(X, Z) B + 1 b'.
 //!
-//! Outputs are computed in passes ([`Pass`]), the fastest first. A pass leaves NaN where it does not suffice, because a row
-//! is far from the vectors or outside a format, or because sums overflow; the next pass computes these rows again. Rows that
-//! are not finite after the last pass are an error.
+//! Outputs are computed in passes ([`Pass`]), the fastest first. A pass does not cover rows that are far from the vectors or
+//! outside a format, or whose sums overflow; the next pass computes these rows again. Rows that no pass covers are an error.
 //!
 //! | kernel | rows | passes |
 //! |---|---|---|
@@ -14,34 +13,33 @@
 //! Expansions whose outputs would be off by more than a thousandth of their spread in single precision start in double
 //! precision: see [`Evaluator::needs_double`].
 //!
-//! Vectors are packed at the first pass that needs them, once for each precision. Other coefficients for the same vectors
+//! Vectors are packed at the first pass that needs them, once for each precision of the rows ([`packed`]). A
+//! [`PackedExpansion`] does not hold the vectors themselves: their owner passes them to the calls that need them, the first
+//! ones and those with rows that leave the precision. An [`Evaluator`] holds both. Other coefficients for the same vectors
 //! leave them packed ([`Evaluator::set_coefficients`]).
 //!
 //! Invariant: an output depends on its row alone, not on the other rows nor on the number of threads.
 
+mod packed;
 mod single_precision;
 
-use super::bytes::Unit;
 use super::gram::indices;
 use super::overflow_check::Magnitudes;
 use super::pack::Panels;
-use super::product::{MAX_BLOCK_ROWS, PackedCoefficients, units};
-use super::standardization::Standardization;
-use super::weights::Weights;
+use super::product::{MAX_BLOCK_ROWS, PackedCoefficients};
 use super::{Kernel, Precision};
 use crate::context::Context;
-use crate::data::{OwnedRows, Rows};
+use crate::data::{OwnedRows, RowSet, Rows};
 use crate::error::{Error, Result};
-use crate::expansion::ExpansionView;
+use crate::expansion::{ExpansionView, KernelExpansion};
 use crate::fast_gauss::FastGaussTransform;
-use crate::memory::{self, TryCollect, TryToVec, try_vec};
+use crate::memory::{self, TryCollect, try_vec};
 use crate::once::OnceCell;
 use crate::simd::Real;
 use ndarray::{Array2, ArrayView2};
+use packed::{Coefficients, PackedVectors};
 use std::sync::Arc;
 
-/// Context reported when the allocation of a model fails.
-const MODEL: &str = "a packed model";
 /// Kernel values times features of a thread between two checks of the monitor.
 const WORK_PER_CHECK: usize = 200_000_000;
 /// Minimum number of multiply-adds of a task: rows that cost little come in larger blocks.
@@ -62,67 +60,52 @@ enum Pass {
     Single,
     /// Computes kernel values in double precision.
     Double,
+    /// Computes kernel values in double precision for rows that single precision does not cover.
+    Rest,
 }
 
-/// Vectors packed for the passes that read kernel values.
-#[derive(Default)]
-struct PackedVectors {
-    standardization: OnceCell<Arc<Standardization>>,
-    /// `None` if the vectors are not multiples of one unit.
-    bytes: OnceCell<Option<Panels<f32>>>,
-    single: OnceCell<Panels<f32>>,
-    double: OnceCell<Panels<f64>>,
+/// The end of a pass.
+enum PassResult {
+    /// Outputs of all its rows but these are computed.
+    Computed(Option<Vec<usize>>),
+    /// The pass does not apply to the expansion.
+    Inapplicable,
+    /// The pass was not run, since it needs the vectors.
+    NeedsVectors,
 }
 
-/// The part of an expansion that can be exchanged without packing its vectors again.
-struct Coefficients {
-    /// (m, q), row-major.
-    values: Vec<f64>,
-    intercepts: Vec<f64>,
-    /// True if the errors of outputs in single precision are too large.
-    needs_double: OnceCell<bool>,
-    /// For the linear kernel; with the units of the outputs.
-    weights: OnceCell<Option<(Weights, Vec<f64>)>>,
-    /// For Gaussians in few columns.
-    fast_gauss: OnceCell<Option<FastGaussTransform>>,
-    single: OnceCell<PackedCoefficients<f32>>,
-    double: OnceCell<PackedCoefficients<f64>>,
+/// Outputs of which those of some rows are missing, since they need the vectors.
+#[derive(Debug, Default)]
+pub struct Partial {
+    precision: Option<Precision>,
+    /// Number of passes that were run.
+    passes: usize,
+    /// (n, q); empty before the first pass.
+    out: Vec<f64>,
+    /// The missing rows, ascending; all rows if `None`.
+    missing: Option<Vec<usize>>,
 }
 
-impl Coefficients {
-    fn new(expansion: &ExpansionView<'_>) -> Result<Self> {
-        Ok(Self {
-            values: memory::try_to_vec(MODEL, expansion.flat())?,
-            intercepts: expansion.intercepts.try_to_vec()?,
-            needs_double: OnceCell::default(),
-            weights: OnceCell::default(),
-            fast_gauss: OnceCell::default(),
-            single: OnceCell::default(),
-            double: OnceCell::default(),
-        })
-    }
-
-    /// Computes the weights of the columns, in units of each output; `None` if they are not worth it.
-    fn collapse(&self, vectors: Rows<'_>, ctx: Context<'_>) -> Result<Option<(Weights, Vec<f64>)>> {
-        let q = self.intercepts.len();
-        let (units, mut scaled) = (units(&self.values, q), memory::try_to_vec(MODEL, &self.values)?);
-        for line in scaled.chunks_exact_mut(q) {
-            line.iter_mut().zip(&units).for_each(|(c, unit)| *c /= unit);
-        }
-        Ok(Weights::new(vectors, &scaled, q, ctx)?.map(|weights| (weights, units)))
-    }
+/// What packed vectors give: all outputs, or a part of them.
+#[derive(Debug)]
+pub enum Evaluation {
+    /// F, (n, q).
+    Complete(Array2<f64>),
+    /// To be completed by [`PackedExpansion::complete`].
+    Partial(Partial),
 }
 
-/// An expansion prepared for prediction. Reusable and shareable.
-pub struct Evaluator {
+/// An expansion prepared for prediction, whose vectors belong to another object. Reusable and shareable.
+pub struct PackedExpansion {
     kernel: Kernel,
-    vectors: OwnedRows,
+    /// Number of vectors and of their columns.
+    shape: (usize, usize),
     packed: PackedVectors,
-    coefficients: Coefficients,
+    coefficients: Arc<Coefficients>,
 }
 
-impl Evaluator {
-    /// Copies the expansion. Vectors are packed when the first rows are evaluated, whose precision they follow.
+impl PackedExpansion {
+    /// Copies the coefficients. Vectors are packed when the first rows are evaluated, whose precision they follow.
     ///
     /// # Errors
     /// See [`ExpansionView::new`].
@@ -130,33 +113,22 @@ impl Evaluator {
         let ExpansionView { kernel, vectors, coefficients, intercepts } = *expansion;
         let expansion = ExpansionView::new(kernel, vectors, coefficients, intercepts)?;
         kernel.check_rows("vectors", vectors)?;
-        let all: Vec<usize> = (0..vectors.rows()).try_collect_vec()?;
         Ok(Self {
             kernel,
-            vectors: vectors.gather(&all)?,
+            shape: (vectors.rows(), vectors.cols()),
             packed: PackedVectors::default(),
-            coefficients: Coefficients::new(&expansion)?,
+            coefficients: Arc::new(Coefficients::new(&expansion)?),
         })
     }
 
-    /// Replaces coefficients (m, q) and intercepts (q,), and keeps the packed vectors.
-    ///
-    /// # Errors
-    /// See [`ExpansionView::new`]; the expansion is unchanged after an error.
-    pub fn set_coefficients(&mut self, coefficients: ArrayView2<'_, f64>, intercepts: &[f64]) -> Result<()> {
-        let view = ExpansionView::new(self.kernel, self.vectors.view(), coefficients, intercepts)?;
-        self.coefficients = Coefficients::new(&view)?;
-        Ok(())
-    }
-
-    /// Number of outputs q.
+    /// Returns the number of outputs q.
     pub fn outputs(&self) -> usize {
         self.coefficients.intercepts.len()
     }
 
-    /// Number of vectors m, the kernel values of one row.
+    /// Returns the number of vectors m, the kernel values of one row.
     pub fn len(&self) -> usize {
-        self.vectors.view().rows()
+        self.shape.0
     }
 
     /// Returns whether there are no vectors.
@@ -164,116 +136,216 @@ impl Evaluator {
         self.len() == 0
     }
 
-    /// Computes F, (n, q): in single precision for rows of bytes or single precision, unless its errors are too large; else
-    /// in double precision.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] where the rows have another number of columns than the vectors (or, for a precomputed
-    /// kernel, fewer than the largest index), [`Error::Param`] for rows outside the kernel's domain, [`Error::Stopped`].
-    pub fn evaluate(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
-        let in_double = x.is_f64() || self.needs_double(ctx)?;
-        self.evaluate_in(x, if in_double { Precision::Double } else { Precision::Single }, ctx)
+    /// Returns whether vectors were packed for rows like these, so that most of them can be evaluated without the vectors.
+    pub fn is_packed_for(&self, x: Rows<'_>) -> bool {
+        let Coefficients { weights, fast_gauss, needs_double, .. } = &*self.coefficients;
+        matches!(weights.get(), Some(Some(_)))
+            || matches!(fast_gauss.get(), Some(Some(_)))
+            || if x.is_f64() { self.packed.double.get().is_some() } else { needs_double.get().is_some() }
     }
 
-    /// Computes F in double precision whatever the rows hold.
+    /// Computes F, (n, q), as [`Evaluator::evaluate`], as far as it does not need the vectors.
     ///
     /// # Errors
     /// See [`Evaluator::evaluate`].
-    pub fn evaluate_double(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
-        self.evaluate_in(x, Precision::Double, ctx)
+    pub fn evaluate_packed(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Evaluation> {
+        self.run_passes(Partial::default(), None, x, ctx)
     }
 
-    pub(super) fn evaluate_in(&self, x: Rows<'_>, kind: Precision, ctx: Context<'_>) -> Result<Array2<f64>> {
+    /// Computes the missing outputs of the same rows; all of them for the default. `vectors` are those of the expansion.
+    ///
+    /// # Errors
+    /// See [`Evaluator::evaluate`]; [`Error::Shape`] for other vectors or rows.
+    pub fn complete(
+        &self,
+        partial: Partial,
+        vectors: Rows<'_>,
+        x: Rows<'_>,
+        ctx: Context<'_>,
+    ) -> Result<Array2<f64>> {
+        Error::check_len("vectors", self.shape.0, vectors.rows())?;
+        Error::check_len("columns of the vectors", self.shape.1, vectors.cols())?;
+        if !partial.out.is_empty() {
+            Error::check_len(
+                "outputs of the rows",
+                x.rows().saturating_mul(self.outputs()),
+                partial.out.len(),
+            )?;
+        }
+        match self.run_passes(partial, Some(vectors), x, ctx)? {
+            Evaluation::Complete(outputs) => Ok(outputs),
+            Evaluation::Partial(_) => unreachable!("every pass runs if there are vectors"),
+        }
+    }
+
+    fn evaluate_in(
+        &self,
+        vectors: Rows<'_>,
+        x: Rows<'_>,
+        precision: Precision,
+        ctx: Context<'_>,
+    ) -> Result<Array2<f64>> {
+        self.complete(Partial { precision: Some(precision), ..Partial::default() }, vectors, x, ctx)
+    }
+
+    /// Runs the passes for missing outputs until all are computed, or until one needs vectors that are not given.
+    fn run_passes(
+        &self,
+        mut partial: Partial,
+        vectors: Option<Rows<'_>>,
+        x: Rows<'_>,
+        ctx: Context<'_>,
+    ) -> Result<Evaluation> {
         let (n, q) = (x.rows(), self.outputs());
-        let mut out = memory::try_with_capacity("the outputs", n.saturating_mul(q))?;
-        (0..n).for_each(|_| out.extend_from_slice(&self.coefficients.intercepts));
-        if !self.is_empty() && n > 0 {
-            let mut left = None;
-            for &pass in self.passes(x, kind, ctx)? {
-                if self.run(pass, x, left.as_deref(), &mut out, ctx)? {
-                    left = non_finite_rows(&out, q)?;
-                    if left.is_none() {
-                        break;
-                    }
-                }
-            }
-            if let Some(rows) = left {
-                return Err(self.non_finite(x, rows[0]));
+        let is_constant = self.is_empty() || n == 0;
+        if partial.precision.is_none() && !is_constant {
+            partial.precision = self.precision(vectors, x, ctx)?;
+            if partial.precision.is_none() {
+                return Ok(Evaluation::Partial(partial));
             }
         }
-        Ok(Array2::from_shape_vec((n, q), out).expect("a line of outputs a row"))
+        if partial.out.is_empty() {
+            partial.out = memory::try_with_capacity("the outputs", n.saturating_mul(q))?;
+            (0..n).for_each(|_| partial.out.extend_from_slice(&self.coefficients.intercepts));
+        }
+        let passes = match partial.precision {
+            Some(precision) if !is_constant => self.passes(vectors, x, precision, ctx)?,
+            _ => Some(&[][..]),
+        };
+        let Some(passes) = passes else { return Ok(Evaluation::Partial(partial)) };
+        let mut is_complete = is_constant;
+        while let Some(&pass) = passes.get(partial.passes)
+            && !is_complete
+        {
+            match self.run(pass, vectors, x, partial.missing.as_deref(), &mut partial.out, ctx)? {
+                PassResult::Computed(missing) => {
+                    is_complete = missing.is_none();
+                    partial.missing = missing;
+                }
+                PassResult::Inapplicable => {}
+                PassResult::NeedsVectors => return Ok(Evaluation::Partial(partial)),
+            }
+            partial.passes += 1;
+        }
+        if let Some(rows) = &partial.missing {
+            let Some(vectors) = vectors else { return Ok(Evaluation::Partial(partial)) };
+            return Err(self.non_finite(vectors, x, rows[0]));
+        }
+        let outputs = Array2::from_shape_vec((n, q), partial.out).expect("a line of outputs a row");
+        Ok(Evaluation::Complete(outputs))
     }
 
-    /// Returns the passes for rows, in their order.
-    fn passes(&self, x: Rows<'_>, precision: Precision, ctx: Context<'_>) -> Result<&'static [Pass]> {
-        const SINGLE: [Pass; 4] = [Pass::FastGauss, Pass::Bytes, Pass::Single, Pass::Double];
+    /// Returns the precision in which rows are evaluated; `None` if that is not known without the vectors.
+    fn precision(
+        &self,
+        vectors: Option<Rows<'_>>,
+        x: Rows<'_>,
+        ctx: Context<'_>,
+    ) -> Result<Option<Precision>> {
+        let needs_double = match (self.coefficients.needs_double.get(), vectors) {
+            _ if x.is_f64() => true,
+            (Some(&needs_double), _) => needs_double,
+            (None, Some(vectors)) => self.needs_double(vectors, ctx)?,
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(if needs_double { Precision::Double } else { Precision::Single }))
+    }
+
+    /// Returns the passes for rows, in their order; `None` if they are not known without the vectors.
+    fn passes(
+        &self,
+        vectors: Option<Rows<'_>>,
+        x: Rows<'_>,
+        precision: Precision,
+        ctx: Context<'_>,
+    ) -> Result<Option<&'static [Pass]>> {
+        const SINGLE: [Pass; 4] = [Pass::FastGauss, Pass::Bytes, Pass::Single, Pass::Rest];
         const DOUBLE: [Pass; 2] = [Pass::FastGauss, Pass::Double];
         if self.kernel == Kernel::Precomputed {
-            return Ok(&[Pass::Precomputed]);
+            return Ok(Some(&[Pass::Precomputed]));
         }
-        Error::check_len("columns of X", self.vectors.view().cols(), x.cols())?;
+        Error::check_len("columns of X", self.shape.1, x.cols())?;
         self.kernel.check_rows("X", x)?;
-        if self.weights(ctx)?.is_some() {
-            return Ok(&[Pass::Weights]);
+        if self.kernel == Kernel::Linear {
+            let make = |vectors: Rows<'_>| self.coefficients.collapse(vectors, ctx);
+            match known_or_made(&self.coefficients.weights, vectors, make)? {
+                None => return Ok(None),
+                Some(Some(_)) => return Ok(Some(&[Pass::Weights])),
+                Some(None) => {}
+            }
         }
-        Ok(if precision == Precision::Single { &SINGLE } else { &DOUBLE })
+        Ok(Some(if precision == Precision::Single { &SINGLE } else { &DOUBLE }))
     }
 
-    /// Runs a pass for some rows, or all; false if it does not apply to this expansion.
+    /// Runs a pass for some rows, or all.
     fn run(
         &self,
         pass: Pass,
+        vectors: Option<Rows<'_>>,
         x: Rows<'_>,
         rows: Option<&[usize]>,
         out: &mut [f64],
         ctx: Context<'_>,
-    ) -> Result<bool> {
-        let (vectors, coefficients, packed) = (self.vectors.view(), &self.coefficients, &self.packed);
-        match pass {
-            Pass::Precomputed => self.add_columns(x, out)?,
+    ) -> Result<PassResult> {
+        let (kernel, coefficients, packed) = (&self.kernel, &*self.coefficients, &self.packed);
+        let missing = match pass {
+            Pass::Precomputed => {
+                let Some(vectors) = vectors else { return Ok(PassResult::NeedsVectors) };
+                self.add_columns(vectors, x, out)?
+            }
             Pass::Weights => {
-                let Some((weights, units)) = self.weights(ctx)? else { return Ok(false) };
+                let Some(Some((weights, units))) = coefficients.weights.get() else {
+                    return Ok(PassResult::Inapplicable);
+                };
                 let work = self.outputs().saturating_mul(x.cols().max(8));
-                self.for_rows(x.rows(), rows, work, out, ctx, |list, out| weights.add(x, list, units, out))?;
+                self.for_rows(x.rows(), rows, work, out, ctx, |list, out, _| {
+                    weights.add(x, list, units, out)
+                })?
             }
             Pass::FastGauss => {
-                let make = || FastGaussTransform::new(&self.kernel, vectors, &coefficients.values, ctx);
-                let Some(sums) = coefficients.fast_gauss.get_or_try_init(make)? else { return Ok(false) };
-                self.for_rows(x.rows(), rows, sums.work(), out, ctx, |list, out| sums.add(x, list, out))?;
-            }
-            Pass::Bytes => {
-                let make = || {
-                    let unit = Unit::find(&self.kernel, vectors, ctx);
-                    unit.map(|unit| self.pack(Some(unit), ctx)).transpose()
-                };
-                let Some(panels) = packed.bytes.get_or_try_init(make)? else { return Ok(false) };
-                self.add_products(panels, &coefficients.single, x, rows, out, ctx)?;
-            }
-            Pass::Single => {
-                let panels = packed.single.get_or_try_init(|| self.pack(None, ctx))?;
-                if !panels.is_single() {
-                    return Ok(false);
+                let make =
+                    |vectors: Rows<'_>| FastGaussTransform::new(kernel, vectors, &coefficients.values, ctx);
+                match known_or_made(&coefficients.fast_gauss, vectors, make)? {
+                    None => return Ok(PassResult::NeedsVectors),
+                    Some(None) => return Ok(PassResult::Inapplicable),
+                    Some(Some(sums)) => {
+                        self.for_rows(x.rows(), rows, sums.work(), out, ctx, |list, out, uncovered| {
+                            sums.add(x, list, out, uncovered)
+                        })?
+                    }
                 }
-                self.add_products(panels, &coefficients.single, x, rows, out, ctx)?;
             }
-            Pass::Double => {
-                let panels = packed.double.get_or_try_init(|| self.pack(None, ctx))?;
-                self.add_products(panels, &coefficients.double, x, rows, out, ctx)?;
+            Pass::Bytes | Pass::Single => {
+                let panels = if let Pass::Bytes = pass {
+                    known_or_made(&packed.bytes, vectors, |vectors| packed.pack_bytes(kernel, vectors, ctx))?
+                } else {
+                    known_or_made(&packed.single, vectors, |vectors| {
+                        packed.pack_single(kernel, vectors, ctx)
+                    })?
+                };
+                match panels {
+                    None => return Ok(PassResult::NeedsVectors),
+                    Some(None) => return Ok(PassResult::Inapplicable),
+                    Some(Some(panels)) => {
+                        self.add_products(panels, &coefficients.single, x, rows, out, ctx)?
+                    }
+                }
             }
-        }
-        Ok(true)
+            Pass::Double | Pass::Rest => {
+                let panels = match (pass, vectors) {
+                    (_, None) => packed.known_double(),
+                    (Pass::Rest, Some(vectors)) => Some(packed.double_for_rest(kernel, vectors, ctx)?),
+                    (_, Some(vectors)) => Some(packed.double(kernel, vectors, ctx)?),
+                };
+                let Some(panels) = panels else { return Ok(PassResult::NeedsVectors) };
+                self.add_products(&panels, &coefficients.double, x, rows, out, ctx)?
+            }
+        };
+        Ok(PassResult::Computed(missing))
     }
 
-    /// Returns the weights of the columns; `None` for other kernels than the linear one, and if they are not worth it.
-    fn weights(&self, ctx: Context<'_>) -> Result<Option<&(Weights, Vec<f64>)>> {
-        if self.kernel != Kernel::Linear {
-            return Ok(None);
-        }
-        let make = || self.coefficients.collapse(self.vectors.view(), ctx);
-        Ok(self.coefficients.weights.get_or_try_init(make)?.as_ref())
-    }
-
-    /// Adds products of kernel values and coefficients to the outputs of some rows, or of all.
+    /// Adds products of kernel values and coefficients to the outputs of some rows, or of all; returns the rows that the
+    /// precision does not cover.
     fn add_products<T: Real>(
         &self,
         panels: &Panels<T>,
@@ -282,32 +354,21 @@ impl Evaluator {
         rows: Option<&[usize]>,
         out: &mut [f64],
         ctx: Context<'_>,
-    ) -> Result<()> {
+    ) -> Result<Option<Vec<usize>>> {
         let pack = || PackedCoefficients::new(&self.coefficients.values, self.outputs());
         let coefficients = coefficients.get_or_try_init(pack)?;
         // One output costs hardly more than the kernel value.
         let work = self.len().saturating_mul(x.cols().max(8) + self.outputs() - 1);
-        self.for_rows(x.rows(), rows, work, out, ctx, |list, out| {
-            coefficients.add_product(panels, x, list, out)
+        self.for_rows(x.rows(), rows, work, out, ctx, |list, out, uncovered| {
+            coefficients.add_product(panels, x, list, out, uncovered)
         })
     }
 
-    fn standardization(&self) -> Result<&Arc<Standardization>> {
-        let make = || Standardization::new(&self.kernel, self.vectors.view()).map(Arc::new);
-        self.packed.standardization.get_or_try_init(make)
-    }
-
-    /// Packs all vectors, as bytes if a unit is given.
-    fn pack<T: Real>(&self, unit: Option<Unit>, ctx: Context<'_>) -> Result<Panels<T>> {
-        let all: Vec<usize> = (0..self.len()).try_collect_vec()?;
-        Panels::pack(self.vectors.view(), &all, self.standardization()?, unit, ctx)
-    }
-
-    /// Adds the columns of precomputed rows times the coefficients.
-    fn add_columns(&self, x: Rows<'_>, out: &mut [f64]) -> Result<()> {
+    /// Adds the columns of precomputed rows times the coefficients; returns the rows whose outputs are not finite.
+    fn add_columns(&self, vectors: Rows<'_>, x: Rows<'_>, out: &mut [f64]) -> Result<Option<Vec<usize>>> {
         let q = self.outputs();
-        let indices = indices(self.vectors.view(), x.cols())?;
-        let mut values = try_vec![0.0; x.cols()]?;
+        let indices = indices(vectors, x.cols())?;
+        let (mut values, uncovered) = (try_vec![0.0; x.cols()]?, RowSet::new(x.rows()));
         for (i, out) in out.chunks_exact_mut(q).enumerate() {
             values.fill(0.0);
             x.for_each_in_row(i, |k, v| values[k] = v);
@@ -316,12 +377,16 @@ impl Evaluator {
                     *out += c * values[index];
                 }
             }
+            if !out.iter().all(|f| f.is_finite()) {
+                uncovered.insert(i)?;
+            }
         }
-        Ok(())
+        uncovered.into_rows()
     }
 
-    /// Calls `add(rows, their outputs)` for blocks of some of the `n` rows, or of all; a row costs `work` multiply-adds.
-    /// The outputs of some rows start from the intercepts again.
+    /// Calls `add(rows, their outputs, the rows that are not covered)` for blocks of some of the `n` rows, or of all; a row
+    /// costs `work` multiply-adds. The outputs of some rows start from the intercepts again. Returns the rows that are not
+    /// covered or whose outputs are not finite.
     fn for_rows(
         &self,
         n: usize,
@@ -329,27 +394,39 @@ impl Evaluator {
         work: usize,
         out: &mut [f64],
         ctx: Context<'_>,
-        add: impl Fn(&[usize], &mut [f64]) -> Result<()> + Sync + Send,
-    ) -> Result<()> {
-        let (q, intercepts) = (self.outputs(), &self.coefficients.intercepts);
-        let Some(rows) = rows else {
-            return for_blocks(n, q, work, out, ctx, |range, out| add(&range.try_collect_vec()?, out));
+        add: impl Fn(&[usize], &mut [f64], &RowSet) -> Result<()> + Sync + Send,
+    ) -> Result<Option<Vec<usize>>> {
+        let (q, intercepts, uncovered) = (self.outputs(), &self.coefficients.intercepts, RowSet::new(n));
+        let add = |list: &[usize], out: &mut [f64]| {
+            add(list, out, &uncovered)?;
+            if !out.iter().all(|f| f.is_finite()) {
+                for (&row, out) in list.iter().zip(out.chunks_exact(q)) {
+                    if !out.iter().all(|f| f.is_finite()) {
+                        uncovered.insert(row)?;
+                    }
+                }
+            }
+            Ok(())
         };
-        let mut values = memory::try_with_capacity("the outputs", rows.len() * q)?;
-        for _ in rows {
-            values.extend_from_slice(intercepts);
+        if let Some(rows) = rows {
+            let mut values = memory::try_with_capacity("the outputs", rows.len() * q)?;
+            for _ in rows {
+                values.extend_from_slice(intercepts);
+            }
+            for_blocks(rows.len(), q, work, &mut values, ctx, |range, out| add(&rows[range], out))?;
+            for (&row, values) in rows.iter().zip(values.chunks_exact(q)) {
+                out[row * q..(row + 1) * q].copy_from_slice(values);
+            }
+        } else {
+            for_blocks(n, q, work, out, ctx, |range, out| add(&range.try_collect_vec()?, out))?;
         }
-        for_blocks(rows.len(), q, work, &mut values, ctx, |range, out| add(&rows[range], out))?;
-        for (&row, values) in rows.iter().zip(values.chunks_exact(q)) {
-            out[row * q..(row + 1) * q].copy_from_slice(values);
-        }
-        Ok(())
+        uncovered.into_rows()
     }
 
     /// Returns the error of a row whose outputs leave double precision.
-    fn non_finite(&self, x: Rows<'_>, row: usize) -> Error {
+    fn non_finite(&self, vectors: Rows<'_>, x: Rows<'_>, row: usize) -> Error {
         let rule = "such that kernel values times coefficients stay within double precision: scale the rows";
-        let overflow = self.standardization().and_then(|standardization| {
+        let overflow = self.packed.standardization(&self.kernel, vectors).and_then(|standardization| {
             let magnitudes = Magnitudes::of_standardized(
                 "X",
                 self.kernel.into(),
@@ -363,14 +440,103 @@ impl Evaluator {
     }
 }
 
-/// Returns the rows whose outputs (n, q) are not all finite; `None` if there are none.
-fn non_finite_rows(out: &[f64], q: usize) -> Result<Option<Vec<usize>>> {
-    if out.iter().all(|f| f.is_finite()) {
-        return Ok(None);
+/// Returns the value of a cell, which is made from the vectors if it is empty; `None` if it is empty and there are none.
+fn known_or_made<'c, T>(
+    cell: &'c OnceCell<T>,
+    vectors: Option<Rows<'_>>,
+    make: impl FnOnce(Rows<'_>) -> Result<T>,
+) -> Result<Option<&'c T>> {
+    match vectors {
+        Some(vectors) => cell.get_or_try_init(|| make(vectors)).map(Some),
+        None => Ok(cell.get()),
     }
-    let lines = out.chunks_exact(q).enumerate();
-    let rows = lines.filter(|(_, line)| line.iter().any(|f| !f.is_finite())).map(|(i, _)| i);
-    rows.try_collect_vec().map(Some)
+}
+
+/// An expansion prepared for prediction, with its vectors. Reusable and shareable.
+pub struct Evaluator {
+    vectors: Arc<OwnedRows>,
+    model: PackedExpansion,
+}
+
+impl Evaluator {
+    /// Copies the expansion. Vectors are packed when the first rows are evaluated, whose precision they follow.
+    ///
+    /// # Errors
+    /// See [`ExpansionView::new`].
+    pub fn new(expansion: &ExpansionView<'_>) -> Result<Self> {
+        let model = PackedExpansion::new(expansion)?;
+        let all: Vec<usize> = (0..model.len()).try_collect_vec()?;
+        Ok(Self { vectors: Arc::new(expansion.vectors.gather(&all)?), model })
+    }
+
+    /// Prepares an expansion and shares its vectors.
+    ///
+    /// # Errors
+    /// See [`ExpansionView::new`].
+    pub fn sharing(expansion: &KernelExpansion) -> Result<Self> {
+        let model = PackedExpansion::new(&expansion.view())?;
+        Ok(Self { vectors: Arc::clone(&expansion.vectors), model })
+    }
+
+    /// Replaces coefficients (m, q) and intercepts (q,), and keeps the packed vectors.
+    ///
+    /// # Errors
+    /// See [`ExpansionView::new`]; the expansion is unchanged after an error.
+    pub fn set_coefficients(&mut self, coefficients: ArrayView2<'_, f64>, intercepts: &[f64]) -> Result<()> {
+        let view = ExpansionView::new(self.model.kernel, self.vectors.view(), coefficients, intercepts)?;
+        self.model.coefficients = Arc::new(Coefficients::new(&view)?);
+        Ok(())
+    }
+
+    /// Number of outputs q.
+    pub fn outputs(&self) -> usize {
+        self.model.outputs()
+    }
+
+    /// Number of vectors m, the kernel values of one row.
+    pub fn len(&self) -> usize {
+        self.model.len()
+    }
+
+    /// Returns whether there are no vectors.
+    pub fn is_empty(&self) -> bool {
+        self.model.is_empty()
+    }
+
+    /// Computes F, (n, q): in single precision for rows of bytes or single precision, unless its errors are too large; else
+    /// in double precision.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] where the rows have another number of columns than the vectors (or, for a precomputed
+    /// kernel, fewer than the largest index), [`Error::Param`] for rows outside the kernel's domain, [`Error::Stopped`].
+    pub fn evaluate(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
+        self.model.complete(Partial::default(), self.vectors.view(), x, ctx)
+    }
+
+    /// Computes F in double precision whatever the rows hold.
+    ///
+    /// # Errors
+    /// See [`Evaluator::evaluate`].
+    pub fn evaluate_double(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
+        self.evaluate_in(x, Precision::Double, ctx)
+    }
+
+    pub(super) fn evaluate_in(
+        &self,
+        x: Rows<'_>,
+        precision: Precision,
+        ctx: Context<'_>,
+    ) -> Result<Array2<f64>> {
+        self.model.evaluate_in(self.vectors.view(), x, precision, ctx)
+    }
+
+    /// See [`PackedExpansion::needs_double`].
+    ///
+    /// # Errors
+    /// [`Error::Memory`], [`Error::Stopped`].
+    pub fn needs_double(&self, ctx: Context<'_>) -> Result<bool> {
+        self.model.needs_double(self.vectors.view(), ctx)
+    }
 }
 
 /// Calls `add(positions, their outputs)` for blocks of `n` positions with `q` outputs each, which cost `work` multiply-adds.

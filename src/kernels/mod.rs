@@ -65,7 +65,7 @@ mod weights;
 pub use crate::kernel::{Kernel, Smoothness};
 pub(crate) use batch::Batch;
 pub(crate) use conditioning_check::check_conditioning;
-pub use evaluator::Evaluator;
+pub use evaluator::{Evaluation, Evaluator, PackedExpansion, Partial};
 pub use function::{KernelBlocks, KernelFunction};
 pub(crate) use gradient::{TrainableExpansion, Workspace};
 pub(crate) use gram::{PackedVectors, gram_lower};

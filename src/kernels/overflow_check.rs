@@ -80,12 +80,17 @@ impl Magnitudes {
         // The length of a row with NaN is NaN, which must not be lost.
         let larger =
             |a: (f64, f64), b: (f64, f64)| (a.0.max(b.0), if a.1 > b.1 || a.1.is_nan() { a.1 } else { b.1 });
+        let ctx = ctx.for_operations(rows.rows().saturating_mul(rows.cols()));
+        let interrupts = ctx.interrupts();
         let of_range = |range: Range<usize>| {
+            if interrupts.charge(range.len().saturating_mul(rows.cols())).is_err() {
+                return (0.0, 0.0);
+            }
             let magnitudes = range.map(|row| standardization.magnitudes(rows, row, !is_l1(&kernel)));
             magnitudes.fold((0.0, 0.0), larger)
         };
-        let ctx = ctx.for_operations(rows.rows().saturating_mul(rows.cols()));
         let largest = ctx.reduce(rows.rows(), ROWS_PER_TASK, of_range, larger);
+        interrupts.check()?;
         let (max_entry, mut max_length) = largest.unwrap_or((0.0, 0.0));
         if !max_length.is_finite() {
             // Large numbers overflow in squares.

@@ -141,7 +141,11 @@ impl<T: Real> Panels<T> {
         }
         let mut norms = try_vec![T::ZERO; count * width]?;
         if standardization.is_sparse() {
-            let pack = |p| SparsePanel::pack(&standardization, rows, panel_rows(p), width);
+            let interrupts = ctx.interrupts();
+            let pack = |p| {
+                interrupts.charge(panel_rows(p).iter().map(|&row| rows.stored(row)).sum())?;
+                SparsePanel::pack(&standardization, rows, panel_rows(p), width)
+            };
             let mut panels = ctx.try_map(count, pack)?;
             for (norms, panel) in norms.chunks_exact_mut(width).zip(&panels) {
                 norms.copy_from_slice(&panel.norms);
@@ -155,7 +159,9 @@ impl<T: Real> Panels<T> {
         let (features, size) = (rows.cols(), rows.cols() * width);
         let mut data = memory::try_zeros(PACKED, count.saturating_mul(size))?;
         if size > 0 {
+            let interrupts = ctx.interrupts();
             ctx.try_for_each_chunk(&mut data, size, |p, panel| {
+                interrupts.charge(size)?;
                 let list = panel_rows(p);
                 let mut lines = try_vec![T::ZERO; list.len() * features]?;
                 standardize_rows(&standardization, rows, list, &mut lines, features)?;

@@ -52,7 +52,8 @@ impl<'a> PreparedRows<'a> {
             kernel.check()?;
             kernel.check_rows("X", rows)?;
         }
-        let standardization = Arc::new(Standardization::with_coefficients(&kernel.built_in(), rows, sum)?);
+        let standardization = Standardization::with_coefficients(&kernel.built_in(), rows, sum, ctx)?;
+        let standardization = Arc::new(standardization);
         let magnitudes = Magnitudes::of_standardized("X", kernel, &standardization, rows, ctx)?;
         let gauss = match kernel {
             KernelFunction::BuiltIn(kernel) => GaussTargets::new(&kernel, rows),

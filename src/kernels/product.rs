@@ -9,7 +9,7 @@
 
 use super::pack::Panels;
 use super::tile::for_each_tile;
-use crate::data::Rows;
+use crate::data::{RowSet, Rows};
 use crate::error::Result;
 use crate::memory::{self, TryCollect};
 use crate::simd::coefficients::{ApplyCoefficients, apply_few_coefficients};
@@ -78,14 +78,15 @@ impl<T: Real> PackedCoefficients<T> {
         Ok(Self { groups, values, units })
     }
 
-    /// Adds K(X, Z) B to the outputs of a few rows; outputs of rows that the precision of the panels does not suffice for
-    /// become NaN.
+    /// Adds K(X, Z) B to the outputs of a few rows. Rows that the precision of the panels does not suffice for are added to
+    /// `uncovered`; their outputs are unspecified.
     pub(super) fn add_product(
         &self,
         panels: &Panels<T>,
         x: Rows<'_>,
         list: &[usize],
         out: &mut [f64],
+        uncovered: &RowSet,
     ) -> Result<()> {
         let (q, width, lanes) = (self.units.len(), panels.width(), lanes::<T>());
         let block = panels.block(x, list)?;
@@ -94,8 +95,15 @@ impl<T: Real> PackedCoefficients<T> {
             let is_finite = || x.check_finite_within("X", list[i]..list[i] + 1).is_ok();
             panels.suffices(&block, i) && (block.norms[i].to_f64().is_finite() || is_finite())
         };
-        if (0..list.len()).all(|i| !is_usable(i)) {
-            out.fill(f64::NAN);
+        let mut usable = 0;
+        for (i, &row) in list.iter().enumerate() {
+            if is_usable(i) {
+                usable += 1;
+            } else {
+                uncovered.insert(row)?;
+            }
+        }
+        if usable == 0 {
             return Ok(());
         }
         let mut sums: Vec<T> = Vec::new();
@@ -132,11 +140,6 @@ impl<T: Real> PackedCoefficients<T> {
                     };
                     out[output] += self.units[output] * sum;
                 }
-            }
-        }
-        for (i, out) in out.chunks_exact_mut(q).enumerate() {
-            if !is_usable(i) {
-                out.fill(f64::NAN);
             }
         }
         Ok(())

@@ -15,6 +15,7 @@
 //!
 //! Cost: one pass over at most 1,024 rows, and over sparse rows until no column is left that all of them have.
 
+use crate::context::Context;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -54,35 +55,49 @@ pub(crate) struct Standardization {
 impl Standardization {
     /// Fits a standardization to rows.
     pub(super) fn new(kernel: &Kernel, rows: Rows<'_>) -> Result<Self> {
-        Self::with_coefficients(kernel, rows, CoefficientSum::Any)
+        Self::with_coefficients(kernel, rows, CoefficientSum::Any, Context::SEQUENTIAL)
     }
 
     /// Fits a standardization to rows and the sum of the coefficients.
-    pub(super) fn with_coefficients(kernel: &Kernel, rows: Rows<'_>, sum: CoefficientSum) -> Result<Self> {
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory), and [`Error::Stopped`](crate::Error::Stopped) after an interruption.
+    pub(super) fn with_coefficients(
+        kernel: &Kernel,
+        rows: Rows<'_>,
+        sum: CoefficientSum,
+        ctx: Context<'_>,
+    ) -> Result<Self> {
         let is_linear = *kernel == Kernel::Linear && sum == CoefficientSum::Zero;
         let is_euclidean = matches!(kernel, Kernel::Rbf { .. } | Kernel::Matern { .. });
         let has_centre =
             (is_linear || is_euclidean || matches!(kernel, Kernel::Laplacian { .. })) && rows.rows() > 0;
-        Self::about_mean(kernel, rows, has_centre, is_linear || is_euclidean)
+        Self::about_mean(kernel, rows, has_centre, is_linear || is_euclidean, ctx)
     }
 
     /// Translates columns that are far from zero compared with their width, for the linear kernel.
     pub(crate) fn of_far_columns(rows: Rows<'_>) -> Result<Self> {
-        Self::about_mean(&Kernel::Linear, rows, rows.rows() > 0, false)
+        Self::about_mean(&Kernel::Linear, rows, rows.rows() > 0, false, Context::SEQUENTIAL)
     }
 
     /// Fits a standardization about the mean if `has_centre`, dense rows in `all` columns or in those far from zero.
-    fn about_mean(kernel: &Kernel, rows: Rows<'_>, has_centre: bool, all: bool) -> Result<Self> {
+    fn about_mean(
+        kernel: &Kernel,
+        rows: Rows<'_>,
+        has_centre: bool,
+        all: bool,
+        ctx: Context<'_>,
+    ) -> Result<Self> {
         let (kernel, scale) = scaled(*kernel);
         if !is_packed_sparse(rows) {
             let columns: Vec<u32> =
                 (0..if has_centre { rows.cols() } else { 0 }).map(|k| k as u32).try_collect_vec()?;
-            let mut centre = near_mean(rows, &columns, all)?;
+            let mut centre = near_mean(rows, &columns, all, ctx)?;
             centre.try_resize(rows.cols(), 0.0)?;
             return Ok(Self { kernel, columns: None, centre, scale });
         }
         let columns = if has_centre { full_columns(rows)? } else { Vec::new() };
-        let centre = near_mean(rows, &columns, false)?;
+        let centre = near_mean(rows, &columns, false, ctx)?;
         let moved = || columns.iter().zip(&centre).filter(|(_, c)| **c != 0.0);
         let centre = moved().map(|(_, c)| *c).try_collect_vec()?;
         Ok(Self { kernel, columns: Some(moved().map(|(k, _)| *k).try_collect_vec()?), centre, scale })
@@ -251,7 +266,7 @@ fn for_each_in_columns(rows: Rows<'_>, row: usize, columns: &[u32], mut visit: i
 
 /// Returns a number near the mean of the rows for each of the given columns, which are rising; unless `all` are to be
 /// translated, 0 for columns for which a translation is not worth its cost.
-fn near_mean(rows: Rows<'_>, columns: &[u32], all: bool) -> Result<Vec<f64>> {
+fn near_mean(rows: Rows<'_>, columns: &[u32], all: bool, ctx: Context<'_>) -> Result<Vec<f64>> {
     let (n, d) = (rows.rows(), columns.len());
     if d == 0 {
         return Ok(Vec::new());
@@ -259,7 +274,9 @@ fn near_mean(rows: Rows<'_>, columns: &[u32], all: bool) -> Result<Vec<f64>> {
     let count = n.min(MAX_CENTRE_ROWS);
     let (mut low, mut high) = (try_vec![f64::INFINITY; d]?, try_vec![f64::NEG_INFINITY; d]?);
     let mut sums = try_vec![0.0; d]?;
+    let interrupts = ctx.interrupts();
     for i in 0..count {
+        interrupts.charge(d)?;
         for_each_in_columns(rows, i * n / count, columns, |place, v| {
             sums[place] += v;
             low[place] = low[place].min(v);
@@ -310,7 +327,6 @@ fn full_columns(rows: Rows<'_>) -> Result<Vec<u32>> {
 mod tests {
     use super::super::{Evaluator, KernelRows, diagonal, pair};
     use super::*;
-    use crate::context::Context;
     use crate::data::{CsrView, IndexSlice};
     use crate::expansion::ExpansionView;
     use crate::kernels::{Precision, Smoothness};

@@ -172,7 +172,7 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
             let per_column = params.cache_bytes.saturating_sub(packed) / order.len().max(1);
             for class_block in &mut class_blocks {
                 let len = class_block.positions.len();
-                let cache = RowCache::new(order.len(), len, per_column * len)?;
+                let cache = RowCache::new(order.len(), len, per_column * len, params.tuning.max_block)?;
                 class_block.stored = StoredRows::Cache(cache);
             }
         }

@@ -473,3 +473,10 @@ def test_many_outputs_are_work():
         assert any(runs_beside(lambda: many.decision(row, 1)) for _ in range(100))
     finally:
         sys.setswitchinterval(interval)
+
+
+def test_a_map_to_no_columns_gives_the_outputs_of_no_columns():
+    none = _core.Expansion(np.empty((2, 0)), np.ones((2, 1)), np.array([0.5]), RBF)
+    before = (np.zeros(3), np.ones(3), np.empty((3, 0)), None)
+    single = _core.Single(none, 3, before, "flat", "flat", None, [])
+    assert single.predict([1.0, 2.0, 3.0]) == 2.5

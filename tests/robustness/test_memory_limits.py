@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from helpers.memory_limits import GOOD, KINDS, alternate, draw, run
+from helpers.programs import python
 from helpers.worker import Worker, lacks
 
 QUICK = [
@@ -89,3 +90,31 @@ def test_refused_allocations_harm_no_later_ones():
     assert all(end.endswith("done") for end in ends if end.startswith("free")), ended
     assert "limited large: MemoryError" in ends
     assert "limited small: done" in ends
+
+
+#: A machine whose kernel rows are cached, and whose working sets are nearly all rows.
+CACHED = """
+    import hashlib, resource, sys
+    import numpy as np
+    from svmarrow import SVC
+
+    random = np.random.default_rng(0)
+    X = random.normal(size=(3000, 100)).astype("f")
+    y = (X[:, 0] * X[:, 1] + random.normal(size=3000) > 0).astype(int)
+    machine = SVC(C=10.0, gamma=0.01, n_jobs=1).fit(X[:300], y[:300])
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    if int(sys.argv[1]) > 0:
+        resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[1]) * 2**20,) * 2)
+    try:
+        print(hashlib.sha256(machine.fit(X, y).expansion_.coefficients.tobytes()).hexdigest())
+    except MemoryError:
+        print("refused")
+"""
+
+
+@pytest.mark.quick_every(3)
+@ENFORCED
+def test_a_cache_that_memory_limits_changes_no_bit():
+    expected = python(CACHED, 0)
+    assert {python(CACHED, megabytes) for megabytes in (*range(26, 36, 2), 90)} == {expected, "refused\n"}

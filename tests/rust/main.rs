@@ -5,6 +5,7 @@ mod io;
 mod not_finite;
 mod pursuit;
 mod reference;
+mod search;
 mod svm;
 mod svm_family;
 mod svm_stops;

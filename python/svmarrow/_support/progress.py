@@ -267,6 +267,7 @@ _LINE_INTERVAL = 1.0
 _MIN_SHARE, _MIN_SECONDS = 0.02, 1.0
 #: The phases of the extension module, and those of tables, in words.
 PHASES = {
+    "prepare": "preparing samples",
     "fit": "training",
     "gradients": "training",
     "gradient": "moving vectors",

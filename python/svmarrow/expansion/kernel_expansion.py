@@ -142,7 +142,7 @@ class KernelExpansion:
     gamma: float
     coef0: float
     degree: int
-    _handle: _core.Expansion | None
+    _handle: dict[str, _core.Expansion]
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class KernelExpansion:
         values = (rows, B, b, kernel, gamma, coef0, degree)
         for name, value in zip(_FIELDS, values, strict=True):
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "_handle", None)
+        object.__setattr__(self, "_handle", {})
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a KernelExpansion does not change: make a new one to set {name}")
@@ -247,12 +247,13 @@ class KernelExpansion:
         """
         return self._evaluate(as_rows(X), n_jobs)
 
-    def _evaluator(self) -> _core.Expansion:
-        """The expansion in the extension module, made at the first use."""
-        handle = self._handle
+    @property
+    def core_expansion(self) -> _core.Expansion:
+        """The expansion in the extension module, made at the first use and shared by all predictions."""
+        handle = self._handle.get("")
         if handle is None:
-            handle = _core.Expansion(*self.core_parts)
-            object.__setattr__(self, "_handle", handle)
+            # Threads that come first at the same time share one: `setdefault` is atomic.
+            handle = self._handle.setdefault("", _core.Expansion(*self.core_parts))
         return handle
 
     def needs_double(self) -> bool:
@@ -277,13 +278,13 @@ class KernelExpansion:
         >>> KernelExpansion(np.eye(4), 1e6 + coefficients, [0.0], kernel="rbf", gamma=1.0).needs_double()
         True
         """
-        return True if callable(self.kernel) else self._evaluator().needs_double()
+        return True if callable(self.kernel) else self.core_expansion.needs_double()
 
     def _evaluate(self, X: Any, n_jobs: int | None) -> NDArray[np.float64]:
         """`decision_function` of validated samples."""
         if callable(self.kernel):
             return evaluate(self.kernel, X, self.vectors, self.coefficients, self.intercepts)
-        handle = self._evaluator()
+        handle = self.core_expansion
         n, cost = X.shape[0], max(1, self.n_vectors * X.shape[1])
         if n * cost < _SHORT_COST and n_jobs is None:
             return handle.decision(core_rows(X), 1)
@@ -323,7 +324,7 @@ class KernelExpansion:
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name in _FIELDS:
             object.__setattr__(self, name, well_aligned(state[name]))
-        object.__setattr__(self, "_handle", None)
+        object.__setattr__(self, "_handle", {})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, KernelExpansion):

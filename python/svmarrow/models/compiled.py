@@ -92,8 +92,8 @@ class CompiledModel:
         columns = step.n_out if inner and step is not None else spec.n_features
 
         def single(answer: str, scores: str, labels: list[Any]) -> _core.Single:
-            parts = spec.expansion.core_parts
-            return _core.Single(parts, columns, before, answer, scores, spec.matrix, labels)
+            handle = spec.expansion.core_expansion
+            return _core.Single(handle, columns, before, answer, scores, spec.matrix, labels)
 
         functions = single(*_decoding(spec))
         self.predict, self.decision_function = functions.predict, functions.decision_function

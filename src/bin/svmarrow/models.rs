@@ -6,6 +6,7 @@ use ndarray::{Array2, Axis};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 use svmarrow::Reduction;
 use svmarrow::context::Context;
 use svmarrow::estimators::{Classifier, Detector, Model, Regressor, Strategy};
@@ -113,7 +114,7 @@ fn reordered(expansion: KernelExpansion, order: &[usize], is_negated: bool) -> O
     }
     let coefficients = coefficients.as_standard_layout().into_owned();
     let intercepts = outputs.iter().map(|(output, sign)| sign * intercepts[*output]).collect();
-    Ok(KernelExpansion::new(kernel, vectors, coefficients, intercepts)?)
+    Ok(KernelExpansion::new(kernel, Arc::unwrap_or_clone(vectors), coefficients, intercepts)?)
 }
 
 fn save(model: &AnyModel, path: &str) -> Outcome {

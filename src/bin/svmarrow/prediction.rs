@@ -6,6 +6,7 @@ use crate::problem::{Samples, kernel_values, read_samples};
 use crate::training::pairs;
 use ndarray::{Array2, ArrayView2};
 use std::path::Path;
+use std::sync::Arc;
 use svmarrow::Kernel;
 use svmarrow::context::Context;
 use svmarrow::data::OwnedRows;
@@ -90,7 +91,7 @@ pub(crate) fn outputs(expansion: &KernelExpansion, mut rows: OwnedRows) -> Outco
     if vectors.view().rows() == 0 {
         return Ok(Array2::from_shape_fn((n, q), |(_, j)| intercepts[j]));
     }
-    let mut vectors = vectors.clone();
+    let mut vectors = OwnedRows::clone(vectors);
     if *kernel != Kernel::Precomputed {
         let width = rows.view().cols().max(vectors.view().cols()).max(1);
         for side in [&mut rows, &mut vectors] {
@@ -100,7 +101,7 @@ pub(crate) fn outputs(expansion: &KernelExpansion, mut rows: OwnedRows) -> Outco
         }
     }
     let expansion = KernelExpansion::new(*kernel, vectors, coefficients.clone(), intercepts.clone())?;
-    Ok(Evaluator::new(&expansion.view())?.evaluate(rows.view(), Context::default())?)
+    Ok(Evaluator::sharing(&expansion)?.evaluate(rows.view(), Context::default())?)
 }
 
 /// Returns the outputs (n_samples, n_outputs) for some rows of precomputed kernel values with the index 0, or for all.
@@ -121,7 +122,7 @@ pub(crate) fn kernel_outputs(
         )));
     }
     let places = Array2::from_shape_fn((columns.len(), 1), |(i, _)| i as f64);
-    let expansion = KernelExpansion { vectors: places.into(), ..expansion.clone() };
+    let expansion = KernelExpansion { vectors: Arc::new(places.into()), ..expansion.clone() };
     outputs(&expansion, kernel_values(values, list, &columns)?.into())
 }
 

@@ -10,12 +10,13 @@
 
 use super::super::pair::{pair, pair_with_itself};
 use super::super::{Kernel, Precision};
-use super::Evaluator;
+use super::PackedExpansion;
 use crate::context::Context;
 use crate::data::{OwnedRows, Rows};
 use crate::error::Result;
 use crate::memory::{TryCollect, try_vec};
 use ndarray::Array2;
+use std::sync::Arc;
 
 /// Maximum error of an output in single precision, relative to the spread of the outputs.
 const MAX_SINGLE_ERROR: f64 = 1e-3;
@@ -24,7 +25,8 @@ const MAX_SAMPLE: usize = 16;
 /// Upper bound of the errors in single precision, relative to those of independent roundings, and relative to the largest one of
 /// a sample.
 const SAFETY_FACTOR: f64 = 8.0;
-impl Evaluator {
+
+impl PackedExpansion {
     /// Returns whether outputs in single precision may be off by more than a thousandth of their spread.
     ///
     /// The spread of an output is that of its values at some vectors, without the largest and the smallest: far from all others,
@@ -37,11 +39,10 @@ impl Evaluator {
     ///
     /// # Errors
     /// [`Error::Memory`](crate::Error::Memory), [`Error::Stopped`](crate::Error::Stopped).
-    pub fn needs_double(&self, ctx: Context<'_>) -> Result<bool> {
+    pub fn needs_double(&self, vectors: Rows<'_>, ctx: Context<'_>) -> Result<bool> {
         let measure = || -> Result<bool> {
             let (m, q) = (self.len(), self.outputs());
-            let vectors = self.vectors.view();
-            let independent = self.independent_errors()?;
+            let independent = self.independent_errors(vectors)?;
             if independent.iter().all(|error| *error == 0.0) {
                 return Ok(false);
             }
@@ -50,9 +51,15 @@ impl Evaluator {
             let sample = vectors.gather(&places)?;
             // The rounding of the samples themselves is none of the arithmetic.
             let Some(sample) = sample.view().to_single()? else { return Ok(true) };
-            let outputs = self.evaluate_in(sample.view(), Precision::Single, ctx)?;
+            // Vectors that were packed for the measurement are dropped if rows are evaluated in double precision.
+            let trial = Self {
+                packed: self.packed.without_vectors(),
+                coefficients: Arc::clone(&self.coefficients),
+                ..*self
+            };
+            let outputs = trial.evaluate_in(vectors, sample.view(), Precision::Single, ctx)?;
             let between = middles(sample.view())?;
-            let between = self.evaluate_in(between.view(), Precision::Single, ctx)?;
+            let between = trial.evaluate_in(vectors, between.view(), Precision::Single, ctx)?;
             let is_boundary = |j: usize| {
                 let intercept = self.coefficients.intercepts[j];
                 let mut column = self.coefficients.values.iter().skip(j).step_by(q);
@@ -71,6 +78,7 @@ impl Evaluator {
             }
             let exceeds = |j: usize, error: f64| !(SAFETY_FACTOR * error <= MAX_SINGLE_ERROR * spreads[j]);
             if (0..q).all(|j| !exceeds(j, independent[j])) {
+                self.packed.adopt(trial.packed);
                 return Ok(false);
             }
             let mut errors = try_vec![0.0_f64; q]?;
@@ -86,17 +94,21 @@ impl Evaluator {
                     *error = error.max((f - exact).abs());
                 }
             }
-            Ok((0..q).any(|j| exceeds(j, errors[j])))
+            let needs_double = (0..q).any(|j| exceeds(j, errors[j]));
+            if !needs_double {
+                self.packed.adopt(trial.packed);
+            }
+            Ok(needs_double)
         };
         self.coefficients.needs_double.get_or_try_init(measure).copied()
     }
 
     /// Returns the error of each output if its terms are rounded to single precision independently.
-    fn independent_errors(&self) -> Result<Vec<f64>> {
+    fn independent_errors(&self, vectors: Rows<'_>) -> Result<Vec<f64>> {
         let q = self.outputs();
         let mut errors = try_vec![0.0; q]?;
         for (i, line) in self.coefficients.values.chunks_exact(q.max(1)).enumerate() {
-            let error = self.rounding_of(i)?;
+            let error = self.rounding_of(vectors, i)?;
             errors.iter_mut().zip(line).for_each(|(sum, c)| *sum += (c * error) * (c * error));
         }
         for error in &mut errors {
@@ -107,18 +119,17 @@ impl Evaluator {
 
     /// Returns the rounding of a kernel value of a vector and a row like it in single precision: that of a value of this size, and
     /// of the distance that it is computed from.
-    fn rounding_of(&self, i: usize) -> Result<f64> {
-        let vectors = self.vectors.view();
-        let length =
-            |squared| -> Result<f64> { Ok(self.standardization()?.magnitudes(vectors, i, squared).1) };
-        let size = match *self.standardization()?.kernel() {
+    fn rounding_of(&self, vectors: Rows<'_>, i: usize) -> Result<f64> {
+        let standardization = self.packed.standardization(&self.kernel, vectors)?;
+        let length = |squared| standardization.magnitudes(vectors, i, squared).1;
+        let size = match *standardization.kernel() {
             Kernel::Precomputed => 0.0,
             // Weights of dense columns, which take the place of at least as many vectors as outputs, are in double precision.
             Kernel::Linear if !vectors.is_sparse() && self.outputs() <= self.len() => 0.0,
             Kernel::Linear | Kernel::Polynomial { .. } => pair_with_itself(&self.kernel, vectors, i).abs(),
-            Kernel::Rbf { gamma } | Kernel::Sigmoid { gamma, .. } => 1.0 + gamma.abs() * length(true)?,
-            Kernel::Matern { smoothness, gamma } => 1.0 + smoothness.rate(gamma) * length(true)?.sqrt(),
-            Kernel::Laplacian { gamma } | Kernel::ChiSquared { gamma } => 1.0 + gamma * length(false)?,
+            Kernel::Rbf { gamma } | Kernel::Sigmoid { gamma, .. } => 1.0 + gamma.abs() * length(true),
+            Kernel::Matern { smoothness, gamma } => 1.0 + smoothness.rate(gamma) * length(true).sqrt(),
+            Kernel::Laplacian { gamma } | Kernel::ChiSquared { gamma } => 1.0 + gamma * length(false),
         };
         Ok(0.5 * f64::from(f32::EPSILON) * size)
     }

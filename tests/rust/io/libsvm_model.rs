@@ -322,7 +322,7 @@ fn a_vector_is_listed_as_seldom_as_its_pairs_allow() {
 fn probability_parameters_fit_the_model() {
     let scratch = Scratch::new();
     let path = scratch.path("model");
-    let vectors = OwnedRows::CsrF64 { indptr: vec![0, 1], indices: vec![0], values: vec![1.0], cols: 1 };
+    let vectors = OwnedRows::from_csr(vec![0, 1], vec![0], vec![1.0], 1).unwrap();
     let expansion = KernelExpansion::new(Kernel::Linear, vectors, Array2::ones((1, 1)), vec![0.0]).unwrap();
     let write = |svm_type, labels: &[i32], prob_a: &[f64], prob_b: &[f64]| {
         let given = ProbabilityParams::new(prob_a.to_vec(), prob_b.to_vec());
@@ -359,7 +359,7 @@ fn probability_parameters_fit_the_model() {
 fn what_libsvm_cannot_hold_is_refused() {
     let scratch = Scratch::new();
     let path = scratch.file("model", "old");
-    let vectors = |cols| OwnedRows::CsrF64 { indptr: vec![0, 0], indices: vec![], values: vec![], cols };
+    let vectors = |cols| OwnedRows::from_csr::<f64>(vec![0, 0], vec![], vec![], cols).unwrap();
     let write = |kernel, cols, q: usize, svm_type, labels: &[i32], counts: &[usize]| {
         let expansion =
             KernelExpansion::new(kernel, vectors(cols), Array2::ones((1, q)), vec![0.0; q]).unwrap();

@@ -37,12 +37,7 @@ fn expansions() -> Vec<KernelExpansion> {
         ),
         make(
             Kernel::Sigmoid { gamma: 5e-324, coef0: 1.0 },
-            OwnedRows::CsrF64 {
-                indptr: indptr.clone(),
-                indices: indices.clone(),
-                values: x[..4].to_vec(),
-                cols,
-            },
+            OwnedRows::from_csr(indptr.clone(), indices.clone(), x[..4].to_vec(), cols).unwrap(),
         ),
         make(
             Kernel::Matern { smoothness: Smoothness::FiveHalves, gamma: 0.1 },
@@ -50,7 +45,7 @@ fn expansions() -> Vec<KernelExpansion> {
         ),
         make(
             Kernel::Laplacian { gamma: 1.7976931348623157e308 },
-            OwnedRows::CsrF32 { indptr, indices, values: vec![1.0, -0.0, 0.1, 2.0], cols },
+            OwnedRows::from_csr(indptr, indices, vec![1.0_f32, -0.0, 0.1, 2.0], cols).unwrap(),
         ),
         make(
             Kernel::Precomputed,
@@ -371,7 +366,7 @@ fn sizes_that_take_no_room_are_not_believed() {
         let error = model_file::from_bytes(&container(&header, data), Path::new("m")).unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
     }
-    let vectors = OwnedRows::CsrF64 { indptr: vec![0], indices: vec![], values: vec![], cols: 1 << 40 };
+    let vectors = OwnedRows::from_csr::<f64>(vec![0], vec![], vec![], 1 << 40).unwrap();
     let coefficients = Array2::zeros((0, 1));
     let view = ExpansionView::new(Kernel::Linear, vectors.view(), coefficients.view(), &[0.0]).unwrap();
     let error = model_file::to_bytes(&Contents::of(&view, "")).unwrap_err();
