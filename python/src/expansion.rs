@@ -34,13 +34,13 @@ impl Expansion {
     /// F, (n, q).
     fn decision(&self, py: Python<'_>, x: RowsArg<'_>, n_jobs: usize) -> PyResult<Object<Array2<f64>>> {
         let rows = x.view()?;
-        let cost = Cost::of_outputs(rows.rows(), self.evaluator.len(), rows.cols(), self.evaluator.outputs());
+        let cost = Cost::of_outputs(&rows, self.evaluator.len(), self.evaluator.outputs());
         run(py, n_jobs, cost, None, |ctx| self.evaluator.evaluate(rows, ctx)).map(Object)
     }
 
     /// Returns whether outputs of rows in single precision are computed in double precision.
     fn needs_double(&self, py: Python<'_>) -> PyResult<bool> {
-        run(py, 1, Cost::Unknown, None, |ctx| self.evaluator.needs_double(ctx))
+        run(py, 1, Cost::unknown(self.evaluator.len()), None, |ctx| self.evaluator.needs_double(ctx))
     }
 
     fn __len__(&self) -> usize {
@@ -63,7 +63,7 @@ pub(crate) fn linear_weights(
     n_jobs: usize,
 ) -> PyResult<Object<Array2<f64>>> {
     let (rows, coefficients) = (vectors.view()?, matrix_view(&coefficients)?);
-    let cost = Cost::of(rows.rows(), coefficients.ncols(), rows.cols());
+    let cost = Cost::of_rows(&rows, coefficients.ncols());
     run(py, n_jobs, cost, None, |ctx| svmarrow::kernels::linear_weights(rows, coefficients, ctx)).map(Object)
 }
 

@@ -40,7 +40,7 @@ impl<'py> ProblemArg<'py> {
         let weights = self.weights.as_ref().map(vector).transpose()?;
         let fit_intercept = self.fit_intercept;
         // The matrix, and its factor or as many products with it.
-        let cost = Cost::of(rows.rows(), rows.rows(), rows.cols().saturating_add(rows.rows()));
+        let cost = Cost::of_values(&rows, rows.rows(), rows.cols().saturating_add(rows.rows()));
         let (solution, raised) = kernel.run(py, n_jobs, cost, progress, |kernel, ctx| {
             let (rows, targets) = (rows.reborrow(), targets.reborrow());
             work(&Problem { kernel, rows, targets, fit_intercept, weights }, ctx)

@@ -301,7 +301,9 @@ pub(crate) fn matching_pursuit<'py>(
         squared: matches!(task.loss, LossArg::BuiltIn(BuiltIn::Squared)),
         validation,
     };
-    let outcome = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
+    let functions_count = functions.iter().map(|part| part.count()).fold(0, usize::saturating_add);
+    let length = problem.targets.nrows().saturating_add(functions_count);
+    let outcome = run(py, n_jobs, Cost::unknown(length), progress.as_ref(), |ctx| {
         let has_raised = || matches!(&task.loss, LossArg::Function(loss) if loss.raised().is_some());
         let monitor = UnlessRaised { monitor: ctx.monitor(), has_raised };
         let budget = Budget::new(&monitor, None, max_time);

@@ -32,7 +32,7 @@ pub(crate) fn make_code(
 ) -> PyResult<Object<Array2<i8>>> {
     let draws = Draws { count: draws, seed };
     let is_drawn = matches!(name, "dense" | "sparse" | "bch");
-    let cost = if is_drawn { Cost::Unknown } else { Cost::of(n_classes, n_classes, n_classes) };
+    let cost = if is_drawn { Cost::unknown(n_classes) } else { Cost::of(n_classes, n_classes, n_classes) };
     let code = run(py, n_jobs, cost, None, |ctx| match name {
         "ovr" => CodeMatrix::one_vs_rest(n_classes),
         "ovo" => CodeMatrix::one_vs_one(n_classes),

@@ -209,9 +209,9 @@ impl Single {
         if let Some(map) = &self.map {
             map.apply(&mut values);
         }
-        let cost = Cost::of_outputs(1, self.evaluator.len(), values.len(), self.evaluator.outputs());
         let rows = ArrayView2::from_shape((1, values.len()), &values).expect("one row");
         let rows = rows.try_into().map_err(to_python)?;
+        let cost = Cost::of_outputs(&rows, self.evaluator.len(), self.evaluator.outputs());
         let outputs = run(row.py(), 1, cost, None, |ctx| self.evaluator.evaluate(rows, ctx))?;
         Ok(outputs.into_raw_vec_and_offset().0)
     }

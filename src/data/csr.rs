@@ -136,6 +136,11 @@ impl<'a, T: Element> CsrView<'a, T> {
         self.cols
     }
 
+    /// Returns the number of stored values in all rows.
+    pub(super) fn stored(&self) -> usize {
+        self.indptr.get(self.rows()) - self.indptr.get(0)
+    }
+
     /// Returns the number of stored values in one row.
     pub fn row_len(&self, row: usize) -> usize {
         self.indptr.get(row + 1) - self.indptr.get(row)

@@ -85,6 +85,13 @@ impl<'a> Rows<'a> {
         with_rows!(self, dense(d) => d.ncols(), csr(s) => s.cols())
     }
 
+    /// Returns the sum of the number of rows and of the number of columns, at most of those that have a stored entry: how
+    /// many numbers a vector over rows and one over columns have together.
+    pub fn vector_lengths(&self) -> usize {
+        let columns = with_rows!(self, dense(d) => d.ncols(), csr(s) => s.cols().min(s.stored()));
+        self.rows().saturating_add(columns)
+    }
+
     /// Returns whether the rows are stored sparse.
     pub fn is_sparse(&self) -> bool {
         matches!(self, Self::CsrF32(_) | Self::CsrF64(_))
