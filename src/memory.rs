@@ -1,12 +1,14 @@
 //! Allocations that return an error if the system refuses the memory.
 //!
-//! `vec!`, `collect` and `to_vec` abort the process then. Arrays whose length grows with the number of samples, features,
-//! vectors or machines are therefore allocated by this module, which returns [`Error::Memory`]. Zeroed arrays come from
-//! the system's zeroed pages, so pages that are never touched cost nothing.
+//! `vec!`, `collect` and `to_vec` abort the process then. An allocation is therefore made by this module, which returns
+//! [`Error::Memory`], if its size is a product of sizes (samples by features, a tile, a vector for each of many outputs or
+//! candidates) or comes from a file. Zeroed arrays come from the system's zeroed pages, so pages that are never touched cost
+//! nothing.
 //!
-//! Small allocations (an error message, a thread, a list with one item per block) are the standard library's, which aborts if
-//! they fail. So an allocation of this module succeeds only if [`HEADROOM`] more bytes are available, which each thread
-//! checks after every megabyte that it allocated.
+//! Vectors with one number for each sample, feature or vector are the standard library's. Their operation reserves their
+//! memory before it starts ([`reserve`]). Small allocations (an error message, a thread, a list with one item per block) have
+//! no reservation. So an allocation of this module succeeds only if all reservations and [`HEADROOM`] more bytes are
+//! available, which each thread checks after every megabyte that it allocated by this module.
 //!
 //! `Arena`s are reusable arrays in huge pages, if the system has them: touching gigabytes of small pages for the first time
 //! takes as long as computing the kernel values that are written to them.

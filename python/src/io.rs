@@ -35,7 +35,6 @@ pub(crate) fn read_svmlight<'py>(
     let data = run(py, 1, Cost::unknown(0), progress.as_ref(), |ctx| svmlight::read(&path, &options, ctx))?;
     let rows = rows_object(py, data.rows)?.cast_into::<PyTuple>()?;
     let targets = PyTuple::new(py, [PyArray1::from_vec(py, data.targets)])?;
-    // small: a tuple of arrays
     rows.as_sequence().concat(targets.as_sequence())?.cast_into::<PyTuple>().map_err(PyErr::from)
 }
 
@@ -73,7 +72,7 @@ pub(crate) fn read_libsvm_model(
     })?;
     let result = fields!(py, model.expansion, vectors, coefficients, intercepts, kernel);
     result.set_item("svm_type", model.svm_type.name())?;
-    result.set_item("labels", PyArray1::from_vec(py, model.labels.into_iter().map(i64::from).collect()) /* small: one number per class */)?;
+    result.set_item("labels", PyArray1::from_vec(py, model.labels.into_iter().map(i64::from).collect()))?;
     result.set_item("class_counts", index_array(py, model.class_counts)?)?;
     result.set_item("zero_based", model.zero_based)?;
     result.set_item("prob_a", PyArray1::from_vec(py, model.probability.prob_a))?;
@@ -100,7 +99,7 @@ pub(crate) fn write_libsvm_model(
         i32::try_from(label)
             .map_err(|_| to_python(Error::param("labels", label, "integers of 32 bits, as LIBSVM has them")))
     };
-    let labels = vector(&labels)?.iter().map(label).collect::<PyResult<Vec<_>>>()?; // small: one number per class
+    let labels = vector(&labels)?.iter().map(label).collect::<PyResult<Vec<_>>>()?;
     let class_counts = indices("class_counts", &class_counts)?;
     let view = expansion.view()?;
     let probability = ProbabilityParams::new(probability.0, probability.1);
@@ -121,7 +120,6 @@ pub(crate) fn read_model(
         expansions.set_item(name, fields!(py, expansion, vectors, coefficients, intercepts, kernel))?;
     }
     for (name, Array { dtype, shape, bytes }) in model.arrays {
-        // small: moved, the bytes are owned
         arrays.set_item(name, (dtype.name(), shape, PyArray1::from_vec(py, bytes.into_owned())))?;
     }
     Ok((expansions, arrays, model.extra))

@@ -124,7 +124,7 @@ pub(crate) fn least_squares_path<'py>(
     let (points, best, solution) = problem.solve(py, progress.as_ref(), n_jobs, |problem, ctx| {
         solve_path(problem, &alphas, by_rate, spectrum, ctx)
     })?;
-    let path: Vec<f64> = points.iter().flat_map(|p| [p.squared_error, p.error_rate, p.gcv]).collect(); // small: one point per alpha
+    let path: Vec<f64> = points.iter().flat_map(|p| [p.squared_error, p.error_rate, p.gcv]).collect();
     let dict = fields!(py, solution, coefficients, intercepts, diagonal, leave_one_out);
     dict.set_item("best", best)?;
     dict.set_item("path", matrix_array(py, path, points.len(), 3)?)?;

@@ -282,8 +282,8 @@ pub(crate) fn matching_pursuit<'py>(
     let params = settings.params()?;
     let max_time = duration(settings.max_time)?;
     let boxes: Vec<Box<dyn Functions + '_>> =
-        task.parts.iter().map(PartArg::functions).collect::<PyResult<_>>()?; // small: one item per part
-    let functions: Vec<&dyn Functions> = boxes.iter().map(AsRef::as_ref).collect(); // small: one item per part
+        task.parts.iter().map(PartArg::functions).collect::<PyResult<_>>()?;
+    let functions: Vec<&dyn Functions> = boxes.iter().map(AsRef::as_ref).collect();
     let validation = match &task.validation {
         Some((targets, classes, weights)) => Some(Validation {
             targets: matrix_view(targets)?,

@@ -66,7 +66,7 @@ pub(crate) fn path_outputs(
     n_jobs: usize,
 ) -> PyResult<Object<Array3<f64>>> {
     let (view, features) = (path.view()?, owned_matrix(&features)?);
-    let (sizes, zero) = (indices("sizes", &sizes)?, vec![0.0; view.outputs()]); // small: one number per output
+    let (sizes, zero) = (indices("sizes", &sizes)?, vec![0.0; view.outputs()]);
     let cost = Cost::of(features.nrows(), view.vectors(), view.vectors().saturating_add(view.outputs()));
     run(py, n_jobs, cost, None, |ctx| path::path_outputs(&view, features, &zero, &sizes, ctx)).map(Object)
 }

@@ -4,7 +4,7 @@ use numpy::ndarray::Array2;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use svmarrow::Error;
-use svmarrow::memory::{try_matrix, try_zeros};
+use svmarrow::memory::try_matrix;
 use svmarrow::perceptron::tree::{
     self, ConvertParams, Program, Strategy, TreeParams, TreePredictor, TreeState,
 };
@@ -31,7 +31,7 @@ states! {
 /// A tree before its first row, for rows like those of `rows`.
 #[pyfunction]
 pub(crate) fn perceptron_tree(rows: RowsArg<'_>, outputs: usize, seed: u64) -> PyResult<Object<TreeState>> {
-    TreeState::new(rows.view()?, outputs, seed).map(Object).map_err(to_python)
+    Ok(Object(TreeState::new(rows.view()?, outputs, seed)))
 }
 
 /// Parameters that are fixed along a stream.
@@ -165,7 +165,7 @@ pub(crate) fn box_budget_program(
     same_length("columns of Q", m, q.ncols())?;
     same_length("w (one number for each row of Q)", m, w.len())?;
     run(py, 1, Cost::of(m, m, m), None, |_| {
-        let mut p = try_zeros("the solution", m)?;
+        let mut p = vec![0.0; m];
         tree::box_budget_program(&Program { q, w, most }, tolerance, &mut p)?;
         Ok(p)
     })

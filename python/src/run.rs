@@ -50,8 +50,8 @@ type Outcome = std::result::Result<(), Box<dyn Any + Send>>;
 /// Work that keeps its result itself, so that what follows is compiled once and not for each kind of work.
 type Task<'a> = &'a mut (dyn FnMut(Context<'_>) + Send);
 
-/// Bytes that work reserves for each of its rows, vectors and columns: sixteen numbers in double precision, twice the
-/// maximum that a measurement of all work found.
+/// Bytes that work reserves for each of its rows, vectors and columns: sixteen numbers in double precision. Few methods have
+/// more than ten such vectors at the same time.
 const BYTES_PER_ITEM: usize = 16 * size_of::<f64>();
 /// Bytes that a prediction reserves for each of its rows, vectors and columns.
 const PREDICTION_BYTES_PER_ITEM: usize = 4 * size_of::<f64>();

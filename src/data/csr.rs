@@ -169,7 +169,7 @@ impl<'a, T: Element> CsrView<'a, T> {
     pub(super) fn gather(&self, rows: &[usize]) -> Result<(Vec<i64>, Vec<i64>, Vec<T>)> {
         let stored = rows.iter().map(|&r| self.row_len(r)).sum();
         let (mut indptr, mut indices, mut values) = (
-            try_with_capacity("gathered rows", rows.len() + 1)?,
+            Vec::with_capacity(rows.len() + 1),
             try_with_capacity("gathered rows", stored)?,
             try_with_capacity("gathered rows", stored)?,
         );

@@ -5,7 +5,6 @@ use super::model::Model;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::expansion::KernelExpansion;
-use crate::memory::TryToVec;
 use crate::path::path_coefficients;
 use crate::reduced_set::{PursuitParams, pursuit};
 
@@ -43,7 +42,7 @@ impl Reduction {
     pub fn apply_in<M: Model>(&self, model: &M, context: Context<'_>) -> Result<M> {
         let full = model.expansion().view();
         if full.is_empty() {
-            let KernelExpansion { kernel, vectors, coefficients, intercepts } = model.expansion().clone(); // small: no vectors
+            let KernelExpansion { kernel, vectors, coefficients, intercepts } = model.expansion().clone();
             return model.with_expansion(KernelExpansion::new(kernel, vectors, coefficients, intercepts)?);
         }
         let mut params = PursuitParams::new(self.n_vectors.min(full.len()));
@@ -51,7 +50,7 @@ impl Reduction {
         let path = pursuit(&full, None, &params, context)?;
         let coefficients = path_coefficients(&path.view(), path.order.len())?;
         let vectors = full.vectors.gather(&path.order)?;
-        let intercepts = full.intercepts.try_to_vec()?;
+        let intercepts = full.intercepts.to_vec();
         model.with_expansion(KernelExpansion::new(full.kernel, vectors, coefficients, intercepts)?)
     }
 }

@@ -293,7 +293,7 @@ impl Evaluator {
     }
 
     fn standardization(&self) -> Result<&Arc<Standardization>> {
-        let make = || Standardization::new(&self.kernel, self.vectors.view()).map(Arc::new);
+        let make = || Ok(Arc::new(Standardization::new(&self.kernel, self.vectors.view())));
         self.packed.standardization.get_or_try_init(make)
     }
 

@@ -58,7 +58,7 @@ impl Magnitudes {
     /// # Errors
     /// [`Error::NotFinite`] that names `what` if a number is not finite.
     pub(crate) fn new(what: &'static str, kernel: KernelFunction<'_>, rows: Rows<'_>) -> Result<Self> {
-        let standardization = Standardization::new(&kernel.built_in(), rows)?;
+        let standardization = Standardization::new(&kernel.built_in(), rows);
         Self::of_standardized(what, kernel, &standardization, rows, Context::SEQUENTIAL)
     }
 

@@ -11,7 +11,6 @@
 use super::Kernel;
 use super::standardization::Standardization;
 use crate::data::Rows;
-use crate::error::Result;
 
 /// Number of roundings of the exponential and the last operations of a kernel.
 pub(super) const FINAL_ROUNDINGS: f64 = 6.0;
@@ -29,24 +28,24 @@ pub(crate) fn relative_error_bound(n: usize, single: bool) -> f64 {
 
 /// Returns delta of |computed k(x, z) - k(x, z)| <= delta sqrt(k(x, x) k(z, z)) for any x and the given vectors z; `None` for
 /// kernels without a feature space.
-pub(crate) fn rounding(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Result<Option<f64>> {
+pub(crate) fn rounding(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Option<f64> {
     let sum = relative_error_bound(vectors.cols() + 4, single);
     let last = FINAL_ROUNDINGS * relative_error_bound(0, single);
     let distance = match *kernel {
-        Kernel::Linear => return Ok(Some(sum + last)),
-        Kernel::Polynomial { coef0, .. } if coef0 < 0.0 => return Ok(None),
-        Kernel::Polynomial { degree, .. } => return Ok(Some(1.1 * f64::from(degree.max(1)) * (sum + last))),
+        Kernel::Linear => return Some(sum + last),
+        Kernel::Polynomial { coef0, .. } if coef0 < 0.0 => return None,
+        Kernel::Polynomial { degree, .. } => return Some(1.1 * f64::from(degree.max(1)) * (sum + last)),
         // The error of ||x||^2 + ||z||^2 - 2 x'z is that of a sum times (||x|| + ||z||)^2, norms about the center.
-        Kernel::Rbf { .. } => 4.0 + 9.0 * Lengths::new(kernel, vectors)?.largest.powi(2),
+        Kernel::Rbf { .. } => 4.0 + 9.0 * Lengths::new(kernel, vectors).largest.powi(2),
         // Any row x is at most a longer than z, and a k <= 1.2.
-        Kernel::Matern { .. } => EUCLIDEAN_ERROR * (1.2 + 2.0 * Lengths::new(kernel, vectors)?.largest),
+        Kernel::Matern { .. } => EUCLIDEAN_ERROR * (1.2 + 2.0 * Lengths::new(kernel, vectors).largest),
         // Sparse rows are summed as differences from ||z||_1.
         Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => {
-            4.0 + 3.0 * Lengths::new(kernel, vectors)?.largest
+            4.0 + 3.0 * Lengths::new(kernel, vectors).largest
         }
-        Kernel::Sigmoid { .. } | Kernel::Precomputed => return Ok(None),
+        Kernel::Sigmoid { .. } | Kernel::Precomputed => return None,
     };
-    Ok(Some(sum * distance + last))
+    Some(sum * distance + last)
 }
 
 /// Lengths of rows for kernels of a distance: the Euclidean length times sqrt(gamma), or times sqrt(2 nu) gamma for Matérn
@@ -61,8 +60,8 @@ struct Lengths {
 }
 
 impl Lengths {
-    fn new(kernel: &Kernel, vectors: Rows<'_>) -> Result<Self> {
-        let standardization = Standardization::new(kernel, vectors)?;
+    fn new(kernel: &Kernel, vectors: Rows<'_>) -> Self {
+        let standardization = Standardization::new(kernel, vectors);
         let (factor, euclidean) = match *standardization.kernel() {
             Kernel::Rbf { gamma } => (gamma.sqrt(), true),
             Kernel::Matern { smoothness, gamma } => (smoothness.rate(gamma), true),
@@ -70,7 +69,7 @@ impl Lengths {
         };
         let mut new = Self { standardization, factor, euclidean, largest: 0.0 };
         new.largest = (0..vectors.rows()).map(|i| new.of(vectors, i)).fold(0.0, f64::max);
-        Ok(new)
+        new
     }
 
     fn of(&self, rows: Rows<'_>, i: usize) -> f64 {
@@ -91,13 +90,11 @@ pub(crate) struct RelativeRounding {
 
 impl RelativeRounding {
     /// Measures the vectors; `None` for other kernels.
-    pub(crate) fn new(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Result<Option<Self>> {
-        if kernel.constant_diagonal().is_none() {
-            return Ok(None);
-        }
+    pub(crate) fn new(kernel: &Kernel, vectors: Rows<'_>, single: bool) -> Option<Self> {
+        kernel.constant_diagonal()?;
         let sum = relative_error_bound(vectors.cols() + 4, single);
         let last = FINAL_ROUNDINGS * relative_error_bound(0, single);
-        Ok(Some(Self { lengths: Lengths::new(kernel, vectors)?, kernel: *kernel, sum, last }))
+        Some(Self { lengths: Lengths::new(kernel, vectors), kernel: *kernel, sum, last })
     }
 
     /// Returns epsilon of |computed k(x, z) - k(x, z)| <= epsilon k(x, z) for row i and any of the vectors; infinity if it is
@@ -136,7 +133,7 @@ mod tests {
             Kernel::Matern { smoothness: Smoothness::Half, gamma: 0.2 },
             Kernel::Matern { smoothness: Smoothness::FiveHalves, gamma: 0.2 },
         ] {
-            let delta = rounding(&kernel, rows, true).unwrap().unwrap();
+            let delta = rounding(&kernel, rows, true).unwrap();
             let (mut worst, mut relative_worst) = (0.0_f64, 0.0_f64);
             for z in 0..n {
                 let one = Rows::from_shape((1, d), &x[z * d..(z + 1) * d]).unwrap();
@@ -152,16 +149,12 @@ mod tests {
                 }
             }
             assert!(worst <= delta && worst > 0.0, "{kernel:?} {worst} {delta}");
-            if let Some(relative) = RelativeRounding::new(&kernel, rows, true).unwrap() {
+            if let Some(relative) = RelativeRounding::new(&kernel, rows, true) {
                 let most = (0..n).map(|i| relative.of(rows, i)).fold(0.0, f64::max);
                 assert!(relative_worst <= most, "{kernel:?} {relative_worst} {most}");
             }
         }
-        assert!(rounding(&Kernel::Sigmoid { gamma: 1.0, coef0: 0.0 }, rows, false).unwrap().is_none());
-        assert!(
-            rounding(&Kernel::Polynomial { degree: 2, gamma: 1.0, coef0: -1.0 }, rows, false)
-                .unwrap()
-                .is_none()
-        );
+        assert!(rounding(&Kernel::Sigmoid { gamma: 1.0, coef0: 0.0 }, rows, false).is_none());
+        assert!(rounding(&Kernel::Polynomial { degree: 2, gamma: 1.0, coef0: -1.0 }, rows, false).is_none());
     }
 }

@@ -16,9 +16,7 @@
 //! Cost: one pass over at most 1,024 rows, and over sparse rows until no column is left that all of them have.
 
 use crate::data::{Element, Rows, row as dense_row};
-use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::memory::{TryCollect, TryGrow, try_vec, try_with_capacity};
 use crate::simd::blas::{axpy, axpy_compensated, dot_compensated};
 use crate::with_rows;
 
@@ -53,12 +51,12 @@ pub(crate) struct Standardization {
 
 impl Standardization {
     /// Fits a standardization to rows.
-    pub(super) fn new(kernel: &Kernel, rows: Rows<'_>) -> Result<Self> {
+    pub(super) fn new(kernel: &Kernel, rows: Rows<'_>) -> Self {
         Self::with_coefficients(kernel, rows, CoefficientSum::Any)
     }
 
     /// Fits a standardization to rows and the sum of the coefficients.
-    pub(super) fn with_coefficients(kernel: &Kernel, rows: Rows<'_>, sum: CoefficientSum) -> Result<Self> {
+    pub(super) fn with_coefficients(kernel: &Kernel, rows: Rows<'_>, sum: CoefficientSum) -> Self {
         let is_linear = *kernel == Kernel::Linear && sum == CoefficientSum::Zero;
         let is_euclidean = matches!(kernel, Kernel::Rbf { .. } | Kernel::Matern { .. });
         let has_centre =
@@ -67,25 +65,24 @@ impl Standardization {
     }
 
     /// Translates columns that are far from zero compared with their width, for the linear kernel.
-    pub(crate) fn of_far_columns(rows: Rows<'_>) -> Result<Self> {
+    pub(crate) fn of_far_columns(rows: Rows<'_>) -> Self {
         Self::about_mean(&Kernel::Linear, rows, rows.rows() > 0, false)
     }
 
     /// Fits a standardization about the mean if `has_centre`, dense rows in `all` columns or in those far from zero.
-    fn about_mean(kernel: &Kernel, rows: Rows<'_>, has_centre: bool, all: bool) -> Result<Self> {
+    fn about_mean(kernel: &Kernel, rows: Rows<'_>, has_centre: bool, all: bool) -> Self {
         let (kernel, scale) = scaled(*kernel);
         if !is_packed_sparse(rows) {
-            let columns: Vec<u32> =
-                (0..if has_centre { rows.cols() } else { 0 }).map(|k| k as u32).try_collect_vec()?;
-            let mut centre = near_mean(rows, &columns, all)?;
-            centre.try_resize(rows.cols(), 0.0)?;
-            return Ok(Self { kernel, columns: None, centre, scale });
+            let columns: Vec<u32> = (0..if has_centre { rows.cols() } else { 0 }).map(|k| k as u32).collect();
+            let mut centre = near_mean(rows, &columns, all);
+            centre.resize(rows.cols(), 0.0);
+            return Self { kernel, columns: None, centre, scale };
         }
-        let columns = if has_centre { full_columns(rows)? } else { Vec::new() };
-        let centre = near_mean(rows, &columns, false)?;
+        let columns = if has_centre { full_columns(rows) } else { Vec::new() };
+        let centre = near_mean(rows, &columns, false);
         let moved = || columns.iter().zip(&centre).filter(|(_, c)| **c != 0.0);
-        let centre = moved().map(|(_, c)| *c).try_collect_vec()?;
-        Ok(Self { kernel, columns: Some(moved().map(|(k, _)| *k).try_collect_vec()?), centre, scale })
+        let centre = moved().map(|(_, c)| *c).collect::<Vec<_>>();
+        Self { kernel, columns: Some(moved().map(|(k, _)| *k).collect::<Vec<_>>()), centre, scale }
     }
 
     /// Returns whether rows that are not packed as bytes are packed by their entries.
@@ -152,13 +149,13 @@ impl Standardization {
 
     /// Returns the inner product of a row with the center as a sum of two numbers. If the center is not zero, all numbers of
     /// the row are small enough for their squares to be finite.
-    fn product_with_centre(&self, rows: Rows<'_>, row: usize) -> Result<(f64, f64)> {
-        let mut values = try_vec![0.0; self.centre.len()]?;
+    fn product_with_centre(&self, rows: Rows<'_>, row: usize) -> (f64, f64) {
+        let mut values = vec![0.0; self.centre.len()];
         match &self.columns {
             None => rows.for_each_in_row(row, |k, v| values[k] = v),
             Some(columns) => for_each_in_columns(rows, row, columns, |place, v| values[place] = v),
         }
-        Ok(dot_compensated(&values, &self.centre))
+        dot_compensated(&values, &self.centre)
     }
 
     /// Returns w_j'c of w_j = sum_i B[i, j] x_i over the listed rows, (q,), as if computed in twice the precision.
@@ -168,16 +165,16 @@ impl Standardization {
         list: &[usize],
         coefficients: &[f64],
         q: usize,
-    ) -> Result<Vec<f64>> {
-        let (mut sums, mut rests) = (try_vec![0.0; q]?, try_vec![0.0; q]?);
+    ) -> Vec<f64> {
+        let (mut sums, mut rests) = (vec![0.0; q], vec![0.0; q]);
         if self.centre.iter().any(|c| *c != 0.0) {
             for (&row, coefficients) in list.iter().zip(coefficients.chunks_exact(q)) {
-                let (product, rest) = self.product_with_centre(rows, row)?;
+                let (product, rest) = self.product_with_centre(rows, row);
                 axpy_compensated(product, coefficients, &mut sums, &mut rests);
                 axpy(rest, coefficients, &mut rests);
             }
         }
-        sums.iter().zip(rests).map(|(sum, rest)| sum + rest).try_collect_vec()
+        sums.iter().zip(rests).map(|(sum, rest)| sum + rest).collect()
     }
 }
 
@@ -251,14 +248,14 @@ fn for_each_in_columns(rows: Rows<'_>, row: usize, columns: &[u32], mut visit: i
 
 /// Returns a number near the mean of the rows for each of the given columns, which are rising; unless `all` are to be
 /// translated, 0 for columns for which a translation is not worth its cost.
-fn near_mean(rows: Rows<'_>, columns: &[u32], all: bool) -> Result<Vec<f64>> {
+fn near_mean(rows: Rows<'_>, columns: &[u32], all: bool) -> Vec<f64> {
     let (n, d) = (rows.rows(), columns.len());
     if d == 0 {
-        return Ok(Vec::new());
+        return Vec::new();
     }
     let count = n.min(MAX_CENTRE_ROWS);
-    let (mut low, mut high) = (try_vec![f64::INFINITY; d]?, try_vec![f64::NEG_INFINITY; d]?);
-    let mut sums = try_vec![0.0; d]?;
+    let (mut low, mut high) = (vec![f64::INFINITY; d], vec![f64::NEG_INFINITY; d]);
+    let mut sums = vec![0.0; d];
     for i in 0..count {
         for_each_in_columns(rows, i * n / count, columns, |place, v| {
             sums[place] += v;
@@ -279,12 +276,12 @@ fn near_mean(rows: Rows<'_>, columns: &[u32], all: bool) -> Result<Vec<f64>> {
         let near = (mean / quantum).round() * quantum;
         if near.is_finite() { near } else { low }
     };
-    (0..d).map(rounded_mean).try_collect_vec()
+    (0..d).map(rounded_mean).collect()
 }
 
 /// Returns the columns that every row has, rising.
-fn full_columns(rows: Rows<'_>) -> Result<Vec<u32>> {
-    let mut columns = try_with_capacity("the columns", rows.entries(0))?;
+fn full_columns(rows: Rows<'_>) -> Vec<u32> {
+    let mut columns = Vec::with_capacity(rows.entries(0));
     rows.for_each_entry(0, |k, _| columns.push(k as u32));
     for row in 1..rows.rows() {
         if columns.is_empty() {
@@ -303,7 +300,7 @@ fn full_columns(rows: Rows<'_>) -> Result<Vec<u32>> {
         });
         columns.truncate(kept);
     }
-    Ok(columns)
+    columns
 }
 
 #[cfg(test)]
@@ -423,7 +420,7 @@ mod tests {
             for (at, value) in found.indexed_iter() {
                 assert!((value - pair(&kernel, x, at.0, x, at.1)).abs() < 1e-15);
             }
-            assert_eq!(diagonal(&kernel, x).unwrap().len(), 2);
+            assert_eq!(diagonal(&kernel, x).len(), 2);
         }
         let beyond = [0_i64, 1 << 32, 5];
         let refused = CsrView::new(IndexSlice::I64(&indptr), IndexSlice::I64(&beyond), &values, 1 << 40);

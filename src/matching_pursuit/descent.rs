@@ -14,7 +14,7 @@ use super::task::{MatchingParams, Task, Variant};
 use crate::context::{Context, Progress, Stop, StopReason};
 use crate::data::{flat, matrix};
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
+use crate::memory::{TryCollect, TryGrow, try_vec, try_with_capacity};
 use crate::path::{Form, PathView, path_coefficients};
 use crate::random::Random;
 use crate::simd::blas::{axpy, dot};
@@ -44,19 +44,18 @@ impl State<'_> {
     }
 
     /// Moves the coefficient of the function at a place by the best step of each output.
-    fn step(&mut self, place: usize, column: &[f64]) -> Result<()> {
+    fn step(&mut self, place: usize, column: &[f64]) {
         let q = self.outputs();
-        let mut values = column.try_to_vec()?;
+        let mut values = column.to_vec();
         unscale(self.scale.as_deref(), &mut values);
         let validation = &self.validation[place];
         let n = validation.len();
         for j in 0..q {
-            let alpha = self.objectives[j].line_search(&self.f[j], &values)?;
+            let alpha = self.objectives[j].line_search(&self.f[j], &values);
             axpy(alpha, &values, &mut self.f[j]);
             self.coefficients[place * q + j] += alpha;
             axpy(alpha, validation, &mut self.validation_outputs[j * n..(j + 1) * n]);
         }
-        Ok(())
     }
 
     /// Fits all coefficients again; returns why it was stopped, if it was.
@@ -73,7 +72,7 @@ impl State<'_> {
         let fixed = Backfit { basis, scale, progress, ctx };
         let mut reason = None;
         for j in 0..q {
-            let mut b: Vec<f64> = projections.iter().skip(j).step_by(q).copied().try_collect_vec()?;
+            let mut b: Vec<f64> = projections.iter().skip(j).step_by(q).copied().collect();
             let ended = fixed.improve(&mut self.objectives[j], &mut b, &mut self.f[j]);
             reason = reason.or(StopReason::from_result(ended)?);
             for (to, from) in projections.iter_mut().skip(j).step_by(q).zip(b) {
@@ -104,13 +103,13 @@ impl State<'_> {
         Ok(out)
     }
 
-    fn note(&mut self, stopping: &mut Stopping<'_>, task: &Task<'_>) -> Result<bool> {
+    fn note(&mut self, stopping: &mut Stopping<'_>, task: &Task<'_>) -> bool {
         let n = task.validation_rows();
-        let mut out = try_vec![0.0; n]?;
+        let mut out = vec![0.0; n];
         let mut validation = 0.0;
         let targets = task.validation.iter().flat_map(|v| v.targets.columns());
         for (y, f) in targets.zip(self.validation_outputs.chunks_exact(n.max(1))) {
-            task.loss.fill(Derivative::Value, &y.iter().copied().try_collect_vec()?, f, &mut out);
+            task.loss.fill(Derivative::Value, &y.iter().copied().collect::<Vec<_>>(), f, &mut out);
             let rows = task.validation.iter();
             validation +=
                 rows.flat_map(|v| out.iter().enumerate().map(|(i, loss)| v.weight(i) * loss)).sum::<f64>();
@@ -118,7 +117,7 @@ impl State<'_> {
         let weight = task.validation.filter(|_| n > 0).map_or(1.0, |v| v.total_weight());
         let training: f64 = self.objectives.iter_mut().zip(&self.f).map(|(o, f)| o.value(f)).sum();
         let mean = (training / task.total_weight(), validation / weight);
-        Ok(stopping.note(self.order.len(), mean.0, mean.1, &self.validation_outputs))
+        stopping.note(self.order.len(), mean.0, mean.1, &self.validation_outputs)
     }
 }
 
@@ -143,7 +142,7 @@ pub(super) fn fit(
             .iter()
             .map(|y| Objective::new(task.loss, y, task.weights))
             .try_collect_results()?,
-        scale: task.weights.map(|w| w.iter().map(|w| w.sqrt()).try_collect_vec()).transpose()?,
+        scale: task.weights.map(|w| w.iter().map(|w| w.sqrt()).collect::<Vec<_>>()),
         f: (0..q).map(|_| try_vec![0.0; l]).try_collect_results()?,
         coefficients: Vec::new(),
         validation: Vec::new(),
@@ -155,27 +154,25 @@ pub(super) fn fit(
     let slope = state.descent()?;
     let at_first = dot(&slope, &slope);
     if task.constant {
-        let mut ones = try_vec![1.0; l]?;
+        let mut ones = vec![1.0; l];
         dictionary.scale(&mut ones);
-        if let Some(outside) =
-            state.basis.split(ColumnResidual::of(ones.try_to_vec()?), Vec::new(), 0.0, ctx)?
-        {
+        if let Some(outside) = state.basis.split(ColumnResidual::of(ones.clone()), Vec::new(), 0.0, ctx)? {
             state.basis.push(outside, Vec::new())?;
         }
-        state.coefficients.try_resize(q, 0.0)?;
-        state.validation.push(try_vec![1.0; task.validation_rows()]?);
-        state.step(0, &ones)?;
+        state.coefficients.resize(q, 0.0);
+        state.validation.push(vec![1.0; task.validation_rows()]);
+        state.step(0, &ones);
     }
     let first = usize::from(task.constant);
     let most = params.functions.min(count);
     // Where each candidate is in the basis, and those that are never to be chosen.
-    let mut place: Vec<Option<usize>> = try_vec![None; count]?;
-    let mut open = try_vec![true; count]?;
+    let mut place: Vec<Option<usize>> = vec![None; count];
+    let mut open = vec![true; count];
     let mut random = Random::new(params.seed);
-    let all: Vec<usize> = (0..count).try_collect_vec()?;
+    let all: Vec<usize> = (0..count).collect();
 
-    let mut recorded = state.coefficients.try_to_vec()?;
-    let mut go_on = state.note(&mut stopping, task)?;
+    let mut recorded = state.coefficients.clone();
+    let mut go_on = state.note(&mut stopping, task);
     let (mut steps, mut size_before) = (0_usize, 0);
     let mut gap;
     let reason = loop {
@@ -200,15 +197,12 @@ pub(super) fn fit(
         // A full basis leaves only its own functions to choose from.
         let allowed = |p: usize| open[p] && (!full || place[p].is_some());
         let chosen = if dictionary.drawn().is_some() {
-            let flags: Vec<bool> = all.iter().map(|&p| allowed(p)).try_collect_vec()?;
-            let list = dictionary.draw(&flags, &mut random)?;
+            let flags: Vec<bool> = all.iter().map(|&p| allowed(p)).collect();
+            let list = dictionary.draw(&flags, &mut random);
             let columns = dictionary.columns(&list, ctx)?;
-            let own: Vec<f64> = columns.chunks_exact(l).map(|d| dot(d, d)).try_collect_vec()?;
+            let own: Vec<f64> = columns.chunks_exact(l).map(|d| dot(d, d)).collect();
             let aligned = inner_products(&columns, &descent, l, ctx)?;
-            match best(&aligned, q, |i| own[i]) {
-                Some(i) => Some((list[i], columns[i * l..(i + 1) * l].try_to_vec()?)),
-                None => None,
-            }
+            best(&aligned, q, |i| own[i]).map(|i| (list[i], columns[i * l..(i + 1) * l].to_vec()))
         } else {
             let aligned = dictionary.products(&all, &descent, ctx)?;
             let own = |p: usize| if allowed(p) { dictionary.own[p] } else { 0.0 };
@@ -222,9 +216,9 @@ pub(super) fn fit(
             at
         } else {
             if every.is_some() {
-                let line = state.basis.products(&column, ctx)?;
+                let line = state.basis.products(&column, ctx);
                 let Some(outside) =
-                    state.basis.split(ColumnResidual::of(column.try_to_vec()?), line, tolerance, ctx)?
+                    state.basis.split(ColumnResidual::of(column.clone()), line, tolerance, ctx)?
                 else {
                     open[p] = false;
                     continue;
@@ -237,7 +231,7 @@ pub(super) fn fit(
             place[p] = Some(first + state.order.len() - 1);
             first + state.order.len() - 1
         };
-        state.step(at, &column)?;
+        state.step(at, &column);
         steps += 1;
         let mut stopped = None;
         if every.is_some_and(|every| steps.is_multiple_of(every)) {
@@ -248,7 +242,7 @@ pub(super) fn fit(
             }
         }
         recorded.try_extend(state.coefficients.iter().copied())?;
-        go_on = state.note(&mut stopping, task)?;
+        go_on = state.note(&mut stopping, task);
         if let Some(reason) = stopped {
             break reason;
         }

@@ -26,7 +26,7 @@ use super::state::State;
 use super::task::{MatchingParams, Task, Variant};
 use crate::context::{Context, Progress, Stop, StopReason};
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
+use crate::memory::{TryGrow, TryToVec};
 use crate::random::Random;
 use crate::simd::blas::dot;
 use ndarray::Array2;
@@ -57,14 +57,14 @@ pub(super) fn fit(
     let last_size = max_size.min(params.steps.unwrap_or(usize::MAX));
     let (by_gain, tolerance) = (params.variant == Variant::PreFitting, dictionary.span_tolerance());
     if task.constant {
-        let mut ones = try_vec![1.0; task.rows()]?;
+        let mut ones = vec![1.0; task.rows()];
         dictionary.scale(&mut ones);
         if let Some(outside) = state.basis.split(ColumnResidual::of(ones), Vec::new(), 0.0, ctx)? {
-            state.take(outside, try_vec![1.0; task.validation_rows()]?)?;
+            state.take(outside, vec![1.0; task.validation_rows()])?;
         }
     }
     let mut candidates = if dictionary.drawn().is_some() {
-        Candidates::Drawn { open: try_vec![true; dictionary.count()]?, random: Random::new(params.seed) }
+        Candidates::Drawn { open: vec![true; dictionary.count()], random: Random::new(params.seed) }
     } else {
         Candidates::All(
             Box::new(CandidateLevels::new(dictionary, &state, by_gain, ctx)?),
@@ -108,14 +108,14 @@ pub(super) fn fit(
             Candidates::All(levels, cache) => match levels.best(state.order.len()) {
                 Some(p) => {
                     let rest = cache.take(p, levels, dictionary, &state.basis, ctx)?;
-                    let newer = levels.line(p)[rest.seen()..].try_to_vec()?;
+                    let newer = levels.line(p)[rest.seen()..].to_vec();
                     Some((p, rest, newer))
                 }
                 None if std::mem::replace(&mut exhausted, true) => {
                     if tolerance >= SPAN_TOLERANCE {
                         break StopReason::Converged;
                     }
-                    let mut open = try_vec![true; dictionary.count()]?;
+                    let mut open = vec![true; dictionary.count()];
                     state.order.iter().for_each(|&p| open[p] = false);
                     candidates = Candidates::Drawn { open, random: Random::new(params.seed) };
                     continue;
@@ -127,7 +127,7 @@ pub(super) fn fit(
                 }
             },
             Candidates::Drawn { open, random } => {
-                let list = dictionary.draw(open, random)?;
+                let list = dictionary.draw(open, random);
                 let chosen = best_drawn(dictionary, &state, &list, by_gain, open, ctx)?;
                 // Functions inside the span are excluded now; others may be left to draw, unless all were candidates before.
                 if chosen.is_none() && dictionary.drawn().is_some() && list.iter().any(|&p| !open[p]) {
@@ -172,7 +172,7 @@ fn best_drawn(
     let mut columns = dictionary.columns(list, ctx)?;
     let mut inside = inner_products(&columns, state.basis.vectors(), l, ctx)?;
     let n = state.basis.len();
-    let own: Vec<f64> = columns.chunks_exact(l).map(|d| dot(d, d)).try_collect_vec()?;
+    let own: Vec<f64> = columns.chunks_exact(l).map(|d| dot(d, d)).collect();
     let mut rests = Vec::new();
     // Squared distances from the span, and whether they are outside of it.
     let distances: Vec<(f64, bool)> = if tolerance < SPAN_TOLERANCE {
@@ -183,14 +183,11 @@ fn best_drawn(
         for (column, rest) in columns.chunks_exact_mut(l).zip(&rests) {
             column.copy_from_slice(rest.column());
         }
-        rests
-            .iter()
-            .map(|rest| (rest.squared(), state.basis.is_outside(rest, tolerance)))
-            .try_collect_vec()?
+        rests.iter().map(|rest| (rest.squared(), state.basis.is_outside(rest, tolerance))).collect::<Vec<_>>()
     } else {
         let squared = |i: usize| inside[i * n..(i + 1) * n].iter().map(|v| v * v).sum::<f64>();
         let distances = own.iter().enumerate().map(|(i, own)| (own - squared(i), own));
-        distances.map(|(distance, own)| (distance, distance > tolerance * own)).try_collect_vec()?
+        distances.map(|(distance, own)| (distance, distance > tolerance * own)).collect::<Vec<_>>()
     };
     let aligned = inner_products(&columns, &state.residuals, l, ctx)?;
     let mut best: Option<(usize, f64)> = None;
@@ -210,6 +207,6 @@ fn best_drawn(
     if i < rests.len() {
         return Ok(Some((list[i], rests.swap_remove(i), Vec::new())));
     }
-    let column = ColumnResidual::of(columns[i * l..(i + 1) * l].try_to_vec()?);
-    Ok(Some((list[i], column, inside[i * n..(i + 1) * n].try_to_vec()?)))
+    let column = ColumnResidual::of(columns[i * l..(i + 1) * l].to_vec());
+    Ok(Some((list[i], column, inside[i * n..(i + 1) * n].to_vec())))
 }

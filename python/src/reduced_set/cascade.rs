@@ -4,7 +4,7 @@ use numpy::PyReadonlyArray2;
 use numpy::ndarray::Array2;
 use pyo3::prelude::*;
 use svmarrow::data::Rows;
-use svmarrow::memory::{TryCollect, try_matrix};
+use svmarrow::memory::try_matrix;
 use svmarrow::reduced_set::{self, Decision, Moments, Projection, StageSize, UNDECIDED};
 
 use crate::array::{RowsArg, matrix_view, owned_matrix, same_length};
@@ -68,12 +68,12 @@ impl Cascade {
         let moments = Moments {
             products: owned_matrix(&path.products)?,
             at_kept: owned_matrix(&path.at_kept)?,
-            sums: masses.row(0).to_vec(),   // small: one number per output
-            masses: masses.row(1).to_vec(), // small: one number per output
+            sums: masses.row(0).to_vec(),
+            masses: masses.row(1).to_vec(),
         };
         let projection = Projection { target, kept, factor, projections, moments: &moments };
         let sizes: Vec<StageSize> =
-            stages.into_iter().map(|(vectors, directions)| StageSize { vectors, directions }).collect(); // small: one item per stage
+            stages.into_iter().map(|(vectors, directions)| StageSize { vectors, directions }).collect();
         let decision = Decision { coding: coding_of(coding).map_err(to_python)?, break_ties };
         let cost = Cost::unknown(target.len().saturating_add(kept.vector_lengths()));
         let cascade =
@@ -92,7 +92,7 @@ impl Cascade {
         let cost = self.cost(&rows);
         let found = run(py, n_jobs, cost, None, |ctx| self.cascade.answer(rows, ctx))?;
         let class = |c: usize| if c == UNDECIDED { -1 } else { c as i64 };
-        let classes = found.classes.into_iter().map(class).try_collect_vec().map_err(to_python)?;
+        let classes = found.classes.into_iter().map(class).collect();
         Ok(Object((classes, found.stages)))
     }
 
@@ -114,7 +114,7 @@ impl Cascade {
         let rows = x.view()?;
         let cost = self.cost(&rows);
         let counts = run(py, n_jobs, cost, None, |ctx| self.cascade.count_decided(rows, ctx))?;
-        Ok(Object(counts.mapv(|count| count as u64))) // small: one number per pair of stages
+        try_matrix(counts.dim(), |at| counts[at] as u64).map(Object).map_err(to_python)
     }
 }
 

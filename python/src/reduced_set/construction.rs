@@ -112,7 +112,7 @@ pub(crate) fn gradient_vectors(
 ) -> PyResult<Object<Vec<Construction>>> {
     let target = expansion.view()?;
     let rows = x.view()?;
-    let starts = settings.starts.iter().map(matrix_view).collect::<PyResult<Vec<_>>>()?; // small: one view per start
+    let starts = settings.starts.iter().map(matrix_view).collect::<PyResult<Vec<_>>>()?;
     let classes = match &answers {
         Some(AnswersArg::Classes(classes)) => indices("labels", classes)?,
         _ => Vec::new(),

@@ -30,7 +30,7 @@ use crate::context::{Context, Progress, Stop, StopReason};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Batch, Kernel, TrainableExpansion, Workspace};
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
+use crate::memory::{TryCollect, TryToVec, try_vec};
 use crate::random::Random;
 use crate::reduced_set::pursuit::check_kernel;
 use crate::simd::adam;
@@ -96,7 +96,7 @@ pub fn gradient_vectors(
         target.kernel.check_rows("start", (*start).try_into()?)?;
     }
 
-    let mut teacher = Teacher::new(target, rows.reborrow(), params)?;
+    let mut teacher = Teacher::new(target, rows.reborrow(), params);
     let mut results: Vec<Construction> = Vec::new();
     for (stage, start) in starts.iter().enumerate() {
         let share = params.objective.label_weight;
@@ -113,7 +113,7 @@ pub fn gradient_vectors(
             vectors: start.iter().copied().try_collect_vec()?,
             coefficients,
             intercepts,
-            scales: try_vec![1.0; d]?,
+            scales: vec![1.0; d],
         };
         if stage == 0
             && let Some(reason) =
@@ -219,13 +219,13 @@ impl Run<'_, '_> {
                 Ok([try_vec![0.0; z]?, try_vec![0.0; z]?, try_vec![0.0; b]?, try_vec![0.0; b]?])
             })
             .try_collect_results()?;
-        let mut intercept_state = [try_vec![0.0; q]?, try_vec![0.0; q]?];
+        let mut intercept_state = [vec![0.0; q], vec![0.0; q]];
         moving.has_scales = params.scale_rate > 0.0;
-        let mut scales = ColumnScales::new(d)?;
+        let mut scales = ColumnScales::new(d);
 
         let mut random = Random::stream(params.seed, 0);
         let n = n - params.held_out;
-        let mut order: Vec<usize> = (0..n).try_collect_vec()?;
+        let mut order: Vec<usize> = (0..n).collect();
         let batch_size = params.batch.min(n);
         let (mut batch, mut work) = (Batch::default(), Workspace::default());
         let mut picked: Vec<(usize, usize)> = Vec::new();
@@ -257,11 +257,11 @@ impl Run<'_, '_> {
                 next = 0;
             }
             picked.clear();
-            picked.try_extend(
+            picked.extend(
                 order[next..next + batch_size]
                     .iter()
                     .map(|&i| (i, random.below(teacher.places as u64) as usize)),
-            )?;
+            );
             next += batch_size;
             self.fill(&mut batch, &picked, &scales, ctx)?;
             match moving.gradient(&batch, &mut work, self.loss_of(&picked), ctx) {
@@ -280,8 +280,7 @@ impl Run<'_, '_> {
             }
             let factors = moving.has_scales.then_some(&*scales.factors);
             let kernel = moving.kernel();
-            let mut parts: Vec<_> =
-                moving.panels.iter_mut().zip(&mut states).zip(&work.panels).try_collect_vec()?;
+            let mut parts: Vec<_> = moving.panels.iter_mut().zip(&mut states).zip(&work.panels).collect();
             ctx.for_each_chunk(&mut parts, 1, |_, part| {
                 let ((panel, [v1, v2, c1, c2]), slopes) = &mut part[0];
                 adam::step(for_vectors, &slopes.vectors, v1, v2, &mut panel.vectors);
@@ -362,7 +361,7 @@ impl Run<'_, '_> {
         const ROWS_PER_BATCH: usize = 480;
         let (n, count) = (self.teacher.rows.rows(), self.params.held_out);
         let (mut batch, mut work) = (Batch::default(), Workspace::default());
-        let mut picked: Vec<(usize, usize)> = try_with_capacity("rows held out", ROWS_PER_BATCH)?;
+        let mut picked: Vec<(usize, usize)> = Vec::with_capacity(ROWS_PER_BATCH);
         let mut total = 0.0;
         for first in (n - count..n).step_by(ROWS_PER_BATCH) {
             ctx.check("gradient", first, n)?;

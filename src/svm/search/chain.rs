@@ -116,7 +116,7 @@ impl<'c, 'w> Chain<'c, 'w> {
                 let mut results = Vec::new();
                 let ended = self.fit_as_block(small[k], &values, &mut results, None);
                 (results, ended)
-            })?;
+            });
             for (j, (of_machine, ended)) in small.into_iter().zip(fitted) {
                 results[j] = of_machine;
                 stop = stop.or(StopReason::from_result(ended)?);
@@ -218,7 +218,7 @@ impl<'c, 'w> Chain<'c, 'w> {
         let (params, max_rounding) = (self.work.params, self.work.accuracy.max_rounding);
         let positions = self.members(machine)?;
         let rows = self.rows_of(&positions)?;
-        let diagonal = source.diagonal(&rows)?;
+        let diagonal = source.diagonal(&rows);
         let members: Vec<usize> = (0..rows.len()).try_collect_vec()?;
         let (mut block, mut last): (Option<Subproblem<K>>, Option<DualProblem>) = (None, None);
         let check = || self.work.ctx.check("search", 0, 0);
@@ -258,7 +258,10 @@ impl<'c, 'w> Chain<'c, 'w> {
                     &params.tuning,
                     memory,
                     |kernel, stride, slots| match matrix {
-                        Some(matrix) => gather_block(matrix, &positions, kernel, stride, slots),
+                        Some(matrix) => {
+                            gather_block(matrix, &positions, (kernel, stride, slots));
+                            Ok(())
+                        }
                         None => write_block(source, &rows, kernel, stride, slots, Context::SEQUENTIAL, check),
                     },
                 )?),
@@ -486,16 +489,13 @@ fn nonzero(beta: &[f64], rows: &[usize]) -> Result<(Vec<usize>, Vec<f64>)> {
 fn gather_block<K: KernelValue>(
     matrix: &KernelMatrix<K>,
     positions: &[usize],
-    kernel: &mut [K],
-    stride: usize,
-    slots: &[usize],
-) -> Result<()> {
-    let columns = Indices::new(positions)?;
+    (kernel, stride, slots): (&mut [K], usize, &[usize]),
+) {
+    let columns = Indices::new(positions);
     for (&position, &slot) in positions.iter().zip(slots) {
         // A search has no problems with two groups: slots are consecutive.
         columns.gather(matrix.row(position), &mut kernel[slot * stride + slots[0]..][..positions.len()]);
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -564,7 +564,7 @@ mod tests {
             results.remove(0).outputs
         };
         let members = chain.rows_of(&chain.members(0).unwrap()).unwrap();
-        let problem = chain.problem(0, 0, &members, &source.diagonal(&members).unwrap()).unwrap().unwrap();
+        let problem = chain.problem(0, 0, &members, &source.diagonal(&members)).unwrap().unwrap();
         let unbalanced = problem.upper.iter().map(|upper| if *upper > 0.0 { 1.0 } else { -0.5 }).collect();
         for (from_zero, from_start) in outputs(None).iter().zip(outputs(Some(unbalanced))) {
             assert!((from_zero - from_start).abs() < 1e-4, "{from_zero} {from_start}");
