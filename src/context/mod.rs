@@ -238,7 +238,7 @@ impl<'a> Context<'a> {
     /// [`Error::Memory`].
     pub fn map<R: Send>(self, n: usize, work: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
         if !self.is_parallel || n <= 1 {
-            return (0..n).map(work).collect::<Vec<_>>();
+            return (0..n).map(work).collect();
         }
         let results = (0..n).map(|_| Mutex::new(None)).collect::<Vec<_>>();
         parallel_for_each(n, &|i| {
@@ -247,7 +247,7 @@ impl<'a> Context<'a> {
         });
         let results =
             results.into_iter().map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
-        results.flatten().collect::<Vec<_>>()
+        results.flatten().collect()
     }
 
     /// Returns the results of fallible `work(i)` for every `i < n`, in order.

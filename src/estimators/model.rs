@@ -59,7 +59,7 @@ impl Prepared {
 
     /// Returns the first output of each sample.
     fn first_output<'a>(&self, x: impl IntoRows<'a>, context: Context<'_>) -> Result<Vec<f64>> {
-        Ok(self.outputs(x, context)?.column(0).iter().copied().collect::<Vec<_>>())
+        Ok(self.outputs(x, context)?.column(0).iter().copied().collect())
     }
 }
 
@@ -160,7 +160,7 @@ impl<L: Clone> Classifier<L> {
         let (outputs, n) = (self.prepared.outputs(x, context)?, self.classes.len());
         let class = |index: usize| self.classes[index].clone();
         if n == 2 {
-            return Ok(outputs.column(0).iter().map(|&f| class(usize::from(f >= 0.0))).collect::<Vec<_>>());
+            return Ok(outputs.column(0).iter().map(|&f| class(usize::from(f >= 0.0))).collect());
         }
         let indices = match self.strategy {
             Strategy::OneVsOne => {
@@ -172,7 +172,7 @@ impl<L: Clone> Classifier<L> {
                 .map(|row| crate::argmax::argmax(row.iter().copied()))
                 .collect::<Vec<_>>(),
         };
-        Ok(indices.into_iter().map(class).collect::<Vec<_>>())
+        Ok(indices.into_iter().map(class).collect())
     }
 }
 
@@ -281,7 +281,7 @@ impl Detector {
     /// # Errors
     /// The errors of [`Regressor::predict`].
     pub fn predict<'a>(&self, x: impl IntoRows<'a>) -> Result<Vec<bool>> {
-        Ok(self.decision_function(x)?.into_iter().map(|f| f >= 0.0).collect::<Vec<_>>())
+        Ok(self.decision_function(x)?.into_iter().map(|f| f >= 0.0).collect())
     }
 }
 

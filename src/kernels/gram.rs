@@ -308,7 +308,7 @@ pub(crate) fn gram_lower<T: Real>(
 
 /// k(z_i, z_i) for every row.
 pub fn diagonal(kernel: &Kernel, z: Rows<'_>) -> Vec<f64> {
-    (0..z.rows()).map(|i| pair_with_itself(kernel, z, i)).collect::<Vec<_>>()
+    (0..z.rows()).map(|i| pair_with_itself(kernel, z, i)).collect()
 }
 
 #[cfg(test)]

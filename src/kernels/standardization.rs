@@ -82,7 +82,7 @@ impl Standardization {
         let centre = near_mean(rows, &columns, false);
         let moved = || columns.iter().zip(&centre).filter(|(_, c)| **c != 0.0);
         let centre = moved().map(|(_, c)| *c).collect::<Vec<_>>();
-        Self { kernel, columns: Some(moved().map(|(k, _)| *k).collect::<Vec<_>>()), centre, scale }
+        Self { kernel, columns: Some(moved().map(|(k, _)| *k).collect()), centre, scale }
     }
 
     /// Returns whether rows that are not packed as bytes are packed by their entries.

@@ -215,5 +215,5 @@ fn refined<T: Real>(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Resu
         _ if outcome.residuals.iter().all(|r| *r <= 16.0 * rounding) => {}
         _ => return Ok(None),
     }
-    Solution::new(problem, alpha, solved, k.diagonal().collect::<Vec<_>>(), None).map(Some)
+    Solution::new(problem, alpha, solved, k.diagonal().collect(), None).map(Some)
 }

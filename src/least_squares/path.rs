@@ -97,7 +97,7 @@ fn solve_path_given(
             None => None,
         };
         let solutions = if let Some(solution) = known {
-            std::iter::once(Ok(solution)).collect::<Vec<_>>()
+            vec![Ok(solution)]
         } else {
             if k.is_none() {
                 k = Some(kernel_matrix::<f64>(problem.kernel, problem.rows, ctx)?);

@@ -86,7 +86,7 @@ pub fn select_points(
                 .into_iter()
                 .collect::<Vec<_>>(),
             Some((count, random)) => {
-                let open: Vec<usize> = (0..n).filter(|&i| left[i] > enough).collect::<Vec<_>>();
+                let open: Vec<usize> = (0..n).filter(|&i| left[i] > enough).collect();
                 random
                     .sample(open.len(), open.len().min(*count))
                     .into_iter()

@@ -248,7 +248,7 @@ impl<'a> Dictionary<'a> {
         let wanted = self.drawn().unwrap_or(DEFAULT_SAMPLE_SIZE);
         let available: Vec<usize> = (0..open.len()).filter(|&p| open[p]).collect();
         let count = wanted.min(available.len());
-        random.sample(available.len(), count).into_iter().map(|i| available[i]).collect::<Vec<_>>()
+        random.sample(available.len(), count).into_iter().map(|i| available[i]).collect()
     }
 }
 

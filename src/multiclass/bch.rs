@@ -107,10 +107,10 @@ fn word(generator: u64, message: u64) -> u64 {
 /// `count` distinct numbers below `n`, in random order.
 fn sample(n: u64, count: usize, random: &mut Random) -> Vec<u64> {
     if n <= 1 << 16 {
-        return random.sample(n as usize, count).into_iter().map(|m| m as u64).collect::<Vec<_>>();
+        return random.sample(n as usize, count).into_iter().map(|m| m as u64).collect();
     }
     let mut seen = HashSet::new();
-    std::iter::repeat_with(|| random.below(n)).filter(|&m| seen.insert(m)).take(count).collect::<Vec<_>>()
+    std::iter::repeat_with(|| random.below(n)).filter(|&m| seen.insert(m)).take(count).collect()
 }
 
 #[cfg(test)]

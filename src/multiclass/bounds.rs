@@ -103,7 +103,7 @@ pub fn leave_one_out_margins(
         Ok(())
     })?;
     let bounds = found.iter().map(|&(bound, _)| bound).collect::<Vec<_>>();
-    Ok((bounds, found.into_iter().map(|(_, suspect)| suspect).collect::<Vec<_>>()))
+    Ok((bounds, found.into_iter().map(|(_, suspect)| suspect).collect()))
 }
 
 #[cfg(test)]

@@ -130,7 +130,7 @@ impl<'a, T: Real> Learner<'a, T> {
         let mut learner = Self {
             params: *params,
             piece,
-            origin: (0..vectors.rows()).collect::<Vec<_>>(),
+            origin: (0..vectors.rows()).collect(),
             current: 0,
             pool: VectorPool::new(features, sparse),
             coefficients: state

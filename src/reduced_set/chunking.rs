@@ -185,7 +185,7 @@ fn reduce_chunks(
 ) -> Result<Remaining> {
     let (q, most) = (target.outputs(), reducer.max_vectors());
     let mut remaining = Remaining {
-        indices: (0..target.len()).collect::<Vec<_>>(),
+        indices: (0..target.len()).collect(),
         coefficients: target.flat().try_to_vec()?,
         error_bound: 0.0,
     };
@@ -274,8 +274,7 @@ fn final_selection(
             }
             if chosen.penalties.len() == chosen.order.len() {
                 let place = |p: &usize| chosen.order.iter().position(|o| o == p);
-                path.penalties =
-                    path.order.iter().filter_map(place).map(|at| chosen.penalties[at]).collect::<Vec<_>>();
+                path.penalties = path.order.iter().filter_map(place).map(|at| chosen.penalties[at]).collect();
             }
             path
         }

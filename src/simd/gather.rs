@@ -14,7 +14,7 @@ impl Indices {
     pub(crate) fn new(indices: &[usize]) -> Self {
         let end = indices.iter().map(|index| index + 1).max().unwrap_or(0);
         assert!(u32::try_from(end).is_ok());
-        Self { indices: indices.iter().map(|&index| index as u32).collect::<Vec<_>>(), end }
+        Self { indices: indices.iter().map(|&index| index as u32).collect(), end }
     }
 
     /// Returns the number of indices.

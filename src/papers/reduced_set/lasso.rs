@@ -243,8 +243,7 @@ impl<'a> Lasso<'a> {
 
     /// Computes the rates of b and r as h falls.
     fn direction(&mut self) {
-        self.rates =
-            self.active.iter().zip(&self.signs).map(|(&i, sign)| self.weights[i] * sign).collect::<Vec<_>>();
+        self.rates = self.active.iter().zip(&self.signs).map(|(&i, sign)| self.weights[i] * sign).collect();
         self.factor.solve(&mut self.rates);
         let mut falls = std::mem::take(&mut self.falls);
         falls.fill(0.0);

@@ -115,7 +115,7 @@ pub(super) fn rounded(
             best.copy_from_slice(&draw);
         }
     }
-    Ok(best.into_iter().map(|chosen| chosen == 1.0).collect::<Vec<_>>())
+    Ok(best.into_iter().map(|chosen| chosen == 1.0).collect())
 }
 
 #[cfg(test)]

@@ -276,7 +276,7 @@ impl<T: Real> Problem<'_, T> {
 
     /// Draws a hyperplane (RNDW).
     fn random_hyperplane(&self, random: &mut Random) -> Option<Division<T>> {
-        self.halved((0..self.rows[0].features()).map(|_| random.normal()).collect::<Vec<_>>())
+        self.halved((0..self.rows[0].features()).map(|_| random.normal()).collect())
     }
 
     /// Divides the rows by a hyperplane through the median.

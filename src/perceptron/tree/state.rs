@@ -199,7 +199,7 @@ impl TreeState {
                 NEAREST => Rule::Nearest {
                     ids,
                     rows: pool,
-                    left: weights.column(0).iter().map(|&w| w != 0.0).collect::<Vec<_>>(),
+                    left: weights.column(0).iter().map(|&w| w != 0.0).collect(),
                 },
                 _ => {
                     let mut sample = Vec::new();
@@ -220,7 +220,7 @@ impl TreeState {
                             .copied()
                             .try_collect_vec()?,
                         age: self.age[node],
-                        intercepts: self.intercepts.row(node).iter().copied().collect::<Vec<_>>(),
+                        intercepts: self.intercepts.row(node).iter().copied().collect(),
                         sample,
                         seen: self.leaf_seen[node],
                     }));

@@ -142,7 +142,7 @@ impl Cascade {
 
     /// Returns the sizes of the stages.
     pub fn sizes(&self) -> Vec<StageSize> {
-        self.stages.iter().map(|stage| stage.size).collect::<Vec<_>>()
+        self.stages.iter().map(|stage| stage.size).collect()
     }
 
     /// Returns the number of multiply-adds of a row that passes all stages, of vectors with d columns.

@@ -75,7 +75,7 @@ impl<'a> Teacher<'a> {
         Self {
             rows,
             kernel: target.kernel,
-            centre: means.iter().map(|&m| if translates { m as f32 } else { 0.0 }).collect::<Vec<_>>(),
+            centre: means.iter().map(|&m| if translates { m as f32 } else { 0.0 }).collect(),
             deviations,
             noise: params.noise as f32,
             mixing: params.mixing,

@@ -74,7 +74,7 @@ fn path(
     // Vectors in the span of earlier ones are not part of the path.
     if !penalties.is_empty() {
         let at: HashMap<usize, f64> = order.iter().copied().zip(penalties).collect();
-        path.penalties = path.order.iter().map(|p| at[p]).collect::<Vec<_>>();
+        path.penalties = path.order.iter().map(|p| at[p]).collect();
     }
     if reason != StopReason::Converged {
         path.stop.reason = reason;
@@ -179,7 +179,7 @@ impl OrderedPaths<'_> {
         let params = PursuitParams {
             tolerance: self.tolerance,
             norm_bound: self.norm_bound,
-            selection: Selection::Given((0..order.len()).collect::<Vec<_>>()),
+            selection: Selection::Given((0..order.len()).collect()),
             ..PursuitParams::new(order.len().max(1))
         };
         let mut path = pursue(&space, &params, ctx)?;

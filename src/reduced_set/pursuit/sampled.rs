@@ -69,7 +69,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
             rule,
             size,
             random,
-            remaining: (0..space.len()).collect::<Vec<_>>(),
+            remaining: (0..space.len()).collect(),
             taken: Vec::new(),
             lines: Vec::new(),
             coefficients: Vec::new(),
@@ -166,7 +166,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
         if !self.residual.is_empty() {
             let n = self.residual.len() / self.outputs.len();
             let image = &images[candidate.at * n..(candidate.at + 1) * n];
-            candidate.line = self.images.chunks_exact(n).map(|taken| dot(taken, image)).collect::<Vec<_>>();
+            candidate.line = self.images.chunks_exact(n).map(|taken| dot(taken, image)).collect();
         }
         for k in 0..t {
             let l = (candidate.line[k] - dot(&candidate.line[..k], &self.lines[k][..k])) / self.lines[k][k];

@@ -173,7 +173,7 @@ impl<'a> Space<'a> {
                 let (mut own, mut targets, mut images) = (Vec::new(), Vec::new(), None);
                 if options.complete && n * pool.rows() <= options.max_kept_values {
                     let values = images_of(&kernel, pool, rows, ctx)?;
-                    own = values.chunks_exact(n).map(|line| dot(line, line)).collect::<Vec<_>>();
+                    own = values.chunks_exact(n).map(|line| dot(line, line)).collect();
                     let mut counter = ctx.counter("inner products", pool.rows());
                     for line in values.chunks_exact(n) {
                         counter.charge((n * q) as u64)?;
@@ -340,7 +340,7 @@ fn mean_squares(kernel: &Kernel, pool: Rows<'_>, rows: Rows<'_>, ctx: Context<'_
     let work = (n * rows.cols().max(1)).max(WORK_PER_CHECK / (1 + (1 << 22) / n));
     for_blocks(pool, work, ctx, |block| {
         let values = gram(kernel, block, rows, ctx.silent())?;
-        Ok(flat(values).chunks_exact(n).map(|line| dot(line, line) / n as f64).collect::<Vec<_>>())
+        Ok(flat(values).chunks_exact(n).map(|line| dot(line, line) / n as f64).collect())
     })
 }
 
