@@ -474,6 +474,10 @@ mod tests {
 
     /// Gradients are compared with differences of the loss sum_i c_i' F_i in double precision.
     #[test]
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one data set, whose gradients are compared in every kernel and number"
+    )]
     fn gradients_equal_differences_for_every_kernel() {
         for kernel in [
             Kernel::Linear,
