@@ -6,7 +6,7 @@
 //! budget by itself costs nothing.
 
 use crate::error::Result;
-use crate::memory::{Arena, try_vec};
+use crate::memory::Arena;
 
 /// The slot of rows that are not cached, and the row of free slots.
 const NONE: u32 = u32::MAX;
@@ -51,7 +51,7 @@ impl<T: bytemuck::Pod> RowCache<T> {
             len,
             capacity,
             arena,
-            slot_of: try_vec![NONE; rows]?,
+            slot_of: vec![NONE; rows],
             row_of: vec![NONE],
             newer: vec![END],
             older: vec![END],
@@ -117,10 +117,10 @@ impl<T: bytemuck::Pod> RowCache<T> {
     /// Returns the slots of rows that [`RowCache::claim`] returned, in the same order.
     pub(crate) fn slots_mut(&mut self, rows: &[usize]) -> Vec<&mut [T]> {
         if self.len == 0 {
-            return rows.iter().map(|_| &mut [][..]).collect(); // small: a block of rows
+            return rows.iter().map(|_| &mut [][..]).collect();
         }
         let mut wanted = rows.iter().map(|&row| self.slot_of[row] as usize).peekable();
-        let mut out = Vec::with_capacity(rows.len()); // small: a block of rows
+        let mut out = Vec::with_capacity(rows.len());
         for (slot, values) in (1..).zip(self.arena.values_mut().chunks_exact_mut(self.len)) {
             if wanted.peek() == Some(&slot) {
                 wanted.next();

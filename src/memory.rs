@@ -1,18 +1,21 @@
 //! Allocations that return an error if the system refuses the memory.
 //!
-//! `vec!`, `collect` and `to_vec` abort the process then. Arrays whose length grows with the number of samples, features,
-//! vectors or machines are therefore allocated by this module, which returns [`Error::Memory`]. Zeroed arrays come from
-//! the system's zeroed pages, so pages that are never touched cost nothing.
+//! `vec!`, `collect` and `to_vec` abort the process then. An allocation is therefore made by this module, which returns
+//! [`Error::Memory`], if its size is a product of sizes (samples by features, a tile, a vector for each of many outputs or
+//! candidates) or comes from a file. Zeroed arrays come from the system's zeroed pages, so pages that are never touched cost
+//! nothing.
 //!
-//! Small allocations (an error message, a thread, a list with one item per block) are the standard library's, which aborts if
-//! they fail. So an allocation of this module succeeds only if [`HEADROOM`] more bytes are available, which each thread
-//! checks after every megabyte that it allocated.
+//! Vectors with one number for each sample, feature or vector are the standard library's. Their operation reserves their
+//! memory before it starts ([`reserve`]). Small allocations (an error message, a thread, a list with one item per block) have
+//! no reservation. So an allocation of this module succeeds only if all reservations and [`HEADROOM`] more bytes are
+//! available, which each thread checks after every megabyte that it allocated by this module.
 //!
 //! `Arena`s are reusable arrays in huge pages, if the system has them: touching gigabytes of small pages for the first time
 //! takes as long as computing the kernel values that are written to them.
 
 use std::cell::Cell;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytemuck::Zeroable;
 use ndarray::{Array2, ArrayView2};
@@ -41,6 +44,42 @@ pub fn check_available(what: &'static str, bytes: usize) -> Result<()> {
     }
 }
 
+/// Number of bytes reserved by all operations at work.
+static RESERVED: AtomicUsize = AtomicUsize::new(0);
+
+/// Memory for the vectors of an operation, until it is dropped.
+#[derive(Debug)]
+#[must_use]
+pub struct Reservation(usize);
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        RESERVED.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
+/// Reserves `bytes` for the plain allocations of an operation: as long as the reservation lives, each allocation of this
+/// module leaves as much memory, in addition to [`HEADROOM`] and to the reservations of other operations.
+///
+/// # Errors
+/// [`Error::Memory`].
+pub fn reserve(what: &'static str, bytes: usize) -> Result<Reservation> {
+    let mut reserved = RESERVED.load(Ordering::Relaxed);
+    loop {
+        let all = reserved.saturating_add(bytes);
+        check_available(what, HEADROOM.saturating_add(all)).map_err(|_| refused_bytes(what, bytes))?;
+        match RESERVED.compare_exchange_weak(reserved, all, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => return Ok(Reservation(all - reserved)),
+            Err(current) => reserved = current,
+        }
+    }
+}
+
+/// Checks that the headroom and all reservations are available.
+fn check_reserved() -> Result<()> {
+    check_available(ARRAY, HEADROOM.saturating_add(RESERVED.load(Ordering::Relaxed)))
+}
+
 thread_local! {
     /// Number of bytes allocated by this thread since the last check.
     static UNCHECKED: Cell<usize> = const { Cell::new(0) };
@@ -57,7 +96,7 @@ fn check_kept(what: &'static str, bytes: usize) -> Result<()> {
     let unchecked = UNCHECKED.get().saturating_add(bytes.max(PAGE));
     let is_due = unchecked >= CHECK_INTERVAL;
     UNCHECKED.set(if is_due { 0 } else { unchecked });
-    if is_due { check_available(what, HEADROOM).map_err(|_| refused_bytes(what, bytes)) } else { Ok(()) }
+    if is_due { check_reserved().map_err(|_| refused_bytes(what, bytes)) } else { Ok(()) }
 }
 
 fn refused<T>(what: &'static str, len: usize) -> Error {
@@ -361,6 +400,14 @@ mod tests {
         assert_eq!(try_to_vec("a", &[1, 2]).unwrap(), [1, 2]);
         assert_eq!((0..4).map(|i| 2 * i).try_collect_vec().unwrap(), [0, 2, 4, 6]);
         assert!(try_with_capacity::<u8>("a", 100).unwrap().capacity() >= 100);
+    }
+
+    #[test]
+    fn a_reservation_that_does_not_fit_is_refused_and_leaves_no_trace() {
+        assert!(matches!(reserve("a", usize::MAX), Err(Error::Memory { what: "a", bytes: usize::MAX, .. })));
+        let reservation = reserve("a", 1 << 20).unwrap();
+        assert!((1 << 20..1 << 40).contains(&RESERVED.load(Ordering::Relaxed)));
+        assert_eq!(reservation.0, 1 << 20);
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Path {
         Self {
             order: Vec::new(),
             factor: None,
-            projections: Array2::zeros((0, outputs)), // small: empty
+            projections: Array2::zeros((0, outputs)),
             vector_of_step: Vec::new(),
             steps_of_size: Vec::new(),
             residual_norms: vec![f64::NAN],
@@ -232,7 +232,7 @@ pub fn path_decisions(
         ctx.check("path", first, n)?;
         let rows = x.slice(first..n.min(first + block));
         let mut features = flat(gram(kernel, rows, kept, ctx.silent())?);
-        reader.read(&mut features, out.as_slice_mut().expect("rows of a new array"), ctx)?;
+        reader.read(&mut features, out.as_slice_mut().expect("rows of a new array"), ctx);
     }
     by_size(&by_row)
 }
@@ -258,7 +258,7 @@ pub fn path_outputs(
     {
         ctx.check("path", part * block, n)?;
         let features = features.as_slice_mut().expect("whole rows");
-        reader.read(features, out.as_slice_mut().expect("whole rows"), ctx)?;
+        reader.read(features, out.as_slice_mut().expect("whole rows"), ctx);
     }
     by_size(&by_row)
 }
@@ -282,24 +282,22 @@ impl<'a, 'p> Reader<'a, 'p> {
     }
 
     /// From the values (rows, M) of the functions, which are lost, to outputs (rows, sizes, q).
-    fn read(&self, features: &mut [f64], out: &mut [f64], ctx: Context<'_>) -> Result<()> {
+    fn read(&self, features: &mut [f64], out: &mut [f64], ctx: Context<'_>) {
         let lines = out.chunks_exact_mut((self.sizes.len() * self.intercepts.len()).max(1));
         if features.is_empty() {
             lines.for_each(|out| self.read_row(&mut [], out));
-            return Ok(());
+            return;
         }
-        let mut pairs: Vec<_> =
-            features.chunks_exact_mut(self.path.vectors()).zip(lines).try_collect_vec()?;
+        let mut pairs: Vec<_> = features.chunks_exact_mut(self.path.vectors()).zip(lines).collect();
         ctx.for_each_chunk(&mut pairs, 16, |_, pairs| {
             for (phi, out) in pairs {
                 self.read_row(phi, out);
             }
         });
-        Ok(())
     }
 
     fn read_row(&self, phi: &mut [f64], out: &mut [f64]) {
-        let mut outputs = self.intercepts.to_vec(); // small: one number per output
+        let mut outputs = self.intercepts.to_vec();
         let mut wanted = self.sizes.iter().zip(out.chunks_exact_mut(outputs.len().max(1))).peekable();
         for t in 0..=self.sizes.last().copied().unwrap_or(0) {
             if t > 0 {

@@ -1,6 +1,6 @@
 """Probabilities of classes: the drop-in replacement's beside scikit-learn's SVC and CalibratedClassifierCV.
 
-    python benches/patch/svm.py [--quick] [--out docs/benchmarks/probability.json]
+    python benches/patch/probability.py [--quick] [--out docs/benchmarks/probability.json]
 
 Five sets, standardised, C = 10, gamma = "scale", seeds 0 to 2: log loss and Brier score on test rows, the
 share of test rows whose most probable class is not the predicted one, seconds to fit and to predict.
@@ -109,7 +109,7 @@ def main() -> None:
         for run in found:
             run.update({key: round(value, 6) for key, value in run.items() if isinstance(value, float)})
         about = {
-            "command": "python benches/patch/svm.py",
+            "command": "python benches/patch/probability.py",
             "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores",
             "note": asked.note,
             "versions": {"scikit-learn": sklearn.__version__, "svmarrow": svmarrow.__version__},

@@ -36,7 +36,6 @@ pub(crate) fn to_python(error: Error) -> PyErr {
         Error::Io { ref path, ref source } => match source.raw_os_error() {
             Some(code) => {
                 let reason = source.to_string();
-                // small: a message
                 let reason = reason.split(" (os error").next().unwrap_or_default().to_owned();
                 PyOSError::new_err((code, reason, path.clone().into_os_string()))
             }
@@ -56,7 +55,7 @@ pub(crate) fn to_python(error: Error) -> PyErr {
 pub(crate) fn internal(panic: &(dyn Any + Send)) -> PyErr {
     let message = panic
         .downcast_ref::<&str>()
-        .map(|s| (*s).to_owned()) // small: a message
+        .map(|s| (*s).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "unknown cause".to_owned());
     python::InternalError::new_err(format!("a fault in svmarrow, please report it: {message}"))

@@ -47,7 +47,7 @@ impl Expansion {
     fn needs_double(&self, py: Python<'_>) -> PyResult<bool> {
         let vectors: RowsArg<'_> = self.vectors.bind(py).extract()?;
         let vectors = vectors.view()?;
-        run(py, 1, Cost::Unknown, None, |ctx| self.model.needs_double(vectors, ctx))
+        run(py, 1, Cost::unknown(self.model.len()), None, |ctx| self.model.needs_double(vectors, ctx))
     }
 
     fn __len__(&self) -> usize {
@@ -64,7 +64,7 @@ impl Expansion {
 impl Expansion {
     /// Returns F, (n, q).
     pub(crate) fn evaluate(&self, py: Python<'_>, rows: Rows<'_>, n_jobs: usize) -> PyResult<Array2<f64>> {
-        let cost = Cost::of_outputs(rows.rows(), self.model.len(), rows.cols(), self.model.outputs());
+        let cost = Cost::of_outputs(&rows, self.model.len(), self.model.outputs());
         let mut partial = Partial::default();
         if self.model.is_packed_for(rows) {
             match run(py, n_jobs, cost, None, |ctx| self.model.evaluate_packed(rows, ctx))? {
@@ -87,7 +87,7 @@ pub(crate) fn linear_weights(
     n_jobs: usize,
 ) -> PyResult<Object<Array2<f64>>> {
     let (rows, coefficients) = (vectors.view()?, matrix_view(&coefficients)?);
-    let cost = Cost::of(rows.rows(), coefficients.ncols(), rows.cols());
+    let cost = Cost::of_rows(&rows, coefficients.ncols());
     run(py, n_jobs, cost, None, |ctx| svmarrow::kernels::linear_weights(rows, coefficients, ctx)).map(Object)
 }
 

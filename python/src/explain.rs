@@ -34,7 +34,8 @@ pub(crate) fn shapley_values(
     };
     let mut params = ShapleyParams::new(game, &player_of);
     params.players = players;
-    run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
+    let length = rows.vector_lengths() + background.vector_lengths() + view.len();
+    run(py, n_jobs, Cost::unknown(length), progress.as_ref(), |ctx| {
         svmarrow::explain::shapley_values(&view, rows, background, &params, ctx)
     })
     .map(Object)

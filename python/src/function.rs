@@ -83,7 +83,7 @@ impl FunctionArg {
     /// Returns the minimum cost of a fit to these rows: every kernel value once.
     pub(crate) fn cost(&self, rows: &Rows<'_>) -> Cost {
         let columns = if matches!(self, Self::BuiltIn(Kernel::Precomputed)) { 1 } else { rows.cols() };
-        Cost::of(rows.rows(), rows.rows(), columns)
+        Cost::of_values(rows, rows.rows(), columns)
     }
 
     /// Runs a fit as [`run_and_keep`] does; what the function raised is the error.

@@ -7,6 +7,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use svmarrow::Error;
+use svmarrow::expansion::ExpansionView;
 use svmarrow::io::libsvm_model::{self, ProbabilityParams, SvmType};
 use svmarrow::io::safetensors::{self, Array, Contents, Dtype};
 use svmarrow::io::svmlight::{self, IndexBase, ReadOptions};
@@ -31,10 +32,9 @@ pub(crate) fn read_svmlight<'py>(
     options.base = index_base(zero_based);
     options.n_features = n_features;
     options.single_precision = single_precision;
-    let data = run(py, 1, Cost::Unknown, progress.as_ref(), |ctx| svmlight::read(&path, &options, ctx))?;
+    let data = run(py, 1, Cost::unknown(0), progress.as_ref(), |ctx| svmlight::read(&path, &options, ctx))?;
     let rows = rows_object(py, data.rows)?.cast_into::<PyTuple>()?;
     let targets = PyTuple::new(py, [PyArray1::from_vec(py, data.targets)])?;
-    // small: a tuple of arrays
     rows.as_sequence().concat(targets.as_sequence())?.cast_into::<PyTuple>().map_err(PyErr::from)
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn write_svmlight(
     targets: PyReadonlyArray1<'_, f64>,
 ) -> PyResult<()> {
     let (rows, targets) = (x.view()?, vector(&targets)?);
-    run(py, 1, Cost::Unknown, None, |ctx| svmlight::write(&path, rows, targets, ctx))
+    run(py, 1, Cost::unknown(rows.rows()), None, |ctx| svmlight::write(&path, rows, targets, ctx))
 }
 
 /// Reads a LIBSVM model: a dict of `svm_type`, `vectors`, `coefficients`, `intercepts`, `kernel`, `labels`,
@@ -67,12 +67,12 @@ pub(crate) fn read_libsvm_model(
     n_features: Option<usize>,
     zero_based: Option<bool>,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let model = run(py, 1, Cost::Unknown, None, |ctx| {
+    let model = run(py, 1, Cost::unknown(0), None, |ctx| {
         libsvm_model::read(&path, n_features, index_base(zero_based), ctx)
     })?;
     let result = fields!(py, model.expansion, vectors, coefficients, intercepts, kernel);
     result.set_item("svm_type", model.svm_type.name())?;
-    result.set_item("labels", PyArray1::from_vec(py, model.labels.into_iter().map(i64::from).collect()) /* small: one number per class */)?;
+    result.set_item("labels", PyArray1::from_vec(py, model.labels.into_iter().map(i64::from).collect()))?;
     result.set_item("class_counts", index_array(py, model.class_counts)?)?;
     result.set_item("zero_based", model.zero_based)?;
     result.set_item("prob_a", PyArray1::from_vec(py, model.probability.prob_a))?;
@@ -99,11 +99,11 @@ pub(crate) fn write_libsvm_model(
         i32::try_from(label)
             .map_err(|_| to_python(Error::param("labels", label, "integers of 32 bits, as LIBSVM has them")))
     };
-    let labels = vector(&labels)?.iter().map(label).collect::<PyResult<Vec<_>>>()?; // small: one number per class
+    let labels = vector(&labels)?.iter().map(label).collect::<PyResult<Vec<_>>>()?;
     let class_counts = indices("class_counts", &class_counts)?;
     let view = expansion.view()?;
     let probability = ProbabilityParams::new(probability.0, probability.1);
-    run(py, 1, Cost::Unknown, None, |ctx| {
+    run(py, 1, Cost::unknown(view.len()), None, |ctx| {
         libsvm_model::write(&path, svm_type, &view, &labels, &class_counts, &probability, ctx)
     })
 }
@@ -114,13 +114,12 @@ pub(crate) fn read_model(
     py: Python<'_>,
     path: PathBuf,
 ) -> PyResult<(Bound<'_, PyDict>, Bound<'_, PyDict>, String)> {
-    let model = run(py, 1, Cost::Unknown, None, |ctx| safetensors::read(&path, ctx))?;
+    let model = run(py, 1, Cost::unknown(0), None, |ctx| safetensors::read(&path, ctx))?;
     let (expansions, arrays) = (PyDict::new(py), PyDict::new(py));
     for (name, expansion) in model.expansions {
         expansions.set_item(name, fields!(py, expansion, vectors, coefficients, intercepts, kernel))?;
     }
     for (name, Array { dtype, shape, bytes }) in model.arrays {
-        // small: moved, the bytes are owned
         arrays.set_item(name, (dtype.name(), shape, PyArray1::from_vec(py, bytes.into_owned())))?;
     }
     Ok((expansions, arrays, model.extra))
@@ -133,7 +132,7 @@ type ArrayArg<'py> = (String, Vec<usize>, PyReadonlyArray1<'py, u8>);
 #[pyfunction]
 pub(crate) fn stored_bytes(py: Python<'_>, expansion: ExpansionArg<'_>) -> PyResult<usize> {
     let view = expansion.view()?;
-    run(py, 1, Cost::Unknown, None, |ctx| safetensors::stored_bytes(&view, ctx))
+    run(py, 1, Cost::unknown(view.len()), None, |ctx| safetensors::stored_bytes(&view, ctx))
 }
 
 /// Writes a model file, all or nothing.
@@ -155,5 +154,6 @@ pub(crate) fn write_model(
         let array = Array { dtype, shape: shape.clone(), bytes: vector(bytes)?.into() };
         contents.arrays.insert(name.clone(), array);
     }
-    run(py, 1, Cost::Unknown, None, |ctx| safetensors::write(&path, &contents, ctx))
+    let length = contents.expansions.values().map(ExpansionView::len).fold(0, usize::saturating_add);
+    run(py, 1, Cost::unknown(length), None, |ctx| safetensors::write(&path, &contents, ctx))
 }

@@ -20,8 +20,8 @@ pub(crate) fn gram(
 ) -> PyResult<Object<Array2<f64>>> {
     let x = x.view()?;
     let z = z.as_ref().map(RowsArg::view).transpose()?;
-    let (n, m) = (x.rows(), z.map_or(x.rows(), |z| z.rows()));
-    run(py, n_jobs, Cost::of(n, m, x.cols()), None, |ctx| match z {
+    let cost = Cost::of_rows(&x, z.map_or(x.rows(), |z| z.rows()));
+    run(py, n_jobs, cost, None, |ctx| match z {
         Some(z) => kernels::gram(&kernel.0, x, z, ctx),
         None => kernels::gram_symmetric(&kernel.0, x, ctx),
     })

@@ -40,7 +40,7 @@ impl<'py> ProblemArg<'py> {
         let weights = self.weights.as_ref().map(vector).transpose()?;
         let fit_intercept = self.fit_intercept;
         // The matrix, and its factor or as many products with it.
-        let cost = Cost::of(rows.rows(), rows.rows(), rows.cols().saturating_add(rows.rows()));
+        let cost = Cost::of_values(&rows, rows.rows(), rows.cols().saturating_add(rows.rows()));
         let (solution, raised) = kernel.run(py, n_jobs, cost, progress, |kernel, ctx| {
             let (rows, targets) = (rows.reborrow(), targets.reborrow());
             work(&Problem { kernel, rows, targets, fit_intercept, weights }, ctx)
@@ -124,7 +124,7 @@ pub(crate) fn least_squares_path<'py>(
     let (points, best, solution) = problem.solve(py, progress.as_ref(), n_jobs, |problem, ctx| {
         solve_path(problem, &alphas, by_rate, spectrum, ctx)
     })?;
-    let path: Vec<f64> = points.iter().flat_map(|p| [p.squared_error, p.error_rate, p.gcv]).collect(); // small: one point per alpha
+    let path: Vec<f64> = points.iter().flat_map(|p| [p.squared_error, p.error_rate, p.gcv]).collect();
     let dict = fields!(py, solution, coefficients, intercepts, diagonal, leave_one_out);
     dict.set_item("best", best)?;
     dict.set_item("path", matrix_array(py, path, points.len(), 3)?)?;

@@ -5,6 +5,7 @@ use numpy::ndarray::Array2;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use svmarrow::data::Rows;
 use svmarrow::least_squares::low_rank::{Piece, Sums, System};
 use svmarrow::least_squares::selection::{Candidates, select_points};
 use svmarrow::svm;
@@ -43,7 +44,8 @@ pub(crate) fn low_rank_sums(
         Some(Object(sums)) => sums,
         None => Sums::new(points.rows(), piece.targets.ncols()).map_err(to_python)?,
     };
-    run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
+    let length = piece.rows.vector_lengths() + points.vector_lengths();
+    run(py, n_jobs, Cost::unknown(length), progress.as_ref(), |ctx| {
         sums.add(kernel, points, piece, ctx)?;
         Ok(sums)
     })
@@ -73,12 +75,14 @@ pub(crate) fn low_rank_solve<'py>(
     let (points, kernel, sums) = (system.points.0.view()?, system.points.1.0, &system.sums.0);
     let (alpha, fit_intercept) = (system.alpha, system.fit_intercept);
     let rows = x.as_ref().map(RowsArg::view).transpose()?;
-    let (coefficients, intercepts, jitter, hat) = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
-        let system = System::new(kernel, points, sums, alpha, fit_intercept, ctx)?;
-        let (coefficients, intercepts) = system.solve(sums, ctx)?;
-        let hat = rows.map(|rows| system.hat_diagonal(kernel, points, rows, ctx)).transpose()?;
-        Ok((coefficients, intercepts, system.jitter, hat))
-    })?;
+    let length = points.vector_lengths() + rows.as_ref().map_or(0, Rows::vector_lengths);
+    let (coefficients, intercepts, jitter, hat) =
+        run(py, n_jobs, Cost::unknown(length), progress.as_ref(), |ctx| {
+            let system = System::new(kernel, points, sums, alpha, fit_intercept, ctx)?;
+            let (coefficients, intercepts) = system.solve(sums, ctx)?;
+            let hat = rows.map(|rows| system.hat_diagonal(kernel, points, rows, ctx)).transpose()?;
+            Ok((coefficients, intercepts, system.jitter, hat))
+        })?;
     Ok(fields!(py; coefficients, intercepts, jitter, hat))
 }
 
@@ -97,7 +101,7 @@ pub(crate) fn select_points_by_kernel(
 ) -> PyResult<Object<(Vec<usize>, Vec<f64>)>> {
     let rows = x.view()?;
     let candidates = candidates.map(|(count, seed)| Candidates { count, seed });
-    let points = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
+    let points = run(py, n_jobs, Cost::unknown(rows.vector_lengths()), progress.as_ref(), |ctx| {
         select_points(kernel.0, rows, count, candidates, ctx)
     })?;
     Ok(Object((points.rows, points.remaining)))
@@ -119,8 +123,9 @@ impl Features {
         n_jobs: usize,
     ) -> PyResult<Self> {
         let (points, kernel) = (points.0.view()?, points.1.0);
-        let features =
-            run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| svm::Features::new(kernel, points, ctx))?;
+        let features = run(py, n_jobs, Cost::unknown(points.vector_lengths()), progress.as_ref(), |ctx| {
+            svm::Features::new(kernel, points, ctx)
+        })?;
         Ok(Self { features })
     }
 
@@ -133,7 +138,10 @@ impl Features {
         n_jobs: usize,
     ) -> PyResult<Object<Array2<f64>>> {
         let rows = x.view()?;
-        run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| self.features.of(rows, ctx)).map(Object)
+        run(py, n_jobs, Cost::unknown(rows.vector_lengths()), progress.as_ref(), |ctx| {
+            self.features.of(rows, ctx)
+        })
+        .map(Object)
     }
 
     /// Coefficients (m, q) at the points of linear machines (m, q).
@@ -144,6 +152,7 @@ impl Features {
         n_jobs: usize,
     ) -> PyResult<Object<Array2<f64>>> {
         let weights = matrix_view(&weights)?;
-        run(py, n_jobs, Cost::Unknown, None, |ctx| self.features.coefficients(weights, ctx)).map(Object)
+        run(py, n_jobs, Cost::unknown(weights.nrows()), None, |ctx| self.features.coefficients(weights, ctx))
+            .map(Object)
     }
 }

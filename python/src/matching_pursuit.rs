@@ -282,8 +282,8 @@ pub(crate) fn matching_pursuit<'py>(
     let params = settings.params()?;
     let max_time = duration(settings.max_time)?;
     let boxes: Vec<Box<dyn Functions + '_>> =
-        task.parts.iter().map(PartArg::functions).collect::<PyResult<_>>()?; // small: one item per part
-    let functions: Vec<&dyn Functions> = boxes.iter().map(AsRef::as_ref).collect(); // small: one item per part
+        task.parts.iter().map(PartArg::functions).collect::<PyResult<_>>()?;
+    let functions: Vec<&dyn Functions> = boxes.iter().map(AsRef::as_ref).collect();
     let validation = match &task.validation {
         Some((targets, classes, weights)) => Some(Validation {
             targets: matrix_view(targets)?,
@@ -301,7 +301,9 @@ pub(crate) fn matching_pursuit<'py>(
         squared: matches!(task.loss, LossArg::BuiltIn(BuiltIn::Squared)),
         validation,
     };
-    let outcome = run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
+    let functions_count = functions.iter().map(|part| part.count()).fold(0, usize::saturating_add);
+    let length = problem.targets.nrows().saturating_add(functions_count);
+    let outcome = run(py, n_jobs, Cost::unknown(length), progress.as_ref(), |ctx| {
         let has_raised = || matches!(&task.loss, LossArg::Function(loss) if loss.raised().is_some());
         let monitor = UnlessRaised { monitor: ctx.monitor(), has_raised };
         let budget = Budget::new(&monitor, None, max_time);

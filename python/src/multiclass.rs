@@ -4,7 +4,6 @@ use numpy::ndarray::{Array2, ArrayView2};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use svmarrow::Error;
-use svmarrow::memory::TryCollect;
 use svmarrow::multiclass::{
     self, CodeMatrix, Decoder, Drawn, Draws, LeaveOneOutRows, MarginLoss, leave_one_out_margins,
 };
@@ -32,7 +31,7 @@ pub(crate) fn make_code(
 ) -> PyResult<Object<Array2<i8>>> {
     let draws = Draws { count: draws, seed };
     let is_drawn = matches!(name, "dense" | "sparse" | "bch");
-    let cost = if is_drawn { Cost::Unknown } else { Cost::of(n_classes, n_classes, n_classes) };
+    let cost = if is_drawn { Cost::unknown(n_classes) } else { Cost::of(n_classes, n_classes, n_classes) };
     let code = run(py, n_jobs, cost, None, |ctx| match name {
         "ovr" => CodeMatrix::one_vs_rest(n_classes),
         "ovo" => CodeMatrix::one_vs_one(n_classes),
@@ -126,7 +125,7 @@ pub(crate) fn margin_loss(
 ) -> PyResult<Object<Vec<f64>>> {
     let (margins, loss) = (vector(&margins)?, MarginLoss::from_name(loss).map_err(to_python)?);
     let cost = Cost::of(margins.len(), 1, 8);
-    run(py, 1, cost, None, |_| margins.iter().map(|&z| loss.at(z)).try_collect_vec()).map(Object)
+    run(py, 1, cost, None, |_| Ok(margins.iter().map(|&z| loss.at(z)).collect())).map(Object)
 }
 
 /// The quantities of training rows (n) and machines (F): `outputs` and `coefficients` (n, F), `diagonal` and

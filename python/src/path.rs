@@ -49,8 +49,7 @@ pub(crate) fn path_decisions(
     let (view, (kept, intercepts, kernel)) = (path.view()?, kept);
     let (kept, x) = (kept.view()?, x.view()?);
     let (intercepts, sizes) = (vector(&intercepts)?, indices("sizes", &sizes)?);
-    let columns = x.cols().saturating_add(view.vectors());
-    let cost = Cost::of_outputs(x.rows(), view.vectors(), columns, view.outputs());
+    let cost = Cost::of_outputs(&x, view.vectors(), view.outputs().saturating_add(view.vectors()));
     run(py, n_jobs, cost, None, |ctx| {
         path::path_decisions(&kernel.0, kept, &view, intercepts, x, &sizes, ctx)
     })
@@ -67,8 +66,8 @@ pub(crate) fn path_outputs(
     n_jobs: usize,
 ) -> PyResult<Object<Array3<f64>>> {
     let (view, features) = (path.view()?, owned_matrix(&features)?);
-    let (sizes, zero) = (indices("sizes", &sizes)?, vec![0.0; view.outputs()]); // small: one number per output
-    let cost = Cost::of_outputs(features.nrows(), view.vectors(), view.vectors(), view.outputs());
+    let (sizes, zero) = (indices("sizes", &sizes)?, vec![0.0; view.outputs()]);
+    let cost = Cost::of(features.nrows(), view.vectors(), view.vectors().saturating_add(view.outputs()));
     run(py, n_jobs, cost, None, |ctx| path::path_outputs(&view, features, &zero, &sizes, ctx)).map(Object)
 }
 

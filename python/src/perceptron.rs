@@ -59,7 +59,7 @@ pub(crate) fn perceptron_stream(
     let mut params = PerceptronParams::new(settings.kernel.0, settings.n_classes, policy);
     params.budget = settings.budget;
     let vectors = state.born.len() + rows.rows();
-    let cost = Cost::of_outputs(rows.rows(), vectors, rows.cols(), settings.n_classes);
+    let cost = Cost::of_rows(&rows, vectors.saturating_mul(settings.n_classes));
     run(py, 1, cost, progress.as_ref(), |ctx| perceptron::partial_fit(&params, state, rows, &labels, ctx))
         .map(Object)
 }
@@ -76,7 +76,7 @@ pub(crate) fn voted(
     n_jobs: usize,
 ) -> PyResult<Object<Array2<f64>>> {
     let (parts, rows, born) = (expansion.view()?, x.view()?, counts("born", &born)?);
-    let cost = Cost::of_outputs(rows.rows(), parts.len(), rows.cols(), n_classes);
+    let cost = Cost::of_outputs(&rows, parts.len(), n_classes);
     run(py, n_jobs, cost, None, |ctx| perceptron::voted(&parts, &born, seen, n_classes, rows, ctx))
         .map(Object)
 }

@@ -4,7 +4,7 @@ use numpy::ndarray::Array2;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use svmarrow::Error;
-use svmarrow::memory::{try_matrix, try_zeros};
+use svmarrow::memory::try_matrix;
 use svmarrow::perceptron::tree::{
     self, ConvertParams, Program, Strategy, TreeParams, TreePredictor, TreeState,
 };
@@ -14,7 +14,7 @@ use crate::dict::{Object, states};
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
 use crate::params::KernelArg;
-use crate::run::{Cost, run};
+use crate::run::{Cost, reserve_vectors, run};
 
 fn strategy(name: &str) -> PyResult<Strategy> {
     Strategy::from_name(name).ok_or_else(|| {
@@ -31,7 +31,7 @@ states! {
 /// A tree before its first row, for rows like those of `rows`.
 #[pyfunction]
 pub(crate) fn perceptron_tree(rows: RowsArg<'_>, outputs: usize, seed: u64) -> PyResult<Object<TreeState>> {
-    TreeState::new(rows.view()?, outputs, seed).map(Object).map_err(to_python)
+    Ok(Object(TreeState::new(rows.view()?, outputs, seed)))
 }
 
 /// Parameters that are fixed along a stream.
@@ -67,7 +67,7 @@ pub(crate) fn perceptron_tree_stream(
     params.draws = settings.n_draws;
     params.max_leaves = settings.max_leaves;
     let vectors = params.budget + rows.rows();
-    let cost = Cost::of_outputs(rows.rows(), vectors, rows.cols(), settings.n_classes);
+    let cost = Cost::of_rows(&rows, vectors.saturating_mul(settings.n_classes));
     run(py, n_jobs, cost, progress.as_ref(), |ctx| tree::partial_fit(&params, &tree.0, rows, &labels, ctx))
         .map(Object)
 }
@@ -103,7 +103,8 @@ pub(crate) fn perceptron_tree_of(
     params.draws = settings.n_draws;
     params.refit = settings.alpha;
     params.seed = settings.seed;
-    run(py, n_jobs, Cost::Unknown, progress.as_ref(), |ctx| {
+    let length = parts.len() + rows.vector_lengths();
+    run(py, n_jobs, Cost::unknown(length), progress.as_ref(), |ctx| {
         tree::from_expansion(&parts, rows, &labels, n_classes, &params, ctx)
     })
     .map(Object)
@@ -123,6 +124,7 @@ impl PerceptronTree {
     fn new(kernel: KernelArg, tree: Object<TreeState>, averaged: bool) -> PyResult<Self> {
         let Object(state) = tree;
         let largest = state.starts.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).max();
+        let _reserved = reserve_vectors(state.members.len())?;
         let predictor = TreePredictor::new(kernel.0, &state, averaged).map_err(to_python)?;
         Ok(Self { predictor, budget: largest.unwrap_or(0) as usize, outputs: state.outputs() })
     }
@@ -130,14 +132,14 @@ impl PerceptronTree {
     /// F, (n, q).
     fn decision(&self, py: Python<'_>, x: RowsArg<'_>, n_jobs: usize) -> PyResult<Object<Array2<f64>>> {
         let rows = x.view()?;
-        let cost = Cost::of_outputs(rows.rows(), self.budget, rows.cols(), self.outputs);
+        let cost = Cost::of_outputs(&rows, self.budget, self.outputs);
         run(py, n_jobs, cost, None, |ctx| self.predictor.decide(rows, ctx)).map(Object)
     }
 
     /// Leaf, depth, kernel values and distances of each row, (n, 4).
     fn routes(&self, py: Python<'_>, x: RowsArg<'_>, n_jobs: usize) -> PyResult<Object<Array2<u64>>> {
         let rows = x.view()?;
-        let cost = Cost::of(rows.rows(), self.budget, rows.cols());
+        let cost = Cost::of_rows(&rows, self.budget);
         run(py, n_jobs, cost, None, |ctx| {
             let routes = self.predictor.routes(rows, ctx)?;
             try_matrix((routes.len(), 4), |(i, k)| {
@@ -163,7 +165,7 @@ pub(crate) fn box_budget_program(
     same_length("columns of Q", m, q.ncols())?;
     same_length("w (one number for each row of Q)", m, w.len())?;
     run(py, 1, Cost::of(m, m, m), None, |_| {
-        let mut p = try_zeros("the solution", m)?;
+        let mut p = vec![0.0; m];
         tree::box_budget_program(&Program { q, w, most }, tolerance, &mut p)?;
         Ok(p)
     })

@@ -42,7 +42,6 @@ pub(crate) fn couple_pairs(
 ) -> PyResult<Object<Array2<f64>>> {
     let outputs = matrix_view(&outputs)?;
     same_length("probB", prob_a.len(), prob_b.len())?;
-    // small: two numbers per machine
     let sigmoids: Vec<Sigmoid> = prob_a.into_iter().zip(prob_b).map(|(a, b)| Sigmoid { a, b }).collect();
     let cost = Cost::of(outputs.nrows(), n_classes, n_classes.saturating_mul(16));
     run(py, n_jobs, cost, None, |ctx| probability::couple_pairs(outputs, &sigmoids, n_classes, ctx))

@@ -10,6 +10,9 @@
 //! short by all that is known beforehand but may turn out long (a fit whose steps do not end), it stays on the calling
 //! thread, and the monitor takes the lock for the same looks.
 //!
+//! A call reserves the memory of its vectors before the work starts ([`reserve_for`]): the work allocates them by the
+//! standard library, which ends the process if the system refuses them.
+//!
 //! Invariant: no panic passes this gate, and no other file detaches from the interpreter (a test reads the files).
 
 use std::any::Any;
@@ -23,8 +26,9 @@ use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use svmarrow::Error;
 use svmarrow::context::{Budget, Context, Interruption, Monitor, Progress, start_handler};
+use svmarrow::data::Rows;
 use svmarrow::error::Result;
-use svmarrow::memory::{HEADROOM, check_available};
+use svmarrow::memory::{HEADROOM, Reservation, check_available, reserve};
 
 use crate::error::{internal, to_python};
 
@@ -46,26 +50,67 @@ type Outcome = std::result::Result<(), Box<dyn Any + Send>>;
 /// Work that keeps its result itself, so that what follows is compiled once and not for each kind of work.
 type Task<'a> = &'a mut (dyn FnMut(Context<'_>) + Send);
 
-/// The cost of work, in multiplications.
+/// Bytes that work reserves for each of its rows, vectors and columns: sixteen numbers in double precision. Few methods have
+/// more than ten such vectors at the same time.
+const BYTES_PER_ITEM: usize = 16 * size_of::<f64>();
+/// Bytes that a prediction reserves for each of its rows, vectors and columns.
+const PREDICTION_BYTES_PER_ITEM: usize = 4 * size_of::<f64>();
+
+/// The cost of work: its time, and the memory of its vectors.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Cost {
-    /// Estimated.
-    About(u64),
-    /// Not known: treated as long.
-    Unknown,
+pub(crate) struct Cost {
+    /// Number of multiplications; if it is unknown, the work is treated as long.
+    multiplications: Option<u64>,
+    /// Bytes reserved for vectors with a number for each row, vector or column.
+    vector_bytes: usize,
 }
 
 impl Cost {
-    /// n rows against m vectors of d columns, for work without outputs.
-    pub(crate) fn of(rows: usize, vectors: usize, columns: usize) -> Self {
-        Self::About((rows as u64).saturating_mul(vectors as u64).saturating_mul(columns.max(8) as u64))
+    /// Returns the cost of work of unknown duration with vectors of up to `length` numbers.
+    pub(crate) fn unknown(length: usize) -> Self {
+        Self { multiplications: None, vector_bytes: length.saturating_mul(BYTES_PER_ITEM) }
     }
 
-    /// q outputs of n rows from m vectors of d columns.
-    pub(crate) fn of_outputs(rows: usize, vectors: usize, columns: usize, outputs: usize) -> Self {
-        // One output costs hardly more than the kernel value.
-        Self::of(rows, vectors, columns.max(8).saturating_add(outputs.saturating_sub(1)))
+    /// Returns the cost of n rows against m vectors of d columns, for work without outputs.
+    pub(crate) fn of(rows: usize, vectors: usize, columns: usize) -> Self {
+        let length = rows.saturating_add(vectors).saturating_add(columns);
+        Self { multiplications: Some(multiplications(rows, vectors, columns)), ..Self::unknown(length) }
     }
+
+    /// Returns the cost of `rows` against m vectors, for work without outputs.
+    pub(crate) fn of_rows(rows: &Rows<'_>, vectors: usize) -> Self {
+        let length = rows.vector_lengths().saturating_add(vectors);
+        let multiplications = multiplications(rows.rows(), vectors, rows.cols());
+        Self { multiplications: Some(multiplications), ..Self::unknown(length) }
+    }
+
+    /// Returns the cost of m kernel values of each row, of `columns` multiplications each, whose vectors are only over
+    /// `rows` and their columns.
+    pub(crate) fn of_values(rows: &Rows<'_>, values: usize, columns: usize) -> Self {
+        let multiplications = multiplications(rows.rows(), values, columns);
+        Self { multiplications: Some(multiplications), ..Self::unknown(rows.vector_lengths()) }
+    }
+
+    /// Returns the cost of q outputs of `rows` from m vectors.
+    pub(crate) fn of_outputs(rows: &Rows<'_>, vectors: usize, outputs: usize) -> Self {
+        let length = rows.vector_lengths().saturating_add(vectors);
+        // One output costs hardly more than the kernel value.
+        let columns = rows.cols().max(8).saturating_add(outputs.saturating_sub(1));
+        Self {
+            multiplications: Some(multiplications(rows.rows(), vectors, columns)),
+            vector_bytes: length.saturating_mul(PREDICTION_BYTES_PER_ITEM),
+        }
+    }
+
+    /// Returns whether the work takes fewer multiplications than `limit`.
+    fn is_below(self, limit: u64) -> bool {
+        self.multiplications.is_some_and(|multiplications| multiplications < limit)
+    }
+}
+
+/// Returns the number of multiplications of n rows against m vectors of d columns.
+fn multiplications(rows: usize, vectors: usize, columns: usize) -> u64 {
+    (rows as u64).saturating_mul(vectors as u64).saturating_mul(columns.max(8) as u64)
 }
 
 /// Between the working thread and the waiting one.
@@ -166,30 +211,30 @@ pub(crate) fn run<R: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(Context<'_>) -> Result<R> + Send,
 ) -> PyResult<R> {
-    with_result(work, |task| match cost {
-        Cost::About(cost) if cost < MAX_ATTACHED_COST => {
-            check_headroom()?;
+    with_result(cost, work, |task| {
+        if cost.is_below(MAX_ATTACHED_COST) {
             Ok((caught(task, Context::SEQUENTIAL), None))
-        }
-        Cost::About(cost) if cost < MAX_CALLER_COST => {
-            check_headroom()?;
+        } else if cost.is_below(MAX_CALLER_COST) {
             Ok((detached(py, || caught(task, Context::SEQUENTIAL)), None))
+        } else {
+            run_on_thread(py, n_jobs, progress, task)
         }
-        _ => run_long(py, n_jobs, Cost::Unknown, progress, task),
     })
     .and_then(|(result, raised)| raised.map_or(Ok(result), Err))
 }
 
-/// Runs work of unknown cost with a limit of its time in seconds, as [`run`] does.
+/// Runs work of unknown duration with a limit of its time in seconds, as [`run`] does; its vectors have up to `length`
+/// numbers.
 pub(crate) fn run_within<R: Send>(
     py: Python<'_>,
     n_jobs: usize,
+    length: usize,
     progress: Option<&Bound<'_, PyAny>>,
     max_time: Option<f64>,
     work: impl FnOnce(Context<'_>) -> Result<R> + Send,
 ) -> PyResult<R> {
     let max_time = duration(max_time)?;
-    run(py, n_jobs, Cost::Unknown, progress, |ctx| {
+    run(py, n_jobs, Cost::unknown(length), progress, |ctx| {
         let budget = Budget::new(ctx.monitor(), None, max_time);
         work(ctx.with_monitor(&budget))
     })
@@ -213,14 +258,23 @@ pub(crate) fn run_and_keep<R: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(Context<'_>) -> Result<R> + Send,
 ) -> PyResult<(R, Option<PyErr>)> {
-    with_result(work, |task| run_long(py, n_jobs, cost, progress, task))
+    with_result(cost, work, |task| {
+        if cost.is_below(MAX_CALLER_FIT_COST) {
+            Ok(run_on_caller(py, progress, task))
+        } else {
+            run_on_thread(py, n_jobs, progress, task)
+        }
+    })
 }
 
-/// Makes a task of `work`, runs it by `run_task`, which returns the exception that ended it early, and gives its result.
+/// Makes a task of `work`, runs it by `run_task` with its memory reserved, and returns its result. `run_task` returns the
+/// exception that ended the task early.
 fn with_result<R: Send>(
+    cost: Cost,
     work: impl FnOnce(Context<'_>) -> Result<R> + Send,
     run_task: impl FnOnce(Task<'_>) -> PyResult<(Outcome, Option<PyErr>)>,
 ) -> PyResult<(R, Option<PyErr>)> {
+    let _reserved = reserve_for(cost.vector_bytes)?;
     let mut work = Some(work);
     let mut result = None;
     let (outcome, raised) = run_task(&mut |ctx| result = work.take().map(|work| work(ctx)))?;
@@ -230,20 +284,6 @@ fn with_result<R: Send>(
         (Ok(()), Some(Err(error)), None) => Err(to_python(error)),
         (Ok(()), None, None) => Err(internal(&"the work ended without a result")),
         (Err(panic), _, None) => Err(internal(panic.as_ref())),
-    }
-}
-
-fn run_long(
-    py: Python<'_>,
-    n_jobs: usize,
-    cost: Cost,
-    progress: Option<&Bound<'_, PyAny>>,
-    task: Task<'_>,
-) -> PyResult<(Outcome, Option<PyErr>)> {
-    check_headroom()?;
-    match cost {
-        Cost::About(cost) if cost < MAX_CALLER_FIT_COST => Ok(run_on_caller(py, progress, task)),
-        _ => run_on_thread(py, n_jobs, progress, task),
     }
 }
 
@@ -326,9 +366,14 @@ fn started_pool(threads: usize) -> Option<rayon::ThreadPool> {
     Some(pool)
 }
 
-/// Checks that small allocations and the thread of the work have memory.
-fn check_headroom() -> PyResult<()> {
-    check_available("a call of svmarrow", HEADROOM + STACK_BYTES).map_err(to_python)
+/// Reserves memory for the vectors of a call and the stack of its thread; small allocations use the headroom.
+fn reserve_for(vector_bytes: usize) -> PyResult<Reservation> {
+    reserve("the vectors of a call", vector_bytes.saturating_add(STACK_BYTES)).map_err(to_python)
+}
+
+/// Reserves memory for work outside [`run`] whose vectors have up to `length` numbers.
+pub(crate) fn reserve_vectors(length: usize) -> PyResult<Reservation> {
+    reserve_for(length.saturating_mul(BYTES_PER_ITEM))
 }
 
 fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {

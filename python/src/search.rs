@@ -90,12 +90,12 @@ pub(crate) fn search_svm(
         (None, None) => unreachable!("a task is one of the two"),
     };
     let (costs, wanted) = (vector(&grid.costs)?, matrix_view(&grid.wanted)?);
-    let mut folds = Vec::with_capacity(grid.folds.len()); // small: one item per fold
+    let mut folds = Vec::with_capacity(grid.folds.len());
     for (train, weights, test) in &grid.folds {
         folds.push((indices("train", train)?, vector(weights)?, indices("test", test)?));
     }
     let folds: Vec<Fold<'_>> =
-        folds.iter().map(|(train, weights, test)| Fold { train, weights, test }).collect(); // small: one item per fold
+        folds.iter().map(|(train, weights, test)| Fold { train, weights, test }).collect();
     let Some(first) = grid.kernels.first() else {
         return Err(to_python(Error::param("kernels", "none", "at least one")));
     };
@@ -105,13 +105,19 @@ pub(crate) fn search_svm(
     params.max_iterations = solver.max_iter;
     let max_time = duration(solver.max_time)?;
     let caller = PythonCall::new(judge);
-    let outcome = first.run(py, solver.n_jobs, Cost::Unknown, solver.progress.as_ref(), |_, ctx| {
-        let monitor = UnlessRaised { monitor: ctx.monitor(), has_raised: || caller.raised().is_some() };
-        let budget = Budget::new(&monitor, None, max_time);
-        let kernels: Vec<_> = grid.kernels.iter().map(FunctionArg::function).collect(); // small: one item per kernel
-        let grid = Grid { kernels: &kernels, costs, points: wanted.reborrow(), folds: &folds };
-        search(rows, &searched, &grid, &params, &caller, ctx.with_monitor(&budget))
-    });
+    let outcome = first.run(
+        py,
+        solver.n_jobs,
+        Cost::unknown(rows.vector_lengths()),
+        solver.progress.as_ref(),
+        |_, ctx| {
+            let monitor = UnlessRaised { monitor: ctx.monitor(), has_raised: || caller.raised().is_some() };
+            let budget = Budget::new(&monitor, None, max_time);
+            let kernels: Vec<_> = grid.kernels.iter().map(FunctionArg::function).collect(); // small: one item per kernel
+            let grid = Grid { kernels: &kernels, costs, points: wanted.reborrow(), folds: &folds };
+            search(rows, &searched, &grid, &params, &caller, ctx.with_monitor(&budget))
+        },
+    );
     if let Some(raised) = caller.raised().take() {
         return Err(raised);
     }

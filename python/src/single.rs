@@ -32,7 +32,7 @@ impl Map {
             *x = (*x - centre) / scale;
         }
         if let Some((columns, matrix)) = &self.matrix {
-            let mut mapped = vec![0.0; *columns]; // small: one row
+            let mut mapped = vec![0.0; *columns];
             // A matrix without columns has no lines.
             for (x, line) in row.iter().zip(matrix.chunks_exact((*columns).max(1))) {
                 mapped.iter_mut().zip(line).for_each(|(sum, weight)| *sum += x * weight);

@@ -12,7 +12,6 @@ mod monitor;
 mod work;
 
 use crate::error::{Error, Result};
-use crate::memory::TryCollect;
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -242,18 +241,18 @@ impl<'a> Context<'a> {
     ///
     /// # Errors
     /// [`Error::Memory`].
-    pub fn map<R: Send>(self, n: usize, work: impl Fn(usize) -> R + Sync + Send) -> Result<Vec<R>> {
+    pub fn map<R: Send>(self, n: usize, work: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
         if !self.is_parallel || n <= 1 {
-            return (0..n).map(work).try_collect_vec();
+            return (0..n).map(work).collect();
         }
-        let results = (0..n).map(|_| Mutex::new(None)).try_collect_vec()?;
+        let results = (0..n).map(|_| Mutex::new(None)).collect::<Vec<_>>();
         parallel_for_each(n, &|i| {
             let result = work(i);
             *results[i].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         });
         let results =
             results.into_iter().map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner));
-        results.flatten().try_collect_vec()
+        results.flatten().collect()
     }
 
     /// Returns the results of fallible `work(i)` for every `i < n`, in order.
@@ -265,7 +264,7 @@ impl<'a> Context<'a> {
         n: usize,
         work: impl Fn(usize) -> Result<R> + Sync + Send,
     ) -> Result<Vec<R>> {
-        self.map(n, work)?.into_iter().try_collect_results()
+        self.map(n, work).into_iter().collect()
     }
 }
 

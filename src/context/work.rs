@@ -4,7 +4,7 @@
 //! Work without a partial result, as packing rows, checks for interruptions alone: other reasons to stop are left to the solver,
 //! which has a result then.
 
-use super::{Context, Progress, StopReason};
+use super::{Context, Interruption, Progress};
 use crate::error::{Error, Result};
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -106,7 +106,7 @@ impl<'a> InterruptCheck<'a> {
         let is_due = before / ELEMENTS_PER_CHECK != before.wrapping_add(elements) / ELEMENTS_PER_CHECK;
         if is_due {
             let answer = self.ctx.monitor().tick(&Progress::new("prepare", 0, 0));
-            if answer == ControlFlow::Break(StopReason::Interrupted) {
+            if answer == ControlFlow::Break(Interruption::Interrupted) {
                 self.is_interrupted.store(true, Ordering::Relaxed);
             }
         }
@@ -119,7 +119,7 @@ impl<'a> InterruptCheck<'a> {
     /// [`Error::Stopped`].
     pub(crate) fn check(&self) -> Result<()> {
         if self.is_interrupted.load(Ordering::Relaxed) {
-            return Err(Error::Stopped(StopReason::Interrupted));
+            return Err(Error::Stopped(Interruption::Interrupted));
         }
         Ok(())
     }
@@ -131,10 +131,10 @@ mod tests {
     use crate::context::Monitor;
 
     /// Asks for the same stop at each tick, and counts the ticks.
-    struct Asking(StopReason, AtomicUsize);
+    struct Asking(Interruption, AtomicUsize);
 
     impl Monitor for Asking {
-        fn tick(&self, _: &Progress) -> ControlFlow<StopReason> {
+        fn tick(&self, _: &Progress) -> ControlFlow<Interruption> {
             self.1.fetch_add(1, Ordering::Relaxed);
             ControlFlow::Break(self.0)
         }
@@ -143,9 +143,9 @@ mod tests {
     #[test]
     fn only_an_interruption_ends_work_without_a_result() {
         for (reason, ends) in [
-            (StopReason::Interrupted, true),
-            (StopReason::MaxTime, false),
-            (StopReason::MaxIterations, false),
+            (Interruption::Interrupted, true),
+            (Interruption::MaxTime, false),
+            (Interruption::MaxIterations, false),
         ] {
             let monitor = Asking(reason, AtomicUsize::new(0));
             let interrupts = Context::SEQUENTIAL.with_monitor(&monitor).interrupts();

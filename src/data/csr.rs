@@ -136,6 +136,11 @@ impl<'a, T: Element> CsrView<'a, T> {
         self.cols
     }
 
+    /// Returns the number of stored values in all rows.
+    pub(super) fn stored(&self) -> usize {
+        self.indptr.get(self.rows()) - self.indptr.get(0)
+    }
+
     /// Returns the number of stored values in one row.
     pub fn row_len(&self, row: usize) -> usize {
         self.indptr.get(row + 1) - self.indptr.get(row)
@@ -164,7 +169,7 @@ impl<'a, T: Element> CsrView<'a, T> {
     pub(super) fn gather(&self, rows: &[usize]) -> Result<(Vec<i64>, Vec<i64>, Vec<T>)> {
         let stored = rows.iter().map(|&r| self.row_len(r)).sum();
         let (mut indptr, mut indices, mut values) = (
-            try_with_capacity("gathered rows", rows.len() + 1)?,
+            Vec::with_capacity(rows.len() + 1),
             try_with_capacity("gathered rows", stored)?,
             try_with_capacity("gathered rows", stored)?,
         );

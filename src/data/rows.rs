@@ -85,6 +85,13 @@ impl<'a> Rows<'a> {
         with_rows!(self, dense(d) => d.ncols(), csr(s) => s.cols())
     }
 
+    /// Returns the sum of the number of rows and of the number of columns, at most of those that have a stored entry: how
+    /// many numbers a vector over rows and one over columns have together.
+    pub fn vector_lengths(&self) -> usize {
+        let columns = with_rows!(self, dense(d) => d.ncols(), csr(s) => s.cols().min(s.stored()));
+        self.rows().saturating_add(columns)
+    }
+
     /// Returns whether the rows are stored sparse.
     pub fn is_sparse(&self) -> bool {
         matches!(self, Self::CsrF32(_) | Self::CsrF64(_))
@@ -199,13 +206,13 @@ impl Rows<'_> {
                 Ok(is_inside.then(|| array.into()))
             }
             Self::CsrF64(s) => {
-                let all: Vec<usize> = (0..self.rows()).try_collect_vec()?;
+                let all: Vec<usize> = (0..self.rows()).collect();
                 let (indptr, indices, stored) = s.gather(&all)?;
                 let values: Vec<f32> = stored.iter().map(|&v| v as f32).try_collect_vec()?;
                 let is_inside = !stored.iter().zip(&values).any(is_outside);
                 Ok(is_inside.then_some(OwnedRows::CsrF32 { indptr, indices, values, cols: s.cols() }))
             }
-            _ => Ok(Some(self.gather(&(0..self.rows()).try_collect_vec()?)?)),
+            _ => Ok(Some(self.gather(&(0..self.rows()).collect::<Vec<_>>())?)),
         }
     }
 }
@@ -415,7 +422,7 @@ impl<T: DenseElement> From<Array2<T>> for OwnedRows {
     /// Takes the array, which is copied only if it is not row-major.
     fn from(array: Array2<T>) -> Self {
         let row_major = array.is_standard_layout();
-        T::owned(if row_major { array } else { array.as_standard_layout().into_owned() }) // small: the core's arrays are row-major
+        T::owned(if row_major { array } else { array.as_standard_layout().into_owned() })
     }
 }
 

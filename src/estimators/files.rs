@@ -5,7 +5,6 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::expansion::KernelExpansion;
 use crate::io::safetensors::{Array, Contents, Dtype, ModelFile, read, write};
-use crate::memory::{TryCollect, TryGrow};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -64,7 +63,7 @@ impl<L: Copy + TryInto<i64>> Classifier<L> {
             let number: i64 = (*label)
                 .try_into()
                 .map_err(|_| Error::param("labels", "a label", "an integer of 64 bits"))?;
-            bytes.try_extend(number.to_le_bytes())?;
+            bytes.extend(number.to_le_bytes());
         }
         let classes = Array { dtype: Dtype::I64, shape: vec![self.classes().len()], bytes: bytes.into() };
         let decoding = match self.strategy() {
@@ -97,8 +96,7 @@ impl Classifier<i64> {
         let Some(Array { dtype: Dtype::I64, bytes, .. }) = array else {
             return Err(refuse("the labels must be integers of 64 bits"));
         };
-        let classes: Vec<i64> =
-            bytes.as_chunks().0.iter().map(|label| i64::from_le_bytes(*label)).try_collect_vec()?;
+        let classes: Vec<i64> = bytes.as_chunks().0.iter().map(|label| i64::from_le_bytes(*label)).collect();
         if !classes.is_sorted_by(|a, b| a < b) {
             return Err(refuse("the labels must be distinct and in ascending order"));
         }

@@ -7,7 +7,6 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::KernelExpansion;
 use crate::least_squares::{Problem, solve};
-use crate::memory::TryCollect;
 use ndarray::ArrayView2;
 
 /// Regularized least squares in the feature space of a kernel, solved exactly in O(n_samples^3) operations.
@@ -48,7 +47,7 @@ impl LeastSquares {
             weights: None,
         };
         let solution = solve(&problem, self.alpha, false, context)?;
-        let all: Vec<usize> = (0..rows.rows()).try_collect_vec()?;
+        let all: Vec<usize> = (0..rows.rows()).collect();
         KernelExpansion::new(kernel, rows.gather(&all)?, solution.coefficients, solution.intercepts)
     }
 }

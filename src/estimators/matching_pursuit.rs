@@ -10,7 +10,7 @@ use crate::kernel::Kernel;
 use crate::matching_pursuit::{
     BuiltIn, Coefficients, KernelFunctions, MatchingParams, Task, matching_pursuit,
 };
-use crate::memory::{TryToVec, try_to_matrix};
+use crate::memory::try_to_matrix;
 use crate::path::{Form, PathView, path_coefficients};
 use ndarray::{ArrayView2, s};
 
@@ -78,9 +78,9 @@ impl MatchingPursuit {
         // A constant that is there from the start has the first coefficients; a stop may come before it.
         let first = coefficients.nrows() - fit.order.len();
         let intercepts = if first == 1 {
-            coefficients.row(0).to_slice().expect("made row-major").try_to_vec()?
+            coefficients.row(0).to_slice().expect("made row-major").to_vec()
         } else {
-            crate::memory::try_filled("the intercepts", targets.ncols(), 0.0)?
+            vec![0.0; targets.ncols()]
         };
         let coefficients = try_to_matrix(coefficients.slice(s![first.., ..]))?;
         KernelExpansion::new(kernel, rows.gather(&fit.order)?, coefficients, intercepts)

@@ -6,7 +6,6 @@ use crate::data::IntoRows;
 use crate::error::{Error, Result};
 use crate::expansion::KernelExpansion;
 use crate::kernels::Evaluator;
-use crate::memory::{TryCollect, try_to_vec};
 use crate::multiclass::{CodeMatrix, Decoder, winners};
 use crate::svm::Certificate;
 use ndarray::Array2;
@@ -60,7 +59,7 @@ impl Prepared {
 
     /// Returns the first output of each sample.
     fn first_output<'a>(&self, x: impl IntoRows<'a>, context: Context<'_>) -> Result<Vec<f64>> {
-        self.outputs(x, context)?.column(0).iter().copied().try_collect_vec()
+        Ok(self.outputs(x, context)?.column(0).iter().copied().collect())
     }
 }
 
@@ -161,7 +160,7 @@ impl<L: Clone> Classifier<L> {
         let (outputs, n) = (self.prepared.outputs(x, context)?, self.classes.len());
         let class = |index: usize| self.classes[index].clone();
         if n == 2 {
-            return outputs.column(0).iter().map(|&f| class(usize::from(f >= 0.0))).try_collect_vec();
+            return Ok(outputs.column(0).iter().map(|&f| class(usize::from(f >= 0.0))).collect());
         }
         let indices = match self.strategy {
             Strategy::OneVsOne => {
@@ -171,9 +170,9 @@ impl<L: Clone> Classifier<L> {
                 .rows()
                 .into_iter()
                 .map(|row| crate::argmax::argmax(row.iter().copied()))
-                .try_collect_vec()?,
+                .collect::<Vec<_>>(),
         };
-        indices.into_iter().map(class).try_collect_vec()
+        Ok(indices.into_iter().map(class).collect())
     }
 }
 
@@ -183,7 +182,7 @@ impl<L: Clone> Model for Classifier<L> {
     }
 
     fn with_expansion(&self, expansion: KernelExpansion) -> Result<Self> {
-        let classes = try_to_vec("the classes", &self.classes)?;
+        let classes = self.classes.clone();
         Ok(Self {
             prepared: self.prepared.replaced(expansion)?,
             classes,
@@ -282,7 +281,7 @@ impl Detector {
     /// # Errors
     /// The errors of [`Regressor::predict`].
     pub fn predict<'a>(&self, x: impl IntoRows<'a>) -> Result<Vec<bool>> {
-        self.decision_function(x)?.into_iter().map(|f| f >= 0.0).try_collect_vec()
+        Ok(self.decision_function(x)?.into_iter().map(|f| f >= 0.0).collect())
     }
 }
 
@@ -291,7 +290,7 @@ impl Detector {
 /// # Errors
 /// [`Error::Param`] for fewer than two classes.
 pub(super) fn encode<L: Ord + Clone>(labels: &[L]) -> Result<(Vec<L>, Vec<usize>)> {
-    let mut classes = try_to_vec("the classes", labels)?;
+    let mut classes = labels.to_vec();
     classes.sort_unstable();
     classes.dedup();
     Error::check_param(
@@ -301,7 +300,7 @@ pub(super) fn encode<L: Ord + Clone>(labels: &[L]) -> Result<(Vec<L>, Vec<usize>
         "at least 2 classes",
     )?;
     let index = |label: &L| classes.partition_point(|class| class < label);
-    let indices = labels.iter().map(index).try_collect_vec()?;
+    let indices = labels.iter().map(index).collect::<Vec<_>>();
     Ok((classes, indices))
 }
 

@@ -5,7 +5,6 @@ use super::model::Model;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::expansion::KernelExpansion;
-use crate::memory::TryToVec;
 use crate::path::path_coefficients;
 use crate::reduced_set::{PursuitParams, pursuit};
 
@@ -50,7 +49,7 @@ impl Reduction {
         let path = pursuit(&full, None, &params, context)?;
         let coefficients = path_coefficients(&path.view(), path.order.len())?;
         let vectors = full.vectors.gather(&path.order)?;
-        let intercepts = full.intercepts.try_to_vec()?;
+        let intercepts = full.intercepts.to_vec();
         model.with_expansion(KernelExpansion::new(full.kernel, vectors, coefficients, intercepts)?)
     }
 }

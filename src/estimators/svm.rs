@@ -8,7 +8,6 @@ use crate::data::{IntoRows, Rows};
 use crate::error::{Error, Result};
 use crate::expansion::KernelExpansion;
 use crate::kernel::Kernel;
-use crate::memory::try_filled;
 use crate::svm::{
     Certificate, Classification, Coding, MachineModel, OneClass, Regression, RegressionLoss, SvmParams,
     fit_classifier, fit_one_class, fit_regression,
@@ -80,7 +79,7 @@ impl Svc {
         Error::check_len("labels (one for each sample)", rows.rows(), labels.len())?;
         let kernel = self.kernel.resolve(rows)?;
         let (classes, indices) = encode(labels)?;
-        let sample_c = try_filled("C of the samples", labels.len(), self.c)?;
+        let sample_c = vec![self.c; labels.len()];
         let mut task = Classification::new(&indices, classes.len(), &sample_c);
         task.coding = match self.strategy {
             Strategy::OneVsOne => Coding::OneVsOne,
@@ -157,7 +156,7 @@ impl Svr {
     ) -> Result<Regressor> {
         let rows = finite_rows(x)?;
         let kernel = self.kernel.resolve(rows)?;
-        let sample_c = try_filled("C of the samples", rows.rows(), self.c)?;
+        let sample_c = vec![self.c; rows.rows()];
         let loss = RegressionLoss::Epsilon(self.epsilon);
         let task = Regression { targets, sample_c: &sample_c, loss, start: None };
         let (expansion, certificate) =
@@ -224,7 +223,7 @@ impl OneClassSvm {
     pub fn fit_in<'a>(&self, x: impl IntoRows<'a>, context: Context<'_>) -> Result<Detector> {
         let rows = finite_rows(x)?;
         let kernel = self.kernel.resolve(rows)?;
-        let weights = try_filled("weights of the samples", rows.rows(), 1.0)?;
+        let weights = vec![1.0; rows.rows()];
         let task = OneClass { weights: &weights, nu: self.nu, start: None };
         let (expansion, certificate) =
             expansion_of(kernel, rows, fit_one_class(kernel, rows, &task, &self.params, context)?)?;
@@ -259,6 +258,6 @@ fn expansion_of(
     machine: MachineModel,
 ) -> Result<(KernelExpansion, Certificate)> {
     let MachineModel { support, coefficients, intercept, certificate, .. } = machine;
-    let intercepts = vec![intercept]; // small: one number
+    let intercepts = vec![intercept];
     Ok((KernelExpansion::new(kernel, rows.gather(&support)?, coefficients, intercepts)?, certificate))
 }

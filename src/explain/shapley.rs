@@ -28,7 +28,7 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernel::Kernel;
-use crate::memory::{self, TryCollect};
+use crate::memory::{self};
 use crate::simd::shapley::{Distance, Integrals, LANE_MULTIPLE, NODES_TOGETHER, factors, integrals};
 
 /// Samples of a task: they share the factors of the background.
@@ -105,7 +105,7 @@ impl Lanes {
         let (n, d) = (rows.rows(), rows.cols());
         let lanes = n.next_multiple_of(LANE_MULTIPLE);
         let mut values = memory::try_zeros("the background samples", lanes.saturating_mul(d))?;
-        let mut weights = memory::try_zeros("the weights of the background", lanes)?;
+        let mut weights = vec![0.0; lanes];
         weights[..n].fill(1.0 / n as f64);
         for row in 0..n {
             rows.for_each_in_row(row, |column, value| values[column * lanes + row] = value);
@@ -181,7 +181,7 @@ pub fn shapley_values(
     };
     let exact = params.players.div_ceil(2).max(1);
     let mut nodes = exact.min(FIRST_NODES);
-    let mut open: Vec<usize> = (0..n).try_collect_vec()?;
+    let mut open: Vec<usize> = (0..n).collect();
     let mut error = memory::try_zero_matrix("the errors of additivity", (n, q))?;
     loop {
         problem.explain(&open, nodes, &mut found, ctx)?;
@@ -201,7 +201,7 @@ pub fn shapley_values(
         }
         nodes = (2 * nodes).min(exact);
     }
-    let base = problem.base(&found, n)?;
+    let base = problem.base(&found, n);
     let values = Array3::from_shape_vec((n, params.players, q), found.values)
         .expect("the values were made in this shape");
     if values.iter().any(|value| !value.is_finite()) {
@@ -271,9 +271,8 @@ impl Problem<'_> {
     /// Computes the values of some samples with `count` quadrature nodes.
     fn explain(&self, open: &[usize], count: usize, found: &mut Found, ctx: Context<'_>) -> Result<()> {
         let (players, q, m) = (self.params.players, self.expansion.outputs(), self.expansion.len());
-        let mut nodes =
-            memory::try_with_capacity("the nodes of a quadrature", count.next_multiple_of(NODES_TOGETHER))?;
-        nodes.extend(gauss_legendre(count)?.iter().map(|node| (node.t, node.weight)));
+        let mut nodes = Vec::with_capacity(count.next_multiple_of(NODES_TOGETHER));
+        nodes.extend(gauss_legendre(count).iter().map(|node| (node.t, node.weight)));
         // Nodes of weight 0 complete the last group.
         nodes.resize(count.next_multiple_of(NODES_TOGETHER), (0.5, 0.0));
         for &sample in open {
@@ -328,11 +327,11 @@ impl Problem<'_> {
         let what = "the factors of a product kernel";
         let mut scratch = Scratch {
             absent: memory::try_filled(what, players.saturating_mul(lanes), 1.0)?,
-            lanes: memory::try_zeros(what, players * LANE_MULTIPLE)?,
-            present: memory::try_zeros(what, players)?,
+            lanes: vec![0.0; players * LANE_MULTIPLE],
+            present: vec![0.0; players],
             products: memory::try_zeros(what, Integrals::space(players))?,
-            values: memory::try_zeros(what, players)?,
-            sample: memory::try_zeros(what, d * LANE_MULTIPLE)?,
+            values: vec![0.0; players],
+            sample: vec![0.0; d * LANE_MULTIPLE],
         };
         for vector in vectors {
             let z = &self.vectors[vector * d..][..d];
@@ -392,15 +391,15 @@ impl Problem<'_> {
     }
 
     /// The value of the empty coalition for each output.
-    fn base(&self, found: &Found, n: usize) -> Result<Vec<f64>> {
+    fn base(&self, found: &Found, n: usize) -> Vec<f64> {
         let q = self.expansion.outputs();
-        let mut base = memory::try_to_vec("the base values", self.expansion.intercepts)?;
+        let mut base = self.expansion.intercepts.to_vec();
         if n > 0 {
             for (output, base) in base.iter_mut().enumerate() {
                 *base += found.total(0, 1, output, q);
             }
         }
-        Ok(base)
+        base
     }
 }
 

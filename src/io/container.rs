@@ -250,8 +250,10 @@ pub(super) fn header<'a>(
         start = stop;
     }
     let mut json = json!(entries).to_string().into_bytes();
-    json.resize(json.len().next_multiple_of(8), b' ');
-    let mut out = (json.len() as u64).to_le_bytes().to_vec(); // small: the description of a file
+    while !json.len().is_multiple_of(8) {
+        json.push(b' ');
+    }
+    let mut out = (json.len() as u64).to_le_bytes().to_vec();
     out.append(&mut json);
     out
 }

@@ -147,7 +147,7 @@ fn pairs(k: usize) -> Option<usize> {
 }
 
 fn repeated(labels: &[i32]) -> Option<i32> {
-    let mut sorted = labels.to_vec(); // small: one number per class
+    let mut sorted = labels.to_vec();
     sorted.sort_unstable();
     sorted.windows(2).find(|w| w[0] == w[1]).map(|w| w[0])
 }

@@ -104,7 +104,7 @@ impl<'a> Tensors<'a> {
         shape: &[usize],
         elements: impl Fn(&mut dyn Write) -> io::Result<()> + Send + Sync + 'a,
     ) {
-        self.0.push((name, dtype, shape.to_vec(), Box::new(elements))); // small: two sizes
+        self.0.push((name, dtype, shape.to_vec(), Box::new(elements)));
     }
 
     fn floats(&mut self, name: String, shape: &[usize], values: Cow<'a, [f64]>) {
@@ -203,7 +203,6 @@ fn checked_writer<'t>(
     if let Some([twice, ..]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(Error::param("arrays", format!("{twice:?} twice"), "parts of different names"));
     }
-    // small: the arrays of a file
     tensors.sort_by_key(|(_, dtype, ..)| Reverse(dtype.bytes()));
     let listed = tensors.iter().map(|(name, dtype, shape, _)| (name.as_str(), *dtype, shape.as_slice()));
     let header = container::header(&metadata, listed);
@@ -271,7 +270,7 @@ fn byte_rows<T: Number>(
     if lows.iter().all(|low| *low == lows[0]) {
         lows.truncate(1);
     }
-    metadata.insert(format!("{name}.dtype"), dtype.name().to_owned()); // small: a word
+    metadata.insert(format!("{name}.dtype"), dtype.name().to_owned());
     tensors.floats(format!("{name}.step"), &[1], steps.into());
     tensors.push(format!("{name}.lows"), Dtype::I16, &[lows.len()], move |out| {
         each(out, lows.iter(), |low| low.to_le_bytes())

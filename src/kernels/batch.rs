@@ -4,7 +4,7 @@
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow};
+use crate::memory::TryGrow;
 
 /// Rows that one task writes.
 const ROWS_PER_TASK: usize = 24;
@@ -32,9 +32,9 @@ impl Batch {
     ) -> Result<()> {
         self.rows = rows;
         self.by_row.try_resize(rows * features, 0.0)?;
-        self.norms.try_resize(rows, 0.0)?;
+        self.norms.resize(rows, 0.0);
         let lines = self.by_row.chunks_mut((ROWS_PER_TASK * features).max(1));
-        let mut parts: Vec<_> = lines.zip(self.norms.chunks_mut(ROWS_PER_TASK)).try_collect_vec()?;
+        let mut parts: Vec<_> = lines.zip(self.norms.chunks_mut(ROWS_PER_TASK)).collect();
         ctx.for_each_chunk(&mut parts, 1, |task, part| {
             let (lines, norms) = &mut part[0];
             write(task * ROWS_PER_TASK, lines);

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::memory::{self, TryCollect, try_with_capacity};
+use crate::memory::{self};
 use crate::simd::Real;
 use crate::simd::bytes::{ByteMeasure, BytePanel, ByteRows, GROUP_SIZE, MAX_FEATURES, OFFSET, are_fast};
 use crate::with_rows;
@@ -146,8 +146,8 @@ impl BytePanels {
         let (stride, count) = (rows.cols().next_multiple_of(GROUP_SIZE), order.len().div_ceil(width));
         let size = stride * width;
         let mut values = memory::try_zeros(PACKED, count.saturating_mul(size))?;
-        let mut sums = memory::try_zeros(PACKED, count * width)?;
-        let mut squares = memory::try_zeros(PACKED, count * width)?;
+        let mut sums = vec![0; count * width];
+        let mut squares = vec![0; count * width];
         let panel_rows = |p: usize| &order[p * width..order.len().min((p + 1) * width)];
         let interrupts = ctx.interrupts();
         ctx.try_for_each_chunk(&mut values, size, |p, panel| {
@@ -183,9 +183,9 @@ impl BytePanels {
     }
 
     /// Returns the squared lengths of the columns after standardization.
-    pub(super) fn norms<T: Real>(&self) -> Result<Vec<T>> {
+    pub(super) fn norms<T: Real>(&self) -> Vec<T> {
         let factor = self.unit.factor();
-        self.squares.iter().map(|&square| T::from_f64(factor * f64::from(square))).try_collect_vec()
+        self.squares.iter().map(|&square| T::from_f64(factor * f64::from(square))).collect()
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -200,10 +200,7 @@ impl BytePanels {
     /// Packs rows for the other side of a tile.
     pub(super) fn block(&self, rows: Rows<'_>, list: &[usize]) -> Result<ByteBlock> {
         let mut values = memory::try_zeros(PACKED, list.len().saturating_mul(self.stride))?;
-        let (mut squares, mut whole) = (
-            try_with_capacity("rows as bytes", list.len())?,
-            try_with_capacity("rows as bytes", list.len())?,
-        );
+        let (mut squares, mut whole) = (Vec::with_capacity(list.len()), Vec::with_capacity(list.len()));
         for (&row, out) in list.iter().zip(values.chunks_exact_mut(self.stride)) {
             out[..rows.cols()].fill((0 - OFFSET) as i8);
             let mut square = 0;

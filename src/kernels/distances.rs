@@ -10,8 +10,6 @@
 //!
 //! Cost: one pass over the tile; for each row with a near vector one over the features of the panel.
 
-use crate::error::Result;
-use crate::memory::TryGrow;
 use crate::simd::Real;
 use crate::simd::epilogue::{Epilogue, near_rows};
 use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_tile};
@@ -42,7 +40,7 @@ pub(super) fn squared_distances<T: Real>(
     features: &[u32],
     out: &mut [T],
     workspace: &mut DistanceWorkspace<T>,
-) -> Result<()> {
+) {
     panel_tile((Measure::Inner, Epilogue::Distance), (block, norms), first, panel, out);
     let (width, part) = (panel.norms.len(), T::from_f64(MIN_RELATIVE_DISTANCE));
     let DistanceWorkspace { near, line, rest, present, order } = workspace;
@@ -50,7 +48,7 @@ pub(super) fn squared_distances<T: Real>(
     near_rows(out, &norms[first..], panel.norms, part, near);
     for &i in &*near {
         line.clear();
-        line.try_resize(width, T::ZERO)?;
+        line.resize(width, T::ZERO);
         match block {
             Block::Dense { .. } => {
                 let differences = (Measure::SquaredL2, Epilogue::Identity);
@@ -58,14 +56,14 @@ pub(super) fn squared_distances<T: Real>(
             }
             Block::Sparse { entries, slots } => {
                 order.clear();
-                order.try_extend(1..=features.len())?;
+                order.extend(1..=features.len());
                 if !features.is_sorted() {
                     order.sort_unstable_by_key(|&at| features[at - 1]);
                 }
                 rest.clear();
-                rest.try_resize(width, T::ZERO)?;
+                rest.resize(width, T::ZERO);
                 present.clear();
-                present.try_resize(features.len() + 1, false)?;
+                present.resize(features.len() + 1, false);
                 sparse_distances((entries, first + i), slots, (panel.values, order), present, line, rest);
             }
         }
@@ -75,7 +73,6 @@ pub(super) fn squared_distances<T: Real>(
             }
         }
     }
-    Ok(())
 }
 
 /// Sums differences of a sparse row and the columns of a panel: first the entries of the row, then the lines that it lacks.
@@ -162,7 +159,7 @@ mod tests {
                 source.compute(&all, &mut lines, Context::SEQUENTIAL).unwrap();
                 let formula = Formula::<f64>::of(&kernel, rows.is_sparse()).unwrap();
                 let mut pool = VectorPool::new(rows.cols(), rows.is_sparse());
-                let (mut buffer, mut workspace) = (formula.row(rows.cols()).unwrap(), PoolWorkspace::new());
+                let (mut buffer, mut workspace) = (formula.row(rows.cols()), PoolWorkspace::new());
                 for i in 0..N {
                     buffer.load(&rows, N - 1 - i);
                     pool.push(&buffer).unwrap();
@@ -210,7 +207,7 @@ mod tests {
         let formula = Formula::<f32>::of(&kernel, true).unwrap();
         let of_pool = |order: &[usize]| {
             let mut pool = VectorPool::new(d, true);
-            let (mut buffer, mut workspace) = (formula.row(d).unwrap(), PoolWorkspace::new());
+            let (mut buffer, mut workspace) = (formula.row(d), PoolWorkspace::new());
             for &i in order {
                 buffer.load(&sparse.view(), i);
                 pool.push(&buffer).unwrap();

@@ -35,7 +35,7 @@ use super::trainable_panel::TrainablePanel;
 use super::{Kernel, Smoothness};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
+use crate::memory::{TryGrow, TryToVec, try_vec, try_with_capacity};
 use crate::simd::coefficients::ApplyCoefficients;
 use crate::simd::epilogue::Epilogue;
 use crate::simd::lanes;
@@ -113,7 +113,7 @@ impl TrainableExpansion {
                 let mut panel = TrainablePanel {
                     vectors: try_vec![0.0; features * width]?,
                     coefficients: try_vec![0.0; q * width]?,
-                    norms: try_vec![0.0; width]?,
+                    norms: vec![0.0; width],
                     packed: Vec::new(),
                     used,
                 };
@@ -128,8 +128,8 @@ impl TrainableExpansion {
                 }
                 Ok(panel)
             })
-            .try_collect_results()?;
-        let intercepts = intercepts.try_to_vec()?;
+            .collect::<Result<Vec<_>>>()?;
+        let intercepts = intercepts.to_vec();
         let mut expansion = Self { kernel, features, vectors: m, panels, intercepts, has_scales: false };
         for panel in &mut expansion.panels {
             panel.refresh(kernel);
@@ -146,13 +146,13 @@ impl TrainableExpansion {
                 Ok(TrainablePanel {
                     vectors: panel.vectors.try_to_vec()?,
                     coefficients: panel.coefficients.try_to_vec()?,
-                    norms: panel.norms.try_to_vec()?,
+                    norms: panel.norms.clone(),
                     packed: panel.packed.try_to_vec()?,
                     used: panel.used,
                 })
             })
-            .try_collect_results()?;
-        Ok(Self { panels, intercepts: self.intercepts.try_to_vec()?, ..*self })
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Self { panels, intercepts: self.intercepts.clone(), ..*self })
     }
 
     /// Returns Z (m, d) and B (m, q), row-major.
@@ -210,11 +210,11 @@ impl TrainableExpansion {
             }
         }
         while work.panels.len() < self.panels.len() {
-            work.panels.try_push(PanelGradient {
+            work.panels.push(PanelGradient {
                 vectors: try_vec![0.0; self.features * width]?,
                 coefficients: try_vec![0.0; q * width]?,
-                scales: try_vec![0.0; self.features]?,
-            })?;
+                scales: vec![0.0; self.features],
+            });
         }
         let (blocks, by_output) = (&work.blocks, &work.output_gradient);
         let at_once = WORK_PER_CHECK.div_ceil(n * width * (self.features + q)).max(ctx.threads());
@@ -227,24 +227,24 @@ impl TrainableExpansion {
             })?;
         }
         if self.has_scales {
-            self.add_scale_gradients(batch, work)?;
+            self.add_scale_gradients(batch, work);
         }
         Ok(work.blocks.iter().map(|block| block.loss).sum())
     }
 
     /// Adds the parts of the gradient in the column scales.
-    fn add_scale_gradients(&self, batch: &Batch, work: &mut Workspace) -> Result<()> {
+    fn add_scale_gradients(&self, batch: &Batch, work: &mut Workspace) {
         let (n, width) = (batch.rows, panel_width::<f32>());
         work.scales.clear();
-        work.scales.try_resize(self.features, 0.0)?;
+        work.scales.resize(self.features, 0.0);
         for panel in &work.panels[..self.panels.len()] {
             work.scales.iter_mut().zip(&panel.scales).for_each(|(sum, part)| *sum += part);
         }
         if !matches!(self.kernel, Kernel::Rbf { .. }) {
-            return Ok(());
+            return;
         }
-        let mut totals = try_with_capacity("the gradient of a batch", n)?;
-        let mut lanes = vec![0.0_f32; width]; // small: one number per vector of a panel
+        let mut totals = Vec::with_capacity(n);
+        let mut lanes = vec![0.0_f32; width];
         for block in &work.blocks {
             for i in 0..block.rows {
                 lanes.fill(0.0);
@@ -258,7 +258,6 @@ impl TrainableExpansion {
         for (scale, x) in work.scales.iter_mut().zip(batch.by_feature.chunks_exact(n)) {
             *scale -= x.iter().zip(&totals).map(|(x, total)| total * x * x).sum::<f32>();
         }
-        Ok(())
     }
 
     fn first_pass(
@@ -274,7 +273,7 @@ impl TrainableExpansion {
         work.kernel.try_resize(self.panels.len() * tile, 0.0)?;
         work.weights.try_resize(self.panels.len() * tile, 0.0)?;
         work.sums.clear();
-        work.sums.resize(rows * groups * lanes, 0.0);
+        work.sums.try_resize(rows * groups * lanes, 0.0)?;
         let inputs = Block::Dense { data: &batch.by_row, stride: self.features, depth: self.features };
         let inputs = (inputs, &*batch.norms);
         for (panel, kernel) in self.panels.iter().zip(work.kernel.chunks_exact_mut(tile)) {
@@ -292,7 +291,7 @@ impl TrainableExpansion {
         }
         let gradient = (Block::Dense { data: &work.outputs, stride: q, depth: q }, &batch.norms[..rows]);
         let has_derivative = matches!(self.kernel, Kernel::Polynomial { .. } | Kernel::Matern { .. });
-        let mut derivative = vec![0.0; if has_derivative { tile } else { 0 }]; // small: a tile
+        let mut derivative = vec![0.0; if has_derivative { tile } else { 0 }];
         let parts = work.kernel.chunks_exact(tile).zip(work.weights.chunks_exact_mut(tile));
         for (panel, (kernel, weights)) in self.panels.iter().zip(parts) {
             panel_tile(PRODUCT, gradient, 0, panel.view(&panel.coefficients), weights);
@@ -353,7 +352,7 @@ impl TrainableExpansion {
             }
             Ok::<Vec<f32>, Error>(all)
         };
-        let zeros = try_vec![0.0; self.features.max(q)]?;
+        let zeros = vec![0.0; self.features.max(q)];
         let sum_over_rows = |by_feature: &[f32], weights: &[f32], out: &mut [f32]| {
             if !out.is_empty() {
                 let block = (Block::Dense { data: by_feature, stride: n, depth: n }, &*zeros);
@@ -375,7 +374,7 @@ impl TrainableExpansion {
         };
         match term {
             Some(term) => {
-                let mut distances = vec![0.0_f32; width]; // small: one number per vector of a panel
+                let mut distances = vec![0.0_f32; width];
                 let mut scales = gradient.scales.iter_mut();
                 for ((x, z), out) in batch
                     .by_feature
@@ -402,7 +401,7 @@ impl TrainableExpansion {
             None => sum_over_rows(&batch.by_feature, &weights, &mut gradient.vectors),
         }
         if term.is_none() && matches!(self.kernel, Kernel::Rbf { .. } | Kernel::Matern { .. }) {
-            let mut totals = vec![0.0_f32; width]; // small: one number per vector of a panel
+            let mut totals = vec![0.0_f32; width];
             for line in weights.chunks_exact(width) {
                 for (total, w) in totals.iter_mut().zip(line) {
                     *total += w;
@@ -474,6 +473,10 @@ mod tests {
 
     /// Gradients are compared with differences of the loss sum_i c_i' F_i in double precision.
     #[test]
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one data set, whose gradients are compared in every kernel and number"
+    )]
     fn gradients_equal_differences_for_every_kernel() {
         for kernel in [
             Kernel::Linear,

@@ -2,7 +2,7 @@
 
 use ndarray::Array2;
 
-use crate::memory::{self, TryCollect, try_vec};
+use crate::memory::{self, try_vec};
 
 use super::overflow_check::Magnitudes;
 use super::pack::Panels;
@@ -52,7 +52,7 @@ pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, ctx: Context<'_>) -> Resu
     let columns = PackedVectors::new(*kernel, z, ctx)?;
     columns.check(x)?;
     let values = out.as_slice_mut().expect("a new array is row-major");
-    let all: Vec<usize> = (0..n).try_collect_vec()?;
+    let all: Vec<usize> = (0..n).collect();
     let at_once = (WORK_PER_CHECK / m.saturating_mul(x.cols().max(8)).max(1))
         .max(1)
         .saturating_mul(BLOCK_ROWS * ctx.threads());
@@ -71,7 +71,7 @@ pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, ctx: Context<'_>) -> Resu
 /// [`Error::Shape`] and [`Error::Param`] if a vector is not the index of a column.
 pub(super) fn indices(vectors: Rows<'_>, columns: usize) -> Result<Vec<usize>> {
     Error::check_len("columns of precomputed vectors, an index each", 1, vectors.cols())?;
-    let mut list = try_vec![0; vectors.rows()]?;
+    let mut list = vec![0; vectors.rows()];
     for (i, index) in list.iter_mut().enumerate() {
         let mut value = 0.0;
         vectors.for_each_in_row(i, |_, v| value = v);
@@ -155,7 +155,7 @@ impl<T: Real> PackedVectors<T> {
         let stride = self.stride();
         ctx.try_for_each_chunk(out, (BLOCK_ROWS / 2 * stride).max(1), |task, out| {
             let from = first + task * (BLOCK_ROWS / 2);
-            let rows: Vec<usize> = (from..from + out.len() / stride).try_collect_vec()?;
+            let rows: Vec<usize> = (from..from + out.len() / stride).collect();
             self.values(x, &rows, out, stride)?;
             for line in out.chunks_exact_mut(stride) {
                 line[self.len..].fill(T::ZERO);
@@ -223,7 +223,7 @@ impl<T: Real> PackedVectors<T> {
 /// Packs all rows for a kernel.
 fn pack_all<T: Real>(kernel: &Kernel, rows: Rows<'_>, ctx: Context<'_>) -> Result<Panels<T>> {
     let standardization = Standardization::new(kernel, rows)?.into();
-    Panels::pack(rows, &(0..rows.rows()).try_collect_vec()?, &standardization, None, ctx)
+    Panels::pack(rows, &(0..rows.rows()).collect::<Vec<_>>(), &standardization, None, ctx)
 }
 
 /// Returns K(Z, Z) with an exact diagonal and exact symmetry, (m, m).
@@ -232,7 +232,7 @@ fn pack_all<T: Real>(kernel: &Kernel, rows: Rows<'_>, ctx: Context<'_>) -> Resul
 /// See [`gram`].
 pub fn gram_symmetric(kernel: &Kernel, z: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
     let mut out = gram(kernel, z, z, ctx)?;
-    out.diag_mut().iter_mut().zip(diagonal(kernel, z)?).for_each(|(own, value)| *own = value);
+    out.diag_mut().iter_mut().zip(diagonal(kernel, z)).for_each(|(own, value)| *own = value);
     copy_upper_to_lower(out.as_slice_mut().expect("a new array is row-major"), z.rows());
     Ok(out)
 }
@@ -259,13 +259,13 @@ pub(crate) fn gram_lower<T: Real>(
     let kernel = match kernel {
         KernelFunction::BuiltIn(kernel) if kernel != Kernel::Precomputed => kernel,
         source => {
-            let rows = KernelRows::new(source, x, &(0..n).try_collect_vec()?, Precision::Double, ctx)?;
+            let rows = KernelRows::new(source, x, &(0..n).collect::<Vec<_>>(), Precision::Double, ctx)?;
             for (group, lines) in out.chunks_mut(BLOCK_ROWS * stride).enumerate() {
                 tick(group * BLOCK_ROWS)?;
                 let mut values: Vec<f64> = memory::try_zeros(MATRIX, lines.len() / stride * n)?;
                 let list: Vec<usize> =
-                    (group * BLOCK_ROWS..group * BLOCK_ROWS + lines.len() / stride).try_collect_vec()?;
-                let mut parts: Vec<&mut [f64]> = values.chunks_exact_mut(n).try_collect_vec()?;
+                    (group * BLOCK_ROWS..group * BLOCK_ROWS + lines.len() / stride).collect();
+                let mut parts: Vec<&mut [f64]> = values.chunks_exact_mut(n).collect();
                 rows.compute(&list, &mut parts, ctx)?;
                 for ((i, line), values) in
                     list.iter().zip(lines.chunks_exact_mut(stride)).zip(values.chunks_exact(n))
@@ -287,7 +287,7 @@ pub(crate) fn gram_lower<T: Real>(
         tick(group * step)?;
         ctx.try_for_each_chunk(lines, BLOCK_ROWS * stride, |task, lines| {
             let first = group * step + task * BLOCK_ROWS;
-            let rows: Vec<usize> = (first..first + lines.len() / stride).try_collect_vec()?;
+            let rows: Vec<usize> = (first..first + lines.len() / stride).collect();
             let block = panels.block(x, &rows)?;
             let range = 0..(first + rows.len()).div_ceil(width);
             for_each_tile(&block, &panels, range, BLOCK_ROWS, |row, count, p, tile| {
@@ -307,8 +307,8 @@ pub(crate) fn gram_lower<T: Real>(
 }
 
 /// k(z_i, z_i) for every row.
-pub fn diagonal(kernel: &Kernel, z: Rows<'_>) -> Result<Vec<f64>> {
-    (0..z.rows()).map(|i| pair_with_itself(kernel, z, i)).try_collect_vec()
+pub fn diagonal(kernel: &Kernel, z: Rows<'_>) -> Vec<f64> {
+    (0..z.rows()).map(|i| pair_with_itself(kernel, z, i)).collect()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::data::{Element, Rows, row as dense_row};
 use crate::error::Result;
 use crate::fast_gauss;
 use crate::kernels::{Kernel, KernelFunction};
-use crate::memory::{self, TryCollect, try_vec, try_with_capacity};
+use crate::memory::{self, TryCollect, try_vec};
 use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_width};
 use crate::simd::standardize::{squared_lengths, standardize};
 use crate::simd::{Real, epilogue::Epilogue};
@@ -71,7 +71,7 @@ pub(crate) fn packed_bytes(
     };
     let (given, lines) = (rows.rows(), n.div_ceil(width).saturating_mul(width));
     let sample = given.min(MAX_ESTIMATE_ROWS);
-    let some = rows.gather(&(0..sample).map(|i| i * given / sample).try_collect_vec()?)?;
+    let some = rows.gather(&(0..sample).map(|i| i * given / sample).collect::<Vec<_>>())?;
     if precision == Precision::Single && Unit::find(&kernel, some.view(), Context::SEQUENTIAL).is_some() {
         return Ok(lines.saturating_mul(BytePanels::bytes_per_row(rows.cols()) + number));
     }
@@ -129,7 +129,7 @@ impl<T: Real> Panels<T> {
         let panel_rows = |p: usize| &order[p * width..order.len().min((p + 1) * width)];
         if let Some(unit) = unit {
             let panels = BytePanels::pack(unit, rows, order, width, ctx)?;
-            let norms = panels.norms()?;
+            let norms = panels.norms();
             return Ok(Self {
                 standardization,
                 features: rows.cols(),
@@ -139,7 +139,7 @@ impl<T: Real> Panels<T> {
                 is_wide: false,
             });
         }
-        let mut norms = try_vec![T::ZERO; count * width]?;
+        let mut norms = vec![T::ZERO; count * width];
         if standardization.is_sparse() {
             let interrupts = ctx.interrupts();
             let pack = |p| {
@@ -164,7 +164,7 @@ impl<T: Real> Panels<T> {
                 interrupts.charge(size)?;
                 let list = panel_rows(p);
                 let mut lines = try_vec![T::ZERO; list.len() * features]?;
-                standardize_rows(&standardization, rows, list, &mut lines, features)?;
+                standardize_rows(&standardization, rows, list, &mut lines, features);
                 for (j, line) in lines.chunks_exact(features).enumerate() {
                     for (out, &v) in panel[j..].iter_mut().step_by(width).zip(line) {
                         *out = v;
@@ -173,7 +173,7 @@ impl<T: Real> Panels<T> {
                 Ok(())
             })?;
             ctx.for_each_chunk(&mut norms, width, |p, norms| {
-                let mut sums = vec![0.0; width]; // small: one number per row of a panel
+                let mut sums = vec![0.0; width];
                 for line in data[p * size..(p + 1) * size].chunks_exact(width) {
                     for (sum, v) in sums.iter_mut().zip(line) {
                         *sum += v.to_f64() * v.to_f64();
@@ -298,7 +298,7 @@ impl<T: Real> Panels<T> {
             };
             let mut entries = SparseBlock::new(features);
             entries.reserve(list.iter().map(|&row| rows.entries(row)).sum())?;
-            let mut norms = try_with_capacity("norms of packed rows", list.len())?;
+            let mut norms = Vec::with_capacity(list.len());
             for &row in list {
                 let mut norm = 0.0;
                 self.standardization.for_each(rows, row, |k, v| {
@@ -313,14 +313,14 @@ impl<T: Real> Panels<T> {
             }
             return Ok(RowBlock { norms, form: Form::Sparse(entries) });
         }
-        let mut norms = try_vec![T::ZERO; list.len()]?;
+        let mut norms = vec![T::ZERO; list.len()];
         if let Data::Bytes(panels) = &self.data {
             return Ok(RowBlock { norms, form: Form::Bytes(panels.block(rows, list)?) });
         }
         // Rows a power of two apart would fall into the same few lines of the first cache.
         let stride = if features.is_multiple_of(64) && features > 0 { features + 16 } else { features };
         let mut data: Vec<T> = memory::try_zeros(PACKED, list.len().saturating_mul(stride))?;
-        standardize_rows(&self.standardization, rows, list, &mut data, stride)?;
+        standardize_rows(&self.standardization, rows, list, &mut data, stride);
         squared_lengths(&data, stride, features, &mut norms);
         Ok(RowBlock { norms, form: Form::Dense { data, stride, depth: features } })
     }
@@ -333,11 +333,11 @@ fn standardize_rows<T: Real>(
     list: &[usize],
     out: &mut [T],
     stride: usize,
-) -> Result<()> {
+) {
     let (centre, scale) = standardization.dense();
     with_rows!(&rows,
     dense(view) => {
-        let rows: Vec<_> = list.iter().map(|&row| dense_row(view, row)).try_collect_vec()?;
+        let rows: Vec<_> = list.iter().map(|&row| dense_row(view, row)).collect();
         standardize(&rows, centre, scale, out, stride);
     },
     csr(view) => if stride > 0 {
@@ -348,7 +348,6 @@ fn standardize_rows<T: Real>(
             view.for_each_in_row(row, |k, v| out[k] = T::from_f64((Element::to_f64(v) - centre[k]) * scale));
         }
     });
-    Ok(())
 }
 
 /// Returns the columns that any of the panels has, rising, and replaces the features of the panels by indices of these.

@@ -75,7 +75,7 @@ impl<T: Real> Formula<T> {
     }
 
     /// Creates a buffer for rows of `features` features.
-    pub(crate) fn row(&self, features: usize) -> Result<RowBuffer<T>> {
+    pub(crate) fn row(&self, features: usize) -> RowBuffer<T> {
         RowBuffer::new(features, self.sparse, self.scale)
     }
 }
@@ -308,7 +308,7 @@ impl<T: Real> VectorPool<T> {
             let baseline = self.sparse.then_some(&*panel.baseline);
             let view = PanelView { values: &panel.data, norms: &panel.norms, baseline };
             if self.sparse && formula.measure == Measure::SquaredL2 {
-                squared_distances((block, &row.norm), 0, view, &panel.features, out, distances)?;
+                squared_distances((block, &row.norm), 0, view, &panel.features, out, distances);
                 finish_tile(formula.epilogue, &row.norm, &panel.norms, out);
             } else {
                 panel_tile((formula.measure, formula.epilogue), (block, &row.norm), 0, view, out);
@@ -341,7 +341,7 @@ mod tests {
         for kernel in KERNELS {
             let formula = Formula::<f64>::of(&kernel, sparse).unwrap();
             let mut pool = VectorPool::new(d, sparse);
-            let (mut buffer, mut workspace) = (formula.row(d).unwrap(), PoolWorkspace::new());
+            let (mut buffer, mut workspace) = (formula.row(d), PoolWorkspace::new());
             for i in 0..n / 2 {
                 buffer.load(&rows, i);
                 pool.push(&buffer).unwrap();
@@ -411,7 +411,7 @@ mod tests {
             CsrView::new(IndexSlice::I64(&indptr), IndexSlice::I64(&indices), &values, d).unwrap().into();
         let formula = Formula::<f32>::of(&Kernel::Linear, true).unwrap();
         let (mut pool, mut row, mut workspace) =
-            (VectorPool::new(d, true), formula.row(d).unwrap(), PoolWorkspace::new());
+            (VectorPool::new(d, true), formula.row(d), PoolWorkspace::new());
         for i in 0..n {
             row.load(&rows, i);
             if i < 40 { pool.push(&row).unwrap() } else { pool.replace(i % 40, &row).unwrap() }
@@ -440,7 +440,7 @@ mod tests {
             for sparse in [false, true] {
                 let formula = Formula::<f32>::of(kernel, sparse).unwrap();
                 let (mut pool, mut row, mut workspace) =
-                    (VectorPool::new(d, sparse), formula.row(d).unwrap(), PoolWorkspace::new());
+                    (VectorPool::new(d, sparse), formula.row(d), PoolWorkspace::new());
                 for i in 0..n {
                     row.load(&rows, i);
                     assert!(data[i * d..(i + 1) * d] == *row.given());
@@ -475,7 +475,7 @@ mod tests {
         let rows: Rows<'_> = Rows::from_shape((10, 4), &data).unwrap();
         let formula = Formula::<f32>::of(&Kernel::Linear, false).unwrap().squared_distance();
         let (mut pool, mut buffer, mut workspace) =
-            (VectorPool::new(4, false), formula.row(4).unwrap(), PoolWorkspace::new());
+            (VectorPool::new(4, false), formula.row(4), PoolWorkspace::new());
         buffer.load(&rows, 0);
         pool.push(&buffer).unwrap();
         buffer.load(&rows, 1);

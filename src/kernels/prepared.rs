@@ -11,7 +11,6 @@ use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::fast_gauss::GaussTargets;
-use crate::memory::{TryCollect, try_vec, try_with_capacity};
 use crate::once::OnceCell;
 use std::sync::Arc;
 
@@ -110,62 +109,57 @@ impl<'a> PreparedRows<'a> {
 
     /// Returns by how much outputs computed with values of the standardized rows exceed those of the kernel, (q,): products of
     /// the center with the weights of coefficients (m, q) of the listed rows.
-    pub(crate) fn intercept_correction(
-        &self,
-        rows: &[usize],
-        coefficients: &[f64],
-        q: usize,
-    ) -> Result<Vec<f64>> {
+    pub(crate) fn intercept_correction(&self, rows: &[usize], coefficients: &[f64], q: usize) -> Vec<f64> {
         if self.kernel.built_in() != Kernel::Linear {
-            return try_vec![0.0; q];
+            return vec![0.0; q];
         }
         self.shared.standardization.centre_products(self.rows, rows, coefficients, q)
     }
 
     /// Returns the scale of rounding errors in kernel values of the listed rows, relative to each other.
-    pub(crate) fn rounding_scales(&self, rows: &[usize], ctx: Context<'_>) -> Result<Vec<f64>> {
+    pub(crate) fn rounding_scales(&self, rows: &[usize], ctx: Context<'_>) -> Vec<f64> {
         let length = |squared: bool, power: f64| {
             let standardization = &self.shared.standardization;
             let scale =
                 |&row: &usize| 1.0 + standardization.magnitudes(self.rows, row, squared).1.powf(power);
-            let mut scales = try_vec![0.0; rows.len()]?;
+            let mut scales = vec![0.0; rows.len()];
             let ctx = ctx.for_operations(rows.len().saturating_mul(self.rows.cols()));
             ctx.for_each_chunk(&mut scales, ROWS_PER_TASK, |task, scales| {
                 for (out, row) in scales.iter_mut().zip(&rows[task * ROWS_PER_TASK..]) {
                     *out = scale(row);
                 }
             });
-            Ok(scales)
+            scales
         };
         match self.kernel.built_in() {
             Kernel::Rbf { .. } => length(true, 1.0),
             Kernel::Matern { .. } => length(true, 0.5),
             Kernel::Laplacian { .. } | Kernel::ChiSquared { .. } => length(false, 1.0),
             Kernel::Linear | Kernel::Polynomial { .. } => self.diagonal(rows),
-            Kernel::Sigmoid { .. } | Kernel::Precomputed => try_vec![1.0; rows.len()],
+            Kernel::Sigmoid { .. } | Kernel::Precomputed => vec![1.0; rows.len()],
         }
     }
 
     /// Returns k(x_i, x_i) of the listed rows, exactly.
-    pub(crate) fn diagonal(&self, rows: &[usize]) -> Result<Vec<f64>> {
+    pub(crate) fn diagonal(&self, rows: &[usize]) -> Vec<f64> {
         let blocks = match self.kernel {
             KernelFunction::BuiltIn(Kernel::Linear) => {
                 let standardization = &self.shared.standardization;
                 let values = rows.iter().map(|&row| standardization.magnitudes(self.rows, row, true).1);
-                return values.try_collect_vec();
+                return values.collect();
             }
             KernelFunction::BuiltIn(kernel) => {
-                return rows.iter().map(|&row| pair_with_itself(&kernel, self.rows, row)).try_collect_vec();
+                return rows.iter().map(|&row| pair_with_itself(&kernel, self.rows, row)).collect();
             }
             KernelFunction::Blocks(blocks) => blocks,
         };
-        let mut diagonal = try_with_capacity("the diagonal of the kernel matrix", rows.len())?;
-        let mut values = try_vec![0.0; DIAGONAL_BLOCK_ROWS * DIAGONAL_BLOCK_ROWS]?;
+        let mut diagonal = Vec::with_capacity(rows.len());
+        let mut values = vec![0.0; DIAGONAL_BLOCK_ROWS * DIAGONAL_BLOCK_ROWS];
         for rows in rows.chunks(DIAGONAL_BLOCK_ROWS) {
             let n = rows.len();
             blocks.fill(rows, rows, &mut values[..n * n]);
             diagonal.extend((0..n).map(|i| values[i * n + i]));
         }
-        Ok(diagonal)
+        diagonal
     }
 }

@@ -11,7 +11,7 @@ use super::pack::Panels;
 use super::tile::for_each_tile;
 use crate::data::{RowSet, Rows};
 use crate::error::Result;
-use crate::memory::{self, TryCollect};
+use crate::memory::{self, TryCollect, TryGrow};
 use crate::simd::coefficients::{ApplyCoefficients, apply_few_coefficients};
 use crate::simd::micro::panel_width;
 use crate::simd::{Real, lanes};
@@ -120,7 +120,7 @@ impl<T: Real> PackedCoefficients<T> {
                 (live.next_multiple_of(lanes), live.next_multiple_of(lanes) * width)
             };
             sums.clear();
-            sums.resize(list.len() * stride, T::ZERO);
+            sums.try_resize(list.len() * stride, T::ZERO)?;
             for_each_tile(&block, panels, group.panels.clone(), MAX_BLOCK_ROWS, |row, rows, p, tile| {
                 let start = group.start + (p - group.panels.start) * per_panel;
                 let coefficients = &self.values[start..start + per_panel];
@@ -152,7 +152,7 @@ pub(super) fn units(coefficients: &[f64], q: usize) -> Vec<f64> {
         let largest = coefficients.iter().skip(j).step_by(q).fold(0.0_f64, |largest, v| largest.max(v.abs()));
         if largest > 0.0 { largest.log2().floor().clamp(-1000.0, 1000.0).exp2() } else { 1.0 }
     };
-    (0..q).map(unit).collect() // small: one number per output
+    (0..q).map(unit).collect()
 }
 
 #[cfg(test)]

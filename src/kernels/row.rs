@@ -5,7 +5,7 @@ use ndarray::Array2;
 
 use crate::data::{OwnedRows, Rows};
 use crate::error::Result;
-use crate::memory::{TryGrow, try_reserve, try_vec};
+use crate::memory::try_reserve;
 use crate::simd::Real;
 use crate::simd::blas::dot;
 use crate::simd::micro::SparseBlock;
@@ -33,22 +33,22 @@ pub(crate) struct RowBuffer<T> {
 
 impl<T: Real> RowBuffer<T> {
     /// Creates a buffer for rows of `features` features, which are multiplied by `scale`.
-    pub(super) fn new(features: usize, sparse: bool, scale: f64) -> Result<Self> {
+    pub(super) fn new(features: usize, sparse: bool, scale: f64) -> Self {
         let width = if sparse { 0 } else { features };
-        Ok(Self {
+        Self {
             features,
             sparse,
             scale,
-            given: try_vec![T::ZERO; width]?,
-            values: try_vec![T::ZERO; width]?,
+            given: vec![T::ZERO; width],
+            values: vec![T::ZERO; width],
             entries: SparseBlock::new(features),
             norm: [T::ZERO],
             squared_norm: 0.0,
-        })
+        }
     }
 
     /// Creates another buffer for such rows.
-    pub(crate) fn another(&self) -> Result<Self> {
+    pub(crate) fn another(&self) -> Self {
         Self::new(self.features, self.sparse, self.scale)
     }
 
@@ -190,7 +190,7 @@ impl RowWriter {
         if let Some((indptr, indices)) = &mut self.structure {
             try_reserve(VECTORS, indices, stored)?;
             row.for_each(|k, _| indices.push(k as i64));
-            indptr.try_push(indices.len() as i64)?;
+            indptr.push(indices.len() as i64);
         }
         self.rows += 1;
         Ok(())

@@ -19,7 +19,6 @@ use crate::context::Context;
 use crate::data::{Element, Rows, row as dense_row};
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::memory::{TryCollect, TryGrow, try_vec, try_with_capacity};
 use crate::simd::blas::{axpy, axpy_compensated, dot_compensated};
 use crate::with_rows;
 
@@ -61,7 +60,7 @@ impl Standardization {
     /// Fits a standardization to rows and the sum of the coefficients.
     ///
     /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory), and [`Error::Stopped`](crate::Error::Stopped) after an interruption.
+    /// [`Error::Stopped`](crate::Error::Stopped) after an interruption.
     pub(super) fn with_coefficients(
         kernel: &Kernel,
         rows: Rows<'_>,
@@ -90,17 +89,16 @@ impl Standardization {
     ) -> Result<Self> {
         let (kernel, scale) = scaled(*kernel);
         if !is_packed_sparse(rows) {
-            let columns: Vec<u32> =
-                (0..if has_centre { rows.cols() } else { 0 }).map(|k| k as u32).try_collect_vec()?;
+            let columns: Vec<u32> = (0..if has_centre { rows.cols() } else { 0 }).map(|k| k as u32).collect();
             let mut centre = near_mean(rows, &columns, all, ctx)?;
-            centre.try_resize(rows.cols(), 0.0)?;
+            centre.resize(rows.cols(), 0.0);
             return Ok(Self { kernel, columns: None, centre, scale });
         }
-        let columns = if has_centre { full_columns(rows)? } else { Vec::new() };
+        let columns = if has_centre { full_columns(rows) } else { Vec::new() };
         let centre = near_mean(rows, &columns, false, ctx)?;
         let moved = || columns.iter().zip(&centre).filter(|(_, c)| **c != 0.0);
-        let centre = moved().map(|(_, c)| *c).try_collect_vec()?;
-        Ok(Self { kernel, columns: Some(moved().map(|(k, _)| *k).try_collect_vec()?), centre, scale })
+        let centre = moved().map(|(_, c)| *c).collect::<Vec<_>>();
+        Ok(Self { kernel, columns: Some(moved().map(|(k, _)| *k).collect()), centre, scale })
     }
 
     /// Returns whether rows that are not packed as bytes are packed by their entries.
@@ -167,13 +165,13 @@ impl Standardization {
 
     /// Returns the inner product of a row with the center as a sum of two numbers. If the center is not zero, all numbers of
     /// the row are small enough for their squares to be finite.
-    fn product_with_centre(&self, rows: Rows<'_>, row: usize) -> Result<(f64, f64)> {
-        let mut values = try_vec![0.0; self.centre.len()]?;
+    fn product_with_centre(&self, rows: Rows<'_>, row: usize) -> (f64, f64) {
+        let mut values = vec![0.0; self.centre.len()];
         match &self.columns {
             None => rows.for_each_in_row(row, |k, v| values[k] = v),
             Some(columns) => for_each_in_columns(rows, row, columns, |place, v| values[place] = v),
         }
-        Ok(dot_compensated(&values, &self.centre))
+        dot_compensated(&values, &self.centre)
     }
 
     /// Returns w_j'c of w_j = sum_i B[i, j] x_i over the listed rows, (q,), as if computed in twice the precision.
@@ -183,16 +181,16 @@ impl Standardization {
         list: &[usize],
         coefficients: &[f64],
         q: usize,
-    ) -> Result<Vec<f64>> {
-        let (mut sums, mut rests) = (try_vec![0.0; q]?, try_vec![0.0; q]?);
+    ) -> Vec<f64> {
+        let (mut sums, mut rests) = (vec![0.0; q], vec![0.0; q]);
         if self.centre.iter().any(|c| *c != 0.0) {
             for (&row, coefficients) in list.iter().zip(coefficients.chunks_exact(q)) {
-                let (product, rest) = self.product_with_centre(rows, row)?;
+                let (product, rest) = self.product_with_centre(rows, row);
                 axpy_compensated(product, coefficients, &mut sums, &mut rests);
                 axpy(rest, coefficients, &mut rests);
             }
         }
-        sums.iter().zip(rests).map(|(sum, rest)| sum + rest).try_collect_vec()
+        sums.iter().zip(rests).map(|(sum, rest)| sum + rest).collect()
     }
 }
 
@@ -272,8 +270,8 @@ fn near_mean(rows: Rows<'_>, columns: &[u32], all: bool, ctx: Context<'_>) -> Re
         return Ok(Vec::new());
     }
     let count = n.min(MAX_CENTRE_ROWS);
-    let (mut low, mut high) = (try_vec![f64::INFINITY; d]?, try_vec![f64::NEG_INFINITY; d]?);
-    let mut sums = try_vec![0.0; d]?;
+    let (mut low, mut high) = (vec![f64::INFINITY; d], vec![f64::NEG_INFINITY; d]);
+    let mut sums = vec![0.0; d];
     let interrupts = ctx.interrupts();
     for i in 0..count {
         interrupts.charge(d)?;
@@ -296,12 +294,12 @@ fn near_mean(rows: Rows<'_>, columns: &[u32], all: bool, ctx: Context<'_>) -> Re
         let near = (mean / quantum).round() * quantum;
         if near.is_finite() { near } else { low }
     };
-    (0..d).map(rounded_mean).try_collect_vec()
+    Ok((0..d).map(rounded_mean).collect())
 }
 
 /// Returns the columns that every row has, rising.
-fn full_columns(rows: Rows<'_>) -> Result<Vec<u32>> {
-    let mut columns = try_with_capacity("the columns", rows.entries(0))?;
+fn full_columns(rows: Rows<'_>) -> Vec<u32> {
+    let mut columns = Vec::with_capacity(rows.entries(0));
     rows.for_each_entry(0, |k, _| columns.push(k as u32));
     for row in 1..rows.rows() {
         if columns.is_empty() {
@@ -320,7 +318,7 @@ fn full_columns(rows: Rows<'_>) -> Result<Vec<u32>> {
         });
         columns.truncate(kept);
     }
-    Ok(columns)
+    columns
 }
 
 #[cfg(test)]
@@ -439,7 +437,7 @@ mod tests {
             for (at, value) in found.indexed_iter() {
                 assert!((value - pair(&kernel, x, at.0, x, at.1)).abs() < 1e-15);
             }
-            assert_eq!(diagonal(&kernel, x).unwrap().len(), 2);
+            assert_eq!(diagonal(&kernel, x).len(), 2);
         }
         let beyond = [0_i64, 1 << 32, 5];
         let refused = CsrView::new(IndexSlice::I64(&indptr), IndexSlice::I64(&beyond), &values, 1 << 40);

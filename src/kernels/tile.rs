@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::fast_gauss::{GaussSum, GaussTargets};
-use crate::memory::{self, TryCollect, TryToVec, try_vec, try_with_capacity};
+use crate::memory::{self, try_vec, try_with_capacity};
 use crate::simd::Real;
 use crate::simd::blas::{Stored, add_rows};
 use crate::simd::bytes::byte_tile;
@@ -58,7 +58,7 @@ pub(super) fn for_each_tile<T: Real>(
     let bytes = panels.byte_panels().zip(block.bytes());
     let bytes = bytes.map(|(panels, rows)| (panels, panels.unit.measure(kernel), rows.view()));
     // The lengths are in the measure of bytes already.
-    let zeros = try_vec![T::ZERO; if bytes.is_some() { step.max(width) } else { 0 }]?;
+    let zeros = vec![T::ZERO; if bytes.is_some() { step.max(width) } else { 0 }];
     for first in (0..block.len()).step_by(step) {
         let rows = step.min(block.len() - first);
         for p in range.clone() {
@@ -70,7 +70,7 @@ pub(super) fn for_each_tile<T: Real>(
                 finish_tile(method.1, &zeros[..rows], &zeros[..width], out);
             } else if finds_near_rows {
                 let block_rows = (block.view(&slots), &*block.norms);
-                squared_distances(block_rows, first, panels.panel(p), features, out, &mut workspace)?;
+                squared_distances(block_rows, first, panels.panel(p), features, out, &mut workspace);
                 finish_tile(method.1, &block.norms[first..first + rows], panels.panel(p).norms, out);
             } else {
                 panel_tile(method, (block.view(&slots), &block.norms), first, panels.panel(p), out);
@@ -163,8 +163,8 @@ impl<'a> KernelRows<'a> {
     pub fn with_columns(&self, columns: &[usize], ctx: Context<'_>) -> Result<Self> {
         let (rows, standardization) = (&self.rows, self.rows.standardization());
         let packed = match (rows.kernel, self.precision) {
-            (KernelFunction::Blocks(blocks), _) => Packed::Blocks(blocks, columns.try_to_vec()?),
-            (KernelFunction::BuiltIn(Kernel::Precomputed), _) => Packed::Precomputed(columns.try_to_vec()?),
+            (KernelFunction::Blocks(blocks), _) => Packed::Blocks(blocks, columns.to_vec()),
+            (KernelFunction::BuiltIn(Kernel::Precomputed), _) => Packed::Precomputed(columns.to_vec()),
             (_, Precision::Single) => {
                 Packed::Single(Panels::pack(rows.rows, columns, standardization, rows.unit(ctx)?, ctx)?)
             }
@@ -257,7 +257,7 @@ impl<'a> KernelRows<'a> {
         let tasks = self.columns.div_ceil(chunk);
         let mut parts: Vec<Vec<&mut [O]>> = (0..tasks)
             .map(|_| try_with_capacity("the lines of a block", rows.len()))
-            .try_collect_results()?;
+            .collect::<Result<_>>()?;
         for row in out.iter_mut() {
             for (part, piece) in parts.iter_mut().zip(row.chunks_mut(chunk)) {
                 part.push(piece);
@@ -363,9 +363,9 @@ impl<'a> KernelRows<'a> {
     ) -> Result<()> {
         for (rows, weights) in rows.chunks(PRODUCT_ROWS).zip(weights.chunks(PRODUCT_ROWS)) {
             let mut values: Vec<O> = memory::try_zeros(VALUES, rows.len() * self.columns)?;
-            let mut lines: Vec<&mut [O]> = values.chunks_exact_mut(self.columns).try_collect_vec()?;
+            let mut lines: Vec<&mut [O]> = values.chunks_exact_mut(self.columns).collect();
             self.compute(rows, &mut lines, ctx)?;
-            let lines: Vec<&[O]> = values.chunks_exact(self.columns).try_collect_vec()?;
+            let lines: Vec<&[O]> = values.chunks_exact(self.columns).collect();
             add_rows(weights, &lines, 0, out);
         }
         Ok(())
@@ -404,7 +404,7 @@ impl<'a> KernelRows<'a> {
     }
 
     /// Returns k(x_i, x_i) of the listed rows, exactly.
-    pub fn diagonal(&self, rows: &[usize]) -> Result<Vec<f64>> {
+    pub fn diagonal(&self, rows: &[usize]) -> Vec<f64> {
         self.rows.diagonal(rows)
     }
 }

@@ -48,6 +48,7 @@ impl TrainablePanel {
             }
         }
         let q = self.coefficients.len() / width;
+        // small: a panel
         self.packed.resize(q.div_ceil(lanes) * width * lanes, 0.0);
         for (k, line) in self.coefficients.chunks_exact(width).enumerate() {
             let group = &mut self.packed[k / lanes * width * lanes..];

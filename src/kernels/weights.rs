@@ -144,7 +144,7 @@ impl Weights {
         } else {
             let weights = self.by_output.get_or_try_init(|| transposed(self.by_column.get(), length, q))?;
             if let (Rows::DenseF64(view), None) = (&x, &self.columns) {
-                let rows: Vec<&[f64]> = list.iter().map(|&i| dense_row(view, i)).try_collect_vec()?;
+                let rows: Vec<&[f64]> = list.iter().map(|&i| dense_row(view, i)).collect();
                 row_products(&rows, weights, length, &mut sums);
             } else {
                 let mut values: Vec<f64> = memory::try_with_capacity(WEIGHTS, list.len() * length)?;
@@ -159,7 +159,7 @@ impl Weights {
                         },
                         csr(_s) => unreachable!("sparse rows are handled above"));
                 }
-                let rows: Vec<&[f64]> = values.chunks_exact(length.max(1)).try_collect_vec()?;
+                let rows: Vec<&[f64]> = values.chunks_exact(length.max(1)).collect();
                 row_products(&rows, weights, length, &mut sums);
             }
         }
@@ -207,7 +207,7 @@ fn sum_dense(vectors: Rows<'_>, coefficients: &[f64], q: usize, ctx: Context<'_>
     let mut sums: Vec<f64> = memory::try_zeros(WEIGHTS, q * d)?;
     let mut rests: Vec<f64> = memory::try_zeros(WEIGHTS, q * d)?;
     let mut lines: Vec<(&mut [f64], &mut [f64])> =
-        sums.chunks_exact_mut(d.max(1)).zip(rests.chunks_exact_mut(d.max(1))).try_collect_vec()?;
+        sums.chunks_exact_mut(d.max(1)).zip(rests.chunks_exact_mut(d.max(1))).collect();
     let step = (WORK_PER_CHECK / d.saturating_mul(q.div_ceil(ctx.threads())).max(1)).max(1);
     for from in (0..m).step_by(step) {
         ctx.check("weights", from, m)?;

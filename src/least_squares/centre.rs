@@ -17,7 +17,7 @@ use super::problem::Problem;
 use crate::data::OwnedRows;
 use crate::error::Result;
 use crate::kernels::{Kernel, KernelFunction, Standardization};
-use crate::memory::{TryCollect, TryGrow, try_with_capacity, try_zero_matrix};
+use crate::memory::{TryCollect, TryGrow, try_zero_matrix};
 use ndarray::ArrayView2;
 
 /// Solves a problem about a center if a translation of the rows changes the intercepts alone; `parts` returns the coefficients
@@ -30,9 +30,9 @@ pub(super) fn about_centre<S>(
     let Some(centred) = CentredRows::of(problem)? else { return solve(problem) };
     let mut solution = solve(&centred.problem(problem))?;
     let (coefficients, intercepts) = parts(&mut solution);
-    let all: Vec<usize> = (0..problem.rows.rows()).try_collect_vec()?;
+    let all: Vec<usize> = (0..problem.rows.rows()).collect();
     let flat: Vec<f64> = coefficients.iter().copied().try_collect_vec()?;
-    let products = centred.standardization.centre_products(problem.rows, &all, &flat, intercepts.len())?;
+    let products = centred.standardization.centre_products(problem.rows, &all, &flat, intercepts.len());
     intercepts.iter_mut().zip(products).for_each(|(b, product)| *b -= product);
     Ok(solution)
 }
@@ -59,11 +59,10 @@ impl CentredRows {
         }
         let (n, d) = (rows.rows(), rows.cols());
         let centred = if standardization.is_sparse() {
-            let (mut indptr, mut indices, mut values) =
-                (try_with_capacity("rows", n + 1)?, Vec::new(), Vec::new());
+            let (mut indptr, mut indices, mut values) = (Vec::with_capacity(n + 1), Vec::new(), Vec::new());
             indptr.push(0);
             for i in 0..n {
-                let mut entries = try_with_capacity("a row", rows.stored(i))?;
+                let mut entries = Vec::with_capacity(rows.stored(i));
                 standardization.for_each(rows, i, |k, v| entries.push((k as i64, v)));
                 indices.try_extend(entries.iter().map(|entry| entry.0))?;
                 values.try_extend(entries.iter().map(|entry| entry.1))?;

@@ -42,7 +42,7 @@ use crate::linalg::columns;
 use crate::linalg::conjugate::{self, Limits};
 use crate::linalg::dense::{self, Square};
 use crate::linalg::inverse::{inverse, inverse_diagonal};
-use crate::memory::{self, TryCollect, try_vec};
+use crate::memory::{self, TryCollect};
 use crate::simd::Real;
 use ndarray::Array2;
 
@@ -96,7 +96,7 @@ fn solve_given(problem: &Problem<'_>, alpha: f64, leave_one_out: bool, ctx: Cont
         }
     }
     let mut k = kernel_matrix::<f64>(problem.kernel, problem.rows, ctx)?;
-    let diagonal = k.diagonal().try_collect_vec()?;
+    let diagonal = k.diagonal().collect::<Vec<_>>();
     k.shift(|i| problem.shift(alpha, i));
     factored(problem, alpha, k, diagonal, leave_one_out, ctx)
 }
@@ -149,9 +149,9 @@ fn inverse_given(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Result<
     let mut k = kernel_matrix::<f64>(problem.kernel, problem.rows, ctx)?;
     k.shift(|i| problem.shift(alpha, i));
     dense::factor(&mut k, ctx)?;
-    let mut intercepts = try_vec![0.0; n]?;
+    let mut intercepts = vec![0.0; n];
     if problem.fit_intercept {
-        let mut panels = columns::to_panels::<f64>(&try_vec![1.0; n]?, n, 1)?;
+        let mut panels = columns::to_panels::<f64>(&vec![1.0; n], n, 1)?;
         columns::solve(&k, &mut panels, ctx)?;
         columns::from_panels(&panels, &mut intercepts, n, 1);
     }
@@ -191,7 +191,7 @@ fn refined<T: Real>(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Resu
     };
     let precondition = |r: &[f64], out: &mut [f64]| {
         // Residuals shrink far below what single precision holds beside its largest numbers: solve for unit ones.
-        let mut size = try_vec![0.0_f64; q]?;
+        let mut size = vec![0.0_f64; q];
         for line in r.chunks_exact(q) {
             size.iter_mut().zip(line).for_each(|(size, r)| *size = size.max(r.abs()));
         }
@@ -218,5 +218,5 @@ fn refined<T: Real>(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Resu
         _ if outcome.residuals.iter().all(|r| *r <= 16.0 * rounding) => {}
         _ => return Ok(None),
     }
-    Solution::new(problem, alpha, solved, k.diagonal().try_collect_vec()?, None).map(Some)
+    Solution::new(problem, alpha, solved, k.diagonal().collect(), None).map(Some)
 }

@@ -12,7 +12,7 @@
 
 use super::problem::Problem;
 use crate::error::Result;
-use crate::memory::{self, TryCollect, try_vec};
+use crate::memory::{self};
 use ndarray::{Array2, s};
 
 /// The right-hand sides (Y, 1), or Y alone where no intercept is wanted; row-major.
@@ -35,13 +35,13 @@ type Solved = (Array2<f64>, Vec<f64>, Option<Vec<f64>>);
 pub(super) fn coefficients_and_intercepts(problem: &Problem<'_>, solved: Array2<f64>) -> Result<Solved> {
     let (n, q) = problem.targets.dim();
     if !problem.fit_intercept {
-        return Ok((solved, try_vec![0.0; q]?, None));
+        return Ok((solved, vec![0.0; q], None));
     }
-    let ones = solved.column(q).iter().copied().try_collect_vec()?;
+    let ones = solved.column(q).iter().copied().collect::<Vec<_>>();
     let total: f64 = ones.iter().sum();
     // Nothing is known of an intercept where a stop came before the first step.
     let of = |j| if total == 0.0 { 0.0 } else { solved.column(j).iter().sum::<f64>() / total };
-    let intercepts: Vec<f64> = (0..q).map(of).try_collect_vec()?;
+    let intercepts: Vec<f64> = (0..q).map(of).collect();
     let mut coefficients = memory::try_zero_matrix("the coefficients", (n, q))?;
     for ((i, j), out) in coefficients.indexed_iter_mut() {
         *out = solved[[i, j]] - intercepts[j] * ones[i];

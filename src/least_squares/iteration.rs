@@ -13,7 +13,7 @@ use super::problem::Problem;
 use crate::context::{Context, StopReason};
 use crate::error::Result;
 use crate::linalg::conjugate::{self, Limits};
-use crate::memory::{self, TryCollect, TryToVec};
+use crate::memory::{self, TryToVec};
 use ndarray::Array2;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -89,9 +89,9 @@ pub(super) fn conjugate_gradients(
 pub(super) struct WeightRoots(Option<Vec<f64>>);
 
 impl WeightRoots {
-    pub(super) fn new(problem: &Problem<'_>) -> Result<Self> {
-        let roots = |weights: &[f64]| weights.iter().map(|w| w.sqrt()).try_collect_vec();
-        Ok(Self(problem.weights.map(roots).transpose()?))
+    pub(super) fn new(problem: &Problem<'_>) -> Self {
+        let roots = |weights: &[f64]| weights.iter().map(|w| w.sqrt()).collect::<Vec<_>>();
+        Self(problem.weights.map(roots))
     }
 
     /// The root of the i-th weight.

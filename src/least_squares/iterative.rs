@@ -108,7 +108,7 @@ fn solve_given(
     points: RandomPoints,
     ctx: Context<'_>,
 ) -> Result<IterativeSolution> {
-    let (rows, roots) = (problem.rows, WeightRoots::new(problem)?);
+    let (rows, roots) = (problem.rows, WeightRoots::new(problem));
     let budget = Budget::new(ctx.monitor(), None, stopping.max_time);
     let ctx = ctx.with_monitor(&budget);
     let preconditioner = match Preconditioner::new(kernel, (rows, &roots), alpha, points, ctx) {
@@ -126,7 +126,7 @@ fn solve_given(
         |r, out, q| preconditioner.apply(r, out, q, ctx),
         ctx,
     )?;
-    Ok(IterativeSolution { coefficients, intercepts, diagonal: diagonal(&kernel, rows)?, ending })
+    Ok(IterativeSolution { coefficients, intercepts, diagonal: diagonal(&kernel, rows), ending })
 }
 
 /// Computes (S K S + alpha I) P in the precision of the rows, one block of rows at a time.
@@ -143,7 +143,7 @@ struct Product<'a> {
 impl Product<'_> {
     fn apply(&mut self, p: &[f64], out: &mut [f64], q: usize) -> Result<()> {
         let (n, d) = (self.rows.rows(), self.rows.cols());
-        let zeros = try_vec![0.0; q]?;
+        let zeros = vec![0.0; q];
         let scaled = self.roots.scaled(p, q)?;
         let coefficients = matrix((n, q), &scaled)?;
         let evaluator = match &mut self.evaluator {
@@ -197,7 +197,7 @@ impl Preconditioner {
         if m == 0 {
             return Ok(Self::none(alpha));
         }
-        let mut chosen = Random::new(drawn.seed).sample(n, m)?;
+        let mut chosen = Random::new(drawn.seed).sample(n, m);
         chosen.sort_unstable();
         let points = rows.gather(&chosen)?;
         let own = kernel_matrix::<f64>(kernel.into(), points.view(), ctx)?;

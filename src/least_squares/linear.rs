@@ -89,7 +89,7 @@ fn solve_given(
     ctx: Context<'_>,
 ) -> Result<LinearSolution> {
     let (rows, roots, columns) =
-        (problem.rows, WeightRoots::new(problem)?, EntriesByColumn::new(problem.rows)?);
+        (problem.rows, WeightRoots::new(problem), EntriesByColumn::new(problem.rows)?);
     let budget = Budget::new(ctx.monitor(), None, stopping.max_time);
     let timed = ctx.with_monitor(&budget);
     let rows_product = |first: usize, p: &[f64], inner: &[f64], out: &mut [f64], q: usize| {

@@ -40,7 +40,7 @@ use crate::error::{Error, Result};
 use crate::kernels::{CoefficientSum, Kernel, Magnitudes, PackedVectors, check_conditioning};
 use crate::linalg::columns;
 use crate::linalg::dense::{self, RowSolver, Square, subtract_gram};
-use crate::memory::{self, TryCollect, try_matrix, try_vec, try_with_capacity};
+use crate::memory::{self, try_matrix};
 use crate::simd::Real;
 use ndarray::{Array2, ArrayView2};
 
@@ -90,8 +90,8 @@ impl Sums {
         Ok(Self {
             gram: memory::try_zero_matrix(SUMS_OVER_ROWS, (vectors, vectors))?,
             products: memory::try_zero_matrix(SUMS_OVER_ROWS, (vectors, outputs))?,
-            columns: try_vec![0.0; vectors]?,
-            targets: try_vec![0.0; outputs]?,
+            columns: vec![0.0; vectors],
+            targets: vec![0.0; outputs],
             rows: 0,
             weight: 0.0,
         })
@@ -242,8 +242,8 @@ impl System {
         vectors.check_finite("vectors")?;
         let mut own = kernel_matrix::<f64>(kernel.into(), vectors, ctx)?;
         let (stride, rows) = (own.stride(), sums.weight);
-        let mean = || sums.columns.iter().map(|sum| sum / rows).try_collect_vec();
-        let centred = fit_intercept.then(mean).transpose()?.map(|mean| (mean, rows));
+        let mean = || sums.columns.iter().map(|sum| sum / rows).collect::<Vec<_>>();
+        let centred = fit_intercept.then(mean).map(|mean| (mean, rows));
         for i in 0..m {
             for j in 0..=i {
                 let mean = centred.as_ref().map_or(0.0, |(mean, rows)| rows * mean[i] * mean[j]);
@@ -280,7 +280,7 @@ impl System {
         let mut panels = columns::to_panels::<f64>(values, m, q)?;
         columns::solve(&self.factor, &mut panels, ctx)?;
         columns::from_panels(&panels, values, m, q);
-        let mut intercepts = try_vec![0.0; q]?;
+        let mut intercepts = vec![0.0; q];
         if let Some((mean, rows)) = &self.centred {
             for (b, y) in intercepts.iter_mut().zip(&sums.targets) {
                 *b = y / rows;
@@ -312,7 +312,7 @@ impl System {
         cross.check(x)?;
         let solver = RowSolver::new(&self.factor, ctx)?;
         let (stride, m) = (cross.stride(), vectors.rows());
-        let mut hat = try_with_capacity("leverages of the samples", n)?;
+        let mut hat = Vec::with_capacity(n);
         let mut values: Vec<f64> = memory::try_zeros(SUMS_OVER_ROWS, MAX_BLOCK_ROWS.min(n) * stride)?;
         for from in (0..n).step_by(MAX_BLOCK_ROWS) {
             ctx.check("leave one out", from, n)?;

@@ -15,7 +15,6 @@ use super::spectral::{Spectral, Spectrum};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::kernels::{KernelFunction, diagonal};
-use crate::memory::{TryCollect, TryToVec, try_with_capacity};
 
 /// Maximum number of alphas that are factored at the same time.
 const ALPHAS_AT_ONCE: usize = 4;
@@ -82,14 +81,13 @@ fn solve_path_given(
     let mut k = None;
     let diagonal = match problem.kernel {
         // The matrix is needed for an alpha that the spectrum does not answer.
-        KernelFunction::BuiltIn(kernel) if spectral.is_some() => diagonal(&kernel, problem.rows)?,
+        KernelFunction::BuiltIn(kernel) if spectral.is_some() => diagonal(&kernel, problem.rows),
         _ => {
-            k.insert(kernel_matrix::<f64>(problem.kernel, problem.rows, ctx)?).diagonal().try_collect_vec()?
+            k.insert(kernel_matrix::<f64>(problem.kernel, problem.rows, ctx)?).diagonal().collect::<Vec<_>>()
         }
     };
     let mut best: Option<(usize, Solution, (f64, f64))> = None;
-    let (mut points, mut refused) =
-        (try_with_capacity("the points of a regularization path", alphas.len())?, None);
+    let (mut points, mut refused) = (Vec::with_capacity(alphas.len()), None);
     // One at a time from a spectrum, whose own loop is parallel and may need K for an alpha.
     let at_once = if spectral.is_none() { alphas_at_once(diagonal.len(), alphas.len()).max(1) } else { 1 };
     for (group, grouped) in alphas.chunks(at_once).enumerate() {
@@ -99,7 +97,7 @@ fn solve_path_given(
             None => None,
         };
         let solutions = if let Some(solution) = known {
-            std::iter::once(Ok(solution)).try_collect_vec()?
+            vec![Ok(solution)]
         } else {
             if k.is_none() {
                 k = Some(kernel_matrix::<f64>(problem.kernel, problem.rows, ctx)?);
@@ -107,8 +105,8 @@ fn solve_path_given(
             let k = k.as_ref().expect("it was computed");
             ctx.map(grouped.len(), |i| {
                 let shifted = k.shifted::<f64>(|row| problem.shift(grouped[i], row), ctx)?;
-                factored(problem, grouped[i], shifted, diagonal.try_to_vec()?, true, ctx)
-            })?
+                factored(problem, grouped[i], shifted, diagonal.clone(), true, ctx)
+            })
         };
         for (i, (&alpha, solution)) in grouped.iter().zip(solutions).enumerate() {
             let solution = match solution {

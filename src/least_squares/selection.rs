@@ -26,7 +26,7 @@ use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::kernels::{CoefficientSum, Kernel, Precision, PreparedRows};
-use crate::memory::{self, TryCollect, TryToVec, try_vec, try_with_capacity};
+use crate::memory::{self, TryCollect, TryToVec};
 use crate::random::Random;
 use crate::simd::blas::dot;
 
@@ -68,13 +68,13 @@ pub fn select_points(
     let rows = PreparedRows::new(kernel, x, CoefficientSum::Any, ctx)?;
     rows.magnitudes().check_overflow("X", Precision::Double)?;
     let n = x.rows();
-    let all: Vec<usize> = (0..n).try_collect_vec()?;
+    let all: Vec<usize> = (0..n).collect();
     let source = rows.kernel_rows(&all, Precision::Double, ctx)?;
-    let mut left = source.diagonal(&all)?;
+    let mut left = source.diagonal(&all);
     let total: f64 = left.iter().sum();
     let most = count.min(n);
     let mut factor: Vec<f64> = memory::try_zeros("the factor of the points", n.saturating_mul(most))?;
-    let mut points = Points { rows: try_with_capacity("the chosen samples", most)?, remaining: vec![total] };
+    let mut points = Points { rows: Vec::with_capacity(most), remaining: vec![total] };
     let mut draws = candidates.map(|Candidates { count, seed }| (count, Random::new(seed)));
     let enough = 1e-12 * total / n as f64;
     while points.rows.len() < most {
@@ -84,17 +84,17 @@ pub fn select_points(
             None => (0..n)
                 .max_by(|&a, &b| left[a].total_cmp(&left[b]).then(b.cmp(&a)))
                 .into_iter()
-                .try_collect_vec()?,
+                .collect::<Vec<_>>(),
             Some((count, random)) => {
-                let open: Vec<usize> = (0..n).filter(|&i| left[i] > enough).try_collect_vec()?;
+                let open: Vec<usize> = (0..n).filter(|&i| left[i] > enough).collect();
                 random
-                    .sample(open.len(), open.len().min(*count))?
+                    .sample(open.len(), open.len().min(*count))
                     .into_iter()
                     .map(|i| open[i])
-                    .try_collect_vec()?
+                    .collect::<Vec<_>>()
             }
         };
-        let open: Vec<usize> = open.into_iter().filter(|&i| left[i] > enough).try_collect_vec()?;
+        let open: Vec<usize> = open.into_iter().filter(|&i| left[i] > enough).collect();
         if open.is_empty() {
             if done == 0 && most > 0 {
                 // A kernel that is zero everywhere has one point, since callers need at least one.
@@ -104,11 +104,11 @@ pub fn select_points(
             break;
         }
         let mut columns: Vec<f64> = memory::try_zeros("columns of candidates", open.len() * n)?;
-        let mut lines: Vec<&mut [f64]> = columns.chunks_exact_mut(n).try_collect_vec()?;
+        let mut lines: Vec<&mut [f64]> = columns.chunks_exact_mut(n).collect();
         source.compute(&open, &mut lines, ctx)?;
         let chosen: Vec<Vec<f64>> =
             open.iter().map(|&i| factor[i * most..i * most + done].try_to_vec()).try_collect_results()?;
-        let (factor_view, mut gains) = (&factor, try_vec![0.0; open.len()]?);
+        let (factor_view, mut gains) = (&factor, vec![0.0; open.len()]);
         for (column, chosen) in columns.chunks_exact_mut(n).zip(&chosen) {
             ctx.for_each_chunk(column, ROWS_PER_TASK, |task, column| {
                 for (i, v) in (task * ROWS_PER_TASK..).zip(column) {

@@ -13,7 +13,7 @@ use super::intercept::coefficients_and_intercepts;
 use super::problem::Problem;
 use crate::argmax::argmax;
 use crate::error::Result;
-use crate::memory::{try_matrix, try_vec};
+use crate::memory::try_matrix;
 use ndarray::{Array2, ArrayView1};
 
 /// Coefficients and leave-one-out values.
@@ -78,7 +78,7 @@ impl LeaveOneOut {
         inverse_diagonal: Vec<f64>,
     ) -> Result<Self> {
         let n = inverse_diagonal.len();
-        let mut gcv = try_vec![0.0; problem.outputs()]?;
+        let mut gcv = vec![0.0; problem.outputs()];
         let values = try_matrix(coefficients.dim(), |(i, j)| {
             let (c, g) = (coefficients[[i, j]], inverse_diagonal[i]);
             gcv[j] += c * c / problem.weight(i);

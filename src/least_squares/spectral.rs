@@ -18,7 +18,7 @@ use super::problem::Problem;
 use super::solution::Solution;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::memory::{TryCollect, TryToVec, try_to_matrix, try_vec, try_with_capacity, try_zero_matrix};
+use crate::memory::{try_to_matrix, try_vec, try_with_capacity, try_zero_matrix};
 use crate::simd::blas::dot;
 use ndarray::{Array2, ArrayView2, s};
 
@@ -76,7 +76,7 @@ impl<'a> Spectral<'a> {
             return Ok(None);
         }
         let (n, columns) = self.projected.dim();
-        let inverse: Vec<f64> = self.spectrum.values.iter().map(|s| 1.0 / (s + alpha)).try_collect_vec()?;
+        let inverse: Vec<f64> = self.spectrum.values.iter().map(|s| 1.0 / (s + alpha)).collect();
         // One line a target.
         let mut scaled = try_with_capacity("scaled targets", n * columns)?;
         for column in self.projected.columns() {
@@ -102,8 +102,8 @@ impl<'a> Spectral<'a> {
         })?;
         let lines = Array2::from_shape_vec((n, columns + 1), lines).expect("a line for each row");
         let solved = try_to_matrix(lines.slice(s![.., ..columns]))?;
-        let own = lines.column(columns).iter().copied().try_collect_vec()?;
-        match Solution::new(problem, alpha, solved, diagonal.try_to_vec()?, Some(own)) {
+        let own = lines.column(columns).iter().copied().collect::<Vec<_>>();
+        match Solution::new(problem, alpha, solved, diagonal.to_vec(), Some(own)) {
             Err(error @ Error::Memory { .. }) => Err(error),
             solution => Ok(solution.ok()),
         }

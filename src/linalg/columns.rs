@@ -10,7 +10,7 @@
 use super::dense::{BLOCK_COLUMNS, ROWS_PER_TASK, SMALL_COLUMNS, Square};
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{self, TryCollect, try_vec};
+use crate::memory::{self};
 use crate::simd::Real;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, backward, forward, subtract_product};
@@ -141,7 +141,7 @@ pub(crate) fn multiply<A: Real, T: Real>(
         let share = ((group as f64 + 1.0) / ROW_GROUPS as f64).sqrt() * n as f64;
         if group + 1 == ROW_GROUPS { n } else { (share as usize).next_multiple_of(ROWS_PER_TASK).min(n) }
     };
-    let mut sums: Vec<Vec<T>> = (0..ROW_GROUPS).map(|_| Vec::new()).try_collect_vec()?;
+    let mut sums: Vec<Vec<T>> = (0..ROW_GROUPS).map(|_| Vec::new()).collect();
     ctx.try_for_each_chunk(&mut sums, 1, |group, sums| {
         let (from, to) = (if group == 0 { 0 } else { end(group - 1) }, end(group));
         if from == to {
@@ -149,7 +149,7 @@ pub(crate) fn multiply<A: Real, T: Real>(
         }
         let sums = &mut sums[0];
         memory::try_resize(COLUMNS, sums, panels * to * width, T::ZERO)?;
-        let mut own = try_vec![A::ZERO; ROWS_PER_TASK * ROWS_PER_TASK]?;
+        let mut own = vec![A::ZERO; ROWS_PER_TASK * ROWS_PER_TASK];
         for first in (from..to).step_by(ROWS_PER_TASK) {
             let count = ROWS_PER_TASK.min(to - first);
             for left in (0..first).step_by(BLOCK_COLUMNS) {

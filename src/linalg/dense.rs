@@ -9,7 +9,7 @@
 
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::memory::{self, Arena, HEADROOM, TryCollect};
+use crate::memory::{self, Arena, HEADROOM};
 use crate::simd::Real;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, forward, subtract_product, update_rows};
@@ -176,6 +176,7 @@ fn pack_block<T: Real>(
     panels: &mut Vec<T>,
 ) {
     panels.clear();
+    // small: a block
     panels.resize(count.next_multiple_of(panel_width::<T>()) * depth, T::ZERO);
     pack_into(rows, stride, count, from, depth, panels, Context::SEQUENTIAL);
 }
@@ -261,21 +262,21 @@ impl<T: Real> BlockFactor<T> {
         let parts = (0..size).step_by(SMALL_COLUMNS).map(|s| {
             let (count, mut panels) = ((size - s).min(SMALL_COLUMNS), Vec::new());
             pack_block(&rows[s * stride..], stride, count, first, s, &mut panels);
-            let mut triangle = vec![T::ZERO; SMALL_COLUMNS * SMALL_COLUMNS]; // small: a block
+            let mut triangle = vec![T::ZERO; SMALL_COLUMNS * SMALL_COLUMNS];
             for i in 0..count {
                 let line = &rows[(s + i) * stride + first + s..][..=i];
                 triangle[i * SMALL_COLUMNS..=i * SMALL_COLUMNS + i].copy_from_slice(line);
             }
             (panels, triangle)
         });
-        Self { size, parts: parts.collect() } // small: a block
+        Self { size, parts: parts.collect() }
     }
 
     /// Replaces the columns `first..first + size` of all rows by X.
     pub(super) fn substitute(&self, rows: &mut [T], stride: usize, first: usize) {
         let width = panel_width::<T>();
         let count = rows.len() / stride;
-        let mut panel = vec![T::ZERO; SMALL_COLUMNS * width]; // small: a block
+        let mut panel = vec![T::ZERO; SMALL_COLUMNS * width];
         for (s, (panels, triangle)) in (0..self.size).step_by(SMALL_COLUMNS).zip(&self.parts) {
             let n = (self.size - s).min(SMALL_COLUMNS);
             if s > 0 {
@@ -327,9 +328,9 @@ impl<T: Real> RowSolver<T> {
                 Ok(panels)
             });
             memory::check_available(MATRIX, HEADROOM)?;
-            Ok((from, left.try_collect_results()?, BlockFactor::new(own, stride, from, size)))
+            Ok((from, left.collect::<Result<Vec<_>>>()?, BlockFactor::new(own, stride, from, size)))
         });
-        Ok(Self { n, blocks: blocks.try_collect_results()? })
+        Ok(Self { n, blocks: blocks.collect::<Result<Vec<_>>>()? })
     }
 
     /// Replaces every line of `stride` numbers by X; a line must be as long as whole panels.

@@ -11,7 +11,7 @@
 use super::dense::{BLOCK_COLUMNS, BlockFactor, ROWS_PER_TASK, Square, WORK_PER_CHECK, pack};
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{self, try_vec};
+use crate::memory::{self};
 use crate::simd::Real;
 use crate::simd::micro::panel_width;
 use crate::simd::panel::{Layout, subtract_product, update_rows};
@@ -52,7 +52,7 @@ pub(crate) fn inverse(mut l: Square<f64>, ctx: Context<'_>) -> Result<Array2<f64
                     subtract_product(upper, rows, (count, depth), panel, &mut lines[column..], n);
                 } else {
                     // The last panel is wider than the rest of a line.
-                    let mut tile = vec![0.0; count * width]; // small: a block
+                    let mut tile = vec![0.0; count * width];
                     subtract_product(upper, rows, (count, depth), panel, &mut tile, width);
                     for (line, tile) in lines.chunks_exact_mut(n).zip(tile.chunks_exact(width)) {
                         line[column..].iter_mut().zip(tile).for_each(|(sum, part)| *sum += part);
@@ -114,7 +114,7 @@ fn mirror(values: &mut [f64], n: usize, ctx: Context<'_>) {
 pub(crate) fn inverse_diagonal<T: Real>(l: &mut Square<T>, ctx: Context<'_>) -> Result<Vec<f64>> {
     invert_factor(l, ctx)?;
     let (n, stride, values) = (l.len(), l.stride(), l.values());
-    let mut diagonal = try_vec![0.0; n]?;
+    let mut diagonal = vec![0.0; n];
     ctx.for_each_chunk(&mut diagonal, ROWS_PER_TASK, |task, diagonal| {
         for (i, out) in (task * ROWS_PER_TASK..).zip(diagonal) {
             let line = &values[i * stride..i * stride + n];
@@ -139,7 +139,7 @@ fn invert_factor<T: Real>(l: &mut Square<T>, ctx: Context<'_>) -> Result<()> {
         let own = &mut own[..size * stride];
         let block = BlockFactor::new(own, stride, from, size);
         // Depth in parts, so that rows and panels stay in the caches.
-        let depths: Vec<usize> = (0..from).step_by(BLOCK_COLUMNS).collect(); // small: one number per block
+        let depths: Vec<usize> = (0..from).step_by(BLOCK_COLUMNS).collect();
         panels.resize(depths.len(), Vec::new());
         for (&depth, panels) in depths.iter().zip(&mut panels) {
             pack(own, stride, size, depth, BLOCK_COLUMNS, panels, ctx)?;
@@ -195,7 +195,7 @@ fn subtract_inverse<T: Real>(
         }
         return;
     }
-    let mut part = vec![T::ZERO; count * BLOCK_COLUMNS]; // small: a block
+    let mut part = vec![T::ZERO; count * BLOCK_COLUMNS];
     for i in 0..count {
         for k in depth.max(first + i)..depth + BLOCK_COLUMNS {
             let value = rows[i * stride + k];

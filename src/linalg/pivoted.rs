@@ -7,7 +7,7 @@
 use crate::argmax::argmax;
 use crate::context::{StopReason, WorkCounter};
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
+use crate::memory::{TryGrow, try_with_capacity};
 use crate::simd::blas::dot;
 
 /// Returns the chosen rows in order, L row-major with one column for each, and the reason of the monitor if it stopped the
@@ -22,9 +22,9 @@ pub(crate) fn pivoted(
     tolerance: f64,
     counter: &mut WorkCounter<'_>,
 ) -> Result<(Vec<usize>, Vec<f64>, Option<StopReason>)> {
-    let mut distance: Vec<f64> = (0..m).map(|i| a[i * m + i]).try_collect_vec()?;
+    let mut distance: Vec<f64> = (0..m).map(|i| a[i * m + i]).collect();
     let min_distance = tolerance * distance.iter().copied().fold(0.0, f64::max);
-    let mut lines: Vec<Vec<f64>> = try_vec![Vec::new(); m]?;
+    let mut lines: Vec<Vec<f64>> = vec![Vec::new(); m];
     let mut order = Vec::new();
     let mut stopped = None;
     while order.len() < max_rank.min(m) {
@@ -37,7 +37,7 @@ pub(crate) fn pivoted(
             break;
         }
         let pivot = distance[best].sqrt();
-        let line = lines[best].try_to_vec()?;
+        let line = lines[best].clone();
         for i in 0..m {
             let value = if i == best { pivot } else { (a[best * m + i] - dot(&lines[i], &line)) / pivot };
             // Chosen rows are in the span; the formula gives rounding errors for them.
@@ -45,7 +45,7 @@ pub(crate) fn pivoted(
             lines[i].try_push(value)?;
             distance[i] = if i == best { 0.0 } else { (distance[i] - value * value).max(0.0) };
         }
-        order.try_push(best)?;
+        order.push(best);
     }
     let mut factor = try_with_capacity("a basis", m * order.len())?;
     for line in &lines {

@@ -12,7 +12,6 @@ use super::basis::Basis;
 use super::loss::{Derivative, Objective};
 use crate::context::{Context, Progress};
 use crate::error::Result;
-use crate::memory::{TryCollect, TryToVec, try_vec};
 use crate::simd::blas::{axpy, dot};
 
 /// A slope that is this share of the first one is none.
@@ -38,15 +37,15 @@ pub(super) struct Backfit<'a> {
 
 impl Backfit<'_> {
     fn outputs(&self, b: &[f64], l: usize) -> Result<Vec<f64>> {
-        let mut out = try_vec![0.0; l]?;
+        let mut out = vec![0.0; l];
         self.basis.add(b, &mut out, self.ctx)?;
         unscale(self.scale, &mut out);
         Ok(out)
     }
 
     /// d/db = Q' (w L' / sqrt(w)).
-    fn slope(&self, objective: &mut Objective<'_>, f: &[f64]) -> Result<Vec<f64>> {
-        let mut rows = objective.rows(Derivative::First, f).try_to_vec()?;
+    fn slope(&self, objective: &mut Objective<'_>, f: &[f64]) -> Vec<f64> {
+        let mut rows = objective.rows(Derivative::First, f).to_vec();
         unscale(self.scale, &mut rows);
         self.basis.products(&rows, self.ctx)
     }
@@ -62,17 +61,17 @@ impl Backfit<'_> {
         f: &mut Vec<f64>,
     ) -> Result<()> {
         let l = f.len();
-        let start = self.slope(objective, &try_vec![0.0; l]?)?;
+        let start = self.slope(objective, &vec![0.0; l]);
         let enough = GRADIENT_TOLERANCE * dot(&start, &start).sqrt();
         let mut value = objective.value(f);
         let mut damping = 0.0;
         for _ in 0..MAX_NEWTON_STEPS {
-            let slope = self.slope(objective, f)?;
+            let slope = self.slope(objective, f);
             let size = dot(&slope, &slope).sqrt();
             if !(size > enough) {
                 return Ok(());
             }
-            let mut second = try_vec![0.0; l]?;
+            let mut second = vec![0.0; l];
             objective.loss.fill(Derivative::Second, objective.y, f, &mut second);
             for h in &mut second {
                 *h = h.max(0.0);
@@ -84,7 +83,7 @@ impl Backfit<'_> {
                 let used = f64::max(damping, least);
                 let forcing = (size / enough * GRADIENT_TOLERANCE).sqrt().clamp(1e-4, 0.1);
                 let step = self.conjugate_gradients(&second, used, &slope, forcing)?;
-                let mut trial = b.try_to_vec()?;
+                let mut trial = b.to_vec();
                 axpy(1.0, &step, &mut trial);
                 let shifted = self.outputs(&trial, l)?;
                 let tried = objective.value(&shifted);
@@ -107,14 +106,14 @@ impl Backfit<'_> {
 
     /// p with (Q' diag(h) Q + damping) p = -slope, to a residual of `forcing` of the slope.
     fn conjugate_gradients(&self, h: &[f64], damping: f64, slope: &[f64], forcing: f64) -> Result<Vec<f64>> {
-        let mut p = try_vec![0.0; slope.len()]?;
-        let mut residual: Vec<f64> = slope.iter().map(|g| -g).try_collect_vec()?;
-        let mut direction = residual.try_to_vec()?;
+        let mut p = vec![0.0; slope.len()];
+        let mut residual: Vec<f64> = slope.iter().map(|g| -g).collect();
+        let mut direction = residual.clone();
         let mut size = dot(&residual, &residual);
         let enough = forcing * forcing * size;
         for _ in 0..MAX_CONJUGATE_STEPS {
             self.ctx.tick(&self.progress)?;
-            let mut rows = try_vec![0.0; h.len()]?;
+            let mut rows = vec![0.0; h.len()];
             let weigh = |from: usize, rows: &mut [f64]| {
                 rows.iter_mut().zip(&h[from..]).for_each(|(v, h)| *v *= h);
             };

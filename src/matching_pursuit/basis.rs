@@ -112,7 +112,7 @@ impl Basis {
     }
 
     /// Q'v.
-    pub(super) fn products(&self, v: &[f64], ctx: Context<'_>) -> Result<Vec<f64>> {
+    pub(super) fn products(&self, v: &[f64], ctx: Context<'_>) -> Vec<f64> {
         ctx.map(self.len(), |j| dot(&self.vectors[j * self.rows..(j + 1) * self.rows], v))
     }
 
@@ -124,7 +124,7 @@ impl Basis {
     /// outs += Q c of some vectors from one on, c having a line for each out.
     fn add_from(&self, first: usize, c: &[f64], outs: &mut [f64], ctx: Context<'_>) -> Result<()> {
         let (rows, stretch) = (self.rows, self.stretch());
-        let lines = self.lines_of(first, c, outs)?;
+        let lines = self.lines_of(first, c, outs);
         let start: &[f64] = outs;
         let done = ctx.try_map(rows.div_ceil(stretch), |chunk| {
             let (from, to) = (chunk * stretch, rows.min((chunk + 1) * stretch));
@@ -139,9 +139,9 @@ impl Basis {
     }
 
     /// The vectors from one on that c, a line for each out, has numbers for.
-    fn lines_of(&self, first: usize, c: &[f64], outs: &[f64]) -> Result<Vec<&[f64]>> {
+    fn lines_of(&self, first: usize, c: &[f64], outs: &[f64]) -> Vec<&[f64]> {
         let n = c.len() * self.rows / outs.len().max(1);
-        self.vectors.chunks_exact(self.rows).skip(first).take(n).try_collect_vec()
+        self.vectors.chunks_exact(self.rows).skip(first).take(n).collect()
     }
 
     /// outs += Q c of some vectors from one on, what `then` makes of them, and Q'outs, in one pass over Q: c and the products
@@ -155,7 +155,7 @@ impl Basis {
         ctx: Context<'_>,
     ) -> Result<Vec<f64>> {
         let (rows, stretch) = (self.rows, self.stretch());
-        let lines = self.lines_of(first, c, outs)?;
+        let lines = self.lines_of(first, c, outs);
         let (count, n) = (outs.len() / rows, lines.len());
         let start: &[f64] = outs;
         let done = ctx.try_map(rows.div_ceil(stretch), |chunk| {
@@ -163,7 +163,7 @@ impl Basis {
             let mut parts = stretches(start, rows, from, to)?;
             add_rows(c, &lines, from, &mut parts);
             then(from, &mut parts);
-            let lines: Vec<&[f64]> = lines.iter().map(|line| &line[from..to]).try_collect_vec()?;
+            let lines: Vec<&[f64]> = lines.iter().map(|line| &line[from..to]).collect();
             let mut products = try_vec![0.0; n * count]?;
             row_products(&lines, &parts, to - from, &mut products);
             Ok((parts, products))
@@ -235,7 +235,7 @@ impl Basis {
             rest.line.try_extend(newer[k * n..(k + 1) * n].iter().copied())?;
             let mut squared = dot(column, column);
             if first > 0 && squared < REPROJECT_BELOW * rest.squared {
-                let mut again = try_vec![0.0; first + n]?;
+                let mut again = vec![0.0; first + n];
                 self.subtract_projection(0, column, &mut again, ctx)?;
                 axpy(1.0, &again, &mut rest.line);
                 squared = dot(column, column);
@@ -350,7 +350,7 @@ mod tests {
             .collect();
         let mut taken = Vec::new();
         for column in &columns {
-            let line = basis.products(column, Context::SEQUENTIAL).unwrap();
+            let line = basis.products(column, Context::SEQUENTIAL);
             if let Some(outside) =
                 basis.split(ColumnResidual::of(column.clone()), line, 1e-20, Context::SEQUENTIAL).unwrap()
             {
@@ -360,7 +360,7 @@ mod tests {
         }
         assert!(basis.len() >= 6);
         for j in 0..basis.len() {
-            let products = basis.products(&basis.vectors()[j * l..(j + 1) * l], Context::SEQUENTIAL).unwrap();
+            let products = basis.products(&basis.vectors()[j * l..(j + 1) * l], Context::SEQUENTIAL);
             for (k, v) in products.iter().enumerate() {
                 assert!((v - f64::from(u8::from(k == j))).abs() < 1e-14);
             }
@@ -376,7 +376,7 @@ mod tests {
         // Several columns together, of which the first vectors were taken away before, are split as each by itself.
         let mut rests: Vec<ColumnResidual> = columns[..5].iter().cloned().map(ColumnResidual::of).collect();
         let lines = |from: usize, to: usize| -> Vec<f64> {
-            let vectors = |c: &Vec<f64>| basis.products(c, Context::SEQUENTIAL).unwrap()[from..to].to_vec();
+            let vectors = |c: &Vec<f64>| basis.products(c, Context::SEQUENTIAL)[from..to].to_vec();
             columns[..5].iter().flat_map(vectors).collect()
         };
         for (from, to) in [(0, 0), (0, 2), (2, 6)] {
@@ -386,16 +386,12 @@ mod tests {
             let mut again = rest.column.clone();
             basis.add(&rest.line, &mut again, Context::SEQUENTIAL).unwrap();
             assert!(again.iter().zip(column).all(|(a, b)| (a - b).abs() < 1e-13));
-            let left = basis.products(&rest.column, Context::SEQUENTIAL).unwrap();
+            let left = basis.products(&rest.column, Context::SEQUENTIAL);
             assert!(left[..6].iter().all(|v| v.abs() < 1e-13) && rest.seen() == 6);
         }
         // Products that are known to six digits do.
-        let line: Vec<f64> = basis
-            .products(&taken[0], Context::SEQUENTIAL)
-            .unwrap()
-            .iter()
-            .map(|v| v * (1.0 + 1e-6))
-            .collect();
+        let line: Vec<f64> =
+            basis.products(&taken[0], Context::SEQUENTIAL).iter().map(|v| v * (1.0 + 1e-6)).collect();
         assert!(
             basis
                 .split(ColumnResidual::of(taken[0].clone()), line, 1e-10, Context::SEQUENTIAL)

@@ -34,7 +34,7 @@ impl ColumnCache {
         self.0.retain(|(waiting, _)| !levels.is_final(*waiting));
         if !self.0.iter().any(|(waiting, _)| *waiting == p) {
             let list = levels
-                .best_candidates(p, COLUMNS_PER_BATCH, |p| self.0.iter().any(|(waiting, _)| *waiting == p))?;
+                .best_candidates(p, COLUMNS_PER_BATCH, |p| self.0.iter().any(|(waiting, _)| *waiting == p));
             let columns = dictionary.columns(&list, ctx)?;
             let columns = columns.chunks_exact(columns.len() / list.len());
             let mut rests: Vec<ColumnResidual> =

@@ -4,8 +4,6 @@
 use super::task::{MatchingParams, Measure, Task, Validation};
 use crate::argmax::argmax;
 use crate::context::Stop;
-use crate::error::Result;
-use crate::memory::try_zero_matrix;
 use ndarray::Array2;
 
 /// Sizes and losses, for every step from none on.
@@ -52,13 +50,10 @@ pub struct Fit {
 
 impl Fit {
     /// A pursuit that was stopped before its first step.
-    pub(super) fn nothing(outputs: usize, stop: Stop) -> Result<Self> {
-        let (factor, projections) = (
-            try_zero_matrix("a matrix of results", (0, 0))?,
-            try_zero_matrix("a matrix of results", (0, outputs))?,
-        );
+    pub(super) fn nothing(outputs: usize, stop: Stop) -> Self {
+        let (factor, projections) = (Array2::zeros((0, 0)), Array2::zeros((0, outputs)));
         let coefficients = Coefficients::Factor { factor, projections };
-        Ok(Self { order: Vec::new(), coefficients, curve: Curve::default(), stop })
+        Self { order: Vec::new(), coefficients, curve: Curve::default(), stop }
     }
 }
 

@@ -14,7 +14,7 @@ use super::task::{MatchingParams, Task, Variant};
 use crate::context::{Context, Progress, Stop, StopReason};
 use crate::data::{flat, matrix};
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity};
+use crate::memory::{TryCollect, TryGrow, try_vec, try_with_capacity};
 use crate::path::{Form, PathView, path_coefficients};
 use crate::random::Random;
 use crate::simd::blas::{axpy, dot};
@@ -45,7 +45,7 @@ impl<'a> State<'a> {
         let objectives = targets.iter().map(|y| Objective::new(task.loss, y, task.weights));
         Ok(Self {
             objectives: objectives.try_collect_results()?,
-            scale: task.weights.map(|w| w.iter().map(|w| w.sqrt()).try_collect_vec()).transpose()?,
+            scale: task.weights.map(|w| w.iter().map(|w| w.sqrt()).collect()),
             f: (0..task.outputs()).map(|_| try_vec![0.0; l]).try_collect_results()?,
             coefficients: Vec::new(),
             validation: Vec::new(),
@@ -57,15 +57,16 @@ impl<'a> State<'a> {
 
     /// Adds the constant function, and makes a step along it.
     fn add_constant(&mut self, task: &Task<'_>, dictionary: &Dictionary<'_>, ctx: Context<'_>) -> Result<()> {
-        let mut ones = try_vec![1.0; task.rows()]?;
+        let mut ones = vec![1.0; task.rows()];
         dictionary.scale(&mut ones);
-        let residual = ColumnResidual::of(ones.try_to_vec()?);
+        let residual = ColumnResidual::of(ones.clone());
         if let Some(outside) = self.basis.split(residual, Vec::new(), 0.0, ctx)? {
             self.basis.push(outside, Vec::new())?;
         }
         self.coefficients.try_resize(self.outputs(), 0.0)?;
-        self.validation.push(try_vec![1.0; task.validation_rows()]?);
-        self.step(0, &ones)
+        self.validation.push(vec![1.0; task.validation_rows()]);
+        self.step(0, &ones);
+        Ok(())
     }
 
     fn outputs(&self) -> usize {
@@ -73,19 +74,18 @@ impl<'a> State<'a> {
     }
 
     /// Moves the coefficient of the function at a place by the best step of each output.
-    fn step(&mut self, place: usize, column: &[f64]) -> Result<()> {
+    fn step(&mut self, place: usize, column: &[f64]) {
         let q = self.outputs();
-        let mut values = column.try_to_vec()?;
+        let mut values = column.to_vec();
         unscale(self.scale.as_deref(), &mut values);
         let validation = &self.validation[place];
         let n = validation.len();
         for j in 0..q {
-            let alpha = self.objectives[j].line_search(&self.f[j], &values)?;
+            let alpha = self.objectives[j].line_search(&self.f[j], &values);
             axpy(alpha, &values, &mut self.f[j]);
             self.coefficients[place * q + j] += alpha;
             axpy(alpha, validation, &mut self.validation_outputs[j * n..(j + 1) * n]);
         }
-        Ok(())
     }
 
     /// Fits all coefficients again; returns why it was stopped, if it was.
@@ -102,7 +102,7 @@ impl<'a> State<'a> {
         let fixed = Backfit { basis, scale, progress, ctx };
         let mut reason = None;
         for j in 0..q {
-            let mut b: Vec<f64> = projections.iter().skip(j).step_by(q).copied().try_collect_vec()?;
+            let mut b: Vec<f64> = projections.iter().skip(j).step_by(q).copied().collect();
             let ended = fixed.improve(&mut self.objectives[j], &mut b, &mut self.f[j]);
             reason = reason.or(StopReason::from_result(ended)?);
             for (to, from) in projections.iter_mut().skip(j).step_by(q).zip(b) {
@@ -133,13 +133,13 @@ impl<'a> State<'a> {
         Ok(out)
     }
 
-    fn note(&mut self, stopping: &mut Stopping<'_>, task: &Task<'_>) -> Result<bool> {
+    fn note(&mut self, stopping: &mut Stopping<'_>, task: &Task<'_>) -> bool {
         let n = task.validation_rows();
-        let mut out = try_vec![0.0; n]?;
+        let mut out = vec![0.0; n];
         let mut validation = 0.0;
         let targets = task.validation.iter().flat_map(|v| v.targets.columns());
         for (y, f) in targets.zip(self.validation_outputs.chunks_exact(n.max(1))) {
-            task.loss.fill(Derivative::Value, &y.iter().copied().try_collect_vec()?, f, &mut out);
+            task.loss.fill(Derivative::Value, &y.iter().copied().collect::<Vec<_>>(), f, &mut out);
             let rows = task.validation.iter();
             validation +=
                 rows.flat_map(|v| out.iter().enumerate().map(|(i, loss)| v.weight(i) * loss)).sum::<f64>();
@@ -147,7 +147,7 @@ impl<'a> State<'a> {
         let weight = task.validation.filter(|_| n > 0).map_or(1.0, |v| v.total_weight());
         let training: f64 = self.objectives.iter_mut().zip(&self.f).map(|(o, f)| o.value(f)).sum();
         let mean = (training / task.total_weight(), validation / weight);
-        Ok(stopping.note(self.order.len(), mean.0, mean.1, &self.validation_outputs))
+        stopping.note(self.order.len(), mean.0, mean.1, &self.validation_outputs)
     }
 }
 
@@ -169,10 +169,10 @@ pub(super) fn fit(
         state.add_constant(task, dictionary, ctx)?;
     }
     let max_size = params.functions.min(dictionary.count());
-    let mut candidates = Candidates::new(dictionary, task.rows(), params.seed, usize::from(task.constant))?;
+    let mut candidates = Candidates::new(dictionary, task.rows(), params.seed, usize::from(task.constant));
 
-    let mut recorded = state.coefficients.try_to_vec()?;
-    let mut may_continue = state.note(&mut stopping, task)?;
+    let mut recorded = state.coefficients.clone();
+    let mut may_continue = state.note(&mut stopping, task);
     let (mut steps, mut size_before) = (0_usize, 0);
     let mut gap;
     let reason = loop {
@@ -198,7 +198,7 @@ pub(super) fn fit(
         let Some(place) = candidates.place_of(p, &column, &mut state, every.is_some(), ctx)? else {
             continue;
         };
-        state.step(place, &column)?;
+        state.step(place, &column);
         steps += 1;
         let mut stopped = None;
         if every.is_some_and(|every| steps.is_multiple_of(every)) {
@@ -209,7 +209,7 @@ pub(super) fn fit(
             }
         }
         recorded.try_extend(state.coefficients.iter().copied())?;
-        may_continue = state.note(&mut stopping, task)?;
+        may_continue = state.note(&mut stopping, task);
         if let Some(reason) = stopped {
             break reason;
         }
@@ -239,17 +239,17 @@ struct Candidates<'d, 'a> {
 }
 
 impl<'d, 'a> Candidates<'d, 'a> {
-    fn new(dictionary: &'d Dictionary<'a>, rows: usize, seed: u64, first: usize) -> Result<Self> {
+    fn new(dictionary: &'d Dictionary<'a>, rows: usize, seed: u64, first: usize) -> Self {
         let count = dictionary.count();
-        Ok(Self {
+        Self {
             dictionary,
             rows,
-            all: (0..count).try_collect_vec()?,
-            places: try_vec![None; count]?,
+            all: (0..count).collect(),
+            places: vec![None; count],
             first,
-            open: try_vec![true; count]?,
+            open: vec![true; count],
             random: Random::new(seed),
-        })
+        }
     }
 
     /// Returns the function that is most collinear with the direction of steepest descent, and its column. A full basis leaves
@@ -269,13 +269,13 @@ impl<'d, 'a> Candidates<'d, 'a> {
             let Some(p) = best(&aligned, q, squared) else { return Ok(None) };
             return Ok(Some((p, dictionary.columns(&[p], ctx)?)));
         }
-        let flags: Vec<bool> = all.iter().map(|&p| is_allowed(p)).try_collect_vec()?;
-        let list = dictionary.draw(&flags, random)?;
+        let flags: Vec<bool> = all.iter().map(|&p| is_allowed(p)).collect();
+        let list = dictionary.draw(&flags, random);
         let columns = dictionary.columns(&list, ctx)?;
-        let squared: Vec<f64> = columns.chunks_exact(l).map(|d| dot(d, d)).try_collect_vec()?;
+        let squared: Vec<f64> = columns.chunks_exact(l).map(|d| dot(d, d)).collect();
         let aligned = inner_products(&columns, descent, l, ctx)?;
         let Some(i) = best(&aligned, q, |i| squared[i]) else { return Ok(None) };
-        Ok(Some((list[i], columns[i * l..(i + 1) * l].try_to_vec()?)))
+        Ok(Some((list[i], columns[i * l..(i + 1) * l].to_vec())))
     }
 
     /// Returns the place of a function among those of the state, to which it is added if it is new. `None` if it is inside the
@@ -292,8 +292,8 @@ impl<'d, 'a> Candidates<'d, 'a> {
             return Ok(Some(place));
         }
         if has_basis {
-            let line = state.basis.products(column, ctx)?;
-            let residual = ColumnResidual::of(column.try_to_vec()?);
+            let line = state.basis.products(column, ctx);
+            let residual = ColumnResidual::of(column.to_vec());
             let Some(outside) = state.basis.split(residual, line, self.dictionary.span_tolerance(), ctx)?
             else {
                 self.open[p] = false;

@@ -9,7 +9,7 @@ use super::source::{Functions, RowSet};
 use super::task::{MatchingParams, Task};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::memory::{Arena, TryCollect, TryGrow, try_vec, try_with_capacity, try_zeros};
+use crate::memory::{Arena, TryCollect, try_vec, try_with_capacity, try_zeros};
 use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::blas::{Stored, squares};
@@ -70,7 +70,7 @@ impl<'a> Dictionary<'a> {
             starts,
             rows,
             validation_rows: task.validation_rows(),
-            scale: task.weights.map(|w| w.iter().map(|w| w.sqrt()).try_collect_vec()).transpose()?,
+            scale: task.weights.map(|w| w.iter().map(|w| w.sqrt()).collect::<Vec<_>>()),
             values: Values::Drawn(params.sample.unwrap_or(DEFAULT_SAMPLE_SIZE)),
             own: Vec::new(),
         };
@@ -85,14 +85,14 @@ impl<'a> Dictionary<'a> {
         let step = (NUMBERS_PER_FILL / rows.max(1)).max(1);
         for from in (0..count).step_by(step) {
             ctx.check("dictionary", from, count)?;
-            let list: Vec<usize> = (from..count.min(from + step)).try_collect_vec()?;
+            let list: Vec<usize> = (from..count.min(from + step)).collect();
             let range = from * rows..(from + list.len()) * rows;
             let own = match &mut values {
                 Values::Double(kept) => dictionary.keep(DOUBLE, &list, &mut kept.values_mut()[range], ctx)?,
                 Values::Single(kept) => dictionary.keep(SINGLE, &list, &mut kept.values_mut()[range], ctx)?,
                 Values::Drawn(_) => Vec::new(),
             };
-            dictionary.own.try_extend(own)?;
+            dictionary.own.extend(own);
         }
         dictionary.values = values;
         Ok(dictionary)
@@ -154,8 +154,7 @@ impl<'a> Dictionary<'a> {
         while from < list.len() {
             let part = part_of(list[from]);
             let more = list[from..].iter().take_while(|&&p| part_of(p) == part).count();
-            let which: Vec<usize> =
-                list[from..from + more].iter().map(|p| p - self.starts[part]).try_collect_vec()?;
+            let which: Vec<usize> = list[from..from + more].iter().map(|p| p - self.starts[part]).collect();
             let out = &mut out[from * rows..(from + more) * rows];
             let out = ArrayViewMut2::from_shape((more, rows), out).expect("a line of values a function");
             fill(self.parts[part], &which, set, out, ctx)?;
@@ -186,7 +185,7 @@ impl<'a> Dictionary<'a> {
                 column.iter_mut().zip(scale).for_each(|(v, s)| *v = T::from_f64(v.to_f64() * s));
             }
         }
-        let own = ctx.map(list.len(), |i| squares(&out[i * self.rows..(i + 1) * self.rows]))?;
+        let own = ctx.map(list.len(), |i| squares(&out[i * self.rows..(i + 1) * self.rows]));
         // Most values are never looked at one by one.
         if own.iter().any(|own| !own.is_finite()) {
             Self::check(out, self.rows)?;
@@ -211,7 +210,7 @@ impl<'a> Dictionary<'a> {
 
     /// Values of a function on the validation rows.
     pub(super) fn validation_column(&self, p: usize, ctx: Context<'_>) -> Result<Vec<f64>> {
-        let mut out = try_vec![0.0; self.validation_rows]?;
+        let mut out = vec![0.0; self.validation_rows];
         self.values_of(DOUBLE, &[p], RowSet::Validation, &mut out, ctx)?;
         Self::check(&out, self.validation_rows)?;
         Ok(out)
@@ -223,14 +222,14 @@ impl<'a> Dictionary<'a> {
         match &self.values {
             Values::Double(d) => {
                 let d = d.values();
-                let rows: Vec<&[f64]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).try_collect_vec()?;
+                let rows: Vec<&[f64]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).collect();
                 products(&rows, v, l, FUNCTIONS_PER_TASK, ctx)
             }
             Values::Single(d) => {
                 let d = d.values();
-                let rows: Vec<&[f32]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).try_collect_vec()?;
+                let rows: Vec<&[f32]> = list.iter().map(|p| &d[p * l..(p + 1) * l]).collect();
                 // Numbers beyond the range of single precision are products with numbers near one.
-                let units = v.chunks_exact(l).map(unit).try_collect_vec()?;
+                let units = v.chunks_exact(l).map(unit).collect::<Vec<_>>();
                 let scaled = v.iter().zip(units.iter().flat_map(|unit| std::iter::repeat_n(unit, l)));
                 let scaled = scaled.map(|(v, unit)| (v / unit) as f32).try_collect_vec()?;
                 let mut out = products(&rows, &scaled, l, FUNCTIONS_PER_TASK, ctx)?;
@@ -245,11 +244,11 @@ impl<'a> Dictionary<'a> {
 
     /// Draws candidates that `open` allows, [`DEFAULT_SAMPLE_SIZE`] if the dictionary is kept: all of them where there are no more
     /// than to be drawn.
-    pub(super) fn draw(&self, open: &[bool], random: &mut Random) -> Result<Vec<usize>> {
+    pub(super) fn draw(&self, open: &[bool], random: &mut Random) -> Vec<usize> {
         let wanted = self.drawn().unwrap_or(DEFAULT_SAMPLE_SIZE);
-        let available: Vec<usize> = (0..open.len()).filter(|&p| open[p]).try_collect_vec()?;
+        let available: Vec<usize> = (0..open.len()).filter(|&p| open[p]).collect();
         let count = wanted.min(available.len());
-        random.sample(available.len(), count)?.into_iter().map(|i| available[i]).try_collect_vec()
+        random.sample(available.len(), count).into_iter().map(|i| available[i]).collect()
     }
 }
 
@@ -261,7 +260,7 @@ fn unit(v: &[f64]) -> f64 {
 
 /// A B' for A (m, l) and B (b, l).
 pub(super) fn inner_products(a: &[f64], b: &[f64], l: usize, ctx: Context<'_>) -> Result<Vec<f64>> {
-    products(&a.chunks_exact(l).try_collect_vec()?, b, l, 4, ctx)
+    products(&a.chunks_exact(l).collect::<Vec<_>>(), b, l, 4, ctx)
 }
 
 /// Computes products of rows with the vectors of l numbers in `v`, `chunk` rows in each task.

@@ -13,7 +13,7 @@ use super::dictionary::Dictionary;
 use super::state::State;
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
+use crate::memory::{TryCollect, TryGrow, TryToVec};
 
 /// Steps between two updates of each level.
 const LEVEL_INTERVALS: [usize; 3] = [12, 3, 1];
@@ -58,14 +58,14 @@ impl<'a> CandidateLevels<'a> {
         by_gain: bool,
         ctx: Context<'_>,
     ) -> Result<Self> {
-        let all: Vec<usize> = (0..dictionary.count()).try_collect_vec()?;
+        let all: Vec<usize> = (0..dictionary.count()).collect();
         let correlations = dictionary.products(&all, &state.residuals, ctx)?;
         let inside = dictionary.products(&all, state.basis.vectors(), ctx)?;
         let n = state.basis.len();
         let lines: Vec<Vec<f64>> =
             all.iter().map(|&p| inside[p * n..(p + 1) * n].try_to_vec()).try_collect_results()?;
         let squares = |line: &[f64]| line.iter().map(|v| v * v).sum::<f64>();
-        let distances = all.iter().map(|&p| dictionary.own[p] - squares(&lines[p])).try_collect_vec()?;
+        let distances = all.iter().map(|&p| dictionary.own[p] - squares(&lines[p])).collect::<Vec<_>>();
         let count = all.len().max(1);
         let mut field = Self {
             dictionary,
@@ -76,14 +76,14 @@ impl<'a> CandidateLevels<'a> {
             outputs: state.task.outputs(),
             better: 1.0 + dictionary.rounding(),
             before: n,
-            closed: try_vec![None; all.len()]?,
+            closed: vec![None; all.len()],
             levels: [all, Vec::new(), Vec::new()],
             // The first steps change all scores.
             wanted: [count, count, count],
             last: [0; 3],
             scores: Vec::new(),
         };
-        field.choose_levels(1)?;
+        field.choose_levels(1);
         Ok(field)
     }
 
@@ -108,25 +108,24 @@ impl<'a> CandidateLevels<'a> {
     }
 
     /// Fills the levels from one on with the best of the level before.
-    fn choose_levels(&mut self, from: usize) -> Result<()> {
+    fn choose_levels(&mut self, from: usize) {
         for level in from..LEVEL_INTERVALS.len() {
             let mut ranked: Vec<(f64, usize)> = self.levels[level - 1]
                 .iter()
                 .filter(|&&p| self.closed[p].is_none())
                 .map(|&p| (self.score(p), p))
                 .filter(|(score, _)| *score > 0.0)
-                .try_collect_vec()?;
+                .collect();
             let wanted = self.wanted[level].max(MIN_LEVEL_SIZE);
             let better = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
             if ranked.len() > wanted {
                 ranked.select_nth_unstable_by(wanted - 1, better);
                 ranked.truncate(wanted);
             }
-            let mut members: Vec<usize> = ranked.into_iter().map(|(_, p)| p).try_collect_vec()?;
+            let mut members: Vec<usize> = ranked.into_iter().map(|(_, p)| p).collect();
             members.sort_unstable();
             self.levels[level] = members;
         }
-        Ok(())
     }
 
     /// The function of the last level with the best score, the first of equals; the score is noted for the next step.
@@ -149,15 +148,15 @@ impl<'a> CandidateLevels<'a> {
         p: usize,
         count: usize,
         unwanted: impl Fn(usize) -> bool,
-    ) -> Result<Vec<usize>> {
+    ) -> Vec<usize> {
         let others = self.levels[LEVEL_INTERVALS.len() - 1].iter().copied();
         let mut ranked: Vec<(f64, usize)> = others
             .filter(|&k| k != p && self.closed[k].is_none() && !unwanted(k))
             .map(|k| (self.score(k), k))
             .filter(|(score, _)| *score > 0.0)
-            .try_collect_vec()?;
+            .collect();
         ranked.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        std::iter::once(p).chain(ranked.into_iter().map(|(_, k)| k)).take(count).try_collect_vec()
+        std::iter::once(p).chain(ranked.into_iter().map(|(_, k)| k)).take(count).collect()
     }
 
     /// Number of vectors of the basis that will not be taken back.
@@ -198,7 +197,7 @@ impl<'a> CandidateLevels<'a> {
         let due = |level: usize| all || steps >= self.last[level] + LEVEL_INTERVALS[level];
         let Some(level) = (0..LEVEL_INTERVALS.len()).find(|&level| due(level)) else { return Ok(steps) };
         let list: Vec<usize> =
-            self.levels[level].iter().copied().filter(|&p| self.closed[p].is_none()).try_collect_vec()?;
+            self.levels[level].iter().copied().filter(|&p| self.closed[p].is_none()).collect();
         let (stands, closest) = self.update_level(&list, level, state, ctx)?;
         if stands < steps {
             for p in 0..self.lines.len() {
@@ -228,7 +227,7 @@ impl<'a> CandidateLevels<'a> {
                 *wanted -= *wanted / 4;
             }
             *wanted = (*wanted).clamp(MIN_LEVEL_SIZE, self.lines.len().max(MIN_LEVEL_SIZE));
-            self.choose_levels(level + 1)?;
+            self.choose_levels(level + 1);
         }
         for last in &mut self.last[level..] {
             *last = stands;
@@ -250,7 +249,7 @@ impl<'a> CandidateLevels<'a> {
     ) -> Result<(usize, f64)> {
         let steps = state.order.len();
         let (mut stands, mut closest) = (steps, 0.0_f64);
-        for (from, group) in self.groups(list, steps)? {
+        for (from, group) in self.groups(list, steps) {
             let products = self.dictionary.products(&group, state.directions(from, steps), ctx)?;
             for (&p, products) in group.iter().zip(products.chunks_exact(steps - from)) {
                 let outside = self.levels.get(level + 1).is_some_and(|next| next.binary_search(&p).is_err());
@@ -274,17 +273,17 @@ impl<'a> CandidateLevels<'a> {
     }
 
     /// Functions of a list that have not seen all steps, by the number that they have.
-    fn groups(&self, list: &[usize], steps: usize) -> Result<Vec<(usize, Vec<usize>)>> {
+    fn groups(&self, list: &[usize], steps: usize) -> Vec<(usize, Vec<usize>)> {
         let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
         for &p in list {
             let done = self.done(p);
             if done < steps {
                 match groups.iter_mut().find(|(at, _)| *at == done) {
-                    Some((_, group)) => group.try_push(p)?,
+                    Some((_, group)) => group.push(p),
                     None => groups.push((done, vec![p])),
                 }
             }
         }
-        Ok(groups)
+        groups
     }
 }

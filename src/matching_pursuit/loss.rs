@@ -13,7 +13,7 @@
 //! | Huber | 1/2 (f - y)^2 up to a difference of delta, then delta (|f - y| - delta / 2) |
 
 use crate::error::Result;
-use crate::memory::{TryCollect, TryToVec, try_vec};
+use crate::memory::try_vec;
 
 /// A loss on whole vectors: y and f of all rows, for one output.
 pub trait Loss: Sync {
@@ -168,8 +168,8 @@ impl<'a> Objective<'a> {
     /// alpha with the least loss of f + alpha d near 0 in the direction of descent: the slope along d is followed to where
     /// it changes sign, and that place is found by false position (the Illinois rule). Losses whose infimum lies at
     /// infinity are followed until the slope is a small share of the first one.
-    pub(super) fn line_search(&mut self, f: &[f64], d: &[f64]) -> Result<f64> {
-        let mut trial = f.try_to_vec()?;
+    pub(super) fn line_search(&mut self, f: &[f64], d: &[f64]) -> f64 {
+        let mut trial = f.to_vec();
         let mut slope = |objective: &mut Self, alpha: f64| -> f64 {
             for ((t, f), d) in trial.iter_mut().zip(f).zip(d) {
                 *t = f + alpha * d;
@@ -178,7 +178,7 @@ impl<'a> Objective<'a> {
         };
         let first = slope(self, 0.0);
         if first == 0.0 || !first.is_finite() {
-            return Ok(0.0);
+            return 0.0;
         }
         let curvature: f64 = self.rows(Derivative::Second, f).iter().zip(d).map(|(h, d)| h * d * d).sum();
         let squares: f64 = match self.weights {
@@ -232,14 +232,14 @@ impl<'a> Objective<'a> {
                     side = -1;
                 }
             }
-            let shifted: Vec<f64> = f.iter().zip(d).map(|(f, d)| f + sign * best * d).try_collect_vec()?;
+            let shifted: Vec<f64> = f.iter().zip(d).map(|(f, d)| f + sign * best * d).collect();
             if self.value(&shifted) <= before {
-                return Ok(sign * best);
+                return sign * best;
             }
             // The loss rose before it fell: try a shorter first step.
             unit *= 0.1;
         }
-        Ok(0.0)
+        0.0
     }
 }
 
@@ -286,7 +286,7 @@ mod tests {
         let f: Vec<f64> = (0..n).map(|i| 0.3 * (f64::from(i) * 0.7).cos()).collect();
         for loss in ALL {
             let mut objective = Objective::new(&loss, &y, None).unwrap();
-            let alpha = objective.line_search(&f, &d).unwrap();
+            let alpha = objective.line_search(&f, &d);
             let at = |alpha: f64| -> Vec<f64> { f.iter().zip(&d).map(|(f, d)| f + alpha * d).collect() };
             let slope = |objective: &mut Objective<'_>, alpha: f64| -> f64 {
                 let rows = objective.rows(Derivative::First, &at(alpha)).to_vec();

@@ -70,7 +70,7 @@ pub fn matching_pursuit(task: &Task<'_>, params: &MatchingParams, ctx: Context<'
     match Dictionary::new(task, params, ctx) {
         Err(Error::Stopped(interruption)) => {
             let reason = interruption.into();
-            Fit::nothing(task.outputs(), Stop { reason, iterations: 0, gap: f64::NAN })
+            Ok(Fit::nothing(task.outputs(), Stop { reason, iterations: 0, gap: f64::NAN }))
         }
         Err(error) => Err(error),
         Ok(dictionary) if task.squared && params.variant != Variant::Basic => {

@@ -26,7 +26,7 @@ use super::state::State;
 use super::task::{MatchingParams, Task, Variant};
 use crate::context::{Context, Progress, Stop, StopReason};
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
+use crate::memory::{TryGrow, TryToVec};
 use crate::random::Random;
 use crate::simd::blas::dot;
 use ndarray::Array2;
@@ -53,7 +53,7 @@ impl<'a> Candidates<'a> {
         ctx: Context<'_>,
     ) -> Result<Self> {
         if dictionary.drawn().is_some() {
-            return Self::outside(dictionary, &[], params.seed);
+            return Ok(Self::outside(dictionary, &[], params.seed));
         }
         let by_gain = params.variant == Variant::PreFitting;
         let levels = Box::new(CandidateLevels::new(dictionary, state, by_gain, ctx)?);
@@ -61,12 +61,12 @@ impl<'a> Candidates<'a> {
     }
 
     /// Returns the functions that are not in `order`, to draw from.
-    fn outside(dictionary: &Dictionary<'_>, order: &[usize], seed: u64) -> Result<Self> {
-        let mut open = try_vec![true; dictionary.count()]?;
+    fn outside(dictionary: &Dictionary<'_>, order: &[usize], seed: u64) -> Self {
+        let mut open = vec![true; dictionary.count()];
         for &p in order {
             open[p] = false;
         }
-        Ok(Self::Drawn { open, random: Random::new(seed) })
+        Self::Drawn { open, random: Random::new(seed) }
     }
 
     /// Returns the next function.
@@ -89,13 +89,13 @@ impl<'a> Candidates<'a> {
                     if dictionary.span_tolerance() >= SPAN_TOLERANCE {
                         return Ok(Choice::None);
                     }
-                    *self = Self::outside(dictionary, &state.order, params.seed)?;
+                    *self = Self::outside(dictionary, &state.order, params.seed);
                     Ok(Choice::Again)
                 }
                 None => Ok(Choice::Truncated(levels.refresh(state, true, true, ctx)?)),
             },
             Self::Drawn { open, random } => {
-                let list = dictionary.draw(open, random)?;
+                let list = dictionary.draw(open, random);
                 let by_gain = params.variant == Variant::PreFitting;
                 let best = best_drawn(dictionary, state, &list, by_gain, open, ctx)?;
                 // Functions inside the span are excluded now; others may be left to draw, unless all were candidates before.
@@ -151,10 +151,10 @@ pub(super) fn fit(
     let max_size = params.functions.min(dictionary.count());
     let last_size = max_size.min(params.max_iterations.unwrap_or(usize::MAX));
     if task.constant {
-        let mut ones = try_vec![1.0; task.rows()]?;
+        let mut ones = vec![1.0; task.rows()];
         dictionary.scale(&mut ones);
         if let Some(outside) = state.basis.split(ColumnResidual::of(ones), Vec::new(), 0.0, ctx)? {
-            state.take(outside, try_vec![1.0; task.validation_rows()]?)?;
+            state.take(outside, vec![1.0; task.validation_rows()])?;
         }
     }
     let mut candidates = Candidates::new(dictionary, &state, params, ctx)?;
@@ -228,7 +228,7 @@ fn best_drawn(
     let mut columns = dictionary.columns(list, ctx)?;
     let mut inside = inner_products(&columns, state.basis.vectors(), l, ctx)?;
     let n = state.basis.len();
-    let own: Vec<f64> = columns.chunks_exact(l).map(|d| dot(d, d)).try_collect_vec()?;
+    let own: Vec<f64> = columns.chunks_exact(l).map(|d| dot(d, d)).collect();
     let mut rests = Vec::new();
     // Squared distances from the span, and whether they are outside of it.
     let distances: Vec<(f64, bool)> = if tolerance < SPAN_TOLERANCE {
@@ -239,14 +239,11 @@ fn best_drawn(
         for (column, rest) in columns.chunks_exact_mut(l).zip(&rests) {
             column.copy_from_slice(rest.column());
         }
-        rests
-            .iter()
-            .map(|rest| (rest.squared(), state.basis.is_outside(rest, tolerance)))
-            .try_collect_vec()?
+        rests.iter().map(|rest| (rest.squared(), state.basis.is_outside(rest, tolerance))).collect::<Vec<_>>()
     } else {
         let squared = |i: usize| inside[i * n..(i + 1) * n].iter().map(|v| v * v).sum::<f64>();
         let distances = own.iter().enumerate().map(|(i, own)| (own - squared(i), own));
-        distances.map(|(distance, own)| (distance, distance > tolerance * own)).try_collect_vec()?
+        distances.map(|(distance, own)| (distance, distance > tolerance * own)).collect::<Vec<_>>()
     };
     let aligned = inner_products(&columns, &state.residuals, l, ctx)?;
     let mut best: Option<(usize, f64)> = None;
@@ -266,6 +263,6 @@ fn best_drawn(
     if i < rests.len() {
         return Ok(Some((list[i], rests.swap_remove(i), Vec::new())));
     }
-    let column = ColumnResidual::of(columns[i * l..(i + 1) * l].try_to_vec()?);
-    Ok(Some((list[i], column, inside[i * n..(i + 1) * n].try_to_vec()?)))
+    let column = ColumnResidual::of(columns[i * l..(i + 1) * l].to_vec());
+    Ok(Some((list[i], column, inside[i * n..(i + 1) * n].to_vec())))
 }

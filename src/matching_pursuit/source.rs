@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::data::{Element, Rows};
 use crate::error::{Error, Result};
 use crate::kernels::{CoefficientSum, Kernel, PackedVectors, check_conditioning};
-use crate::memory::{TryCollect, try_vec, try_zero_matrix};
+use crate::memory::{try_vec, try_zero_matrix};
 use crate::once::OnceCell;
 use crate::simd::Real;
 use crate::with_rows;
@@ -99,7 +99,7 @@ impl<'a> KernelFunctions<'a> {
     ) -> Result<Self> {
         kernel.check()?;
         if kernel == Kernel::Precomputed {
-            let beyond = indices(points)?.into_iter().find(|&j| j >= training.cols());
+            let beyond = indices(points).into_iter().find(|&j| j >= training.cols());
             Error::check_len(
                 "columns of precomputed X",
                 beyond.map_or(training.cols(), |j| j + 1),
@@ -154,7 +154,7 @@ impl<'a> KernelFunctions<'a> {
         mut out: ArrayViewMut2<'_, T>,
         ctx: Context<'_>,
     ) -> Result<()> {
-        let (n, columns) = (rows.rows(), indices(self.points.gather(which)?.view())?);
+        let (n, columns) = (rows.rows(), indices(self.points.gather(which)?.view()));
         ctx.try_for_each_chunk(
             out.as_slice_mut().expect(ROW_MAJOR),
             COLUMNS_PER_TASK * n.max(1),
@@ -186,14 +186,14 @@ impl<'a> KernelFunctions<'a> {
 }
 
 /// The column numbers that points of a precomputed kernel stand for.
-fn indices(points: Rows<'_>) -> Result<Vec<usize>> {
+fn indices(points: Rows<'_>) -> Vec<usize> {
     (0..points.rows())
         .map(|i| {
             let mut index = 0;
             points.for_each_in_row(i, |_, v| index = v as usize);
             index
         })
-        .try_collect_vec()
+        .collect()
 }
 
 impl Functions for KernelFunctions<'_> {

@@ -8,7 +8,7 @@ use super::curve::Stopping;
 use super::dictionary::Dictionary;
 use super::task::Task;
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow, try_vec};
+use crate::memory::{TryGrow, try_vec};
 use crate::simd::blas::{axpy, dot};
 
 /// The fitted part, without the candidates.
@@ -70,7 +70,7 @@ impl<'t, 'a> State<'t, 'a> {
         self.basis.push(outside, validation)?;
         let (direction, _) = self.basis.last();
         let shares: Vec<f64> =
-            self.residuals.chunks_exact(direction.len()).map(|r| dot(direction, r)).try_collect_vec()?;
+            self.residuals.chunks_exact(direction.len()).map(|r| dot(direction, r)).collect();
         self.shift(&shares, 1.0);
         self.projections.try_extend(shares)
     }

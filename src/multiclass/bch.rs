@@ -13,7 +13,6 @@ use super::code::CodeMatrix;
 use super::draws::Draws;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::memory::TryCollect;
 use crate::random::Random;
 
 const WORD_LENGTH: usize = 63;
@@ -38,8 +37,8 @@ pub fn bch(classes: usize, draws: Draws, ctx: Context<'_>) -> Result<CodeMatrix>
         return Err(Error::param("code", format!("bch for {classes} classes"), "for at most 2^57 classes"));
     };
     let of_draw = |number: u64| {
-        let messages = sample(words(generator), classes, &mut Random::stream(draws.seed, number))?;
-        let mut chosen: Vec<u64> = messages.into_iter().map(|m| word(generator, m)).try_collect_vec()?;
+        let messages = sample(words(generator), classes, &mut Random::stream(draws.seed, number));
+        let mut chosen: Vec<u64> = messages.into_iter().map(|m| word(generator, m)).collect();
         if classes < MIN_RANDOM_CLASSES {
             chosen[1] = !chosen[0] & ONES;
         }
@@ -84,7 +83,7 @@ fn generator(t: usize) -> u64 {
     // The product of (x - root), whose coefficients fall back into GF(2).
     let mut product = vec![1_u8];
     for root in roots {
-        let mut next = vec![0; product.len() + 1]; // small: a polynomial of at most 63 terms
+        let mut next = vec![0; product.len() + 1];
         for (i, &c) in product.iter().enumerate() {
             next[i + 1] ^= c;
             next[i] ^= times(c, power[root]);
@@ -106,12 +105,12 @@ fn word(generator: u64, message: u64) -> u64 {
 }
 
 /// `count` distinct numbers below `n`, in random order.
-fn sample(n: u64, count: usize, random: &mut Random) -> Result<Vec<u64>> {
+fn sample(n: u64, count: usize, random: &mut Random) -> Vec<u64> {
     if n <= 1 << 16 {
-        return random.sample(n as usize, count)?.into_iter().map(|m| m as u64).try_collect_vec();
+        return random.sample(n as usize, count).into_iter().map(|m| m as u64).collect();
     }
     let mut seen = HashSet::new();
-    std::iter::repeat_with(|| random.below(n)).filter(|&m| seen.insert(m)).take(count).try_collect_vec()
+    std::iter::repeat_with(|| random.below(n)).filter(|&m| seen.insert(m)).take(count).collect()
 }
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ use super::code::CodeMatrix;
 use super::decode::Decoder;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::memory::{TryCollect, try_with_capacity};
 use ndarray::ArrayView2;
 
 /// The quantities of the training rows.
@@ -77,7 +76,7 @@ pub fn leave_one_out_margins(
     };
     let of_row = |j: usize| {
         let own = labels[j];
-        let mut least = vec![0.0; classes]; // small: one number per class
+        let mut least = vec![0.0; classes];
         for i in 0..columns {
             let (f, moved) = (outputs[[j, i]], coefficients[[j, i]] * diagonal[j]);
             let ends = [f.min(f - moved) - slack[i], f.max(f - moved) + slack[i]];
@@ -98,13 +97,13 @@ pub fn leave_one_out_margins(
         let suspect = others().any(|r| least[r] < 0.0 || (least[r] <= 0.0 && r < own));
         (others().map(|r| least[r]).fold(f64::INFINITY, f64::min), suspect)
     };
-    let mut found = try_with_capacity("bounds of the rows", n)?;
+    let mut found = Vec::with_capacity(n);
     ctx.counter("bounds", n).for_each_batch(n, (columns * (classes + 32)) as u64, |part, _| {
-        found.extend(ctx.map(part.len(), |j| of_row(part.start + j))?);
+        found.extend(ctx.map(part.len(), |j| of_row(part.start + j)));
         Ok(())
     })?;
-    let bounds = found.iter().map(|&(bound, _)| bound).try_collect_vec()?;
-    Ok((bounds, found.into_iter().map(|(_, suspect)| suspect).try_collect_vec()?))
+    let bounds = found.iter().map(|&(bound, _)| bound).collect::<Vec<_>>();
+    Ok((bounds, found.into_iter().map(|(_, suspect)| suspect).collect()))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 
 use crate::context::{Context, WorkCounter};
 use crate::error::{Error, Result};
-use crate::memory::{TryCollect, try_matrix, try_to_matrix, try_vec, try_zero_matrix};
+use crate::memory::{try_matrix, try_to_matrix, try_vec, try_zero_matrix};
 use ndarray::{Array2, ArrayView2};
 
 /// Maximum number of classes of a complete code: 16,383 columns.
@@ -51,7 +51,7 @@ impl CodeMatrix {
         if let Some(class) = (0..classes).find(|&class| code.row(class).iter().all(|entry| *entry == 0)) {
             return refused(format!("row {class} of zeros"), "of rows that take part in a column");
         }
-        let mut order: Vec<usize> = (0..classes).try_collect_vec()?;
+        let mut order: Vec<usize> = (0..classes).collect();
         order.sort_unstable_by_key(|&class| (code.row(class), class));
         if let Some(pair) = order.windows(2).find(|pair| code.row(pair[0]) == code.row(pair[1])) {
             let found = format!("equal rows {} and {}", pair[0].min(pair[1]), pair[0].max(pair[1]));
@@ -169,7 +169,7 @@ impl CodeMatrix {
         let mut nearest = None;
         let work = (WORD_PRODUCT_COST * self.columns() * columns.words) as u64;
         ctx.counter("code", self.columns()).for_each_batch(self.columns(), work, |part, _| {
-            let found = ctx.map(part.len(), |i| of_column(part.start + i))?;
+            let found = ctx.map(part.len(), |i| of_column(part.start + i));
             nearest = found.into_iter().chain(nearest).min();
             Ok(())
         })?;

@@ -20,7 +20,7 @@ use super::code::CodeMatrix;
 use crate::argmax::argmax;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::memory::{TryCollect, try_vec, try_zero_matrix};
+use crate::memory::{TryCollect, try_zero_matrix};
 use ndarray::{Array2, ArrayView2};
 use std::borrow::Cow;
 
@@ -194,10 +194,11 @@ pub fn winners(
     ctx: Context<'_>,
 ) -> Result<Vec<usize>> {
     let classes = code.classes();
-    let mut all = try_vec![0; outputs.nrows()]?;
+    let mut all = vec![0; outputs.nrows()];
     let decoding = Decoding::new(outputs, code, decoder)?;
     decoding.in_blocks(&mut all, 1, ctx, |outputs, winners| {
-        let mut scores = vec![0.0; winners.len() * classes]; // small: scores of a block of rows
+        // small: a block of rows
+        let mut scores = vec![0.0; winners.len() * classes];
         decoding.table.fill(outputs, &mut scores);
         for (winner, scores) in winners.iter_mut().zip(scores.chunks_exact(classes)) {
             *winner = argmax(scores.iter().copied());
@@ -294,7 +295,7 @@ impl<'a> Table<'a> {
             return;
         }
         let offset = self.decoder.offset(columns);
-        let mut table = vec![[0.0; LANES]; 2 * columns]; // small: a row for each column of a code
+        let mut table = vec![[0.0; LANES]; 2 * columns];
         for (outputs, scores) in outputs.chunks(LANES * columns).zip(scores.chunks_mut(LANES * classes)) {
             let gains = |f| self.decoder.gains(f);
             self.sums(outputs, &mut table, gains, |lane, class, sum| {

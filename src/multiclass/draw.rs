@@ -122,7 +122,7 @@ impl RandomCode {
         // Zeros keep even equal rows apart by this measure.
         let has_equal_rows = || {
             let mut seen = HashSet::new();
-            (0..classes).any(|class| !seen.insert(of_class(class).copied().collect::<Vec<i8>>())) // small: a row of a code
+            (0..classes).any(|class| !seen.insert(of_class(class).copied().collect::<Vec<i8>>()))
         };
         if nearest == 0 || kind != Drawn::Dense && nearest >= best.0 && has_equal_rows() {
             return Ok((0, 0));
@@ -154,7 +154,7 @@ impl RandomCode {
             let has_both_signs = column.contains(&1) && column.contains(&-1);
             let mut is_new = || {
                 let sign = column[0];
-                kind != Drawn::Dense || seen.insert(column.iter().map(|e| e * sign).collect::<Vec<i8>>()) // small: a column of a code
+                kind != Drawn::Dense || seen.insert(column.iter().map(|e| e * sign).collect::<Vec<i8>>())
             };
             if !(has_both_signs && is_new()) {
                 all.truncate(start);

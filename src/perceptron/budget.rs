@@ -21,7 +21,7 @@ use super::learner::{Learner, PerceptronState};
 use super::params::Policy;
 use super::update::Update;
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow, try_vec};
+use crate::memory::{TryCollect, TryGrow};
 use crate::simd::Real;
 use crate::simd::blas::{axpy, dot};
 use ndarray::ArrayView1;
@@ -132,9 +132,9 @@ pub(super) fn replace_vector<T: Real>(
             scale = shrink(learner, &mut pool.removed, at, update)?;
             at
         }
-        Policy::Margin => best(m, |i| Ok((0, margin_without(learner, pool, i)?)))?,
+        Policy::Margin => best(m, |i| Ok((0, margin_without(learner, pool, i))))?,
         Policy::Tightest => {
-            best(m, |i| Ok((errors_without(learner, pool, i)?, margin_without(learner, pool, i)?)))?
+            best(m, |i| Ok((errors_without(learner, pool, i), margin_without(learner, pool, i))))?
         }
     };
     if !pool.scores.is_empty() {
@@ -162,34 +162,34 @@ fn best(m: usize, rank: impl Fn(usize) -> Result<(usize, f64)>) -> Result<usize>
 }
 
 /// Returns the margin of vector `at` without itself.
-fn margin_without<T: Real>(learner: &Learner<'_, T>, pool: &PoolScores, at: usize) -> Result<f64> {
+fn margin_without<T: Real>(learner: &Learner<'_, T>, pool: &PoolScores, at: usize) -> f64 {
     let (own, class) = (learner.self_values[at], update_of(learner, at).class);
     if let [scores] = pool.scores.as_slice() {
-        return Ok(Update::new(&[scores[at] - learner.coefficients[0][at] * own], class).1);
+        return Update::new(&[scores[at] - learner.coefficients[0][at] * own], class).1;
     }
     let scores: Vec<f64> = pool
         .scores
         .iter()
         .zip(&learner.coefficients)
         .map(|(scores, coefficients)| scores[at] - coefficients[at] * own)
-        .try_collect_vec()?;
-    Ok(Update::new(&scores, class).1)
+        .collect();
+    Update::new(&scores, class).1
 }
 
 /// Returns the number of vectors of the pool that are misclassified without vector `at`.
-fn errors_without<T: Real>(learner: &Learner<'_, T>, pool: &PoolScores, at: usize) -> Result<usize> {
+fn errors_without<T: Real>(learner: &Learner<'_, T>, pool: &PoolScores, at: usize) -> usize {
     let (columns, removed) = (&pool.scores, &pool.gram[at]);
     if let [column] = columns.as_slice() {
         let coefficient = learner.coefficients[0][at];
-        return Ok(learner.coefficients[0]
+        return learner.coefficients[0]
             .iter()
             .zip(column)
             .zip(removed)
             .filter(|((own, score), value)| !(**own * (**score - coefficient * **value) > 0.0))
-            .count());
+            .count();
     }
-    let mut scores = try_vec![0.0; columns.len()]?;
-    Ok((0..removed.len())
+    let mut scores = vec![0.0; columns.len()];
+    (0..removed.len())
         .filter(|&i| {
             for (score, (column, coefficients)) in
                 scores.iter_mut().zip(columns.iter().zip(&learner.coefficients))
@@ -198,7 +198,7 @@ fn errors_without<T: Real>(learner: &Learner<'_, T>, pool: &PoolScores, at: usiz
             }
             !(Update::new(&scores, update_of(learner, i).class).1 > 0.0)
         })
-        .count())
+        .count()
 }
 
 /// Shrinks all coefficients before the oldest vector is removed, the new row included in the margin. Returns phi.
@@ -209,8 +209,7 @@ fn shrink<T: Real>(
     update: Update,
 ) -> Result<f64> {
     learner.kernel_row(at, removed)?;
-    let mut scores: Vec<f64> =
-        learner.coefficients.iter().map(|column| dot(column, removed)).try_collect_vec()?;
+    let mut scores: Vec<f64> = learner.coefficients.iter().map(|column| dot(column, removed)).collect();
     for (output, sign) in update.coefficients() {
         scores[output] += sign * learner.values[at];
     }

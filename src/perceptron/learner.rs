@@ -9,7 +9,7 @@ use super::update::{Update, outputs};
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, PoolWorkspace, RowBuffer, RowWriter, VectorPool};
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_matrix, try_zero_matrix};
+use crate::memory::{TryCollect, TryGrow, try_matrix, try_zero_matrix};
 use crate::random::Random;
 use crate::simd::Real;
 use ndarray::Array2;
@@ -46,10 +46,10 @@ impl PerceptronState {
         let q = outputs(params.classes);
         Ok(Self {
             rows: like.gather(&[])?,
-            coefficients: try_zero_matrix("the coefficients", (0, q))?,
+            coefficients: Array2::zeros((0, q)),
             born: Vec::new(),
-            matrix: try_zero_matrix("kernel values of a pool", (0, 0))?,
-            scores: try_zero_matrix("the outputs at a pool", (0, q))?,
+            matrix: Array2::zeros((0, 0)),
+            scores: Array2::zeros((0, q)),
             deviation: 0.0,
             random: seed,
             seen: 0,
@@ -130,7 +130,7 @@ impl<'a, T: Real> Learner<'a, T> {
         let mut learner = Self {
             params: *params,
             piece,
-            origin: (0..vectors.rows()).try_collect_vec()?,
+            origin: (0..vectors.rows()).collect(),
             current: 0,
             pool: VectorPool::new(features, sparse),
             coefficients: state
@@ -139,14 +139,14 @@ impl<'a, T: Real> Learner<'a, T> {
                 .into_iter()
                 .map(|column| column.iter().copied().try_collect_vec())
                 .try_collect_results()?,
-            born: state.born.try_to_vec()?,
+            born: state.born.clone(),
             random: Random::new(state.random),
             seen: state.seen,
             mistakes: state.mistakes,
             deviation: state.deviation,
             values: Vec::new(),
-            row: formula.row(features)?,
-            other: formula.row(features)?,
+            row: formula.row(features),
+            other: formula.row(features),
             formula,
             self_values: Vec::new(),
             workspace: PoolWorkspace::new(),
@@ -155,7 +155,7 @@ impl<'a, T: Real> Learner<'a, T> {
         for i in 0..learner.origin.len() {
             learner.row.load(&learner.earlier, i);
             learner.pool.push(&learner.row)?;
-            learner.self_values.try_push(learner.self_value())?;
+            learner.self_values.push(learner.self_value());
         }
         Ok(learner)
     }
@@ -185,7 +185,7 @@ impl<'a, T: Real> Learner<'a, T> {
     pub(super) fn fill_values(&mut self) -> Result<()> {
         let values = self.pool.values(&self.formula, &self.row, &mut self.workspace)?;
         self.values.clear();
-        self.values.try_extend(values.iter().map(|v| v.to_f64()))?;
+        self.values.extend(values.iter().map(|v| v.to_f64()));
         Ok(())
     }
 
@@ -194,16 +194,16 @@ impl<'a, T: Real> Learner<'a, T> {
         self.load_vector(at);
         let values = self.pool.values(&self.formula, &self.other, &mut self.workspace)?;
         out.clear();
-        out.try_extend(values.iter().map(|v| v.to_f64()))?;
+        out.extend(values.iter().map(|v| v.to_f64()));
         Ok(())
     }
 
     /// Adds the current row to the pool.
     pub(super) fn push(&mut self, update: Update) -> Result<()> {
         self.pool.push(&self.row)?;
-        self.origin.try_push(self.current)?;
-        self.self_values.try_push(self.self_value())?;
-        self.born.try_push(self.seen)?;
+        self.origin.push(self.current);
+        self.self_values.push(self.self_value());
+        self.born.push(self.seen);
         self.coefficients.iter_mut().try_for_each(|column| column.try_push(0.0))?;
         for (output, value) in update.coefficients() {
             self.coefficients[output][self.pool.len() - 1] = value;

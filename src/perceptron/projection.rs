@@ -23,7 +23,7 @@ use super::update::Update;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::linalg::growing::GrowingCholesky;
-use crate::memory::{TryCollect, TryGrow};
+use crate::memory::TryCollect;
 use crate::simd::Real;
 use crate::simd::blas::{axpy, dot};
 
@@ -70,13 +70,13 @@ impl Projection {
             counter.charge((i * (i + learner.row.features().max(8))) as u64)?;
             learner.kernel_row(i, &mut values)?;
             let own = learner.self_values[i];
-            let projected = new.project(&values[..i])?;
+            let projected = new.project(&values[..i]);
             let rule = "pools of vectors with a finite k(x, x) above 0 and of a positive semidefinite kernel";
             let is_valid = own > 0.0 && (own + projected).is_finite();
             Error::check_param(is_valid, "vectors", format!("k(x, x)={own}"), rule)?;
             // Another kernel may have distinguished the vector from the span of those before it.
             let pivot = (own - projected).max(MIN_RELATIVE_PIVOT * own);
-            new.factor.append_substituted(&new.coordinates, pivot)?;
+            new.factor.append_substituted(&new.coordinates, pivot);
         }
         Ok(new)
     }
@@ -87,11 +87,11 @@ impl Projection {
     }
 
     /// Computes l of a row with the given kernel values against the pool; returns its squared length l'l.
-    fn project(&mut self, values: &[f64]) -> Result<f64> {
+    fn project(&mut self, values: &[f64]) -> f64 {
         self.coordinates.clear();
-        self.coordinates.try_extend(values.iter().copied())?;
+        self.coordinates.extend(values.iter().copied());
         self.factor.substitute_forward(&mut self.coordinates);
-        Ok(dot(&self.coordinates, &self.coordinates))
+        dot(&self.coordinates, &self.coordinates)
     }
 
     /// Learns from the current row.
@@ -103,7 +103,7 @@ impl Projection {
         eta: f64,
     ) -> Result<()> {
         let own = learner.self_value();
-        let projected = self.project(&learner.values)?;
+        let projected = self.project(&learner.values);
         let squared_distance = (own - projected).max(0.0);
         let mut step = 1.0;
         if margin > 0.0 {
@@ -115,7 +115,7 @@ impl Projection {
             }
             step = (loss / length).min(2.0 * (loss - min_loss) / length).min(1.0);
         } else if squared_distance > (eta * eta).max(MIN_RELATIVE_PIVOT * own) {
-            self.factor.append_substituted(&self.coordinates, squared_distance)?;
+            self.factor.append_substituted(&self.coordinates, squared_distance);
             return learner.push(update);
         }
         self.factor.substitute_backward(&mut self.coordinates);

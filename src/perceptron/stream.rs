@@ -16,7 +16,6 @@ use super::update::Update;
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::memory::{TryGrow, try_vec};
 use crate::simd::Real;
 use crate::simd::blas::dot;
 
@@ -62,7 +61,7 @@ fn learn<T: Real>(
     let mut pool_scores = PoolScores::new(state, params.policy)?;
     let is_double = state.rows.view().is_f64();
     let mut wrong = Vec::new();
-    let mut scores = try_vec![0.0; learner.coefficients.len()]?;
+    let mut scores = vec![0.0; learner.coefficients.len()];
     let mut counter = ctx.counter("stream", labels.len());
     for (i, &label) in labels.iter().enumerate() {
         counter.charge_row(learner.pool.len() * learner.row.features().max(8))?;
@@ -77,7 +76,7 @@ fn learn<T: Real>(
         let is_mistake = !(margin > 0.0);
         if is_mistake {
             learner.mistakes += 1;
-            wrong.try_push(i as u64)?;
+            wrong.push(i as u64);
             counter.charge(learner.mistake_cost())?;
         }
         if let Policy::Projectron { eta, margin: learns_margins } = params.policy {

@@ -49,7 +49,7 @@ pub fn voted(
         let block = rows.slice(first..first + votes.len() / classes);
         let values = gram(&expansion.kernel, block, expansion.vectors, ctx.silent())?;
         ctx.for_each_chunk(votes, classes, |r, votes| {
-            let mut scores = expansion.intercepts.to_vec(); // small: one number per output
+            let mut scores = expansion.intercepts.to_vec();
             for (i, &value) in values.row(r).iter().enumerate() {
                 for (score, &c) in scores.iter_mut().zip(expansion.coefficients.row(i)) {
                     *score += c * value;

@@ -23,7 +23,7 @@ use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::Evaluator;
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
+use crate::memory::TryToVec;
 use crate::path::{Path, path_coefficients};
 use crate::simd::blas::dot;
 
@@ -185,7 +185,7 @@ fn reduce_chunks(
 ) -> Result<Remaining> {
     let (q, most) = (target.outputs(), reducer.max_vectors());
     let mut remaining = Remaining {
-        indices: (0..target.len()).try_collect_vec()?,
+        indices: (0..target.len()).collect(),
         coefficients: target.flat().try_to_vec()?,
         error_bound: 0.0,
     };
@@ -211,10 +211,10 @@ fn reduce_chunks(
             next.error_bound += path.residual_norms.last().copied().unwrap_or(0.0);
             let kept = path_coefficients(&path.view(), path.order.len())?;
             // Sorted, so that neighbors stay neighbors.
-            let mut places: Vec<usize> = (0..path.order.len()).try_collect_vec()?;
+            let mut places: Vec<usize> = (0..path.order.len()).collect();
             places.sort_unstable_by_key(|&t| path.order[t]);
             for t in places {
-                next.indices.try_push(indices[path.order[t]])?;
+                next.indices.push(indices[path.order[t]]);
                 next.coefficients.extend(kept.row(t));
             }
         }
@@ -237,7 +237,7 @@ fn final_selection(
     let coefficients = matrix((remaining.indices.len(), target.outputs()), &remaining.coefficients)?;
     let small = ExpansionView { vectors: vectors.view(), coefficients, ..target.reborrow() };
     let norm_bound = if target.len() > MAX_NORM_VECTORS {
-        let zero = try_vec![0.0; target.outputs()]?;
+        let zero = vec![0.0; target.outputs()];
         let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, ..small.reborrow() })?;
         let work = small.len() * small.vectors.cols().max(1);
         let values = for_blocks(small.vectors, work, ctx, |block| {
@@ -274,8 +274,7 @@ fn final_selection(
             }
             if chosen.penalties.len() == chosen.order.len() {
                 let place = |p: &usize| chosen.order.iter().position(|o| o == p);
-                path.penalties =
-                    path.order.iter().filter_map(place).map(|at| chosen.penalties[at]).try_collect_vec()?;
+                path.penalties = path.order.iter().filter_map(place).map(|at| chosen.penalties[at]).collect();
             }
             path
         }

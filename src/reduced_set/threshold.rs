@@ -18,7 +18,7 @@ use ndarray::ArrayView2;
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow, try_vec};
+use crate::memory::TryCollect;
 
 /// Returns the shift of binary scores, positive for the positive class, that minimizes the weighted training error: the
 /// smallest absolute one among equals, 0 if none is better. Cost O(n log n).
@@ -31,7 +31,7 @@ pub fn binary(scores: &[f64], positive: &[bool], weights: Option<&[f64]>) -> Res
             let weight = weights.map_or(1.0, |w| w[i]);
             (-score, if positive { weight } else { -weight })
         })
-        .try_collect_vec()?;
+        .collect::<Vec<_>>();
     best_shift(rows)
 }
 
@@ -106,7 +106,7 @@ fn max_distance(rows: impl Iterator<Item = (f64, f64)> + Clone) -> Result<f64> {
     }
     // The row after the last one with a gain; without gains, the rows next to 0.
     let after = rows.clone().filter(|row| row.0 > last).fold(f64::INFINITY, |next, row| next.min(row.0));
-    let mut costs: Vec<(f64, f64)> = rows.filter(|row| row.1 < 0.0 && row.0 <= after).try_collect_vec()?;
+    let mut costs: Vec<(f64, f64)> = rows.filter(|row| row.1 < 0.0 && row.0 <= after).collect();
     if count == 0 || costs.is_empty() {
         return if after.is_finite() { Ok(after) } else { Ok(last) };
     }
@@ -154,7 +154,7 @@ pub fn joint(
     assert!(scores.nrows() == labels.len() && labels.iter().all(|&l| l < q));
     assert!(weights.is_none_or(|weights| weights.len() == labels.len() && weights.iter().all(|&w| w > 0.0)));
     if q < 2 {
-        return try_vec![0.0; q];
+        return Ok(vec![0.0; q]);
     }
     let scores = scores.to_slice().expect("the scores must be row-major");
     let mut descent = CoordinateDescent::new(scores, labels, weights, q)?;
@@ -165,7 +165,7 @@ pub fn joint(
             counter.charge(16 * labels.len() as u64)?;
             let shift = descent.best_shift(j)?;
             if shift != 0.0 {
-                descent.shift(j, shift)?;
+                descent.shift(j, shift);
                 moved = true;
             }
         }
@@ -199,15 +199,15 @@ struct CoordinateDescent<'a> {
 impl<'a> CoordinateDescent<'a> {
     /// Sorts the rows by label.
     fn new(scores: &'a [f64], labels: &[usize], weights: Option<&[f64]>, q: usize) -> Result<Self> {
-        let mut rows: Vec<usize> = (0..labels.len()).try_collect_vec()?;
+        let mut rows: Vec<usize> = (0..labels.len()).collect();
         rows.sort_unstable_by_key(|&i| (labels[i], i));
-        let starts = (0..=q).map(|j| rows.partition_point(|&i| labels[i] < j)).try_collect_vec()?;
-        let weights = rows.iter().map(|&i| weights.map_or(1.0, |weights| weights[i])).try_collect_vec()?;
+        let starts = (0..=q).map(|j| rows.partition_point(|&i| labels[i] < j)).collect::<Vec<_>>();
+        let weights = rows.iter().map(|&i| weights.map_or(1.0, |weights| weights[i])).collect::<Vec<_>>();
         let columns = (0..q).flat_map(|j| rows.iter().map(move |&i| scores[i * q + j])).try_collect_vec()?;
-        let shifts = try_vec![0.0; q]?;
+        let shifts = vec![0.0; q];
         let top_two =
-            rows.iter().map(|&i| two_largest(&scores[i * q..(i + 1) * q], &shifts)).try_collect_vec()?;
-        let correct_score = try_vec![0.0; rows.len()]?;
+            rows.iter().map(|&i| two_largest(&scores[i * q..(i + 1) * q], &shifts)).collect::<Vec<_>>();
+        let correct_score = vec![0.0; rows.len()];
         let mut descent = Self {
             scores,
             rows,
@@ -219,7 +219,7 @@ impl<'a> CoordinateDescent<'a> {
             correct_score,
             wrong: Vec::new(),
         };
-        descent.update_correct_scores()?;
+        descent.update_correct_scores();
         Ok(descent)
     }
 
@@ -229,7 +229,7 @@ impl<'a> CoordinateDescent<'a> {
     }
 
     /// Finds the correct and the misclassified rows.
-    fn update_correct_scores(&mut self) -> Result<()> {
+    fn update_correct_scores(&mut self) {
         self.wrong.clear();
         for label in 0..self.shifts.len() {
             for row in self.starts[label]..self.starts[label + 1] {
@@ -237,15 +237,14 @@ impl<'a> CoordinateDescent<'a> {
                     self.correct_score[row] = self.value(row, label);
                 } else {
                     self.correct_score[row] = f64::INFINITY;
-                    self.wrong.try_push((row, label))?;
+                    self.wrong.push((row, label));
                 }
             }
         }
-        Ok(())
     }
 
     /// Adds to the shift of an output.
-    fn shift(&mut self, j: usize, shift: f64) -> Result<()> {
+    fn shift(&mut self, j: usize, shift: f64) {
         let q = self.shifts.len();
         self.shifts[j] += shift;
         for row in 0..self.rows.len() {
@@ -256,8 +255,7 @@ impl<'a> CoordinateDescent<'a> {
                 self.top_two[row] = two_largest(&self.scores[at * q..(at + 1) * q], &self.shifts);
             }
         }
-        self.update_correct_scores()?;
-        Ok(())
+        self.update_correct_scores();
     }
 
     /// Returns the shift of output j with the fewest errors. Above `needed` a row is assigned to j, which matters if j is its
@@ -272,12 +270,12 @@ impl<'a> CoordinateDescent<'a> {
             let [first, second] = self.top_two[row];
             let at = needed(row, if first == j { second } else { first });
             if at >= 0.0 {
-                near.try_push((at, self.weights[row]))?;
+                near.push((at, self.weights[row]));
             }
         }
         for &(row, label) in &self.wrong {
             if self.top_two[row] == [j, label] {
-                near.try_push((needed(row, label), -self.weights[row]))?;
+                near.push((needed(row, label), -self.weights[row]));
             }
         }
         if near.is_empty() {
@@ -294,7 +292,7 @@ impl<'a> CoordinateDescent<'a> {
             for ((&top, &score), &weight) in rows {
                 let at = top - score - self.shifts[j];
                 if at <= high {
-                    near.try_push((at, -weight))?;
+                    near.push((at, -weight));
                 } else if at < f64::INFINITY {
                     above = match above {
                         (first, gain) if first == at => (first, gain - weight),
@@ -314,7 +312,7 @@ impl<'a> CoordinateDescent<'a> {
                 highest = highest.max(at);
                 let weight = self.weights[row];
                 if at >= low {
-                    near.try_push((at, weight))?;
+                    near.push((at, weight));
                 } else {
                     under += weight;
                     below = match below {

@@ -233,7 +233,7 @@ pub(crate) fn add_rows<T: Stored>(weights: &[f64], rows: &[&[T]], from: usize, y
 
 /// Multiplies a row vector (n,) by a row-major matrix (n, q).
 pub(crate) fn row_times(line: &[f64], a: &[f64], q: usize) -> Vec<f64> {
-    let mut out = vec![0.0; q]; // small: one number per output
+    let mut out = vec![0.0; q];
     for (&l, row) in line.iter().zip(a.chunks_exact(q)) {
         axpy(l, row, &mut out);
     }

@@ -51,7 +51,7 @@ impl Boxes {
             lines = lines
                 .iter()
                 .flat_map(|line| (0..self.order).map(move |k| line + k * strides[axis]))
-                .collect(); // small: the degree of a polynomial
+                .collect();
         }
         lines
     }

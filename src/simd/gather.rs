@@ -1,8 +1,6 @@
 //! Entries of a row at given indices, by which blocks are copied from longer kernel rows.
 
 use super::vectorized;
-use crate::error::Result;
-use crate::memory::TryCollect;
 
 /// Indices of the entries.
 pub(crate) struct Indices {
@@ -13,10 +11,10 @@ pub(crate) struct Indices {
 
 impl Indices {
     /// Takes indices into rows of at most 2^32 entries.
-    pub(crate) fn new(indices: &[usize]) -> Result<Self> {
+    pub(crate) fn new(indices: &[usize]) -> Self {
         let end = indices.iter().map(|index| index + 1).max().unwrap_or(0);
         assert!(u32::try_from(end).is_ok());
-        Ok(Self { indices: indices.iter().map(|&index| index as u32).try_collect_vec()?, end })
+        Self { indices: indices.iter().map(|&index| index as u32).collect(), end }
     }
 
     /// Returns the number of indices.
@@ -47,14 +45,14 @@ mod tests {
         let row: Vec<f32> = (0..100).map(|i| i as f32).collect();
         let indices: Vec<usize> = (0..67).map(|i| (i * 37) % 100).collect();
         let mut out = vec![0.0; indices.len()];
-        Indices::new(&indices).unwrap().gather(&row, &mut out);
+        Indices::new(&indices).gather(&row, &mut out);
         assert!(out.iter().zip(&indices).all(|(value, &index)| *value == index as f32));
-        Indices::new(&[]).unwrap().gather::<f32>(&[], &mut []);
+        Indices::new(&[]).gather::<f32>(&[], &mut []);
     }
 
     #[test]
     #[should_panic(expected = "end")]
     fn a_row_that_is_too_short_is_refused() {
-        Indices::new(&[3]).unwrap().gather(&[0.0; 3], &mut [0.0]);
+        Indices::new(&[3]).gather(&[0.0; 3], &mut [0.0]);
     }
 }

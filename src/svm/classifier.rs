@@ -308,7 +308,7 @@ fn collect(solved: &Solved<'_>, training: &Training<'_>, task: &Classification<'
         certificates.push(certificate);
     }
     let support: Vec<usize> = used.into_iter().map(|position| order[position]).try_collect_vec()?;
-    let corrections = solved.intercept_correction(&support, coefficients.view())?;
+    let corrections = solved.intercept_correction(&support, coefficients.view());
     for (b, correction) in intercepts.iter_mut().zip(corrections) {
         *b -= correction;
     }

@@ -176,7 +176,7 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
                 class_block.stored = StoredRows::Cache(cache);
             }
         }
-        let diagonal = rows.diagonal(&order)?;
+        let diagonal = rows.diagonal(&order);
         Ok(Self { class_blocks, order, diagonal, depth, values, start })
     }
 
@@ -198,7 +198,7 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
             Ok(ClassBlock { positions: end - size..end, source, stored: StoredRows::Matrix(matrix) })
         });
         let class_blocks = class_blocks.try_collect_results()?;
-        let diagonal = rows.diagonal(&order)?;
+        let diagonal = rows.diagonal(&order);
         Ok(Self { class_blocks, order, diagonal, depth: depth(rows.kernel, rows.rows), values, start })
     }
 
@@ -237,11 +237,7 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
 
     /// Returns what must be subtracted from the intercepts, (q,): kernel values may be those of rows about a center.
     /// Coefficients (m, q) are those of the listed training rows.
-    pub(super) fn intercept_correction(
-        &self,
-        rows: &[usize],
-        coefficients: ArrayView2<'_, f64>,
-    ) -> Result<Vec<f64>> {
+    pub(super) fn intercept_correction(&self, rows: &[usize], coefficients: ArrayView2<'_, f64>) -> Vec<f64> {
         let flat = coefficients.to_slice().expect("a new array is row-major");
         self.class_blocks[0].source.rows().intercept_correction(rows, flat, coefficients.ncols())
     }

@@ -75,11 +75,7 @@ impl<'a> Solved<'a> {
 
     /// Returns what must be subtracted from the intercepts, (q,): kernel values may be those of rows about a center.
     /// Coefficients (m, q) are those of the listed training rows.
-    pub(super) fn intercept_correction(
-        &self,
-        rows: &[usize],
-        coefficients: ArrayView2<'_, f64>,
-    ) -> Result<Vec<f64>> {
+    pub(super) fn intercept_correction(&self, rows: &[usize], coefficients: ArrayView2<'_, f64>) -> Vec<f64> {
         let flat = coefficients.to_slice().expect("a new array is row-major");
         self.source.rows().intercept_correction(rows, flat, coefficients.ncols())
     }

@@ -89,7 +89,7 @@ pub fn fit_quantiles<'a>(
         intercepts.push(intercept);
         certificates.push(certificate);
     }
-    let corrections = solved.intercept_correction(&support, coefficients.view())?;
+    let corrections = solved.intercept_correction(&support, coefficients.view());
     for (b, correction) in intercepts.iter_mut().zip(corrections) {
         *b -= correction;
     }

@@ -87,7 +87,7 @@ impl Rounding {
         let rows_of = |list: &[usize]| list.iter().map(|&v| rows[v]).try_collect_vec();
         let beta: Vec<f64> = used.iter().map(|&v| problem.beta[v]).try_collect_vec()?;
         let of_used = rows_of(&used)?;
-        let scales = source.rows().rounding_scales(&of_used, ctx)?;
+        let scales = source.rows().rounding_scales(&of_used, ctx);
         let sample = Sample::new(&beta, &scales)?;
         let draws: Vec<usize> = sample.places.iter().map(|&k| used[k]).try_collect_vec()?;
         let source = source.in_double(&of_used, ctx)?;

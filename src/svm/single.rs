@@ -55,7 +55,7 @@ pub(super) fn model_of(solved: &Solved<'_>, n: usize) -> Result<MachineModel> {
     }
     let support: Vec<usize> = (0..beta.len()).filter(|&row| beta[row] != 0.0).try_collect_vec()?;
     let coefficients = try_matrix((support.len(), 1), |(i, _)| beta[support[i]])?;
-    let intercept = intercept - solved.intercept_correction(&support, coefficients.view())?[0];
+    let intercept = intercept - solved.intercept_correction(&support, coefficients.view())[0];
     Ok(MachineModel { support, coefficients, intercept, rho, certificate, effort: solved.effort })
 }
 

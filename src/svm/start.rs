@@ -76,7 +76,7 @@ impl<'a> Start<'a> {
         Error::check_len("rows of the outputs to start from", rows, products.nrows())?;
         Error::check_len("columns of the outputs to start from", q, products.ncols())?;
         let coefficients = self.coefficients.select(Axis(1), &[machine]);
-        let correction = columns.intercept_correction(self.support, coefficients.view())?[0];
+        let correction = columns.intercept_correction(self.support, coefficients.view())[0];
         let outputs = products.column(machine);
         if let Some(row) = outputs.iter().position(|output| !output.is_finite()) {
             return Err(Error::param("start", format!("the output {} of row {row}", outputs[row]), "finite"));

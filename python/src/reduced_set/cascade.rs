@@ -3,7 +3,8 @@
 use numpy::PyReadonlyArray2;
 use numpy::ndarray::Array2;
 use pyo3::prelude::*;
-use svmarrow::memory::{TryCollect, try_matrix};
+use svmarrow::data::Rows;
+use svmarrow::memory::try_matrix;
 use svmarrow::reduced_set::{self, Decision, Moments, Projection, StageSize, UNDECIDED};
 
 use crate::array::{RowsArg, matrix_view, owned_matrix, same_length};
@@ -24,7 +25,8 @@ pub(crate) fn expansion_moments(
     n_jobs: usize,
 ) -> PyResult<(Matrix, Matrix, Matrix)> {
     let (target, kept) = (expansion.view()?, kept.view()?);
-    let found = run(py, n_jobs, Cost::Unknown, None, |ctx| reduced_set::moments(&target, kept, ctx))?;
+    let cost = Cost::unknown(target.len().saturating_add(kept.vector_lengths()));
+    let found = run(py, n_jobs, cost, None, |ctx| reduced_set::moments(&target, kept, ctx))?;
     let masses = try_matrix((2, target.outputs()), |(i, j)| [&found.sums, &found.masses][i][j]);
     Ok((Object(found.products), Object(found.at_kept), Object(masses.map_err(to_python)?)))
 }
@@ -66,16 +68,16 @@ impl Cascade {
         let moments = Moments {
             products: owned_matrix(&path.products)?,
             at_kept: owned_matrix(&path.at_kept)?,
-            sums: masses.row(0).to_vec(),   // small: one number per output
-            masses: masses.row(1).to_vec(), // small: one number per output
+            sums: masses.row(0).to_vec(),
+            masses: masses.row(1).to_vec(),
         };
         let projection = Projection { target, kept, factor, projections, moments: &moments };
         let sizes: Vec<StageSize> =
-            stages.into_iter().map(|(vectors, directions)| StageSize { vectors, directions }).collect(); // small: one item per stage
+            stages.into_iter().map(|(vectors, directions)| StageSize { vectors, directions }).collect();
         let decision = Decision { coding: coding_of(coding).map_err(to_python)?, break_ties };
-        let cascade = run(py, n_jobs, Cost::Unknown, None, |ctx| {
-            reduced_set::Cascade::new(&projection, &sizes, decision, ctx)
-        })?;
+        let cost = Cost::unknown(target.len().saturating_add(kept.vector_lengths()));
+        let cascade =
+            run(py, n_jobs, cost, None, |ctx| reduced_set::Cascade::new(&projection, &sizes, decision, ctx))?;
         Ok(Self { cascade })
     }
 
@@ -87,10 +89,10 @@ impl Cascade {
         n_jobs: usize,
     ) -> PyResult<Object<(Vec<i64>, Vec<usize>)>> {
         let rows = x.view()?;
-        let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 1);
+        let cost = self.cost(&rows);
         let found = run(py, n_jobs, cost, None, |ctx| self.cascade.answer(rows, ctx))?;
         let class = |c: usize| if c == UNDECIDED { -1 } else { c as i64 };
-        let classes = found.classes.into_iter().map(class).try_collect_vec().map_err(to_python)?;
+        let classes = found.classes.into_iter().map(class).collect();
         Ok(Object((classes, found.stages)))
     }
 
@@ -103,15 +105,22 @@ impl Cascade {
         n_jobs: usize,
     ) -> PyResult<Object<(Array2<f64>, Array2<f64>)>> {
         let rows = x.view()?;
-        let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 1);
+        let cost = self.cost(&rows);
         run(py, n_jobs, cost, None, |ctx| self.cascade.outputs_with_bounds(rows, stage, ctx)).map(Object)
     }
 
     /// Returns the number of rows that the outputs of stage i decide with the distances of stage j, (stages, stages).
     fn survey(&self, py: Python<'_>, x: RowsArg<'_>, n_jobs: usize) -> PyResult<Object<Array2<u64>>> {
         let rows = x.view()?;
-        let cost = Cost::of(rows.rows(), self.cascade.cost(rows.cols()), 2);
+        let cost = self.cost(&rows);
         let counts = run(py, n_jobs, cost, None, |ctx| self.cascade.count_decided(rows, ctx))?;
-        Ok(Object(counts.mapv(|count| count as u64))) // small: one number per pair of stages
+        try_matrix(counts.dim(), |at| counts[at] as u64).map(Object).map_err(to_python)
+    }
+}
+
+impl Cascade {
+    /// Returns the cost of all stages at `rows`.
+    fn cost(&self, rows: &Rows<'_>) -> Cost {
+        Cost::of_values(rows, self.cascade.cost(rows.cols()), 1)
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn centres(
 ) -> PyResult<Object<Array2<f32>>> {
     let rows = x.view()?;
     let groups = groups.as_ref().map(|groups| indices("groups", groups)).transpose()?;
-    run_within(py, n_jobs, None, max_time, |ctx| {
+    run_within(py, n_jobs, rows.vector_lengths(), None, max_time, |ctx| {
         reduced_set::centres(rows, groups.as_deref(), count, seed, ctx)
     })
     .map(Object)
@@ -112,7 +112,7 @@ pub(crate) fn gradient_vectors(
 ) -> PyResult<Object<Vec<Construction>>> {
     let target = expansion.view()?;
     let rows = x.view()?;
-    let starts = settings.starts.iter().map(matrix_view).collect::<PyResult<Vec<_>>>()?; // small: one view per start
+    let starts = settings.starts.iter().map(matrix_view).collect::<PyResult<Vec<_>>>()?;
     let classes = match &answers {
         Some(AnswersArg::Classes(classes)) => indices("labels", classes)?,
         _ => Vec::new(),
@@ -127,7 +127,8 @@ pub(crate) fn gradient_vectors(
     };
     let params = settings.params().map_err(to_python)?;
     let examples = Examples { rows, answers };
-    run_within(py, n_jobs, progress.as_ref(), settings.max_time, |ctx| {
+    let length = target.len().saturating_add(rows.vector_lengths());
+    run_within(py, n_jobs, length, progress.as_ref(), settings.max_time, |ctx| {
         reduced_set::gradient_vectors(&target, &starts, &examples, &params, ctx)
     })
     .map(Object)

@@ -2,6 +2,7 @@
 
 use pyo3::prelude::*;
 use svmarrow::Error;
+use svmarrow::data::Rows;
 use svmarrow::path::Path;
 use svmarrow::reduced_set::{self, Criterion, PursuitParams, Reducer, Sample, Selection};
 
@@ -31,6 +32,8 @@ pub(crate) fn pursuit(
     let target = expansion.view()?;
     let candidates = candidates.as_ref().map(RowsArg::view).transpose()?;
     let rows = rows.as_ref().map(RowsArg::view).transpose()?;
+    let rows_length = |rows: &Option<Rows<'_>>| rows.as_ref().map_or(0, Rows::vector_lengths);
+    let length = target.vectors.vector_lengths() + rows_length(&candidates) + rows_length(&rows);
     let mut params = PursuitParams::new(settings.max_vectors);
     params.tolerance = settings.tolerance;
     params.selection = match settings.method.as_str() {
@@ -46,7 +49,7 @@ pub(crate) fn pursuit(
     params.sample = settings.sample.map(|size| Sample { size, seed: settings.seed });
     params.max_kept_values = settings.room();
     let (reducer, limits) = (Reducer::Pursuit(params), settings.limits());
-    run_within(py, n_jobs, progress.as_ref(), settings.max_time, |ctx| {
+    run_within(py, n_jobs, length, progress.as_ref(), settings.max_time, |ctx| {
         reduced_set::reduce(&target, candidates, &reducer, limits, ctx)
     })
     .map(Object)

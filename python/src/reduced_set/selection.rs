@@ -91,7 +91,7 @@ pub(crate) fn select_vectors(
     let method = settings.matrix_method().map_err(to_python)?;
     let SelectionArg { max_vectors, tolerance, max_time, .. } = settings;
     let (reducer, limits) = (Reducer::Matrix { method: &*method, max_vectors, tolerance }, settings.limits());
-    run_within(py, n_jobs, progress.as_ref(), max_time, |ctx| {
+    run_within(py, n_jobs, target.vectors.vector_lengths(), progress.as_ref(), max_time, |ctx| {
         reduced_set::reduce(&target, None, &reducer, limits, ctx)
     })
     .map(Object)

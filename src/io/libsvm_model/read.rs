@@ -210,7 +210,7 @@ impl Header {
                 let known = known.ok_or_else(|| format!("svm_type {} is not known", excerpt(name)))?;
                 self.svm_type.replace(known).is_none()
             }
-            "kernel_type" => self.kernel.replace(one()?.to_owned()).is_none(), // small: a word
+            "kernel_type" => self.kernel.replace(one()?.to_owned()).is_none(),
             "degree" => {
                 let token = one()?;
                 let degree =
@@ -285,7 +285,7 @@ impl Header {
             prob_b: self.prob_b.unwrap_or_default(),
         };
         probability.check(classes)?;
-        let intercepts = rho.into_iter().map(|r| 0.0 - r).collect(); // small: one number per machine, none of them -0
+        let intercepts = rho.into_iter().map(|r| 0.0 - r).collect();
         Ok(Layout { svm_type, kernel, classes, total, intercepts, labels, counts, probability })
     }
 }

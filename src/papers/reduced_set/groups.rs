@@ -128,14 +128,14 @@ impl<'a> Groups<'a> {
     /// [`Error::Stopped`](crate::Error::Stopped).
     pub(super) fn solve(&mut self, half: f64, counter: &mut WorkCounter<'_>) -> Result<bool> {
         let (m, mut rounds, mut exact) = (self.weights.len(), MAX_ROUNDS, 0.5 * MAX_VIOLATION);
-        let mut is_active = try_vec![false; m]?;
+        let mut is_active = vec![false; m];
         loop {
             is_active.fill(false);
             for &i in &self.active {
                 is_active[i] = true;
             }
             let wanted: Vec<usize> =
-                (0..m).filter(|&i| !is_active[i] && self.entry_level(i) > half).try_collect_vec()?;
+                (0..m).filter(|&i| !is_active[i] && self.entry_level(i) > half).collect();
             self.active.extend(wanted);
             let mut problem = ActiveProblem::new(self, half)?;
             let mut result = (0..TRIAL_SWEEPS).try_for_each(|_| problem.sweep(counter));
@@ -173,12 +173,12 @@ impl<'a> Groups<'a> {
     /// Computes R from B.
     fn update_residual(&mut self, counter: &mut WorkCounter<'_>) -> Result<()> {
         let (m, q) = (self.weights.len(), self.outputs);
-        let rows: Vec<&[f64]> = self.active.iter().map(|&k| &self.b[k * q..(k + 1) * q]).try_collect_vec()?;
+        let rows: Vec<&[f64]> = self.active.iter().map(|&k| &self.b[k * q..(k + 1) * q]).collect();
         self.residual.copy_from_slice(self.linear);
         for (i, residual) in self.residual.chunks_exact_mut(q).enumerate() {
             counter.charge((rows.len() * q) as u64)?;
             let line = &self.quadratic[i * m..(i + 1) * m];
-            let weights: Vec<f64> = self.active.iter().map(|&k| -line[k]).try_collect_vec()?;
+            let weights: Vec<f64> = self.active.iter().map(|&k| -line[k]).collect();
             add_rows(&weights, &rows, 0, residual);
         }
         Ok(())
@@ -210,7 +210,7 @@ impl ActiveProblem {
         let gathered = |a: &[f64]| {
             of.active.iter().flat_map(|&i| a[i * q..(i + 1) * q].iter().copied()).try_collect_vec()
         };
-        let bounds = of.active.iter().map(|&i| half * of.weights[i]).try_collect_vec()?;
+        let bounds = of.active.iter().map(|&i| half * of.weights[i]).collect::<Vec<_>>();
         let (linear, b) = (gathered(of.linear)?, gathered(&of.b)?);
         Ok(Self { quadratic, linear, bounds, outputs: q, b })
     }
@@ -231,7 +231,7 @@ impl ActiveProblem {
             *rounds -= 1;
             self.sweep(counter)?;
             self.residual(&mut residual, counter)?;
-            let row_max: Vec<f64> = self.b.chunks_exact(q).map(max_norm).try_collect_vec()?;
+            let row_max: Vec<f64> = self.b.chunks_exact(q).map(max_norm).collect();
             if self.violation(&residual, &row_max) <= exact {
                 break;
             }
@@ -269,11 +269,11 @@ impl ActiveProblem {
     /// Minimizes over each row in turn.
     fn sweep(&mut self, counter: &mut WorkCounter<'_>) -> Result<()> {
         let (n, q) = (self.bounds.len(), self.outputs);
-        let mut new = try_vec![0.0; q]?;
+        let mut new = vec![0.0; q];
         for i in 0..n {
             counter.charge((n * q) as u64)?;
             let (line, bound) = (&self.quadratic[i * n..(i + 1) * n], self.bounds[i]);
-            let rows: Vec<&[f64]> = self.b.chunks_exact(q).try_collect_vec()?;
+            let rows: Vec<&[f64]> = self.b.chunks_exact(q).collect();
             new.fill(0.0);
             add_rows(line, &rows, 0, &mut new);
             for ((new, t), b) in new.iter_mut().zip(&self.linear[i * q..]).zip(rows[i]) {

@@ -90,12 +90,12 @@ pub(super) fn order(
         };
         orders.push(order);
     }
-    Ok(Order::new(interleaved(&orders, m, problem.max_vectors)?, reason))
+    Ok(Order::new(interleaved(&orders, m, problem.max_vectors), reason))
 }
 
 /// Interleaves the orders: the first of every order, then the second, and so on, each vector once.
-fn interleaved(orders: &[Vec<usize>], m: usize, most: usize) -> Result<Vec<usize>> {
-    let (mut union, mut inside) = (Vec::new(), try_vec![false; m]?);
+fn interleaved(orders: &[Vec<usize>], m: usize, most: usize) -> Vec<usize> {
+    let (mut union, mut inside) = (Vec::new(), vec![false; m]);
     for place in 0..orders.iter().map(Vec::len).max().unwrap_or(0) {
         for &i in orders.iter().filter_map(|order| order.get(place)) {
             if !std::mem::replace(&mut inside[i], true) && union.len() < most {
@@ -103,7 +103,7 @@ fn interleaved(orders: &[Vec<usize>], m: usize, most: usize) -> Result<Vec<usize
             }
         }
     }
-    Ok(union)
+    union
 }
 
 /// The factored kernel matrix of some vectors, and their coefficients.
@@ -121,7 +121,7 @@ impl ZeroNorm<'_> {
     /// Returns the vectors in the order in which they enter as gamma decreases.
     fn path(&self, problem: &Problem<'_, '_>, levels: usize) -> Result<(Vec<usize>, StopReason)> {
         let first = self.first_gamma()?;
-        let (mut order, mut entered) = (Vec::new(), try_vec![false; problem.target.len()]?);
+        let (mut order, mut entered) = (Vec::new(), vec![false; problem.target.len()]);
         if first == 0.0 {
             return Ok((order, StopReason::Converged));
         }
@@ -167,8 +167,8 @@ impl ZeroNorm<'_> {
         let max_diagonal = (0..m).map(|i| dot(self.line(i), self.line(i))).fold(0.0, f64::max);
         let guard = if gamma > 0.0 { INITIAL_RIDGE * max_diagonal } else { 0.0 };
         let mut counter = ctx.counter("zero norm", MAX_ROUNDS);
-        let mut remaining: Vec<usize> = (0..m).try_collect_vec()?;
-        let mut scales = try_vec![1.0; m]?;
+        let mut remaining: Vec<usize> = (0..m).collect();
+        let mut scales = vec![1.0; m];
         let mut reason = StopReason::Converged;
         for round in 0..MAX_ROUNDS {
             let progress =
@@ -260,7 +260,7 @@ impl ZeroNorm<'_> {
         b: &mut [f64],
         counter: &mut WorkCounter<'_>,
     ) -> Result<()> {
-        let diagonal: Vec<f64> = (0..n).map(|i| s[i * n + i]).try_collect_vec()?;
+        let diagonal: Vec<f64> = (0..n).map(|i| s[i * n + i]).collect();
         let largest = diagonal.iter().copied().fold(0.0, f64::max);
         let mut extra = 0.0;
         loop {

@@ -85,15 +85,15 @@ impl Penalised<'_> {
     fn lassos(&self) -> Result<Vec<Lasso<'_>>> {
         let column = |j: usize| self.linear.iter().skip(j).step_by(self.outputs).copied().try_collect_vec();
         (0..self.outputs)
-            .map(|j| Lasso::new(self.quadratic, column(j)?, self.weights, self.ctx))
-            .try_collect_results()
+            .map(|j| Ok(Lasso::new(self.quadratic, column(j)?, self.weights, self.ctx)))
+            .collect()
     }
 
     /// Follows the paths of separate outputs, event by event as lambda decreases.
     fn separate_path(&self, max_vectors: usize, counter: &mut WorkCounter<'_>) -> Result<Order> {
         let (mut partial, mut lassos) = (self.empty_order(), self.lassos()?);
         let first = next_output(&lassos).1;
-        let mut entered = try_vec![false; self.weights.len()]?;
+        let mut entered = vec![false; self.weights.len()];
         let mut half = first;
         loop {
             let (j, next, event) = next_output(&lassos);
@@ -177,8 +177,8 @@ impl Penalised<'_> {
         let row = |i: usize| &b[i * q..(i + 1) * q];
         let size = |i: usize| dot(row(i), row(i)) * self.quadratic[i * m + i];
         let active =
-            (0..m).filter(|&i| row(i).iter().any(|&v| v != 0.0)).map(|i| (size(i), i)).try_collect_vec()?;
-        partial.add(sort_by_size(active)?, max_vectors, 2.0 * half, row)?;
+            (0..m).filter(|&i| row(i).iter().any(|&v| v != 0.0)).map(|i| (size(i), i)).collect::<Vec<_>>();
+        partial.add(sort_by_size(active), max_vectors, 2.0 * half, row)?;
         Ok(partial.order)
     }
 
@@ -187,7 +187,7 @@ impl Penalised<'_> {
         let mut partial = self.empty_order();
         let mut groups = Groups::new(self.quadratic, self.linear, self.weights, self.outputs)?;
         let first = groups.max_half();
-        let mut entered = try_vec![false; self.weights.len()]?;
+        let mut entered = vec![false; self.weights.len()];
         let mut half = first;
         while half * PENALTY_RATIO > first * MIN_JOINT_PENALTY_SHARE {
             let done = partial.order.vectors.len();
@@ -211,8 +211,8 @@ impl Penalised<'_> {
                 .iter()
                 .filter(|&&i| !entered[i])
                 .map(|&i| (groups.size(i), i))
-                .try_collect_vec()?;
-            let fresh = sort_by_size(fresh)?;
+                .collect::<Vec<_>>();
+            let fresh = sort_by_size(fresh);
             for &i in &fresh {
                 entered[i] = true;
             }
@@ -253,8 +253,8 @@ impl Penalised<'_> {
                 }
             }
         }
-        let active = groups.active().iter().map(|&i| (groups.size(i), i)).try_collect_vec()?;
-        partial.add(sort_by_size(active)?, max_vectors, 2.0 * half, |i| groups.row(i))?;
+        let active = groups.active().iter().map(|&i| (groups.size(i), i)).collect::<Vec<_>>();
+        partial.add(sort_by_size(active), max_vectors, 2.0 * half, |i| groups.row(i))?;
         Ok(partial.order)
     }
 }
@@ -272,9 +272,9 @@ fn next_output(lassos: &[Lasso<'_>]) -> (usize, f64, Event) {
 }
 
 /// Sorts vectors by size, the largest first.
-fn sort_by_size(mut sizes: Vec<(f64, usize)>) -> Result<Vec<usize>> {
+fn sort_by_size(mut sizes: Vec<(f64, usize)>) -> Vec<usize> {
     sizes.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    sizes.into_iter().map(|(_, i)| i).try_collect_vec()
+    sizes.into_iter().map(|(_, i)| i).collect()
 }
 
 /// The vectors that have entered so far.
@@ -289,7 +289,7 @@ impl PartialOrder {
         let q = self.outputs;
         let mut rows = try_vec![0.0; self.order.vectors.len() * q]?;
         if self.order.coefficients.is_some() {
-            let mut place: Vec<usize> = try_vec![0; self.order.vectors.iter().max().map_or(0, |i| i + 1)]?;
+            let mut place: Vec<usize> = vec![0; self.order.vectors.iter().max().map_or(0, |i| i + 1)];
             for (at, &i) in self.order.vectors.iter().enumerate() {
                 place[i] = at;
             }
@@ -352,7 +352,7 @@ pub(super) fn order(
             true if size > 0.0 => 1.0 / size,
             true => 0.0,
         })
-        .try_collect_vec()?;
+        .collect();
     let (quadratic, ctx) = (problem.gram, problem.ctx);
     Penalised { quadratic, linear: &linear, weights: &weights, outputs: q, norm, keeps_coefficients, ctx }
         .order(problem.max_vectors, penalty)
@@ -394,7 +394,7 @@ pub(super) fn lars_order(
         Ok(())
     })?;
     copy_upper_to_lower(&mut quadratic, m);
-    let (weights, ctx) = (try_vec![1.0; m]?, problem.ctx);
+    let (weights, ctx) = (vec![1.0; m], problem.ctx);
     Penalised {
         quadratic: &quadratic,
         linear: &linear,

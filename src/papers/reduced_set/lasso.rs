@@ -19,7 +19,6 @@
 use crate::context::Context;
 use crate::error::Result;
 use crate::linalg::growing::GrowingCholesky;
-use crate::memory::{TryCollect, TryToVec, try_vec};
 use crate::simd::blas::{add_rows, axpy};
 
 /// Squared distance from the span of the active vectors, as a share of the squared length, below which a vector is
@@ -75,15 +74,9 @@ pub(super) struct Lasso<'a> {
 
 impl<'a> Lasso<'a> {
     /// Starts at the lambda at which the first vector enters: H (m, m), t (m,), c (m,). A vector with c = 0 never enters.
-    pub(super) fn new(
-        quadratic: &'a [f64],
-        linear: Vec<f64>,
-        weights: &'a [f64],
-        ctx: Context<'a>,
-    ) -> Result<Self> {
+    pub(super) fn new(quadratic: &'a [f64], linear: Vec<f64>, weights: &'a [f64], ctx: Context<'a>) -> Self {
         let m = weights.len();
-        let excluded: Vec<bool> =
-            (0..m).map(|i| !(weights[i] > 0.0 && quadratic[i * m + i] > 0.0)).try_collect_vec()?;
+        let excluded: Vec<bool> = (0..m).map(|i| !(weights[i] > 0.0 && quadratic[i * m + i] > 0.0)).collect();
         let half = (0..m).filter(|&i| !excluded[i]).map(|i| linear[i].abs() / weights[i]).fold(0.0, f64::max);
         let mut lasso = Self {
             quadratic,
@@ -95,8 +88,8 @@ impl<'a> Lasso<'a> {
             b: Vec::new(),
             rates: Vec::new(),
             factor: GrowingCholesky::default(),
-            residual: linear.try_to_vec()?,
-            falls: try_vec![0.0; m]?,
+            residual: linear.clone(),
+            falls: vec![0.0; m],
             linear,
             excluded,
             dependent: Vec::new(),
@@ -106,7 +99,7 @@ impl<'a> Lasso<'a> {
             n_stationary: 0,
         };
         lasso.next = lasso.next_event();
-        Ok(lasso)
+        lasso
     }
 
     /// Returns h of the next event, and the event.
@@ -166,7 +159,7 @@ impl<'a> Lasso<'a> {
         self.n_stationary += 1;
         self.n_events += 1;
         if self.n_events.is_multiple_of(EVENTS_PER_CORRECTION) {
-            self.correct()?;
+            self.correct();
         }
         match event {
             Event::Enter(i, sign) => self.enter(i, sign)?,
@@ -176,14 +169,14 @@ impl<'a> Lasso<'a> {
             }
             Event::End => return Ok(()),
         }
-        self.direction()?;
+        self.direction();
         // An entered vector whose coefficient would grow against its sign was at its bound by rounding alone.
         while let Some(place) =
             (0..self.active.len()).find(|&p| self.b[p] == 0.0 && self.rates[p] * self.signs[p] <= 0.0)
         {
             let i = self.leave(place);
             self.delayed.push(i);
-            self.direction()?;
+            self.direction();
         }
         self.next = self.next_event();
         Ok(())
@@ -193,7 +186,7 @@ impl<'a> Lasso<'a> {
     fn enter(&mut self, i: usize, sign: f64) -> Result<()> {
         let m = self.weights.len();
         let line = &self.quadratic[i * m..(i + 1) * m];
-        let products: Vec<f64> = self.active.iter().map(|&k| line[k]).try_collect_vec()?;
+        let products: Vec<f64> = self.active.iter().map(|&k| line[k]).collect();
         self.excluded[i] = true;
         if self.factor.append(&products, line[i], MIN_RELATIVE_PIVOT)? {
             self.active.push(i);
@@ -217,18 +210,17 @@ impl<'a> Lasso<'a> {
     }
 
     /// Computes r from b, and corrects b by the error of r_A.
-    fn correct(&mut self) -> Result<()> {
+    fn correct(&mut self) {
         for round in 0..2 {
-            let mut products = try_vec![0.0; self.weights.len()]?;
-            self.times(&self.b, &mut products)?;
+            let mut products = vec![0.0; self.weights.len()];
+            self.times(&self.b, &mut products);
             for ((r, t), product) in self.residual.iter_mut().zip(&self.linear).zip(&products) {
                 *r = t - product;
             }
             if round == 0 {
                 let places = self.active.iter().zip(&self.signs);
-                let mut off: Vec<f64> = places
-                    .map(|(&i, sign)| self.residual[i] - self.half * self.weights[i] * sign)
-                    .try_collect_vec()?;
+                let mut off: Vec<f64> =
+                    places.map(|(&i, sign)| self.residual[i] - self.half * self.weights[i] * sign).collect();
                 self.factor.solve(&mut off);
                 for ((b, off), sign) in self.b.iter_mut().zip(&off).zip(&self.signs) {
                     let corrected = *b + off;
@@ -238,30 +230,25 @@ impl<'a> Lasso<'a> {
                 }
             }
         }
-        Ok(())
     }
 
     /// Adds H_.A v to `out`.
-    fn times(&self, v: &[f64], out: &mut [f64]) -> Result<()> {
+    fn times(&self, v: &[f64], out: &mut [f64]) {
         let m = self.weights.len();
-        let rows: Vec<&[f64]> =
-            self.active.iter().map(|&k| &self.quadratic[k * m..(k + 1) * m]).try_collect_vec()?;
+        let rows: Vec<&[f64]> = self.active.iter().map(|&k| &self.quadratic[k * m..(k + 1) * m]).collect();
         self.ctx.for_each_chunk(out, RESIDUALS_PER_TASK, |task, out| {
             add_rows(v, &rows, task * RESIDUALS_PER_TASK, out);
         });
-        Ok(())
     }
 
     /// Computes the rates of b and r as h falls.
-    fn direction(&mut self) -> Result<()> {
-        self.rates =
-            self.active.iter().zip(&self.signs).map(|(&i, sign)| self.weights[i] * sign).try_collect_vec()?;
+    fn direction(&mut self) {
+        self.rates = self.active.iter().zip(&self.signs).map(|(&i, sign)| self.weights[i] * sign).collect();
         self.factor.solve(&mut self.rates);
         let mut falls = std::mem::take(&mut self.falls);
         falls.fill(0.0);
-        self.times(&self.rates, &mut falls)?;
+        self.times(&self.rates, &mut falls);
         self.falls = falls;
-        Ok(())
     }
 
     /// Finds the event at the largest h below the current one.
@@ -306,7 +293,7 @@ mod tests {
 
     fn check(h: &[f64], t: &[f64], weights: &[f64], mut events: usize) -> usize {
         let m = t.len();
-        let mut lasso = Lasso::new(h, t.to_vec(), weights, Context::SEQUENTIAL).unwrap();
+        let mut lasso = Lasso::new(h, t.to_vec(), weights, Context::SEQUENTIAL);
         let scale = t.iter().fold(0.0_f64, |a, v| a.max(v.abs()));
         let (mut above, mut left) = (f64::INFINITY, 0);
         while events > 0 {
@@ -365,7 +352,7 @@ mod tests {
         let h2: Vec<f64> = (0..400).map(|e| h[at(e / 20) * 10 + at(e % 20)]).collect();
         let t2: Vec<f64> = (0..20).map(|i| t[at(i)]).collect();
         check(&h2, &t2, &[1.0; 20], 1000);
-        let mut lasso = Lasso::new(&h2, t2, &[1.0; 20], Context::SEQUENTIAL).unwrap();
+        let mut lasso = Lasso::new(&h2, t2, &[1.0; 20], Context::SEQUENTIAL);
         while lasso.next().1 != Event::End {
             lasso.advance().unwrap();
         }
@@ -374,9 +361,9 @@ mod tests {
 
     #[test]
     fn nothing_comes_of_nothing() {
-        let lasso = Lasso::new(&[1.0, 0.0, 0.0, 1.0], vec![0.0; 2], &[1.0; 2], Context::SEQUENTIAL).unwrap();
+        let lasso = Lasso::new(&[1.0, 0.0, 0.0, 1.0], vec![0.0; 2], &[1.0; 2], Context::SEQUENTIAL);
         assert_eq!(lasso.next(), (0.0, Event::End));
-        let lasso = Lasso::new(&[4.0], vec![2.0], &[1.0], Context::SEQUENTIAL).unwrap();
+        let lasso = Lasso::new(&[4.0], vec![2.0], &[1.0], Context::SEQUENTIAL);
         assert_eq!(lasso.next(), (2.0, Event::Enter(0, 1.0)));
     }
 }

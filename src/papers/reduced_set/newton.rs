@@ -21,7 +21,7 @@
 use crate::context::WorkCounter;
 use crate::error::Result;
 use crate::linalg::cholesky;
-use crate::memory::{TryCollect, TryGrow, TryToVec};
+use crate::memory::{TryGrow, TryToVec};
 use crate::simd::blas::{add_rows, axpy, dot};
 
 /// Step lengths that are tried.
@@ -126,7 +126,7 @@ impl Point<'_> {
             return Ok(None);
         }
         product(inverse, self.residual, q, u, counter)?;
-        let mut growth: Vec<f64> = self.bounds.iter().map(|bound| -bound).try_collect_vec()?;
+        let mut growth: Vec<f64> = self.bounds.iter().map(|bound| -bound).collect();
         system.clear();
         system.try_resize(n * n, 0.0)?;
         complements.clear();
@@ -258,7 +258,7 @@ impl OutputWorkspace {
         }
         let mut others = clipped.iter().map(|&(i, _)| i).peekable();
         self.free.clear();
-        self.free.try_extend((0..n).filter(|i| others.next_if_eq(i).is_none()))?;
+        self.free.extend((0..n).filter(|i| others.next_if_eq(i).is_none()));
         self.complement(form, damped, n, clipped)
     }
 
@@ -288,7 +288,7 @@ impl OutputWorkspace {
             return Ok(false);
         }
         cholesky::solve(factor, f, solved, k);
-        add_rows(across, &solved.chunks_exact(k.max(1)).try_collect_vec()?, 0, form);
+        add_rows(across, &solved.chunks_exact(k.max(1)).collect::<Vec<_>>(), 0, form);
         Ok(true)
     }
 }
@@ -301,7 +301,7 @@ pub(super) fn product(
     out: &mut Vec<f64>,
     counter: &mut WorkCounter<'_>,
 ) -> Result<()> {
-    let rows: Vec<&[f64]> = x.chunks_exact(q).try_collect_vec()?;
+    let rows: Vec<&[f64]> = x.chunks_exact(q).collect();
     out.clear();
     out.try_resize(x.len(), 0.0)?;
     for (a, out) in a.chunks(ROWS_PER_CHECK * rows.len().max(1)).zip(out.chunks_mut(ROWS_PER_CHECK * q)) {

@@ -30,7 +30,7 @@ use crate::linalg::cholesky;
 use crate::matching_pursuit::{
     BuiltIn, KernelFunctions, MatchingParams, Measure, Storage, Task, Variant, matching_pursuit,
 };
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity, try_zeros};
+use crate::memory::{try_vec, try_zeros};
 use crate::perceptron::params::{check_piece, check_stream};
 use crate::simd::Real;
 use crate::simd::blas::dot;
@@ -155,9 +155,8 @@ impl<'a, T: Real> Conversion<'a, T> {
     fn new(source: Source<'a>, params: TreeParams, counter: WorkCounter<'a>) -> Result<Self> {
         let (vectors, q) = (source.expansion.vectors, source.expansion.outputs());
         let mut tree = Tree::<T>::new(params, vectors, q, source.params.seed)?;
-        let mut root = Leaf::new(&tree.row, source.expansion.intercepts.try_to_vec()?);
-        let (mut known, mut slots) =
-            (BTreeMap::new(), try_with_capacity("the rows of a tree", vectors.rows())?);
+        let mut root = Leaf::new(&tree.row, source.expansion.intercepts.to_vec());
+        let (mut known, mut slots) = (BTreeMap::new(), Vec::with_capacity(vectors.rows()));
         for i in 0..vectors.rows() {
             tree.row.load(&vectors, i);
             let id = tree.store.intern(&tree.row)?;
@@ -170,9 +169,9 @@ impl<'a, T: Real> Conversion<'a, T> {
                 root.coefficients[slot * q + c] += source.expansion.coefficients[[i, c]];
             }
         }
-        let all = tree.child(&root, &try_vec![true; root.ids.len()]?)?;
+        let all = tree.child(&root, &vec![true; root.ids.len()])?;
         tree.nodes.push(Node::Leaf(all));
-        let open = vec![(0, (0..source.rows.rows()).try_collect_vec()?)];
+        let open = vec![(0, (0..source.rows.rows()).collect::<Vec<_>>())];
         Ok(Self { source, tree, root, slots, open, counter })
     }
 
@@ -197,14 +196,14 @@ impl<'a, T: Real> Conversion<'a, T> {
     fn divide(&mut self, leaf: &Leaf<T>, at: usize, list: Vec<usize>, most: usize) -> Result<()> {
         let (source, tree) = (&self.source, &mut self.tree);
         let features = tree.row.features();
-        let chosen = tree.random.sample(list.len(), list.len().min(source.params.sample))?;
+        let chosen = tree.random.sample(list.len(), list.len().min(source.params.sample));
         let load = |i: usize| {
-            let mut row = tree.row.another()?;
+            let mut row = tree.row.another();
             row.load(&source.rows, list[i]);
             Ok(row)
         };
-        let sample: Vec<RowBuffer<T>> = chosen.iter().map(|&i| load(i)).try_collect_results()?;
-        let labels: Vec<u32> = chosen.iter().map(|&i| source.labels[list[i]] as u32).try_collect_vec()?;
+        let sample: Vec<RowBuffer<T>> = chosen.iter().map(|&i| load(i)).collect::<Result<_>>()?;
+        let labels: Vec<u32> = chosen.iter().map(|&i| source.labels[list[i]] as u32).collect();
         let (found, kept) = tree.divide(leaf, &sample, &labels, most, &mut self.counter)?;
         let Some(split) = found else {
             tree.nodes[at] = Node::Leaf(tree.child(leaf, &kept)?);
@@ -213,7 +212,7 @@ impl<'a, T: Real> Conversion<'a, T> {
         };
         let stored: Vec<u32> = match source.params.strategy {
             Strategy::JointNearest => {
-                sample.iter().map(|row| tree.store.intern(row)).try_collect_results()?
+                sample.iter().map(|row| tree.store.intern(row)).collect::<Result<Vec<_>>>()?
             }
             _ => Vec::new(),
         };
@@ -223,7 +222,7 @@ impl<'a, T: Real> Conversion<'a, T> {
             self.counter.charge(rule.cost(features.max(8)) as u64)?;
             tree.row.load(&source.rows, i);
             let goes_left = rule.goes_left(&tree.formula, &tree.row, &mut tree.workspace)?;
-            if goes_left { &mut left_rows } else { &mut right_rows }.try_push(i)?;
+            if goes_left { &mut left_rows } else { &mut right_rows }.push(i);
         }
         let children = [tree.child(leaf, &split.left)?, tree.child(leaf, &split.right)?];
         let left = tree.nodes.len();
@@ -236,12 +235,12 @@ impl<'a, T: Real> Conversion<'a, T> {
     /// Finishes a leaf within the budget: draws its sample and fits its coefficients.
     fn finish(&mut self, at: usize, list: &[usize]) -> Result<()> {
         let (source, tree) = (&self.source, &mut self.tree);
-        let chosen = tree.random.sample(list.len(), list.len().min(source.params.sample))?;
+        let chosen = tree.random.sample(list.len(), list.len().min(source.params.sample));
         let Node::Leaf(leaf) = &mut tree.nodes[at] else { return Ok(()) };
         leaf.seen = list.len() as u64;
         for i in chosen {
             tree.row.load(&source.rows, list[i]);
-            leaf.sample.try_push((tree.store.intern(&tree.row)?, source.labels[list[i]] as u32))?;
+            leaf.sample.push((tree.store.intern(&tree.row)?, source.labels[list[i]] as u32));
         }
         let Some(alpha) = source.params.refit else { return Ok(()) };
         if self.root.ids.len() > source.params.budget {
@@ -272,7 +271,7 @@ impl<'a, T: Real> Conversion<'a, T> {
         }
         let mut solution = try_vec![0.0; m * q]?;
         for c in 0..q {
-            let target: Vec<f64> = list.iter().map(|&i| source.targets[[i, c]]).try_collect_vec()?;
+            let target: Vec<f64> = list.iter().map(|&i| source.targets[[i, c]]).collect();
             for j in 0..m {
                 solution[j * q + c] = dot(column(j), &target);
             }
@@ -296,12 +295,12 @@ impl<'a, T: Real> Conversion<'a, T> {
         }
         let subset: Vec<usize> = if list.len() > MAX_SELECTION_ROWS {
             tree.random
-                .sample(list.len(), MAX_SELECTION_ROWS)?
+                .sample(list.len(), MAX_SELECTION_ROWS)
                 .into_iter()
                 .map(|i| list[i])
-                .try_collect_vec()?
+                .collect::<Vec<_>>()
         } else {
-            list.try_to_vec()?
+            list.to_vec()
         };
         let (rows, vectors) = (source.rows.gather(&subset)?, source.expansion.vectors.reborrow());
         let functions = KernelFunctions::new(source.expansion.kernel, vectors, rows.view(), None)?;
@@ -328,7 +327,7 @@ impl<'a, T: Real> Conversion<'a, T> {
             seed: 0,
         };
         let fit = matching_pursuit(&task, &params, self.counter.context())?;
-        let mut chosen = try_vec![false; self.root.ids.len()]?;
+        let mut chosen = vec![false; self.root.ids.len()];
         for vector in fit.order {
             chosen[self.slots[vector]] = true;
         }

@@ -21,7 +21,7 @@ use crate::context::{Context, WorkCounter};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, Kernel, PoolWorkspace, RowBuffer, VectorPool};
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity, try_zero_matrix, try_zeros};
+use crate::memory::{try_with_capacity, try_zeros};
 use crate::perceptron::params::{check_piece, check_stream, check_values};
 use crate::perceptron::update::{Update, outputs};
 use crate::random::Random;
@@ -130,7 +130,7 @@ fn learn<T: Real>(
         counter.charge_row(params.budget * rows.cols().max(8))?;
         tree.row.load(&rows, i);
         if tree.learn(i, label, &mut counter)? {
-            wrong.try_push(i as u64)?;
+            wrong.push(i as u64);
         }
     }
     let next = TreeState {
@@ -168,10 +168,10 @@ impl<T: Real> Tree<T> {
             nodes: Vec::new(),
             store: Store::new(features, sparse),
             random: Random::new(seed),
-            row: formula.row(features)?,
-            other: formula.row(features)?,
+            row: formula.row(features),
+            other: formula.row(features),
             workspace: PoolWorkspace::new(),
-            scores: try_vec![0.0; q]?,
+            scores: vec![0.0; q],
         })
     }
 
@@ -194,7 +194,7 @@ impl<T: Real> Tree<T> {
         leaf.seen += 1;
         leaf.age += 1;
         if leaf.sample.len() < self.params.sample {
-            leaf.sample.try_push((self.store.intern(&self.row)?, label as u32))?;
+            leaf.sample.push((self.store.intern(&self.row)?, label as u32));
         } else {
             let place = self.random.below(leaf.seen) as usize;
             if place < leaf.sample.len() {
@@ -233,7 +233,7 @@ impl<T: Real> Tree<T> {
         let empty = Node::Leaf(Leaf::new(&self.row, Vec::new()));
         let Node::Leaf(leaf) = std::mem::replace(&mut self.nodes[at], empty) else { return Ok(()) };
         let rows = self.rows(leaf.sample.iter().map(|&(id, _)| id))?;
-        let labels: Vec<u32> = leaf.sample.iter().map(|&(_, label)| label).try_collect_vec()?;
+        let labels: Vec<u32> = leaf.sample.iter().map(|&(_, label)| label).collect();
         let (found, kept) = self.divide(&leaf, &rows, &labels, self.params.child_budget, counter)?;
         if let Some(split) = found {
             return self.branch(at, leaf, rows, &split);
@@ -247,11 +247,11 @@ impl<T: Real> Tree<T> {
     /// Returns the rows with the given ids.
     pub(super) fn rows(&self, ids: impl Iterator<Item = u32>) -> Result<Vec<RowBuffer<T>>> {
         ids.map(|id| {
-            let mut row = self.row.another()?;
+            let mut row = self.row.another();
             self.store.read(id, &mut row);
             Ok(row)
         })
-        .try_collect_results()
+        .collect()
     }
 
     /// Returns a split of a leaf, or the vectors that it keeps if no rule divides its rows.
@@ -295,7 +295,7 @@ impl<T: Real> Tree<T> {
             most,
             draws: self.params.draws,
             target: Vec::new(),
-            total: try_zero_matrix("a matrix of results", (0, 0))?,
+            total: ndarray::Array2::zeros((0, 0)),
         }
         .prepare(counter)?;
         Ok(match problem.split(self.params.strategy, &mut self.random, counter)? {
@@ -326,10 +326,10 @@ impl<T: Real> Tree<T> {
     ) -> Result<Rule<T>> {
         match &split.cut {
             Cut::Linear { direction, threshold } => {
-                Ok(Rule::Linear { direction: direction.try_to_vec()?, threshold: *threshold })
+                Ok(Rule::Linear { direction: direction.clone(), threshold: *threshold })
             }
             Cut::Vector { vector, threshold } => {
-                let mut chosen = try_vec![false; leaf.ids.len()]?;
+                let mut chosen = vec![false; leaf.ids.len()];
                 chosen[*vector] = true;
                 let alone = self.child(leaf, &chosen)?;
                 Ok(Rule::Kernel { id: alone.ids[0], vector: alone.pool, threshold: *threshold })
@@ -340,18 +340,18 @@ impl<T: Real> Tree<T> {
                     pool.push(row)?;
                     self.store.retain(id);
                 }
-                Ok(Rule::Nearest { ids: sample.try_to_vec()?, rows: pool, left: split.rows.try_to_vec()? })
+                Ok(Rule::Nearest { ids: sample.to_vec(), rows: pool, left: split.rows.clone() })
             }
         }
     }
 
     /// Replaces a leaf by a branch with two children.
     fn branch(&mut self, at: usize, leaf: Leaf<T>, rows: Vec<RowBuffer<T>>, split: &Split<T>) -> Result<()> {
-        let sample: Vec<u32> = leaf.sample.iter().map(|&(id, _)| id).try_collect_vec()?;
+        let sample: Vec<u32> = leaf.sample.iter().map(|&(id, _)| id).collect();
         let rule = self.rule(&leaf, &rows, &sample, split)?;
         let mut children = [self.child(&leaf, &split.left)?, self.child(&leaf, &split.right)?];
         for (&kept, &left) in leaf.sample.iter().zip(&split.rows) {
-            children[usize::from(!left)].sample.try_push(kept)?;
+            children[usize::from(!left)].sample.push(kept);
         }
         for child in &mut children {
             child.seen =

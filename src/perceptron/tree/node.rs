@@ -118,7 +118,7 @@ impl<T: Real> Leaf<T> {
         row: &RowBuffer<T>,
         coefficients: impl IntoIterator<Item = f64>,
     ) -> Result<()> {
-        self.ids.try_push(id)?;
+        self.ids.push(id);
         self.pool.push(row)?;
         self.coefficients.try_extend(coefficients)?;
         self.accumulator.try_resize(self.coefficients.len(), 0.0)?;

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, Kernel, PoolWorkspace, RowBuffer};
-use crate::memory::{try_filled, try_with_capacity};
+use crate::memory::try_filled;
 use crate::perceptron::params::check_values;
 use crate::simd::Real;
 use ndarray::Array2;
@@ -61,7 +61,7 @@ impl<T: Real> PackedTree<T> {
         for (round, out) in out.chunks_mut(part * width).enumerate() {
             ctx.check("tree", round * part, x.rows())?;
             ctx.try_for_each_chunk(out, ROWS_PER_TASK * width, |block, out| {
-                let (mut row, mut workspace) = (self.formula.row(self.features)?, PoolWorkspace::new());
+                let (mut row, mut workspace) = (self.formula.row(self.features), PoolWorkspace::new());
                 for (i, out) in out.chunks_exact_mut(width).enumerate() {
                     row.load(&x, round * part + block * ROWS_PER_TASK + i);
                     answer(self, &row, &mut workspace, out)?;
@@ -100,7 +100,7 @@ impl<T: Real> Predict for PackedTree<T> {
             out[0] = Some(route(&tree.nodes, &tree.formula, row, workspace)?);
             Ok(())
         })?;
-        let mut routes = try_with_capacity("the paths of rows", paths.len())?;
+        let mut routes = Vec::with_capacity(paths.len());
         routes.extend(paths.into_iter().flatten());
         Ok(routes)
     }

@@ -14,7 +14,7 @@
 use crate::context::WorkCounter;
 use crate::error::Result;
 use crate::linalg::cholesky;
-use crate::memory::{TryCollect, try_vec, try_zero_matrix};
+use crate::memory::{try_vec, try_zero_matrix};
 use crate::simd::blas::{axpy, dot};
 use ndarray::{Array2, ArrayView2};
 
@@ -50,10 +50,10 @@ impl Program<'_> {
     }
 
     /// Returns the gradient Qp - w.
-    pub(super) fn gradient(&self, p: &[f64]) -> Result<Vec<f64>> {
+    pub(super) fn gradient(&self, p: &[f64]) -> Vec<f64> {
         let m = p.len();
         assert!(self.q.dim() == (m, m) && self.w.len() == m, "the sizes of a program agree");
-        (0..p.len()).map(|i| dot(self.row(i), p) - self.w[i]).try_collect_vec()
+        (0..p.len()).map(|i| dot(self.row(i), p) - self.w[i]).collect()
     }
 
     /// Returns the objective 1/2 p'Qp - w'p.
@@ -87,26 +87,25 @@ struct Step {
 impl Point<'_> {
     /// Returns the step that brings the products a p, b (1 - p) and v s to `mu`, with the second-order terms of the step
     /// `before`.
-    fn newton(&self, system: &[f64], mu: f64, before: Option<&Step>) -> Result<Step> {
+    fn newton(&self, system: &[f64], mu: f64, before: Option<&Step>) -> Step {
         let (m, p) = (self.p.len(), self.p);
         let second = |steps: &[f64], i: usize| before.map_or(0.0, |step| steps[i] * step.p[i]);
         let none: &[f64] = &[];
         let (low_before, high_before) = before.map_or((none, none), |step| (&*step.low, &*step.high));
-        let low_goal: Vec<f64> = (0..m).map(|i| mu - second(low_before, i)).try_collect_vec()?;
-        let high_goal: Vec<f64> = (0..m).map(|i| mu + second(high_before, i)).try_collect_vec()?;
+        let low_goal: Vec<f64> = (0..m).map(|i| mu - second(low_before, i)).collect();
+        let high_goal: Vec<f64> = (0..m).map(|i| mu + second(high_before, i)).collect();
         let budget_goal = mu + before.map_or(0.0, |step| step.budget * step.total);
         let mut step: Vec<f64> = (0..m)
             .map(|i| {
                 low_goal[i] / p[i] - high_goal[i] / (1.0 - p[i]) - budget_goal / self.slack - self.gradient[i]
             })
-            .try_collect_vec()?;
+            .collect();
         cholesky::solve(system, m, &mut step, 1);
         let total: f64 = step.iter().sum();
         let low: Vec<f64> =
-            (0..m).map(|i| (low_goal[i] - self.low[i] * step[i]) / p[i] - self.low[i]).try_collect_vec()?;
-        let high: Vec<f64> = (0..m)
-            .map(|i| (high_goal[i] + self.high[i] * step[i]) / (1.0 - p[i]) - self.high[i])
-            .try_collect_vec()?;
+            (0..m).map(|i| (low_goal[i] - self.low[i] * step[i]) / p[i] - self.low[i]).collect();
+        let high: Vec<f64> =
+            (0..m).map(|i| (high_goal[i] + self.high[i] * step[i]) / (1.0 - p[i]) - self.high[i]).collect();
         let budget = (budget_goal + self.budget * total) / self.slack - self.budget;
         let length = |value: f64, step: f64| if step < 0.0 { -value / step } else { f64::INFINITY };
         // One length for all: Q couples the residual of the multipliers to p.
@@ -115,7 +114,7 @@ impl Point<'_> {
             max_length = max_length.min(length(p[i], step[i])).min(length(1.0 - p[i], -step[i]));
             max_length = max_length.min(length(self.low[i], low[i])).min(length(self.high[i], high[i]));
         }
-        Ok(Step { p: step, total, low, high, budget, max_length })
+        Step { p: step, total, low, high, budget, max_length }
     }
 
     /// Returns the sum of all products after a part of a step.
@@ -138,12 +137,12 @@ pub fn box_budget_program(program: &Program<'_>, tolerance: f64, p: &mut [f64]) 
         return Ok(0.0);
     }
     p.fill((0.5 * most / m as f64).min(0.5));
-    let (mut low, mut high, mut budget) = (try_vec![scale; m]?, try_vec![scale; m]?, scale);
+    let (mut low, mut high, mut budget) = (vec![scale; m], vec![scale; m], scale);
     // A separate variable: most - sum p, computed by subtraction, would be rounding error.
     let mut slack = most - p.iter().sum::<f64>();
     let mut system = try_vec![0.0; m * m]?;
     for _ in 0..MAX_STEPS {
-        let gradient = program.gradient(p)?;
+        let gradient = program.gradient(p);
         let residual = (0..m).map(|i| (gradient[i] - low[i] + high[i] + budget).abs()).fold(0.0, f64::max);
         let products = (0..m).map(|i| low[i] * p[i] + high[i] * (1.0 - p[i])).sum::<f64>() + budget * slack;
         let mu = products / (2 * m + 1) as f64;
@@ -164,9 +163,9 @@ pub fn box_budget_program(program: &Program<'_>, tolerance: f64, p: &mut [f64]) 
             break;
         }
         let point = Point { p: &*p, gradient: &gradient, slack, low: &low, high: &high, budget };
-        let straight = point.newton(&system, 0.0, None)?;
+        let straight = point.newton(&system, 0.0, None);
         let left = (point.products(&straight, straight.max_length.min(1.0)) / products).max(0.0);
-        let step = point.newton(&system, left.powi(CENTRING_EXPONENT) * mu, Some(&straight))?;
+        let step = point.newton(&system, left.powi(CENTRING_EXPONENT) * mu, Some(&straight));
         if !step.p.iter().all(|step| step.is_finite()) {
             break;
         }
@@ -224,7 +223,7 @@ mod tests {
     /// Returns an upper bound on the distance of the objective from its minimum, Frank and Wolfe's gap: g'p - min g'x over
     /// the feasible x.
     fn gap(program: &Program<'_>, p: &[f64]) -> f64 {
-        let g = program.gradient(p).unwrap();
+        let g = program.gradient(p);
         let mut sorted = g.clone();
         sorted.sort_by(f64::total_cmp);
         let (mut left, mut least) = (program.most, 0.0);

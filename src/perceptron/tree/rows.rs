@@ -114,9 +114,9 @@ impl<T: Real> Store<T> {
         } else {
             match &mut self.storage {
                 RowStorage::Dense(data) => data.try_resize(data.len() + self.features, T::ZERO)?,
-                RowStorage::Sparse(rows) => rows.try_push(Vec::new())?,
+                RowStorage::Sparse(rows) => rows.push(Vec::new()),
             }
-            self.counts.try_push(0)?;
+            self.counts.push(0);
             (self.counts.len() - 1) as u32
         };
         match &mut self.storage {
@@ -159,7 +159,7 @@ mod tests {
         let rows: Rows<'_> = Rows::from_shape((4, 2), &data).unwrap();
         for sparse in [false, true] {
             let formula = Formula::<f32>::of(&Kernel::Rbf { gamma: 1e-6 }, sparse).unwrap();
-            let (mut store, mut row) = (Store::new(2, sparse), formula.row(2).unwrap());
+            let (mut store, mut row) = (Store::new(2, sparse), formula.row(2));
             let ids: Vec<u32> = (0..3)
                 .map(|i| {
                     row.load(&rows, i);

@@ -7,7 +7,6 @@
 use super::program::Program;
 use crate::context::WorkCounter;
 use crate::error::Result;
-use crate::memory::{TryCollect, try_vec};
 use crate::random::Random;
 use crate::simd::blas::axpy;
 
@@ -27,7 +26,7 @@ pub(super) fn improve(
     counter: &mut WorkCounter<'_>,
 ) -> Result<()> {
     let (m, most) = (p.len(), program.most);
-    let mut gradient = program.gradient(p)?;
+    let mut gradient = program.gradient(p);
     let mut slack = most - p.iter().sum::<f64>();
     let scale = program.scale();
     let entry = |i: usize, j: usize| program.q[[i, j]];
@@ -94,14 +93,14 @@ pub(super) fn rounded(
     counter: &mut WorkCounter<'_>,
 ) -> Result<Vec<bool>> {
     let most = program.most as usize;
-    let mut order: Vec<usize> = (0..p.len()).try_collect_vec()?;
+    let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_unstable_by(|&a, &b| p[b].total_cmp(&p[a]).then(a.cmp(&b)));
-    let mut best = try_vec![0.0; p.len()]?;
+    let mut best = vec![0.0; p.len()];
     for &i in order.iter().take(most).filter(|&&i| p[i] > 0.0) {
         best[i] = 1.0;
     }
     let mut value = program.objective(&best);
-    let mut draw = try_vec![0.0; p.len()]?;
+    let mut draw = vec![0.0; p.len()];
     for _ in 0..draws {
         counter.charge((most.min(p.len()) * p.len()) as u64)?;
         let mut left = most;
@@ -116,7 +115,7 @@ pub(super) fn rounded(
             best.copy_from_slice(&draw);
         }
     }
-    best.into_iter().map(|chosen| chosen == 1.0).try_collect_vec()
+    Ok(best.into_iter().map(|chosen| chosen == 1.0).collect())
 }
 
 #[cfg(test)]

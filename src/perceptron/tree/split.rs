@@ -17,7 +17,7 @@ use super::strategy::{Partition, Selection, Strategy};
 use crate::context::WorkCounter;
 use crate::error::{Error, Result};
 use crate::kernels::RowBuffer;
-use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zero_matrix, try_zeros};
+use crate::memory::{try_vec, try_zero_matrix, try_zeros};
 use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::blas::axpy;
@@ -116,7 +116,7 @@ impl<T: Real> Problem<'_, T> {
 
     /// Returns c_p of each row.
     fn costs(&self, p: &[f64]) -> Result<Vec<f64>> {
-        let mut out = try_vec![0.0; self.n()]?;
+        let mut out = vec![0.0; self.n()];
         let fitted = self.fitted(p)?;
         for (fitted, target) in fitted.chunks_exact(self.n()).zip(self.target.chunks_exact(self.n())) {
             for (out, (f, r)) in out.iter_mut().zip(fitted.iter().zip(target)) {
@@ -129,7 +129,7 @@ impl<T: Real> Problem<'_, T> {
     /// Returns Q of the rows that `z` marks, (m, m).
     fn quadratic(&self, z: &[bool], counter: &mut WorkCounter<'_>) -> Result<Array2<f64>> {
         let (m, q) = (self.m(), self.outputs);
-        let chosen: Vec<usize> = (0..self.n()).filter(|&i| z[i]).try_collect_vec()?;
+        let chosen: Vec<usize> = (0..self.n()).filter(|&i| z[i]).collect();
         let size = chosen.len();
         let mut columns = try_zeros("kernel values of a split", m * size)?;
         for (j, column) in columns.chunks_exact_mut(size.max(1)).enumerate() {
@@ -154,8 +154,8 @@ impl<T: Real> Problem<'_, T> {
 
     /// Computes the target and Q of all rows.
     pub(super) fn prepare(mut self, counter: &mut WorkCounter<'_>) -> Result<Self> {
-        self.target = self.fitted(&try_vec![1.0; self.m()]?)?;
-        self.total = self.quadratic(&try_vec![true; self.n()]?, counter)?;
+        self.target = self.fitted(&vec![1.0; self.m()])?;
+        self.total = self.quadratic(&vec![true; self.n()], counter)?;
         Ok(self)
     }
 
@@ -173,9 +173,9 @@ impl<T: Real> Problem<'_, T> {
             Strategy::JointLinear | Strategy::JointNearest => self.joint(strategy, random, counter)?,
             Strategy::Heuristic(partition, selection) => {
                 let divided = match partition {
-                    Partition::RandomHyperplane => self.random_hyperplane(random)?,
+                    Partition::RandomHyperplane => self.random_hyperplane(random),
                     Partition::Balanced => self.balanced(selection, random, counter)?,
-                    Partition::Entropy => self.purest()?,
+                    Partition::Entropy => self.purest(),
                 };
                 let select = |(cut, rows): Division<T>| {
                     let selected = self.select(selection, &cut, &rows, random, counter)?;
@@ -196,8 +196,8 @@ impl<T: Real> Problem<'_, T> {
         let m = self.m();
         let mut total = try_zero_matrix("the program of a split", self.total.dim())?;
         total.assign(&self.total);
-        let side = Side::new(total, self.most)?;
-        let mut p = try_vec![self.most.min(m) as f64 / m as f64; m]?;
+        let side = Side::new(total, self.most);
+        let mut p = vec![self.most.min(m) as f64 / m as f64; m];
         side.relax(&mut p, counter)?;
         rounded(&side.program(), self.draws, &p, random, counter)
     }
@@ -207,7 +207,7 @@ impl<T: Real> Problem<'_, T> {
         let left = self.quadratic(z, counter)?;
         let mut right = try_zero_matrix("the program of a split", self.total.dim())?;
         ndarray::Zip::from(&mut right).and(&self.total).and(&left).for_each(|to, a, b| *to = a - b);
-        Ok((Side::new(left, self.most)?, Side::new(right, self.most)?))
+        Ok((Side::new(left, self.most), Side::new(right, self.most)))
     }
 
     /// Solves both programs from the current selections; returns the cost.
@@ -238,33 +238,33 @@ impl<T: Real> Problem<'_, T> {
         counter: &mut WorkCounter<'_>,
     ) -> Result<Option<(Division<T>, Selections)>> {
         let mut draw = || {
-            let p: Vec<f64> = (0..self.m()).map(|_| random.uniform()).try_collect_vec()?;
+            let p: Vec<f64> = (0..self.m()).map(|_| random.uniform()).collect();
             let scale = (self.most as f64 / p.iter().sum::<f64>()).min(1.0);
-            p.into_iter().map(|p| p * scale).try_collect_vec()
+            p.into_iter().map(|p| p * scale).collect::<Vec<_>>()
         };
-        let (mut left, mut right) = (draw()?, draw()?);
+        let (mut left, mut right) = (draw(), draw());
         let mut best: Option<(Division<T>, Selections)> = None;
         for _ in 0..if self.m() > MAX_EXACT_VECTORS { MAX_ROUNDS / 6 } else { MAX_ROUNDS } {
             let (p, q) = (self.costs(&left)?, self.costs(&right)?);
-            let gains: Vec<f64> = p.iter().zip(&q).map(|(p, q)| p - q).try_collect_vec()?;
+            let gains: Vec<f64> = p.iter().zip(&q).map(|(p, q)| p - q).collect();
             let divided = match strategy {
-                Strategy::JointNearest => Some((Cut::Nearest, smallest_half(&gains)?)),
-                _ => self.hyperplane(&gains)?,
+                Strategy::JointNearest => Some((Cut::Nearest, smallest_half(&gains))),
+                _ => self.hyperplane(&gains),
             };
             let Some((cut, rows)) = divided else { break };
             let cost = self.solve(&rows, &mut left, &mut right, counter)?;
             if best.as_ref().is_some_and(|(_, best)| cost >= best.cost * (1.0 - MIN_DECREASE)) {
                 break;
             }
-            let selected = Selections { left: left.try_to_vec()?, right: right.try_to_vec()?, cost };
+            let selected = Selections { left: left.clone(), right: right.clone(), cost };
             best = Some(((cut, rows), selected));
         }
         Ok(best)
     }
 
     /// Solves LP_w of section 3.3, with the threshold at the median.
-    fn hyperplane(&self, gains: &[f64]) -> Result<Option<Division<T>>> {
-        let mut d = try_vec![0.0; self.rows[0].features()]?;
+    fn hyperplane(&self, gains: &[f64]) -> Option<Division<T>> {
+        let mut d = vec![0.0; self.rows[0].features()];
         for (row, gain) in self.rows.iter().zip(gains) {
             let length = row.squared_norm().sqrt();
             if length > 0.0 {
@@ -275,28 +275,28 @@ impl<T: Real> Problem<'_, T> {
     }
 
     /// Draws a hyperplane (RNDW).
-    fn random_hyperplane(&self, random: &mut Random) -> Result<Option<Division<T>>> {
-        self.halved((0..self.rows[0].features()).map(|_| random.normal()).try_collect_vec()?)
+    fn random_hyperplane(&self, random: &mut Random) -> Option<Division<T>> {
+        self.halved((0..self.rows[0].features()).map(|_| random.normal()).collect())
     }
 
     /// Divides the rows by a hyperplane through the median.
-    fn halved(&self, d: Vec<f64>) -> Result<Option<Division<T>>> {
+    fn halved(&self, d: Vec<f64>) -> Option<Division<T>> {
         let length = d.iter().map(|v| v * v).sum::<f64>().sqrt();
         if !(length > 0.0) {
-            return Ok(None);
+            return None;
         }
-        let direction: Vec<T> = d.into_iter().map(|v| T::from_f64(v / length)).try_collect_vec()?;
-        let values: Vec<f64> = self.rows.iter().map(|row| projection(&direction, row)).try_collect_vec()?;
-        let Some(threshold) = median(&values)? else { return Ok(None) };
-        let rows = values.iter().map(|v| *v > threshold).try_collect_vec()?;
-        Ok(Some((Cut::Linear { direction, threshold }, rows)))
+        let direction: Vec<T> = d.into_iter().map(|v| T::from_f64(v / length)).collect();
+        let values: Vec<f64> = self.rows.iter().map(|row| projection(&direction, row)).collect();
+        let threshold = median(&values)?;
+        let rows = values.iter().map(|v| *v > threshold).collect::<Vec<_>>();
+        Some((Cut::Linear { direction, threshold }, rows))
     }
 
     /// Divides the rows by their kernel values with vector j (algorithm 4).
-    fn by_vector(&self, j: usize) -> Result<Option<Division<T>>> {
-        let Some(threshold) = median(self.column(j))? else { return Ok(None) };
-        let rows = self.column(j).iter().map(|k| *k <= threshold).try_collect_vec()?;
-        Ok(Some((Cut::Vector { vector: j, threshold }, rows)))
+    fn by_vector(&self, j: usize) -> Option<Division<T>> {
+        let threshold = median(self.column(j))?;
+        let rows = self.column(j).iter().map(|k| *k <= threshold).collect::<Vec<_>>();
+        Some((Cut::Vector { vector: j, threshold }, rows))
     }
 
     /// Finds the vector whose split costs least (BAL).
@@ -306,35 +306,34 @@ impl<T: Real> Problem<'_, T> {
         random: &mut Random,
         counter: &mut WorkCounter<'_>,
     ) -> Result<Option<Division<T>>> {
-        let seeds: Vec<u64> = (0..self.m()).map(|_| random.bits()).try_collect_vec()?;
+        let seeds: Vec<u64> = (0..self.m()).map(|_| random.bits()).collect();
         let cost = |j: usize, counter: &mut WorkCounter<'_>| {
-            let Some((cut, rows)) = self.by_vector(j)? else { return Ok(None) };
+            let Some((cut, rows)) = self.by_vector(j) else { return Ok(None) };
             let selected = self.select(selection, &cut, &rows, &mut Random::new(seeds[j]), counter)?;
             Ok(Some((j, selected.cost)))
         };
         let (n, m) = (self.n() as u64, self.m() as u64);
         let work = if selection == Selection::Optimised { n * m * m } else { n * m * self.outputs as u64 };
-        let mut costs = try_with_capacity("the costs of a split", self.m())?;
+        let mut costs = Vec::with_capacity(self.m());
         counter.for_each_batch(self.m(), work, |part, counter| {
             // A single cost is large: it distributes its own work and checks the monitor.
             costs.extend(match part.len() {
                 1 => vec![cost(part.start, counter)],
                 count => {
                     let ctx = counter.context();
-                    ctx.map(count, |i| cost(part.start + i, &mut ctx.silent().counter("", 0)))?
+                    ctx.map(count, |i| cost(part.start + i, &mut ctx.silent().counter("", 0)))
                 }
             });
             Ok(())
         })?;
         let costs: Vec<(usize, f64)> =
-            // small: one number per vector of a leaf
             costs.into_iter().filter_map(Result::transpose).collect::<Result<_>>()?;
         let best = costs.into_iter().min_by(|a, b| a.1.total_cmp(&b.1));
-        best.map_or(Ok(None), |(j, _)| self.by_vector(j))
+        Ok(best.and_then(|(j, _)| self.by_vector(j)))
     }
 
     /// Finds the vector with the purest side (ENT).
-    fn purest(&self) -> Result<Option<Division<T>>> {
+    fn purest(&self) -> Option<Division<T>> {
         let score = |rows: &[bool]| {
             let left = entropy(self.labels.iter().zip(rows).filter(|(_, z)| **z).map(|(l, _)| *l));
             let right = entropy(self.labels.iter().zip(rows).filter(|(_, z)| !**z).map(|(l, _)| *l));
@@ -342,13 +341,13 @@ impl<T: Real> Problem<'_, T> {
         };
         let mut purest: Option<(usize, f64)> = None;
         for j in 0..self.m() {
-            let Some((_, rows)) = self.by_vector(j)? else { continue };
+            let Some((_, rows)) = self.by_vector(j) else { continue };
             let score = score(&rows);
             if purest.is_none_or(|(_, least)| score.total_cmp(&least).is_lt()) {
                 purest = Some((j, score));
             }
         }
-        purest.map_or(Ok(None), |(j, _)| self.by_vector(j))
+        purest.and_then(|(j, _)| self.by_vector(j))
     }
 
     /// Returns the selections for a partition: fractional for OPTS, otherwise whole.
@@ -361,7 +360,7 @@ impl<T: Real> Problem<'_, T> {
         counter: &mut WorkCounter<'_>,
     ) -> Result<Selections> {
         let (m, most) = (self.m(), self.most.min(self.m()));
-        let (mut left, mut right) = (try_vec![0.0; m]?, try_vec![0.0; m]?);
+        let (mut left, mut right) = (vec![0.0; m], vec![0.0; m]);
         match selection {
             Selection::Optimised => {
                 left.fill(most as f64 / m as f64);
@@ -371,7 +370,7 @@ impl<T: Real> Problem<'_, T> {
             }
             Selection::Random => {
                 for side in [&mut left, &mut right] {
-                    for j in random.sample(m, most)? {
+                    for j in random.sample(m, most) {
                         side[j] = 1.0;
                     }
                 }
@@ -412,10 +411,10 @@ struct Side {
 }
 
 impl Side {
-    fn new(q: Array2<f64>, most: usize) -> Result<Self> {
+    fn new(q: Array2<f64>, most: usize) -> Self {
         // Summed in order; ndarray does not.
-        let w = q.rows().into_iter().map(|row| row.iter().sum()).try_collect_vec()?;
-        Ok(Self { q, w, most: most as f64 })
+        let w = q.rows().into_iter().map(|row| row.iter().sum()).collect::<Vec<_>>();
+        Self { q, w, most: most as f64 }
     }
 
     fn program(&self) -> Program<'_> {
@@ -434,25 +433,25 @@ impl Side {
 }
 
 /// Returns a threshold near the median with values above it and values not above it.
-fn median(values: &[f64]) -> Result<Option<f64>> {
-    let mut sorted = values.try_to_vec()?;
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let (middle, largest) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() - 1]);
     if middle < largest {
-        return Ok(Some(middle));
+        return Some(middle);
     }
-    Ok(sorted.into_iter().rev().find(|v| *v < largest))
+    sorted.into_iter().rev().find(|v| *v < largest)
 }
 
 /// Returns the half with the smallest gains (LP_z).
-fn smallest_half(gains: &[f64]) -> Result<Vec<bool>> {
-    let mut order: Vec<usize> = (0..gains.len()).try_collect_vec()?;
+fn smallest_half(gains: &[f64]) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..gains.len()).collect();
     order.sort_unstable_by(|&a, &b| gains[a].total_cmp(&gains[b]).then(a.cmp(&b)));
-    let mut z = try_vec![false; gains.len()]?;
+    let mut z = vec![false; gains.len()];
     for &i in &order[..gains.len() / 2] {
         z[i] = true;
     }
-    Ok(z)
+    z
 }
 
 /// Returns the entropy of the classes.
@@ -475,10 +474,10 @@ mod tests {
 
     #[test]
     fn medians_divide() {
-        assert_eq!(median(&[3.0, 1.0, 2.0, 4.0]).unwrap(), Some(2.0));
-        assert_eq!(median(&[1.0, 5.0, 5.0, 5.0]).unwrap(), Some(1.0));
-        assert_eq!(median(&[5.0, 5.0]).unwrap(), None);
-        assert_eq!(smallest_half(&[0.3, -1.0, 2.0, 0.0, 0.0]).unwrap(), [false, true, false, true, false]);
+        assert_eq!(median(&[3.0, 1.0, 2.0, 4.0]), Some(2.0));
+        assert_eq!(median(&[1.0, 5.0, 5.0, 5.0]), Some(1.0));
+        assert_eq!(median(&[5.0, 5.0]), None);
+        assert_eq!(smallest_half(&[0.3, -1.0, 2.0, 0.0, 0.0]), [false, true, false, true, false]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::rows::Store;
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, RowBuffer, RowWriter, VectorPool};
-use crate::memory::{TryCollect, TryGrow, try_vec, try_with_capacity, try_zero_matrix};
+use crate::memory::{TryCollect, TryGrow, try_zero_matrix};
 use crate::perceptron::params::check_counts;
 use crate::simd::Real;
 use ndarray::{Array2, aview1, s};
@@ -72,27 +72,27 @@ impl TreeState {
     ///
     /// # Errors
     /// [`Error::Memory`].
-    pub fn new(like: Rows<'_>, outputs: usize, seed: u64) -> Result<Self> {
-        Ok(Self {
+    pub fn new(like: Rows<'_>, outputs: usize, seed: u64) -> Self {
+        Self {
             rows: RowWriter::new(like.cols(), like.is_sparse(), like.is_f64()).finish(),
             kinds: vec![LEAF],
-            children: try_zero_matrix("a matrix of results", (1, 2))?,
+            children: Array2::zeros((1, 2)),
             thresholds: vec![0.0],
-            starts: try_vec![0; 2]?,
+            starts: vec![0; 2],
             members: Vec::new(),
-            weights: try_zero_matrix("a matrix of results", (0, outputs))?,
-            accumulator: try_zero_matrix("a matrix of results", (0, outputs))?,
+            weights: Array2::zeros((0, outputs)),
+            accumulator: Array2::zeros((0, outputs)),
             age: vec![0],
-            directions: try_zero_matrix("a matrix of results", (0, like.cols()))?,
-            intercepts: try_zero_matrix("a matrix of results", (1, outputs))?,
-            sample_starts: try_vec![0; 2]?,
+            directions: Array2::zeros((0, like.cols())),
+            intercepts: Array2::zeros((1, outputs)),
+            sample_starts: vec![0; 2],
             sample: Vec::new(),
             sample_labels: Vec::new(),
             leaf_seen: vec![0],
             random: seed,
             seen: 0,
             mistakes: 0,
-        })
+        }
     }
 
     /// Returns the number of outputs q.
@@ -173,14 +173,14 @@ impl TreeState {
         let view = self.rows.view();
         let (features, sparse) = (view.cols(), view.is_sparse());
         let mut store = Store::new(features, sparse);
-        let mut row = formula.row(features)?;
+        let mut row = formula.row(features);
         let mut directions = self.directions.rows().into_iter();
-        let mut nodes = try_with_capacity("the nodes of a tree", self.kinds.len())?;
+        let mut nodes = Vec::with_capacity(self.kinds.len());
         for node in 0..self.kinds.len() {
             let range = self.starts[node] as usize..self.starts[node + 1] as usize;
             let weights = self.weights.slice(s![range.clone(), ..]);
             let mut pool = VectorPool::new(features, sparse);
-            let mut ids = try_with_capacity("the vectors of a leaf", range.len())?;
+            let mut ids = Vec::with_capacity(range.len());
             for &member in &self.members[range.clone()] {
                 row.load(&view, member as usize);
                 pool.push(&row)?;
@@ -191,8 +191,7 @@ impl TreeState {
                 LINEAR => Rule::Linear {
                     direction: directions
                         .next()
-                        .map(|w| w.iter().map(|&w| T::from_f64(w)).try_collect_vec())
-                        .transpose()?
+                        .map(|w| w.iter().map(|&w| T::from_f64(w)).collect::<Vec<_>>())
                         .unwrap_or_default(),
                     threshold,
                 },
@@ -200,14 +199,14 @@ impl TreeState {
                 NEAREST => Rule::Nearest {
                     ids,
                     rows: pool,
-                    left: weights.column(0).iter().map(|&w| w != 0.0).try_collect_vec()?,
+                    left: weights.column(0).iter().map(|&w| w != 0.0).collect(),
                 },
                 _ => {
                     let mut sample = Vec::new();
                     if samples {
                         for at in self.sample_starts[node] as usize..self.sample_starts[node + 1] as usize {
                             row.load(&view, self.sample[at] as usize);
-                            sample.try_push((store.intern(&row)?, self.sample_labels[at] as u32))?;
+                            sample.push((store.intern(&row)?, self.sample_labels[at] as u32));
                         }
                     }
                     nodes.push(Node::Leaf(Leaf {
@@ -221,7 +220,7 @@ impl TreeState {
                             .copied()
                             .try_collect_vec()?,
                         age: self.age[node],
-                        intercepts: self.intercepts.row(node).iter().copied().try_collect_vec()?,
+                        intercepts: self.intercepts.row(node).iter().copied().collect(),
                         sample,
                         seen: self.leaf_seen[node],
                     }));
@@ -244,7 +243,7 @@ impl TreeState {
         let (features, sparse, double) =
             (row.features(), row.is_sparse(), size_of::<T>() == size_of::<f64>());
         let mut writer = RowWriter::new(features, sparse, double);
-        let mut state = Self::new(RowWriter::new(features, sparse, double).finish().view(), outputs, 0)?;
+        let mut state = Self::new(RowWriter::new(features, sparse, double).finish().view(), outputs, 0);
         let mut numbers: BTreeMap<u32, u64> = BTreeMap::new();
         let mut number = |id: u32| {
             let next = numbers.len() as u64;
@@ -258,24 +257,24 @@ impl TreeState {
         let (mut weights, mut accumulator, mut directions, mut linear) =
             (Vec::new(), Vec::new(), Vec::new(), 0);
         let n = nodes.len();
-        state.children = try_zero_matrix("a matrix of results", (n, 2))?;
+        state.children = Array2::zeros((n, 2));
         state.intercepts = try_zero_matrix("a matrix of results", (n, outputs))?;
-        (state.kinds, state.thresholds) = (try_vec![LEAF; n]?, try_vec![0.0; n]?);
-        (state.leaf_seen, state.age) = (try_vec![0; n]?, try_vec![0; n]?);
+        (state.kinds, state.thresholds) = (vec![LEAF; n], vec![0.0; n]);
+        (state.leaf_seen, state.age) = (vec![0; n], vec![0; n]);
         state.starts.truncate(1);
         state.sample_starts.truncate(1);
         for (at, node) in nodes.iter().enumerate() {
             match node {
                 Node::Leaf(leaf) => {
                     for &id in &leaf.ids {
-                        state.members.try_push(number(id)?)?;
+                        state.members.push(number(id)?);
                     }
                     weights.try_extend(leaf.coefficients.iter().copied())?;
                     accumulator.try_extend(leaf.accumulator.iter().copied())?;
                     state.age[at] = leaf.age;
                     for &(id, label) in &leaf.sample {
-                        state.sample.try_push(number(id)?)?;
-                        state.sample_labels.try_push(u64::from(label))?;
+                        state.sample.push(number(id)?);
+                        state.sample_labels.push(u64::from(label));
                     }
                     state.intercepts.row_mut(at).assign(&aview1(&leaf.intercepts));
                     state.leaf_seen[at] = leaf.seen;
@@ -290,15 +289,15 @@ impl TreeState {
                             LINEAR
                         }
                         Rule::Kernel { id, threshold, .. } => {
-                            state.members.try_push(number(*id)?)?;
+                            state.members.push(number(*id)?);
                             weights.try_extend(std::iter::repeat_n(0.0, outputs))?;
                             state.thresholds[at] = *threshold;
                             KERNEL
                         }
                         Rule::Nearest { ids, left, .. } => {
                             for (&id, &left) in ids.iter().zip(left) {
-                                state.members.try_push(number(id)?)?;
-                                weights.try_push(f64::from(u8::from(left)))?;
+                                state.members.push(number(id)?);
+                                weights.push(f64::from(u8::from(left)));
                                 weights.try_extend(std::iter::repeat_n(0.0, outputs - 1))?;
                             }
                             NEAREST

@@ -62,7 +62,7 @@ pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, ctx: Context<'_>) -> 
     let mut both = try_zero_matrix("a matrix of results", (target.len(), 2 * q))?;
     both.slice_mut(s![.., ..q]).assign(&target.coefficients);
     both.slice_mut(s![.., q..]).zip_mut_with(&target.coefficients, |to, from: &f64| *to = from.abs());
-    let (zero, coefficients) = (try_vec![0.0; 2 * q]?, both.view());
+    let (zero, coefficients) = (vec![0.0; 2 * q], both.view());
     let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, coefficients, ..target.reborrow() })?;
     let outputs_at = |rows: Rows<'_>| {
         let work = evaluator.len().max(1) * (rows.cols() + 2 * q);
@@ -71,8 +71,8 @@ pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, ctx: Context<'_>) -> 
     let (at_vectors, at_kept) = (outputs_at(target.vectors)?, outputs_at(kept)?);
     let at_kept = try_to_matrix(matrix((kept.rows(), 2 * q), &at_kept)?.slice(s![.., ..q]))?;
     let mut products = try_zero_matrix("a matrix of results", (q, q))?;
-    let (mut sums, mut squares) = (try_vec![0.0; q]?, try_vec![0.0; q]?);
-    let own = diagonal(&target.kernel, target.vectors)?;
+    let (mut sums, mut squares) = (vec![0.0; q], vec![0.0; q]);
+    let own = diagonal(&target.kernel, target.vectors);
     let lines = target.flat().chunks_exact(q).zip(at_vectors.chunks_exact(2 * q));
     let mut counter = ctx.counter("moments", target.len());
     for ((coefficients, values), own) in lines.zip(own) {
@@ -83,7 +83,7 @@ pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, ctx: Context<'_>) -> 
             squares[j] += c.abs() * values[q + j].abs();
         }
     }
-    let mut masses = sums.clone(); // small: one number per output
+    let mut masses = sums.clone();
     // If kernel values are not negative, the sum is an inner product with sum_i |B_ij| phi(z_i).
     if target.kernel.constant_diagonal().is_some() {
         for (mass, square) in masses.iter_mut().zip(&squares) {
@@ -182,7 +182,7 @@ pub(super) fn stages(
     let deltas = feature_space(&source.target)?;
     let shared = Shared::new(source, last, deltas, ctx)?;
     let mut counter = ctx.counter("stages", sizes.len());
-    sizes.iter().map(|&size| shared.stage(source, size, coding, &mut counter)).try_collect_results()
+    sizes.iter().map(|&size| shared.stage(source, size, coding, &mut counter)).collect()
 }
 
 /// The data that all stages share.
@@ -202,9 +202,8 @@ impl Shared {
         let (target, t) = (&source.target, last.vectors);
         check_kernel(&target.kernel)?;
         let gram = flat(gram_symmetric(&target.kernel, source.kept.slice(0..t), ctx)?);
-        let lengths: Vec<f64> = (0..t).map(|i| gram[i * t + i].max(0.0).sqrt()).try_collect_vec()?;
-        let lines: Vec<&[f64]> =
-            (0..last.directions).map(|i| &row(&source.factor, i)[..=i]).try_collect_vec()?;
+        let lengths: Vec<f64> = (0..t).map(|i| gram[i * t + i].max(0.0).sqrt()).collect();
+        let lines: Vec<&[f64]> = (0..last.directions).map(|i| &row(&source.factor, i)[..=i]).collect();
         let mut counter = ctx.counter("directions", last.directions);
         let directions = Directions::new(&lines, &gram, t, &lengths, deltas.0, &mut counter, ctx)?;
         Ok(Self { deltas, gram, t, lengths, directions })
@@ -238,7 +237,7 @@ impl Shared {
             .map(|j| {
                 coefficients[j * t..(j + 1) * t].iter().zip(&self.lengths).map(|(a, l)| a.abs() * l).sum()
             })
-            .try_collect_vec()?;
+            .collect();
         // Errors of f and f^ in double precision, in units of sqrt(k(x, x)).
         let values_error = |j: usize| {
             (self.deltas.0 + relative_error_bound(total, false)) * sums[j]
@@ -252,10 +251,10 @@ impl Shared {
         let error_of_squared =
             |mass: f64, error: f64| 2.0 * mass * error + relative_error_bound(total + t, false) * mass * mass;
         let both = |j: usize| sums[j] + small_mass[j];
-        let squares: Vec<f64> = (0..q).map(|j| squared(j, j)).try_collect_vec()?;
+        let squares: Vec<f64> = (0..q).map(|j| squared(j, j)).collect();
         let radius = (0..q)
             .map(|j| (squares[j].max(0.0) + error_of_squared(both(j), values_error(j))).sqrt())
-            .try_collect_vec()?;
+            .collect::<Vec<_>>();
         let mut pair_radius = Vec::new();
         if coding == Coding::Largest {
             pair_radius = pairs(q, |j, k| {
@@ -266,10 +265,10 @@ impl Shared {
         }
         // h: the deviation from orthogonality, on the directions of the stored factor.
         let lengths: f64 = self.lengths[..p].iter().map(|l| l * l).sum::<f64>().sqrt();
-        let mut orthogonality_errors = try_with_capacity("sums of the error bounds", q)?;
+        let mut orthogonality_errors = Vec::with_capacity(q);
         for j in 0..q {
-            let left: Vec<f64> = (0..p).map(|i| of_w[j * t + i] - of_v[j * t + i]).try_collect_vec()?;
-            let orthogonality_error = solve(&source.factor, &left)?;
+            let left: Vec<f64> = (0..p).map(|i| of_w[j * t + i] - of_v[j * t + i]).collect();
+            let orthogonality_error = solve(&source.factor, &left);
             let norm = dot(&orthogonality_error, &orthogonality_error).sqrt();
             let error = self.directions.norm(p) * lengths * values_error(j)
                 + relative_error_bound(p, false) * self.directions.condition(p) * norm;
@@ -284,19 +283,19 @@ impl Shared {
                         + of_sum * masses[j]
                         + (self.deltas.0 + relative_error_bound(t, false)) * small_mass[j]
                 })
-                .try_collect_vec()
+                .collect::<Vec<_>>()
         };
         let fixed = |single: bool| {
             let unit = relative_error_bound(4, single);
-            source.target.intercepts.iter().map(|b| unit * b.abs()).try_collect_vec()
+            source.target.intercepts.iter().map(|b| unit * b.abs()).collect::<Vec<_>>()
         };
         Ok(Stage {
             size,
             coefficients,
             radius,
             pair_radius,
-            slack: [evaluation(false)?, evaluation(true)?],
-            fixed: [fixed(false)?, fixed(true)?],
+            slack: [evaluation(false), evaluation(true)],
+            fixed: [fixed(false), fixed(true)],
             tau: self.directions.tau(p),
         })
     }
@@ -338,7 +337,7 @@ impl Directions {
     ) -> Result<Self> {
         let p = lines.len();
         // Column k of L^-1 by forward substitution; kept as rows of the transpose.
-        let mut columns: Vec<Vec<f64>> = try_with_capacity("sums of the error bounds", p)?;
+        let mut columns: Vec<Vec<f64>> = Vec::with_capacity(p);
         counter.for_each_batch(p, (p * p / 2) as u64, |part, _| {
             columns.extend(ctx.try_map(part.len(), |k| {
                 let k = part.start + k;
@@ -355,8 +354,8 @@ impl Directions {
             (0..p).map(|i| (0..=i).map(|k| columns[k][i]).try_collect_vec()).try_collect_results()?;
         // Row i of L^-1 K, then its products with the rows of L^-1 up to the i-th.
         let row_properties = |i: usize| {
-            let mut product = try_vec![0.0; p]?;
-            let mut amplified = try_vec![0.0; p]?;
+            let mut product = vec![0.0; p];
+            let mut amplified = vec![0.0; p];
             for (k, &l) in inverse[i].iter().enumerate() {
                 axpy(l, &gram[k * stride..k * stride + p], &mut product);
                 for (out, v) in amplified.iter_mut().zip(lines[k]) {
@@ -369,16 +368,11 @@ impl Directions {
                 skew += if k == i { 1.0 } else { 2.0 } * value * value;
             }
             let length_bound: f64 = inverse[i].iter().zip(lengths).map(|(l, s)| l.abs() * s).sum();
-            Ok([
-                dot(&inverse[i], &inverse[i]),
-                dot(&amplified, &amplified),
-                skew,
-                length_bound * length_bound,
-            ])
+            [dot(&inverse[i], &inverse[i]), dot(&amplified, &amplified), skew, length_bound * length_bound]
         };
-        let mut per_row: Vec<[f64; 4]> = try_with_capacity("sums of the error bounds", p)?;
+        let mut per_row: Vec<[f64; 4]> = Vec::with_capacity(p);
         counter.for_each_batch(p, (2 * p * p) as u64, |part, _| {
-            per_row.extend(ctx.try_map(part.len(), |i| row_properties(part.start + i))?);
+            per_row.extend(ctx.map(part.len(), |i| row_properties(part.start + i)));
             Ok(())
         })?;
         let running = |which: usize| {
@@ -388,13 +382,13 @@ impl Directions {
                     sum += row[which];
                     sum
                 }))
-                .try_collect_vec()
+                .collect::<Vec<_>>()
         };
         Ok(Self {
-            inverse: running(0)?,
-            condition: running(1)?,
-            skew: running(2)?,
-            length_bound: running(3)?,
+            inverse: running(0),
+            condition: running(1),
+            skew: running(2),
+            length_bound: running(3),
             delta,
         })
     }
@@ -423,11 +417,11 @@ impl Directions {
 }
 
 /// Returns L^-1 b.
-fn solve(factor: &ArrayView2<'_, f64>, b: &[f64]) -> Result<Vec<f64>> {
-    let mut out = try_with_capacity("sums of the error bounds", b.len())?;
+fn solve(factor: &ArrayView2<'_, f64>, b: &[f64]) -> Vec<f64> {
+    let mut out = Vec::with_capacity(b.len());
     for (i, b) in b.iter().enumerate() {
         let line = row(factor, i);
         out.push((b - dot(&out[..i], &line[..i])) / line[i]);
     }
-    Ok(out)
+    out
 }

@@ -22,9 +22,7 @@ use crate::context::{Context, Progress, StopReason};
 use crate::data::{Rows, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors, RelativeRounding, diagonal};
-use crate::memory::{
-    TryCollect, TryToVec, try_filled, try_matrix, try_vec, try_with_capacity, try_zero_matrix,
-};
+use crate::memory::{TryCollect, TryToVec, try_filled, try_matrix, try_vec, try_zero_matrix};
 use crate::reduced_set::coding::Coding;
 use crate::simd::blas::dot;
 
@@ -118,21 +116,21 @@ impl Cascade {
         let (coding, rule) = (format!("{:?}", decision.coding), format!("one for {q} outputs"));
         Error::check_param(fits, "coding", coding, rule)?;
         let stages = stages(projection, sizes, decision.coding, ctx)?;
-        let mut columns = try_with_capacity("the stages of a cascade", stages.len())?;
+        let mut columns = Vec::with_capacity(stages.len());
         let mut from = 0;
         for stage in &stages {
-            let fresh: Vec<usize> = (from..stage.size.vectors).try_collect_vec()?;
+            let fresh: Vec<usize> = (from..stage.size.vectors).collect();
             columns.push(PackedVectors::new(target.kernel, kept.gather(&fresh)?.view(), ctx)?);
             from = stage.size.vectors;
         }
         let p = stages.last().map_or(0, |stage| stage.size.directions);
         let lines = (0..p).map(|i| row(factor, i)[..=i].try_to_vec()).try_collect_results()?;
-        let intercepts = target.intercepts.try_to_vec()?;
+        let intercepts = target.intercepts.to_vec();
         let machine = Machine {
             deltas: feature_space(target)?,
             relative: RelativeRounding::new(&target.kernel, target.vectors, true)?,
-            sums: moments.sums.clone(),     // small: one number per output
-            masses: moments.masses.clone(), // small: one number per output
+            sums: moments.sums.clone(),
+            masses: moments.masses.clone(),
         };
         Ok(Self { kernel: target.kernel, decision, classes, intercepts, stages, columns, lines, machine })
     }
@@ -143,8 +141,8 @@ impl Cascade {
     }
 
     /// Returns the sizes of the stages.
-    pub fn sizes(&self) -> Result<Vec<StageSize>> {
-        self.stages.iter().map(|stage| stage.size).try_collect_vec()
+    pub fn sizes(&self) -> Vec<StageSize> {
+        self.stages.iter().map(|stage| stage.size).collect()
     }
 
     /// Returns the number of multiply-adds of a row that passes all stages, of vectors with d columns.
@@ -173,7 +171,7 @@ impl Cascade {
     pub fn answer(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<CertainAnswers> {
         self.check(x)?;
         let n = x.rows();
-        let mut found = try_vec![(UNDECIDED, self.stages.len()); n]?;
+        let mut found = vec![(UNDECIDED, self.stages.len()); n];
         let rows_per_check = self.rows_per_check(x.cols(), ctx);
         for (round, found) in found.chunks_mut(rows_per_check).enumerate() {
             let done = round * rows_per_check;
@@ -192,8 +190,8 @@ impl Cascade {
                 })
             })?;
         }
-        let classes = found.iter().map(|&(class, _)| class).try_collect_vec()?;
-        let stages = found.into_iter().map(|(_, stage)| stage).try_collect_vec()?;
+        let classes = found.iter().map(|&(class, _)| class).collect::<Vec<_>>();
+        let stages = found.into_iter().map(|(_, stage)| stage).collect::<Vec<_>>();
         Ok(CertainAnswers { classes, stages })
     }
 
@@ -272,8 +270,8 @@ impl Cascade {
         let Some(last) = self.stages.last() else { return Ok(()) };
         let depth = last.size.directions;
         let own = match self.kernel.constant_diagonal() {
-            Some(value) => try_vec![value; count]?,
-            None => diagonal(&self.kernel, x.slice(first..first + count))?,
+            Some(value) => vec![value; count],
+            None => diagonal(&self.kernel, x.slice(first..first + count)),
         };
         let double = x.is_f64();
         let relative = |row: usize| match &self.machine.relative {
@@ -287,15 +285,15 @@ impl Cascade {
                 let at = RowPrecision { own, distance: own.sqrt(), relative: relative(row), double };
                 ActiveRow { row, slot: row, covered: 0.0, at }
             })
-            .try_collect_vec()?;
+            .collect::<Vec<_>>();
         // Kernel values of the active rows, one line of the stage's vectors each.
         let mut values: Vec<f64> = Vec::new();
         let mut phi = try_vec![0.0; count * depth]?;
-        let mut outputs = try_vec![0.0; self.outputs()]?;
+        let mut outputs = vec![0.0; self.outputs()];
         let (mut from, mut covered) = (0, 0);
         for (s, (stage, columns)) in self.stages.iter().zip(&self.columns).enumerate() {
             let StageSize { vectors: t, directions: p } = stage.size;
-            let rows: Vec<usize> = active.iter().map(|row_state| first + row_state.row).try_collect_vec()?;
+            let rows: Vec<usize> = active.iter().map(|row_state| first + row_state.row).collect();
             let mut wider = try_vec![0.0; rows.len() * t]?;
             for (slot, (row_state, line)) in active.iter_mut().zip(wider.chunks_exact_mut(t)).enumerate() {
                 line[..from].copy_from_slice(&values[row_state.slot * from..(row_state.slot + 1) * from]);

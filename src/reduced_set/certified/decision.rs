@@ -21,8 +21,8 @@ pub(super) fn certain_winner(
     f: &[f64],
     bound: impl Fn(usize) -> f64,
 ) -> Option<usize> {
-    let (mut certain, mut possible) = (vec![0.0; k], vec![0.0; k]); // small: one number per class
-    let (mut confidence, mut doubt) = (vec![0.0; k], vec![0.0; k]); // small: one number per class
+    let (mut certain, mut possible) = (vec![0.0; k], vec![0.0; k]);
+    let (mut confidence, mut doubt) = (vec![0.0; k], vec![0.0; k]);
     let mut pair = 0;
     for a in 0..k {
         for c in a + 1..k {

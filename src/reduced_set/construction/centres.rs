@@ -12,7 +12,7 @@ use crate::context::{Context, StopReason};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, gram};
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec, try_with_capacity, try_zeros};
+use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zeros};
 use crate::random::Random;
 
 /// Maximum number of rounds.
@@ -43,12 +43,12 @@ pub fn centres(
         Error::check_len("groups (one for each row)", n, groups.len())?;
     }
     let group_count = groups.map_or(1, |g| g.iter().max().map_or(1, |m| m + 1));
-    let mut members = try_vec![Vec::new(); group_count]?;
+    let mut members = vec![Vec::new(); group_count];
     for i in 0..n {
-        members[groups.map_or(0, |g| g[i])].try_push(i)?;
+        members[groups.map_or(0, |g| g[i])].push(i);
     }
     // The classes receive one center each in turn.
-    let mut shares = try_vec![0; group_count]?;
+    let mut shares = vec![0; group_count];
     let mut remaining = count;
     while remaining > 0 {
         for (share, members) in shares.iter_mut().zip(&members) {
@@ -62,10 +62,10 @@ pub fn centres(
     let mut out = try_with_capacity("cluster centers", count * d)?;
     for (members, &share) in members.iter().zip(&shares) {
         let sample: Vec<usize> = random
-            .sample(members.len(), members.len().min(share * ROWS_PER_CENTRE))?
+            .sample(members.len(), members.len().min(share * ROWS_PER_CENTRE))
             .into_iter()
             .map(|i| members[i])
-            .try_collect_vec()?;
+            .collect();
         out.extend(lloyd(rows, &sample, share, ctx)?);
     }
     Ok(Array2::from_shape_vec((count, d), out).expect("every class gave its share"))
@@ -86,7 +86,7 @@ fn lloyd(rows: Rows<'_>, sample: &[usize], count: usize, ctx: Context<'_>) -> Re
     let block = (WORK_PER_CHECK / (count * d)).clamp(16, 4096);
     'rounds: for round in 0..MAX_ROUNDS {
         let norms: Vec<f64> =
-            centres.chunks_exact(d).map(|c| 0.5 * c.iter().map(|v| v * v).sum::<f64>()).try_collect_vec()?;
+            centres.chunks_exact(d).map(|c| 0.5 * c.iter().map(|v| v * v).sum::<f64>()).collect();
         let (mut sums, mut counts) = (try_vec![0.0; count * d]?, try_vec![0_usize; count]?);
         for points in points.chunks(block * d) {
             if StopReason::from_result(ctx.check("centres", round, MAX_ROUNDS))?.is_some() {

@@ -31,7 +31,7 @@ use crate::context::{Context, Progress, Stop, StopReason};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Batch, Kernel, TrainableExpansion, Workspace};
-use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity};
+use crate::memory::{TryCollect, TryToVec};
 use crate::reduced_set::pursuit::check_kernel;
 
 /// Maximum number of steps between two checks of the monitor.
@@ -95,7 +95,7 @@ pub fn gradient_vectors(
         target.kernel.check_rows("start", (*start).try_into()?)?;
     }
 
-    let mut teacher = Teacher::new(target, rows.reborrow(), params)?;
+    let mut teacher = Teacher::new(target, rows.reborrow(), params);
     let mut results: Vec<Construction> = Vec::new();
     for (stage, start) in starts.iter().enumerate() {
         let share = params.objective.label_weight;
@@ -112,7 +112,7 @@ pub fn gradient_vectors(
             vectors: start.iter().copied().try_collect_vec()?,
             coefficients,
             intercepts,
-            scales: try_vec![1.0; d]?,
+            scales: vec![1.0; d],
         };
         if stage == 0
             && let Some(reason) =
@@ -237,7 +237,7 @@ impl Run<'_, '_> {
         let (coefficients, intercepts) = (&student.coefficients, &student.intercepts);
         Descent::new(
             TrainableExpansion::new(self.kernel, &vectors, d, coefficients, intercepts)?,
-            ColumnScales::new(d)?,
+            ColumnScales::new(d),
             rates,
         )
     }
@@ -322,7 +322,7 @@ impl Run<'_, '_> {
         const ROWS_PER_BATCH: usize = 480;
         let (n, count) = (self.teacher.rows.rows(), self.params.held_out);
         let (mut batch, mut work) = (Batch::default(), Workspace::default());
-        let mut picked: Vec<(usize, usize)> = try_with_capacity("rows held out", ROWS_PER_BATCH)?;
+        let mut picked: Vec<(usize, usize)> = Vec::with_capacity(ROWS_PER_BATCH);
         let mut total = 0.0;
         for first in (n - count..n).step_by(ROWS_PER_BATCH) {
             ctx.check("gradient", first, n)?;

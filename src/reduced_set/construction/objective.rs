@@ -143,7 +143,7 @@ impl Objective {
             .map(|class| match self.coding {
                 Coding::Values => Ok(Vec::new()),
                 Coding::Sign => Ok(vec![sign(class == 1)]),
-                Coding::Largest => (0..q).map(|k| sign(k == class)).try_collect_vec(),
+                Coding::Largest => Ok((0..q).map(|k| sign(k == class)).collect()),
                 Coding::Pairs => (0..classes)
                     .flat_map(|a| (a + 1..classes).map(move |b| (a, b)))
                     .map(|(a, b)| {

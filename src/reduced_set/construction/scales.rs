@@ -5,7 +5,6 @@
 
 use crate::error::Result;
 use crate::kernels::TrainableExpansion;
-use crate::memory::{TryToVec, try_vec};
 use crate::simd::adam;
 
 /// Maximum magnitude of the logarithm of a scale.
@@ -24,14 +23,14 @@ pub(super) struct ColumnScales {
 
 impl ColumnScales {
     /// Returns scales of 1.
-    pub(super) fn new(d: usize) -> Result<Self> {
-        Ok(Self {
-            values: try_vec![1.0; d]?,
-            factors: try_vec![1.0; d]?,
-            logarithms: try_vec![0.0; d]?,
-            means: try_vec![0.0; d]?,
-            squares: try_vec![0.0; d]?,
-        })
+    pub(super) fn new(d: usize) -> Self {
+        Self {
+            values: vec![1.0; d],
+            factors: vec![1.0; d],
+            logarithms: vec![0.0; d],
+            means: vec![0.0; d],
+            squares: vec![0.0; d],
+        }
     }
 
     /// Takes a step of Adam.
@@ -62,8 +61,8 @@ impl Best {
         scales: &ColumnScales,
     ) -> Result<()> {
         if self.loss.is_none_or(|best| loss < best) {
-            let mut kept = ColumnScales::new(0)?;
-            kept.values = scales.values.try_to_vec()?;
+            let mut kept = ColumnScales::new(0);
+            kept.values.clone_from(&scales.values);
             (self.loss, self.state) = (Some(loss), Some((expansion.try_clone()?, kept)));
         }
         Ok(())
@@ -76,7 +75,7 @@ mod tests {
 
     #[test]
     fn factors_lead_from_the_scales_before_to_those_after() {
-        let mut scales = ColumnScales::new(3).unwrap();
+        let mut scales = ColumnScales::new(3);
         for step in 0..400 {
             let before = scales.values.clone();
             scales.step(adam::corrected(0.1, step + 1), &[1.0, -1.0, 0.0]);

@@ -54,28 +54,28 @@ pub(super) struct Teacher<'a> {
 
 impl<'a> Teacher<'a> {
     /// Computes means and deviations of the rows.
-    pub(super) fn new(target: &ExpansionView<'_>, rows: Rows<'a>, params: &GradientParams) -> Result<Self> {
+    pub(super) fn new(target: &ExpansionView<'_>, rows: Rows<'a>, params: &GradientParams) -> Self {
         let (n, d) = (rows.rows(), rows.cols());
-        let (mut sums, mut squares) = (try_vec![0.0; d]?, try_vec![0.0; d]?);
+        let (mut sums, mut squares) = (vec![0.0; d], vec![0.0; d]);
         for i in 0..n {
             rows.for_each_in_row(i, |k, v| {
                 sums[k] += v;
                 squares[k] += v * v;
             });
         }
-        let means: Vec<f64> = sums.iter().map(|s| s / n as f64).try_collect_vec()?;
+        let means: Vec<f64> = sums.iter().map(|s| s / n as f64).collect();
         let deviations = means
             .iter()
             .zip(&squares)
             .map(|(m, s)| (s / n as f64 - m * m).max(0.0).sqrt() as f32)
-            .try_collect_vec()?;
+            .collect::<Vec<_>>();
         let translates =
             matches!(target.kernel, Kernel::Rbf { .. } | Kernel::Laplacian { .. } | Kernel::Matern { .. });
         let moves = params.noise > 0.0 || params.mixing > 0.0;
-        Ok(Self {
+        Self {
             rows,
             kernel: target.kernel,
-            centre: means.iter().map(|&m| if translates { m as f32 } else { 0.0 }).try_collect_vec()?,
+            centre: means.iter().map(|&m| if translates { m as f32 } else { 0.0 }).collect(),
             deviations,
             noise: params.noise as f32,
             mixing: params.mixing,
@@ -85,7 +85,7 @@ impl<'a> Teacher<'a> {
             outputs: Vec::new(),
             outputs_per_row: target.outputs(),
             uses_only_labels: matches!(params.objective.loss, Loss::Hinge | Loss::SquaredHinge),
-        })
+        }
     }
 
     /// Computes the outputs of the machine at all places.
@@ -118,11 +118,11 @@ impl<'a> Teacher<'a> {
                 ctx.check("outputs", place * n + first, self.places * n)?;
                 let count = chunk.min(n - first);
                 let values = if place == 0 {
-                    let own: Vec<usize> = (first..first + count).try_collect_vec()?;
+                    let own: Vec<usize> = (first..first + count).collect();
                     evaluator.evaluate(self.rows.gather(&own)?.view(), ctx.silent())?
                 } else {
                     let mut dense = try_vec![0.0; count * d]?;
-                    let mut lines: Vec<&mut [f32]> = dense.chunks_exact_mut(d).try_collect_vec()?;
+                    let mut lines: Vec<&mut [f32]> = dense.chunks_exact_mut(d).collect();
                     ctx.for_each_chunk(&mut lines, 64, |part, lines| {
                         for (i, line) in lines.iter_mut().enumerate() {
                             self.row(first + part * 64 + i, place, line);
@@ -198,7 +198,7 @@ impl<'a> Teacher<'a> {
         const MIN_ROWS: usize = 2000;
         let (n, q, m) = (self.rows.rows(), target.outputs(), start.nrows());
         let count = n.min((m * ROWS_PER_VECTOR).max(MIN_ROWS));
-        let mut sample = Random::stream(self.seed, u64::MAX).sample(n, count)?;
+        let mut sample = Random::stream(self.seed, u64::MAX).sample(n, count);
         sample.sort_unstable();
         let rows = self.rows.gather(&sample)?;
         let d = self.rows.cols();

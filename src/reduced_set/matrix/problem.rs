@@ -134,7 +134,7 @@ impl Coefficients {
         if self.steps_of_size.len() == size {
             self.remove_last();
         }
-        self.last.try_resize(rows.len(), 0.0)?;
+        self.last.resize(rows.len(), 0.0);
         for (place, (old, new)) in self.last.chunks_exact_mut(q).zip(rows.chunks_exact(q)).enumerate() {
             if old != new {
                 self.changes.try_extend(new.iter().zip(&*old).map(|(new, old)| new - old))?;

@@ -13,7 +13,7 @@ use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Kernel, gram_symmetric};
-use crate::memory::{TryCollect, TryToVec, try_to_matrix, try_vec};
+use crate::memory::{try_to_matrix, try_vec};
 use crate::path::Path;
 use crate::reduced_set::pursuit::{
     PursuitParams, Selection, Space, TargetProducts, check_kernel, indefinite, pursue,
@@ -73,8 +73,8 @@ fn path(
     let mut path = ordered.path(&order, ctx)?;
     // Vectors in the span of earlier ones are not part of the path.
     if !penalties.is_empty() {
-        let at: HashMap<usize, f64> = order.iter().copied().zip(penalties).collect(); // small: one penalty per vector of the path
-        path.penalties = path.order.iter().map(|p| at[p]).try_collect_vec()?;
+        let at: HashMap<usize, f64> = order.iter().copied().zip(penalties).collect();
+        path.penalties = path.order.iter().map(|p| at[p]).collect();
     }
     if reason != StopReason::Converged {
         path.stop.reason = reason;
@@ -115,7 +115,7 @@ fn penalised_path(
         let mut rest = squared;
         for (place, row) in b.chunks_exact(q).enumerate().take(size) {
             let line = &gram[vectors[place] * m..(vectors[place] + 1) * m];
-            let mut outputs = try_vec![0.0; q]?;
+            let mut outputs = vec![0.0; q];
             for (&other, row) in vectors[..size].iter().zip(b.chunks_exact(q)) {
                 axpy(line[other], row, &mut outputs);
             }
@@ -128,9 +128,9 @@ fn penalised_path(
         }
     }
     let size = path.steps_of_size.len();
-    path.order = vectors[..size].try_to_vec()?;
-    path.penalties = penalties[..size].try_to_vec()?;
-    path.vector_of_step = coefficients.vector_of_step[..steps].try_to_vec()?;
+    path.order = vectors[..size].to_vec();
+    path.penalties = penalties[..size].to_vec();
+    path.vector_of_step = coefficients.vector_of_step[..steps].to_vec();
     path.projections = try_to_matrix(matrix((steps, q), &coefficients.changes[..steps * q])?)?;
     path.orthogonal = false;
     path.stop.iterations = size as u64;
@@ -179,7 +179,7 @@ impl OrderedPaths<'_> {
         let params = PursuitParams {
             tolerance: self.tolerance,
             norm_bound: self.norm_bound,
-            selection: Selection::Given((0..order.len()).try_collect_vec()?),
+            selection: Selection::Given((0..order.len()).collect()),
             ..PursuitParams::new(order.len().max(1))
         };
         let mut path = pursue(&space, &params, ctx)?;

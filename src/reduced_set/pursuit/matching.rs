@@ -37,7 +37,7 @@ use crate::context::{Context, GracePeriod, Progress, Stop, StopReason};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::memory::{TryCollect, TryGrow, try_vec, try_zero_matrix};
+use crate::memory::{TryGrow, try_zero_matrix};
 use crate::path::Path;
 use crate::random::Random;
 use crate::simd::blas::dot;
@@ -292,14 +292,14 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
     fn record(&mut self, candidate: usize, step: Step, gain: f64, outputs: Range<usize>) -> Result<()> {
         let fresh = self.order.len();
         let at = *self.place.entry(candidate).or_insert(fresh);
-        let mut change = try_vec![0.0; self.space.outputs()]?;
+        let mut change = vec![0.0; self.space.outputs()];
         change[outputs].copy_from_slice(&step.change);
         self.changes.try_extend(change)?;
-        self.vector_of_step.try_push(at)?;
+        self.vector_of_step.push(at);
         if at == fresh {
-            self.order.try_push(candidate)?;
-            self.steps_of_size.try_push(0)?;
-            self.residual_norms.try_push(0.0)?;
+            self.order.push(candidate);
+            self.steps_of_size.push(0);
+            self.residual_norms.push(0.0);
         }
         if !step.line.is_empty() {
             self.lines.push(step.line);
@@ -340,9 +340,8 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
         let q = self.space.outputs();
         let basic = self.params.rule() == Rule::Basic;
         let mut steppers: Vec<Stepper<'s, 'a>> =
-            (0..q).map(|j| self.stepper(j..j + 1)).try_collect_results()?;
+            (0..q).map(|j| self.stepper(j..j + 1)).collect::<Result<_>>()?;
         let mut proposals =
-            // small: one proposal per output
             steppers.iter_mut().map(|stepper| self.propose(stepper)).collect::<Result<Vec<_>>>()?;
         loop {
             if let Some(reason) = self.check()? {

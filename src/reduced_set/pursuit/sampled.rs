@@ -8,7 +8,7 @@ use super::space::Space;
 use super::stepper::{INDEFINITE_TOLERANCE, Proposal, Rule, Step, score};
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_reserve, try_vec};
+use crate::memory::{TryGrow, TryToVec, try_reserve};
 use crate::random::Random;
 use crate::simd::blas::{axpy, dot, row_times};
 use std::ops::Range;
@@ -69,7 +69,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
             rule,
             size,
             random,
-            remaining: (0..space.len()).try_collect_vec()?,
+            remaining: (0..space.len()).collect(),
             taken: Vec::new(),
             lines: Vec::new(),
             coefficients: Vec::new(),
@@ -90,7 +90,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
                 let other = i + self.random.below((self.remaining.len() - i) as u64) as usize;
                 self.remaining.swap(i, other);
             }
-            let list = self.remaining[tried..tried + count].try_to_vec()?;
+            let list = self.remaining[tried..tried + count].to_vec();
             let images = self.space.images(&list, ctx)?;
             let mut candidates = self.evaluate(&list, &images, ctx)?;
             candidates.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.at.cmp(&b.at)));
@@ -121,7 +121,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
                     pivot: if basic { length } else { length.sqrt() },
                     line: candidate.line,
                     correlations: candidate.correlations,
-                    image: images[candidate.at * n..(candidate.at + 1) * n].try_to_vec()?,
+                    image: images[candidate.at * n..(candidate.at + 1) * n].to_vec(),
                 });
                 return Ok(Some(Proposal { candidate: list[candidate.at], gain }));
             }
@@ -143,9 +143,9 @@ impl<'s, 'a> Sampled<'s, 'a> {
                 let image = &images[at * n..(at + 1) * n];
                 (dot(image, image), row_times(image, &self.residual, q), Vec::new())
             } else {
-                let line = kernel[at * t..(at + 1) * t].try_to_vec()?;
+                let line = kernel[at * t..(at + 1) * t].to_vec();
                 let mut correlations =
-                    self.space.targets[p * all..(p + 1) * all][self.outputs.clone()].try_to_vec()?;
+                    self.space.targets[p * all..(p + 1) * all][self.outputs.clone()].to_vec();
                 for (c, part) in correlations.iter_mut().zip(row_times(&line, &self.coefficients, q)) {
                     *c -= part;
                 }
@@ -166,7 +166,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
         if !self.residual.is_empty() {
             let n = self.residual.len() / self.outputs.len();
             let image = &images[candidate.at * n..(candidate.at + 1) * n];
-            candidate.line = self.images.chunks_exact(n).map(|taken| dot(taken, image)).try_collect_vec()?;
+            candidate.line = self.images.chunks_exact(n).map(|taken| dot(taken, image)).collect();
         }
         for k in 0..t {
             let l = (candidate.line[k] - dot(&candidate.line[..k], &self.lines[k][..k])) / self.lines[k][k];
@@ -184,7 +184,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
         let Some(proposed) = self.proposed.take() else { return Ok(None) };
         let ProposedCandidate { mut line, correlations, pivot, image } = proposed;
         let (q, n) = (self.outputs.len(), image.len());
-        let change: Vec<f64> = correlations.iter().map(|c| c / pivot).try_collect_vec()?;
+        let change: Vec<f64> = correlations.iter().map(|c| c / pivot).collect();
         if self.rule == Rule::Basic {
             line.clear();
             for (residual, v) in self.residual.chunks_exact_mut(q).zip(&image) {
@@ -193,7 +193,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
             if let Some(at) = self.taken.iter().position(|&p| p == proposal.candidate) {
                 axpy(1.0, &change, &mut self.coefficients[at * q..(at + 1) * q]);
             } else {
-                self.taken.try_push(proposal.candidate)?;
+                self.taken.push(proposal.candidate);
                 self.coefficients.try_extend(change.iter().copied())?;
             }
             return Ok(Some(Step { line, change }));
@@ -201,12 +201,12 @@ impl<'s, 'a> Sampled<'s, 'a> {
         line.push(pivot);
         self.lines.push(line.try_to_vec()?);
         self.remaining.retain(|&p| p != proposal.candidate);
-        self.taken.try_push(proposal.candidate)?;
+        self.taken.push(proposal.candidate);
         try_reserve("predictions of the vectors chosen", &mut self.images, image.len())?;
         self.images.try_extend(image.iter().copied())?;
         // The new direction in terms of the vectors taken: L' delta = e.
         let t = self.taken.len();
-        let mut delta = try_vec![0.0; t]?;
+        let mut delta = vec![0.0; t];
         delta[t - 1] = 1.0;
         for k in (0..t).rev() {
             delta[k] /= self.lines[k][k];
@@ -218,7 +218,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
             axpy(d, &change, coefficients);
         }
         if n > 0 {
-            let mut direction = try_vec![0.0; n]?;
+            let mut direction = vec![0.0; n];
             for (&d, image) in delta.iter().zip(self.images.chunks_exact(n)) {
                 axpy(d, image, &mut direction);
             }

@@ -21,7 +21,7 @@ use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, KernelRows, Precision, diagonal, gram};
-use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zeros};
+use crate::memory::{TryCollect, TryToVec, try_with_capacity, try_zeros};
 use crate::simd::blas::{dot, row_times};
 use std::ops::Range;
 
@@ -90,7 +90,7 @@ impl TargetProducts {
         norm_bound: Option<f64>,
         ctx: Context<'_>,
     ) -> Result<Self> {
-        let zero = try_vec![0.0; target.outputs()]?;
+        let zero = vec![0.0; target.outputs()];
         let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, ..target.reborrow() })?;
         if let (Some(pool), Some(bound)) = (candidates, norm_bound) {
             return Ok(Self { norms: vec![bound], targets: in_blocks(&evaluator, pool, ctx)? });
@@ -152,7 +152,7 @@ impl<'a> Space<'a> {
                 Ok(Self::of_features(kernel, pool, of_target, q, ctx)?)
             }
             Criterion::Predictions(rows) => {
-                let zero = try_vec![0.0; q]?;
+                let zero = vec![0.0; q];
                 let evaluator = Evaluator::new(&ExpansionView { intercepts: &zero, ..target.reborrow() })?;
                 let rule = "at least one row to compare predictions on";
                 Error::check_param(rows.rows() > 0, "rows", 0, rule)?;
@@ -160,7 +160,7 @@ impl<'a> Space<'a> {
                 Error::check_len(what, target.vectors.cols(), rows.cols())?;
                 let mut outputs = in_blocks(&evaluator, rows, ctx)?;
                 let share = 1.0 / rows.rows() as f64;
-                let mut norms = try_vec![0.0; q]?;
+                let mut norms = vec![0.0; q];
                 for line in outputs.chunks_exact(q) {
                     for (norm, v) in norms.iter_mut().zip(line) {
                         *norm += share * v * v;
@@ -173,7 +173,7 @@ impl<'a> Space<'a> {
                 let (mut own, mut targets, mut images) = (Vec::new(), Vec::new(), None);
                 if options.complete && n * pool.rows() <= options.max_kept_values {
                     let values = images_of(&kernel, pool, rows, ctx)?;
-                    own = values.chunks_exact(n).map(|line| dot(line, line)).try_collect_vec()?;
+                    own = values.chunks_exact(n).map(|line| dot(line, line)).collect();
                     let mut counter = ctx.counter("inner products", pool.rows());
                     for line in values.chunks_exact(n) {
                         counter.charge((n * q) as u64)?;
@@ -200,11 +200,11 @@ impl<'a> Space<'a> {
         outputs: usize,
         ctx: Context<'_>,
     ) -> Result<Self> {
-        let own = diagonal(&kernel, pool)?;
+        let own = diagonal(&kernel, pool);
         if let Some(&negative) = own.iter().find(|&&v| v < 0.0) {
             return Err(indefinite(&kernel, negative));
         }
-        let all: Vec<usize> = (0..pool.rows()).try_collect_vec()?;
+        let all: Vec<usize> = (0..pool.rows()).collect();
         let source = KernelRows::new(kernel, pool, &all, Precision::Double, ctx)?;
         let TargetProducts { norms, targets } = of_target;
         Ok(Self {
@@ -241,8 +241,7 @@ impl<'a> Space<'a> {
                 let columns_wanted = list.len();
                 let columns = list.iter().map(|_| try_zeros("columns of a kernel matrix", count));
                 let mut columns = columns.try_collect_results()?;
-                let mut slices: Vec<&mut [f64]> =
-                    columns.iter_mut().map(Vec::as_mut_slice).try_collect_vec()?;
+                let mut slices: Vec<&mut [f64]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
                 let at_once = (8 * WORK_PER_CHECK / (count * self.pool.cols().max(1)).max(1))
                     .clamp(1, list.len().max(1));
                 for (group, slices) in slices.chunks_mut(at_once).enumerate() {
@@ -264,8 +263,7 @@ impl<'a> Space<'a> {
                 for v in &mut values {
                     *v *= share;
                 }
-                let (zero, values) =
-                    (try_vec![0.0; list.len()]?, matrix((rows.rows(), list.len()), &values)?);
+                let (zero, values) = (vec![0.0; list.len()], matrix((rows.rows(), list.len()), &values)?);
                 let expansion = ExpansionView::new(self.kernel, *rows, values, &zero)?;
                 let lines = in_blocks(&Evaluator::new(&expansion)?, self.pool, ctx)?;
                 let column = |c: usize| lines.iter().skip(c).step_by(list.len()).copied().try_collect_vec();
@@ -312,7 +310,7 @@ pub(in crate::reduced_set) fn indefinite(kernel: &Kernel, evidence: f64) -> Erro
 
 /// Returns alpha_j' K alpha_j for every output.
 fn squared_norms(kernel: &Kernel, of_vectors: &[f64], coefficients: &[f64], q: usize) -> Result<Vec<f64>> {
-    let (mut norms, mut sizes) = (try_vec![0.0; q]?, try_vec![0.0; q]?);
+    let (mut norms, mut sizes) = (vec![0.0; q], vec![0.0; q]);
     for (values, alpha) in of_vectors.chunks_exact(q).zip(coefficients.chunks_exact(q)) {
         for j in 0..q {
             let part = values[j] * alpha[j];
@@ -342,7 +340,7 @@ fn mean_squares(kernel: &Kernel, pool: Rows<'_>, rows: Rows<'_>, ctx: Context<'_
     let work = (n * rows.cols().max(1)).max(WORK_PER_CHECK / (1 + (1 << 22) / n));
     for_blocks(pool, work, ctx, |block| {
         let values = gram(kernel, block, rows, ctx.silent())?;
-        flat(values).chunks_exact(n).map(|line| dot(line, line) / n as f64).try_collect_vec()
+        Ok(flat(values).chunks_exact(n).map(|line| dot(line, line) / n as f64).collect())
     })
 }
 

@@ -16,7 +16,7 @@
 use super::space::Space;
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zeros};
+use crate::memory::{TryCollect, try_zeros};
 use crate::simd::blas::{axpy, dot};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -112,8 +112,8 @@ impl<'s, 'a> Complete<'s, 'a> {
             factor: Vec::new(),
             columns_ahead: HashMap::new(),
             correlations,
-            distance: space.own.try_to_vec()?,
-            scores: try_vec![0.0; space.len()]?,
+            distance: space.own.clone(),
+            scores: vec![0.0; space.len()],
             largest: space.own.iter().copied().fold(0.0, f64::max),
             steps: 0,
         };
@@ -158,7 +158,7 @@ impl<'s, 'a> Complete<'s, 'a> {
             let scores = &self.scores;
             let mut list: Vec<usize> = (0..scores.len())
                 .filter(|p| scores[*p] > 0.0 && *p != best && !self.columns_ahead.contains_key(p))
-                .try_collect_vec()?;
+                .collect();
             let by_score = |a: &usize, b: &usize| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b));
             if list.len() >= COLUMNS_AHEAD {
                 list.select_nth_unstable_by(COLUMNS_AHEAD - 1, by_score);
@@ -174,7 +174,7 @@ impl<'s, 'a> Complete<'s, 'a> {
             self.columns_ahead.extend(list.into_iter().zip(columns));
         }
         let column = match self.columns_ahead.get(&best) {
-            Some(column) if basic => Some(Column { from: 0, values: column.values.try_to_vec()? }),
+            Some(column) if basic => Some(Column { from: 0, values: column.values.clone() }),
             _ => self.columns_ahead.remove(&best),
         };
         Ok(column.unwrap_or(Column { from: 0, values: Vec::new() }))
@@ -213,7 +213,7 @@ impl<'s, 'a> Complete<'s, 'a> {
         let (rule, q, steps, own) = (self.rule, self.outputs, self.steps, &self.space.own);
         let basic = rule == Rule::Basic;
         let pivot = if basic { own[best] } else { self.distance[best].sqrt() };
-        let mut line = try_with_capacity("a row of the pursuit's factor", steps + 1)?;
+        let mut line = Vec::with_capacity(steps + 1);
         if !basic {
             for (b, block) in self.factor.iter().enumerate() {
                 let filled = (steps - b * FACTOR_BLOCK_WIDTH).min(FACTOR_BLOCK_WIDTH);
@@ -225,7 +225,7 @@ impl<'s, 'a> Complete<'s, 'a> {
             }
         }
         let change: Vec<f64> =
-            self.correlations[best * q..(best + 1) * q].iter().map(|c| c / pivot).try_collect_vec()?;
+            self.correlations[best * q..(best + 1) * q].iter().map(|c| c / pivot).collect();
         let at = steps % FACTOR_BLOCK_WIDTH;
         let (mut latest, earlier): (&mut [f64], &[Vec<f64>]) = match self.factor.split_last_mut() {
             Some((latest, earlier)) => (latest, earlier),

@@ -88,7 +88,7 @@ impl Machine<'_> {
                 member_of[slot] = Some(v);
             }
             let runs = runs.iter().map(|(part, first, columns)| {
-                Ok((self.parts[*part].class_block, *first, Indices::new(columns)?))
+                Ok((self.parts[*part].class_block, *first, Indices::new(columns)))
             });
             let runs: Vec<(usize, usize, Indices)> = runs.try_collect_results()?;
             ctx.for_each_chunk(kernel, ROWS_PER_TASK * stride, |task, lines| {

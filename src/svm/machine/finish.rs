@@ -138,7 +138,7 @@ impl Machine<'_> {
     ) -> Result<Option<Rounding>> {
         let problem = self.problem();
         let source = &columns.class_blocks[self.parts[0].class_block].source;
-        let scales = source.rows().rounding_scales(&self.variables.rows, training.ctx)?;
+        let scales = source.rows().rounding_scales(&self.variables.rows, training.ctx);
         let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).try_collect_vec()?;
         let sizes: Vec<f64> = used.iter().map(|&v| problem.beta[v].abs()).try_collect_vec()?;
         let scaled: Vec<f64> =

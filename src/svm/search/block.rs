@@ -62,7 +62,7 @@ impl<'c, 'w, K: KernelValue> Block<'c, 'w, K> {
     ) -> Result<Option<Self>> {
         let positions = chain.members(machine)?;
         let rows = chain.rows_of(&positions)?;
-        let diagonal = values.source.diagonal(&rows)?;
+        let diagonal = values.source.diagonal(&rows);
         let Some(mut problem) = chain.problem(machine, k, &rows, &diagonal)? else { return Ok(None) };
         if let Some(beta) = start {
             problem.project(&beta);
@@ -112,7 +112,8 @@ impl<'c, 'w, K: KernelValue> Block<'c, 'w, K> {
             (&self.chain.work.params.tuning, &*self.values);
         Subproblem::new(&self.problem, &members, tuning, memory, |kernel, stride, slots| {
             if let Some(matrix) = matrix {
-                return gather_block(matrix, &self.positions, kernel, stride, slots);
+                gather_block(matrix, &self.positions, kernel, stride, slots);
+                return Ok(());
             }
             let check = || self.chain.check();
             write_block(source, &self.rows, kernel, stride, slots, Context::SEQUENTIAL, check)
@@ -277,11 +278,10 @@ fn gather_block<K: KernelValue>(
     kernel: &mut [K],
     stride: usize,
     slots: &[usize],
-) -> Result<()> {
-    let columns = Indices::new(positions)?;
+) {
+    let columns = Indices::new(positions);
     for (&position, &slot) in positions.iter().zip(slots) {
         // A search has no problems with two groups: slots are consecutive.
         columns.gather(matrix.row(position), &mut kernel[slot * stride + slots[0]..][..positions.len()]);
     }
-    Ok(())
 }

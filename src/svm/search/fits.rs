@@ -53,7 +53,7 @@ impl<'w> Chain<'_, 'w> {
             let mut results = Vec::new();
             let ended = self.fit_small(small[i], &values, &mut results);
             (results, ended)
-        })?;
+        });
         let mut interruption = None;
         for (j, (of_machine, ended)) in small.into_iter().zip(fitted) {
             results[j] = of_machine;
@@ -222,7 +222,7 @@ mod tests {
             result.outputs
         };
         let members = chain.rows_of(&chain.members(0).unwrap()).unwrap();
-        let diagonal = values.source.diagonal(&members).unwrap();
+        let diagonal = values.source.diagonal(&members);
         let problem = chain.problem(0, 0, &members, &diagonal).unwrap().unwrap();
         let unbalanced = problem.upper.iter().map(|upper| if *upper > 0.0 { 1.0 } else { -0.5 }).collect();
         for (from_zero, from_start) in outputs(None).iter().zip(outputs(Some(unbalanced))) {

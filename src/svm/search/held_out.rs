@@ -38,7 +38,7 @@ impl<'a, K: KernelValue> HeldOut<'a, K> {
         let count = test.len();
         let mut values = memory::try_zeros("kernel values of held-out rows", train.len() * count)?;
         let mut lines = try_vec![NO_LINE; order.len()]?;
-        let columns = Indices::new(test)?;
+        let columns = Indices::new(test);
         for ((line, &position), out) in (0..).zip(train).zip(values.chunks_exact_mut(count.max(1))) {
             lines[order[position]] = line;
             columns.gather(matrix.row(position), out);
