@@ -30,7 +30,7 @@
 //! let (rows, context) = (Rows::try_from(&x)?, Context::default());
 //! let mut params = TreeParams::new(Kernel::Rbf { gamma: 1.0 }, 2, Strategy::JointLinear);
 //! (params.budget, params.child_budget) = (10, 5);
-//! let (state, _) = partial_fit(&params, &TreeState::new(rows, 1, 0)?, rows, &labels, context)?;
+//! let (state, _) = partial_fit(&params, &TreeState::new(rows, 1, 0), rows, &labels, context)?;
 //! let routes = TreePredictor::new(params.kernel, &state, false)?.routes(rows, context)?;
 //! assert!(routes.iter().all(|route| route.kernel_values <= 10));
 //! # Ok::<(), svmarrow::Error>(())
