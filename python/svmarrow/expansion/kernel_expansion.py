@@ -60,8 +60,8 @@ class KernelExpansion:
     Parameters
     ----------
     vectors : {ndarray, CSR matrix} of shape (m, d)
-        float64, float32 or uint8; kept without a copy where the memory allows. For the precomputed kernel (m,
-        1): the indices of the training samples.
+        float64, float32 or uint8; kept without a copy where the memory allows, and then not to be written to.
+        For the precomputed kernel (m, 1): the indices of the training samples.
     coefficients : array-like of shape (m, q) or (m,)
         B.
     intercepts : array-like of shape (q,) or float

@@ -93,7 +93,7 @@ def choose_points(
         Trace of K - L L' after each point, for "pivoted_cholesky" and "greedy_trace".
     """
     if not isinstance(selection, str):
-        return as_points(selection, "selection", int(X.shape[1])), None, None
+        return as_points(selection, "selection", int(X.shape[1])).copy(), None, None
     n = int(X.shape[0])
     if n_vectors > n:
         warnings.warn(f"n_vectors={n_vectors} is more than the {n} rows: every row is a point", stacklevel=4)

@@ -153,7 +153,8 @@ class ExactLeastSquares(KernelMachine):
                 verbose=self.verbose,
                 weights=weights,
             )
-        self.expansion_ = fit.expansion
+        # A model does not follow what the caller writes to the training samples later.
+        self.expansion_ = fit.expansion.replaced(vectors=fit.expansion.vectors.copy())
         with np.errstate(over="ignore"):  # where a row has hardly any weight
             self._ridge = self.alpha_ / (np.ones(len(targets)) if weights is None else weights)
         if fit.gcv is not None:

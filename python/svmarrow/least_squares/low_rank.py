@@ -198,7 +198,7 @@ class LowRankLeastSquares(KernelMachine):
             if weights is not None:
                 residuals *= weights[:, np.newaxis]
             self.expansion_ = KernelExpansion(
-                X, residuals / float(self.alpha), np.zeros(targets.shape[1]), *self._spec
+                X.copy(), residuals / float(self.alpha), np.zeros(targets.shape[1]), *self._spec
             )
         if hat is None:
             return None

@@ -349,11 +349,12 @@ class MatchingPursuit(KernelMachine):
             labels = data.rows[kept]
             if precomputed:
                 return labels[:, np.newaxis].astype(np.float64), labels
-            return (data.X if kept.size == n else data.X[kept]), labels
+            # The path reads its points later, whatever the caller writes to the samples.
+            return (data.X.copy() if kept.size == n else data.X[kept]), labels
         if precomputed:
             rule = "None, a number or a share of rows with kernel='precomputed'"
             raise refuse("candidates", chosen, rule)
-        points = as_points(chosen, "candidates", self.n_features_in_)
+        points = as_points(chosen, "candidates", self.n_features_in_).copy()
         self._check_domain(points)
         return points, np.arange(points.shape[0])
 

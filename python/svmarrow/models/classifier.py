@@ -383,7 +383,7 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
         return self.calibration.probabilities(self._calibrated_values(outputs), len(self.classes_))
 
     def _calibrated_values(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What the calibration takes, of outputs (n, q)."""
+        """Returns the values that the calibration takes, from outputs (n, q)."""
         assert self.calibration is not None
         pairwise = self.calibration.link == "pairs" and len(self.classes_) > 2
         return outputs if pairwise else self.scores_of(outputs).reshape(len(outputs), -1)

@@ -1,4 +1,4 @@
-"""What support vector machines and estimators around them share: labels, certificates, weights."""
+"""Labels, certificates and feature weights of support vector machines and of estimators around them."""
 
 from __future__ import annotations
 
