@@ -380,7 +380,7 @@ impl OwnedRows {
     /// ```
     ///
     /// # Errors
-    /// Those of [`CsrView::new`].
+    /// The errors of [`CsrView::new`].
     pub fn from_csr<T: SparseElement>(
         indptr: Vec<i64>,
         indices: Vec<i64>,

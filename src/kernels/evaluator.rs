@@ -89,7 +89,7 @@ pub struct Partial {
     missing: Option<Vec<usize>>,
 }
 
-/// What packed vectors give: all outputs, or a part of them.
+/// The outputs of packed vectors: all of them, or those of some rows.
 #[derive(Debug)]
 pub enum Evaluation {
     /// F, (n, q).
