@@ -94,9 +94,15 @@ fn keep<T, A>(what: &'static str, len: usize, allocated: A) -> Result<A> {
 fn check_kept(what: &'static str, bytes: usize) -> Result<()> {
     // If memory is short, the system's allocator takes a page for each small block.
     let unchecked = UNCHECKED.get().saturating_add(bytes.max(PAGE));
-    let is_due = unchecked >= CHECK_INTERVAL;
-    UNCHECKED.set(if is_due { 0 } else { unchecked });
-    if is_due { check_reserved().map_err(|_| refused_bytes(what, bytes)) } else { Ok(()) }
+    if unchecked >= CHECK_INTERVAL {
+        // After a refusal every allocation is checked: other parts of the work may still allocate before it ends.
+        UNCHECKED.set(unchecked);
+        check_reserved().map_err(|_| refused_bytes(what, bytes))?;
+        UNCHECKED.set(0);
+    } else {
+        UNCHECKED.set(unchecked);
+    }
+    Ok(())
 }
 
 fn refused<T>(what: &'static str, len: usize) -> Error {

@@ -129,9 +129,11 @@ impl Rounding {
         let output =
             SAFETY_FACTOR * errors.iter().fold(0.0, |largest: f64, e| largest.max(e.abs())) + bound.output;
         let levels = intercept(problem);
+        // One row with far larger values may dominate the estimates; the error of an output bounds the sums, too.
+        let worst = beta.iter().map(|b| b.abs()).sum::<f64>() * output;
         let sum = |counts: &dyn Fn(usize) -> bool| {
             let terms = draws.iter().zip(&errors);
-            sample.sum(terms.map(|(&v, e)| if counts(v) { problem.beta[v] * e } else { 0.0 }))
+            sample.sum(terms.map(|(&v, e)| if counts(v) { problem.beta[v] * e } else { 0.0 })).min(worst)
         };
         Ok(Self {
             output,

@@ -19,7 +19,7 @@ ROOMS = (
 EXCEPTIONS = {
     "a formula of some numbers": {"bagging_stability", "reverse_cumulative"},
     "a look at what is there": {
-        *("Code.check_classes", "ExpansionDetector.decode", "ReducedPath.nbytes", "KernelMachine.compiled"),
+        *("Code.check_classes", "ExpansionDetector.decode", "ReducedPath.nbytes", "compiled"),
     },
     "tells what the parameters say": {"RoutesFit.get_metadata_routing", "Search.get_metadata_routing"},
     "draws what it is given": {

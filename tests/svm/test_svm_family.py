@@ -498,3 +498,20 @@ def test_sparse_rows_give_sparse_attributes_of_their_kind(estimator, make):
     np.testing.assert_allclose(thin.coef_.toarray(), dense.coef_, atol=1e-3)
     with pytest.raises(ValueError, match="read-only"):
         thin.coef_.data[0] = 1.0
+
+
+def test_a_far_row_does_not_widen_the_certificate():
+    """Kernel values of one row are a million times as large, but the error of the outputs is small."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1.0, 1.0, size=170)
+    y = np.sin(2.0 * x) + x**2 + 1e4
+    x[85] = 60.0
+    model = SVR(kernel="poly").fit(x[:, None], y)
+    machine = model.certificate_.machines[0]
+    beta = np.zeros(170)
+    beta[model.support_] = model.dual_coef_.ravel()
+    h = (x[:, None] * x / x.var()) ** 3 @ beta
+    losses = np.maximum(np.abs(y - h - model.intercept_) - 0.1, 0.0)
+    slack = 4.0 * machine.rounding * np.abs(beta).sum()
+    assert machine.support > 128  # otherwise, errors of all outputs are measured
+    assert machine.primal == pytest.approx(0.5 * beta @ h + losses.sum(), abs=slack)
