@@ -89,6 +89,13 @@ pub struct Partial {
     missing: Option<Vec<usize>>,
 }
 
+impl Partial {
+    /// No outputs yet, of an expansion that is to be evaluated in double precision whatever the rows hold.
+    pub(crate) fn in_double() -> Self {
+        Self { precision: Some(Precision::Double), ..Self::default() }
+    }
+}
+
 /// The outputs of packed vectors: all of them, or those of some rows.
 #[derive(Debug)]
 pub enum Evaluation {

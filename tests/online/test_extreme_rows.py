@@ -140,11 +140,21 @@ print(peak() - before)
     assert int(python(program)) < 60e6
 
 
-def test_a_tree_reports_overflow_of_its_output() -> None:
+def test_a_tree_continues_in_double_precision_where_single_overflows() -> None:
     X, y = rows(np.float32)
     tree = PerceptronTreeClassifier(budget=20, kernel="linear", random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match=r"X=\(row 0\) is not allowed.*single precision"):
-        tree.decision_function(np.full((2, 5), 3e38, dtype=np.float32))
+    assert tree.n_leaves_ > 1
+    huge = np.float32(3e37) * np.sign(X[:20])
+    leaves = [tree.leaf_expansion(leaf) for leaf in tree.apply(huge)]
+    expected = [
+        leaf.decision_function(row[None].astype(float))[0] for leaf, row in zip(leaves, huge, strict=True)
+    ]
+    assert np.abs(expected).max() > 1e38
+    assert tree.decision_function(huge) == pytest.approx(np.ravel(expected), rel=1e-12)
+    assert np.array_equal(tree.apply(huge), tree.apply(huge.astype(float)))
+    tree.set_params(split="zpq").fit(X, y)
+    with pytest.raises(ValueError, match="X=a row whose distance or kernel value has overflowed"):
+        tree.decision_function(huge)
 
 
 def test_labels_of_a_stored_sample_are_those_of_the_stream() -> None:

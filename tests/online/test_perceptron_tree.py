@@ -86,6 +86,34 @@ def test_an_answer_is_that_of_its_leaf_within_the_budget(split, which, datasets)
     assert tree.cumulative_error_ < 0.5 * (1 - 1 / len(tree.classes_))
 
 
+@pytest.mark.parametrize("form", ["float64", "float32", "uint8", "csr"])
+@pytest.mark.parametrize("prediction", ["last", "averaged"])
+def test_an_answer_depends_on_its_sample_alone(form, prediction, datasets):
+    """A leaf answers the samples of a batch together, in tasks of several hundred."""
+    X, y = datasets["digits"]
+    X = {"csr": sp.csr_array}.get(form, lambda X: X.astype(form))(np.round(X))
+    tree = PerceptronTreeClassifier(
+        budget=30, gamma=1e-3, kernel="rbf", prediction=prediction, random_state=0, n_jobs=1
+    ).fit(X, y)
+    assert tree.n_leaves_ > 5
+    X = X[np.random.default_rng(0).permutation(np.arange(3 * X.shape[0]) % X.shape[0])]
+    together = tree.decision_function(X)
+    for n_jobs in (2, 3):
+        assert np.array_equal(tree.set_params(n_jobs=n_jobs).decision_function(X), together)
+    assert np.array_equal(
+        np.vstack([tree.decision_function(X[i : i + 1]) for i in range(200)]), together[:200]
+    )
+    fresh = pickle.loads(pickle.dumps(tree))
+    assert np.array_equal(fresh.decision_function(X[:100]), together[:100])
+    assert np.array_equal(fresh.decision_function(X), together)
+    leaves = tree.apply(X)
+    for leaf in np.unique(leaves):
+        rows = X[np.flatnonzero(leaves == leaf)]
+        assert tree.leaf_expansion(leaf).decision_function(rows) == pytest.approx(
+            together[leaves == leaf], rel=1e-4, abs=1e-4 * np.abs(together).max()
+        )
+
+
 def test_vectors_are_stored_once(datasets):
     X, y = stream(datasets, "moons")
     tree = PerceptronTreeClassifier(budget=10, gamma=0.5, random_state=0).fit(np.r_[X, X], np.r_[y, y])

@@ -117,4 +117,5 @@ CACHED = """
 @ENFORCED
 def test_a_cache_that_memory_limits_changes_no_bit():
     expected = python(CACHED, 0)
-    assert {python(CACHED, megabytes) for megabytes in (*range(26, 36, 2), 90)} == {expected, "refused\n"}
+    # A new thread's heap may take 64 MB of the largest limit; all of the smaller ones are refused.
+    assert {python(CACHED, megabytes) for megabytes in (*range(26, 36, 2), 220)} == {expected, "refused\n"}

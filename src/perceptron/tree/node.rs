@@ -11,7 +11,7 @@
 //! Cost of an answer: the rules on its path (d multiplications, one kernel value, or one distance for each stored row),
 //! then at most B kernel values.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernels::{Formula, PoolWorkspace, RowBuffer, VectorPool};
 use crate::memory::TryGrow;
 use crate::simd::Real;
@@ -27,7 +27,13 @@ pub(super) fn projection<T: Real>(direction: &[T], row: &RowBuffer<T>) -> f64 {
         let (features, values) = row.entries();
         features.iter().zip(values).map(|(&k, v)| direction[k as usize].to_f64() * v.to_f64()).sum()
     } else {
-        dot(direction, row.values()).to_f64()
+        let product = dot(direction, row.values()).to_f64();
+        if product.is_finite() {
+            product
+        } else {
+            // The sum has left single precision.
+            direction.iter().zip(row.values()).map(|(w, v)| w.to_f64() * v.to_f64()).sum()
+        }
     };
     product / length
 }
@@ -69,13 +75,24 @@ impl<T: Real> Rule<T> {
         match self {
             Self::Linear { direction, threshold } => Ok(projection(direction, row) > *threshold),
             Self::Kernel { vector, threshold, .. } => {
-                Ok(vector.values(formula, row, workspace)?[0].to_f64() <= *threshold)
+                let value = vector.values(formula, row, workspace)?[0].to_f64();
+                check_rule(!value.is_nan())?;
+                Ok(value <= *threshold)
             }
             Self::Nearest { rows, left, .. } => {
-                Ok(left[nearest(rows.values(&formula.squared_distance(), row, workspace)?)])
+                let distances = rows.values(&formula.squared_distance(), row, workspace)?;
+                let best = nearest(distances);
+                check_rule(distances[best].to_f64().is_finite())?;
+                Ok(left[best])
             }
         }
     }
+}
+
+/// Checks that a rule can tell the side of a row.
+fn check_rule(is_known: bool) -> Result<()> {
+    let rule = "small enough for the rules of the tree: scale the rows";
+    Error::check_param(is_known, "X", "a row whose distance or kernel value has overflowed", rule)
 }
 
 /// A perceptron over few vectors, and a sample of its rows for the next split.
@@ -141,6 +158,12 @@ impl<T: Real> Leaf<T> {
         }
     }
 
+    /// Frees the vectors and what belongs to them, but not their numbers.
+    pub(super) fn forget_vectors(&mut self) {
+        self.pool = VectorPool::new(0, false);
+        (self.coefficients, self.accumulator) = (Vec::new(), Vec::new());
+    }
+
     /// Writes the kernel values of a row against the vectors to place i of the columns.
     pub(super) fn to_columns(
         &self,
@@ -184,7 +207,7 @@ pub(super) enum Node<T> {
 }
 
 /// The path of a row and its cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Route {
     /// The leaf, as the index of its node.
     pub leaf: usize,
