@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.calibration import CalibratedClassifierCV
 
 from svmarrow import (
     SVC,
@@ -18,10 +19,11 @@ from svmarrow import (
     OneClassSVM,
     PerceptronTreeClassifier,
     RLSClassifier,
+    TabularClassifier,
     compress,
 )
 from svmarrow.cascade import CalibratedCascade
-from svmarrow.dask import DaskSVC, decision_function, predict
+from svmarrow.dask import DaskSVC, decision_function, predict, predict_proba
 from svmarrow.dask.cluster import all_threads
 from svmarrow.dask.estimator import prediction_model
 from svmarrow.least_squares import LowRankRLSClassifier
@@ -54,6 +56,23 @@ def test_classifiers(request, model, digits, where):
     np.testing.assert_array_equal(labels.compute(), model.predict(X_test))
     np.testing.assert_array_equal(scores.compute(), model.decision_function(X_test))
     assert scores.shape == model.decision_function(X_test).shape
+
+
+@pytest.mark.parametrize("where", ["cluster", "threads"])
+@pytest.mark.parametrize("kind", ["binary", "multiclass"])
+def test_probabilities(request, kind, digits, where):
+    X, y, X_test, _ = digits
+    if where == "cluster":
+        request.getfixturevalue("client")
+    y = y > 4 if kind == "binary" else y
+    for model in (CalibratedClassifierCV(SVC(), ensemble=False, cv=3), TabularClassifier()):
+        model.fit(X[:200], y[:200])
+        rows = da.from_array(X_test, chunks=(250, -1))
+        probabilities = predict_proba(model, rows)
+        assert probabilities.chunks == ((250, 250, 100), (2 if kind == "binary" else 10,))
+        np.testing.assert_allclose(probabilities.compute(), model.predict_proba(X_test), atol=1e-12)
+    with pytest.raises(TypeError, match="a SVC has no predict_proba: fit CalibratedClassifierCV"):
+        predict_proba(SVC().fit(X[:200], y[:200]), rows)
 
 
 @pytest.mark.parametrize(

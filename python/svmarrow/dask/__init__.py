@@ -1,10 +1,10 @@
 """Training and prediction on Dask clusters: ``pip install 'svmarrow[dask]'``.
 
-The estimators train on the partitions of Dask collections; `predict` and `decision_function` apply any fitted
-model of svmarrow lazily to a collection.
+The estimators train on the partitions of Dask collections; `predict`, `decision_function` and `predict_proba`
+apply any fitted model of svmarrow lazily to a collection.
 """
 
-from svmarrow.dask.estimator import decision_function, predict
+from svmarrow.dask.estimator import decision_function, predict, predict_proba
 from svmarrow.dask.forecast import FitEstimate
 from svmarrow.dask.least_squares import DaskLowRankRLSClassifier, DaskLowRankRLSRegressor
 from svmarrow.dask.low_rank_svm import DaskLowRankSVC
@@ -20,4 +20,5 @@ __all__ = [
     "Round",
     "decision_function",
     "predict",
+    "predict_proba",
 ]

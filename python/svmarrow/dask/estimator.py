@@ -36,6 +36,7 @@ __all__ = [
     "decision_function",
     "predict",
     "predict_lazily",
+    "predict_proba",
     "prediction_model",
     "score",
 ]
@@ -120,6 +121,46 @@ def decision_function(model: Any, X: Any, *, client: Any = None) -> Any:
     return predict_lazily(model, X, "decision_function", some_client(client))
 
 
+def predict_proba(model: Any, X: Any, *, client: Any = None) -> Any:
+    """Compute class probabilities of a Dask collection lazily with any fitted model that has them.
+
+    Parameters
+    ----------
+    model : object
+        A fitted model as for `predict`, such as a ``CalibratedClassifierCV(..., ensemble=False)`` or a
+        `TabularClassifier`.
+    X : dask array or dask frame of shape (n_samples, n_features)
+        Samples.
+    client : distributed.Client or None, default=None
+        As for `predict`.
+
+    Returns
+    -------
+    dask array or frame of shape (n_samples, n_classes)
+        An array for an array; for a frame a frame with its index.
+
+    Raises
+    ------
+    TypeError
+        If X is not a Dask collection, or the model has no probabilities.
+    ValueError
+        As for `predict`.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from sklearn.calibration import CalibratedClassifierCV
+    >>> from sklearn.datasets import load_iris
+    >>> from svmarrow import SVC
+    >>> from svmarrow.dask import predict_proba
+    >>> X, y = load_iris(return_X_y=True)
+    >>> calibrated = CalibratedClassifierCV(SVC(), ensemble=False).fit(X, y)
+    >>> predict_proba(calibrated, da.from_array(X, chunks=(50, 4))).shape
+    (150, 3)
+    """
+    return predict_lazily(model, X, "predict_proba", some_client(client))
+
+
 def prediction_model(model: Any) -> Any:
     """Returns the part of a model that predicts, without training rows, sums and parameters of the fit."""
     if isinstance(model, KernelExpansion):
@@ -138,7 +179,10 @@ def predict_lazily(model: Any, X: Any, method: str, client: Any = None) -> Any:
     check_columns(X)
     parts = prediction_model(model)
     if not hasattr(parts, method):
-        raise TypeError(f"a {type(model).__name__} has no {method}")
+        remedy = (
+            ": fit CalibratedClassifierCV(estimator, ensemble=False)" if method == "predict_proba" else ""
+        )
+        raise TypeError(f"a {type(model).__name__} has no {method}{remedy}")
     columns = len(X.columns) if is_frame(X) else int(X.shape[1])
     example = _values(parts, method, _example(X, columns))
     if client is not None:
