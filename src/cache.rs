@@ -119,11 +119,11 @@ impl<T: bytemuck::Pod> RowCache<T> {
         if self.len == 0 {
             return rows.iter().map(|_| &mut [][..]).collect();
         }
-        let mut wanted = rows.iter().map(|&row| self.slot_of[row] as usize).peekable();
+        let mut slots = rows.iter().map(|&row| self.slot_of[row] as usize).peekable();
         let mut out = Vec::with_capacity(rows.len());
         for (slot, values) in (1..).zip(self.arena.values_mut().chunks_exact_mut(self.len)) {
-            if wanted.peek() == Some(&slot) {
-                wanted.next();
+            if slots.peek() == Some(&slot) {
+                slots.next();
                 out.push(values);
             }
         }

@@ -298,7 +298,7 @@ impl<'a, 'p> Reader<'a, 'p> {
 
     fn read_row(&self, phi: &mut [f64], out: &mut [f64]) {
         let mut outputs = self.intercepts.to_vec();
-        let mut wanted = self.sizes.iter().zip(out.chunks_exact_mut(outputs.len().max(1))).peekable();
+        let mut remaining = self.sizes.iter().zip(out.chunks_exact_mut(outputs.len().max(1))).peekable();
         for t in 0..=self.sizes.last().copied().unwrap_or(0) {
             if t > 0 {
                 if let Form::Factored(factor) = self.path.form {
@@ -309,7 +309,7 @@ impl<'a, 'p> Reader<'a, 'p> {
                     axpy(phi[vector], change, &mut outputs);
                 }
             }
-            if let Some((_, out)) = wanted.next_if(|(size, _)| **size == t) {
+            if let Some((_, out)) = remaining.next_if(|(size, _)| **size == t) {
                 out.copy_from_slice(&outputs);
             }
         }

@@ -32,7 +32,7 @@ pub(crate) struct GridArg<'py> {
     kernels: Vec<FunctionArg>,
     costs: PyReadonlyArray1<'py, f64>,
     /// (kernels, costs)
-    wanted: PyReadonlyArray2<'py, bool>,
+    points: PyReadonlyArray2<'py, bool>,
     /// Rows of the fit, their weights, and rows that are held out, for each fold.
     folds: Vec<FoldArg<'py>>,
 }
@@ -89,7 +89,7 @@ pub(crate) fn search_svm(
         (None, Some(task)) => SearchTask::Numbers(task),
         (None, None) => unreachable!("a task is one of the two"),
     };
-    let (costs, wanted) = (vector(&grid.costs)?, matrix_view(&grid.wanted)?);
+    let (costs, points) = (vector(&grid.costs)?, matrix_view(&grid.points)?);
     let mut folds = Vec::with_capacity(grid.folds.len());
     for (train, weights, test) in &grid.folds {
         folds.push((indices("train", train)?, vector(weights)?, indices("test", test)?));
@@ -114,7 +114,7 @@ pub(crate) fn search_svm(
             let monitor = UnlessRaised { monitor: ctx.monitor(), has_raised: || caller.raised().is_some() };
             let budget = Budget::new(&monitor, None, max_time);
             let kernels: Vec<_> = grid.kernels.iter().map(FunctionArg::function).collect(); // small: one item per kernel
-            let grid = Grid { kernels: &kernels, costs, points: wanted.reborrow(), folds: &folds };
+            let grid = Grid { kernels: &kernels, costs, points: points.reborrow(), folds: &folds };
             search(rows, &searched, &grid, &params, &caller, ctx.with_monitor(&budget))
         },
     );

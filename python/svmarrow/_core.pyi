@@ -231,7 +231,7 @@ class _Regression(TypedDict):
 class _Grid(TypedDict):
     kernels: list[_FitKernel]
     costs: _Floats
-    wanted: NDArray[np.bool_]
+    points: NDArray[np.bool_]
     folds: list[tuple[_Indices, _Floats, _Indices]]
 
 class _SearchSolver(TypedDict):

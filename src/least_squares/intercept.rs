@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::memory::{self};
 use ndarray::{Array2, s};
 
-/// The right-hand sides (Y, 1), or Y alone where no intercept is wanted; row-major.
+/// The right-hand sides (Y, 1), or Y alone where no intercept is fitted; row-major.
 ///
 /// # Errors
 /// [`Error::Memory`](crate::Error::Memory).

@@ -200,10 +200,10 @@ impl Preconditioner {
         let mut chosen = Random::new(drawn.seed).sample(n, m);
         chosen.sort_unstable();
         let points = rows.gather(&chosen)?;
-        let own = kernel_matrix::<f64>(kernel.into(), points.view(), ctx)?;
+        let kernel_values = kernel_matrix::<f64>(kernel.into(), points.view(), ctx)?;
         // The shift makes dependent points harmless; it changes the preconditioner alone.
-        let trace: f64 = own.diagonal().sum();
-        let mut shifted = own.shifted::<f64>(|_| 1e-10 * trace, ctx)?;
+        let trace: f64 = kernel_values.diagonal().sum();
+        let mut shifted = kernel_values.shifted::<f64>(|_| 1e-10 * trace, ctx)?;
         match dense::factor(&mut shifted, ctx) {
             // A kernel that is not positive definite has no preconditioner.
             Err(Error::NotPositiveDefinite { .. }) => return Ok(Self::none(alpha)),

@@ -240,22 +240,22 @@ impl System {
             return Err(Error::param("rows", 0, "at least 1 before a solution is asked for"));
         }
         vectors.check_finite("vectors")?;
-        let mut own = kernel_matrix::<f64>(kernel.into(), vectors, ctx)?;
-        let (stride, rows) = (own.stride(), sums.weight);
+        let mut kernel_values = kernel_matrix::<f64>(kernel.into(), vectors, ctx)?;
+        let (stride, rows) = (kernel_values.stride(), sums.weight);
         let mean = || sums.columns.iter().map(|sum| sum / rows).collect::<Vec<_>>();
         let centred = fit_intercept.then(mean).map(|mean| (mean, rows));
         for i in 0..m {
             for j in 0..=i {
                 let mean = centred.as_ref().map_or(0.0, |(mean, rows)| rows * mean[i] * mean[j]);
-                let at = &mut own.values_mut()[i * stride + j];
+                let at = &mut kernel_values.values_mut()[i * stride + j];
                 *at = sums.gram[[i, j]] - mean + alpha * *at;
             }
         }
-        let largest = own.diagonal().fold(0.0, f64::max);
+        let largest = kernel_values.diagonal().fold(0.0, f64::max);
         // Where all kernel values are zero, so are the coefficients.
         let mut jitter = if largest == 0.0 { 1.0 } else { 0.0 };
         loop {
-            let mut factor = own.shifted::<f64>(|_| jitter, ctx)?;
+            let mut factor = kernel_values.shifted::<f64>(|_| jitter, ctx)?;
             match dense::factor(&mut factor, ctx) {
                 Ok(()) => return Ok(Self { factor, jitter, centred }),
                 // Eigenvalues of a product that are below its rounding.
@@ -326,8 +326,10 @@ impl System {
                 }
                 solver.substitute(rows, stride);
             });
-            let own = self.centred.as_ref().map_or(0.0, |(_, rows)| 1.0 / rows);
-            hat.extend(values.chunks_exact(stride).map(|x| own + x[..m].iter().map(|v| v * v).sum::<f64>()));
+            let of_mean = self.centred.as_ref().map_or(0.0, |(_, rows)| 1.0 / rows);
+            hat.extend(
+                values.chunks_exact(stride).map(|x| of_mean + x[..m].iter().map(|v| v * v).sum::<f64>()),
+            );
         }
         Ok(hat)
     }

@@ -87,7 +87,7 @@ impl<'a> Spectral<'a> {
         ctx.try_for_each_chunk(&mut lines, ROWS_PER_TASK * (columns + 1), |task, lines| {
             let mut vector = try_vec![0.0; n]?;
             for (i, line) in (task * ROWS_PER_TASK..).zip(lines.chunks_exact_mut(columns + 1)) {
-                let (sums, own) = line.split_at_mut(columns);
+                let (sums, hat) = line.split_at_mut(columns);
                 let weight = problem.weight(i);
                 vector.iter_mut().zip(self.spectrum.vectors.row(i)).for_each(|(to, v)| *to = *v);
                 for (sum, scaled) in sums.iter_mut().zip(scaled.chunks_exact(n.max(1))) {
@@ -96,14 +96,14 @@ impl<'a> Spectral<'a> {
                 for v in &mut vector {
                     *v *= *v;
                 }
-                own[0] = weight * dot(&vector, &inverse);
+                hat[0] = weight * dot(&vector, &inverse);
             }
             Ok(())
         })?;
         let lines = Array2::from_shape_vec((n, columns + 1), lines).expect("a line for each row");
         let solved = try_to_matrix(lines.slice(s![.., ..columns]))?;
-        let own = lines.column(columns).iter().copied().collect::<Vec<_>>();
-        match Solution::new(problem, alpha, solved, diagonal.to_vec(), Some(own)) {
+        let hat = lines.column(columns).iter().copied().collect::<Vec<_>>();
+        match Solution::new(problem, alpha, solved, diagonal.to_vec(), Some(hat)) {
             Err(error @ Error::Memory { .. }) => Err(error),
             solution => Ok(solution.ok()),
         }

@@ -120,9 +120,9 @@ pub(crate) fn invert(
         for (k, &l) in line[..i].iter().enumerate() {
             axpy(-l, &above[k * n..=k * n + k], &mut row[..=k]);
         }
-        let own = 1.0 / line[i];
-        line[..i].iter_mut().zip(&*row).for_each(|(out, v)| *out = own * v);
-        line[i] = own;
+        let inverse_pivot = 1.0 / line[i];
+        line[..i].iter_mut().zip(&*row).for_each(|(out, v)| *out = inverse_pivot * v);
+        line[i] = inverse_pivot;
     }
     // M'M in place of M: row i takes the rows of M from i on.
     for i in 0..n {

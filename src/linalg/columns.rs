@@ -149,7 +149,7 @@ pub(crate) fn multiply<A: Real, T: Real>(
         }
         let sums = &mut sums[0];
         memory::try_resize(COLUMNS, sums, panels * to * width, T::ZERO)?;
-        let mut own = vec![A::ZERO; ROWS_PER_TASK * ROWS_PER_TASK];
+        let mut triangle = vec![A::ZERO; ROWS_PER_TASK * ROWS_PER_TASK];
         for first in (from..to).step_by(ROWS_PER_TASK) {
             let count = ROWS_PER_TASK.min(to - first);
             for left in (0..first).step_by(BLOCK_COLUMNS) {
@@ -166,14 +166,14 @@ pub(crate) fn multiply<A: Real, T: Real>(
             for i in 0..count {
                 for j in 0..=i {
                     let value = values[(first + i) * stride + first + j];
-                    own[i * ROWS_PER_TASK + j] = value;
-                    own[j * ROWS_PER_TASK + i] = value;
+                    triangle[i * ROWS_PER_TASK + j] = value;
+                    triangle[j * ROWS_PER_TASK + i] = value;
                 }
             }
             let at = Layout { start: 0, row: ROWS_PER_TASK, step: 1 };
             for (x, sums) in x.chunks_exact(n * width).zip(sums.chunks_exact_mut(to * width)) {
                 let (x, sums) = (&x[first * width..], &mut sums[first * width..]);
-                subtract_product(&own, at, (count, count), x, sums, width);
+                subtract_product(&triangle, at, (count, count), x, sums, width);
             }
         }
         Ok(())

@@ -321,14 +321,14 @@ impl<T: Real> RowSolver<T> {
         let (n, stride, values) = (l.n, l.stride, l.values());
         let blocks = (0..n).step_by(BLOCK_COLUMNS).map(|from| {
             let size = (n - from).min(BLOCK_COLUMNS);
-            let own = &values[from * stride..];
+            let below = &values[from * stride..];
             let left = (0..from).step_by(BLOCK_COLUMNS).map(|depth| {
                 let mut panels = Vec::new();
-                pack(own, stride, size, depth, BLOCK_COLUMNS, &mut panels, ctx)?;
+                pack(below, stride, size, depth, BLOCK_COLUMNS, &mut panels, ctx)?;
                 Ok(panels)
             });
             memory::check_available(MATRIX, HEADROOM)?;
-            Ok((from, left.collect::<Result<Vec<_>>>()?, BlockFactor::new(own, stride, from, size)))
+            Ok((from, left.collect::<Result<Vec<_>>>()?, BlockFactor::new(below, stride, from, size)))
         });
         Ok(Self { n, blocks: blocks.collect::<Result<Vec<_>>>()? })
     }

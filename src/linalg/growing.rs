@@ -131,11 +131,11 @@ mod tests {
                 }
             }
             prop_assert_eq!(factor.len(), present.len());
-            let wanted: Vec<f64> = present.iter().map(|_| random.normal()).collect();
-            let product = |i: usize| present.iter().zip(&wanted).map(|(&j, w)| entry(i, j) * w).sum();
+            let expected: Vec<f64> = present.iter().map(|_| random.normal()).collect();
+            let product = |i: usize| present.iter().zip(&expected).map(|(&j, w)| entry(i, j) * w).sum();
             let mut b: Vec<f64> = present.iter().map(|&i| product(i)).collect();
             factor.solve(&mut b);
-            prop_assert!(b.iter().zip(&wanted).all(|(a, b)| (a - b).abs() < 1e-8), "{b:?} {wanted:?}");
+            prop_assert!(b.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-8), "{b:?} {expected:?}");
             let rows = factor.into_rows();
             let mut again = GrowingCholesky::default();
             for row in &rows {

@@ -91,17 +91,17 @@ fn pack_negated(rows: &[f64], stride: usize, (from, to): (usize, usize), p: usiz
 fn mirror(values: &mut [f64], n: usize, ctx: Context<'_>) {
     for from in (0..n).step_by(BLOCK_COLUMNS) {
         let to = n.min(from + BLOCK_COLUMNS);
-        let (above, own) = values.split_at_mut(from * n);
+        let (above, below) = values.split_at_mut(from * n);
         ctx.for_each_chunk(above, ROWS_PER_TASK * n, |task, lines| {
             for (j, line) in (task * ROWS_PER_TASK..).zip(lines.chunks_exact_mut(n)) {
                 for (i, out) in line[from..to].iter_mut().enumerate() {
-                    *out = own[i * n + j];
+                    *out = below[i * n + j];
                 }
             }
         });
         for i in 0..to - from {
             for j in 0..i {
-                own[j * n + from + i] = own[i * n + from + j];
+                below[j * n + from + i] = below[i * n + from + j];
             }
         }
     }
@@ -135,14 +135,14 @@ fn invert_factor<T: Real>(l: &mut Square<T>, ctx: Context<'_>) -> Result<()> {
     let mut panels = Vec::new();
     for from in (0..n).step_by(BLOCK_COLUMNS) {
         let (to, size) = (n.min(from + BLOCK_COLUMNS), n.min(from + BLOCK_COLUMNS) - from);
-        let (above, own) = values.split_at_mut(from * stride);
-        let own = &mut own[..size * stride];
-        let block = BlockFactor::new(own, stride, from, size);
+        let (above, below) = values.split_at_mut(from * stride);
+        let below = &mut below[..size * stride];
+        let block = BlockFactor::new(below, stride, from, size);
         // Depth in parts, so that rows and panels stay in the caches.
         let depths: Vec<usize> = (0..from).step_by(BLOCK_COLUMNS).collect();
         panels.resize(depths.len(), Vec::new());
         for (&depth, panels) in depths.iter().zip(&mut panels) {
-            pack(own, stride, size, depth, BLOCK_COLUMNS, panels, ctx)?;
+            pack(below, stride, size, depth, BLOCK_COLUMNS, panels, ctx)?;
         }
         let at_once = (WORK_PER_CHECK / (size * from.max(1)))
             .next_multiple_of(ROWS_PER_TASK)
@@ -168,7 +168,7 @@ fn invert_factor<T: Real>(l: &mut Square<T>, ctx: Context<'_>) -> Result<()> {
         block.substitute(identity.values_mut(), lines, 0);
         for i in 0..size {
             let line = &identity.values()[i * lines + i + 1..i * lines + size];
-            own[i * stride + from + i + 1..i * stride + to].copy_from_slice(line);
+            below[i * stride + from + i + 1..i * stride + to].copy_from_slice(line);
         }
     }
     Ok(())

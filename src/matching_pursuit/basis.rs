@@ -47,7 +47,7 @@ pub(super) struct ColumnResidual {
     column: Vec<f64>,
     line: Vec<f64>,
     /// Squared norm of the column.
-    own: f64,
+    squared_norm: f64,
     /// Squared norm of what is left.
     squared: f64,
 }
@@ -55,14 +55,14 @@ pub(super) struct ColumnResidual {
 impl ColumnResidual {
     /// The column itself.
     pub(super) fn of(column: Vec<f64>) -> Self {
-        let own = dot(&column, &column);
-        Self { column, line: Vec::new(), own, squared: own }
+        let squared_norm = dot(&column, &column);
+        Self { column, line: Vec::new(), squared_norm, squared: squared_norm }
     }
 
     /// A copy.
     pub(super) fn try_clone(&self) -> Result<Self> {
         let (column, line) = (self.column.try_to_vec()?, self.line.try_to_vec()?);
-        Ok(Self { column, line, own: self.own, squared: self.squared })
+        Ok(Self { column, line, squared_norm: self.squared_norm, squared: self.squared })
     }
 
     /// Returns what is left of the column.
@@ -248,18 +248,18 @@ impl Basis {
 
     /// Returns the squared rounding error of a residual: that of its column, and those of the vectors that were taken away.
     /// Roundings are taken as independent.
-    fn squared_rounding(&self, line: &[f64], own: f64) -> f64 {
+    fn squared_rounding(&self, line: &[f64], squared_norm: f64) -> f64 {
         let taken: f64 = line.iter().zip(&self.errors).map(|(share, error)| share * share * error).sum();
-        COLUMN_ROUNDING * COLUMN_ROUNDING * own + taken
+        COLUMN_ROUNDING * COLUMN_ROUNDING * squared_norm + taken
     }
 
     /// Returns whether a column is outside the span of the vectors that were taken away: its squared distance is more than
     /// `inside` of its squared norm, or, if functions may share a large part (`inside` is 0), more than its rounding.
     pub(super) fn is_outside(&self, rest: &ColumnResidual, inside: f64) -> bool {
         if inside > 0.0 {
-            rest.squared > inside * rest.own
+            rest.squared > inside * rest.squared_norm
         } else {
-            rest.squared > SQUARED_CERTAINTY * self.squared_rounding(&rest.line, rest.own)
+            rest.squared > SQUARED_CERTAINTY * self.squared_rounding(&rest.line, rest.squared_norm)
         }
     }
 
@@ -276,8 +276,8 @@ impl Basis {
         if !self.is_outside(&rest, inside) {
             return Ok(None);
         }
-        let ColumnResidual { mut column, line, own, squared } = rest;
-        let (pivot, error) = (squared.sqrt(), self.squared_rounding(&line, own) / squared);
+        let ColumnResidual { mut column, line, squared_norm, squared } = rest;
+        let (pivot, error) = (squared.sqrt(), self.squared_rounding(&line, squared_norm) / squared);
         for v in &mut column {
             *v /= pivot;
         }

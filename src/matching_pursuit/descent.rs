@@ -265,7 +265,7 @@ impl<'d, 'a> Candidates<'d, 'a> {
         let is_allowed = |p: usize| open[p] && (!is_full || places[p].is_some());
         if dictionary.drawn().is_none() {
             let aligned = dictionary.products(all, descent, ctx)?;
-            let squared = |p: usize| if is_allowed(p) { dictionary.own[p] } else { 0.0 };
+            let squared = |p: usize| if is_allowed(p) { dictionary.squared_norms[p] } else { 0.0 };
             let Some(p) = best(&aligned, q, squared) else { return Ok(None) };
             return Ok(Some((p, dictionary.columns(&[p], ctx)?)));
         }
@@ -310,13 +310,13 @@ impl<'d, 'a> Candidates<'d, 'a> {
     }
 }
 
-/// The candidate with the largest ||c||^2 / own, the first of equals; those with no own norm are left out.
-fn best(aligned: &[f64], q: usize, own: impl Fn(usize) -> f64) -> Option<usize> {
+/// The candidate with the largest ||c||^2 over its squared norm, the first of equals; those of norm 0 are left out.
+fn best(aligned: &[f64], q: usize, squared_norm: impl Fn(usize) -> f64) -> Option<usize> {
     let mut best = (0.0, None);
     for (i, c) in aligned.chunks_exact(q).enumerate() {
-        let own = own(i);
-        let score = c.iter().map(|c| c * c).sum::<f64>() / own;
-        if own > 0.0 && score > best.0 {
+        let squared_norm = squared_norm(i);
+        let score = c.iter().map(|c| c * c).sum::<f64>() / squared_norm;
+        if squared_norm > 0.0 && score > best.0 {
             best = (score, Some(i));
         }
     }

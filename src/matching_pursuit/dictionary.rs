@@ -47,7 +47,7 @@ pub(super) struct Dictionary<'a> {
     scale: Option<Vec<f64>>,
     values: Values,
     /// Squared norms of the kept functions.
-    pub(super) own: Vec<f64>,
+    pub(super) squared_norms: Vec<f64>,
 }
 
 impl<'a> Dictionary<'a> {
@@ -72,7 +72,7 @@ impl<'a> Dictionary<'a> {
             validation_rows: task.validation_rows(),
             scale: task.weights.map(|w| w.iter().map(|w| w.sqrt()).collect::<Vec<_>>()),
             values: Values::Drawn(params.sample.unwrap_or(DEFAULT_SAMPLE_SIZE)),
-            own: Vec::new(),
+            squared_norms: Vec::new(),
         };
         if params.sample.is_some() || !fits {
             return Ok(dictionary);
@@ -87,12 +87,12 @@ impl<'a> Dictionary<'a> {
             ctx.check("dictionary", from, count)?;
             let list: Vec<usize> = (from..count.min(from + step)).collect();
             let range = from * rows..(from + list.len()) * rows;
-            let own = match &mut values {
+            let squared_norms = match &mut values {
                 Values::Double(kept) => dictionary.keep(DOUBLE, &list, &mut kept.values_mut()[range], ctx)?,
                 Values::Single(kept) => dictionary.keep(SINGLE, &list, &mut kept.values_mut()[range], ctx)?,
                 Values::Drawn(_) => Vec::new(),
             };
-            dictionary.own.extend(own);
+            dictionary.squared_norms.extend(squared_norms);
         }
         dictionary.values = values;
         Ok(dictionary)
@@ -185,12 +185,12 @@ impl<'a> Dictionary<'a> {
                 column.iter_mut().zip(scale).for_each(|(v, s)| *v = T::from_f64(v.to_f64() * s));
             }
         }
-        let own = ctx.map(list.len(), |i| squares(&out[i * self.rows..(i + 1) * self.rows]));
+        let squared_norms = ctx.map(list.len(), |i| squares(&out[i * self.rows..(i + 1) * self.rows]));
         // Most values are never looked at one by one.
-        if own.iter().any(|own| !own.is_finite()) {
+        if squared_norms.iter().any(|squared_norm| !squared_norm.is_finite()) {
             Self::check(out, self.rows)?;
         }
-        Ok(own)
+        Ok(squared_norms)
     }
 
     /// Weighted values of some functions on the training rows, in double precision.
@@ -245,9 +245,9 @@ impl<'a> Dictionary<'a> {
     /// Draws candidates that `open` allows, [`DEFAULT_SAMPLE_SIZE`] if the dictionary is kept: all of them where there are no more
     /// than to be drawn.
     pub(super) fn draw(&self, open: &[bool], random: &mut Random) -> Vec<usize> {
-        let wanted = self.drawn().unwrap_or(DEFAULT_SAMPLE_SIZE);
+        let size = self.drawn().unwrap_or(DEFAULT_SAMPLE_SIZE);
         let available: Vec<usize> = (0..open.len()).filter(|&p| open[p]).collect();
-        let count = wanted.min(available.len());
+        let count = size.min(available.len());
         random.sample(available.len(), count).into_iter().map(|i| available[i]).collect()
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct CandidateLevels<'a> {
     /// Functions of each level, each a part of the level before.
     levels: [Vec<usize>; 3],
     /// The intended number of functions of the levels after the first.
-    wanted: [usize; 3],
+    level_sizes: [usize; 3],
     /// The number of steps at which each level was brought up to date last.
     last: [usize; 3],
     /// For every step, the score that was best.
@@ -65,7 +65,8 @@ impl<'a> CandidateLevels<'a> {
         let lines: Vec<Vec<f64>> =
             all.iter().map(|&p| inside[p * n..(p + 1) * n].try_to_vec()).try_collect_results()?;
         let squares = |line: &[f64]| line.iter().map(|v| v * v).sum::<f64>();
-        let distances = all.iter().map(|&p| dictionary.own[p] - squares(&lines[p])).collect::<Vec<_>>();
+        let distances =
+            all.iter().map(|&p| dictionary.squared_norms[p] - squares(&lines[p])).collect::<Vec<_>>();
         let count = all.len().max(1);
         let mut field = Self {
             dictionary,
@@ -79,7 +80,7 @@ impl<'a> CandidateLevels<'a> {
             closed: vec![None; all.len()],
             levels: [all, Vec::new(), Vec::new()],
             // The first steps change all scores.
-            wanted: [count, count, count],
+            level_sizes: [count, count, count],
             last: [0; 3],
             scores: Vec::new(),
         };
@@ -89,12 +90,12 @@ impl<'a> CandidateLevels<'a> {
 
     #[inline]
     fn score(&self, p: usize) -> f64 {
-        let (own, distance, q) = (self.dictionary.own[p], self.distances[p], self.outputs);
-        if !(distance > SPAN_TOLERANCE * own) {
+        let (squared_norm, distance, q) = (self.dictionary.squared_norms[p], self.distances[p], self.outputs);
+        if !(distance > SPAN_TOLERANCE * squared_norm) {
             return f64::NEG_INFINITY;
         }
         let aligned: f64 = self.correlations[p * q..(p + 1) * q].iter().map(|c| c * c).sum();
-        aligned / if self.by_gain { distance } else { own }
+        aligned / if self.by_gain { distance } else { squared_norm }
     }
 
     /// Takes the share of a basis vector out of a function, or puts it back with `sign` -1.
@@ -116,11 +117,11 @@ impl<'a> CandidateLevels<'a> {
                 .map(|&p| (self.score(p), p))
                 .filter(|(score, _)| *score > 0.0)
                 .collect();
-            let wanted = self.wanted[level].max(MIN_LEVEL_SIZE);
+            let size = self.level_sizes[level].max(MIN_LEVEL_SIZE);
             let better = |a: &(f64, usize), b: &(f64, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
-            if ranked.len() > wanted {
-                ranked.select_nth_unstable_by(wanted - 1, better);
-                ranked.truncate(wanted);
+            if ranked.len() > size {
+                ranked.select_nth_unstable_by(size - 1, better);
+                ranked.truncate(size);
             }
             let mut members: Vec<usize> = ranked.into_iter().map(|(_, p)| p).collect();
             members.sort_unstable();
@@ -218,15 +219,15 @@ impl<'a> CandidateLevels<'a> {
         }
         // The next level is larger where one outside was better, smaller where all stayed far from being chosen.
         if level + 1 < LEVEL_INTERVALS.len() {
-            let wanted = &mut self.wanted[level + 1];
+            let size = &mut self.level_sizes[level + 1];
             if stands < steps || exhausted {
-                *wanted *= 2;
+                *size *= 2;
             } else if closest < HALVE_BELOW {
-                *wanted /= 2;
+                *size /= 2;
             } else if closest < SHRINK_BELOW {
-                *wanted -= *wanted / 4;
+                *size -= *size / 4;
             }
-            *wanted = (*wanted).clamp(MIN_LEVEL_SIZE, self.lines.len().max(MIN_LEVEL_SIZE));
+            *size = (*size).clamp(MIN_LEVEL_SIZE, self.lines.len().max(MIN_LEVEL_SIZE));
             self.choose_levels(level + 1);
         }
         for last in &mut self.last[level..] {

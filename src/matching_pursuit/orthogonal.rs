@@ -228,7 +228,7 @@ fn best_drawn(
     let mut columns = dictionary.columns(list, ctx)?;
     let mut inside = inner_products(&columns, state.basis.vectors(), l, ctx)?;
     let n = state.basis.len();
-    let own: Vec<f64> = columns.chunks_exact(l).map(|d| dot(d, d)).collect();
+    let squared_norms: Vec<f64> = columns.chunks_exact(l).map(|d| dot(d, d)).collect();
     let mut rests = Vec::new();
     // Squared distances from the span, and whether they are outside of it.
     let distances: Vec<(f64, bool)> = if tolerance < SPAN_TOLERANCE {
@@ -242,8 +242,13 @@ fn best_drawn(
         rests.iter().map(|rest| (rest.squared(), state.basis.is_outside(rest, tolerance))).collect::<Vec<_>>()
     } else {
         let squared = |i: usize| inside[i * n..(i + 1) * n].iter().map(|v| v * v).sum::<f64>();
-        let distances = own.iter().enumerate().map(|(i, own)| (own - squared(i), own));
-        distances.map(|(distance, own)| (distance, distance > tolerance * own)).collect::<Vec<_>>()
+        let distances = squared_norms
+            .iter()
+            .enumerate()
+            .map(|(i, squared_norm)| (squared_norm - squared(i), squared_norm));
+        distances
+            .map(|(distance, squared_norm)| (distance, distance > tolerance * squared_norm))
+            .collect::<Vec<_>>()
     };
     let aligned = inner_products(&columns, &state.residuals, l, ctx)?;
     let mut best: Option<(usize, f64)> = None;
@@ -254,7 +259,7 @@ fn best_drawn(
             continue;
         }
         let size: f64 = aligned[i * q..(i + 1) * q].iter().map(|c| c * c).sum();
-        let score = size / if by_gain { distance } else { own[i] };
+        let score = size / if by_gain { distance } else { squared_norms[i] };
         if score > 0.0 && best.is_none_or(|(_, most)| score > most) {
             best = Some((i, score));
         }

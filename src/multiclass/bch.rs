@@ -142,8 +142,8 @@ mod tests {
         for t in [15, 13] {
             let g = generator(t);
             // The code is linear: its distance is its least weight.
-            let least = (1..words(g)).map(|m| word(g, m).count_ones()).min().unwrap();
-            assert!(least as usize > 2 * t, "{t} {least}");
+            let min_distance = (1..words(g)).map(|m| word(g, m).count_ones()).min().unwrap();
+            assert!(min_distance as usize > 2 * t, "{t} {min_distance}");
         }
     }
 
@@ -152,8 +152,8 @@ mod tests {
         for classes in [3, 6, 10, 20, 26, 100, 128, 129, 300] {
             let code = bch(classes, Draws { count: 50, seed: 3 }, Context::SEQUENTIAL).unwrap();
             assert_eq!((code.classes(), code.columns()), (classes, 63));
-            let least = if classes <= 128 { 31 } else { 27 };
-            assert!(code.twice_row_distance(Context::default()).unwrap() >= 2 * least, "{classes}");
+            let min_distance = if classes <= 128 { 31 } else { 27 };
+            assert!(code.twice_row_distance(Context::default()).unwrap() >= 2 * min_distance, "{classes}");
             assert_eq!(code, bch(classes, Draws { count: 50, seed: 3 }, Context::default()).unwrap());
         }
     }

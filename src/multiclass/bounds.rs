@@ -66,7 +66,7 @@ pub fn leave_one_out_margins(
         return Err(Error::param("decoder", "dag", rule));
     }
     if matches!(decoder, Decoder::MeanLoss(_)) {
-        let rule = "the total loss, hamming or votes: terms of mean losses need not be least at an end";
+        let rule = "the total loss, hamming or votes: terms of mean losses need not be smallest at an end";
         return Err(Error::param("decoder", "mean loss", rule));
     }
     let gain = |sign: i8, f: f64| match sign {
@@ -75,12 +75,12 @@ pub fn leave_one_out_margins(
         _ => 0.0,
     };
     let of_row = |j: usize| {
-        let own = labels[j];
-        let mut least = vec![0.0; classes];
+        let label = labels[j];
+        let mut smallest = vec![0.0; classes];
         for i in 0..columns {
             let (f, moved) = (outputs[[j, i]], coefficients[[j, i]] * diagonal[j]);
             let ends = [f.min(f - moved) - slack[i], f.max(f - moved) + slack[i]];
-            let mine = code.entry(own, i);
+            let mine = code.entry(label, i);
             let of_sign = |sign: i8| {
                 if sign == mine {
                     return 0.0;
@@ -89,13 +89,13 @@ pub fn leave_one_out_margins(
                 ends.map(|f| gain(mine, f) - gain(sign, f)).into_iter().fold(f64::INFINITY, f64::min)
             };
             let terms = [of_sign(-1), of_sign(0), of_sign(1)];
-            for (class, least) in least.iter_mut().enumerate() {
-                *least += terms[(code.entry(class, i) + 1) as usize];
+            for (class, smallest) in smallest.iter_mut().enumerate() {
+                *smallest += terms[(code.entry(class, i) + 1) as usize];
             }
         }
-        let others = || (0..classes).filter(|&r| r != own);
-        let suspect = others().any(|r| least[r] < 0.0 || (least[r] <= 0.0 && r < own));
-        (others().map(|r| least[r]).fold(f64::INFINITY, f64::min), suspect)
+        let others = || (0..classes).filter(|&r| r != label);
+        let suspect = others().any(|r| smallest[r] < 0.0 || (smallest[r] <= 0.0 && r < label));
+        (others().map(|r| smallest[r]).fold(f64::INFINITY, f64::min), suspect)
     };
     let mut found = Vec::with_capacity(n);
     ctx.counter("bounds", n).for_each_batch(n, (columns * (classes + 32)) as u64, |part, _| {

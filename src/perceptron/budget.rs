@@ -58,28 +58,28 @@ impl PoolScores {
         scores: &[f64],
         update: Update,
     ) -> Result<()> {
-        let (values, own, m) = (&learner.values, learner.self_value(), learner.values.len());
+        let (values, self_value, m) = (&learner.values, learner.self_value(), learner.values.len());
         if !self.scores.is_empty() {
             for (column, &score) in self.scores.iter_mut().zip(scores) {
                 column.try_push(score)?;
             }
             for (output, sign) in update.coefficients() {
                 axpy(sign, values, &mut self.scores[output][..m]);
-                self.scores[output][m] += sign * own;
+                self.scores[output][m] += sign * self_value;
             }
         }
         if matches!(learner.params.policy, Policy::Tightest) {
             for (line, &value) in self.gram.iter_mut().zip(values) {
                 line.try_push(value)?;
             }
-            self.gram.push(values.iter().copied().chain(std::iter::once(own)).try_collect_vec()?);
+            self.gram.push(values.iter().copied().chain(std::iter::once(self_value)).try_collect_vec()?);
         }
         Ok(())
     }
 
     /// Replaces vector `at`, whose kernel values are in `removed`, by the current row.
     fn replace<T: Real>(&mut self, at: usize, learner: &Learner<'_, T>, scores: &[f64], update: Update) {
-        let (values, own) = (&learner.values, learner.self_value());
+        let (values, self_value) = (&learner.values, learner.self_value());
         for (column, (coefficients, &score)) in
             self.scores.iter_mut().zip(learner.coefficients.iter().zip(scores))
         {
@@ -90,7 +90,7 @@ impl PoolScores {
             column[at] = score - coefficient * values[at];
         }
         for (output, sign) in update.coefficients() {
-            let score = self.scores[output][at] + sign * own;
+            let score = self.scores[output][at] + sign * self_value;
             axpy(sign, values, &mut self.scores[output]);
             self.scores[output][at] = score;
         }
@@ -99,7 +99,7 @@ impl PoolScores {
                 line[at] = value;
             }
             self.gram[at].copy_from_slice(values);
-            self.gram[at][at] = own;
+            self.gram[at][at] = self_value;
         }
     }
 }
@@ -163,15 +163,15 @@ fn best(m: usize, rank: impl Fn(usize) -> Result<(usize, f64)>) -> Result<usize>
 
 /// Returns the margin of vector `at` without itself.
 fn margin_without<T: Real>(learner: &Learner<'_, T>, pool: &PoolScores, at: usize) -> f64 {
-    let (own, class) = (learner.self_values[at], update_of(learner, at).class);
+    let (self_value, class) = (learner.self_values[at], update_of(learner, at).class);
     if let [scores] = pool.scores.as_slice() {
-        return Update::new(&[scores[at] - learner.coefficients[0][at] * own], class).1;
+        return Update::new(&[scores[at] - learner.coefficients[0][at] * self_value], class).1;
     }
     let scores: Vec<f64> = pool
         .scores
         .iter()
         .zip(&learner.coefficients)
-        .map(|(scores, coefficients)| scores[at] - coefficients[at] * own)
+        .map(|(scores, coefficients)| scores[at] - coefficients[at] * self_value)
         .collect();
     Update::new(&scores, class).1
 }
@@ -185,7 +185,7 @@ fn errors_without<T: Real>(learner: &Learner<'_, T>, pool: &PoolScores, at: usiz
             .iter()
             .zip(column)
             .zip(removed)
-            .filter(|((own, score), value)| !(**own * (**score - coefficient * **value) > 0.0))
+            .filter(|((self_value, score), value)| !(**self_value * (**score - coefficient * **value) > 0.0))
             .count();
     }
     let mut scores = vec![0.0; columns.len()];

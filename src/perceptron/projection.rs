@@ -51,14 +51,14 @@ impl Projection {
             return Ok(new);
         }
         let matrix = &state.matrix;
-        let agrees = |i: usize, own: f64| {
+        let agrees = |i: usize, self_value: f64| {
             let line = matrix.row(i);
             let square: f64 = line.iter().take(i + 1).map(|v| v * v).sum();
             line[i] > 0.0
                 && line.iter().skip(i + 1).all(|v| *v == 0.0)
-                && (square - own).abs() <= MAX_FACTOR_ERROR * own
+                && (square - self_value).abs() <= MAX_FACTOR_ERROR * self_value
         };
-        if learner.self_values.iter().enumerate().all(|(i, &own)| agrees(i, own)) {
+        if learner.self_values.iter().enumerate().all(|(i, &self_value)| agrees(i, self_value)) {
             let row = |i: usize| matrix.row(i).iter().take(i + 1).copied().try_collect_vec();
             let rows = (0..learner.self_values.len()).map(row).try_collect_results()?;
             new.factor = GrowingCholesky::from_rows(rows);
@@ -69,13 +69,13 @@ impl Projection {
         for i in 0..learner.self_values.len() {
             counter.charge((i * (i + learner.row.features().max(8))) as u64)?;
             learner.kernel_row(i, &mut values)?;
-            let own = learner.self_values[i];
+            let self_value = learner.self_values[i];
             let projected = new.project(&values[..i]);
             let rule = "pools of vectors with a finite k(x, x) above 0 and of a positive semidefinite kernel";
-            let is_valid = own > 0.0 && (own + projected).is_finite();
-            Error::check_param(is_valid, "vectors", format!("k(x, x)={own}"), rule)?;
+            let is_valid = self_value > 0.0 && (self_value + projected).is_finite();
+            Error::check_param(is_valid, "vectors", format!("k(x, x)={self_value}"), rule)?;
             // Another kernel may have distinguished the vector from the span of those before it.
-            let pivot = (own - projected).max(MIN_RELATIVE_PIVOT * own);
+            let pivot = (self_value - projected).max(MIN_RELATIVE_PIVOT * self_value);
             new.factor.append_substituted(&new.coordinates, pivot);
         }
         Ok(new)
@@ -102,9 +102,9 @@ impl Projection {
         margin: f64,
         eta: f64,
     ) -> Result<()> {
-        let own = learner.self_value();
+        let self_value = learner.self_value();
         let projected = self.project(&learner.values);
-        let squared_distance = (own - projected).max(0.0);
+        let squared_distance = (self_value - projected).max(0.0);
         let mut step = 1.0;
         if margin > 0.0 {
             let directions = if update.rival.is_some() { 2.0 } else { 1.0 };
@@ -114,7 +114,7 @@ impl Projection {
                 return Ok(());
             }
             step = (loss / length).min(2.0 * (loss - min_loss) / length).min(1.0);
-        } else if squared_distance > (eta * eta).max(MIN_RELATIVE_PIVOT * own) {
+        } else if squared_distance > (eta * eta).max(MIN_RELATIVE_PIVOT * self_value) {
             self.factor.append_substituted(&self.coordinates, squared_distance);
             return learner.push(update);
         }

@@ -28,11 +28,11 @@ impl Update {
 
     /// Returns the outputs that change, each with its coefficient.
     pub(super) fn coefficients(self) -> impl Iterator<Item = (usize, f64)> {
-        let own = match self.rival {
+        let of_class = match self.rival {
             None => (0, if self.class == 1 { 1.0 } else { -1.0 }),
             Some(_) => (self.class, 1.0),
         };
-        std::iter::once(own).chain(self.rival.map(|rival| (rival, -1.0)))
+        std::iter::once(of_class).chain(self.rival.map(|rival| (rival, -1.0)))
     }
 }
 

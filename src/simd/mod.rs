@@ -111,13 +111,13 @@ pub fn level() -> Level {
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| {
         let best = detect();
-        let wanted = match std::env::var("SVMARROW_SIMD").as_deref() {
+        let requested = match std::env::var("SVMARROW_SIMD").as_deref() {
             Ok("scalar") => Level::Scalar,
             Ok("neon") if cfg!(target_arch = "aarch64") => Level::Neon,
             Ok("avx2") => Level::Avx2,
             _ => best,
         };
-        wanted.min(best)
+        requested.min(best)
     })
 }
 

@@ -47,16 +47,16 @@ def decision(spec, X, Z, coefficients, intercepts):
 # --- construction: vectors moved by the slope of a loss ---
 
 
-def construction_loss(spec, Z, B, b, X, loss, wanted=None, sharpness=1.0, signs=None):
-    """Mean loss over the rows: "matching" and "agreement" (softmax) to ``wanted``, hinges to ``signs``."""
+def construction_loss(spec, Z, B, b, X, loss, targets=None, sharpness=1.0, signs=None):
+    """Mean loss over the rows: "matching" and "agreement" (softmax) to ``targets``, hinges to ``signs``."""
     F = decision(spec, X, Z, B, b)
     if loss == "matching":
-        return float((0.5 * (F - wanted) ** 2).sum(axis=1).mean())
+        return float((0.5 * (F - targets) ** 2).sum(axis=1).mean())
     if loss == "agreement":
-        logits, targets = sharpness * F, np.exp(sharpness * wanted)
-        targets /= targets.sum(axis=1, keepdims=True)
+        logits, shares = sharpness * F, np.exp(sharpness * targets)
+        shares /= shares.sum(axis=1, keepdims=True)
         logarithms = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-        return float(-(targets * logarithms).sum(axis=1).mean() / sharpness)
+        return float(-(shares * logarithms).sum(axis=1).mean() / sharpness)
     lacking = np.maximum(0.0, 1.0 - signs * F)
     return float((lacking if loss == "hinge" else 0.5 * lacking**2).sum(axis=1).mean())
 

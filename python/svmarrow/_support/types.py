@@ -175,8 +175,8 @@ def _is_of(value: Any, hint: Any) -> bool:
         return any(type(value) is type(each) and value == each for each in inner)
     if origin is np.ndarray or origin is NDArray:
         # From NumPy 2.5 on NDArray[T] keeps its name; before, it is ndarray[Any, dtype[T]].
-        (wanted,) = inner if origin is NDArray else get_args(inner[1])
-        return isinstance(value, np.ndarray) and (wanted is Any or np.issubdtype(value.dtype, wanted))
+        (dtype,) = inner if origin is NDArray else get_args(inner[1])
+        return isinstance(value, np.ndarray) and (dtype is Any or np.issubdtype(value.dtype, dtype))
     if origin is collections.abc.Callable:
         return callable(value)
     if isinstance(origin or hint, type):

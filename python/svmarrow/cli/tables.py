@@ -142,13 +142,13 @@ def _column_labels(path: Path, column: Any) -> NDArray[Any]:
     return whole(values) if values.dtype.kind == "f" else values.astype(str)
 
 
-def _places(path: Path, there: list[str], wanted: tuple[str, ...]) -> list[int]:
+def _places(path: Path, columns: list[str], names: tuple[str, ...]) -> list[int]:
     """Returns the indices of a model's columns in a file."""
-    missing = [name for name in wanted if there.count(name) != 1]
+    missing = [name for name in names if columns.count(name) != 1]
     if missing:
         shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
         raise ValueError(f"{path}: the model has columns that are not there, or not once: {shown}")
-    return [there.index(name) for name in wanted]
+    return [columns.index(name) for name in names]
 
 
 def _looks_like_header(head: list[tuple[int, list[str]]]) -> bool:

@@ -327,13 +327,13 @@ def _self_test(spec: OutputSpec, made: Outputs, spread: NDArray[np.float64], pre
     return f"""/* 1 where a stored row gives the stored outputs, else 0. */
 static inline int $self_test(void) {{
     static const float row[$FEATURES] = {{{shown}}};
-    static const float wanted[$OUTPUTS] = {{{rows}}};
+    static const float expected[$OUTPUTS] = {{{rows}}};
     static const float allowed[$OUTPUTS] = {{{allowed}}};
     float out[$OUTPUTS];
     int o;
     $outputs(row, out);
     for (o = 0; o < $OUTPUTS; ++o) {{
-        const float off = out[o] - wanted[o];
+        const float off = out[o] - expected[o];
         if (!((off < 0.0f ? -off : off) <= allowed[o])) {{
             return 0;
         }}

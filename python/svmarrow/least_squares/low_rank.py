@@ -188,11 +188,11 @@ class LowRankLeastSquares(KernelMachine):
         self._begin(X, weights)
         if self.method == "subset":
             return self._fit_subset(X, targets, weights)
-        wanted = self.leave_one_out and self.method == "subset_of_regressors"
-        if wanted:
+        needs_samples = self.leave_one_out and self.method == "subset_of_regressors"
+        if needs_samples:
             check_leaves_samples(X, fit_intercept=bool(self.fit_intercept))
         self._add(X, targets, weights)
-        hat = self._finish(X if wanted else None)
+        hat = self._finish(X if needs_samples else None)
         if self.method == "nystrom":
             residuals = targets - self.expansion_._evaluate(X, self.n_jobs)
             if weights is not None:

@@ -45,10 +45,10 @@ def run_distributed(
     tasks = (
         delayed(_run_kernel)(
             rows,
-            {**job, "solver": solver, "grid": {**grid, "kernels": [kernel], "wanted": wanted[None].copy()}},
+            {**job, "solver": solver, "grid": {**grid, "kernels": [kernel], "points": points[None].copy()}},
             deadline,
         )
-        for kernel, wanted in zip(grid["kernels"], grid["wanted"], strict=True)
+        for kernel, points in zip(grid["kernels"], grid["points"], strict=True)
     )
     backend, _ = joblib.parallel.get_active_backend(prefer="threads")
     kind = "generator" if getattr(backend, "supports_return_generator", False) else "list"

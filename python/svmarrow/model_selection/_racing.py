@@ -56,10 +56,10 @@ _RIDGE = 1e-6
 
 
 class FitPoints(Protocol):
-    """Fits the wanted points on some folds in a share of the remaining time; returns why it ended early."""
+    """Fits the given points on some folds in a share of the remaining time; returns why it ended early."""
 
     def __call__(
-        self, scorer: GridScorer, wanted: NDArray[np.bool_], folds: Sequence[int], share: float = 1.0
+        self, scorer: GridScorer, points: NDArray[np.bool_], folds: Sequence[int], share: float = 1.0
     ) -> str | None: ...
 
 

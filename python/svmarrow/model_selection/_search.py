@@ -405,13 +405,13 @@ class Search(KernelMachine):
             return self._fit_scaled(X, target, callback, steps)
 
         def fit_points(
-            scorer: GridScorer, wanted: NDArray[np.bool_], folds: Sequence[int], share: float = 1.0
+            scorer: GridScorer, points: NDArray[np.bool_], folds: Sequence[int], share: float = 1.0
         ) -> str | None:
             for fold in folds:
                 train = scorer.folds[fold].train
                 scaler = clone(self._scaler).fit(X[train], y[train])
                 fit_fold = self._fit_scaled(as_rows(scaler.transform(X)), target, callback, steps)
-                stop = fit_fold(scorer, wanted, [fold], share)
+                stop = fit_fold(scorer, points, [fold], share)
                 if stop is not None:
                     return stop
             return None
@@ -434,14 +434,14 @@ class Search(KernelMachine):
         }
 
         def fit_points(
-            scorer: GridScorer, wanted: NDArray[np.bool_], folds: Sequence[int], share: float = 1.0
+            scorer: GridScorer, points: NDArray[np.bool_], folds: Sequence[int], share: float = 1.0
         ) -> str | None:
             seconds = None if steps.remaining is None else steps.remaining * share
-            tried = [g for g in scorer.results.gamma_order() if wanted[g].any()]
+            tried = [g for g in scorer.results.gamma_order() if points[g].any()]
             grid: Any = {
                 "kernels": [kernels[g] for g in tried],
                 "costs": self.Cs_,
-                "wanted": np.ascontiguousarray(wanted[tried]),
+                "points": np.ascontiguousarray(points[tried]),
                 "folds": [tuple(scorer.folds[fold]) for fold in folds],
             }
             limits = {"n_jobs": self.n_jobs, "cache_size": self.cache_size}

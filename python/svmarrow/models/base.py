@@ -45,16 +45,16 @@ def reorder_columns(X: Any, names: ArrayLike | None) -> Any:
     """
     if names is None or not hasattr(X, "columns"):
         return X
-    there, wanted = list(X.columns), list(np.asarray(names, dtype=object))
-    if there == wanted:
+    columns, order = list(X.columns), list(np.asarray(names, dtype=object))
+    if columns == order:
         return X
-    missing = [name for name in wanted if there.count(name) != 1]
+    missing = [name for name in order if columns.count(name) != 1]
     if missing:
         raise ValueError(
             f"X does not have the feature names of the model: {', '.join(map(repr, missing[:5]))} "
             f"{'is' if len(missing) == 1 else 'are'} not there, or not once"
         )
-    return X[wanted]
+    return X[order]
 
 
 class ExpansionModel(Estimator):

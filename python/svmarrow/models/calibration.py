@@ -93,12 +93,12 @@ class Calibration:
 
     def check(self, n_classes: int) -> None:
         """Refuse a number of sigmoids that does not fit the number of classes."""
-        wanted = {"classes": n_classes, "pairs": n_classes * (n_classes - 1) // 2, "softmax": 1}[self.link]
-        wanted = 1 if n_classes == 2 else wanted
-        if self.slopes.size != wanted:
+        n_slopes = {"classes": n_classes, "pairs": n_classes * (n_classes - 1) // 2, "softmax": 1}[self.link]
+        n_slopes = 1 if n_classes == 2 else n_slopes
+        if self.slopes.size != n_slopes:
             raise ValueError(
                 f"calibration has {self.slopes.size} sigmoids: link={self.link!r} of {n_classes} classes "
-                f"needs {wanted}"
+                f"needs {n_slopes}"
             )
 
     def probabilities(self, values: Any, n_classes: int) -> NDArray[np.float64]:

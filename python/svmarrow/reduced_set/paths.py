@@ -129,7 +129,7 @@ class PathRequest(NamedTuple):
 def path_of(
     request: PathRequest, progress: ProgressCallback | None, *, every_size: bool
 ) -> CompressionPath | GradientPath:
-    """The path of a request; unless every size is wanted, ``"gradient"`` constructs the largest alone."""
+    """The path of a request; unless every size is requested, ``"gradient"`` constructs the largest alone."""
     check({name: getattr(request, name) for name in RULES}, RULES)
     if request.method == "gradient":
         return _constructed(request, progress, every_size=every_size)

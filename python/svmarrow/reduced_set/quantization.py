@@ -165,14 +165,14 @@ def tuned(
     )._evaluate
     if rows is None:
         H = kernel_values(vectors, n_jobs)
-        wanted = expansion.replaced(intercepts=np.zeros(expansion.n_outputs))._evaluate(vectors, n_jobs)
+        products = expansion.replaced(intercepts=np.zeros(expansion.n_outputs))._evaluate(vectors, n_jobs)
     else:
         if rows.shape[0] > MAX_TUNING_SAMPLES:
             rows = rows[np.linspace(0, rows.shape[0] - 1, MAX_TUNING_SAMPLES).astype(np.intp)]
         G = kernel_values(rows, n_jobs)
         F = expansion._evaluate(rows, n_jobs) - expansion.intercepts
         with one_blas_thread():
-            H, wanted = G.T @ G / len(G), G.T @ F / len(G)
+            H, products = G.T @ G / len(G), G.T @ F / len(G)
     H = 0.5 * (H + H.T)
     penalty = PENALTY * max(float(np.trace(H)) / max(m, 1), np.finfo(float).tiny)
     # A kernel matrix need not be positive definite (sigmoid): more penalty, in the end the old coefficients.
@@ -181,7 +181,7 @@ def tuned(
         try:
             with one_blas_thread():
                 R = cholesky(shifted)
-                target = wanted + penalty * expansion.coefficients
+                target = products + penalty * expansion.coefficients
                 return shifted, solve_triangular(R, solve_triangular(R, target, trans="T"))
         except LinAlgError:
             penalty *= 100.0

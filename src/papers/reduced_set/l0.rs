@@ -143,27 +143,27 @@ impl ZeroNorm<'_> {
 
     /// Returns q sum_j ||w_j||^2 / 4, above which no vector remains.
     fn first_gamma(&self) -> Result<f64> {
-        let wanted = self.wanted()?;
-        Ok(0.25 * self.outputs as f64 * dot(&wanted, &wanted))
+        let weights = self.weights()?;
+        Ok(0.25 * self.outputs as f64 * dot(&weights, &weights))
     }
 
     /// Returns g = L' alpha, (rank, q): w_j in the coordinates of the factor.
-    fn wanted(&self) -> Result<Vec<f64>> {
+    fn weights(&self) -> Result<Vec<f64>> {
         let (r, q) = (self.rank, self.outputs);
-        let mut wanted = try_vec![0.0; r * q]?;
+        let mut weights = try_vec![0.0; r * q]?;
         for (line, alpha) in self.factor.chunks_exact(r.max(1)).zip(self.coefficients.chunks_exact(q)) {
-            for (&l, g) in line.iter().zip(wanted.chunks_exact_mut(q)) {
+            for (&l, g) in line.iter().zip(weights.chunks_exact_mut(q)) {
                 axpy(l, alpha, g);
             }
         }
-        Ok(wanted)
+        Ok(weights)
     }
 
     /// Returns the remaining vectors for this gamma, sorted by their weight sum_j |b_ij|, the heaviest first.
     fn support(&self, gamma: f64, ctx: Context<'_>) -> Result<(Vec<usize>, StopReason)> {
         let q = self.outputs;
         let m = self.coefficients.len() / q;
-        let wanted = self.wanted()?;
+        let weights = self.weights()?;
         let max_diagonal = (0..m).map(|i| dot(self.line(i), self.line(i))).fold(0.0, f64::max);
         let guard = if gamma > 0.0 { INITIAL_RIDGE * max_diagonal } else { 0.0 };
         let mut counter = ctx.counter("zero norm", MAX_ROUNDS);
@@ -176,7 +176,7 @@ impl ZeroNorm<'_> {
             let gamma = if round == 0 { guard } else { gamma };
             let lambda = ctx
                 .tick(&progress)
-                .and_then(|()| self.step(gamma, &remaining, &scales, &wanted, &mut counter));
+                .and_then(|()| self.step(gamma, &remaining, &scales, &weights, &mut counter));
             // An interrupted round keeps the scales of the one before.
             let lambda = match lambda {
                 Ok(lambda) => lambda,
@@ -216,7 +216,7 @@ impl ZeroNorm<'_> {
         gamma: f64,
         remaining: &[usize],
         scales: &[f64],
-        wanted: &[f64],
+        weights: &[f64],
         counter: &mut WorkCounter<'_>,
     ) -> Result<Vec<f64>> {
         let (r, q) = (self.rank, self.outputs);
@@ -233,7 +233,7 @@ impl ZeroNorm<'_> {
                     axpy(line[a], &line[..a + 1], &mut row[..a + 1]);
                 }
             }
-            let mut solution = wanted.try_to_vec()?;
+            let mut solution = weights.try_to_vec()?;
             self.solve(&s, r, gamma, &mut solution, counter)?;
             return scaled.iter().flat_map(|line| row_times(line, &solution, q)).try_collect_vec();
         }
@@ -246,7 +246,7 @@ impl ZeroNorm<'_> {
             }
         }
         let mut solution: Vec<f64> =
-            scaled.iter().flat_map(|line| row_times(line, wanted, q)).try_collect_vec()?;
+            scaled.iter().flat_map(|line| row_times(line, weights, q)).try_collect_vec()?;
         self.solve(&s, n, gamma, &mut solution, counter)?;
         Ok(solution)
     }

@@ -119,11 +119,11 @@ impl Point<'_> {
 
     /// Returns the sum of all products after a part of a step.
     fn products(&self, step: &Step, part: f64) -> f64 {
-        let own = |i: usize| {
+        let term = |i: usize| {
             let p = self.p[i] + part * step.p[i];
             (self.low[i] + part * step.low[i]) * p + (self.high[i] + part * step.high[i]) * (1.0 - p)
         };
-        (0..self.p.len()).map(own).sum::<f64>()
+        (0..self.p.len()).map(term).sum::<f64>()
             + (self.budget + part * step.budget) * (self.slack - part * step.total)
     }
 }

@@ -42,17 +42,18 @@ pub(super) fn improve(
         if up == usize::MAX {
             break;
         }
-        let own = if up == m { 0.0 } else { entry(up, up) };
+        let diagonal = if up == m { 0.0 } else { entry(up, up) };
         let (mut down, mut gain, mut slope) = (usize::MAX, 0.0, tolerance * scale);
         let mut steep = 0.0;
         if slack > 0.0 && up != m && -steepest > slope {
-            (down, gain, steep) = (m, steepest * steepest / own.max(MIN_CURVATURE), -steepest);
+            (down, gain, steep) = (m, steepest * steepest / diagonal.max(MIN_CURVATURE), -steepest);
         }
         for (j, (&g, &p)) in gradient.iter().zip(p.iter()).enumerate() {
             let difference = g - steepest;
             if p > 0.0 && difference > slope && j != up {
                 let cross = if up == m { 0.0 } else { entry(up, j) };
-                let decrease = difference * difference / (own + entry(j, j) - 2.0 * cross).max(MIN_CURVATURE);
+                let decrease =
+                    difference * difference / (diagonal + entry(j, j) - 2.0 * cross).max(MIN_CURVATURE);
                 if decrease > gain {
                     (down, gain, steep) = (j, decrease, difference);
                 }

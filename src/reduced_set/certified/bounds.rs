@@ -72,14 +72,14 @@ pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, ctx: Context<'_>) -> 
     let at_kept = try_to_matrix(matrix((kept.rows(), 2 * q), &at_kept)?.slice(s![.., ..q]))?;
     let mut products = try_zero_matrix("a matrix of results", (q, q))?;
     let (mut sums, mut squares) = (vec![0.0; q], vec![0.0; q]);
-    let own = diagonal(&target.kernel, target.vectors);
+    let self_values = diagonal(&target.kernel, target.vectors);
     let lines = target.flat().chunks_exact(q).zip(at_vectors.chunks_exact(2 * q));
     let mut counter = ctx.counter("moments", target.len());
-    for ((coefficients, values), own) in lines.zip(own) {
+    for ((coefficients, values), self_value) in lines.zip(self_values) {
         counter.charge((q * q) as u64)?;
         for (j, &c) in coefficients.iter().enumerate().filter(|(_, c)| **c != 0.0) {
             axpy(c, &values[..q], products.row_mut(j).into_slice().expect("a new array is row-major"));
-            sums[j] += c.abs() * own.max(0.0).sqrt();
+            sums[j] += c.abs() * self_value.max(0.0).sqrt();
             squares[j] += c.abs() * values[q + j].abs();
         }
     }

@@ -84,7 +84,7 @@ type Visit<'a> = dyn FnMut(usize, usize, &[f64], RowPrecision) -> bool + 'a;
 #[derive(Clone, Copy)]
 struct RowPrecision {
     /// k(x, x).
-    own: f64,
+    squared_norm: f64,
     /// Its distance from the span of the directions so far.
     distance: f64,
     /// The relative error of a kernel value if the machine is evaluated in single precision.
@@ -269,7 +269,7 @@ impl Cascade {
     fn pass(&self, x: Rows<'_>, first: usize, count: usize, visit: &mut Visit<'_>) -> Result<()> {
         let Some(last) = self.stages.last() else { return Ok(()) };
         let depth = last.size.directions;
-        let own = match self.kernel.constant_diagonal() {
+        let squared_norms = match self.kernel.constant_diagonal() {
             Some(value) => vec![value; count],
             None => diagonal(&self.kernel, x.slice(first..first + count)),
         };
@@ -278,11 +278,16 @@ impl Cascade {
             Some(relative) if !double => relative.of(x, first + row),
             _ => f64::INFINITY,
         };
-        let mut active: Vec<ActiveRow> = own
+        let mut active: Vec<ActiveRow> = squared_norms
             .iter()
             .enumerate()
-            .map(|(row, &own)| {
-                let at = RowPrecision { own, distance: own.sqrt(), relative: relative(row), double };
+            .map(|(row, &squared_norm)| {
+                let at = RowPrecision {
+                    squared_norm,
+                    distance: squared_norm.sqrt(),
+                    relative: relative(row),
+                    double,
+                };
                 ActiveRow { row, slot: row, covered: 0.0, at }
             })
             .collect::<Vec<_>>();
@@ -316,8 +321,8 @@ impl Cascade {
                 for (j, (out, b)) in outputs.iter_mut().zip(&self.intercepts).enumerate() {
                     *out = b + dot(line, &stage.coefficients[j * t..(j + 1) * t]);
                 }
-                let own = row_state.at.own;
-                let outside = (own - row_state.covered).max(0.0) + stage.tau * own;
+                let squared_norm = row_state.at.squared_norm;
+                let outside = (squared_norm - row_state.covered).max(0.0) + stage.tau * squared_norm;
                 !visit(row_state.row, s, &outputs, RowPrecision { distance: outside.sqrt(), ..row_state.at })
             });
             if active.is_empty() {
@@ -333,7 +338,7 @@ impl Cascade {
         let which = usize::from(!precision.double);
         let delta = if precision.double { machine.deltas.0 } else { machine.deltas.1 };
         let values = (delta * machine.sums[j]).min(precision.relative * machine.masses[j]);
-        precision.own.sqrt() * (stage.slack[which][j] + values) + stage.fixed[which][j]
+        precision.squared_norm.sqrt() * (stage.slack[which][j] + values) + stage.fixed[which][j]
     }
 
     /// Returns a bound on the error of output j.

@@ -76,15 +76,15 @@ impl Objective {
         }
     }
 
-    /// Returns the loss of a row, and replaces `outputs` by its gradient. `wanted` are the targets of [`Objective::prepare`],
+    /// Returns the loss of a row, and replaces `outputs` by its gradient. `targets` are the targets of [`Objective::prepare`],
     /// `signs` those of [`Objective::signs`] for the label of the row.
-    pub(crate) fn gradient(&self, outputs: &mut [f32], wanted: &[f32], signs: Option<&[f32]>) -> f32 {
+    pub(crate) fn gradient(&self, outputs: &mut [f32], targets: &[f32], signs: Option<&[f32]>) -> f32 {
         let (s, w) = (self.sharpness as f32, self.label_weight as f32);
         match self.loss {
             Loss::Matching => {
                 let mut total = 0.0;
-                for (f, &wanted) in outputs.iter_mut().zip(wanted) {
-                    *f -= wanted;
+                for (f, &target) in outputs.iter_mut().zip(targets) {
+                    *f -= target;
                     total += 0.5 * *f * *f;
                 }
                 total
@@ -92,8 +92,8 @@ impl Objective {
             Loss::Agreement if self.coding == Coding::Largest => {
                 // -sum t log p = log sum e^(s f) - sum t s f, as the targets sum to one.
                 let target = |k: usize| match signs {
-                    Some(signs) => wanted[k] + w * (f32::from(u8::from(signs[k] > 0.0)) - wanted[k]),
-                    None => wanted[k],
+                    Some(signs) => targets[k] + w * (f32::from(u8::from(signs[k] > 0.0)) - targets[k]),
+                    None => targets[k],
                 };
                 let linear: f32 = outputs.iter().enumerate().map(|(k, f)| target(k) * s * f).sum();
                 let (top, sum) = exponentials(outputs, s);
@@ -104,8 +104,8 @@ impl Objective {
             }
             Loss::Agreement => {
                 let mut total = 0.0;
-                for (k, (f, &wanted)) in outputs.iter_mut().zip(wanted).enumerate() {
-                    let mut target = wanted;
+                for (k, (f, &target)) in outputs.iter_mut().zip(targets).enumerate() {
+                    let mut target = target;
                     if let Some(sign) = signs.map(|signs| signs[k]).filter(|&sign| sign != 0.0) {
                         target += w * (0.5 * (1.0 + sign) - target);
                     }
@@ -138,7 +138,7 @@ impl Objective {
     /// Returns the sign of every output for each class, 0 if it does not matter: (classes, q).
     pub(crate) fn signs(&self, q: usize) -> Result<Vec<Vec<f32>>> {
         let classes = self.coding.classes(q).unwrap_or(0);
-        let sign = |wanted: bool| if wanted { 1.0 } else { -1.0 };
+        let sign = |is_positive: bool| if is_positive { 1.0 } else { -1.0 };
         (0..classes)
             .map(|class| match self.coding {
                 Coding::Values => Ok(Vec::new()),
@@ -188,24 +188,24 @@ mod tests {
         // The softmax, from its definition.
         let softmax =
             Objective { loss: Loss::Agreement, coding: Coding::Largest, sharpness: 2.0, label_weight: 0.0 };
-        let mut wanted = machine;
-        softmax.prepare(&mut wanted, 3);
+        let mut targets = machine;
+        softmax.prepare(&mut targets, 3);
         let powers = machine.map(|f| (2.0 * f).exp());
-        for (p, power) in wanted.iter().zip(powers) {
+        for (p, power) in targets.iter().zip(powers) {
             assert!((p - power / powers.iter().sum::<f32>()).abs() < 1e-6);
         }
         for coding in [Coding::Values, Coding::Largest, Coding::Pairs] {
             for loss in [Loss::Matching, Loss::Agreement, Loss::Hinge, Loss::SquaredHinge] {
                 let objective = Objective { loss, coding, sharpness: 1.7, label_weight: 0.3 };
                 let signs = objective.signs(3).unwrap();
-                let mut wanted = machine;
-                objective.prepare(&mut wanted, 3);
+                let mut targets = machine;
+                objective.prepare(&mut targets, 3);
                 for label in 0..signs.len().max(1) {
                     let signs = signs.get(label).map(Vec::as_slice);
                     let f = [0.2_f32, -0.4, 0.15];
-                    let value = |f: [f32; 3]| objective.gradient(&mut { f }, &wanted, signs);
+                    let value = |f: [f32; 3]| objective.gradient(&mut { f }, &targets, signs);
                     let mut gradient = f;
-                    objective.gradient(&mut gradient, &wanted, signs);
+                    objective.gradient(&mut gradient, &targets, signs);
                     for k in 0..3 {
                         let (mut up, mut down) = (f, f);
                         up[k] += 1e-2;

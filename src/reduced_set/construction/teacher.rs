@@ -118,8 +118,8 @@ impl<'a> Teacher<'a> {
                 ctx.check("outputs", place * n + first, self.places * n)?;
                 let count = chunk.min(n - first);
                 let values = if place == 0 {
-                    let own: Vec<usize> = (first..first + count).collect();
-                    evaluator.evaluate(self.rows.gather(&own)?.view(), ctx.silent())?
+                    let places: Vec<usize> = (first..first + count).collect();
+                    evaluator.evaluate(self.rows.gather(&places)?.view(), ctx.silent())?
                 } else {
                     let mut dense = try_vec![0.0; count * d]?;
                     let mut lines: Vec<&mut [f32]> = dense.chunks_exact_mut(d).collect();
@@ -133,9 +133,9 @@ impl<'a> Teacher<'a> {
                 self.outputs.extend(values.into_iter().map(|v| v as f32));
             }
         }
-        if let Some(Answers::Values(wanted)) = answers {
+        if let Some(Answers::Values(targets)) = answers {
             let share = objective.label_weight;
-            let error: Vec<f32> = wanted
+            let error: Vec<f32> = targets
                 .iter()
                 .zip(&self.outputs)
                 .map(|(y, &f)| (share * (y - f64::from(f))) as f32)
@@ -202,19 +202,19 @@ impl<'a> Teacher<'a> {
         sample.sort_unstable();
         let rows = self.rows.gather(&sample)?;
         let d = self.rows.cols();
-        let mut wanted = if let Some(Answers::Outputs(values)) = answers {
-            let mut wanted = try_with_capacity("the outputs at the rows", count * q)?;
+        let mut targets = if let Some(Answers::Outputs(values)) = answers {
+            let mut targets = try_with_capacity("the outputs at the rows", count * q)?;
             for &row in &sample {
-                wanted.extend(values.row(row));
+                targets.extend(values.row(row));
             }
-            wanted
+            targets
         } else {
             let evaluator = Evaluator::new(target)?;
             let work = target.len().max(1) * (d + q);
             for_blocks(rows.view(), work, ctx, |block| evaluator.evaluate(block, ctx.silent()).map(flat))?
         };
         if let Some(Answers::Values(values)) = answers {
-            for (line, &row) in wanted.chunks_exact_mut(q).zip(&sample) {
+            for (line, &row) in targets.chunks_exact_mut(q).zip(&sample) {
                 for (f, y) in line.iter_mut().zip(values.row(row)) {
                     *f += share * (y - *f);
                 }
@@ -250,8 +250,8 @@ impl<'a> Teacher<'a> {
         let mut solution = try_vec![0.0; size * q]?;
         for (j, out) in solution.chunks_exact_mut(q).enumerate() {
             counter.charge((count * q) as u64)?;
-            for (i, wanted) in wanted.chunks_exact(q).enumerate() {
-                axpy(columns[j * count + i], wanted, out);
+            for (i, target) in targets.chunks_exact(q).enumerate() {
+                axpy(columns[j * count + i], target, out);
             }
         }
         cholesky::factor_counted(&mut normal, size, &mut counter)?;

@@ -48,7 +48,7 @@ struct ProposedCandidate {
 struct Candidate {
     at: usize,
     score: f64,
-    own: f64,
+    squared_norm: f64,
     distance: f64,
     correlations: Vec<f64>,
     /// Inner products <phi(p), phi(s)> with the vectors taken, then the row of L; empty until needed.
@@ -100,7 +100,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
                 if !basic && self.rule != Rule::PreFitting && candidate.score > f64::NEG_INFINITY {
                     self.solve(&mut candidate, &images)?;
                     candidate.score =
-                        score(self.rule, candidate.own, &candidate.correlations, candidate.distance);
+                        score(self.rule, candidate.squared_norm, &candidate.correlations, candidate.distance);
                 }
                 if candidate.score == f64::NEG_INFINITY {
                     inside.push(list[candidate.at]);
@@ -114,7 +114,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
                 self.remaining.retain(|p| !inside.contains(p));
             }
             if let Some(candidate) = best {
-                let length = if basic { candidate.own } else { candidate.distance };
+                let length = if basic { candidate.squared_norm } else { candidate.distance };
                 let gain = dot(&candidate.correlations, &candidate.correlations) / length;
                 let n = images.len() / list.len();
                 self.proposed = Some(ProposedCandidate {
@@ -139,7 +139,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
         let n = images.len() / list.len();
         ctx.try_map(list.len(), |at| {
             let p = list[at];
-            let (own, correlations, line) = if on_rows {
+            let (squared_norm, correlations, line) = if on_rows {
                 let image = &images[at * n..(at + 1) * n];
                 (dot(image, image), row_times(image, &self.residual, q), Vec::new())
             } else {
@@ -149,13 +149,14 @@ impl<'s, 'a> Sampled<'s, 'a> {
                 for (c, part) in correlations.iter_mut().zip(row_times(&line, &self.coefficients, q)) {
                     *c -= part;
                 }
-                (self.space.own[p], correlations, line)
+                (self.space.squared_norms[p], correlations, line)
             };
-            let mut candidate = Candidate { at, score: 0.0, own, distance: own, correlations, line };
+            let mut candidate =
+                Candidate { at, score: 0.0, squared_norm, distance: squared_norm, correlations, line };
             if self.rule == Rule::PreFitting {
                 self.solve(&mut candidate, images)?;
             }
-            candidate.score = score(self.rule, own, &candidate.correlations, candidate.distance);
+            candidate.score = score(self.rule, squared_norm, &candidate.correlations, candidate.distance);
             Ok(candidate)
         })
     }
@@ -173,7 +174,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
             candidate.line[k] = l;
             candidate.distance -= l * l;
         }
-        if candidate.distance < -INDEFINITE_TOLERANCE * candidate.own {
+        if candidate.distance < -INDEFINITE_TOLERANCE * candidate.squared_norm {
             return Err(self.space.indefinite(candidate.distance));
         }
         Ok(())

@@ -128,7 +128,7 @@ pub(in crate::reduced_set) struct Space<'a> {
     outputs: usize,
     products: Products<'a>,
     /// ||phi(p)||^2 of every candidate.
-    pub(super) own: Vec<f64>,
+    pub(super) squared_norms: Vec<f64>,
     /// <w_j, phi(p)>, (candidates, q).
     pub(super) targets: Vec<f64>,
     /// ||w_j||^2, (q,), or one bound of their sum.
@@ -170,10 +170,10 @@ impl<'a> Space<'a> {
                 for v in &mut outputs {
                     *v *= share.sqrt();
                 }
-                let (mut own, mut targets, mut images) = (Vec::new(), Vec::new(), None);
+                let (mut squared_norms, mut targets, mut images) = (Vec::new(), Vec::new(), None);
                 if options.complete && n * pool.rows() <= options.max_kept_values {
                     let values = images_of(&kernel, pool, rows, ctx)?;
-                    own = values.chunks_exact(n).map(|line| dot(line, line)).collect();
+                    squared_norms = values.chunks_exact(n).map(|line| dot(line, line)).collect();
                     let mut counter = ctx.counter("inner products", pool.rows());
                     for line in values.chunks_exact(n) {
                         counter.charge((n * q) as u64)?;
@@ -184,10 +184,10 @@ impl<'a> Space<'a> {
                     let scaled: Vec<f64> = outputs.iter().map(|v| v * share.sqrt()).try_collect_vec()?;
                     let adjoint = ExpansionView::new(kernel, rows, matrix((n, q), &scaled)?, &zero)?;
                     targets = in_blocks(&Evaluator::new(&adjoint)?, pool, ctx)?;
-                    own = mean_squares(&kernel, pool, rows, ctx)?;
+                    squared_norms = mean_squares(&kernel, pool, rows, ctx)?;
                 }
                 let products = Products::Predictions { rows, images, outputs };
-                Ok(Self { kernel, pool, outputs: q, products, own, targets, norms })
+                Ok(Self { kernel, pool, outputs: q, products, squared_norms, targets, norms })
             }
         }
     }
@@ -200,8 +200,8 @@ impl<'a> Space<'a> {
         outputs: usize,
         ctx: Context<'_>,
     ) -> Result<Self> {
-        let own = diagonal(&kernel, pool);
-        if let Some(&negative) = own.iter().find(|&&v| v < 0.0) {
+        let squared_norms = diagonal(&kernel, pool);
+        if let Some(&negative) = squared_norms.iter().find(|&&v| v < 0.0) {
             return Err(indefinite(&kernel, negative));
         }
         let all: Vec<usize> = (0..pool.rows()).collect();
@@ -212,7 +212,7 @@ impl<'a> Space<'a> {
             pool,
             outputs,
             products: Products::Features(Box::new(source)),
-            own,
+            squared_norms,
             targets,
             norms,
         })

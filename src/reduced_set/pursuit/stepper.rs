@@ -112,15 +112,19 @@ impl<'s, 'a> Complete<'s, 'a> {
             factor: Vec::new(),
             columns_ahead: HashMap::new(),
             correlations,
-            distance: space.own.clone(),
+            distance: space.squared_norms.clone(),
             scores: vec![0.0; space.len()],
-            largest: space.own.iter().copied().fold(0.0, f64::max),
+            largest: space.squared_norms.iter().copied().fold(0.0, f64::max),
             steps: 0,
         };
         let q = stepper.outputs;
         for p in 0..space.len() {
-            stepper.scores[p] =
-                score(rule, space.own[p], &stepper.correlations[p * q..(p + 1) * q], space.own[p]);
+            stepper.scores[p] = score(
+                rule,
+                space.squared_norms[p],
+                &stepper.correlations[p * q..(p + 1) * q],
+                space.squared_norms[p],
+            );
         }
         Ok(stepper)
     }
@@ -135,14 +139,14 @@ impl<'s, 'a> Complete<'s, 'a> {
     /// Returns whether a candidate of a given order is outside the span of those taken.
     pub(super) fn is_outside(&self, candidate: usize) -> bool {
         self.scores[candidate] >= 0.0
-            && self.distance[candidate] > GIVEN_SPAN_TOLERANCE * self.space.own[candidate]
+            && self.distance[candidate] > GIVEN_SPAN_TOLERANCE * self.space.squared_norms[candidate]
     }
 
     /// Returns the decrease of the squared residual by a candidate.
     fn gain(&self, p: usize) -> f64 {
         let q = self.outputs;
         let correlations = &self.correlations[p * q..(p + 1) * q];
-        let length = if self.rule == Rule::Basic { self.space.own[p] } else { self.distance[p] };
+        let length = if self.rule == Rule::Basic { self.space.squared_norms[p] } else { self.distance[p] };
         dot(correlations, correlations) / length
     }
 
@@ -210,9 +214,10 @@ impl<'s, 'a> Complete<'s, 'a> {
     /// Takes a step with a candidate.
     pub(super) fn take(&mut self, best: usize, ctx: Context<'_>) -> Result<Step> {
         let Column { from, values: column } = self.column(best, ctx)?;
-        let (rule, q, steps, own) = (self.rule, self.outputs, self.steps, &self.space.own);
+        let (rule, q, steps, squared_norms) =
+            (self.rule, self.outputs, self.steps, &self.space.squared_norms);
         let basic = rule == Rule::Basic;
-        let pivot = if basic { own[best] } else { self.distance[best].sqrt() };
+        let pivot = if basic { squared_norms[best] } else { self.distance[best].sqrt() };
         let mut line = Vec::with_capacity(steps + 1);
         if !basic {
             for (b, block) in self.factor.iter().enumerate() {
@@ -254,7 +259,7 @@ impl<'s, 'a> Complete<'s, 'a> {
             Direction { rule, column: &column, from, line: &line, steps, earlier, pivot, change: &change };
         ctx.for_each_chunk(&mut blocks, 1, |_, blocks| {
             for block in blocks {
-                step.update(block, own);
+                step.update(block, squared_norms);
             }
         });
         drop(blocks);
@@ -291,8 +296,8 @@ struct Direction<'a> {
 }
 
 impl Direction<'_> {
-    /// Updates correlations, distances and scores of some candidates; `own` has the squared norms of all.
-    fn update(&self, block: &mut CandidateBlock<'_>, own: &[f64]) {
+    /// Updates correlations, distances and scores of some candidates; `squared_norms` has the squared norms of all.
+    fn update(&self, block: &mut CandidateBlock<'_>, squared_norms: &[f64]) {
         let q = self.change.len();
         for (i, distance) in block.distance.iter_mut().enumerate() {
             let p = block.first + i;
@@ -307,7 +312,7 @@ impl Direction<'_> {
                 *distance -= l * l;
                 axpy(-l, self.change, correlations);
             }
-            block.scores[i] = score(self.rule, own[p], correlations, *distance);
+            block.scores[i] = score(self.rule, squared_norms[p], correlations, *distance);
         }
     }
 
@@ -329,11 +334,12 @@ impl Direction<'_> {
 }
 
 /// Returns the score of a candidate: the largest is next; minus infinity inside the span.
-pub(super) fn score(rule: Rule, own: f64, correlations: &[f64], distance: f64) -> f64 {
-    let inside = if rule == Rule::Basic { !(own > 0.0) } else { !(distance > SPAN_TOLERANCE * own) };
+pub(super) fn score(rule: Rule, squared_norm: f64, correlations: &[f64], distance: f64) -> f64 {
+    let inside =
+        if rule == Rule::Basic { !(squared_norm > 0.0) } else { !(distance > SPAN_TOLERANCE * squared_norm) };
     if inside {
         return f64::NEG_INFINITY;
     }
     let aligned: f64 = correlations.iter().map(|c| c * c).sum();
-    aligned / if rule == Rule::PreFitting { distance } else { own }
+    aligned / if rule == Rule::PreFitting { distance } else { squared_norm }
 }
