@@ -65,8 +65,8 @@ def fitted_attribute_names(kind: type) -> frozenset[str]:
 
 def starts_from_last_fit(estimator: Any) -> bool:
     """Returns whether a fit starts from the previous one."""
-    own = getattr(estimator, "_starts_from_last_fit", None)
-    return bool(getattr(estimator, "warm_start", False) if own is None else own())
+    continues = getattr(estimator, "_starts_from_last_fit", None)
+    return bool(getattr(estimator, "warm_start", False) if continues is None else continues())
 
 
 def snapshot(estimator: Model) -> Model:

@@ -79,9 +79,9 @@ class RoutesFit:
         sklearn.utils.metadata_routing.MetadataRouter
             The routing, see scikit-learn's user guide on metadata routing.
         """
-        own = MetadataRouter(owner=type(self).__name__).add_self_request(self)
+        router = MetadataRouter(owner=type(self).__name__).add_self_request(self)
         mapping = MethodMapping().add(caller="fit", callee="fit")
-        return own.add(estimator=self.estimator, method_mapping=mapping)
+        return router.add(estimator=self.estimator, method_mapping=mapping)
 
     def _for_estimator(self, sample_weight: Any, metadata: dict[str, Any]) -> dict[str, Any]:
         """Returns the metadata for the estimator's `fit`.

@@ -112,8 +112,12 @@ def _changed(value: object, base: type) -> list[str]:
     names = {*dir(base), "__getattr__"} if kind is not base else set()
     changed = {name for name in names if name not in inherited and _differs(kind, base, name)}
     # A function that was set on the instance hides the method of its class.
-    own = getattr(value, "__dict__", {})
-    changed |= {name for name in own if callable(own[name]) and inspect.isroutine(getattr(base, name, None))}
+    attributes = getattr(value, "__dict__", {})
+    changed |= {
+        name
+        for name in attributes
+        if callable(attributes[name]) and inspect.isroutine(getattr(base, name, None))
+    }
     return sorted(name for name in changed if _matters(name))
 
 

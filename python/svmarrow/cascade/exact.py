@@ -188,8 +188,8 @@ class ExactCascade(Cascade):
         n = int(rows.shape[0])
         size = n if self.n_vectors is None else max(1, min(int(self.n_vectors), n))
         # The path and what the stages keep of it: factor, projections, products with the vectors.
-        kept = 8 * size * (2 * size + 4 * outputs) + 2 * bytes_of_rows(rows) * size // max(n, 1)
-        return kept + bytes_of_work(outputs, rows, size, None, self.method)
+        model_bytes = 8 * size * (2 * size + 4 * outputs) + 2 * bytes_of_rows(rows) * size // max(n, 1)
+        return model_bytes + bytes_of_work(outputs, rows, size, None, self.method)
 
     @classmethod
     def from_path(

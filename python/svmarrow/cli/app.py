@@ -282,10 +282,10 @@ def compress(
     with_goal = settings if max_loss is None else settings | {"max_loss": max_loss}
     path: Any = None
     if by_path:
-        own: Any = "backfit" if method is Method.auto else method.value
+        path_method: Any = "backfit" if method is Method.auto else method.value
         of_rows = None if rows is None or rows.y is None else measure
         path = compression_path(
-            *arguments, method=own, scoring=of_rows, candidates=candidates.value, **settings
+            *arguments, method=path_method, scoring=of_rows, candidates=candidates.value, **settings
         )
     judging = None if judge is None else (judge.X, judge.labels)
     if path is None or (method is Method.auto and candidates is Candidates.vectors):

@@ -86,16 +86,16 @@ def convert(
     check_writable(output)
     rows = None
     if data is None:
-        whole = load_model_file(model)
+        model_file = load_model_file(model)
     else:
         options = DataOptions(data_format.value, target, header, test)
         with shown_progress(on_terminal()) as shown:
-            whole, (rows,) = read_model_and_data(model, [(data, options)], shown.callback)
+            model_file, (rows,) = read_model_and_data(model, [(data, options)], shown.callback)
     if kind == "onnx":
-        to_onnx(whole, output, dtype=dtype.value if dtype else None)  # type: ignore[arg-type]
+        to_onnx(model_file, output, dtype=dtype.value if dtype else None)  # type: ignore[arg-type]
     elif kind == "c":
         made = to_c(
-            whole,
+            model_file,
             output,
             prefix=prefix or c_name(output),
             dtype=dtype.value if dtype else "float32",
@@ -110,5 +110,5 @@ def convert(
             before, after = f"{made.score_before:.4f}", f"{made.score_after:.4f}"
             say(f"The score on {data} is {before} before and {after} after the conversion.")
     else:
-        write_model(whole, output, kind)
+        write_model(model_file, output, kind)
     say(report.describe_file(output))

@@ -226,10 +226,10 @@ def _kernel_rows(path: Path, data: Data, model: ExpansionModel, first: int = 0) 
             )
         return replace(data, X=data.X[:, :columns])
     counts = np.diff(data.X.indptr)
-    whole = counts > columns
-    whole[whole] = data.X.indices[data.X.indptr[1:][whole] - 1] == counts[whole] - 1
-    if not whole.all():
-        row = first + int(np.argmin(whole)) + 1
+    is_full = counts > columns
+    is_full[is_full] = data.X.indices[data.X.indptr[1:][is_full] - 1] == counts[is_full] - 1
+    if not is_full.all():
+        row = first + int(np.argmin(is_full)) + 1
         raise ValueError(
             f"{path}: row {row} does not hold all values of the precomputed kernel: it must be 0:number and "
             f"then 1:value to at least {columns}:value, zeros written out"

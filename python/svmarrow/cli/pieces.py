@@ -83,11 +83,11 @@ def read_pieces(path: Path, options: DataOptions, most: int) -> Generator[Data]:
 def has_index_zero(path: Path) -> bool:
     """Returns whether the index 0 occurs in a svmlight file, so that its columns count from 0."""
     with _opened(path) as file:
-        kept = b""
+        tail = b""
         while block := file.read(BLOCK_BYTES):
-            if INDEX_ZERO.search(kept + block):
+            if INDEX_ZERO.search(tail + block):
                 return True
-            kept = block[-64:]
+            tail = block[-64:]
     return False
 
 
@@ -112,7 +112,7 @@ def sample(
     path: Path, options: DataOptions, most: int, n: int, random: np.random.Generator, scaler: Any
 ) -> Any:
     """`n` rows of a file, drawn evenly, or all; `scaler`, if any, learns from all rows and is applied."""
-    keys, kept = np.empty(0), None
+    keys, sampled_rows = np.empty(0), None
     for piece in read_pieces(path, options, most):
         if scaler is not None:
             scaler.partial_fit(piece.X)
@@ -120,12 +120,12 @@ def sample(
         keys = np.concatenate([keys, random.random(piece.X.shape[0])])
         stack = sparse.vstack if sparse.issparse(piece.X) else np.vstack
         least = np.sort(np.argpartition(keys, n - 1)[:n]) if keys.size > n else np.arange(keys.size)
-        there = 0 if kept is None else kept.shape[0]
+        there = 0 if sampled_rows is None else sampled_rows.shape[0]
         new = piece.X[least[least >= there] - there]
-        kept = new if kept is None else stack([kept[least[least < there]], new])
+        sampled_rows = new if sampled_rows is None else stack([sampled_rows[least[least < there]], new])
         keys = keys[least]
-    kept = sparse.csr_array(kept) if sparse.issparse(kept) else kept
-    return kept if scaler is None else scaler.transform(kept)
+    sampled_rows = sparse.csr_array(sampled_rows) if sparse.issparse(sampled_rows) else sampled_rows
+    return sampled_rows if scaler is None else scaler.transform(sampled_rows)
 
 
 def _pieces(path: Path, options: DataOptions, most: int) -> Iterator[Data]:

@@ -67,8 +67,12 @@ def _parse_csv(
     target = _target_column(path, names, width, options)
     known: dict[str, str] = {}  # of equal labels one is kept
     columns = width - (target is not None)
-    kept = None if names is None else [name for column, name in enumerate(names) if column != target]
-    places = None if kept is None or options.names is None else _places(path, kept, options.names)
+    feature_names = None if names is None else [name for column, name in enumerate(names) if column != target]
+    places = (
+        None
+        if feature_names is None or options.names is None
+        else _places(path, feature_names, options.names)
+    )
     rows, first = chain(head[1 if header else 0 :], lines), 0
     while True:
         values, labels, count = array("d"), [], 0
@@ -92,7 +96,7 @@ def _parse_csv(
         X = X.reshape(count, columns)
         X = (X if places is None else X[:, places]).astype(options.dtype, copy=False)
         y = None if target is None else labels_of(path, labels, first, options.text_labels)
-        yield Data(X, y, kept if places is None else list(options.names or ()))
+        yield Data(X, y, feature_names if places is None else list(options.names or ()))
         first += count
         if most is None or count < most:
             return
@@ -116,19 +120,19 @@ def parquet_pieces(path: Path, options: DataOptions, most: int) -> Iterator[Data
         with ParquetFile(path) as file:
             names = list(file.schema_arrow.names)
             target = _target_column(path, names, len(names), options)
-            there = [name for column, name in enumerate(names) if column != target]
-            kept = there if options.names is None else list(options.names)
-            places = _places(path, there, tuple(kept))
+            feature_names = [name for column, name in enumerate(names) if column != target]
+            selected_names = feature_names if options.names is None else list(options.names)
+            places = _places(path, feature_names, tuple(selected_names))
             for batch in file.iter_batches(most):
                 columns = [column for place, column in enumerate(batch.columns) if place != target]
                 X = np.empty((batch.num_rows, len(places)), dtype=options.dtype)
                 for to, place in enumerate(places):
                     values = columns[place].to_numpy(zero_copy_only=False)
                     if values.dtype.kind not in "biuf" or columns[place].null_count:
-                        raise ValueError(f"{path}: column {kept[to]!r} holds what is not a number")
+                        raise ValueError(f"{path}: column {selected_names[to]!r} holds what is not a number")
                     X[:, to] = values
                 y = None if target is None else _column_labels(path, batch.column(target))
-                yield Data(X, y, kept)
+                yield Data(X, y, selected_names)
     except ArrowException as error:
         raise FormatError(f"{path}: not a readable parquet file: {error}") from None
 

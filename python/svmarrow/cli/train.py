@@ -367,8 +367,8 @@ def _write(
         write_model(machine, output, kind.value, metadata)
         return
     steps = [] if scaler is None else [scaler]
-    whole = as_expansion(make_pipeline(*steps, machine)).set_params(feature_names=names)
-    write_model(whole, output, kind.value, metadata)
+    complete = as_expansion(make_pipeline(*steps, machine)).set_params(feature_names=names)
+    write_model(complete, output, kind.value, metadata)
 
 
 def _train_low_rank(
@@ -408,6 +408,6 @@ def _train_low_rank(
 def _search(machine: SVC | SVR, search: Literal["full", "racing"]) -> SVCCV | SVRCV:
     """The search that chooses C and gamma of a machine."""
     kind = SVCCV if isinstance(machine, SVC) else SVRCV
-    own = set(kind().get_params())
-    shared = {name: value for name, value in machine.get_params().items() if name in own}
+    parameters = set(kind().get_params())
+    shared = {name: value for name, value in machine.get_params().items() if name in parameters}
     return kind(search=search, **shared)

@@ -272,8 +272,14 @@ def regression_part(block: Block) -> Part:
 def _without_zero_weights(block: Block, labels: NDArray[Any], upper: NDArray[np.float64]) -> Part:
     if (upper > 0.0).all():
         return Part(block.number, block.X, labels, upper, None)
-    kept = np.flatnonzero(upper > 0.0)
-    return Part(block.number, block.X[kept], labels[kept], np.ascontiguousarray(upper[kept]), kept)
+    weighted_rows = np.flatnonzero(upper > 0.0)
+    return Part(
+        block.number,
+        block.X[weighted_rows],
+        labels[weighted_rows],
+        np.ascontiguousarray(upper[weighted_rows]),
+        weighted_rows,
+    )
 
 
 def partition_indices(part: Part, local: NDArray[np.int64]) -> NDArray[np.int64]:

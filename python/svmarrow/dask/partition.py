@@ -191,10 +191,10 @@ def fitted_rows(part: Part, machines: Machines, max_time: float | None, jobs: in
         return sample
     code = machines.matrix[present]
     active = np.flatnonzero((code > 0).any(axis=0) & (code < 0).any(axis=0))
-    own = replace(machines, matrix=np.ascontiguousarray(code[:, active]))
+    active_machines = replace(machines, matrix=np.ascontiguousarray(code[:, active]))
     every = row_subset(part, np.arange(n), 0)
     try:
-        fitted = own.fit(replace(every, labels=numbers.reshape(-1)), jobs, max_time=max_time)
+        fitted = active_machines.fit(replace(every, labels=numbers.reshape(-1)), jobs, max_time=max_time)
     except ValueError:
         # The rows of one partition may be inseparable by any machine; the driver checks all rows.
         return sample
@@ -206,9 +206,9 @@ def fitted_rows(part: Part, machines: Machines, max_time: float | None, jobs: in
 
 def warm_start_rows(part: Part, rows: NDArray[np.int64], beta: NDArray[np.float64]) -> RowSubset:
     """Returns the support vectors of an earlier fit in the partition, and at least one row of each class."""
-    kept = np.arange(part.labels.size) if part.kept is None else part.kept
-    place = np.minimum(np.searchsorted(kept, rows), max(kept.size - 1, 0))
-    present = kept[place] == rows if kept.size else np.zeros(rows.size, dtype=bool)
+    kept_rows = np.arange(part.labels.size) if part.kept is None else part.kept
+    place = np.minimum(np.searchsorted(kept_rows, rows), max(kept_rows.size - 1, 0))
+    present = kept_rows[place] == rows if kept_rows.size else np.zeros(rows.size, dtype=bool)
     full = np.zeros((part.labels.size, beta.shape[1]))
     full[place[present]] = beta[present]
     local = np.union1d(place[present], np.unique(part.labels, return_index=True)[1]).astype(np.int64)

@@ -211,12 +211,12 @@ class Rounds:
                 return self.solved
             n_updates %= _MAX_OUTPUT_UPDATES
             idle = np.where(rows.beta.any(axis=1), 0, idle + 1)
-            kept = idle < _MAX_IDLE_ROUNDS
+            is_recent = idle < _MAX_IDLE_ROUNDS
             joining = concatenate([each.worst for each in reports])
-            rows, order = _merged(rows.take(kept), joining)
-            idle = np.concatenate([idle[kept], np.zeros(joining.size, dtype=np.int64)])[order]
-            sent = np.concatenate([sent[kept], joining.beta])[order]
-            known = np.concatenate([own[kept], *(each.worst_outputs for each in reports)])[order]
+            rows, order = _merged(rows.take(is_recent), joining)
+            idle = np.concatenate([idle[is_recent], np.zeros(joining.size, dtype=np.int64)])[order]
+            sent = np.concatenate([sent[is_recent], joining.beta])[order]
+            known = np.concatenate([own[is_recent], *(each.worst_outputs for each in reports)])[order]
 
     def end(self, reason: str) -> None:
         """Ends the fit with the machines of the last round."""
@@ -260,9 +260,11 @@ class Rounds:
             return rows, intercepts
         beta = np.zeros_like(rows.beta)
         beta[fitted["support"]] = fitted["coefficients"]
-        own = fitted["certificates"]
-        self._counts += np.array([(each["iterations"], each["rounds"]) for each in own])
-        self._stops = [self._early_stop if each["stop"] == "interrupted" else each["stop"] for each in own]
+        certificates = fitted["certificates"]
+        self._counts += np.array([(each["iterations"], each["rounds"]) for each in certificates])
+        self._stops = [
+            self._early_stop if each["stop"] == "interrupted" else each["stop"] for each in certificates
+        ]
         effort = fitted["effort"]
         self._effort += [effort[name] for name in ("kernel_values", "cache_hits", "cache_misses")]
         return replace(rows, beta=beta), fitted["intercepts"]

@@ -79,11 +79,11 @@ MAX_CHUNK_NUMBERS = 4_000_000
 
 def whole_columns(X: NDArray[np.floating]) -> NDArray[np.bool_]:
     """True for the columns (n_features,) that hold whole numbers alone."""
-    whole = np.empty(X.shape[1], dtype=bool)
+    is_integer = np.empty(X.shape[1], dtype=bool)
     for column in range(X.shape[1]):
         values = X[:, column]
-        whole[column] = bool((values == np.rint(values)).all())
-    return whole
+        is_integer[column] = bool((values == np.rint(values)).all())
+    return is_integer
 
 
 def draw_samples(
@@ -126,7 +126,7 @@ def draw_samples(
     ([0.0, 1.0], True)
     """
     n, d = X.shape
-    whole = whole_columns(X)
+    is_integer = whole_columns(X)
     out = np.empty((count, d), dtype=X.dtype)
     step = max(1, MAX_CHUNK_NUMBERS // (N_CANDIDATES * max(1, d)))
     for start in range(0, count, step):
@@ -141,8 +141,8 @@ def draw_samples(
         share = mixing * random.uniform(size=(size, 1))
         mixed = X[first] + share * (X[second] - X[first])
         mixed += noise * deviations * random.standard_normal((size, d))
-        taken = np.where(random.uniform(size=(size, d)) < share, X[second], X[first])
-        out[start : start + size] = np.where(whole, taken, mixed)
+        crossed = np.where(random.uniform(size=(size, d)) < share, X[second], X[first])
+        out[start : start + size] = np.where(is_integer, crossed, mixed)
     return out
 
 

@@ -159,11 +159,11 @@ def _gradients(expansion: KernelExpansion, X: Any, n_jobs: int | None) -> NDArra
     out = np.empty((n, q, d))
     width = max(1, _MAX_COLUMNS // q)
     for first in range(0, d, width):
-        taken = slice(first, min(first + width, d))
-        block = _dense(Z[:, taken]) - centre[taken]
+        columns = slice(first, min(first + width, d))
+        block = _dense(Z[:, columns]) - centre[columns]
         coefficients = (B[:, :, np.newaxis] * block[:, np.newaxis, :]).reshape(len(B), -1)
         values = base.replaced(coefficients=coefficients, intercepts=np.zeros(coefficients.shape[1]))
-        out[:, :, taken] = values._evaluate(X, n_jobs).reshape(n, q, -1)
+        out[:, :, columns] = values._evaluate(X, n_jobs).reshape(n, q, -1)
     if kernel == "poly":
         out *= gamma * degree
         return out

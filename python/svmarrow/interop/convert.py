@@ -104,11 +104,11 @@ def as_expansion(model: Any) -> Any:
     if isinstance(model, (tuple, list)):
         return _bare(model)
     # The replacements of scikit-learn's classes have scikit-learn's public names alone.
-    own = getattr(model, "as_expansion", None) or getattr(model, "_as_expansion", None)
-    if own is not None:
+    method = getattr(model, "as_expansion", None) or getattr(model, "_as_expansion", None)
+    if method is not None:
         check_own(model, "as_expansion" if hasattr(model, "as_expansion") else "_as_expansion")
         check_fitted(model)
-        return _wrap_as_model(model, own())
+        return _wrap_as_model(model, method())
     name = find_kind(model, CONVERTERS, REMEDY)
     if name is not None:
         return _converted(model, CONVERTERS[name])

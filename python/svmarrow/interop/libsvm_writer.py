@@ -102,9 +102,9 @@ def save_libsvm_model(model: Any, path: str | PathLike[str]) -> None:
 
 def _integer_labels(classes: NDArray[Any]) -> NDArray[np.int64]:
     if classes.dtype.kind in "biuf":
-        whole = classes.astype(np.int64)
-        if (whole == classes).all() and (np.abs(whole) < 2**31).all():
-            return whole
+        integers = classes.astype(np.int64)
+        if (integers == classes).all() and (np.abs(integers) < 2**31).all():
+            return integers
     raise ValueError(
         f"classes {classes[:4].tolist()!r} cannot be written to a LIBSVM model: it has whole numbers of "
         "32 bits only; svmarrow.save keeps any labels"

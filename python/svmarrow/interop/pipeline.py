@@ -161,14 +161,14 @@ def _without_gap(name: str, categories: Any) -> tuple[NDArray[Any], bool]:
     """Categories without the gap at their end, and whether there was one."""
     items = list(np.asarray(categories, dtype=object))
     has = [is_missing(value) for value in items]
-    kept = [value for value, gap in zip(items, has, strict=True) if not gap]
+    present = [value for value, gap in zip(items, has, strict=True) if not gap]
     if sum(has) > 1 or (any(has) and not has[-1]):
         raise ValueError("a column has two kinds of gaps (None and NaN) as categories: use one")
-    if all(isinstance(value, str) for value in kept):
-        return np.array([str(value) for value in kept], dtype=object), any(has)
-    if any(isinstance(value, str) for value in kept):
+    if all(isinstance(value, str) for value in present):
+        return np.array([str(value) for value in present], dtype=object), any(has)
+    if any(isinstance(value, str) for value in present):
         raise ValueError("a column has strings and numbers as categories: use one kind")
-    return np.array([_float(name, value) for value in kept], dtype=np.float64), any(has)
+    return np.array([_float(name, value) for value in present], dtype=np.float64), any(has)
 
 
 def _one_hot(name: str, encoder: Any, n: int) -> Step:  # noqa: ARG001
@@ -223,13 +223,13 @@ def _column_transformer(name: str, transformer: Any, n: int) -> Step:
     for inner, one, given in transformer.transformers_:
         if isinstance(one, str) and one == "drop":
             continue
-        taken = _columns(given, names, n)
-        if taken.size == 0:
+        chosen_columns = _columns(given, names, n)
+        if chosen_columns.size == 0:
             continue
         weight = (transformer.transformer_weights or {}).get(inner)
-        step = _step(f"{name}__{inner}", one, taken.size)
-        columns.append(taken)
-        steps.append(_weighted(step, taken.size, weight))
+        step = _step(f"{name}__{inner}", one, chosen_columns.size)
+        columns.append(chosen_columns)
+        steps.append(_weighted(step, chosen_columns.size, weight))
     return Parts(n, tuple(columns), tuple(steps if compact else map(_dense, steps)))
 
 

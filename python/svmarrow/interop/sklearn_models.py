@@ -220,8 +220,8 @@ def _classifier_from_sklearn(model: Any) -> ExpansionClassifier:
 
 def _fitted(model: Any, name: str, otherwise: Any = None) -> Any:
     """A private attribute of a machine, which older versions of scikit-learn keep as a public one."""
-    own = vars(model)
-    return own.get(name, own.get(f"{name[1:]}_", otherwise))
+    attributes = vars(model)
+    return attributes.get(name, attributes.get(f"{name[1:]}_", otherwise))
 
 
 def _platt(model: Any, n_classes: int) -> Calibration | None:

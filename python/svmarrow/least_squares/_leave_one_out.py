@@ -71,11 +71,11 @@ class LeaveOneOutModels:
         block = max(1, _BLOCK // (n * factors.shape[1]))
         for start in range(0, X.shape[0], block):
             part = X[start : start + block]
-            whole = self.fitted._evaluate(part, n_jobs)
+            full_outputs = self.fitted._evaluate(part, n_jobs)
             response = self.unit._evaluate(part, n_jobs)
             yield (
                 slice(start, start + block),
-                whole[:, np.newaxis, :] - response[:, :, np.newaxis] * factors,
+                full_outputs[:, np.newaxis, :] - response[:, :, np.newaxis] * factors,
             )
 
     def variances(self, X: Any, n_jobs: int | None) -> NDArray[np.float64]:

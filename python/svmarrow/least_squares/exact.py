@@ -209,13 +209,13 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         X = validated(self, X, reset=False, precomputed=False)
         models, k = self._leave_one_out_models(), self.classes_.size
         labels = self._winners_of(models.targets)
-        own = class_margins(models.targets - models.residuals, k)[np.arange(labels.size), labels]
-        least = float(coverage) * (own.size + 1) * (1.0 - 4.0 * np.finfo(np.float64).eps)
+        label_margins = class_margins(models.targets - models.residuals, k)[np.arange(labels.size), labels]
+        least = float(coverage) * (label_margins.size + 1) * (1.0 - 4.0 * np.finfo(np.float64).eps)
         sets = np.empty((X.shape[0], k), dtype=np.bool_)
         for part, outputs in models.outputs(X, self.n_jobs):
             margins = class_margins(outputs, k)
             # Rows whose own label did better without them than the class does here.
-            sets[part] = (margins < own[:, np.newaxis]).sum(axis=1) < least
+            sets[part] = (margins < label_margins[:, np.newaxis]).sum(axis=1) < least
         return sets
 
     def _bound(
@@ -226,8 +226,8 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         with np.errstate(over="ignore"):  # where a row has hardly any weight
             alphas = self.alpha_ / (np.ones(len(targets)) if weights is None else weights)[:, np.newaxis]
         alphas = np.minimum(alphas, np.finfo(np.float64).max)
-        own = fit.diagonal[:, np.newaxis]
-        uncleared = 1.0 - alphas * targets * fit.coef <= own / (own + alphas)
+        diagonal = fit.diagonal[:, np.newaxis]
+        uncleared = 1.0 - alphas * targets * fit.coef <= diagonal / (diagonal + alphas)
         self.loo_error_bound_ = average(uncleared, weights)
 
 

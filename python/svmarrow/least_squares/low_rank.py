@@ -242,17 +242,21 @@ class LowRankLeastSquares(KernelMachine):
         # Earlier rows may have had other weights: all are compared with 1.
         differ = weights is not None and weights_differ(np.append(weights, 1.0))
         self._weighted = differ or (not first and self._weighted is not False)
-        kept = None if weights is None or weights.all() else np.flatnonzero(weights)
-        if kept is not None and weights is not None:
-            if first and kept.size == 0:
+        weighted_rows = None if weights is None or weights.all() else np.flatnonzero(weights)
+        if weighted_rows is not None and weights is not None:
+            if first and weighted_rows.size == 0:
                 raise ValueError(
                     "the sample weights are all zero: the first batch needs a sample of positive weight"
                 )
-            X, targets, weights = X[kept], targets[kept], np.ascontiguousarray(weights[kept])
+            X, targets, weights = (
+                X[weighted_rows],
+                targets[weighted_rows],
+                np.ascontiguousarray(weights[weighted_rows]),
+            )
         if first:
             self._begin(X, weights)
-            if kept is not None:
-                self._spread(X, kept)
+            if weighted_rows is not None:
+                self._spread(X, weighted_rows)
         if X.shape[0]:
             self._add(X, targets, weights)
         self._finish()

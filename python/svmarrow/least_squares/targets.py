@@ -329,6 +329,6 @@ def left_out(
     weights: NDArray[np.float64] | None,
 ) -> NDArray[np.float64]:
     """Returns leave-one-out outputs (n, q); `hat` (n,) are the leverages of rows of weight 1."""
-    own = hat if weights is None else hat * weights
-    left: NDArray[np.float64] = targets - (targets - fitted) / (1.0 - own)[:, np.newaxis]
+    weighted_hat = hat if weights is None else hat * weights
+    left: NDArray[np.float64] = targets - (targets - fitted) / (1.0 - weighted_hat)[:, np.newaxis]
     return left

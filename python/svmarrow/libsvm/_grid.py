@@ -257,8 +257,10 @@ def search(task: GridTask, say: Callable[[str], None]) -> None:
             lines.append("".join(f"log2{name}={value} " for name, value, _ in named) + f"rate={rate}\n")
     if task.out is not None:
         before = Path(task.out)
-        kept = before.read_text(encoding="utf-8") if task.resume is not None and before.exists() else ""
-        write_text(task.out, kept + "".join(lines))
+        earlier_text = (
+            before.read_text(encoding="utf-8") if task.resume is not None and before.exists() else ""
+        )
+        write_text(task.out, earlier_text + "".join(lines))
     if task.png is not None and task.log2c is not None and task.log2g is not None:
         scores = np.array([[rates[c, g] for c in sorted(task.log2c)] for g in sorted(task.log2g)])
         assert best[0] is not None

@@ -75,11 +75,11 @@ class svm_model:  # noqa: N801 - LIBSVM's name
         k = len(self._labels)
         if k <= 2:
             return [tuple(row) for row in coefficients.tolist()]
-        own = np.repeat(np.arange(k), self._counts)
-        packed = np.zeros((own.size, k - 1))
+        vector_classes = np.repeat(np.arange(k), self._counts)
+        packed = np.zeros((vector_classes.size, k - 1))
         for output, (a, b) in enumerate(pairs(k)):
-            packed[own == a, b - 1] = coefficients[own == a, output]
-            packed[own == b, a] = coefficients[own == b, output]
+            packed[vector_classes == a, b - 1] = coefficients[vector_classes == a, output]
+            packed[vector_classes == b, a] = coefficients[vector_classes == b, output]
         return [tuple(row) for row in packed.tolist()]
 
     def get_SV(self) -> list[dict[int, float]]:  # noqa: N802 - LIBSVM's name

@@ -335,7 +335,7 @@ class MatchingPursuit(KernelMachine):
         chosen = self.candidates
         precomputed = self._is_precomputed()
         if chosen is None or isinstance(chosen, (int, float, np.integer, np.floating)):
-            kept = np.arange(n)
+            training_rows = np.arange(n)
             if chosen is not None:
                 if isinstance(chosen, (int, np.integer)) and not isinstance(chosen, bool):
                     count = int(chosen)
@@ -345,12 +345,12 @@ class MatchingPursuit(KernelMachine):
                     rule = "None, a number of rows of at least 1, a share above 0 and up to 1, or rows"
                     raise refuse("candidates", chosen, rule)
                 if count < n:
-                    kept = np.sort(random.permutation(n)[:count])
-            labels = data.rows[kept]
+                    training_rows = np.sort(random.permutation(n)[:count])
+            labels = data.rows[training_rows]
             if precomputed:
                 return labels[:, np.newaxis].astype(np.float64), labels
             # The path reads its points later, whatever the caller writes to the samples.
-            return (data.X.copy() if kept.size == n else data.X[kept]), labels
+            return (data.X.copy() if training_rows.size == n else data.X[training_rows]), labels
         if precomputed:
             rule = "None, a number or a share of rows with kernel='precomputed'"
             raise refuse("candidates", chosen, rule)

@@ -84,10 +84,12 @@ def bytes_of(
     values = functions * rows * (4 if single else 8)
     if sample is None and values <= most:
         # Eight for each choice, of which some are taken back.
-        kept = values + min(8 * rows * min(functions, 16 * size), WAITING)
+        dictionary_bytes = values + min(8 * rows * min(functions, 16 * size), WAITING)
     else:
-        kept = 8 * rows * (sample or 59)
-    return kept + 8 * rows * (min(size, functions) + 4 * outputs + 8) + 8 * functions * (outputs + 8)
+        dictionary_bytes = 8 * rows * (sample or 59)
+    return (
+        dictionary_bytes + 8 * rows * (min(size, functions) + 4 * outputs + 8) + 8 * functions * (outputs + 8)
+    )
 
 
 # --- losses: names of the extension module's losses, and user-defined objects ---
@@ -334,8 +336,10 @@ class Dictionary:
         for number, whole in enumerate(self.parts):
             mine = np.flatnonzero(part == number)
             if isinstance(whole, KernelPart):
-                kept = within[mine]
-                parts.append(KernelPart(whole.spec, whole.points[kept], whole.labels[kept], whole.number))
+                part_rows = within[mine]
+                parts.append(
+                    KernelPart(whole.spec, whole.points[part_rows], whole.labels[part_rows], whole.number)
+                )
                 numbers[mine] = start + np.arange(mine.size)
             else:
                 parts.append(whole)

@@ -330,13 +330,13 @@ class KMPClassifier(ClassifierOutputMixin, MatchingPursuit):
             raise refuse("class_kernels", self.class_kernels, f"a dict of classes, not {sorted(unknown)!r}")
         parts: list[Part] = []
         for number, label in enumerate(self.classes_.tolist()):
-            own: Any = self.class_kernels.get(label, {})
-            if not isinstance(own, Mapping):
+            class_settings: Any = self.class_kernels.get(label, {})
+            if not isinstance(class_settings, Mapping):
                 rule = "a dict from class to a dict of its kernel's parameters"
                 raise refuse("class_kernels", self.class_kernels, rule)
-            own = dict(own)
-            values = {name: own.pop(name, getattr(self, name)) for name in _OF_KERNEL}
-            if own:
+            class_settings = dict(class_settings)
+            values = {name: class_settings.pop(name, getattr(self, name)) for name in _OF_KERNEL}
+            if class_settings:
                 raise refuse("class_kernels", self.class_kernels, f"about {', '.join(_OF_KERNEL)} alone")
             check(values, {name: RULES[name] for name in _OF_KERNEL})
             if values["kernel"] == "precomputed" or isinstance(values["kernel"], (list, tuple)):

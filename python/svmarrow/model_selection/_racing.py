@@ -102,10 +102,10 @@ def survivors(
     others = np.arange(means.size) != best
     dropped = np.zeros(means.size, dtype=bool)
     dropped[others] = statistic[others] > _threshold(behind[others] - gap[others, None], level)
-    kept = racing.copy()
+    surviving = racing.copy()
     points = np.nonzero(racing)
-    kept[points[0][scored], points[1][scored]] = ~dropped
-    return kept
+    surviving[points[0][scored], points[1][scored]] = ~dropped
+    return surviving
 
 
 def _threshold(centred: NDArray[np.float64], level: float) -> float:

@@ -258,8 +258,8 @@ class Search(KernelMachine):
 
     def _shared_params(self, kind: type[Any]) -> dict[str, Any]:
         """Returns the parameters that the search passes on to an estimator of the class."""
-        own = set(self.get_params(deep=False)) - {"max_time"}
-        return {name: getattr(self, name) for name in kind().get_params() if name in own}
+        names = set(self.get_params(deep=False)) - {"max_time"}
+        return {name: getattr(self, name) for name in kind().get_params() if name in names}
 
     def _default_scoring(self) -> Any:
         """Returns the scorer that is equivalent to `score`."""

@@ -173,9 +173,9 @@ def _together(
     columns = machine._fit_columns(X, y, np.ascontiguousarray(code.matrix[:, chosen]), sample_weight)
     if columns is None:
         return None
-    kept = machine if hasattr(machine, "warm_start") else None
+    warm_machine = machine if hasattr(machine, "warm_start") else None
     spread = columns.spread(which, signs)._asdict()
-    return Machines(**spread, machine=kept, weighted=getattr(machine, "_weighted", None))
+    return Machines(**spread, machine=warm_machine, weighted=getattr(machine, "_weighted", None))
 
 
 def _left_out(trained: Machines, X: Any, labels: NDArray[np.int64], code: Code) -> NDArray[np.float64] | None:
@@ -309,21 +309,21 @@ def memory_of_machines(
     counts = np.bincount(labels, minlength=code.n_classes).astype(np.int64)
     matrix = np.ascontiguousarray(code.matrix[:, code.distinct_columns()[0]])
     # Coefficients, and the vectors of the pool: at most all rows, once.
-    kept = 16 * int(counts.sum()) * code.n_columns + bytes_of_rows(rows)
+    part_bytes = 16 * int(counts.sum()) * code.n_columns + bytes_of_rows(rows)
     if shared and isinstance(estimator, ColumnTrainer):
         machine: Any = clone(estimator)
         if n_jobs is not None:
             machine.set_params(n_jobs=n_jobs)
         found = machine._column_memory(rows, matrix, counts)
         if found is not None:
-            return MemoryEstimate(found.total + kept, found.minimum)
+            return MemoryEstimate(found.total + part_bytes, found.minimum)
     sizes = np.sort(counts @ (matrix != 0))[::-1]
     # The largest machines, which may be fitted at the same time; each keeps its rows.
     part = np.linspace(0, rows.shape[0] - 1, int(sizes[0])).astype(np.intp)
     one = estimate_of(estimator, rows[part], np.arange(part.size) % 2)
     copies = 2 * bytes_of_rows(rows) * int(sizes.sum()) // max(int(counts.sum()), 1)
     at_once = min(threads(n_jobs), int(sizes.size))
-    return MemoryEstimate(at_once * one.total + copies + kept, one.minimum)
+    return MemoryEstimate(at_once * one.total + copies + part_bytes, one.minimum)
 
 
 def refuse_machines(

@@ -268,9 +268,9 @@ class StreamClassifier(ClassifierOutputMixin, KernelMachine):
 
     def _as_stream(self, X: Any) -> Any:
         """Converts rows to the layout and the precision of the stream."""
-        kept = self._state["rows"]
-        kind = kept[0].dtype if isinstance(kept, tuple) else kept.dtype
-        if isinstance(kept, tuple):
+        stored_rows = self._state["rows"]
+        kind = stored_rows[0].dtype if isinstance(stored_rows, tuple) else stored_rows.dtype
+        if isinstance(stored_rows, tuple):
             rows = X if sp.issparse(X) else sp.csr_array(X)
         else:
             rows = X.toarray() if sp.issparse(X) else X

@@ -299,8 +299,8 @@ class PerceptronTreeClassifier(StreamClassifier):
 
     def _sizes(self, X: Any, outputs: int) -> TreeSizes:
         leaves = None if self.max_leaves is None else int(self.max_leaves)
-        own = (int(self.budget), self._children(), int(self.sample_size), leaves, self.split)
-        return TreeSizes(Rows(X), outputs, *own)
+        settings = (int(self.budget), self._children(), int(self.sample_size), leaves, self.split)
+        return TreeSizes(Rows(X), outputs, *settings)
 
     def _after_load(self) -> None:
         coding = self._coding  # creating an empty state changes it

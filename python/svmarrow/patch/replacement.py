@@ -101,8 +101,8 @@ class Replacement:
         for name in ADDED_ATTRIBUTES:
             self.__dict__.pop(name, None)
         self._original.fit(self, X, y, sample_weight=sample_weight)
-        own = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        self._weighted = weights_differ(own) or None
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        self._weighted = weights_differ(weights) or None
         name = self._original.__name__
         key = name, _NUMBERS.sub("#", reason)
         if key not in _REPORTED:

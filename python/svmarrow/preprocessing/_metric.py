@@ -145,17 +145,17 @@ class MetricProblem:
         fits, losses = [best.expansion_], np.zeros(len(self.targets))
         for fold, held_out in enumerate(self.folds):
             rows = apply_map(self.rows, maps[1 + fold])
-            kept = self._kept(fold)
+            fold_rows = self._kept(fold)
             fit = solve(
-                select_rows(rows, kept, precomputed=False),
-                self.targets[kept],
+                select_rows(rows, fold_rows, precomputed=False),
+                self.targets[fold_rows],
                 penalty,
                 ("rbf", width, 0.0, 3),
                 fit_intercept=True,
                 leave_one_out=False,
                 n_jobs=self.n_jobs,
                 verbose=False,
-                weights=None if self.weights is None else self.weights[kept],
+                weights=None if self.weights is None else self.weights[fold_rows],
             ).expansion
             fits.append(fit)
             outputs = fit._evaluate(select_rows(rows, held_out, precomputed=False), self.n_jobs)

@@ -108,7 +108,7 @@ class _Search:
             gains.append(gain(before.losses, candidate.losses, self.weights))
         best = int(np.argmax([mean for mean, _ in gains]))
         mean, error = gains[best]
-        kept = current is None or (mean > 0.0 and mean >= n_errors * error)
+        is_better = current is None or (mean > 0.0 and mean >= n_errors * error)
         for number, ((candidate, shape, power), (mean, error)) in enumerate(zip(tried, gains, strict=True)):
             self.history.append(
                 ScaleStep(
@@ -121,10 +121,10 @@ class _Search:
                     weighted_mean(candidate.losses, self.weights),
                     mean,
                     error,
-                    kept and number == best,
+                    is_better and number == best,
                 )
             )
-        return best if kept else None
+        return best if is_better else None
 
 
 def learn_metric(

@@ -63,8 +63,8 @@ def are_classes(y: NDArray[Any], task: Task) -> bool:
         return False
     if y.dtype.kind not in "fiu":
         return True
-    whole = bool((y == np.round(y)).all()) if y.dtype.kind == "f" else True
-    return whole and np.unique(y).size <= max(2, min(MAX_CLASSES, y.size // MIN_SAMPLES_PER_CLASS))
+    is_integer = bool((y == np.round(y)).all()) if y.dtype.kind == "f" else True
+    return is_integer and np.unique(y).size <= max(2, min(MAX_CLASSES, y.size // MIN_SAMPLES_PER_CLASS))
 
 
 def training_targets(
@@ -268,8 +268,8 @@ def _normal_scores(
     """Returns knots and standardized normal scores of a column; weights add up to 1."""
     knots, inverse = np.unique(column, return_inverse=True)
     share = np.bincount(inverse.ravel(), w)
-    kept = share > 0.0
-    knots, share = knots[kept], share[kept]
+    is_present = share > 0.0
+    knots, share = knots[is_present], share[is_present]
     if knots.size <= 2:
         return knots, knots
     # The middle of a value's ranks.
@@ -277,6 +277,6 @@ def _normal_scores(
     centre = share @ scores
     scores = (scores - centre) / np.sqrt(share @ (scores - centre) ** 2)
     if knots.size > MAX_KNOTS:
-        taken = np.unique(np.linspace(0, knots.size - 1, MAX_KNOTS).round().astype(np.intp))
-        knots, scores = knots[taken], scores[taken]
+        knot_places = np.unique(np.linspace(0, knots.size - 1, MAX_KNOTS).round().astype(np.intp))
+        knots, scores = knots[knot_places], scores[knot_places]
     return knots, scores

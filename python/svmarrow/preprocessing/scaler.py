@@ -243,26 +243,26 @@ class LearnedScaler(TransformerMixin, Estimator):
             weights = weights / weights.max()
         targets = training_targets(np.asarray(y), self.task, self.class_weight, weights)
         self._weighted = weights_differ(targets.weights)
-        kept = np.arange(X.shape[0])
+        chosen_rows = np.arange(X.shape[0])
         if targets.weights is not None:
-            kept = np.flatnonzero(targets.weights > MIN_WEIGHT * targets.weights.max())
-        if not kept.size:
+            chosen_rows = np.flatnonzero(targets.weights > MIN_WEIGHT * targets.weights.max())
+        if not chosen_rows.size:
             raise ValueError("the sample weights are all zero: at least one sample needs a positive weight")
         random = check_random_state(self.random_state)
-        labels = None if targets.labels is None else targets.labels[kept]
-        kept = kept[draw(kept.size, int(self.n_samples), labels, random)]
-        labels = None if targets.labels is None else targets.labels[kept]
-        drawn = None if targets.weights is None else targets.weights[kept]
+        labels = None if targets.labels is None else targets.labels[chosen_rows]
+        chosen_rows = chosen_rows[draw(chosen_rows.size, int(self.n_samples), labels, random)]
+        labels = None if targets.labels is None else targets.labels[chosen_rows]
+        drawn = None if targets.weights is None else targets.weights[chosen_rows]
         if drawn is not None:
             drawn = drawn / drawn.mean()
         names = self._shape_names(X)
         metric = learn_metric(
-            select_rows(X, kept),
-            targets.values[kept],
+            select_rows(X, chosen_rows),
+            targets.values[chosen_rows],
             drawn,
             names=names,
             groups=self._group_numbers(),
-            folds=deal_folds(kept.size, N_FOLDS, labels, random),
+            folds=deal_folds(chosen_rows.size, N_FOLDS, labels, random),
             full=self.metric == "full",
             rank=None if self.n_components is None else int(self.n_components),
             max_iter=int(self.max_iter),
@@ -385,9 +385,9 @@ class LearnedScaler(TransformerMixin, Estimator):
         scale = Affine(zero, 1.0 / self.scales_)
         if self.components_ is not None:
             scale = Affine(zero, zero + 1.0, self.components_)
-        whole = chain([step, scale])
-        assert whole is not None
-        return whole
+        steps = chain([step, scale])
+        assert steps is not None
+        return steps
 
     def _after_load(self) -> None:
         super()._after_load()

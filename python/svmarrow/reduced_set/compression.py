@@ -533,9 +533,9 @@ def compress(
             models = [finish(proposal.model(proposal.sizes[0])) for proposal in proposals]
             if byte_limit is not None:
                 # Nothing is nearer to the full model than its own vectors, if they fit.
-                whole = finish(full)
-                fits = stored_bytes(whole.expansion_) <= byte_limit
-                models = [whole, *models] if fits else models
+                rounded_full = finish(full)
+                fits = stored_bytes(rounded_full.expansion_) <= byte_limit
+                models = [rounded_full, *models] if fits else models
             choice = best_of_size(models, evaluator)
     rows = learn.X if evaluator is None else evaluator.rows
     if goal.max_loss is None and rows is not None:

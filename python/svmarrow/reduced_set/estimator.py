@@ -106,8 +106,10 @@ class ModelWrapper(RoutesFit, MetaEstimatorMixin, Estimator):
         outputs = self._n_outputs(y)
         # Vectors and coefficients of the full model are here while it is compressed.
         full = bytes_of_rows(rows) + 16 * int(rows.shape[0]) * outputs
-        own = estimate_of(self.estimator, rows, y)
-        return MemoryEstimate(full + max(own.total, self._bytes_after(rows, outputs)), own.minimum)
+        fit_estimate = estimate_of(self.estimator, rows, y)
+        return MemoryEstimate(
+            full + max(fit_estimate.total, self._bytes_after(rows, outputs)), fit_estimate.minimum
+        )
 
     def _n_outputs(self, y: Any) -> int:
         """The number of outputs of a model of these labels or targets."""

@@ -223,8 +223,8 @@ def subsample_baseline(
         rows = np.sort(order[: int(np.clip(round(n * size / max(1, vectors)), 2, n))])
         if is_classifier(estimator) and len(np.unique(labels[rows])) < len(np.unique(labels)):
             continue
-        own = {} if weights is None else {"sample_weight": weights[rows]}
-        machine = clone(estimator).fit(_safe_indexing(X_train, rows), labels[rows], **own)
+        fit_params = {} if weights is None else {"sample_weight": weights[rows]}
+        machine = clone(estimator).fit(_safe_indexing(X_train, rows), labels[rows], **fit_params)
         found.append((as_expansion(machine).expansion_.n_vectors, float(machine.score(X, y))))
     found.sort()
     return np.array([size for size, _ in found], dtype=np.int64), np.array([score for _, score in found])
@@ -511,9 +511,9 @@ def weighted_bound(lost: NDArray[np.float64], weights: NDArray[np.float64], erro
         _, which = np.unique(np.floor(np.log2(weights)), return_inverse=True)
     square = 0.0
     for stratum in range(int(which.max()) + 1):
-        there = which == stratum
-        of, heaviest = lost[there], float(weights[there].max())
-        rows = weights[there] / heaviest
+        in_stratum = which == stratum
+        of, heaviest = lost[in_stratum], float(weights[in_stratum].max())
+        rows = weights[in_stratum] / heaviest
         n, b, c = float(rows.sum()), float(rows[of > 0].sum()), float(rows[of < 0].sum())
         square += (n * heaviest / total * (paired_bound(b, c, n, error) - (b - c) / n)) ** 2
     upper = float(weights @ lost) / total + np.sqrt(square)

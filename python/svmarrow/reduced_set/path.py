@@ -579,8 +579,8 @@ class CompressionPath(ReducedPath):
 
     def _untuned(self, rows: Any, sizes: Sequence[int]) -> NDArray[np.float64]:
         """The same with the intercepts of the full model."""
-        kept = self.vectors[: sizes[-1]]
-        return self._numbers.outputs(self.model.expansion_, kept, rows, sizes, threads(self.n_jobs))
+        selected = self.vectors[: sizes[-1]]
+        return self._numbers.outputs(self.model.expansion_, selected, rows, sizes, threads(self.n_jobs))
 
     def _shifts_of(self, sizes: Sequence[int]) -> NDArray[np.float64]:
         """Changes of the intercepts by tuned thresholds, (sizes, q); zeros without tuning samples."""

@@ -347,8 +347,8 @@ def _counted(
     """The rows of positive weight."""
     if weights is None or weights.all():
         return rows, targets, weights
-    kept = np.flatnonzero(weights)
-    return rows[kept], targets[kept], weights[kept]
+    weighted_rows = np.flatnonzero(weights)
+    return rows[weighted_rows], targets[weighted_rows], weights[weighted_rows]
 
 
 def _targets(full: Any, y: ArrayLike, rows: Any) -> NDArray[Any]:

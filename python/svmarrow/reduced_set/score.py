@@ -74,10 +74,10 @@ def output_spread(
     rows = expansion.vectors if rows is None else rows
     n = int(rows.shape[0])
     weights = loss_weights(np.empty(n), None, sample_weight)
-    kept = np.arange(n) if weights is None else np.flatnonzero(weights)
-    kept = kept[:: -(-kept.size // MAX_SPREAD_SAMPLES)]
-    weights = None if weights is None else weights[kept]
-    outputs = expansion._evaluate(rows[kept], n_jobs)
+    sampled_rows = np.arange(n) if weights is None else np.flatnonzero(weights)
+    sampled_rows = sampled_rows[:: -(-sampled_rows.size // MAX_SPREAD_SAMPLES)]
+    weights = None if weights is None else weights[sampled_rows]
+    outputs = expansion._evaluate(rows[sampled_rows], n_jobs)
     # Their squares shall not overflow.
     size = np.abs(outputs).max(axis=0)
     outputs /= np.where(size > 0.0, size, 1.0)

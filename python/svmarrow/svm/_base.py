@@ -235,8 +235,8 @@ class SupportVectorMachine(KernelMachine):
         coefficients = expansion.coefficients
         if training.used is not None:
             place = np.searchsorted(training.used, support)
-            kept = np.isin(support, training.used)
-            support, coefficients = place[kept].astype(np.int64), coefficients[kept]
+            is_used = np.isin(support, training.used)
+            support, coefficients = place[is_used].astype(np.int64), coefficients[is_used]
         return support, np.ascontiguousarray(coefficients), None
 
     def _fit_machines(self, training: Training, machines: Sequence[int], fit: Callable[..., Any]) -> Self:

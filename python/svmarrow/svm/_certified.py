@@ -67,13 +67,13 @@ def labelled(
     that of some other class.
     """
     classes, labels = encode_classes(y)
-    own = sample_weights(1.0 if sample_weight is None else sample_weight, labels.size)
-    assert own is not None
+    given_weights = sample_weights(1.0 if sample_weight is None else sample_weight, labels.size)
+    assert given_weights is not None
     # scikit-learn's SVC balances the classes by their number of samples, ignoring weights.
-    by_class, weights = class_weights(model.class_weight, own, classes, labels, counted=False)
-    totals = np.bincount(labels, own, minlength=classes.size)
+    by_class, weights = class_weights(model.class_weight, given_weights, classes, labels, counted=False)
+    totals = np.bincount(labels, given_weights, minlength=classes.size)
     if not totals.all():
-        refuse_zero_weights(own)
+        refuse_zero_weights(given_weights)
         present = np.flatnonzero(totals)
         if present.size < 2:
             raise ValueError(
@@ -86,7 +86,7 @@ def labelled(
         classes, by_class = classes[present], by_class[present]
         if isinstance(model.class_weight, str):
             by_class = class_weights(model.class_weight, None, classes, labels[counts], counted=False)[0]
-        weights = own * by_class[labels]
+        weights = given_weights * by_class[labels]
     assert weights is not None
     check_every_class(classes, labels, weights)
     return classes, labels, by_class, weights

@@ -173,11 +173,11 @@ class KernelClassifier(ClassifierOutputMixin, SupportVectorMachine):
         if self._decoding != "ovo":
             return self._in_kind(coefficients.T)
         k = self.classes_.size
-        own = np.repeat(np.arange(k), self.n_support_)
-        packed = np.zeros((k - 1, own.size))
+        vector_classes = np.repeat(np.arange(k), self.n_support_)
+        packed = np.zeros((k - 1, vector_classes.size))
         for output, (a, b) in enumerate(pairs(k)):
-            packed[b - 1, own == a] = coefficients[own == a, output]
-            packed[a, own == b] = coefficients[own == b, output]
+            packed[b - 1, vector_classes == a] = coefficients[vector_classes == a, output]
+            packed[a, vector_classes == b] = coefficients[vector_classes == b, output]
         return self._in_kind(packed)
 
 

@@ -274,11 +274,11 @@ class LowRankSVC(ClassifierOutputMixin, KernelMachine):
         features = np.ones((min(n, 512), m))
         machine = SVC(kernel="linear", multi_class=self.multi_class, n_jobs=self.n_jobs)
         # The features and the support vectors; the factor and its copy in panels.
-        own = 8 * (2 * n * m + 2 * m * m + m * (2 * int(rows.shape[1]) + 1024))
-        own += bytes_of_points(rows, self.n_vectors, self.selection)
+        fit_bytes = 8 * (2 * n * m + 2 * m * m + m * (2 * int(rows.shape[1]) + 1024))
+        fit_bytes += bytes_of_points(rows, self.n_vectors, self.selection)
         machines = machine._memory_of(features, n, machine._machine_sizes(y, n))
-        parts = {**machines.parts, "features": own}
-        return MemoryEstimate(own + machines.total, own + machines.minimum, parts)
+        parts = {**machines.parts, "features": fit_bytes}
+        return MemoryEstimate(fit_bytes + machines.total, fit_bytes + machines.minimum, parts)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         X, y = validated(self, X, y, reset=True, with_y=True)

@@ -146,14 +146,14 @@ class Tabular(Estimator):
         weights = sample_weights(sample_weight, X.shape[0])
         if weights is not None:
             refuse_zero_weights(weights)
-            kept = np.flatnonzero(weights > MIN_WEIGHT * weights.max())
-            if kept.size < 2:
+            weighted_rows = np.flatnonzero(weights > MIN_WEIGHT * weights.max())
+            if weighted_rows.size < 2:
                 raise ValueError(
                     "sample_weight leaves one sample, and the others no weight: at least 2 are needed"
                 )
-            X, y, weights = X[kept], y[kept], weights[kept] / weights.max()
+            X, y, weights = X[weighted_rows], y[weighted_rows], weights[weighted_rows] / weights.max()
             if hasattr(table, "iloc"):
-                table = table.iloc[kept]
+                table = table.iloc[weighted_rows]
         self._columns = columns_of(table, X, self.categories)
         matrix = matrix_of(table, X, self._columns)
         table_encoder = encoder(matrix, self._columns)
