@@ -175,7 +175,7 @@ SECTIONS = (
         _names(
             "svmarrow.dask",
             "DaskSVC DaskLowRankSVC DaskLowRankRLSClassifier DaskLowRankRLSRegressor "
-            "predict decision_function Round "
+            "predict decision_function predict_proba Round "
             "FitEstimate",
         ),
     ),
