@@ -126,6 +126,10 @@ SUITES = {
             },
             "test_sklearn_grid_search_cv_converter.py::TestSklearnGridSearchCVModels"
             "::test_grid_search_multiclass_float": COUPLING,
+            "test_sklearn_svm_converters.py::TestSklearnSVM::test_convert_nusvc_multi_pfalse": (
+                OPEN + "the margin of two of its classes is nearly zero: coefficients reach a million, "
+                "of which the file's single precision keeps one digit of an output"
+            ),
         },
     ),
     "aeon": Suite(
