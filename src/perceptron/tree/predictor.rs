@@ -1,4 +1,4 @@
-//! Prediction with a tree: all rows of a block pass to their leaves, then each leaf answers its rows together.
+//! Prediction with a tree: the leaves of all rows of a block are found first, then the rows of each leaf are computed together.
 //!
 //! A leaf is a kernel expansion, so its rows are computed by the same passes as those of any other expansion (see
 //! [`PackedExpansion`]): some rows by one product of matrices, each in the precision that it needs.
@@ -129,7 +129,8 @@ impl<T: Real> PackedTree<T> {
             if list.len() > 1 {
                 list.iter().try_for_each(|&row| self.answer(leaf, x, &[row]).map(drop))?;
             }
-            check_values(&self.kernel, list[0], [f64::NAN], in_double)?;
+            // Rows of single precision were computed in double precision before they were refused.
+            check_values(&self.kernel, list[0], [f64::NAN], true)?;
         }
         result
     }
