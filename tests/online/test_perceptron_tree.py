@@ -114,6 +114,23 @@ def test_an_answer_depends_on_its_sample_alone(form, prediction, datasets):
         )
 
 
+@pytest.mark.parametrize("split", ["wpq", "zpq", "bal-opts", "ent-inds"])
+@pytest.mark.parametrize(
+    ("kernel", "gamma", "columns", "classes"),
+    [("rbf", 1e6, 1, 2), ("rbf", 1e-8, 1, 2), ("rbf", 1.0, 3, 200), ("chi2", 0.5, 4, 3), ("poly", 0.1, 4, 5)],
+)
+def test_answers_have_the_bits_of_the_leafs_expansion(kernel, gamma, columns, classes, split):
+    X = np.random.default_rng(0).random((1500, columns))
+    y = np.floor(X.sum(axis=1) * 7 * classes).astype(int) % classes
+    tree = PerceptronTreeClassifier(
+        budget=25, kernel=kernel, gamma=gamma, split=split, n_draws=5, random_state=0
+    ).fit(X, y)
+    outputs, leaves = tree.decision_function(X), tree.apply(X)
+    for leaf in np.unique(leaves):
+        expected = tree.leaf_expansion(int(leaf)).decision_function(X[leaves == leaf])
+        assert np.array_equal(outputs[leaves == leaf].reshape(expected.shape), expected)
+
+
 def test_vectors_are_stored_once(datasets):
     X, y = stream(datasets, "moons")
     tree = PerceptronTreeClassifier(budget=10, gamma=0.5, random_state=0).fit(np.r_[X, X], np.r_[y, y])
