@@ -151,7 +151,7 @@ def predicted(model, X):
     try:
         return model.predict(X)
     except ValueError as error:
-        if "it must be scaled" not in str(error):
+        if "must be scaled" not in str(error) and "scale the rows" not in str(error):
             raise
         return None
 
