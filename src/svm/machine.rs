@@ -72,6 +72,8 @@ pub(super) struct Machine<'a> {
     /// Multiply-adds of the rounds since the start or the last run of the interior-point method.
     work: u64,
     interior_point: InteriorPoint,
+    /// Gain in the dual objective for each multiply-add of the last round.
+    gain_rate: f64,
     /// The error that one rounding adds to a gradient, as of the last round.
     pub(super) gradient_rounding: f64,
     /// The last error that was measured in single precision; later problems of the same machine may need no measurement.
@@ -130,6 +132,7 @@ impl Machine<'_> {
             stall: StallDetector::new(),
             work: 0,
             interior_point: InteriorPoint::Possible,
+            gain_rate: f64::INFINITY,
             gradient_rounding: 0.0,
             measured: None,
             is_double: K::PRECISION == Precision::Double,

@@ -27,6 +27,8 @@ const MIN_CURVATURE: f64 = 1e-12;
 const STEPS_PER_COUNT: u64 = 64;
 /// Entries scanned between two checks of the monitor and of the progress: about ten milliseconds.
 const ENTRIES_PER_CHECK: usize = 4_000_000;
+/// Entries of a block for each stretch between two computations of its gradients: a hundredth of those that its steps scan.
+const ENTRIES_PER_REFRESH: usize = ENTRIES_PER_CHECK / 100;
 /// Constant cost of an SMO step, in scanned entries.
 const STEP_COST: usize = 256;
 /// Number of checks without progress after which a block has stalled: 20,000 steps in the largest blocks, 300,000 in
@@ -43,7 +45,8 @@ enum NextMethod {
 
 impl<K: KernelValue> Subproblem<K> {
     /// Solves the block as [`Subproblem::solve`] does, with a check of the monitor and of the progress after each stretch of
-    /// steps. A block that stalls ends in the best state seen.
+    /// steps. A block that stalls ends in the best state seen. Steps are rounded to the last digit of the coefficients, so gradients
+    /// follow these less and less: after some stretches they are computed anew.
     ///
     /// # Errors
     /// Returns the errors of a Newton step.
@@ -56,7 +59,9 @@ impl<K: KernelValue> Subproblem<K> {
         let stretch = (ENTRIES_PER_CHECK / (self.stride + STEP_COST)) as u64;
         let (mut steps, mut stall, mut expected_gain) = (0, StallDetector::new(), 0.0);
         let state = |block: &Self| (block.beta.clone(), block.gradient.clone());
-        let mut last = state(self);
+        let start = state(self);
+        let (mut last, mut stretches) = (start.clone(), 0);
+        let stretches_per_refresh = self.stride * self.stride / ENTRIES_PER_REFRESH + 1;
         // The best state, and the gain in the dual objective since, negative after a loss.
         let (mut best, mut gain_since_best) = (last.clone(), 0.0);
         loop {
@@ -65,6 +70,10 @@ impl<K: KernelValue> Subproblem<K> {
             steps += made;
             if made < max_iterations || steps >= goal.max_iterations {
                 return Ok(BlockEnd::at_goal(steps));
+            }
+            stretches += 1;
+            if stretches % stretches_per_refresh == 0 {
+                self.refresh_gradients(&start);
             }
             let changes = (0..self.beta.len()).filter(|&i| self.beta[i] != last.0[i]).map(|i| Change {
                 from: last.0[i],
@@ -94,6 +103,18 @@ impl<K: KernelValue> Subproblem<K> {
             }
             if let Some(interruption) = Interruption::from_result(check())? {
                 return Ok(BlockEnd { steps, stop: Some(BlockStop::Interrupted(interruption)) });
+            }
+        }
+    }
+
+    /// Computes the gradients from the state at the start. Cost: the square of the size of the block.
+    fn refresh_gradients(&mut self, (beta, gradient): &(Vec<f64>, Vec<f64>)) {
+        self.gradient.copy_from_slice(gradient);
+        for j in (0..beta.len()).filter(|&j| self.beta[j] != beta[j]) {
+            let row = &self.kernel.values()[j * self.stride..(j + 1) * self.stride];
+            let change = self.beta[j] - beta[j];
+            for (gradient, value) in self.gradient.iter_mut().zip(row) {
+                *gradient += change * value.wide();
             }
         }
     }

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_digits, make_classification
 from sklearn.exceptions import ConvergenceWarning
 
-from svmarrow import SVC, SVR, OneClassSVM
+from svmarrow import SVC, SVR, NuSVR, OneClassSVM
 
 X, Y = (part[:120] for part in load_digits(return_X_y=True))
 
@@ -27,6 +27,20 @@ def test_kernel_values_that_have_lost_their_differences_end_as_stalled():
         assert np.isfinite(machine.dual)
         assert machine.violation <= 1e-3 or machine.stop == "stalled"
         assert max(machine.violation, machine.rounding) > 1e-3 or machine.stop == "converged"
+
+
+def test_steps_that_would_need_days_end_as_stalled():
+    """Kernel values of 1e12 for targets of 1: each of a million steps gains 1e-13 of a gap of hundreds."""
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(size=(60, 5))
+    targets = np.sin(3.0 * rows[:, 0]) + rows[:, 1] ** 2
+    rows *= 1e6
+    model = NuSVR(kernel="precomputed", nu=0.9, C=0.53, tol=1e-5, max_iter=30_000_000)
+    with pytest.warns(ConvergenceWarning, match="stalled"):
+        certificate = model.fit(rows @ rows.T, targets).certificate_.machines[0]
+    assert certificate.stop == "stalled"
+    # Gradients that do not follow the rounding of the coefficients move the primal objective away, to 1e5.
+    assert certificate.gap < 200.0
 
 
 @pytest.mark.parametrize(

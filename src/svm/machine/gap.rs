@@ -18,6 +18,8 @@ const MAX_TOLERANCE_RATIO: f64 = 0.5;
 const MAX_SPREAD_SHARE: f64 = 1e-3;
 /// Multiple of `MAX_STEPS_PER_VARIABLE` that ends a machine whose violation is only within the tolerance of the fit.
 const MAX_STEP_RATIO: u64 = 5;
+/// Multiply-adds for which a machine may go on at its present rate to close its gap: those of a day.
+const MAX_REMAINING_WORK: f64 = 1e14;
 
 impl Machine<'_> {
     /// Returns the maximum error of an output by rounding, which falls with the tolerance.
@@ -55,7 +57,7 @@ impl Machine<'_> {
         if per_variable < MAX_STEPS_PER_VARIABLE {
             return false;
         }
-        if self.interior_point == InteriorPoint::Done {
+        if self.interior_point == InteriorPoint::Done || self.gains_too_slowly() {
             return true;
         }
         if per_variable >= MAX_STEP_RATIO * MAX_STEPS_PER_VARIABLE {
@@ -64,6 +66,13 @@ impl Machine<'_> {
         let smallest = linear.iter().fold(f64::INFINITY, |smallest, s| smallest.min(*s));
         let spread = linear.iter().fold(f64::NEG_INFINITY, |largest, s| largest.max(*s)) - smallest;
         violation <= self.max_tolerance.min(MAX_SPREAD_SHARE * spread)
+    }
+
+    /// Returns whether the gap would remain after a day of steps that gain as much as the last ones. Kernel values of many orders of
+    /// magnitude lead to such steps; LIBSVM's end after a fixed number.
+    fn gains_too_slowly(&self) -> bool {
+        let gap = self.certified(self.problem(), &Rounding::default(), StopReason::Stalled).certificate.gap;
+        gap.is_finite() && self.gain_rate * MAX_REMAINING_WORK < gap
     }
 
     /// Lowers a tolerance that left too large a gap, if the violation is within it. All bounds that count as infinite give the same

@@ -37,7 +37,8 @@ impl<'a> Machine<'a> {
         self.iterations += solution.end.steps;
         self.rounds += 1;
         let block = self.working_set.members.len().min(self.tuning.nested_block.max(self.tuning.max_whole));
-        self.work = self.work.saturating_add(solution.end.steps.saturating_mul(block as u64));
+        let work = solution.end.steps.saturating_mul(block as u64);
+        self.work = self.work.saturating_add(work);
         if solution.end.steps == 0 {
             self.end(StopReason::Stalled);
             return Ok(());
@@ -63,7 +64,7 @@ impl<'a> Machine<'a> {
             }
         }
         self.kkt = self.problem().kkt_violation(training.ctx);
-        self.detect_stall(&before, &solution);
+        self.detect_stall(&before, &solution, work);
         // A block must be larger than the number of unbounded variables, or rounds undo each other (Rifkin 2002, 2.6.3).
         let min_size = (self.kkt.n_unbounded * 7 / 4).next_multiple_of(64).min(self.tuning.max_block);
         self.working_set.size = self.working_set.size.max(min_size).min(cache_capacity(&self.parts, columns));
@@ -81,8 +82,9 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Ends the machine after rounds without progress; `before` has coefficients and gradients of the members before the round.
-    fn detect_stall(&mut self, before: &[(f64, f64)], solution: &BlockSolution) {
+    /// Ends the machine after rounds without progress; `before` has coefficients and gradients of the members before the round,
+    /// whose steps have made `work` multiply-adds.
+    fn detect_stall(&mut self, before: &[(f64, f64)], solution: &BlockSolution, work: u64) {
         let problem = &self.variables.problem;
         let members = self.working_set.members.iter().zip(before);
         let changes =
@@ -95,6 +97,7 @@ impl<'a> Machine<'a> {
                 }
             });
         let gain = dual_gain(changes, problem.epsilon, problem.has_equality);
+        self.gain_rate = gain / work as f64;
         self.gradient_rounding = self.kkt.rounding();
         let floor = UNCERTAIN_ROUNDINGS * self.gradient_rounding;
         let idle = self.stall.record_stretch(gain, solution.expected_gain, self.kkt.largest(), floor);
