@@ -6,6 +6,7 @@ wrappers. `FAMILIES` lists the classes with values of their parameters; `WRAPPER
 
 from __future__ import annotations
 
+import functools
 import inspect
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor, kernels
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.svm._base import BaseLibSVM
 
 import svmarrow
 import svmarrow.least_squares
@@ -370,6 +372,28 @@ def limit_iterations(parameters: dict[str, Any]) -> None:
     """Limits scikit-learn's solver, which may turn in circles where kernel values have no digits."""
     if parameters.get("max_iter", -1) == -1:
         parameters["max_iter"] = MAX_ITERATIONS
+
+
+def _limit_fallbacks() -> None:
+    """Limits scikit-learn's solver in patched classes too, which use it for what svmarrow refuses."""
+    for name in ("_dense_fit", "_sparse_fit"):
+        setattr(BaseLibSVM, name, _limited(getattr(BaseLibSVM, name)))
+
+
+def _limited(fit: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(fit)
+    def wrapper(self: BaseLibSVM, *args: Any, **options: Any) -> Any:
+        max_iter = self.max_iter
+        self.max_iter = MAX_ITERATIONS if max_iter == -1 else max_iter
+        try:
+            return fit(self, *args, **options)
+        finally:
+            self.max_iter = max_iter
+
+    return wrapper
+
+
+_limit_fallbacks()
 
 
 # --- compositions ---
