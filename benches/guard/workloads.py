@@ -150,6 +150,26 @@ def streamed() -> Callable[[], Any]:
 
 
 #: Functions that return the computation to count, by name.
+def machine_for_a_tree() -> tuple[Any, NDArray[Any]]:
+    """Returns a machine of five classes and its samples."""
+    X, y = classes(600, 8, 5)
+    return svmarrow.SVC(C=10.0, gamma=0.2, **ONE).fit(X, y), X
+
+
+def made_a_tree() -> Callable[[], Any]:
+    """Returns the conversion of a machine to a tree."""
+    machine, X = machine_for_a_tree()
+    make = svmarrow.PerceptronTreeClassifier.from_expansion
+    return lambda: make(machine, X, budget=30, random_state=0, **ONE)
+
+
+def predicted_by_a_tree() -> Callable[[], Any]:
+    """Returns the predictions of a tree of a machine."""
+    tree, (_, X) = made_a_tree()(), machine_for_a_tree()
+    rows = np.tile(X, (5, 1))
+    return lambda: tree.predict(rows)
+
+
 WORKLOADS: dict[str, Callable[[], Callable[[], Any]]] = {
     "fit: rbf": lambda: fit(svmarrow.SVC(gamma=0.1, **ONE), classes(1000, 20)),
     "fit: large C": lambda: fit(svmarrow.SVC(C=1000.0, gamma=0.3, **ONE), classes(400, 5, noise=0.2)),
@@ -209,6 +229,8 @@ WORKLOADS: dict[str, Callable[[], Callable[[], Any]]] = {
     "perceptron tree": lambda: fit(
         svmarrow.PerceptronTreeClassifier(gamma=0.2, random_state=0, **ONE), classes(600, 6)
     ),
+    "tree of a machine": made_a_tree,
+    "predict: tree": predicted_by_a_tree,
     "compress: backfit": lambda: compress("backfit"),
     "compress: gradient": lambda: compress("gradient", settings=GradientSettings(steps=30)),
     "cascade": lambda: fit(ExactCascade(svmarrow.SVC(gamma=0.3, **ONE)), classes(400, 6)),

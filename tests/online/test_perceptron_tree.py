@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
 
 from helpers import reference
 from svmarrow import SVC, KernelExpansion, PerceptronTreeClassifier, _core
+from svmarrow.models import ExpansionClassifier
 from svmarrow.online import KernelPerceptron
 from svmarrow.online.tree import SPLITS
 
@@ -211,6 +213,52 @@ def test_a_tree_of_an_svm(which, form, datasets):
     whole = PerceptronTreeClassifier.from_expansion(svc, X, budget=10_000, refit=False)
     assert whole.n_leaves_ == 1
     assert whole.predict(X).tolist() == svc.predict(X).tolist()
+
+
+def test_the_default_hyperplane_is_that_of_partial_least_squares(datasets):
+    X, y = stream(datasets, "digits")
+    svc = SVC(C=10.0, multi_class="ovr").fit(X, y)
+    tree = PerceptronTreeClassifier.from_expansion(svc, X, budget=60, sample_size=len(X), random_state=0)
+    outputs = svc.decision_function(X)
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    expected = np.linalg.svd(unit.T @ (outputs - outputs.mean(axis=0)))[0][:, 0]
+    found = tree._state["directions"][0]
+    assert abs(found @ expected) >= 1.0 - 1e-3
+    # The covariance along it is the largest singular value.
+    covariance = np.linalg.norm((unit.T @ (outputs - outputs.mean(axis=0))).T @ found)
+    assert covariance >= 0.999 * np.linalg.norm((unit.T @ (outputs - outputs.mean(axis=0))).T @ expected)
+
+
+def test_rows_of_neighboring_leaves_help_a_leaf_of_few_rows(datasets):
+    X, y = stream(datasets, "digits")
+    X, other = X[::2], X[1::2]
+    svc = SVC(C=10.0, multi_class="ovr").fit(X, y[::2])
+    tree = PerceptronTreeClassifier.from_expansion(svc, X, budget=40, random_state=0)
+    leaves, leaves_of_other = tree.apply(X), tree.apply(other)
+    outputs, expected = svc.decision_function(X), svc.decision_function(other)
+    ours = theirs = 0.0
+    for leaf in np.unique(leaves_of_other):
+        local = tree.leaf_expansion(leaf)
+        own, new = leaves == leaf, leaves_of_other == leaf
+        ours += np.sum((local.decision_function(other[new]) - expected[new]) ** 2)
+        # The same vectors, fitted to the rows that reach the leaf alone.
+        values = np.exp(-svc.expansion_.gamma * cdist(X[own], local.vectors, "sqeuclidean"))
+        alone = np.linalg.lstsq(values, outputs[own] - local.intercepts, rcond=1e-6)[0]
+        values = np.exp(-svc.expansion_.gamma * cdist(other[new], local.vectors, "sqeuclidean"))
+        theirs += np.sum((values @ alone + local.intercepts - expected[new]) ** 2)
+    assert ours < 0.8 * theirs
+
+
+def test_expansions_of_many_vectors():
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(16_400, 2))
+    expansion = KernelExpansion(vectors, rng.normal(size=16_400) / 100, 0.0, "rbf", gamma=1.0)
+    model = ExpansionClassifier(expansion, [0, 1], "binary")
+    X = rng.normal(size=(500, 2))
+    tree = PerceptronTreeClassifier.from_expansion(model, X, budget=60, random_state=0)
+    assert (tree.predict(X) == model.predict(X)).mean() > 0.95
+    with pytest.raises(ValueError, match="at most 16384 vectors for this split"):
+        PerceptronTreeClassifier.from_expansion(model, X, split="wpq")
 
 
 def test_models_that_cannot_become_trees(datasets):

@@ -132,7 +132,7 @@ class TreeSizes(NamedTuple):
 
     @property
     def _is_linear(self) -> bool:
-        return self.split.startswith(("wpq", "rndw"))
+        return self.split.startswith(("wpq", "pls", "rndw"))
 
     def _vectors(self, leaves: int) -> int:
         """Returns the number of vectors of leaves and rules."""

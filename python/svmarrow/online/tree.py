@@ -92,7 +92,7 @@ class PackedTree:
 SPLITS = (
     "wpq",
     "zpq",
-    *(f"{part}-{chosen}" for part in ("rndw", "bal", "ent") for chosen in ("rnds", "inds", "opts")),
+    *(f"{part}-{chosen}" for part in ("pls", "rndw", "bal", "ent") for chosen in ("rnds", "inds", "opts")),
 )
 _TREE_RULES: dict[str, Rule] = {
     "budget": integer(least=1, most=2**31 - 1),
@@ -116,14 +116,15 @@ class PerceptronTreeClassifier(StreamClassifier):
     budget : int, default=100
         Maximum number of vectors of a leaf (B).
     split : str, default="wpq"
-        The split strategy, by the paper's names. Two optimize partition and selection together, so that both
-        sides preserve the outputs of the leaf: "wpq" finds the normal w of a hyperplane, "zpq" the side z of
-        each sample, which new samples take from their nearest neighbor; p and q are the vectors of the two
-        sides. The others combine a partition and a selection, as in "bal-opts". Partitions: "rndw", by a
-        random hyperplane; "bal", by the kernel values of the vector with the most balanced split; "ent", of
-        the vector with the purest side (minimum entropy of the labels). Selections: "rnds", random vectors;
-        "inds", the vectors on the same side (the newest if there are too many); "opts", those that preserve
-        the outputs best.
+        The split strategy; all but "pls" are the paper's. Two optimize partition and selection together, so
+        that both sides preserve the outputs of the leaf: "wpq" finds the normal w of a hyperplane, "zpq" the
+        side z of each sample, which new samples take from their nearest neighbor; p and q are the vectors of
+        the two sides. The others combine a partition and a selection, as in "bal-opts". Partitions: "pls", by
+        a hyperplane normal to the direction along which the samples explain the outputs best (the first one
+        of partial least squares); "rndw", by a random hyperplane; "bal", by the kernel values of the vector
+        with the most balanced split; "ent", of the vector with the purest side (minimum entropy of the
+        labels). Selections: "rnds", random vectors; "inds", the vectors on the same side (the newest if there
+        are too many); "opts", those that preserve the outputs best.
     child_budget : int or None, default=None
         Maximum number of initial vectors of a side (C), at most `budget`; None is half of `budget`.
     max_leaves : int or None, default=None
@@ -424,7 +425,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         X: ArrayLike,
         *,
         budget: int = 100,
-        split: str = "wpq",
+        split: str = "pls-opts",
         refit: bool = True,
         alpha: float = 0.0,
         sample_size: int = 512,
@@ -437,19 +438,22 @@ class PerceptronTreeClassifier(StreamClassifier):
 
         Nodes above the budget are split, each side keeping at most half of the vectors, until all are within
         it. With `refit` each leaf then selects the vectors that approximate the outputs of the whole model
-        best on the samples that reach it, and fits their coefficients.
+        best on the samples that reach it, and fits their coefficients. Where these samples are few, those of
+        neighboring leaves that are close to the hyperplane are added.
 
         Parameters
         ----------
         model : object
             A fitted classifier of svmarrow or scikit-learn that is a kernel expansion, as `svmarrow.compress`
-            takes it, with at most 16,384 vectors. All its outputs share partitions and vectors.
+            takes it, with at most 16,384 vectors if the split needs them. All its outputs share partitions
+            and vectors.
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Samples like those that will be predicted, such as the training samples.
         budget : int, default=100
             Maximum number of vectors of a leaf.
-        split : str, default="wpq"
-            As in the class.
+        split : str, default="pls-opts"
+            As in the class. With `refit` the partitions "pls" and "rndw" ignore the selection, since each
+            leaf selects its own vectors, and take a small part of the time of the others.
         refit : bool, default=True
             Whether to fit each leaf by least squares; else its vectors keep the coefficients of the model.
         alpha : float, default=0.0

@@ -13,8 +13,9 @@
 //! see `split`.
 
 use super::node::{Leaf, Node, Rule, route};
+use super::partition::Cut;
 use super::rows::Store;
-use super::split::{Cut, Problem, Split};
+use super::split::{Problem, Split};
 use super::state::TreeState;
 use super::strategy::{Selection, Strategy};
 use crate::context::{Context, WorkCounter};

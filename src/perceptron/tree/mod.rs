@@ -11,6 +11,7 @@
 //! | `node` | branching rules, leaves, the path of a row |
 //! | `grow` | algorithm 2: learning from a row, splitting a leaf |
 //! | `split` | algorithms 3 and 4: partitions and selections |
+//! | `partition` | hyperplanes, medians, entropies |
 //! | `strategy` | their names |
 //! | `program` | the quadratic program of a selection and the exact solution of its relaxation |
 //! | `selection` | rounding, and SMO steps for many vectors |
@@ -39,6 +40,7 @@
 mod convert;
 mod grow;
 mod node;
+mod partition;
 mod predictor;
 mod program;
 mod rows;

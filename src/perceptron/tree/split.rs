@@ -11,6 +11,9 @@
 //! Invariant: every partition has rows on both sides; a leaf that no rule divides is not split.
 
 use super::node::projection;
+use super::partition::{
+    Cut, Division, entropy, explaining_direction, halved, median, random_direction, smallest_half,
+};
 use super::program::{Program, box_budget_program, lower_products};
 use super::selection::{improve, rounded};
 use super::strategy::{Partition, Selection, Strategy};
@@ -33,19 +36,6 @@ const MAX_EXACT_VECTORS: usize = 256;
 const SMO_STEPS_PER_VECTOR: usize = 10;
 /// Relative tolerance of the programs.
 const PROGRAM_TOLERANCE: f64 = 1e-5;
-
-/// A branching rule in terms of the leaf.
-pub(super) enum Cut<T> {
-    /// Left if w'x/|x| > threshold.
-    Linear { direction: Vec<T>, threshold: f64 },
-    /// Left if k(x, b_j) <= threshold.
-    Vector { vector: usize, threshold: f64 },
-    /// Left if the nearest sampled row went left.
-    Nearest,
-}
-
-/// A branching rule, and whether it sends each sampled row left.
-type Division<T> = (Cut<T>, Vec<bool>);
 
 /// A split of a leaf.
 pub(super) struct Split<T> {
@@ -173,7 +163,8 @@ impl<T: Real> Problem<'_, T> {
             Strategy::JointLinear | Strategy::JointNearest => self.joint(strategy, random, counter)?,
             Strategy::Heuristic(partition, selection) => {
                 let divided = match partition {
-                    Partition::RandomHyperplane => self.random_hyperplane(random),
+                    Partition::Explaining => halved(self.rows, explaining_direction(self.rows, &self.target)),
+                    Partition::RandomHyperplane => halved(self.rows, random_direction(self.rows, random)),
                     Partition::Balanced => self.balanced(selection, random, counter)?,
                     Partition::Entropy => self.purest(),
                 };
@@ -271,25 +262,7 @@ impl<T: Real> Problem<'_, T> {
                 row.for_each(|k, v| d[k] -= gain * v.to_f64() / length);
             }
         }
-        self.halved(d)
-    }
-
-    /// Draws a hyperplane (RNDW).
-    fn random_hyperplane(&self, random: &mut Random) -> Option<Division<T>> {
-        self.halved((0..self.rows[0].features()).map(|_| random.normal()).collect())
-    }
-
-    /// Divides the rows by a hyperplane through the median.
-    fn halved(&self, d: Vec<f64>) -> Option<Division<T>> {
-        let length = d.iter().map(|v| v * v).sum::<f64>().sqrt();
-        if !(length > 0.0) {
-            return None;
-        }
-        let direction: Vec<T> = d.into_iter().map(|v| T::from_f64(v / length)).collect();
-        let values: Vec<f64> = self.rows.iter().map(|row| projection(&direction, row)).collect();
-        let threshold = median(&values)?;
-        let rows = values.iter().map(|v| *v > threshold).collect::<Vec<_>>();
-        Some((Cut::Linear { direction, threshold }, rows))
+        halved(self.rows, d)
     }
 
     /// Divides the rows by their kernel values with vector j (algorithm 4).
@@ -429,60 +402,5 @@ impl Side {
         }
         box_budget_program(&self.program(), PROGRAM_TOLERANCE, p)?;
         Ok(())
-    }
-}
-
-/// Returns a threshold near the median with values above it and values not above it.
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let (middle, largest) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() - 1]);
-    if middle < largest {
-        return Some(middle);
-    }
-    sorted.into_iter().rev().find(|v| *v < largest)
-}
-
-/// Returns the half with the smallest gains (LP_z).
-fn smallest_half(gains: &[f64]) -> Vec<bool> {
-    let mut order: Vec<usize> = (0..gains.len()).collect();
-    order.sort_unstable_by(|&a, &b| gains[a].total_cmp(&gains[b]).then(a.cmp(&b)));
-    let mut z = vec![false; gains.len()];
-    for &i in &order[..gains.len() / 2] {
-        z[i] = true;
-    }
-    z
-}
-
-/// Returns the entropy of the classes.
-fn entropy(labels: impl Iterator<Item = u32>) -> f64 {
-    let mut counts: Vec<usize> = Vec::new();
-    for label in labels {
-        if counts.len() <= label as usize {
-            counts.resize(label as usize + 1, 0);
-        }
-        counts[label as usize] += 1;
-    }
-    let total: usize = counts.iter().sum();
-    let parts = counts.iter().filter(|c| **c > 0).map(|c| *c as f64 / total as f64);
-    parts.map(|p| -p * p.ln()).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn medians_divide() {
-        assert_eq!(median(&[3.0, 1.0, 2.0, 4.0]), Some(2.0));
-        assert_eq!(median(&[1.0, 5.0, 5.0, 5.0]), Some(1.0));
-        assert_eq!(median(&[5.0, 5.0]), None);
-        assert_eq!(smallest_half(&[0.3, -1.0, 2.0, 0.0, 0.0]), [false, true, false, true, false]);
-    }
-
-    #[test]
-    fn entropies_by_hand() {
-        assert!((entropy([0, 0, 1, 1].into_iter()) - std::f64::consts::LN_2).abs() < 1e-15);
-        assert_eq!(entropy([2, 2].into_iter()), 0.0);
     }
 }

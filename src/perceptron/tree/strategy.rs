@@ -4,6 +4,7 @@
 //! |---|---|
 //! | joint, nearest (ZPQ) | z = the n/2 rows with the smallest c_p - c_q; new rows follow their nearest neighbor |
 //! | joint, linear (WPQ) | w = -d/|d|, d = sum_i (c_p - c_q)(x_i) x_i/|x_i|; z = [w'x > median] |
+//! | explaining (PLS) | w = the direction along which the rows explain the outputs best; z = [w'x/\|x\| > median] |
 //! | random (RNDW) | a random hyperplane through the median |
 //! | balanced (BAL) | k(x, b_j) <= median, the b_j whose split costs least |
 //! | entropy (ENT) | the b_j with the least entropy of the labels of a side |
@@ -11,6 +12,8 @@
 /// The rule that divides the rows between the children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Partition {
+    /// PLS: a hyperplane through the median, normal to the first direction of partial least squares.
+    Explaining,
     /// RNDW: a random hyperplane through the median.
     RandomHyperplane,
     /// BAL: the vector whose split costs least.
@@ -42,7 +45,8 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// Returns the strategy with one of the paper's names: "wpq", "zpq", or a partition and a selection such as "bal-opts".
+    /// Returns the strategy with a name: "wpq", "zpq", or a partition and a selection such as "bal-opts"; all but
+    /// "pls" are the paper's.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "wpq" => return Some(Self::JointLinear),
@@ -51,6 +55,7 @@ impl Strategy {
         }
         let (partition, selection) = name.split_once('-')?;
         let partition = match partition {
+            "pls" => Partition::Explaining,
             "rndw" => Partition::RandomHyperplane,
             "bal" => Partition::Balanced,
             "ent" => Partition::Entropy,

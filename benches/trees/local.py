@@ -1,0 +1,159 @@
+"""Trees of a machine beside one compressed expansion, at equal numbers of kernel values for an answer.
+
+    python benches/trees/local.py [--only SET ...] [--splits 3] [--times] --json docs/benchmarks/trees.json
+
+A machine is fitted with C = 10 and gamma = "scale" to standardized columns, at most 15,000 training rows, and
+reduced to 50 and to 200 kernel values for an answer: by `PerceptronTreeClassifier.from_expansion` with two
+splits, by `compress(method="gradient")`, and by kernel matching pursuit on the labels. Errors are those of at
+most 5,000 test rows. `--times` adds microseconds for a row and the size of the saved file; nothing else
+may run then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.preprocessing import StandardScaler
+
+import svmarrow as s
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DATA = Path(os.environ.get("SVMARROW_DATA", "../shared/data"))
+SETS = (
+    "letter",
+    "satimage",
+    "usps",
+    "magic",
+    "cod_rna",
+    "ijcnn1",
+    "shuttle",
+    "segment",
+    "page_blocks",
+    "a9a",
+)
+SIZES = (50, 200)
+TRAIN, TEST = 15_000, 5_000
+
+
+def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """All rows and labels of a set, training and test rows of the file together."""
+    with np.load(DATA / f"{name}.npz", allow_pickle=False) as file:
+        found = dict(file)
+    parts, labels = [], []
+    for prefix in ("", "test_"):
+        if f"{prefix}indptr" in found:
+            entries = [found[prefix + part] for part in ("data", "indices", "indptr")]
+            matrix = csr_matrix((entries[0].astype(float), *entries[1:]), shape=found[f"{prefix}shape"])
+            parts.append(matrix.toarray())
+            labels.append(found["y_test" if prefix else "y"])
+        elif ("X_test" if prefix else "X") in found:
+            parts.append(np.asarray(found["X_test" if prefix else "X"], dtype=float))
+            labels.append(found["y_test" if prefix else "y"])
+    width = max(part.shape[1] for part in parts)
+    parts = [np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in parts]
+    return np.vstack(parts), np.concatenate(labels)
+
+
+def split(name: str, seed: int) -> tuple[np.ndarray, ...]:
+    """Standardized training and test rows with their labels."""
+    X, y = rows_of(name)
+    order = np.random.default_rng(seed).permutation(len(y))
+    n_train = min(TRAIN, 2 * len(y) // 3)
+    train, test = order[:n_train], order[n_train : n_train + TEST]
+    scaler = StandardScaler().fit(X[train])
+    return scaler.transform(X[train]), y[train], scaler.transform(X[test]), y[test]
+
+
+def methods(machine: Any, X: np.ndarray, y: np.ndarray, size: int) -> dict[str, Callable[[], Any]]:
+    """The ways to answer with so many kernel values."""
+    tree = s.PerceptronTreeClassifier.from_expansion
+    gamma = machine.expansion_.gamma
+    return {
+        "tree": lambda: tree(machine, X, budget=size, random_state=0),
+        "tree, wpq": lambda: tree(machine, X, budget=size, split="wpq", random_state=0),
+        "compress": lambda: s.compress(machine, X, y, n_vectors=size, method="gradient", random_state=0),
+        "pursuit": lambda: s.KMPClassifier(n_vectors=size, gamma=gamma, random_state=0).fit(X, y),
+    }
+
+
+def microseconds(model: Any, X: np.ndarray) -> float:
+    """The shortest of five predictions of all rows, for each row."""
+    durations = []
+    for _ in range(6):
+        start = time.perf_counter()
+        model.predict(X)
+        durations.append(time.perf_counter() - start)
+    return 1e6 * min(durations[1:]) / len(X)
+
+
+def measured(model: Any, X: np.ndarray, y: np.ndarray, with_times: bool) -> dict[str, float]:
+    result = {"error": round(100.0 * float(np.mean(model.predict(X) != y)), 2)}
+    if with_times:
+        result["microseconds"] = round(microseconds(model, np.asarray(X, dtype=np.float32)), 3)
+        with tempfile.TemporaryDirectory() as folder:
+            s.save(model, Path(folder) / "model")
+            result["kilobytes"] = round((Path(folder) / "model").stat().st_size / 1000, 1)
+    return result
+
+
+def run_set(name: str, splits: int, with_times: bool) -> dict[str, Any]:
+    results: dict[str, Any] = {"vectors": [], "full": [], "reduced": {}}
+    for seed in range(splits):
+        X, y, X_test, y_test = split(name, seed)
+        machine = s.SVC(C=10.0, gamma="scale").fit(X, y)
+        results["vectors"].append(machine.expansion_.n_vectors)
+        results["full"].append(measured(machine, X_test, y_test, with_times))
+        for size in SIZES:
+            for method, build in methods(machine, X, y, size).items():
+                start = time.process_time()
+                model = build()
+                seconds = time.process_time() - start
+                line = measured(model, X_test, y_test, with_times) | {"cpu_seconds": round(seconds, 1)}
+                results["reduced"].setdefault(f"{method}, {size}", []).append(line)
+                print(name, seed, size, method, line, flush=True)
+        print(name, seed, "full", results["full"][-1], results["vectors"][-1], flush=True)
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=SETS, default=SETS)
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--times", action="store_true")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
+    written: dict[str, Any] = {
+        "commit": commit.strip(),
+        "command": "python benches/trees/local.py" + (" --times" if options.times else ""),
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "machine": platform.processor() or platform.machine(),
+        "sets": {},
+    }
+    for name in options.only:
+        if not (DATA / f"{name}.npz").exists():
+            print(f"{name}: not in {DATA}, left out")
+            continue
+        written["sets"][name] = run_set(name, options.splits, options.times)
+        if options.json:
+            options.json.write_text(json.dumps(written, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
