@@ -479,7 +479,7 @@ def convert(report: Report, options: argparse.Namespace) -> None:
     built: dict[str, Any] = {}
     built_in = seconds(
         lambda: built.update(
-            tree=PerceptronTreeClassifier.from_expansion(svc, X, budget=BUDGET, random_state=0)
+            tree=PerceptronTreeClassifier.from_expansion(svc, X, budget=BUDGET, split="wpq", random_state=0)
         ),
         1,
     )

@@ -136,9 +136,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
+    commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], text=True)
     written: dict[str, Any] = {
         "commit": commit.strip(),
         "command": "python benches/trees/local.py" + (" --times" if options.times else ""),
