@@ -116,6 +116,19 @@ def test_outputs_that_differ_by_less_than_their_common_intercept(rng):
     to_c(model, dtype="float64")
 
 
+@pytest.mark.parametrize("decoder", ["loss", "mean_exponential"])
+def test_losses_of_a_code_that_differ_by_less_than_their_common_size(rng, decoder):
+    # Each machine is -1 but for its seventh digit, and the largest sum of losses decides.
+    X, y = 1e-3 * rng.normal(size=(90, 3)), np.repeat([0, 1, 2], 30)
+    X[np.arange(90), y] += 3e-3
+    machine = svmarrow.SVC(gamma=0.006, class_weight="balanced")
+    model = svmarrow.CodedClassifier(machine, code="ovr", decoder=decoder).fit(X, y)
+    assert len(np.unique(model.predict(X))) == 3
+    refused(model)
+    to_c(model, dtype="float64")
+    to_c(svmarrow.CodedClassifier(machine, code="ovr", decoder=decoder).fit(1e3 * X, y))
+
+
 def time_stamps(rng, span):
     """A target that changes within a span of seconds, with its samples."""
     seconds = span * rng.random(200)

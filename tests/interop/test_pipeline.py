@@ -28,6 +28,7 @@ from sklearn.preprocessing import (
 import svmarrow
 from helpers.reference import largest
 from svmarrow import SVC, SVR, OneClassSVM, ReducedSet, as_expansion, compress, compression_path
+from svmarrow.export import to_onnx
 from svmarrow.models.categories import Encode, Impute, Table
 from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts
 from svmarrow.preprocessing import LearnedScaler
@@ -97,6 +98,25 @@ def test_columns_standardised_twice_keep_their_digits():
     expected, predict = pipeline.predict(samples), expansion.compiled().predict
     assert np.abs(expansion.predict(samples) - expected).max() < 1e-9
     assert np.abs([predict(row) for row in samples] - expected).max() < 1e-9
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2", "max"])
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_short_samples_keep_their_length(norm, precision):
+    """scikit-learn divides no dense sample whose length is at most ten roundings of 1."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(80, 3)).astype(precision)
+    rows[::2] *= np.finfo(precision).eps
+    expected = Normalizer(norm).fit_transform(rows)
+    pipeline = make_pipeline(Normalizer(norm), SVR(gamma=1.0)).fit(rows, expected[:, 0])
+    model = as_expansion(pipeline)
+    np.testing.assert_allclose(model.preparation.rows(rows), expected, rtol=1e-6)
+    np.testing.assert_allclose(model.predict(rows), pipeline.predict(rows), rtol=0, atol=1e-6)
+    evaluator = pytest.importorskip("onnx.reference").ReferenceEvaluator(to_onnx(pipeline, dtype=precision))
+    outputs = evaluator.run(None, {"X": rows})[0]
+    np.testing.assert_allclose(np.ravel(outputs), pipeline.predict(rows), rtol=0, atol=1e-5)
+    short = np.flatnonzero(np.linalg.norm(expected, axis=1) < 0.5)
+    assert len(short) >= 30
 
 
 def test_compression_of_a_pipeline_is_that_of_its_machine():

@@ -139,7 +139,8 @@ static inline void $prepare(const float *row, float *x) {{
         if step.norm == "l2":
             self.needs_math = True
             self.statements += f"    {length} = sqrtf({length});\n"
-        self.statements += f"    {length} = {length} > 0.0f ? 1.0f / {length} : 1.0f;\n"
+        shortest = number(step.shortest(self.dtype))
+        self.statements += f"    {length} = {length} < {shortest} ? 1.0f : 1.0f / {length};\n"
         self.multiplications += 2 * step.n_in
         return self._loop(step.n_in, f"{rows}[j] * {length}")
 

@@ -140,7 +140,7 @@ def to_onnx(
         f"KernelExpansion (X, {', '.join(constants)}) => (F) {{\n{body}\n}}"
     )
     inner = tuple(constants)
-    steps, rows = StepText(), "X"
+    steps, rows = StepText(dtype), "X"
     if spec.preparation is not None:
         rows = steps.add(spec.preparation, rows)
         constants |= {name: _tensor(name, array, dtype) for name, array in steps.arrays.items()}

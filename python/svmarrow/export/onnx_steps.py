@@ -183,9 +183,10 @@ def kernel_function(
 
 
 class StepText:
-    """Statements of steps; `arrays` are the constants that they name."""
+    """Statements of steps for samples of a type; `arrays` are the constants that they name."""
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
         self.lines: list[str] = []
         self.arrays: dict[str, NDArray[Any]] = {}
         self._count = 0
@@ -252,9 +253,9 @@ class StepText:
             size = self._do(f"Abs ({rows})")
             reduce = "ReduceSum" if step.norm == "l1" else "ReduceMax"
             length = self._do(f"{reduce} <keepdims = 1> ({size}, {self._columns()})")
-        nothing, one = self._constant(np.array(0.0)), self._constant(np.array(1.0))
-        empty = self._do(f"Equal ({length}, {nothing})")
-        return self._do(f"Div ({rows}, {self._do(f'Where ({empty}, {one}, {length})')})")
+        shortest, one = self._constant(np.array(step.shortest(self.dtype))), self._constant(np.array(1.0))
+        is_short = self._do(f"Less ({length}, {shortest})")
+        return self._do(f"Div ({rows}, {self._do(f'Where ({is_short}, {one}, {length})')})")
 
     def _piecewise(self, step: PiecewiseLinear, rows: str) -> str:
         """The value at the first knot, and slope times the part of each interval below the number."""

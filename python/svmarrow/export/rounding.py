@@ -18,6 +18,7 @@ from scipy.spatial.distance import cdist
 
 from svmarrow._support.atomic import warn_caller
 from svmarrow._support.blas import one_blas_thread, product
+from svmarrow._support.decoding import LOSSES, code_scores
 from svmarrow._support.parameters import MATERN_KERNELS, UNIT_DIAGONAL_KERNELS
 from svmarrow._support.rows import as_rows
 from svmarrow._support.types import missing_values
@@ -271,18 +272,26 @@ def output_spread(spec: OutputSpec, outputs: NDArray[np.float64]) -> NDArray[np.
 
     The standard deviation of predictions; the root mean square of constant predictions, of outputs whose sign
     is a label, and of the distances from the mean of all outputs where the largest one decides: with small
-    samples or a large penalty all outputs are close to equal intercepts. Where the samples are those of
-    `samples_of`, pass the outputs of every second one: those of vectors, since outputs may be of another size
-    between them.
+    samples or a large penalty all outputs are close to equal intercepts. Where the largest sum of losses
+    decides, these are as close, and their distances are the size if that is smaller. Where the samples are
+    those of `samples_of`, pass the outputs of every second one: those of vectors, since outputs may be of
+    another size between them.
     """
     size: NDArray[np.float64] = np.sqrt((outputs**2).mean(axis=0))
     if spec.winner == "largest":
-        apart = np.sqrt(((outputs - outputs.mean(axis=1, keepdims=True)) ** 2).mean(axis=0)).max()
-        size = np.maximum(CONSTANT * size, apart)
+        size = np.maximum(CONSTANT * size, _apart(outputs))
+    elif spec.winner.removeprefix("mean_") in LOSSES and spec.matrix is not None:
+        losses = code_scores(outputs, spec.matrix, spec.winner, 1)
+        size = np.maximum(CONSTANT * size, np.minimum(size, _apart(losses)))
     if spec.kind in ("classes", "inside"):
         return size
     deviation: NDArray[np.float64] = outputs.std(axis=0)
     return np.where(deviation > CONSTANT * size, deviation, size)
+
+
+def _apart(scores: NDArray[np.float64]) -> float:
+    """The size of the distances of scores from their mean, the largest of all classes."""
+    return float(np.sqrt(((scores - scores.mean(axis=1, keepdims=True)) ** 2).mean(axis=0)).max())
 
 
 def check_rounding(

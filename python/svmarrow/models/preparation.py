@@ -278,7 +278,7 @@ class Clip(Step):
 @savable
 @dataclass(frozen=True, eq=False, repr=False)
 class Normalize(Step):
-    """Samples divided by their own length; samples of zeros are unchanged.
+    """Samples divided by their own length; samples that are shorter than `shortest` are unchanged.
 
     Parameters
     ----------
@@ -310,7 +310,13 @@ class Normalize(Step):
                 (X.data / np.repeat(lengths, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape
             ).astype(X.dtype)
         lengths = NORMS[self.norm](X.astype(np.float64))
-        return (X / np.where(lengths == 0, 1.0, lengths)[:, None]).astype(X.dtype, copy=False)
+        is_short = lengths < self.shortest(X.dtype)
+        return (X / np.where(is_short, 1.0, lengths)[:, None]).astype(X.dtype, copy=False)
+
+    @staticmethod
+    def shortest(dtype: Any) -> float:
+        """The smallest length by which a dense sample is divided, as in scikit-learn; in CSR any but 0."""
+        return 10.0 * float(np.finfo(dtype).eps)
 
 
 def _spans(X: Any) -> Iterable[tuple[int, int]]:

@@ -95,7 +95,7 @@ def floor(model: Any, *samples: Any) -> float:
     """Rounding error of an output, generously, in the precision of scikit-learn's own products."""
     machine = machine_of(model)
     # Vectors of several machines may cancel in their conversion.
-    models = [model, *getattr(model, "estimators_", [])]
+    models = members_of(model)
     eps, terms = EPSILON, max(magnitude(member, X) for member in models for X in samples)
     if isinstance(machine, (KernelRidge, GaussianProcessRegressor)) and not is_arrow(machine):
         if getattr(samples[0], "dtype", None) == np.float32:
@@ -106,6 +106,11 @@ def floor(model: Any, *samples: Any) -> float:
                 np.abs(machine.alpha_).sum() * np.max(machine._y_train_std)
             ) * magnitude_of_constants(machine)
     return ROUNDED_DIGITS * eps * terms
+
+
+def members_of(model: Any) -> list[Any]:
+    """A model and the estimators in it, whatever their depth."""
+    return [model, *(inner for member in getattr(model, "estimators_", []) for inner in members_of(member))]
 
 
 def loses_distances(model: Any, X: Any) -> bool:
