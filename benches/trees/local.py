@@ -1,12 +1,12 @@
 """Trees of a machine beside one compressed expansion, at equal numbers of kernel values for an answer.
 
-    python benches/trees/local.py [--only SET ...] [--splits 3] [--times] --json docs/benchmarks/trees.json
+    python benches/trees/local.py [--only SET ...] [--times] [--wpq] --json docs/benchmarks/trees.json
 
 A machine is fitted with C = 10 and gamma = "scale" to standardized columns, at most 15,000 training rows, and
-reduced to 50 and to 200 kernel values for an answer: by `PerceptronTreeClassifier.from_expansion` with two
-splits, by `compress(method="gradient")`, and by kernel matching pursuit on the labels. Errors are those of at
-most 5,000 test rows. `--times` adds microseconds for a row and the size of the saved file; nothing else
-may run then.
+reduced to 50 and to 200 kernel values for an answer: by `PerceptronTreeClassifier.from_expansion`, by
+`compress(method="gradient")`, and by kernel matching pursuit on the labels. `--wpq` adds the paper's split.
+Errors are those of at most 5,000 test rows. `--times` adds microseconds for a row and the size of the saved
+file; nothing else may run then.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import json
 import os
 import platform
 import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -77,13 +78,15 @@ def split(name: str, seed: int) -> tuple[np.ndarray, ...]:
     return scaler.transform(X[train]), y[train], scaler.transform(X[test]), y[test]
 
 
-def methods(machine: Any, X: np.ndarray, y: np.ndarray, size: int) -> dict[str, Callable[[], Any]]:
+def methods(
+    machine: Any, X: np.ndarray, y: np.ndarray, size: int, with_wpq: bool
+) -> dict[str, Callable[[], Any]]:
     """The ways to answer with so many kernel values."""
     tree = s.PerceptronTreeClassifier.from_expansion
     gamma = machine.expansion_.gamma
-    return {
+    of_paper = {"tree, wpq": lambda: tree(machine, X, budget=size, split="wpq", random_state=0)}
+    return (of_paper if with_wpq else {}) | {
         "tree": lambda: tree(machine, X, budget=size, random_state=0),
-        "tree, wpq": lambda: tree(machine, X, budget=size, split="wpq", random_state=0),
         "compress": lambda: s.compress(machine, X, y, n_vectors=size, method="gradient", random_state=0),
         "pursuit": lambda: s.KMPClassifier(n_vectors=size, gamma=gamma, random_state=0).fit(X, y),
     }
@@ -109,7 +112,7 @@ def measured(model: Any, X: np.ndarray, y: np.ndarray, with_times: bool) -> dict
     return result
 
 
-def run_set(name: str, splits: int, with_times: bool) -> dict[str, Any]:
+def run_set(name: str, splits: int, with_times: bool, with_wpq: bool) -> dict[str, Any]:
     results: dict[str, Any] = {"vectors": [], "full": [], "reduced": {}}
     for seed in range(splits):
         X, y, X_test, y_test = split(name, seed)
@@ -117,7 +120,7 @@ def run_set(name: str, splits: int, with_times: bool) -> dict[str, Any]:
         results["vectors"].append(machine.expansion_.n_vectors)
         results["full"].append(measured(machine, X_test, y_test, with_times))
         for size in SIZES:
-            for method, build in methods(machine, X, y, size).items():
+            for method, build in methods(machine, X, y, size, with_wpq).items():
                 start = time.process_time()
                 model = build()
                 seconds = time.process_time() - start
@@ -133,13 +136,14 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--times", action="store_true")
+    parser.add_argument("--wpq", action="store_true")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], text=True)
     written: dict[str, Any] = {
         "commit": commit.strip(),
-        "command": "python benches/trees/local.py" + (" --times" if options.times else ""),
+        "command": " ".join(["python", "benches/trees/local.py", *sys.argv[1:]]),
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "machine": platform.processor() or platform.machine(),
         "sets": {},
@@ -148,7 +152,7 @@ def main() -> None:
         if not (DATA / f"{name}.npz").exists():
             print(f"{name}: not in {DATA}, left out")
             continue
-        written["sets"][name] = run_set(name, options.splits, options.times)
+        written["sets"][name] = run_set(name, options.splits, options.times, options.wpq)
         if options.json:
             options.json.write_text(json.dumps(written, indent=1) + "\n")
 
