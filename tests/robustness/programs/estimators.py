@@ -6,6 +6,7 @@ wrappers. `FAMILIES` lists the classes with values of their parameters; `WRAPPER
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from dataclasses import dataclass, field, replace
@@ -374,10 +375,17 @@ def limit_iterations(parameters: dict[str, Any]) -> None:
         parameters["max_iter"] = MAX_ITERATIONS
 
 
-def _limit_fallbacks() -> None:
+@contextlib.contextmanager
+def limited_fallbacks() -> Iterator[None]:
     """Limits scikit-learn's solver in patched classes too, which use it for what svmarrow refuses."""
-    for name in ("_dense_fit", "_sparse_fit"):
-        setattr(BaseLibSVM, name, _limited(getattr(BaseLibSVM, name)))
+    originals = {name: getattr(BaseLibSVM, name) for name in ("_dense_fit", "_sparse_fit")}
+    for name, fit in originals.items():
+        setattr(BaseLibSVM, name, _limited(fit))
+    try:
+        yield
+    finally:
+        for name, fit in originals.items():
+            setattr(BaseLibSVM, name, fit)
 
 
 def _limited(fit: Callable[..., Any]) -> Callable[..., Any]:
@@ -391,9 +399,6 @@ def _limited(fit: Callable[..., Any]) -> Callable[..., Any]:
             self.max_iter = max_iter
 
     return wrapper
-
-
-_limit_fallbacks()
 
 
 # --- compositions ---

@@ -232,6 +232,7 @@ def run(program: Program) -> Result:
         warnings.catch_warnings(record=True) as log,
         np.errstate(all="ignore"),
         tempfile.TemporaryDirectory() as folder,
+        estimators.limited_fallbacks(),
     ):
         warnings.simplefilter("always")
         names = program.data.build() | TOOLS
