@@ -133,7 +133,7 @@ SECTIONS = (
         "Kernel expansions, and the models returned by compression and by files.",
         "compression",
         _names("svmarrow", "KernelExpansion as_expansion")
-        + _names("svmarrow.models", "ExpansionClassifier ExpansionRegressor ExpansionDetector"),
+        + _names("svmarrow.models", "ExpansionClassifier ExpansionRegressor ExpansionDetector ExpansionTree"),
     ),
     Section(
         "Explanation",

@@ -80,6 +80,7 @@ pub(crate) struct ConvertSettings {
     split: String,
     budget: usize,
     sample_size: usize,
+    keeps_samples: bool,
     n_draws: usize,
     alpha: Option<f64>,
     seed: u64,
@@ -100,6 +101,7 @@ pub(crate) fn perceptron_tree_of(
     let n_classes = settings.n_classes;
     let mut params = ConvertParams::new(settings.budget, strategy(&settings.split)?);
     params.sample = settings.sample_size;
+    params.keeps_samples = settings.keeps_samples;
     params.draws = settings.n_draws;
     params.refit = settings.alpha;
     params.seed = settings.seed;

@@ -253,7 +253,7 @@ class Writer:
         if sp.issparse(value) and value.format == "csr":
             parts = [self.value(getattr(value, part), _join(name, part)) for part in CSR]
             return {"csr": [*parts, *map(int, value.shape)], "array": isinstance(value, sp.sparray)}
-        if hasattr(type(value), "_of_parts"):
+        if getattr(type(value), "_of_parts", None):
             return self._expansion(value, name)
         return self._object(value, name)
 
@@ -287,7 +287,7 @@ class Writer:
         attributes = value._stored() if hasattr(value, "_stored") else getattr(value, "__dict__", {})
         rest = {key: item for key, item in attributes.items() if key not in hidden}
         # Expansions come first, so that their arrays are written with them.
-        order = sorted(rest, key=lambda key: (not hasattr(type(rest[key]), "_of_parts"), key))
+        order = sorted(rest, key=lambda key: (not getattr(type(rest[key]), "_of_parts", None), key))
         return {
             "class": kind.__name__,
             "arguments": {key: self.value(item, _join(name, key)) for key, item in arguments.items()},

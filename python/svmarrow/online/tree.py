@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
@@ -26,6 +25,7 @@ from svmarrow._support.parameters import (
 )
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import as_rows, core_rows, rows_of, threads, validated
+from svmarrow.expansion.expansion_tree import like
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
@@ -504,7 +504,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         f = source.expansion_
         if callable(f.kernel) or f.kernel not in ROW_KERNELS:
             raise refuse("kernel", f.kernel, "computed from rows by svmarrow, for a tree of it")
-        rows = _like(as_rows(X), f.vectors)
+        rows = like(as_rows(X), f.vectors)
         labels = source.decode(f._evaluate(rows, n_jobs)).astype(np.int64)
         tree = cls(
             **given,
@@ -521,6 +521,7 @@ class PerceptronTreeClassifier(StreamClassifier):
             "split": split,
             "budget": int(budget),
             "sample_size": int(sample_size),
+            "keeps_samples": True,
             "n_draws": int(n_draws),
             "alpha": float(alpha) if refit else None,
             "seed": seed_of(random_state),
@@ -539,10 +540,3 @@ class PerceptronTreeClassifier(StreamClassifier):
         tree.mistake_rows_ = np.zeros(0, dtype=np.int64)
         tree._take(state)
         return tree
-
-
-def _like(X: Any, vectors: Any) -> Any:
-    """Converts rows to the layout of the vectors."""
-    if sp.issparse(vectors):
-        return X if sp.issparse(X) else sp.csr_array(X)
-    return X.toarray() if sp.issparse(X) else X

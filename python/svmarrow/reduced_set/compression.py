@@ -6,7 +6,7 @@ Take the model in, split the samples, propose sizes and methods, choose, bound t
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,6 +15,7 @@ from sklearn.utils.validation import _num_samples
 
 from svmarrow._support.parameters import check, either, none, one_of, refuse
 from svmarrow._support.progress import progress as shown_progress
+from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.interop.convert import as_expansion, is_predictor
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.records import LossBound
@@ -133,6 +134,26 @@ def _constructed_vectors(
         return ((size, evaluator.scores_of(model(size))) for size in sizes)
 
     return Proposal(sizes, model, levels, refines)
+
+
+def _local_vectors(request: PathRequest, progress: ProgressCallback | None) -> Proposal:
+    """A tree whose leaves have their own vectors."""
+    full, size = request.model, int(request.n_vectors or 0)
+    rows = rows_for(full, request.X)
+
+    @cache
+    def model(size: int) -> Any:
+        tree = ExpansionTree.of(
+            full.expansion_,
+            rows,
+            size,
+            random_state=request.random_state,
+            n_jobs=request.n_jobs,
+            progress=progress,
+        )
+        return wrap_like(full, tree)
+
+    return Proposal([size], model, lambda evaluator: iter([(size, evaluator.scores_of(model(size)))]))
 
 
 def propose(
@@ -287,6 +308,7 @@ METHODS = ("auto", "backfit", "prefit", "rank", "gradient")
 CompressMethod: TypeAlias = Literal["auto", "backfit", "prefit", "rank", "gradient"]
 RULES = {
     **SIZE_RULES,
+    "max_evaluations": SIZE_RULES["n_vectors"],
     "method": one_of(*METHODS),
     "dtype": either(none, one_of("int8")),
 }
@@ -306,6 +328,7 @@ def compress(
     max_loss: float = MAX_LOSS,
     min_agreement: float = MIN_AGREEMENT,
     max_bytes: int | None = None,
+    max_evaluations: int | None = None,
     dtype: Literal["int8"] | None = None,
     validation: tuple[Any, ...] | None = None,
     scoring: Scoring | None = None,
@@ -324,9 +347,9 @@ def compress(
     half of each class and follow `random_state`; `validation` gives others.
 
     There is one goal: `max_loss` by default, `min_agreement` by default without labels, or whichever of
-    `n_vectors`, `max_loss`, `min_agreement` and `max_bytes` is passed. All machines of a multiclass model are
-    approximated together over one set of vectors. So are the outputs of a regressor, which count alike,
-    whatever the units of the targets.
+    `n_vectors`, `max_loss`, `min_agreement`, `max_bytes` and `max_evaluations` is passed. All machines of a
+    multiclass model are approximated together over one set of vectors. So are the outputs of a regressor,
+    which count alike, whatever the units of the targets.
 
     `svmarrow.distil` takes predictors that are not a kernel expansion, such as trees and neural networks.
 
@@ -365,6 +388,11 @@ def compress(
         other goal is passed.
     max_bytes : int, default=None
         Largest number of bytes of the model's arrays, in the form of `dtype`.
+    max_evaluations : int, default=None
+        Largest number of kernel values for an answer. The result has so many vectors, or is a tree of local
+        expansions of so many each (`svmarrow.models.ExpansionTree`), whichever scores better on the
+        samples held out. A tree has many vectors in all, and evaluates those of one leaf for a sample: it is
+        better where the model has many classes or details everywhere. Needs X.
     dtype : {"int8"} or None, default=None
         With `n_vectors` or `max_bytes`: "int8" rounds vectors and coefficients to one byte each, as
         `svmarrow.quantize` does. The result is the rounded model, and `loss_bound_` is the bound of its loss.
@@ -478,6 +506,7 @@ def compress(
         "max_loss": max_loss,
         "min_agreement": min_agreement,
         "max_bytes": max_bytes,
+        "max_evaluations": max_evaluations,
     }
     check({**goals, "dtype": dtype, "method": method, "validation": validation}, RULES)
     refuse_large_loss(max_loss, scoring)
@@ -490,6 +519,9 @@ def compress(
             "None unless the goal is n_vectors or max_bytes; quantize(model, dtype='int8', X=X) rounds any "
             "model",
         )
+    if max_evaluations is not None:
+        refuse_local(X, dtype, method)
+        n_vectors = max_evaluations
     byte_limit = max_bytes if dtype is not None else None
     if dtype is not None and max_bytes is not None:
         n_vectors, max_bytes = n_byte_vectors(full.expansion_, max_bytes), None
@@ -526,6 +558,8 @@ def compress(
         proposals = propose(
             request, max_bytes=max_bytes, progress=shown.callback, held_out=evaluator is not None
         )
+        if max_evaluations is not None and max_evaluations < full.expansion_.n_vectors:
+            proposals.append(_local_vectors(request, shown.callback))
         if evaluator is not None and goal.max_loss is not None:
             choice = smallest(full, proposals, evaluator, goal.max_loss)
         else:
@@ -546,6 +580,16 @@ def compress(
         bound = evaluator.loss_bound(choice.scores, CONFIDENCE, goal.max_loss, choice.n_tests)
     small: KernelModel = with_bound(choice.model, bound)
     return small
+
+
+def refuse_local(X: Any, dtype: str | None, method: str) -> None:
+    """Refuse what a compression to a number of kernel values does not take."""
+    if X is None:
+        raise ValueError("max_evaluations needs samples: give X, whose paths through a tree are looked at")
+    if dtype is not None:
+        raise refuse("dtype", dtype, "None with max_evaluations: a tree is not rounded to bytes")
+    if method != "auto":
+        raise refuse("method", method, "'auto' with max_evaluations, which compares several methods")
 
 
 def _kernel_machine(model: Any) -> Any:

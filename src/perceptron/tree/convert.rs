@@ -67,6 +67,8 @@ pub struct ConvertParams {
     pub budget: usize,
     /// Number of rows on which a node is split, and of rows that a leaf keeps.
     pub sample: usize,
+    /// Whether leaves keep rows, from which they may learn later.
+    pub keeps_samples: bool,
     /// Number of draws when a fractional selection is rounded.
     pub draws: usize,
     /// Strategy of splitting a node.
@@ -81,7 +83,7 @@ impl ConvertParams {
     /// Returns the parameters of leaves of at most `budget` vectors fitted without a penalty, with 512 rows and 100 draws
     /// for a split.
     pub fn new(budget: usize, strategy: Strategy) -> Self {
-        Self { budget, sample: 512, draws: 100, strategy, refit: Some(0.0), seed: 0 }
+        Self { budget, sample: 512, keeps_samples: true, draws: 100, strategy, refit: Some(0.0), seed: 0 }
     }
 
     /// Returns the partition, if no node needs its vectors for it.
@@ -325,7 +327,8 @@ impl<'a, T: Real> Conversion<'a, T> {
         let (source, tree) = (&self.source, &mut self.tree);
         let OpenNode { at, mut rows, near, .. } = node;
         self.counter.advance(rows.len());
-        let chosen = tree.random.sample(rows.len(), rows.len().min(source.params.sample));
+        let kept = if source.params.keeps_samples { rows.len().min(source.params.sample) } else { 0 };
+        let chosen = tree.random.sample(rows.len(), kept);
         let Node::Leaf(leaf) = &mut tree.nodes[at] else { return Ok(()) };
         leaf.seen = rows.len() as u64;
         for i in chosen {
