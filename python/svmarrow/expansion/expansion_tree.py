@@ -266,7 +266,7 @@ class ExpansionTree(KernelExpansion):
             return NotImplemented
         return self.kernel_spec == other.kernel_spec and _are_equal(self.state, other.state)
 
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None
 
     def __repr__(self) -> str:
         size = f"{self.n_leaves} leaves, {self.max_evaluations} of {self.n_vectors} vectors for an answer"
