@@ -20,12 +20,13 @@ EXCEPTIONS = {
     "a formula of some numbers": {"bagging_stability", "reverse_cumulative"},
     "a look at what is there": {
         *("Code.check_classes", "ExpansionDetector.decode", "ReducedPath.nbytes", "compiled"),
+        *("ExpansionTree.leaf", "ExpansionTree.needs_double"),
     },
     "tells what the parameters say": {"RoutesFit.get_metadata_routing", "Search.get_metadata_routing"},
     "draws what it is given": {
         *("BinaryErrorDisplay.plot", "OverlapDisplay.plot", "GridScoresDisplay.plot", "Search.plot"),
     },
-    "refuses: the model is finished": {"ExpansionModel.fit"},
+    "refuses: the model is finished": {"ExpansionModel.fit", "ExpansionTree.replaced"},
     "exchanges names of modules": {"patch_sklearn", "unpatch_sklearn"},
     "tells what is installed": {"show_versions"},
     "tells another library of svmarrow": {"register_skl2onnx"},

@@ -23,7 +23,7 @@ from svmarrow import (
 )
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.distillation import DistillationSettings
-from svmarrow.models import ExpansionClassifier
+from svmarrow.models import ExpansionClassifier, ExpansionTree
 from svmarrow.papers.reduced_set import PaperSettings
 from svmarrow.reduced_set import GradientSettings, SelectionSettings, subsample_baseline
 
@@ -325,10 +325,33 @@ def _tree_of(split: str, budget: int, long: int) -> None:
     operation(f"PerceptronTreeClassifier.from_expansion {split} {budget}", long, 300)(prepare)
 
 
+_tree_of("pls-opts", 50, 8000)
 _tree_of("wpq", 50, 4000)
 _tree_of("zpq", 50, 3000)
 _tree_of("bal-opts", 100, 4000)
 _tree_of("wpq", 1500, 5000)
+
+
+@operation("compress to kernel values", 6000, 400)
+def local(settings: Settings) -> Run:
+    model, X, y = machine(settings, "plain ten")
+
+    def work(whole: Any) -> Any:
+        found = compress(whole, X, y, max_evaluations=20, random_state=0, n_jobs=settings.n_jobs)
+        return found.predict(X)
+
+    return Run(work, lambda _: model)
+
+
+@operation("ExpansionTree", 8000, 400)
+def tree(settings: Settings) -> Run:
+    model, X, _ = machine(settings, "plain ten")
+
+    def work(expansion: Any) -> Any:
+        found = ExpansionTree.of(expansion, X, 20, random_state=0, n_jobs=settings.n_jobs)
+        return found, found.apply(X), found.decision_function(X)
+
+    return Run(work, lambda _: model.expansion_)
 
 
 @operation("compress an SVR", 4000)

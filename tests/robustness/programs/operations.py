@@ -221,6 +221,13 @@ OPERATIONS = [
         "check_loss_bound(model, other, T, y_T)",
         "none", 1, lambda call, data: data.task != "samples" and _numeric(call, data),
     ),
+    Operation(
+        "compress to kernel values",
+        "other = svmarrow.compress(model, X, y, max_evaluations=6, validation=(T, y_T), random_state=0)\n"
+        "check_loss_bound(model, other, T, y_T)\nother.save(path + '-tree')\n"
+        "again = svmarrow.load(path + '-tree')\nassert np.array_equal(again.predict(T), other.predict(T))",
+        "none", 1, lambda call, data: data.task != "samples" and data.n < 200 and _numeric(call, data),
+    ),
     Operation("compress", "other = svmarrow.compress(model, n_vectors=8, method='prefit')\nother.predict(T)", "none", 0.7),
     Operation(
         "compress by gradients", "other = svmarrow.compress(model, X, y, n_vectors=3, random_state=0)\nother.predict(T)",
