@@ -89,12 +89,13 @@ class ExpansionTree(KernelExpansion):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from svmarrow import SVC, compress
+    >>> from svmarrow import SVC
+    >>> from svmarrow.models import ExpansionTree
     >>> X, y = load_digits(return_X_y=True)
     >>> svc = SVC(C=10.0, gamma=0.001).fit(X, y)
-    >>> small = compress(svc, X, y, max_evaluations=40, random_state=0)
-    >>> small.expansion_.max_evaluations
-    40
+    >>> tree = ExpansionTree.of(svc.expansion_, X, 40, random_state=0)
+    >>> tree.max_evaluations, tree.n_vectors > 40, tree.decision_function(X[:3]).shape
+    (40, True, (3, 45))
     """
 
     __slots__ = ("_tree", "max_evaluations", "n_leaves", "state")
