@@ -68,7 +68,7 @@ from svmarrow.least_squares import (
     LowRankRLSRegressor,
 )
 from svmarrow.model_selection import QuantileSVRCV
-from svmarrow.models import ExpansionDetector, ExpansionRegressor
+from svmarrow.models import ExpansionDetector, ExpansionRegressor, ExpansionTree
 from svmarrow.multiclass import Code
 from svmarrow.online import KernelPerceptron
 from svmarrow.papers.reduced_set import path
@@ -783,6 +783,11 @@ ESTIMATORS = {
             )
         },
     ),
+    "ExpansionTree": Entry(
+        examples={
+            "ExpansionTree": (lambda: ExpansionTree.of(machine().expansion_, IRIS, 9, random_state=0), IRIS),
+        },
+    ),
     "KernelExpansion": Entry(
         examples={
             "KernelExpansion": (lambda: machine().expansion_, IRIS),
@@ -799,6 +804,10 @@ ESTIMATORS = {
     "ExpansionClassifier": Entry(
         examples={
             "ExpansionClassifier": (tuned, IRIS),
+            "ExpansionClassifier of a tree": (
+                lambda: tuned().with_expansion(ExpansionTree.of(tuned().expansion_, IRIS, 9, random_state=0)),
+                IRIS,
+            ),
             "ExpansionClassifier of a code": (
                 lambda: CodedClassifier(SVC(), code="dense", random_state=0).fit(FRAME, WORDS).as_expansion(),
                 FRAME,
