@@ -149,7 +149,6 @@ def streamed() -> Callable[[], Any]:
     return lambda: KernelPerceptron(gamma=0.3, budget=60, policy="forgetron", **ONE).fit(X, y)
 
 
-#: Functions that return the computation to count, by name.
 def machine_for_a_tree() -> tuple[Any, NDArray[Any]]:
     """Returns a machine of five classes and its samples."""
     X, y = classes(600, 8, 5)
@@ -170,6 +169,7 @@ def predicted_by_a_tree() -> Callable[[], Any]:
     return lambda: tree.predict(rows)
 
 
+#: Functions that return the computation to count, by name.
 WORKLOADS: dict[str, Callable[[], Callable[[], Any]]] = {
     "fit: rbf": lambda: fit(svmarrow.SVC(gamma=0.1, **ONE), classes(1000, 20)),
     "fit: large C": lambda: fit(svmarrow.SVC(C=1000.0, gamma=0.3, **ONE), classes(400, 5, noise=0.2)),

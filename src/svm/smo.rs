@@ -46,7 +46,7 @@ enum NextMethod {
 impl<K: KernelValue> Subproblem<K> {
     /// Solves the block as [`Subproblem::solve`] does, with a check of the monitor and of the progress after each stretch of
     /// steps. A block that stalls ends in the best state seen. Steps are rounded to the last digit of the coefficients, so gradients
-    /// follow these less and less: after some stretches they are computed anew.
+    /// follow these less and less: after some stretches they are computed again.
     ///
     /// # Errors
     /// Returns the errors of a Newton step.

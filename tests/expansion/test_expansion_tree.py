@@ -15,6 +15,8 @@ from sklearn.preprocessing import StandardScaler
 import svmarrow
 from svmarrow import SVC, SVR, OneClassSVM, compress
 from svmarrow.models import ExpansionTree
+from svmarrow.reduced_set.compression import _local_vectors
+from svmarrow.reduced_set.paths import PathRequest
 
 X, Y = load_digits(return_X_y=True)
 TARGETS = X[:, 20] + 0.05 * X[:, 30] ** 2
@@ -124,6 +126,20 @@ def test_compress_takes_a_number_of_kernel_values(machine):
         compress(machine, X, Y, max_evaluations=SIZE, method="backfit")
     with pytest.raises(ValueError, match="dtype='int8'"):
         compress(machine, X, Y, max_evaluations=SIZE, dtype="int8")
+
+
+def test_outputs_of_a_regressor_count_alike_whatever_their_units():
+    targets = np.column_stack([TARGETS, 1e6 * X[:, 34]])
+    answers = []
+    for units in (np.array([1.0, 1.0]), np.array([1.0, 1e-6])):
+        full = svmarrow.RLSRegressor(1e-2, gamma=0.001).fit(X[:900], targets[:900] * units)
+        request = PathRequest(svmarrow.as_expansion(full), SIZE, X[900:], random_state=0)
+        model = _local_vectors(request, None).model(SIZE)
+        assert isinstance(model.expansion_, ExpansionTree)
+        answers.append(model.predict(X) / units)
+    np.testing.assert_allclose(
+        answers[0] / answers[1].std(axis=0), answers[1] / answers[1].std(axis=0), atol=1e-3
+    )
 
 
 def test_damaged_states_are_refused(tree):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from svmarrow._support.progress import ProgressCallback
 
-__all__ = ["ExpansionTree"]
+__all__ = ["ExpansionTree", "like"]
 
 #: Number of samples on which a node is split.
 _SAMPLE_SIZE = 512
@@ -208,8 +208,14 @@ class ExpansionTree(KernelExpansion):
         return sum(int(array.nbytes) for array in arrays)
 
     def needs_double(self) -> bool:
-        """Return whether samples in single precision are evaluated in double precision: each leaf decides."""
-        return False
+        """Return True: samples are prepared in double precision; each leaf chooses its own."""
+        return True
+
+    def scaled(self, factors: NDArray[np.float64]) -> Self:
+        """Returns the tree with its outputs multiplied by factors (q,)."""
+        names = ("weights", "intercepts", "accumulator")
+        state = {**self.state, **{name: self.state[name] * factors for name in names}}
+        return type(self)(state, *self.kernel_spec)
 
     def leaf(self, number: int) -> KernelExpansion:
         """The expansion of a leaf.
@@ -310,7 +316,7 @@ def like(X: Any, vectors: Any) -> Any:
 
 
 def _are_equal(one: Any, other: Any) -> bool:
-    """Whether states, or parts of them, are equal."""
+    """Returns whether states, or parts of them, are equal."""
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(_are_equal(one[key], other[key]) for key in one)
     if isinstance(one, tuple):

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _num_samples
 from svmarrow._support.parameters import check, either, none, one_of, refuse
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.expansion.expansion_tree import ExpansionTree
+from svmarrow.expansion.kernel_expansion import scale_outputs
 from svmarrow.interop.convert import as_expansion, is_predictor
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.records import LossBound
@@ -31,6 +32,7 @@ from svmarrow.reduced_set.score import (
     SIZE_RULES,
     check_scoring,
     goal_of,
+    output_spread,
     predictions_of,
     predicts_classes,
     refuse_large_loss,
@@ -140,18 +142,19 @@ def _local_vectors(request: PathRequest, progress: ProgressCallback | None) -> P
     """A tree whose leaves have their own vectors."""
     full, size = request.model, int(request.n_vectors or 0)
     rows = rows_for(full, request.X)
+    spread = output_spread(full, rows, request.sample_weight, request.n_jobs)
 
     @cache
     def model(size: int) -> Any:
         tree = ExpansionTree.of(
-            full.expansion_,
+            scale_outputs(full.expansion_, 1.0 / spread),
             rows,
             size,
             random_state=request.random_state,
             n_jobs=request.n_jobs,
             progress=progress,
         )
-        return wrap_like(full, tree)
+        return wrap_like(full, tree.scaled(spread))
 
     return Proposal([size], model, lambda evaluator: iter([(size, evaluator.scores_of(model(size)))]))
 
@@ -389,10 +392,10 @@ def compress(
     max_bytes : int, default=None
         Largest number of bytes of the model's arrays, in the form of `dtype`.
     max_evaluations : int, default=None
-        Largest number of kernel values for an answer. The result has so many vectors, or is a tree of local
-        expansions of so many each (`svmarrow.models.ExpansionTree`), whichever scores better on the
-        samples held out. A tree has many vectors in all, and evaluates those of one leaf for a sample: it is
-        better where the model has many classes or details everywhere. Needs X.
+        Largest number of kernel values for an answer. The result has that number of vectors, or is a tree
+        whose leaves have up to that number each (`svmarrow.models.ExpansionTree`), whichever scores better on
+        the samples held out. A tree has many vectors in all, and evaluates those of one leaf for a sample: it
+        is better where the model has many classes or details everywhere. Needs X.
     dtype : {"int8"} or None, default=None
         With `n_vectors` or `max_bytes`: "int8" rounds vectors and coefficients to one byte each, as
         `svmarrow.quantize` does. The result is the rounded model, and `loss_bound_` is the bound of its loss.
