@@ -60,7 +60,7 @@ def digest(value):
 def _add(hashed, value):
     hashed.update(type(value).__name__.encode())
     if isinstance(value, KernelExpansion):
-        _add(hashed, [value.vectors, value.coefficients, value.intercepts, value.kernel, value.gamma])
+        _add(hashed, value.__getstate__())
     elif sparse.issparse(value):
         _add(hashed, [value.data, value.indices, value.indptr])
     elif isinstance(value, (np.ndarray, np.generic)):
