@@ -4,6 +4,7 @@ use numpy::ndarray::Array2;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use svmarrow::Error;
+use svmarrow::data::Rows;
 use svmarrow::memory::try_matrix;
 use svmarrow::perceptron::tree::{
     self, ConvertParams, Program, Strategy, TreeParams, TreePredictor, TreeState,
@@ -133,9 +134,7 @@ impl PerceptronTree {
 
     /// F, (n, q).
     fn decision(&self, py: Python<'_>, x: RowsArg<'_>, n_jobs: usize) -> PyResult<Object<Array2<f64>>> {
-        let rows = x.view()?;
-        let cost = Cost::of_outputs(&rows, self.budget, self.outputs);
-        run(py, n_jobs, cost, None, |ctx| self.predictor.decide(rows, ctx)).map(Object)
+        self.evaluate(py, x.view()?, n_jobs).map(Object)
     }
 
     /// Leaf, depth, kernel values and distances of each row, (n, 4).
@@ -150,6 +149,14 @@ impl PerceptronTree {
             })
         })
         .map(Object)
+    }
+}
+
+impl PerceptronTree {
+    /// Returns F, (n, q).
+    pub(crate) fn evaluate(&self, py: Python<'_>, rows: Rows<'_>, n_jobs: usize) -> PyResult<Array2<f64>> {
+        let cost = Cost::of_outputs(&rows, self.budget, self.outputs);
+        run(py, n_jobs, cost, None, |ctx| self.predictor.decide(rows, ctx))
     }
 }
 

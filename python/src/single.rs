@@ -15,6 +15,7 @@ use crate::array::{matrix_view, owned_vector};
 use crate::error::to_python;
 use crate::expansion::Expansion;
 use crate::multiclass::code_matrix;
+use crate::perceptron_tree::PerceptronTree;
 use crate::run::{Cost, run};
 
 /// `((x - centre) / scale) @ matrix + offset`.
@@ -104,11 +105,17 @@ impl OutputSpec {
     }
 }
 
+/// What makes outputs of a row; it shares its packed vectors with all other predictions of the model.
+#[derive(FromPyObject)]
+pub(crate) enum Function {
+    Expansion(Py<Expansion>),
+    Tree(Py<PerceptronTree>),
+}
+
 /// A model for single rows.
 #[pyclass(frozen, module = "svmarrow._core")]
 pub(crate) struct Single {
-    /// Shares its packed vectors with all other predictions of the model.
-    expansion: Py<Expansion>,
+    function: Function,
     columns: usize,
     map: Option<Map>,
     answer: OutputSpec,
@@ -121,7 +128,7 @@ pub(crate) struct Single {
 impl Single {
     #[new]
     fn new(
-        expansion: Py<Expansion>,
+        function: Function,
         columns: usize,
         before: Option<MapArg<'_>>,
         answer: &str,
@@ -133,7 +140,7 @@ impl Single {
         let (answer, scores) =
             (OutputSpec::new(answer, code.as_ref())?, OutputSpec::new(scores, code.as_ref())?);
         let map = before.as_ref().map(MapArg::map).transpose()?;
-        Ok(Self { expansion, columns, map, answer, scores, code, labels })
+        Ok(Self { function, columns, map, answer, scores, code, labels })
     }
 
     /// The label of a row, or its prediction.
@@ -210,7 +217,10 @@ impl Single {
         }
         let rows = ArrayView2::from_shape((1, values.len()), &values).expect("one row");
         let rows = rows.try_into().map_err(to_python)?;
-        let outputs = self.expansion.get().evaluate(row.py(), rows, 1)?;
+        let outputs = match &self.function {
+            Function::Expansion(expansion) => expansion.get().evaluate(row.py(), rows, 1),
+            Function::Tree(tree) => tree.get().evaluate(row.py(), rows, 1),
+        }?;
         Ok(outputs.into_raw_vec_and_offset().0)
     }
 }

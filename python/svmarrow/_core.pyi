@@ -161,7 +161,7 @@ class Expansion:
 class Single:
     def __new__(
         cls,
-        expansion: Expansion,
+        function: Expansion | PerceptronTree,
         columns: int,
         before: tuple[_Floats, _Floats, _Floats | None, _Floats | None] | None,
         answer: str,

@@ -38,7 +38,7 @@ def test_a_sample_is_answered_by_its_leaf(tree):
     assert outputs.shape == (len(X), 10)
     assert len(np.unique(leaves)) == tree.n_leaves > 4
     for leaf in np.unique(leaves):
-        local = tree.leaf(leaf)
+        local = tree.leaf_expansion(leaf)
         assert local.n_vectors <= tree.max_evaluations == SIZE
         assert np.array_equal(outputs[leaves == leaf], local.decision_function(X[leaves == leaf]))
 
@@ -46,7 +46,6 @@ def test_a_sample_is_answered_by_its_leaf(tree):
 def test_a_tree_has_the_bytes_of_its_leaves_alone(machine, tree):
     assert tree.n_vectors <= machine.expansion_.n_vectors
     assert tree.nbytes <= 1.2 * machine.expansion_.nbytes
-    assert tree.state["sample"].size == 0
 
 
 @pytest.mark.parametrize("form", ["float32", "csr", "bytes"])
@@ -91,8 +90,6 @@ def test_models_of_all_kinds_hold_a_tree(kind, tmp_path):
 @pytest.mark.parametrize(
     "use",
     [
-        lambda model: svmarrow.export.to_onnx(model),
-        lambda model: svmarrow.export.to_c(model),
         lambda model: compress(model, n_vectors=10),
         lambda model: compress(model, X, Y),
         lambda model: svmarrow.compression_path(model),
@@ -100,7 +97,6 @@ def test_models_of_all_kinds_hold_a_tree(kind, tmp_path):
         lambda model: svmarrow.inspection.shapley_values(model, X[:5], X[:20]),
         lambda model: svmarrow.io.save_libsvm_model(model, "never-written"),
         lambda model: svmarrow.PerceptronTreeClassifier.from_expansion(model, X),
-        lambda model: model.compiled(),
         lambda model: model.expansion_.coefficients,
         lambda model: model.expansion_.replaced(gamma=1.0),
     ],

@@ -40,6 +40,7 @@ __all__ = [
     "class_weights",
     "core_rows",
     "default_gamma",
+    "in_layout_of",
     "is_matrix",
     "moments",
     "n_joblib_workers",
@@ -224,6 +225,13 @@ def rows_of(rows: CoreRows) -> Any:
         return rows
     data, indices, indptr, shape = rows
     return sp.csr_array((data, indices, indptr), shape=tuple(shape))
+
+
+def in_layout_of(vectors: Any, X: Any) -> Any:
+    """Rows in the layout of vectors, dense or CSR."""
+    if sp.issparse(vectors):
+        return X if sp.issparse(X) else sp.csr_array(X)
+    return X.toarray() if sp.issparse(X) else X
 
 
 def with_sparse_interface(matrix: Any) -> Any:

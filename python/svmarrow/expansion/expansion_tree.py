@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from svmarrow import _core
 from svmarrow._support.parameters import ROW_KERNELS, refuse, seed_of
-from svmarrow._support.rows import as_rows, core_rows, rows_of, threads
+from svmarrow._support.rows import as_rows, core_rows, in_layout_of, rows_of, threads
 from svmarrow._support.saving import savable
 from svmarrow._support.stored import check_state
 from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
     from svmarrow._support.progress import ProgressCallback
 
-__all__ = ["ExpansionTree", "like"]
+__all__ = ["ExpansionTree", "leaf_members"]
 
 #: Number of samples on which a node is split.
 _SAMPLE_SIZE = 512
-#: The arrays of a state that predictions read, beside the vectors.
-_PREDICTING = (
+#: The arrays of a state, beside the vectors.
+_ARRAYS = (
     "kinds",
     "children",
     "thresholds",
@@ -44,13 +44,13 @@ class ExpansionTree(KernelExpansion):
 
     A sample passes hyperplanes from the root to a leaf, and its outputs are those of the leaf, a kernel
     expansion of at most `max_evaluations` vectors. `svmarrow.compress` makes it; models hold it as they hold
-    any other expansion. It predicts, and is pickled and saved. Everything that needs one set of coefficients
-    for all samples, as exports and further compression, refuses it.
+    any other expansion. It predicts, is saved, exported and compiled. Everything that needs one set of
+    coefficients for all samples, as Shapley values and further compression, refuses it.
 
     Parameters
     ----------
     state : dict of str to ndarray
-        The arrays of the tree, as the extension module makes them.
+        The arrays of the tree, as `of` makes them.
     kernel : str
         As for `KernelExpansion`; not "precomputed", and no function.
     gamma, coef0 : float
@@ -120,11 +120,24 @@ class ExpansionTree(KernelExpansion):
         if kernel not in ROW_KERNELS:
             raise refuse("kernel", kernel, "computed from rows by svmarrow, for a tree")
         known, spec = dict(state), (kernel, float(gamma), float(coef0), int(degree))
+        if known.keys() != {"rows", *_ARRAYS}:
+            raise ValueError(
+                f"the state has the parts {', '.join(known)}: expected rows, {', '.join(_ARRAYS)}"
+            )
         rows = rows_of(known["rows"])
         outputs = int(np.shape(known["intercepts"])[-1])
-        check_state(known, _core.perceptron_tree(core_rows(rows[:0]), outputs, 0))
-        # The extension module checks the rest: lengths, children and members.
-        tree = _core.PerceptronTree(spec, known, False)
+        stream = _core.perceptron_tree(core_rows(rows[:0]), outputs, 0)
+        check_state(known, {name: stream[name] for name in known})
+        # What a stream would go on with is empty. The extension module checks the rest: lengths, children
+        # and members.
+        n_nodes = known["kinds"].size
+        stream |= known | {
+            "accumulator": np.zeros_like(known["weights"]),
+            "age": np.zeros(n_nodes, dtype=np.int64),
+            "sample_starts": np.zeros(n_nodes + 1, dtype=np.int64),
+            "leaf_seen": np.zeros(n_nodes, dtype=np.int64),
+        }
+        tree = _core.PerceptronTree(spec, stream, False)
         is_leaf, sizes = known["kinds"] == 0, np.diff(known["starts"])
         vectors = rows[np.unique(known["members"][np.repeat(is_leaf, sizes)])]
         # The kernel's parameters are checked, and have their defaults where it has none.
@@ -188,11 +201,11 @@ class ExpansionTree(KernelExpansion):
             "alpha": 0.0,
             "seed": seed_of(random_state),
         }
-        rows, labels = like(X, expansion.vectors), np.zeros(X.shape[0], dtype=np.int64)
+        rows, labels = in_layout_of(expansion.vectors, X), np.zeros(X.shape[0], dtype=np.int64)
         state = _core.perceptron_tree_of(
             expansion.core_parts, core_rows(rows), labels, settings, threads(n_jobs), progress
         )
-        return cls(state, *expansion.kernel_spec)
+        return cls({name: state[name] for name in ("rows", *_ARRAYS)}, *expansion.kernel_spec)
 
     @property
     def n_outputs(self) -> int:
@@ -204,7 +217,7 @@ class ExpansionTree(KernelExpansion):
         """Bytes of the arrays that predict: the vectors, the functions of the leaves, the hyperplanes."""
         rows = self.vectors
         arrays = [rows.data, rows.indices, rows.indptr] if sp.issparse(rows) else [rows]
-        arrays += [self.state[name] for name in _PREDICTING]
+        arrays += [self.state[name] for name in _ARRAYS]
         return sum(int(array.nbytes) for array in arrays)
 
     def needs_double(self) -> bool:
@@ -213,16 +226,16 @@ class ExpansionTree(KernelExpansion):
 
     def scaled(self, factors: NDArray[np.float64]) -> Self:
         """Returns the tree with its outputs multiplied by factors (q,)."""
-        names = ("weights", "intercepts", "accumulator")
+        names = ("weights", "intercepts")
         state = {**self.state, **{name: self.state[name] * factors for name in names}}
         return type(self)(state, *self.kernel_spec)
 
-    def leaf(self, number: int) -> KernelExpansion:
+    def leaf_expansion(self, leaf: int) -> KernelExpansion:
         """The expansion of a leaf.
 
         Parameters
         ----------
-        number : int
+        leaf : int
             The number of its node, as `apply` returns it.
 
         Returns
@@ -235,32 +248,27 @@ class ExpansionTree(KernelExpansion):
         ValueError
             If it is no leaf.
         """
-        state = self.state
-        if not 0 <= number < state["kinds"].size or state["kinds"][number] != 0:
-            raise refuse("number", number, "the number of a leaf, as apply returns it")
-        members = slice(state["starts"][number], state["starts"][number + 1])
+        members = leaf_members(self.state, leaf)
         return KernelExpansion(
-            rows_of(state["rows"])[state["members"][members]],
-            state["weights"][members],
-            state["intercepts"][number],
+            rows_of(self.state["rows"])[self.state["members"][members]],
+            self.state["weights"][members],
+            self.state["intercepts"][leaf],
             *self.kernel_spec,
         )
 
     def apply(self, X: Any, *, n_jobs: int | None = None) -> NDArray[np.int64]:
         """Find the leaf of each sample; returns the numbers of nodes, shape (n_samples,)."""
-        return self._packed.routes(core_rows(self._rows(as_rows(X))), threads(n_jobs))[:, 0]
+        rows = in_layout_of(self.vectors, as_rows(X))
+        return self.core_expansion.routes(core_rows(rows), threads(n_jobs))[:, 0]
 
     @property
-    def _packed(self) -> _core.PerceptronTree:
+    def core_expansion(self) -> _core.PerceptronTree:  # type: ignore[override]
+        """The tree in the extension module, shared by all predictions."""
         return self._tree[""]
 
-    def _rows(self, X: Any) -> Any:
-        """Rows in the layout and the precision of the tree."""
-        rows = like(X, self.vectors)
-        return rows if rows.dtype in (self.vectors.dtype, np.uint8) else rows.astype(self.vectors.dtype)
-
     def _evaluate(self, X: Any, n_jobs: int | None) -> NDArray[np.float64]:
-        return self._packed.decision(core_rows(self._rows(X)), threads(n_jobs))
+        rows = in_layout_of(self.vectors, X)
+        return self.core_expansion.decision(core_rows(rows), threads(n_jobs))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._arguments}
@@ -291,11 +299,6 @@ class ExpansionTree(KernelExpansion):
         """Each leaf has its own."""
         raise self._refusal("intercepts")
 
-    @property
-    def core_expansion(self) -> NoReturn:
-        """Each leaf has its own."""
-        raise self._refusal("vectors")
-
     def replaced(self, **fields: Any) -> NoReturn:  # noqa: ARG002 - the signature of an expansion
         """Refuse: a tree is not changed in parts."""
         raise self._refusal("parts to replace")
@@ -308,11 +311,11 @@ class ExpansionTree(KernelExpansion):
         )
 
 
-def like(X: Any, vectors: Any) -> Any:
-    """Rows in the layout of vectors, dense or CSR."""
-    if sp.issparse(vectors):
-        return X if sp.issparse(X) else sp.csr_array(X)
-    return X.toarray() if sp.issparse(X) else X
+def leaf_members(state: Mapping[str, Any], leaf: int) -> slice:
+    """The members of a leaf of a tree, by the number of its node; refuses other numbers."""
+    if not 0 <= leaf < state["kinds"].size or state["kinds"][leaf] != 0:
+        raise refuse("leaf", leaf, "the number of a leaf, as apply returns it")
+    return slice(int(state["starts"][leaf]), int(state["starts"][leaf + 1]))
 
 
 def _are_equal(one: Any, other: Any) -> bool:

@@ -11,6 +11,7 @@ from sklearn.metrics import accuracy_score, r2_score
 
 from svmarrow._support.files import write_text
 from svmarrow._support.parameters import Rule, check, one_of
+from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.export.c_decoding import labels_text, prediction
 from svmarrow.export.c_kernels import Outputs, in_precision, number, outputs_in_bytes, outputs_in_floats
 from svmarrow.export.c_probabilities import probabilities
@@ -25,12 +26,14 @@ from svmarrow.export.rounding import (
     rows_in_precision,
     samples_of,
 )
+from svmarrow.export.trees import TreeOutputs
 
 if TYPE_CHECKING:
     import os
 
     from numpy.typing import ArrayLike, NDArray
 
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.outputs import OutputSpec
 
 __all__ = ["CHeader", "to_c"]
@@ -305,8 +308,14 @@ def _self_test(spec: OutputSpec, made: Outputs, spread: NDArray[np.float64], pre
     row = 1.0 / (1.0 + np.arange(spec.n_features))
     if complete is not None and len(complete) > 1:
         row = complete[1]
+        if isinstance(made.computed, TreeOutputs):
+            # No rounding may send it to another leaf.
+            margins = made.computed.routes(kernel_rows(complete[1::2], spec))[1]
+            row = complete[1 + 2 * int(margins.argmax())]
     row = rows_in_precision(row[np.newaxis], precision)
     seen = rounded_kernel_rows(row, spec, precision)
+    if isinstance(expansion, ExpansionTree):
+        expansion = expansion.leaf_expansion(int(expansion.apply(seen)[0]))
     if expansion.kernel == "chi2":
         # Rounding of a row may make a prepared 0 negative, which this kernel does not take.
         seen = np.maximum(seen, 0.0)
@@ -314,7 +323,9 @@ def _self_test(spec: OutputSpec, made: Outputs, spread: NDArray[np.float64], pre
     outputs = np.asarray(made.computed(seen), dtype=np.float64)[0]
     # What rounding may lose of the sum of the terms' sizes: at most a tenth of the spread, which is 0 where
     # all vectors are on the margin, but not less than some units of its last digit.
-    sizes = np.abs(expansion.coefficients).sum(axis=0) * _largest_value(spec, seen) + np.abs(outputs) + 1e-30
+    sizes = (
+        np.abs(expansion.coefficients).sum(axis=0) * _largest_value(expansion, seen) + np.abs(outputs) + 1e-30
+    )
     units = N_UNITS * float(np.finfo(precision).eps) * sizes
     near = np.minimum(TOLERANCES[precision] * sizes, np.maximum(0.1 * spread, units))
     # Another order of operations before the kernel may change the last digit of what it sees.
@@ -322,12 +333,12 @@ def _self_test(spec: OutputSpec, made: Outputs, spread: NDArray[np.float64], pre
     moved = [made.computed(np.nextafter(seen, seen.dtype.type(end)))[0] for end in (-np.inf, np.inf)]
     near += 4.0 * np.abs(np.asarray(moved, dtype=np.float64) - outputs).max(axis=0)
     shown = ", ".join(number(value) for value in row[0])
-    rows = ", ".join(number(value) for value in outputs)
+    expected = ", ".join(number(value) for value in outputs)
     allowed = ", ".join(number(value) for value in near)
     return f"""/* 1 where a stored row gives the stored outputs, else 0. */
 static inline int $self_test(void) {{
     static const float row[$FEATURES] = {{{shown}}};
-    static const float expected[$OUTPUTS] = {{{rows}}};
+    static const float expected[$OUTPUTS] = {{{expected}}};
     static const float allowed[$OUTPUTS] = {{{allowed}}};
     float out[$OUTPUTS];
     int o;
@@ -343,9 +354,8 @@ static inline int $self_test(void) {{
 """
 
 
-def _largest_value(spec: OutputSpec, row: NDArray[np.float64]) -> float:
+def _largest_value(expansion: KernelExpansion, row: NDArray[np.float64]) -> float:
     """The largest kernel value at a row."""
-    expansion = spec.expansion
     if expansion.n_vectors == 0:
         return 0.0
     m = expansion.n_vectors

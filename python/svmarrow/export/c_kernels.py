@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from svmarrow._support.parameters import MATERN_KERNELS
+from svmarrow._support.parameters import MATERN_KERNELS, refuse
+from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.export.common import dense_vectors, kernel_columns, linear_weights, matern_rate
 from svmarrow.export.rounding import LoopOutputs
+from svmarrow.export.trees import TreeOutputs, tree_tables
 from svmarrow.reduced_set.quantization import (
     ByteCoefficients,
     ByteVectors,
@@ -79,8 +81,8 @@ class Outputs(NamedTuple):
 
     @property
     def needs_math(self) -> bool:
-        """True if the text calls expf."""
-        return self.exponentials > 0
+        """True if the text calls expf or sqrtf."""
+        return "expf(" in self.body or "sqrtf(" in self.body
 
 
 def number(value: float) -> str:
@@ -165,6 +167,37 @@ _MATERN = {
     "matern52": "(1.0f + sum + sum * sum / 3.0f) * expf(-sum)",
 }
 _INNER = "sum += x[j] * {z};"
+
+
+class _Walk(NamedTuple):
+    """The loop over the vectors of a sample: whole numbers that it declares, what comes before, its head."""
+
+    names: str
+    before: str
+    head: str
+
+
+ALL_VECTORS = _Walk("i, j, o", "", "for (i = 0; i < $VECTORS; ++i) {")
+#: From the root to a leaf, whose members are gone through.
+LEAF_VECTORS = _Walk(
+    "node = $ROOT, m, j, o",
+    """    float square = 0.0f, length;
+    for (j = 0; j < $COLUMNS; ++j) {
+        square += x[j] * x[j];
+    }
+    length = square > 0.0f ? sqrtf(square) : 1.0f;
+    while (node >= 0) {
+        float sum = 0.0f;
+        for (j = 0; j < $COLUMNS; ++j) {
+            sum += x[j] * $directions[node][j];
+        }
+        node = $children[node][sum > $thresholds[node] * length ? 0 : 1];
+    }
+    node = -1 - node;
+""",
+    """for (m = $starts[node]; m < $starts[node + 1]; ++m) {
+        const int i = (int)$members[m];""",
+)
 #: Multiplications of an entry.
 _COST = {"laplacian": 0, "chi2": 2}
 
@@ -190,10 +223,10 @@ def _value(expansion: KernelExpansion) -> str:
     return inner + "        value = 1.0f - 2.0f / (expf(2.0f * sum) + 1.0f);"
 
 
-def _loop(expansion: KernelExpansion, entry: str, coefficient: str) -> str:
+def _loop(expansion: KernelExpansion, entry: str, coefficient: str, walk: _Walk = ALL_VECTORS) -> str:
     power = expansion.kernel == "poly" and expansion.degree > 0
-    return f"""    int i, j, o{", p" if power else ""};
-{_ZERO}    for (i = 0; i < $VECTORS; ++i) {{
+    return f"""    int {walk.names}{", p" if power else ""};
+{walk.before}{_ZERO}    {walk.head}
         float sum = 0.0f, value;
         for (j = 0; j < $COLUMNS; ++j) {{
             {entry}
@@ -205,19 +238,21 @@ def _loop(expansion: KernelExpansion, entry: str, coefficient: str) -> str:
     }}"""
 
 
-def _calls(expansion: KernelExpansion) -> int:
-    return expansion.n_vectors if expansion.kernel in (*_ENTRY, "sigmoid") else 0
+def _calls(expansion: KernelExpansion, n_vectors: int) -> int:
+    return n_vectors if expansion.kernel in (*_ENTRY, "sigmoid") else 0
 
 
-def _multiplications(expansion: KernelExpansion) -> int:
+def _multiplications(expansion: KernelExpansion, n_vectors: int) -> int:
     each = expansion.vectors.shape[1] * _COST.get(str(expansion.kernel), 1) + expansion.n_outputs + 1
     extra = expansion.degree if expansion.kernel == "poly" else 0
-    return int(expansion.n_vectors * (each + extra))
+    return int(n_vectors * (each + extra))
 
 
 def outputs_in_floats(spec: OutputSpec, dtype: str = "float32") -> Outputs:
     """Everything in single or double precision."""
     expansion, d = spec.expansion, kernel_columns(spec)
+    if isinstance(expansion, ExpansionTree):
+        return _tree_in_floats(expansion, dtype)
     q = expansion.n_outputs
     b = _checked("intercepts", expansion.intercepts, dtype)
     end = """    for (o = 0; o < $OUTPUTS; ++o) {
@@ -258,15 +293,54 @@ def outputs_in_floats(spec: OutputSpec, dtype: str = "float32") -> Outputs:
     entry = _ENTRY.get(str(expansion.kernel), _INNER).format(z="$vectors[i][j]")
     body = _loop(expansion, entry, "$coefficients[i][o]") + "\n" + end
     flash = Z.nbytes + B.nbytes + b.nbytes
-    calls = _calls(expansion)
-    cost = _multiplications(expansion)
+    calls = _calls(expansion, expansion.n_vectors)
+    cost = _multiplications(expansion, expansion.n_vectors)
     return Outputs(tables, body, flash, cost, calls, 0, LoopOutputs(expansion, d, dtype))
+
+
+def _tree_in_floats(tree: ExpansionTree, dtype: str) -> Outputs:
+    """The tables of a tree; those without entries have one, since C has no arrays of none."""
+    tables, d = tree_tables(tree), tree.vectors.shape[1]
+    n_inner, numbers = len(tables.thresholds), {}
+    for name, values in (
+        ("directions", tables.directions),
+        ("thresholds", tables.thresholds),
+        ("coefficients", tables.coefficients),
+        ("intercepts", tables.intercepts),
+        ("vectors", dense_vectors(tree)),
+    ):
+        numbers[name] = _checked(name, values if len(values) else np.zeros((1, *values.shape[1:])), dtype)
+    _checked("gamma", np.array([tree.gamma, tree.coef0]), dtype)
+    texts = [table("float", f"${name}", array.shape, array.ravel()) for name, array in numbers.items()]
+    kind = "uint16_t" if tree.n_vectors < 2**16 else "uint32_t"
+    children = tables.children if n_inner else np.full((1, 2), -1)
+    members = tables.members if tables.members.size else np.zeros(1, dtype=np.int64)
+    for name, c_type, array in (
+        ("children", "int32_t", children),
+        ("starts", "int32_t", tables.starts),
+        ("members", kind, members),
+    ):
+        texts.append(table(c_type, f"${name}", array.shape, array.ravel()))
+    flash = sum(array.nbytes for array in numbers.values()) + 4 * (children.size + tables.starts.size)
+    flash += members.size * (2 if kind == "uint16_t" else 4)
+    entry = _ENTRY.get(str(tree.kernel), _INNER).format(z="$vectors[i][j]")
+    end = """
+    for (o = 0; o < $OUTPUTS; ++o) {
+        out[o] += $intercepts[node][o];
+    }"""
+    body = _loop(tree, entry, "$coefficients[m][o]", LEAF_VECTORS) + end
+    body = body.replace("$ROOT", "0" if n_inner else "-1")
+    cost = _multiplications(tree, tree.max_evaluations) + d * (1 + tables.depth)
+    calls = _calls(tree, tree.max_evaluations)
+    return Outputs("".join(texts), body, flash, cost, calls, 0, TreeOutputs(tree, d, dtype))
 
 
 def outputs_in_bytes(spec: OutputSpec, rows: Any = None) -> Outputs:
     """Vectors and coefficients of one byte; `rows` tune the coefficients again."""
     expansion, q = spec.expansion, spec.expansion.n_outputs
     kernel = str(expansion.kernel)
+    if isinstance(expansion, ExpansionTree):
+        raise refuse("dtype", "int8", "'float32' or 'float64' for a tree of local expansions")
     if kernel == "precomputed" or expansion.n_vectors == 0:
         raise ValueError(
             f"dtype='int8' is not allowed for {expansion.n_vectors} vectors of kernel={kernel!r}: there is "
@@ -295,7 +369,7 @@ def outputs_in_bytes(spec: OutputSpec, rows: Any = None) -> Outputs:
             tables + table("uint16_t", "$powers", POWERS.shape, POWERS),
             whole,
             flash + 2 * POWERS.size,
-            _multiplications(expansion) + Z.codes.shape[1] + 2 * expansion.n_vectors,
+            _multiplications(expansion, expansion.n_vectors) + Z.codes.shape[1] + 2 * expansion.n_vectors,
             0,
             2 * Z.codes.shape[1] + more * (q + 1),
             _IntegerOutputs(expansion, Z, B),
@@ -307,9 +381,9 @@ def outputs_in_bytes(spec: OutputSpec, rows: Any = None) -> Outputs:
         out[o] = out[o] * $steps[o] + $intercepts[o];
     }"""
     body = _loop(expansion, entry, coefficient) + "\n" + end
-    cost = _multiplications(expansion) + Z.codes.size + q
+    cost = _multiplications(expansion, expansion.n_vectors) + Z.codes.size + q
     computed = LoopOutputs(rounded, kernel_columns(spec))
-    return Outputs(tables, body, flash, cost, _calls(expansion), 0, computed)
+    return Outputs(tables, body, flash, cost, _calls(expansion, expansion.n_vectors), 0, computed)
 
 
 def _rate(expansion: KernelExpansion, Z: ByteVectors) -> tuple[int, int]:

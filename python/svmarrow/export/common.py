@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.outputs import OutputSpec
@@ -59,6 +60,9 @@ def _mixed(expansion: KernelExpansion) -> KernelExpansion:
     Machines order their vectors by class. A sum in that order grows to half the sum of the sizes before it
     falls, and so does its rounding; multiples of the golden ratio modulo 1 take vectors of all parts in turn.
     """
+    if isinstance(expansion, ExpansionTree):
+        # Leaves have few vectors.
+        return expansion
     order = np.argsort(np.arange(expansion.n_vectors) * GOLDEN_RATIO % 1.0)
     return expansion.replaced(vectors=expansion.vectors[order], coefficients=expansion.coefficients[order])
 
@@ -106,7 +110,11 @@ def linear_weights(expansion: KernelExpansion, n_features: int) -> NDArray[np.fl
 def provenance(expansion: KernelExpansion) -> dict[str, str]:
     """The origin of a model as an exported file states it: producer, kernel, digest."""
     digest = hashlib.sha256()
-    parts = (dense_vectors(expansion), expansion.coefficients, expansion.intercepts)
+    if isinstance(expansion, ExpansionTree):
+        arrays = [array for name, array in sorted(expansion.state.items()) if name != "rows"]
+        parts = [dense_vectors(expansion), *arrays]
+    else:
+        parts = [dense_vectors(expansion), expansion.coefficients, expansion.intercepts]
     for part in parts:
         digest.update(repr(part.shape).encode())
         digest.update(np.ascontiguousarray(part).data)

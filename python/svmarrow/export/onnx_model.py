@@ -14,17 +14,19 @@ from svmarrow._support.bases import BaseEstimator
 from svmarrow._support.files import write_bytes
 from svmarrow._support.parameters import refuse
 from svmarrow._support.saving import KINDS
+from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.export.common import kernel_columns, output_spec_of, provenance
 from svmarrow.export.onnx_decoding import decoding, label_type
-from svmarrow.export.onnx_steps import StepText, kernel_function
+from svmarrow.export.onnx_kernels import kernel_function, tree_function
+from svmarrow.export.onnx_steps import StepText
 from svmarrow.export.rounding import (
-    LoopOutputs,
     both_outputs,
     check_rounding,
     output_spread,
     rows_in_precision,
     samples_of,
 )
+from svmarrow.export.trees import loop_outputs
 
 if TYPE_CHECKING:
     import os
@@ -126,13 +128,16 @@ def to_onnx(
     if dtype is None:
         dtype = "float64" if expansion.vectors.dtype == np.float64 else "float32"
     kind = ELEMENT_TYPES[dtype]
-    size = np.dtype(dtype).itemsize * (int(np.prod(expansion.vectors.shape)) + expansion.coefficients.size)
+    onnx = _onnx()
+    if isinstance(expansion, ExpansionTree):
+        body, arrays, scalars = tree_function(expansion, kind)
+    else:
+        body, arrays, scalars = kernel_function(expansion, kernel_columns(spec), kind)
+    size = np.dtype(dtype).itemsize * sum(array.size for array in arrays.values())
     if size > MAX_FILE_BYTES:
         raise ValueError(
             f"the model takes {size} bytes: an ONNX file has at most {MAX_FILE_BYTES}; compress it"
         )
-    onnx = _onnx()
-    body, arrays, scalars = kernel_function(expansion, kernel_columns(spec), kind)
     constants = {name: _tensor(name, array, dtype) for name, array in arrays.items()}
     constants |= {name: _tensor(name, np.array(value), dtype) for name, value in scalars.items()}
     function = onnx.parser.parse_function(
@@ -166,7 +171,7 @@ def to_onnx(
     onnx.checker.check_model(made, full_check=True)
     samples = samples_of(spec) if dtype == "float32" else None
     if samples is not None:
-        loops = LoopOutputs(expansion, kernel_columns(spec), dtype)
+        loops = loop_outputs(expansion, kernel_columns(spec), dtype)
         outputs, in_loops = both_outputs(spec, loops, samples, dtype)
         with np.errstate(all="ignore"):
             evaluator = onnx.reference.ReferenceEvaluator(made)

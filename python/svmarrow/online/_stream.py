@@ -20,7 +20,7 @@ from svmarrow._support.atomic import InterruptedFit, atomic_fit, atomic_update, 
 from svmarrow._support.memory import MemoryEstimate
 from svmarrow._support.parameters import ROW_KERNELS, THREADS, VERBOSE, check, integer, kernel_rules, seed_of
 from svmarrow._support.progress import fitting, subtasks
-from svmarrow._support.rows import default_gamma, rows_of, validated
+from svmarrow._support.rows import default_gamma, in_layout_of, rows_of, validated
 from svmarrow._support.saving import check_columns
 from svmarrow._support.stored import check_state
 from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -268,13 +268,9 @@ class StreamClassifier(ClassifierOutputMixin, KernelMachine):
 
     def _as_stream(self, X: Any) -> Any:
         """Converts rows to the layout and the precision of the stream."""
-        stored_rows = self._state["rows"]
-        kind = stored_rows[0].dtype if isinstance(stored_rows, tuple) else stored_rows.dtype
-        if isinstance(stored_rows, tuple):
-            rows = X if sp.issparse(X) else sp.csr_array(X)
-        else:
-            rows = X.toarray() if sp.issparse(X) else X
-        return rows if rows.dtype in (kind, np.uint8) else rows.astype(kind)
+        stream = rows_of(self._state["rows"])
+        rows = in_layout_of(stream, X)
+        return rows if rows.dtype in (stream.dtype, np.uint8) else rows.astype(stream.dtype)
 
     @property
     @consistent

@@ -24,8 +24,8 @@ from svmarrow._support.parameters import (
     seed_of,
 )
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import as_rows, core_rows, rows_of, threads, validated
-from svmarrow.expansion.expansion_tree import like
+from svmarrow._support.rows import as_rows, core_rows, in_layout_of, rows_of, threads, validated
+from svmarrow.expansion.expansion_tree import leaf_members
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
@@ -74,8 +74,7 @@ class PackedTree:
 
     def coefficients(self, leaf: int) -> NDArray[np.float64]:
         """Returns the coefficients with which a leaf predicts, (n_vectors, q)."""
-        state = self.state
-        members = slice(state["starts"][leaf], state["starts"][leaf + 1])
+        state, members = self.state, leaf_members(self.state, leaf)
         last: NDArray[np.float64] = state["weights"][members]
         if not self.averaged or state["age"][leaf] == 0:
             return last
@@ -406,11 +405,7 @@ class PerceptronTreeClassifier(StreamClassifier):
             If the index is not a leaf.
         """
         state = self._state
-        if not 0 <= leaf < state["kinds"].size or state["kinds"][leaf] != 0:
-            raise ValueError(
-                f"leaf={leaf!r} is not allowed: it must be the index of a leaf, as apply returns it"
-            )
-        members = slice(state["starts"][leaf], state["starts"][leaf + 1])
+        members = leaf_members(state, leaf)
         return KernelExpansion(
             rows_of(state["rows"])[state["members"][members]],
             self._ready.coefficients(leaf),
@@ -504,7 +499,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         f = source.expansion_
         if callable(f.kernel) or f.kernel not in ROW_KERNELS:
             raise refuse("kernel", f.kernel, "computed from rows by svmarrow, for a tree of it")
-        rows = like(as_rows(X), f.vectors)
+        rows = in_layout_of(f.vectors, as_rows(X))
         labels = source.decode(f._evaluate(rows, n_jobs)).astype(np.int64)
         tree = cls(
             **given,

@@ -162,15 +162,21 @@ struct Source<'a> {
     params: &'a ConvertParams,
 }
 
-/// A node that may be split, and its rows.
+/// The rows of a node.
+#[derive(Default)]
+struct NodeRows {
+    /// The rows that reach it.
+    inside: Vec<usize>,
+    /// Rows on the other side of hyperplanes, close to them.
+    near: Vec<usize>,
+}
+
+/// A node that may be split.
 struct OpenNode {
     at: usize,
     /// Number of vectors that it inherits.
     vectors: usize,
-    /// The rows that reach it.
-    rows: Vec<usize>,
-    /// Rows on the other side of hyperplanes, close to them.
-    near: Vec<usize>,
+    rows: NodeRows,
 }
 
 /// A leaf that is to be fitted.
@@ -222,7 +228,8 @@ impl<'a, T: Real> Conversion<'a, T> {
         let all = tree.child(&root, &vec![inherits; root.ids.len()])?;
         tree.nodes.push(Node::Leaf(all));
         let (m, n) = (root.ids.len(), source.rows.rows());
-        let open = vec![OpenNode { at: 0, vectors: m, rows: (0..n).collect(), near: Vec::new() }];
+        let rows = NodeRows { inside: (0..n).collect(), near: Vec::new() };
+        let open = vec![OpenNode { at: 0, vectors: m, rows }];
         let spill = if source.params.refit.is_some() { spill(m, n, source.params.budget) } else { 0.0 };
         Ok(Self { source, tree, root, slots, firsts, open, finished: Vec::new(), spill, counter })
     }
@@ -247,8 +254,9 @@ impl<'a, T: Real> Conversion<'a, T> {
         let empty = Node::Leaf(Leaf::new(&tree.row, self.root.intercepts.clone()));
         let Node::Leaf(leaf) = std::mem::replace(&mut tree.nodes[node.at], empty) else { return Ok(()) };
         let most = node.vectors.div_ceil(2).max(source.params.budget);
-        let chosen = tree.random.sample(node.rows.len(), node.rows.len().min(source.params.sample));
-        let chosen: Vec<usize> = chosen.into_iter().map(|i| node.rows[i]).collect();
+        let inside = &node.rows.inside;
+        let chosen = tree.random.sample(inside.len(), inside.len().min(source.params.sample));
+        let chosen: Vec<usize> = chosen.into_iter().map(|i| inside[i]).collect();
         let mut sample = Vec::with_capacity(chosen.len());
         for &i in &chosen {
             let mut row: RowBuffer<T> = tree.row.another();
@@ -288,36 +296,34 @@ impl<'a, T: Real> Conversion<'a, T> {
         let counts =
             children.each_ref().map(|child| if split.left.is_empty() { most } else { child.ids.len() });
         tree.nodes.extend(children.map(Node::Leaf));
-        let at = node.at;
-        let [left_rows, right_rows] = self.distribute(&rule, node)?;
-        let child =
-            |side: usize, (rows, near)| OpenNode { at: left + side, vectors: counts[side], rows, near };
+        let [left_rows, right_rows] = self.distribute(&rule, &node.rows)?;
+        let child = |side: usize, rows| OpenNode { at: left + side, vectors: counts[side], rows };
         self.open.extend([child(1, right_rows), child(0, left_rows)]);
-        self.tree.nodes[at] = Node::Branch { rule, left, right: left + 1 };
+        self.tree.nodes[node.at] = Node::Branch { rule, left, right: left + 1 };
         Ok(())
     }
 
-    /// Returns the rows of both children, and those that are near them.
-    #[allow(clippy::type_complexity)]
-    fn distribute(&mut self, rule: &Rule<T>, node: OpenNode) -> Result<[(Vec<usize>, Vec<usize>); 2]> {
+    /// Returns the rows of both children.
+    fn distribute(&mut self, rule: &Rule<T>, rows: &NodeRows) -> Result<[NodeRows; 2]> {
         let tree = &mut self.tree;
         let cost = rule.cost(tree.row.features().max(8)) as u64;
-        let mut children = [(Vec::new(), Vec::new()), (Vec::new(), Vec::new())];
+        let mut children = [NodeRows::default(), NodeRows::default()];
         let mut borders = [Vec::new(), Vec::new()];
-        for (place, &i) in node.rows.iter().chain(&node.near).enumerate() {
+        let n_inside = rows.inside.len();
+        for (place, &i) in rows.inside.iter().chain(&rows.near).enumerate() {
             self.counter.charge(cost)?;
             tree.row.load(&self.source.rows, i);
             let side = usize::from(!rule.goes_left(&tree.formula, &tree.row, &mut tree.workspace)?);
-            let (rows, near) = &mut children[side];
-            if place < node.rows.len() { rows } else { near }.push(i);
+            let NodeRows { inside, near } = &mut children[side];
+            if place < n_inside { inside } else { near }.push(i);
             if let Rule::Linear { direction, threshold } = rule {
                 borders[side].push(((projection(direction, &tree.row) - threshold).abs(), i));
             }
         }
-        let count = (self.spill * (node.rows.len() + node.near.len()) as f64) as usize;
+        let count = (self.spill * (n_inside + rows.near.len()) as f64) as usize;
         for (side, mut border) in borders.into_iter().enumerate() {
             border.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            children[1 - side].1.extend(border.into_iter().take(count).map(|(_, i)| i));
+            children[1 - side].near.extend(border.into_iter().take(count).map(|(_, i)| i));
         }
         Ok(children)
     }
@@ -325,7 +331,7 @@ impl<'a, T: Real> Conversion<'a, T> {
     /// Finishes a leaf: draws the sample that it keeps, and the rows on which it selects its vectors.
     fn finish(&mut self, node: OpenNode) -> Result<()> {
         let (source, tree) = (&self.source, &mut self.tree);
-        let OpenNode { at, mut rows, near, .. } = node;
+        let OpenNode { at, rows: NodeRows { inside: mut rows, near }, .. } = node;
         self.counter.advance(rows.len());
         let kept = if source.params.keeps_samples { rows.len().min(source.params.sample) } else { 0 };
         let chosen = tree.random.sample(rows.len(), kept);

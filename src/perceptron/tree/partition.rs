@@ -72,7 +72,9 @@ pub(super) fn explaining_direction<T: Real>(rows: &[RowBuffer<T>], target: &[f64
     direction
 }
 
-/// Divides rows by a hyperplane through the median, if it divides them.
+/// Divides rows by a hyperplane at the median, if it divides them.
+///
+/// It passes halfway between two rows, so that rounding sends none of them to the other side.
 pub(super) fn halved<T: Real>(rows: &[RowBuffer<T>], direction: Vec<f64>) -> Option<Division<T>> {
     let length = direction.iter().map(|v| v * v).sum::<f64>().sqrt();
     if !(length > 0.0) {
@@ -80,8 +82,11 @@ pub(super) fn halved<T: Real>(rows: &[RowBuffer<T>], direction: Vec<f64>) -> Opt
     }
     let direction: Vec<T> = direction.into_iter().map(|v| T::from_f64(v / length)).collect();
     let values: Vec<f64> = rows.iter().map(|row| projection(&direction, row)).collect();
-    let threshold = median(&values)?;
-    let rows = values.iter().map(|v| *v > threshold).collect::<Vec<_>>();
+    let below = median(&values)?;
+    let rows = values.iter().map(|v| *v > below).collect::<Vec<_>>();
+    let above = values.iter().copied().filter(|v| *v > below).fold(f64::INFINITY, f64::min);
+    let halfway = below.midpoint(above);
+    let threshold = if halfway < above { halfway } else { below };
     Some((Cut::Linear { direction, threshold }, rows))
 }
 

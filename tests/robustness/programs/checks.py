@@ -32,6 +32,8 @@ from robustness.programs.tolerances import (
     tolerance,
     undecided,
 )
+from svmarrow._support.parameters import UNIT_DIAGONAL_KERNELS
+from svmarrow.models import ExpansionTree
 
 if TYPE_CHECKING:
     from robustness.programs.runner import Run
@@ -517,6 +519,25 @@ INVARIANTS = [
 
 
 # --- figures that the product reports ---
+
+
+def check_programs_of_a_tree(model: Any, T: Any) -> None:
+    """A compiled tree answers as the tree, but for the rounding of its sums."""
+    tree = model.expansion_
+    if not isinstance(tree, ExpansionTree) or not isinstance(T, np.ndarray) or T.dtype == object:
+        return
+    if tree.kernel not in UNIT_DIAGONAL_KERNELS or len(T) == 0:
+        return
+    T = T.astype(np.float64)
+    method = "predict" if model.compiled().decision_function is None else "decision_function"
+    expected = np.asarray(getattr(model, method)(T))
+    found = np.array([getattr(model.compiled(), method)(row) for row in T.tolist()])
+    sizes = np.abs(tree.state["weights"]).sum() + np.abs(tree.state["intercepts"]).max()
+    # The sums of the leaf are in single precision where that is enough.
+    limit = 1e3 * np.finfo(np.float32 if tree.vectors.dtype == np.float32 else float).eps * sizes
+    off = np.abs(found.reshape(expected.shape) - expected).max()
+    if not off <= limit + 1e-9 * np.abs(expected).max():
+        raise CheckError("a compiled tree", f"is {off} off, where {limit} is allowed")
 
 
 def check_loss_bound(model: Any, small: Any, T: Any, y_T: Any) -> None:

@@ -224,7 +224,7 @@ OPERATIONS = [
     Operation(
         "compress to kernel values",
         "other = svmarrow.compress(model, X, y, max_evaluations=6, validation=(T, y_T), random_state=0)\n"
-        "check_loss_bound(model, other, T, y_T)\nother.save(path + '-tree')\n"
+        "check_loss_bound(model, other, T, y_T)\ncheck_programs_of_a_tree(other, T)\nother.save(path + '-tree')\n"
         "again = svmarrow.load(path + '-tree')\nassert np.array_equal(again.predict(T), other.predict(T))",
         "none", 1, lambda call, data: data.task != "samples" and data.n < 200 and _numeric(call, data),
     ),

@@ -47,6 +47,8 @@ SCIKIT_LEARN = str(Path(sklearn.__file__).parent)
 
 
 ADAPTERS = ("CProgram", "CommandLine", "KernelFunction", "OneRow", "OnnxProgram", "Relabelled")
+#: Checks that operations call.
+CHECKS = ("check_loss_bound", "check_order", "check_programs_of_a_tree", "check_quantization")
 #: Names that operations use.
 TOOLS = {
     "clone": clone,
@@ -55,7 +57,7 @@ TOOLS = {
     "svmarrow": svmarrow,
     "BaggingClassifier": BaggingClassifier,
     **{name: getattr(adapters, name) for name in ADAPTERS},
-    **{name: getattr(checks, name) for name in ("check_loss_bound", "check_order", "check_quantization")},
+    **{name: getattr(checks, name) for name in CHECKS},
 }
 #: Modules and names that scripts import, by the name that they use.
 IMPORTS = {
@@ -81,10 +83,7 @@ IMPORTS = {
     },
     **estimators.IMPORTS,
     **{name: f"from robustness.programs.adapters import {name}" for name in ADAPTERS},
-    **{
-        name: f"from robustness.programs.checks import {name}"
-        for name in ("check_loss_bound", "check_order", "check_quantization")
-    },
+    **{name: f"from robustness.programs.checks import {name}" for name in CHECKS},
 }
 #: Prints where two models differ.
 SHOW = """
