@@ -15,11 +15,15 @@ use super::spectral::{Spectral, Spectrum};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::kernels::{KernelFunction, diagonal};
+use std::cmp::Ordering;
 
 /// Maximum number of alphas that are factored at the same time.
 const ALPHAS_AT_ONCE: usize = 4;
 /// Maximum number of rows for which several are: a factorization of more rows occupies all threads.
 const MAX_ROWS_AT_ONCE: usize = 2048;
+
+/// Maximum difference of errors that count as equal, relative to the larger one.
+const ROUNDING_OF_ERRORS: f64 = 1e-10;
 
 /// Returns the number of alphas that are factored at the same time.
 fn alphas_at_once(n: usize, alphas: usize) -> usize {
@@ -45,7 +49,7 @@ pub struct PathPoint {
 }
 
 /// Solves for several alphas and keeps the solution with the least leave-one-out error, by rate or squared; the larger
-/// alpha wins a tie. An alpha whose system is not positive definite has errors that are not numbers. A spectrum is that of the
+/// alpha wins a tie, also of errors that differ by rounding. An alpha whose system is not positive definite has errors that are not numbers. A spectrum is that of the
 /// rows as they are: for the linear kernel with an intercept, which is then not computed about a center, their mean should be
 /// near zero.
 ///
@@ -123,8 +127,9 @@ fn solve_path_given(
             let gcv = estimate.gcv.iter().sum::<f64>() / problem.outputs() as f64;
             points.push(PathPoint { alpha, squared_error, error_rate, gcv });
             let score = if by_rate { (error_rate, squared_error) } else { (squared_error, 0.0) };
-            let better = best.as_ref().is_none_or(|(at, _, least)| {
-                score < *least || (score == *least && alpha > alphas[*at]) || least.0.is_nan()
+            let better = best.as_ref().is_none_or(|(at, _, least)| match compared(score, *least) {
+                Ordering::Equal => alpha > alphas[*at],
+                order => order.is_lt() || least.0.is_nan(),
             });
             if better {
                 best = Some((group * at_once + i, solution, score));
@@ -136,4 +141,16 @@ fn solve_path_given(
         (None, Some(error)) => Err(error),
         (None, None) => Err(Error::param("alphas", "[]", "at least one number")),
     }
+}
+
+/// Compares scores by their first numbers, or by the second ones where these are equal but for rounding.
+fn compared(one: (f64, f64), other: (f64, f64)) -> Ordering {
+    let of = |a: f64, b: f64| {
+        if (a - b).abs() <= ROUNDING_OF_ERRORS * a.abs().max(b.abs()) {
+            Ordering::Equal
+        } else {
+            a.partial_cmp(&b).unwrap_or(Ordering::Greater)
+        }
+    };
+    of(one.0, other.0).then_with(|| of(one.1, other.1))
 }

@@ -169,7 +169,7 @@ fn check<K: KernelValue>(
         // Its solution is verified by kernel values in double precision.
         if K::PRECISION == Precision::Double {
             machine.unshrink_all(columns, training)?;
-            let rounding = machine.run_interior_point(training)?;
+            let rounding = machine.run_interior_point(columns, training)?;
             // Steps whose violation is rounding alone lead nowhere.
             let violation = machine.kkt.largest();
             if violation <= machine.tolerance || violation > rounding {

@@ -1,5 +1,6 @@
 //! The rows of a machine with a linear kernel in few columns: F, (n, d), whose inner products are the kernel values. The columns of
-//! a polynomial kernel are the monomials of its rows (`monomials`).
+//! a polynomial kernel are the monomials of its rows (`monomials`). Kernel values of few rows have such columns too, the factor of
+//! their matrix, if rounding leaves no more of them (Fine and Scheinberg 2001).
 //!
 //! Outputs are computed from the weights of the columns, K b = F (F'b): in n d multiply-adds instead of n^2 d, and much more
 //! exactly. Kernel values of rows in columns of very different scales are large and cancel; a weight is one sum of n terms,
@@ -12,12 +13,17 @@ use super::stall::largest_magnitude;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, KernelFunction, PreparedRows};
+use crate::linalg::pivoted::pivoted;
 use crate::memory::try_vec;
 use crate::simd::blas::{axpy, axpy_compensated, dot};
 use std::ops::Range;
 
 /// Maximum number of columns.
 const MAX_COLUMNS: usize = 512;
+/// Remaining diagonal entries, relative to the largest, at which a factor ends.
+const FACTOR_TOLERANCE: f64 = 1e-15;
+/// Maximum difference of a product of the factor from a kernel value, relative to the largest diagonal entry.
+const MAX_FACTOR_ERROR: f64 = 1e-13;
 /// Rows of a task.
 pub(super) const ROWS_PER_TASK: usize = 512;
 
@@ -85,6 +91,27 @@ impl FewColumns {
         })?;
         let roundings = monomials.map_or(1, |monomials| monomials.roundings());
         Ok(Some(Self { values, d, roundings }))
+    }
+
+    /// Returns the factor of a matrix (n, n) of kernel values, if it gives them but for rounding; those of a kernel that is not
+    /// positive semidefinite have none.
+    ///
+    /// # Errors
+    /// [`Error::Memory`](crate::Error::Memory).
+    pub(super) fn of_values(values: &[f64], n: usize, ctx: Context<'_>) -> Result<Option<Self>> {
+        let mut counter = ctx.counter("interior point", 0);
+        let (order, factor, stopped) = pivoted(values, n, MAX_COLUMNS, FACTOR_TOLERANCE, &mut counter)?;
+        // The next check of the monitor ends the machine.
+        if stopped.is_some() {
+            return Ok(None);
+        }
+        let d = order.len();
+        let largest = (0..n).map(|i| values[i * n + i].abs()).fold(0.0, f64::max);
+        let is_exact = (0..n).all(|i| {
+            let row = |i: usize| &factor[i * d..(i + 1) * d];
+            (0..=i).all(|j| (values[i * n + j] - dot(row(i), row(j))).abs() <= MAX_FACTOR_ERROR * largest)
+        });
+        Ok((d > 0 && is_exact).then_some(Self { values: factor, d, roundings: 1 }))
     }
 
     /// Returns the number of columns.
@@ -231,5 +258,22 @@ mod tests {
         let largest = largest_magnitude(&problem.diagonal);
         let by_values = 0.5 * f64::EPSILON * n as f64 * beta.iter().map(|b| b.abs()).sum::<f64>() * largest;
         assert!(of_output > 0.0 && of_output * largest.sqrt() < 0.02 * by_values && of_quadratic > 0.0);
+    }
+    #[test]
+    fn kernel_values_have_a_factor_of_their_rank_if_they_are_positive_semidefinite() {
+        let (n, d) = (20, 3);
+        let mut random = Random::new(4);
+        let columns = FewColumns::new((0..n * d).map(|_| random.normal()).collect(), d);
+        let mut values: Vec<f64> = (0..n * n).map(|k| dot(columns.row(k / n), columns.row(k % n))).collect();
+        let factor = FewColumns::of_values(&values, n, Context::SEQUENTIAL).unwrap().unwrap();
+        assert_eq!(factor.count(), d);
+        for k in 0..n * n {
+            assert!((dot(factor.row(k / n), factor.row(k % n)) - values[k]).abs() < 1e-13);
+        }
+        // Twice its value makes a pair of rows that no vectors have.
+        values[1] *= 2.0;
+        values[n] *= 2.0;
+        assert!(FewColumns::of_values(&values, n, Context::SEQUENTIAL).unwrap().is_none());
+        assert!(FewColumns::of_values(&[0.0; 4], 2, Context::SEQUENTIAL).unwrap().is_none());
     }
 }

@@ -1,4 +1,5 @@
-//! A primal-dual interior-point method for machines with a linear kernel in few columns (Mehrotra 1992; the separable form is
+//! A primal-dual interior-point method for machines with a linear kernel in few columns, and for small machines with any other
+//! positive semidefinite kernel, whose matrix is factored (Mehrotra 1992; the separable form is
 //! that of Woodsend and Gondzio 2011).
 //!
 //! SMO steps get nowhere if the columns have very different scales: a pair moves along one line of a space in which the
@@ -42,7 +43,7 @@ use crate::memory::{TryCollect, try_vec};
 use crate::simd::blas::{axpy, dot};
 use point::{MAX_RELATIVE_GAP, Point, Residuals, STEP_SHARE};
 
-pub(super) use budget::{InteriorPoint, work_before};
+pub(super) use budget::{InteriorPoint, MAX_FACTORED, work_before, work_before_factor};
 
 /// Maximum number of iterations.
 const MAX_ITERATIONS: usize = 100;

@@ -351,6 +351,12 @@ impl DualProblem {
         self.beta.len()
     }
 
+    /// Returns the objective 1/2 b'(K + diag r) b + s'b + e sum |b| of the coefficients, from their gradients.
+    pub(super) fn objective(&self) -> f64 {
+        let terms = self.beta.iter().zip(&self.gradient).zip(&self.linear);
+        terms.map(|((b, gradient), linear)| 0.5 * b * (gradient + linear) + self.epsilon * b.abs()).sum()
+    }
+
     /// Returns the derivative of the objective for an increase of variable i, infinite if it cannot increase.
     #[inline]
     pub(super) fn up_derivative(&self, i: usize) -> f64 {

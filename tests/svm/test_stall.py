@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits, make_classification
+from sklearn.datasets import load_digits, make_classification, make_moons
 from sklearn.exceptions import ConvergenceWarning
 
-from svmarrow import SVC, SVR, NuSVR, OneClassSVM
+from svmarrow import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 X, Y = (part[:120] for part in load_digits(return_X_y=True))
 
@@ -41,6 +43,36 @@ def test_steps_that_would_need_days_end_as_stalled():
     assert certificate.stop == "stalled"
     # Gradients that do not follow the rounding of the coefficients move the primal objective away, to 1e5.
     assert certificate.gap < 200.0
+
+
+def test_kernel_values_that_are_nearly_equal_are_factored():
+    """Values of a smooth function have some twenty dimensions: steps alone left 2e-4 of the objective."""
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(93, 1))
+    labels = np.digitize(rows[:, 0] + rng.normal(size=93), [-0.6, 0.6])
+    kernel = np.exp(-((rows - rows.T) ** 2))
+    model = NuSVC(kernel="precomputed", tol=1e-7, max_iter=10_000_000)
+    certificate = model.fit(kernel, labels, sample_weight=np.full(93, 1e3)).certificate_
+    assert certificate.stop == "converged"
+    assert certificate.primal - certificate.dual <= 1e-9 * abs(certificate.primal)
+
+
+def test_a_very_large_c_in_two_columns():
+    """Ten million steps left 96 % of the objective."""
+    rows, labels = make_moons(600, noise=0.25, random_state=0)
+    certificate = SVC(C=1e8, gamma=0.5, max_iter=30_000_000).fit(rows, labels).certificate_
+    assert certificate.stop == "converged"
+    assert certificate.primal - certificate.dual <= 1e-3 * certificate.primal
+
+
+def test_a_kernel_that_is_not_positive_semidefinite_has_no_factor():
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(40, 2))
+    model = SVC(kernel="sigmoid", gamma=2.0, coef0=-1.0, C=1e9, max_iter=30_000_000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        certificate = model.fit(rows, rng.normal(size=40) > 0.0).certificate_
+    assert certificate.stop in ("stalled", "converged", "max_iter")
 
 
 @pytest.mark.parametrize(

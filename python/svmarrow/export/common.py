@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +14,7 @@ from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.outputs import OutputSpec
+from svmarrow.models.preparation import Chain, Normalize, Parts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,10 +50,22 @@ def output_spec_of(model: Any) -> OutputSpec:
         )
     if not isinstance(converted, KernelExpansion):
         spec: OutputSpec = converted._output_spec()
-        return spec._replace(expansion=_mixed(spec.expansion))
+        preparation = _as_fitted(
+            spec.preparation, "float32" if expansion.vectors.dtype == np.float32 else "float64"
+        )
+        return spec._replace(expansion=_mixed(spec.expansion), preparation=preparation)
     precomputed = expansion.kernel == "precomputed"
     columns = int(expansion.vectors.max(initial=-1)) + 1 if precomputed else expansion.vectors.shape[1]
     return OutputSpec(_mixed(expansion), "outputs", columns)
+
+
+def _as_fitted(step: Any, dtype: Literal["float32", "float64"]) -> Any:
+    """A step that leaves short samples as they are where the fit did, in any precision."""
+    if isinstance(step, Normalize):
+        return replace(step, dtype=dtype)
+    if isinstance(step, (Chain, Parts)):
+        return replace(step, steps=tuple(_as_fitted(part, dtype) for part in step.steps))
+    return step
 
 
 def _mixed(expansion: KernelExpansion) -> KernelExpansion:

@@ -278,7 +278,7 @@ class Clip(Step):
 @savable
 @dataclass(frozen=True, eq=False, repr=False)
 class Normalize(Step):
-    """Samples divided by their own length; samples that are shorter than `shortest` are unchanged.
+    """Samples divided by their own length; dense samples that are shorter than a limit are unchanged.
 
     Parameters
     ----------
@@ -286,14 +286,20 @@ class Normalize(Step):
         Columns.
     norm : {"l1", "l2", "max"}
         The norm that is the length.
+    dtype : {"float32", "float64"} or None, default=None
+        The precision whose roundings are the limit, ten of them, as in scikit-learn. None takes that of the
+        samples. In CSR the limit is 0.
     """
 
     n_in: int
     norm: Literal["l1", "l2", "max"]
+    dtype: Literal["float32", "float64"] | None = None
 
     def __post_init__(self) -> None:
         if self.norm not in NORMS:
             raise ValueError(f"norm={self.norm!r} is not one of {', '.join(NORMS)}")
+        if self.dtype not in (None, "float32", "float64"):
+            raise ValueError(f"dtype={self.dtype!r} is not one of float32, float64, None")
 
     @property
     def n_out(self) -> int:  # type: ignore[override]
@@ -313,10 +319,9 @@ class Normalize(Step):
         is_short = lengths < self.shortest(X.dtype)
         return (X / np.where(is_short, 1.0, lengths)[:, None]).astype(X.dtype, copy=False)
 
-    @staticmethod
-    def shortest(dtype: Any) -> float:
-        """The smallest length by which a dense sample is divided, as in scikit-learn; in CSR any but 0."""
-        return 10.0 * float(np.finfo(dtype).eps)
+    def shortest(self, dtype: Any) -> float:
+        """The smallest length by which a dense sample of a precision is divided."""
+        return 10.0 * float(np.finfo(self.dtype or dtype).eps)
 
 
 def _spans(X: Any) -> Iterable[tuple[int, int]]:

@@ -1,17 +1,18 @@
 //! Coefficients that a machine continues from: those of an earlier fit or of another precision, with gradients from kernel
-//! values, and in few columns those of the interior-point method, with gradients from weights.
+//! values, and those of the interior-point method, in few columns with gradients from weights.
 
 use super::super::certificate::Rounding;
 use super::super::columns::KernelColumns;
 use super::super::few_columns::{FewColumns, unless_memory_is_short};
-use super::super::interior_point::{self, InteriorPoint, work_before};
+use super::super::interior_point::{self, InteriorPoint, MAX_FACTORED, work_before, work_before_factor};
 use super::super::precision::KernelValue;
+use super::super::problem::DualProblem;
 use super::super::stall::StallDetector;
 use super::super::training::Training;
 use super::Machine;
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{TryCollect, try_vec};
+use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity};
 
 impl Machine<'_> {
     /// Sets feasible coefficients and computes their gradients, in a machine that is not shrunk.
@@ -56,11 +57,16 @@ impl Machine<'_> {
     /// Returns the work of rounds after which the interior-point method is due, if it applies to the machine.
     pub(super) fn work_before_interior_point(&self, training: &Training<'_>) -> u64 {
         let n = self.parts.iter().map(|part| part.positions.len()).sum();
-        match (self.interior_point, FewColumns::count_in(&training.rows, n, training.params.cache_bytes)) {
-            (InteriorPoint::Possible, Some(d)) => work_before(n, d).saturating_sub(self.work),
-            (InteriorPoint::Due, _) => 0,
-            _ => u64::MAX,
-        }
+        let work = match self.interior_point {
+            InteriorPoint::Possible => {
+                let columns = FewColumns::count_in(&training.rows, n, training.params.cache_bytes);
+                let factored = (n <= MAX_FACTORED).then(|| work_before_factor(n));
+                columns.map(|d| work_before(n, d)).or(factored)
+            }
+            InteriorPoint::Due => Some(0),
+            InteriorPoint::Done | InteriorPoint::Impossible => None,
+        };
+        work.map_or(u64::MAX, |work| work.saturating_sub(self.work))
     }
 
     /// Returns whether the rounds have cost as much as the interior-point method would; it is due until it has run.
@@ -73,18 +79,55 @@ impl Machine<'_> {
     }
 
     /// Continues from the solution of the interior-point method, if it has found a better one, in a machine that is not shrunk.
-    /// Returns the maximum rounding error of its outputs; 0 without a solution.
+    /// Returns the maximum rounding error of its outputs; 0 without a solution, and where kernel values verify it.
     ///
     /// # Errors
     /// [`Error::Stopped`], after which the machine has the coefficients from before.
-    pub(in crate::svm) fn run_interior_point(&mut self, training: &Training<'_>) -> Result<f64> {
+    pub(in crate::svm) fn run_interior_point<K: KernelValue>(
+        &mut self,
+        columns: &KernelColumns<'_, K>,
+        training: &Training<'_>,
+    ) -> Result<f64> {
         self.interior_point = InteriorPoint::Done;
-        let Some(rows) = self.in_few_columns(training)? else { return Ok(0.0) };
-        let solution = unless_memory_is_short(interior_point::solve(self.problem(), &rows, training.ctx))?;
-        let Some(solution) = solution else { return Ok(0.0) };
-        let rounding = self.start_by_weights(solution, &rows, training.ctx)?;
+        let solve = |problem: &DualProblem, rows: &FewColumns| {
+            unless_memory_is_short(interior_point::solve(problem, rows, training.ctx))
+        };
+        let mut output_error = 0.0;
+        if let Some(rows) = self.in_few_columns(training)? {
+            let Some(solution) = solve(self.problem(), &rows)? else { return Ok(0.0) };
+            output_error = self.start_by_weights(solution, &rows, training.ctx)?.output;
+        } else {
+            let factor = unless_memory_is_short(self.factored(columns, training))?;
+            let Some(factor) = factor else {
+                self.interior_point = InteriorPoint::Impossible;
+                return Ok(0.0);
+            };
+            let Some(solution) = solve(self.problem(), &factor)? else { return Ok(0.0) };
+            let before = (self.problem().beta.try_to_vec()?, self.problem().objective());
+            self.start_at(solution, columns, training)?;
+            if !(self.problem().objective() < before.1) {
+                self.start_at(before.0, columns, training)?;
+            }
+        }
         self.stall = StallDetector::new();
-        Ok(rounding.output)
+        Ok(output_error)
+    }
+
+    /// Returns the factor of the kernel values of all variables, if they have one of few columns.
+    fn factored<K: KernelValue>(
+        &self,
+        columns: &KernelColumns<'_, K>,
+        training: &Training<'_>,
+    ) -> Result<Option<FewColumns>> {
+        let n = self.problem().len();
+        if n > MAX_FACTORED {
+            return Ok(None);
+        }
+        let mut values = try_with_capacity("kernel values of a factor", n * n)?;
+        for v in 0..n {
+            values.extend(self.outputs((&[v], &[1.0]), columns, training)?);
+        }
+        FewColumns::of_values(&values, n, training.ctx)
     }
 
     /// Returns the rows of all variables in few columns, if these give the kernel values.
