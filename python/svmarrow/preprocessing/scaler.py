@@ -256,17 +256,19 @@ class LearnedScaler(TransformerMixin, Estimator):
         if drawn is not None:
             drawn = drawn / drawn.mean()
         names = self._shape_names(X)
+        folds = deal_folds(chosen_rows.size, N_FOLDS, labels, random)
         metric = learn_metric(
             select_rows(X, chosen_rows),
             targets.values[chosen_rows],
             drawn,
             names=names,
             groups=self._group_numbers(),
-            folds=deal_folds(chosen_rows.size, N_FOLDS, labels, random),
+            folds=folds,
             full=self.metric == "full",
             rank=None if self.n_components is None else int(self.n_components),
             max_iter=int(self.max_iter),
             n_jobs=self.n_jobs,
+            seed=random.randint(2**31 - 1),
             steps=steps,
         )
         self._shapes, self.shape_ = metric.shapes, metric.shapes.name
