@@ -291,7 +291,7 @@ class _TreeStarts:
         if taken is not None:
             rows, targets = rows[taken], targets[taken]
             weights = None if weights is None else weights[taken]
-        importances = tree_importances(rows, targets, weights, self.seed, problem.n_jobs)
+        importances = tree_importances(rows, targets, weights, self.seed)
         return start_sizes(importances, self.groups)
 
     def _scales(self, name: ShapeName, sizes: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -77,8 +77,8 @@ class LearnedScaler(TransformerMixin, Estimator):
     paired differences. Without a winner the columns are standardized, as by ``StandardScaler``.
 
     The updates begin with equal scales, and again with the importances of the columns in scikit-learn's
-    extremely randomized trees, which find columns that equal scales cannot see. The second result replaces the
-    first if it predicts the held-out samples better by three standard errors.
+    extremely randomized trees, which find columns that equal scales cannot see. The second result replaces
+    the first if it predicts the held-out samples better by three standard errors.
 
     Parameters
     ----------
@@ -128,8 +128,8 @@ class LearnedScaler(TransformerMixin, Estimator):
     n_iter_ : int
         Number of updates of the scales that were tried; the last may have been rejected.
     history_ : tuple of ScaleStep
-        Every candidate: its iteration, shape, power, errors, gain with standard error, whether it was kept, and
-        where its updates began.
+        Every candidate: its iteration, shape, power, errors, gain with standard error, whether it was kept,
+        and where its updates began.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -137,8 +137,8 @@ class LearnedScaler(TransformerMixin, Estimator):
 
     Notes
     -----
-    A fit takes some sixty factorizations of a matrix of `n_samples` rows and columns, and a forest of 50 small
-    trees. If these promise a gain, it takes five more forests, and the updates are repeated.
+    A fit takes some sixty factorizations of a matrix of `n_samples` rows and columns, and a forest of 50
+    small trees. If these promise a gain, it takes five more forests, and the updates are repeated.
 
     References
     ----------

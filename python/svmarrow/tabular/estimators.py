@@ -381,8 +381,8 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
     Notes
     -----
     The scales are learned from equal ones, and again from the importances of the columns in scikit-learn's
-    extremely randomized trees, which find relevant columns among many irrelevant ones. Held-out samples decide
-    between the two.
+    extremely randomized trees, which find relevant columns among many irrelevant ones. Held-out samples
+    decide between the two.
 
     Examples
     --------
@@ -558,8 +558,8 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
     Notes
     -----
     The scales are learned from equal ones, and again from the importances of the columns in scikit-learn's
-    extremely randomized trees, which find relevant columns among many irrelevant ones. Held-out samples decide
-    between the two.
+    extremely randomized trees, which find relevant columns among many irrelevant ones. Held-out samples
+    decide between the two.
 
     Examples
     --------
