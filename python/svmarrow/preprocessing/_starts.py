@@ -47,7 +47,7 @@ def tree_importances(
     """Returns the importances (d,) of the columns, the mean over the trees; zeros if no tree splits.
 
     The trees of labels have the codes -1 and 1 as targets, for which the squared error is the Gini impurity.
-    They are fitted one after the other without joblib, in about a millisecond each: this works in every thread
+    They are fitted one after the other without joblib, about a millisecond each: this works in every thread
     and backend, and sums in a fixed order.
     """
     from sklearn.tree import ExtraTreeRegressor  # noqa: PLC0415 - slow to import
