@@ -33,6 +33,16 @@ QUICK = {("wave", 30, "regression"), ("three-way", 60, "regression"), ("product"
 FAMILY = list(itertools.product(FUNCTIONS, SIZES, ["regression", "classification"]))
 
 
+#: Labels of a wave of a difference: boosted trees have .38 and .42 wrong, a single start by trees sees nothing.
+NOT_FOUND = {("wave of a difference", d, "classification") for d in (10, 30)}
+
+
+def _marks(*case):
+    """A quick case has no mark."""
+    missed = [pytest.mark.xfail(reason="only boosted trees see the columns", strict=True)]
+    return [*([] if case in QUICK else [pytest.mark.exhaustive]), *(missed if case in NOT_FOUND else [])]
+
+
 def samples(name, d, noise, n, seed=0):
     """Returns training samples with noise, and test samples without; targets have variance 1."""
     rng = np.random.default_rng(seed)
@@ -56,7 +66,7 @@ def test_columns_that_equal_scales_never_see():
             name,
             size,
             task,
-            marks=[] if (name, size[0], task) in QUICK else [pytest.mark.exhaustive],
+            marks=_marks(name, size[0], task),
             id=f"{name}-{size[0]}-{task}",
         )
         for name, size, task in FAMILY
