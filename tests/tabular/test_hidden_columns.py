@@ -33,7 +33,7 @@ QUICK = {("wave", 30, "regression"), ("three-way", 60, "regression"), ("product"
 FAMILY = list(itertools.product(FUNCTIONS, SIZES, ["regression", "classification"]))
 
 
-#: Labels of a wave of a difference: boosted trees have .38 and .42 wrong, a single start by trees sees nothing.
+#: The sign of a wave of a difference: boosted trees have .38 and .42 wrong, the starts see nothing.
 NOT_FOUND = {("wave of a difference", d, "classification") for d in (10, 30)}
 
 
