@@ -36,6 +36,8 @@ from svmarrow.least_squares.exact import RLSRegressor
 from svmarrow.least_squares.targets import solve
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -86,21 +88,43 @@ class MetricProblem:
 
     def start(self, gamma: float | None = None, alpha: float | None = None) -> Candidate:
         """Returns the candidate with equal scales; `gamma` and `alpha` are where the search begins."""
-        p = int(self.rows.shape[1])
-        equal = np.ones(p)
-        width = 0.5 / p if gamma is None else gamma
+        equal = np.ones(int(self.rows.shape[1]))
+        width = self._start_width if gamma is None else gamma
         return self._candidate((equal,) * (1 + len(self.folds)), width, alpha)
+
+    @property
+    def _start_width(self) -> float:
+        return 0.5 / int(self.rows.shape[1])
+
+    def scales(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns scales (p,) with mean square 1; their squares are proportional to group means of sizes."""
+        shared = self._shared(sizes)
+        return normalised(np.sqrt(shared / shared.mean() + MIN_SHARE))
+
+    def coarse_fit(self, scales: NDArray[np.float64]) -> Any:
+        """Returns least squares on all samples with one bandwidth and the best of few penalties."""
+        rows = apply_map(self.rows, scales)
+        return self._path(rows, self._start_width, FIRST_ALPHAS[:: len(ALPHA_FACTORS)])
+
+    def fine_fit(self, coarse: Any, scales: NDArray[np.float64]) -> Any:
+        """Returns least squares with the best bandwidth and penalty, from those of a coarse fit."""
+        return self._search(apply_map(self.rows, scales), coarse)
 
     def update(self, current: Candidate, power: float) -> Candidate:
         """Returns the candidate whose metric is a power of the average gradient outer product."""
         maps = []
         for number, (linear, fit) in enumerate(zip(current.maps, current.fits, strict=True)):
-            taken = None if number == 0 else self._kept(number - 1)
+            taken = None if number == 0 else self.fold_rows(number - 1)
             weights = self.weights if taken is None or self.weights is None else self.weights[taken]
             maps.append(self._new_map(linear, fit, weights, power))
         return self._candidate(tuple(maps), current.gamma, current.alpha)
 
-    def _kept(self, fold: int) -> NDArray[np.intp]:
+    def _shared(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns the mean of the sizes of each group, for each column."""
+        means: NDArray[np.float64] = np.bincount(self.groups, sizes) / np.bincount(self.groups)
+        return means[self.groups]
+
+    def fold_rows(self, fold: int) -> NDArray[np.intp]:
         """Returns the samples that a fold trains on."""
         return np.setdiff1d(np.arange(len(self.targets)), self.folds[fold])
 
@@ -115,7 +139,7 @@ class MetricProblem:
         outer = gradient_outer_product(fit, fit.vectors, weights, full=self.full, n_jobs=self.n_jobs)
         if not self.full:
             sizes = outer * linear**2
-            sizes = (np.bincount(self.groups, sizes) / np.bincount(self.groups))[self.groups]
+            sizes = self._shared(sizes)
             if not sizes.any():
                 return linear
             return normalised((sizes / sizes.mean() + MIN_SHARE) ** (0.5 * power))
@@ -131,43 +155,55 @@ class MetricProblem:
         self, maps: tuple[NDArray[np.float64], ...], gamma: float, alpha: float | None
     ) -> Candidate:
         mapped = apply_map(self.rows, maps[0])
-        best = self._path(mapped, gamma, alpha)
+        return self.hold_out(self._search(mapped, self._path(mapped, gamma, _alphas(alpha))), maps)
+
+    def _search(self, mapped: Any, best: Any) -> Any:
+        """Returns least squares with the bandwidth and penalty of the least leave-one-out error."""
         for factor in (2.0, 0.5):
             start = best
             for _ in range(MAX_BANDWIDTH_STEPS):
-                other = self._path(mapped, float(best.gamma) * factor, best.alpha_)
+                other = self._path(mapped, float(best.gamma) * factor, _alphas(best.alpha_))
                 if other.loo_error_ >= best.loo_error_:
                     break
                 best = other
             if best is not start:
                 break
+        return best
+
+    def hold_out(self, best: Any, maps: tuple[NDArray[np.float64], ...]) -> Candidate:
+        """Returns the candidate of a fit on all samples and of the maps of all samples and of each fold."""
         width, penalty = float(best.gamma), best.alpha_
         fits, losses = [best.expansion_], np.zeros(len(self.targets))
         for fold, held_out in enumerate(self.folds):
             rows = apply_map(self.rows, maps[1 + fold])
-            fold_rows = self._kept(fold)
+            training_rows = self.fold_rows(fold)
             fit = solve(
-                select_rows(rows, fold_rows, precomputed=False),
-                self.targets[fold_rows],
+                select_rows(rows, training_rows, precomputed=False),
+                self.targets[training_rows],
                 penalty,
                 ("rbf", width, 0.0, 3),
                 fit_intercept=True,
                 leave_one_out=False,
                 n_jobs=self.n_jobs,
                 verbose=False,
-                weights=None if self.weights is None else self.weights[fold_rows],
+                weights=None if self.weights is None else self.weights[training_rows],
             ).expansion
             fits.append(fit)
             outputs = fit._evaluate(select_rows(rows, held_out, precomputed=False), self.n_jobs)
             losses[held_out] = ((outputs - self.targets[held_out]) ** 2).mean(axis=1)
         return Candidate(maps, tuple(fits), width, penalty, best.loo_error_, losses)
 
-    def _path(self, rows: Any, gamma: float, alpha: float | None) -> Any:
+    def _path(self, rows: Any, gamma: float, alphas: Sequence[float]) -> Any:
         """Returns least squares with the penalty of the least leave-one-out error."""
-        alphas = FIRST_ALPHAS if alpha is None else [alpha * factor for factor in ALPHA_FACTORS]
-        alphas = sorted({float(np.clip(value, *ALPHA_LIMITS)) for value in alphas})
-        model = RLSRegressor(alphas=alphas, gamma=gamma, fit_intercept=True, n_jobs=self.n_jobs)
+        model = RLSRegressor(alphas=list(alphas), gamma=gamma, fit_intercept=True, n_jobs=self.n_jobs)
         return model.fit(rows, self.targets, self.weights)
+
+
+def _alphas(alpha: float | None) -> Sequence[float]:
+    """Returns the penalties around the last one; those of a first fit for None."""
+    if alpha is None:
+        return FIRST_ALPHAS
+    return sorted({float(np.clip(alpha * factor, *ALPHA_LIMITS)) for factor in ALPHA_FACTORS})
 
 
 def apply_map(rows: Any, linear: NDArray[np.float64]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +19,7 @@ from svmarrow.preprocessing._metric import (
     weighted_mean,
 )
 from svmarrow.preprocessing._shapes import ColumnShapes, ShapeName, column_shapes
+from svmarrow.preprocessing._starts import START_NAMES, start_sizes, tree_importances
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,6 +32,15 @@ __all__ = ["LearnedMetric", "ScaleStep", "learn_metric"]
 POWERS = (1.0, 0.5)
 #: Share of the error below which a gain ends the iterations.
 MIN_GAIN = 0.005
+#: A start by trees is dropped unless its leave-one-out error is at most this share of that of the scales
+#: learned from equal ones, and at most the other with a coarse choice of the penalty. Both have seen all
+#: targets.
+MAX_START_RATIO, MAX_COARSE_RATIO = 0.95, 1.5
+#: Standard errors by which the scales learned from a start by trees must win.
+START_STANDARD_ERRORS = 3.0
+#: Share of the held-out error that an update must gain while the error is above that of the scales learned
+#: from equal ones.
+MIN_START_GAIN = 0.1
 #: Name of this phase in progress reports.
 PHASE = "scales"
 #: Fewest samples from which something is learned.
@@ -45,11 +55,11 @@ class ScaleStep:
     Parameters
     ----------
     iteration : int
-        Number of updates of the metric, 0 for equal scales.
+        Number of updates of the metric, 0 for the start.
     shape : {"standard", "quantile", "both"}
         Shape of the columns.
     power : float
-        Power of the average gradient outer product; 0 for equal scales.
+        Power of the average gradient outer product; 0 for the start.
     gamma, alpha : float
         Bandwidth and penalty of the fit on all drawn samples, by its leave-one-out error.
     loo_error : float
@@ -61,6 +71,9 @@ class ScaleStep:
         error.
     kept : bool
         Whether this candidate replaced the metric before.
+    start : {"equal", "importances", "selection"}, default="equal"
+        Where the updates began: equal scales, squared importances of the features in extremely randomized
+        trees, or equal scales of the features above the widest gap of these importances.
     """
 
     iteration: int
@@ -73,6 +86,7 @@ class ScaleStep:
     gain: float
     standard_error: float
     kept: bool
+    start: str = "equal"
 
 
 class LearnedMetric(NamedTuple):
@@ -91,18 +105,28 @@ class _Search:
 
     weights: NDArray[np.float64] | None
     history: list[ScaleStep]
+    start: str = "equal"
+
+    def error(self, candidate: Candidate) -> float:
+        """Returns the mean held-out error."""
+        return weighted_mean(candidate.losses, self.weights)
 
     def choose(
         self,
         current: Candidate | None,
         tried: Sequence[tuple[Candidate, str, float]],
         iteration: int,
+        n_errors: float | None = None,
     ) -> int | None:
-        """Records candidates; returns the number of the one that replaces the current, None for none."""
+        """Records candidates; returns the number of the one that replaces the current, None for none.
+
+        It must win by a number of standard errors, by default that of updates for all iterations but 0.
+        """
         gains = []
         # Shapes do not depend on the targets, so the least error among few of them hardly over-fits; outliers
         # of standardized columns give losses whose standard errors exceed every gain.
-        n_errors = threshold(len(tried)) if iteration else 0.0
+        if n_errors is None:
+            n_errors = threshold(len(tried)) if iteration else 0.0
         for candidate, _, _ in tried:
             before = candidate if current is None else current
             gains.append(gain(before.losses, candidate.losses, self.weights))
@@ -118,10 +142,11 @@ class _Search:
                     candidate.gamma,
                     candidate.alpha,
                     float(candidate.loo_error),
-                    weighted_mean(candidate.losses, self.weights),
+                    self.error(candidate),
                     mean,
                     error,
                     is_better and number == best,
+                    self.start,
                 )
             )
         return best if is_better else None
@@ -139,12 +164,14 @@ def learn_metric(
     rank: int | None,
     max_iter: int,
     n_jobs: int | None,
+    seed: int,
     steps: Steps = UNTIMED,
 ) -> LearnedMetric:
     """Learns shapes and a metric from the drawn samples; the first of the `names` is the default shape.
 
     The shape of the least held-out error is kept. Then the metric is updated until no update wins, or the
-    time of `steps` is over.
+    time of `steps` is over. `seed` is that of the trees from whose importances the updates begin again; the
+    result replaces that of equal scales if its held-out error is smaller by some standard errors.
     """
     every = {name: column_shapes(X, weights, name, groups) for name in names}
     # A shape without a quantile column is the standard one.
@@ -181,17 +208,141 @@ def learn_metric(
         best = None if shaped is None else search.choose(current, shaped, 0)
         if shaped is not None and best is not None:
             current, name, _ = shaped[best]
-    for iteration in range(1, max_iter + 1):
-        if not steps.may_begin(PHASE, iteration - 1, max_iter):
+    current = _update(problems[name], current, name, search, range(1, max_iter + 1), steps)
+    if max_iter and np.unique(groups).size > 1:
+        standard = every.get("standard") or column_shapes(X, weights, "standard", groups)
+        trees = _TreeStarts(problems, every, standard.apply(X), groups, seed)
+        current, name = _from_trees(trees, current, name, search, max_iter, steps)
+    return LearnedMetric(every[name], current.maps[0], current.gamma, current.alpha, tuple(search.history))
+
+
+def _update(
+    problem: MetricProblem,
+    current: Candidate,
+    name: ShapeName,
+    search: _Search,
+    iterations: range,
+    steps: Steps,
+    done: int = 0,
+) -> Candidate:
+    """Returns the metric after updates, which end if none wins or a gain is small."""
+    for iteration in iterations:
+        if not steps.may_begin(PHASE, max(done, iteration - 1), iterations.stop - 1):
             break
-        tried = steps.attempt(partial(_updates, problems[name], current, name))
+        tried = steps.attempt(partial(_updates, problem, current, name))
         best = None if tried is None else search.choose(current, tried, iteration)
         if tried is None or best is None:
             break
         before, current = current, tried[best][0]
-        if weighted_mean(current.losses, weights) > (1.0 - MIN_GAIN) * weighted_mean(before.losses, weights):
+        if search.error(current) > (1.0 - MIN_GAIN) * search.error(before):
             break
-    return LearnedMetric(every[name], current.maps[0], current.gamma, current.alpha, tuple(search.history))
+    return current
+
+
+@dataclass(frozen=True, eq=False)
+class _TreeStarts:
+    """Starts by the importances of trees, of all samples and of the training part of each fold."""
+
+    problems: dict[ShapeName, MetricProblem]
+    shapes: dict[ShapeName, ColumnShapes]
+    #: Standardized columns of the drawn samples, and their groups.
+    rows: Any
+    groups: NDArray[np.int64]
+    seed: int
+
+    def best(self, rival: Candidate, name: ShapeName) -> tuple[Candidate, str] | None:
+        """Returns the start of the least leave-one-out error and its name; None if that is too large."""
+        problem = self.problems[name]
+        every = self._sizes(problem, None)
+        fits = [problem.coarse_fit(self._scales(name, sizes)) for sizes in every]
+        number = int(np.argmin([fit.loo_error_ for fit in fits]))
+        if fits[number].loo_error_ > MAX_COARSE_RATIO * rival.loo_error:
+            return None
+        fit = problem.fine_fit(fits[number], self._scales(name, every[number]))
+        if fit.loo_error_ > MAX_START_RATIO * rival.loo_error:
+            return None
+        folds = [self._sizes(problem, problem.fold_rows(fold))[number] for fold in range(len(problem.folds))]
+        maps = [self._scales(name, sizes) for sizes in (every[number], *folds)]
+        return problem.hold_out(fit, tuple(maps)), START_NAMES[number]
+
+    def others(self, current: Candidate, name: ShapeName) -> list[tuple[Candidate, ShapeName, float]]:
+        """Returns the candidates that give the columns of the other shapes the scales of a metric."""
+        sources = self.shapes[name].sources
+        squares = [np.square(linear).reshape(sources.size, -1).sum(axis=1) for linear in current.maps]
+        sizes = [np.bincount(sources, square, minlength=self.groups.size) for square in squares]
+        tried: list[tuple[Candidate, ShapeName, float]] = []
+        for other, problem in self.problems.items():
+            if other != name:
+                maps = tuple(self._scales(other, size.astype(np.float64)) for size in sizes)
+                tried.append(
+                    (
+                        problem.hold_out(problem.fine_fit(problem.coarse_fit(maps[0]), maps[0]), maps),
+                        other,
+                        0.0,
+                    )
+                )
+        return tried
+
+    def _sizes(
+        self, problem: MetricProblem, taken: NDArray[np.intp] | None
+    ) -> tuple[NDArray[np.float64], ...]:
+        """Returns the squared scales of the columns for each start, from some samples or all."""
+        rows, targets, weights = self.rows, problem.targets, problem.weights
+        if taken is not None:
+            rows, targets = rows[taken], targets[taken]
+            weights = None if weights is None else weights[taken]
+        importances = tree_importances(rows, targets, weights, self.seed)
+        return start_sizes(importances, self.groups)
+
+    def _scales(self, name: ShapeName, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.problems[name].scales(sizes[self.shapes[name].sources])
+
+
+def _from_trees(
+    trees: _TreeStarts, rival: Candidate, name: ShapeName, search: _Search, max_iter: int, steps: Steps
+) -> tuple[Candidate, ShapeName]:
+    """Returns the better of a learned metric and one whose updates begin with the importances of trees.
+
+    The updates have one power, and they end unless the new metric has the smaller held-out error or
+    approaches it fast. A metric that wins takes the best shape for its scales, and is then updated as usual.
+    """
+
+    def may_begin() -> bool:
+        return steps.may_begin(PHASE, max_iter - 1, max_iter)
+
+    start = steps.attempt(partial(trees.best, rival, name)) if may_begin() else None
+    if start is None:
+        return rival, name
+    current, label = start
+    fresh = _Search(search.weights, [], label)
+    wins = fresh.choose(rival, [(current, name, 0.0)], 0, n_errors=START_STANDARD_ERRORS) is not None
+    iteration = 0
+    while not wins and iteration < max_iter and may_begin():
+        iteration += 1
+        update = steps.attempt(partial(trees.problems[name].update, current, POWERS[0]))
+        if update is None or fresh.choose(current, [(update, name, POWERS[0])], iteration) is None:
+            break
+        before, current = current, update
+        wins = _wins(rival, current, search.weights)
+        is_ahead = search.error(current) < search.error(rival)
+        if search.error(current) > (1.0 - (MIN_GAIN if is_ahead else MIN_START_GAIN)) * search.error(before):
+            break
+    if wins:
+        if len(trees.problems) > 1 and may_begin():
+            shaped = steps.attempt(partial(trees.others, current, name))
+            best = None if shaped is None else fresh.choose(current, shaped, 0)
+            if shaped is not None and best is not None:
+                current, name, _ = shaped[best]
+        iterations = range(iteration + 1, max_iter + 1)
+        current = _update(trees.problems[name], current, name, fresh, iterations, steps, max_iter - 1)
+    search.history += [replace(step, kept=step.kept and wins) for step in fresh.history]
+    return (current, name) if wins else (rival, name)
+
+
+def _wins(before: Candidate, after: Candidate, weights: NDArray[np.float64] | None) -> bool:
+    """Returns whether one of two starts has the smaller held-out error by enough standard errors."""
+    mean, error = gain(before.losses, after.losses, weights)
+    return mean > 0.0 and mean >= START_STANDARD_ERRORS * error
 
 
 def _updates(

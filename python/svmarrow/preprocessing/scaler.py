@@ -76,6 +76,10 @@ class LearnedScaler(TransformerMixin, Estimator):
     folds and is kept only if it predicts the held-out samples better by a number of standard errors of the
     paired differences. Without a winner the columns are standardized, as by ``StandardScaler``.
 
+    The updates begin with equal scales, and again with the importances of the columns in scikit-learn's
+    extremely randomized trees, which find columns that equal scales cannot see. The second result replaces
+    the first if it predicts the held-out samples better by three standard errors.
+
     Parameters
     ----------
     metric : {"diagonal", "full"}, default="diagonal"
@@ -100,7 +104,7 @@ class LearnedScaler(TransformerMixin, Estimator):
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in `svmarrow.RLSClassifier`.
     random_state : int, RandomState instance or None, default=0
-        Seed of the folds and of the drawn samples.
+        Seed of the folds, of the drawn samples and of the trees.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
         ``OMP_NUM_THREADS``. The result is the same for any number.
@@ -124,7 +128,8 @@ class LearnedScaler(TransformerMixin, Estimator):
     n_iter_ : int
         Number of updates of the scales that were tried; the last may have been rejected.
     history_ : tuple of ScaleStep
-        Every candidate: its iteration, shape, power, errors, gain with standard error, whether it was kept.
+        Every candidate: its iteration, shape, power, errors, gain with standard error, whether it was kept,
+        and where its updates began.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of str of shape (n_features_in_,)
@@ -132,7 +137,8 @@ class LearnedScaler(TransformerMixin, Estimator):
 
     Notes
     -----
-    A fit takes some fifty factorizations of a matrix of `n_samples` rows and columns.
+    A fit takes some sixty factorizations of a matrix of `n_samples` rows and columns, and a forest of 50
+    small trees. If these promise a gain, it takes five more forests, and the updates are repeated.
 
     References
     ----------
@@ -256,17 +262,19 @@ class LearnedScaler(TransformerMixin, Estimator):
         if drawn is not None:
             drawn = drawn / drawn.mean()
         names = self._shape_names(X)
+        folds = deal_folds(chosen_rows.size, N_FOLDS, labels, random)
         metric = learn_metric(
             select_rows(X, chosen_rows),
             targets.values[chosen_rows],
             drawn,
             names=names,
             groups=self._group_numbers(),
-            folds=deal_folds(chosen_rows.size, N_FOLDS, labels, random),
+            folds=folds,
             full=self.metric == "full",
             rank=None if self.n_components is None else int(self.n_components),
             max_iter=int(self.max_iter),
             n_jobs=self.n_jobs,
+            seed=random.randint(2**31 - 1),
             steps=steps,
         )
         self._shapes, self.shape_ = metric.shapes, metric.shapes.name

@@ -332,7 +332,7 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
     n_samples : int, default=1000
         Maximum number of samples from which scales and shapes are learned.
     random_state : int, RandomState instance or None, default=0
-        Seed of the folds and of the drawn samples.
+        Seed of the folds, of the drawn samples and of the trees.
     max_time : float or None, default=None
         Maximum number of seconds of the fit. With more than 2,000 samples, the search for scales and kernel
         takes at most half of them. If the remaining time is too short for an exact fit to all samples, that
@@ -377,6 +377,12 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
     See Also
     --------
     svmarrow.preprocessing.LearnedScaler : The scales alone, in front of any estimator.
+
+    Notes
+    -----
+    The scales are learned from equal ones, and again from the importances of the columns in scikit-learn's
+    extremely randomized trees, which find relevant columns among many irrelevant ones. Held-out samples
+    decide between the two.
 
     Examples
     --------
@@ -505,7 +511,7 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
     n_samples : int, default=1000
         Maximum number of samples from which scales and shapes are learned.
     random_state : int, RandomState instance or None, default=0
-        Seed of the folds and of the drawn samples.
+        Seed of the folds, of the drawn samples and of the trees.
     max_time : float or None, default=None
         Maximum number of seconds of the fit. With more than 2,000 samples, the search for scales and kernel
         takes at most half of them. If the remaining time is too short for an exact fit to all samples, that
@@ -548,6 +554,12 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
     See Also
     --------
     svmarrow.preprocessing.LearnedScaler : The scales alone, in front of any estimator.
+
+    Notes
+    -----
+    The scales are learned from equal ones, and again from the importances of the columns in scikit-learn's
+    extremely randomized trees, which find relevant columns among many irrelevant ones. Held-out samples
+    decide between the two.
 
     Examples
     --------
