@@ -127,18 +127,17 @@ def test_tiny_targets_end(unit):
 
 
 def test_tiny_targets_of_smooth_functions_end():
-    # The violation that a fit can reach is not small against the targets either.
+    # Steps alone reach no violation that is small against the targets; the factor of the kernel values does.
     rng = np.random.default_rng(165490279)
     samples = rng.normal(size=(64, 1))
     target = 1e-6 * (np.sin(2.0 * samples[:, 0]) + samples[:, 0] ** 2)
     samples[:21] = samples[21:42]
     samples -= samples.min()
     model = NuSVR(kernel="chi2", max_iter=30_000_000)
-    with pytest.warns(ConvergenceWarning, match="stalled"):
-        model.fit(samples, target, sample_weight=np.full(64, 1e3))
-    machine = model.certificate_.machines[0]
+    machine = model.fit(samples, target, sample_weight=np.full(64, 1e3)).certificate_.machines[0]
+    assert machine.stop == "converged"
     assert machine.iterations < 200_000 * 2 * 64
-    assert machine.violation <= model.tol
+    assert machine.violation <= 1e-3 * np.ptp(target)
 
 
 def test_rows_at_the_centre_have_no_rounding():
