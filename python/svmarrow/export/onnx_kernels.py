@@ -197,15 +197,14 @@ def tree_function(tree: ExpansionTree, kind: str) -> tuple[str, dict[str, NDArra
     vectors = dense_vectors(tree)
     # A leaf is its own child, and its hyperplane is that of zeros.
     places = np.where(tables.children >= 0, tables.children, n_inner - 1 - tables.children)
-    leaves = n_inner + np.repeat(np.arange(n_leaves)[:, np.newaxis], 2, axis=1)
+    leaves = n_inner + np.arange(n_leaves)
     index = np.int64
     arrays: dict[str, NDArray[Any]] = {
         "directions": np.vstack([tables.directions, np.zeros((1, d))]),
         "thresholds": np.append(tables.thresholds, 0.0),
-        "children": np.vstack([places, leaves]).astype(index),
+        "left_children": np.append(places[:, 0], leaves).astype(index),
+        "right_children": np.append(places[:, 1], leaves).astype(index),
         "n_inner": np.array([n_inner], dtype=index),
-        "left_column": np.array(0, dtype=index),
-        "right_column": np.array(1, dtype=index),
         "columns": np.array([1], dtype=index),
         "root": np.array([0], dtype=index),
         "starts": starts[:-1],
@@ -224,9 +223,8 @@ def tree_function(tree: ExpansionTree, kind: str) -> tuple[str, dict[str, NDArra
             threshold{level} = Gather <axis = 0> (thresholds, capped{level})
             border{level} = Mul (threshold{level}, length)
             is_left{level} = Greater (sum{level}, border{level})
-            both{level} = Gather <axis = 0> (children, node{level})
-            left{level} = Gather <axis = 1> (both{level}, left_column)
-            right{level} = Gather <axis = 1> (both{level}, right_column)
+            left{level} = Gather <axis = 0> (left_children, node{level})
+            right{level} = Gather <axis = 0> (right_children, node{level})
             node{level + 1} = Where (is_left{level}, left{level}, right{level})"""
         for level in range(tables.depth)
     )
