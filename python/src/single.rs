@@ -105,7 +105,7 @@ impl OutputSpec {
     }
 }
 
-/// What makes outputs of a row; it shares its packed vectors with all other predictions of the model.
+/// The function of a model; it shares its packed vectors with all other predictions.
 #[derive(FromPyObject)]
 pub(crate) enum Function {
     Expansion(Py<Expansion>),

@@ -259,6 +259,7 @@ mod tests {
         let by_values = 0.5 * f64::EPSILON * n as f64 * beta.iter().map(|b| b.abs()).sum::<f64>() * largest;
         assert!(of_output > 0.0 && of_output * largest.sqrt() < 0.02 * by_values && of_quadratic > 0.0);
     }
+
     #[test]
     fn kernel_values_have_a_factor_of_their_rank_if_they_are_positive_semidefinite() {
         let (n, d) = (20, 3);

@@ -1,6 +1,5 @@
-//! A primal-dual interior-point method for machines with a linear kernel in few columns, and for small machines with any other
-//! positive semidefinite kernel, whose matrix is factored (Mehrotra 1992; the separable form is
-//! that of Woodsend and Gondzio 2011).
+//! A primal-dual interior-point method for machines with a linear kernel in few columns (Mehrotra 1992; the separable form is
+//! that of Woodsend and Gondzio 2011), and for small machines with another positive semidefinite kernel, whose matrix is factored.
 //!
 //! SMO steps get nowhere if the columns have very different scales: a pair moves along one line of a space in which the
 //! objective is a narrow valley. A Newton step on all variables costs n d^2 here, since K = F F' with F (n, d). The dual problem

@@ -12,6 +12,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
+    Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
     StandardScaler,
@@ -238,3 +239,14 @@ def test_gaps_categories_and_parts(datasets, rng, missing):
     text = make_pipeline(OneHotEncoder(), svmarrow.SVC()).fit(np.array([["a"], ["b"]] * 20), [0, 1] * 20)
     with pytest.raises(ValueError, match="columns of text"):
         to_onnx(text)
+
+
+@pytest.mark.parametrize("fitted", DTYPES)
+def test_short_samples_are_divided_where_the_fit_divides_them(rng, fitted):
+    """scikit-learn leaves samples below ten roundings of their own precision as they are."""
+    X = (1e-6 * rng.normal(size=(60, 3))).astype(fitted)
+    model = make_pipeline(Normalizer(), svmarrow.SVR(kernel="poly", degree=2)).fit(X, X[:, 0] * 1e6)
+    made = to_onnx(model, dtype="float32")
+    for found in answers(made, X.astype(np.float32)):
+        expected = model.predict(X)
+        assert np.abs(found["prediction"] - expected).max() < 1e-4 * np.ptp(expected)

@@ -246,3 +246,13 @@ def test_which_paths_are_decomposed(rng):
     assert np.isfinite(singular.loo_errors_[1:]).all()
     with pytest.raises(ValueError, match="pivot"):
         RLSRegressor(alphas=[0.0, 0.0], gamma=1.0).fit(np.ones((4, 2)), np.arange(4.0))
+
+
+def test_errors_that_differ_by_rounding_choose_the_largest_penalty():
+    """Samples far from each other: each prediction is 0 whatever the penalty, and the errors are equal."""
+    rng = np.random.default_rng(0)
+    rows, targets, weights = 1e3 * rng.normal(size=(35, 3)), rng.normal(size=35), rng.uniform(0.1, 2.0, 35)
+    for order in (np.arange(35), *(rng.permutation(35) for _ in range(20))):
+        model = RLSRegressor(gamma=0.04, alphas=[0.1, 10.0, 1.0])
+        model.fit(rows[order], targets[order], sample_weight=weights[order])
+        assert model.alpha_ == 10.0

@@ -103,10 +103,13 @@ impl Machine<'_> {
                 return Ok(0.0);
             };
             let Some(solution) = solve(self.problem(), &factor)? else { return Ok(0.0) };
-            let before = (self.problem().beta.try_to_vec()?, self.problem().objective());
+            let (beta, gradient) = (self.problem().beta.try_to_vec()?, self.problem().gradient.try_to_vec()?);
+            let objective = self.problem().objective();
             self.start_at(solution, columns, training)?;
-            if !(self.problem().objective() < before.1) {
-                self.start_at(before.0, columns, training)?;
+            if !(self.problem().objective() < objective) {
+                let problem = &mut self.variables.problem;
+                (problem.beta, problem.gradient) = (beta, gradient);
+                self.kkt = problem.kkt_violation(training.ctx);
             }
         }
         self.stall = StallDetector::new();
