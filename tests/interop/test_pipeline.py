@@ -5,11 +5,13 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn import svm as peer
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.pipeline import make_pipeline, make_union
@@ -332,3 +334,35 @@ def test_whitening_clips_small_deviations_in_the_precision_of_the_fit():
     model = make_pipeline(PCA(1, whiten=True), KernelRidge(kernel="linear")).fit(X, np.arange(40.0))
     assert np.sqrt(model[0].explained_variance_[0]) < np.finfo(np.float32).eps
     np.testing.assert_allclose(as_expansion(model).predict(X), model.predict(X), rtol=1e-3)
+
+
+@pytest.mark.parametrize("container", [np.asarray, pd.DataFrame])
+def test_samples_prepared_in_double_precision_keep_the_limits_of_their_own(container):
+    """Predictions that need double precision are made of the samples that scikit-learn's step would give."""
+    rng = np.random.default_rng(0)
+    samples = (1e-6 * rng.uniform(0.1, 2.0, size=(60, 2))).astype(np.float32)
+    target = 1.0 + 1e-3 * rng.normal(size=60)
+    pipeline = make_pipeline(Normalizer(), KernelRidge(1e-6, kernel="rbf", gamma=0.1)).fit(samples, target)
+    model = as_expansion(pipeline)
+    assert model.expansion.needs_double()
+    is_short = np.linalg.norm(samples.astype(np.float64), axis=1) < 10.0 * np.finfo(np.float32).eps
+    assert 5 < is_short.sum() < 55
+    prepared = model.validated(container(samples))
+    assert prepared.dtype == np.float64
+    np.testing.assert_allclose(prepared, pipeline[0].transform(samples), rtol=1e-6)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_single_precision_changes_no_probability_where_a_sigmoid_is_steep(scaled):
+    rng = np.random.default_rng(0)
+    samples = rng.normal(size=(200, 3)).astype(np.float32)
+    machine = SVC(gamma=0.5).fit(samples, samples[:, 0] > 0)
+    # Near one point all outputs of the machine are nearly equal.
+    near = (0.5 + 1e-6 * samples).astype(np.float32)
+    calibrated = CalibratedClassifierCV(FrozenEstimator(machine), method="sigmoid", cv=2, ensemble=False)
+    pipeline = make_pipeline(StandardScaler(with_std=False), calibrated) if scaled else calibrated
+    pipeline.fit(near, near[:, 0] > 0.5)
+    model = as_expansion(pipeline)
+    expected = model.predict_proba(near.astype(np.float64))
+    assert np.ptp(expected) > 0.1
+    np.testing.assert_allclose(model.predict_proba(near), expected, atol=1e-4)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +13,6 @@ from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.outputs import OutputSpec
-from svmarrow.models.preparation import Chain, Normalize, Parts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,22 +48,15 @@ def output_spec_of(model: Any) -> OutputSpec:
         )
     if not isinstance(converted, KernelExpansion):
         spec: OutputSpec = converted._output_spec()
-        preparation = _as_fitted(
-            spec.preparation, "float32" if expansion.vectors.dtype == np.float32 else "float64"
-        )
+        preparation = spec.preparation
+        if preparation is not None:
+            # In any precision a program leaves short samples as they are where the fit did.
+            is_single = expansion.vectors.dtype == np.float32
+            preparation = preparation.with_limits_of("float32" if is_single else "float64")
         return spec._replace(expansion=_mixed(spec.expansion), preparation=preparation)
     precomputed = expansion.kernel == "precomputed"
     columns = int(expansion.vectors.max(initial=-1)) + 1 if precomputed else expansion.vectors.shape[1]
     return OutputSpec(_mixed(expansion), "outputs", columns)
-
-
-def _as_fitted(step: Any, dtype: Literal["float32", "float64"]) -> Any:
-    """A step that leaves short samples as they are where the fit did, in any precision."""
-    if isinstance(step, Normalize):
-        return replace(step, dtype=dtype)
-    if isinstance(step, (Chain, Parts)):
-        return replace(step, steps=tuple(_as_fitted(part, dtype) for part in step.steps))
-    return step
 
 
 def _mixed(expansion: KernelExpansion) -> KernelExpansion:

@@ -53,6 +53,10 @@ __all__ = ["ExpansionClassifier"]
 
 #: Ways in which `predict` finds the class.
 PREDICT_BY = ("scores", "probabilities", "votes")
+#: Rounding errors are measured at about so many vectors.
+N_MEASURED = 100
+#: Largest rounding error of what a sigmoid or the softmax takes: a probability changes by a fourth of it.
+MAX_SCORE_ERROR = 1e-3
 
 
 def n_outputs(decoding: str, n_classes: int) -> int:
@@ -155,7 +159,7 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
         "classes",
         "predict_by",
     }
-    _transient = ("_matrix",)
+    _transient = ("_is_steep", "_matrix")
     _fit_remedy: ClassVar[str] = "svmarrow.ReducedSet(estimator, n_vectors=...) instead"
 
     def __init__(
@@ -194,6 +198,8 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
 
     #: The code's matrix for ``decoding="code"``.
     _matrix: NDArray[np.int8] | None
+    #: Whether the calibration amplifies rounding errors, see `_amplifies`; None until it was measured.
+    _is_steep: bool | None
     decision_function_shape: Literal["ovo", "ovr"]
 
     def _check(self) -> None:
@@ -209,7 +215,7 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
         if self.decision_function_shape not in ("ovr", "ovo"):
             raise refuse("decision_function_shape", self.decision_function_shape, "'ovr' or 'ovo'")
         check_shape(self.decoding, self.decision_function_shape, self.break_ties)
-        self._matrix = None
+        self._matrix, self._is_steep = None, None
         if self.code is not None:
             code = self.code if isinstance(self.code, Code) else Code(self.code)
             code.check_classes(labels.size)
@@ -242,6 +248,26 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
                 f"calibration with link={calibration.link!r} takes a score for each class, and "
                 "decision_function_shape='ovo' gives one for each pair"
             )
+
+    def _amplifies(self) -> bool:
+        """Whether rounding in single precision may change a probability by more than a fourth of .001.
+
+        A sigmoid fitted to outputs that hardly differ is steep. Measured at some of the vectors.
+        """
+        if self.calibration is None or self.expansion.kernel == "precomputed":
+            return False
+        if self._is_steep is None:
+            vectors = self.expansion.vectors
+            some = vectors[:: max(1, vectors.shape[0] // N_MEASURED)].astype(np.float32)
+            exact, rounded = (
+                self._calibrated_values(self.expansion._evaluate(rows, self.n_jobs))
+                for rows in (some.astype(np.float64), some)
+            )
+            errors = np.reshape(np.abs(rounded - exact), (some.shape[0], -1)) * np.abs(
+                self.calibration.slopes
+            )
+            self._is_steep = not errors.max(initial=0.0) <= MAX_SCORE_ERROR
+        return self._is_steep
 
     @property
     def classes_(self) -> NDArray[Any]:  # type: ignore[override]  # read-only here

@@ -20,7 +20,7 @@ all of them are affine, the ``preparation`` of the model is one `Affine`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -88,7 +88,18 @@ class Step(ABC):
     #: Whether columns may have gaps.
     gaps: bool = False
 
-    def rows(self, X: ArrayLike, names: ArrayLike | None = None) -> Any:
+    def with_limits_of(self, dtype: Literal["float32", "float64"]) -> Step:
+        """The step with limits that depend on the precision of the samples as for samples of a precision."""
+        del dtype
+        return self
+
+    def rows(
+        self,
+        X: ArrayLike,
+        names: ArrayLike | None = None,
+        *,
+        needs_double: Callable[[], bool] = lambda: False,
+    ) -> Any:
         """The samples that the kernel sees, as the extension module takes them.
 
         Parameters
@@ -97,11 +108,14 @@ class Step(ABC):
             Samples as the pipeline took them.
         names : array-like of shape (n_in,), default=None
             Names of the columns in errors; None takes those of a data frame, or numbers.
+        needs_double : callable, default=lambda: False
+            Whether samples in single precision are prepared in double precision, so that nothing more is
+            rounded. It is called only where there are such samples.
 
         Returns
         -------
         {ndarray, CSR matrix} of shape (n, n_out)
-            float64, or float32 where X is and all columns are numbers.
+            float64, or float32 where X is, all columns are numbers and `needs_double()` is False.
 
         Raises
         ------
@@ -130,6 +144,8 @@ class Step(ABC):
         if matrix.shape[1] != self.n_in:
             raise ValueError(f"X has {matrix.shape[1]} columns, the model has {self.n_in}")
         places = range(self.n_in) if names is None else list(np.asarray(names, dtype=object))
+        if matrix.dtype == np.float32 and needs_double():
+            return as_rows(self.with_limits_of("float32")._apply(matrix.astype(np.float64), places))
         return as_rows(self._apply(matrix, places))
 
 
@@ -319,6 +335,10 @@ class Normalize(Step):
         is_short = lengths < self.shortest(X.dtype)
         return (X / np.where(is_short, 1.0, lengths)[:, None]).astype(X.dtype, copy=False)
 
+    def with_limits_of(self, dtype: Literal["float32", "float64"]) -> Normalize:
+        """The step with the limit of a precision, unless it already has one."""
+        return replace(self, dtype=self.dtype or dtype)
+
     def shortest(self, dtype: Any) -> float:
         """The smallest length by which a dense sample of a precision is divided."""
         return 10.0 * float(np.finfo(self.dtype or dtype).eps)
@@ -386,6 +406,11 @@ class Parts(Step):
             columns += places if step is None else step._names_out(places)
         return columns
 
+    def with_limits_of(self, dtype: Literal["float32", "float64"]) -> Parts:
+        """Each step with the limits of a precision."""
+        steps = tuple(None if step is None else step.with_limits_of(dtype) for step in self.steps)
+        return replace(self, steps=steps)
+
     def _apply(self, X: Any, names: Sequence[Any]) -> Any:
         blocks = []
         for taken, step in zip(self.columns, self.steps, strict=True):
@@ -438,6 +463,10 @@ class Chain(Step):
     def n_out(self) -> int:  # type: ignore[override]
         """Columns after."""
         return self.steps[-1].n_out
+
+    def with_limits_of(self, dtype: Literal["float32", "float64"]) -> Chain:
+        """Each step with the limits of a precision."""
+        return replace(self, steps=tuple(step.with_limits_of(dtype) for step in self.steps))
 
     def _apply(self, X: Any, names: Sequence[Any]) -> Any:
         for step in self.steps:

@@ -95,8 +95,8 @@ def floor(model: Any, *samples: Any) -> float:
     """Rounding error of an output, generously, in the precision of scikit-learn's own products."""
     machine = machine_of(model)
     # Vectors of several machines may cancel in their conversion.
-    models = members_of(model)
-    eps, terms = EPSILON, max(magnitude(member, X) for member in models for X in samples)
+    eps = EPSILON
+    terms = max(magnitude(member, rows) for X in samples for member, rows in members_of(model, X))
     if isinstance(machine, (KernelRidge, GaussianProcessRegressor)) and not is_arrow(machine):
         if getattr(samples[0], "dtype", None) == np.float32:
             eps = float(np.finfo(np.float32).eps)
@@ -108,9 +108,16 @@ def floor(model: Any, *samples: Any) -> float:
     return ROUNDED_DIGITS * eps * terms
 
 
-def members_of(model: Any) -> list[Any]:
-    """A model and the estimators in it, whatever their depth."""
-    return [model, *(inner for member in getattr(model, "estimators_", []) for inner in members_of(member))]
+def members_of(model: Any, X: Any) -> list[tuple[Any, Any]]:
+    """A model and the estimators in it, whatever their depth, with the samples that each of them gets."""
+    found = [(model, X)]
+    if hasattr(model, "steps"):
+        # Without transformed samples the magnitude of the whole model remains.
+        with contextlib.suppress(Exception):
+            found += members_of(model.steps[-1][1], model[:-1].transform(X))
+    for member in getattr(model, "estimators_", []):
+        found += members_of(member, X)
+    return found
 
 
 def loses_distances(model: Any, X: Any) -> bool:
