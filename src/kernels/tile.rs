@@ -81,11 +81,17 @@ pub(super) fn for_each_tile<T: Real>(
     Ok(())
 }
 
-/// Writes values as those of another type, which may be the same.
+/// Writes values as those of another type, which may be the same. A line of a tile is short: pieces of constant length are
+/// copied without a call.
 #[inline]
 fn write_values<T: Real, O: Real>(values: &[T], out: &mut [O]) {
+    const PIECE: usize = 16;
     if size_of::<T>() == size_of::<O>() {
-        out.copy_from_slice(bytemuck::cast_slice(values));
+        let values: &[O] = bytemuck::cast_slice(values);
+        let (pieces, rest) = values.as_chunks::<PIECE>();
+        let (out_pieces, out_rest) = out.as_chunks_mut::<PIECE>();
+        out_pieces.iter_mut().zip(pieces).for_each(|(out, piece)| *out = *piece);
+        out_rest.iter_mut().zip(rest).for_each(|(out, value)| *out = *value);
     } else {
         out.iter_mut().zip(values).for_each(|(out, value)| *out = O::from_f64(value.to_f64()));
     }

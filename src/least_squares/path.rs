@@ -49,9 +49,9 @@ pub struct PathPoint {
 }
 
 /// Solves for several alphas and keeps the solution with the least leave-one-out error, by rate or squared; the larger
-/// alpha wins a tie, also of errors that differ by rounding. An alpha whose system is not positive definite has errors that are not numbers. A spectrum is that of the
-/// rows as they are: for the linear kernel with an intercept, which is then not computed about a center, their mean should be
-/// near zero.
+/// alpha wins a tie, also of errors that differ by rounding. An alpha whose system is not positive definite has errors that
+/// are not numbers. A spectrum is that of the rows as they are: for the linear kernel with an intercept, which is then not
+/// computed about a center, their mean should be near zero.
 ///
 /// # Errors
 /// The errors of [`solve`](super::solve), [`Error::NotPositiveDefinite`] where no alpha has a solution.
@@ -92,8 +92,10 @@ fn solve_path_given(
     };
     let mut best: Option<(usize, Solution, (f64, f64))> = None;
     let (mut points, mut refused) = (Vec::with_capacity(alphas.len()), None);
-    // One at a time from a spectrum, whose own loop is parallel and may need K for an alpha.
-    let at_once = if spectral.is_none() { alphas_at_once(diagonal.len(), alphas.len()).max(1) } else { 1 };
+    // One at a time from a spectrum, whose own loop is parallel and may need K for an alpha. Two threads share a factorization
+    // with little loss.
+    let at_once = if spectral.is_none() { alphas_at_once(diagonal.len(), alphas.len()) } else { 1 };
+    let at_once = at_once.min(ctx.threads() / 2).max(1);
     for (group, grouped) in alphas.chunks(at_once).enumerate() {
         ctx.check("path", group * at_once, alphas.len())?;
         let known = match &spectral {

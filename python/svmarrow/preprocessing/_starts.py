@@ -10,7 +10,7 @@ irrelevant columns, whose importances are small but not 0. The selection gives e
 above the widest gap of the importances; it is the better start if a target oscillates along a column faster
 than the splits of a small tree can follow.
 
-Cost: 50 small trees; the guard fits as many for the training part of each fold.
+Cost: 25 small trees; the guard fits as many for the training part of each fold.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["START_NAMES", "start_sizes", "tree_importances"]
 
 #: Number of trees, and the least share of the weight of the samples in a leaf.
-N_TREES, MIN_LEAF_SHARE = 50, 0.005
+N_TREES, MIN_LEAF_SHARE = 25, 0.005
 #: Number of columns that a split chooses from; of more columns it is at least their square root.
 MAX_SPLIT_COLUMNS = 64
 #: Names of the starts, in the order of `start_sizes`.
