@@ -109,8 +109,8 @@ def pairs(run, number, each):
     first = number == 0
     return {
         # The partitions' vectors, nearly all that the driver begins with, against their own partitions.
-        "begin": run["rows"] / PARTITIONS * each["rows"] if first else 0,
-        "driver": each["rows"] * each["changed"],
+        "begin": run["rows"] / PARTITIONS * each["n_samples"] if first else 0,
+        "driver": each["n_samples"] * each["changed"],
         "worker": run["rows"] * each["changed"],
     }
 
@@ -139,7 +139,9 @@ def cost_model(found):
     model["changed"] = float(
         np.mean([sum(r["changed"] for r in each[1:]) / each[-1]["support"] for each in rounds])
     )
-    model["held"] = float(np.mean([max(r["rows"] for r in each) / each[-1]["support"] for each in rounds]))
+    model["held"] = float(
+        np.mean([max(r["n_samples"] for r in each) / each[-1]["support"] for each in rounds])
+    )
     # Seconds of a round on the clock in which neither a worker nor the driver computes.
     model["idle"] = float(
         np.median(

@@ -127,7 +127,7 @@ def split_once(data: Rows, gamma: float, seed: int) -> dict[str, np.ndarray]:
     """Average cumulative error along the test rows of each split, for one permutation."""
     order = np.random.default_rng(seed).permutation(len(data.y))
     begin = KernelPerceptron(policy="stop", budget=BUDGET + 1, gamma=gamma).fit(data.X[order], data.y[order])
-    end = int(begin.mistake_rows_[BUDGET]) + 1
+    end = int(begin.mistake_indices_[BUDGET]) + 1
     rows, labels = data.X[order[:end]], data.y[order[:end]]
     models: dict[str, Any] = {"stoptron": KernelPerceptron(policy="stop", budget=BUDGET, gamma=gamma)}
     models |= {split: tree(gamma, seed, split, 2) for split in SPLITS}
@@ -135,7 +135,7 @@ def split_once(data: Rows, gamma: float, seed: int) -> dict[str, np.ndarray]:
     for name, model in models.items():
         model.partial_fit(rows, labels, classes=[-1, 1]).partial_fit(data.X_test, data.y_test)
         wrong = np.zeros(len(data.y_test))
-        wrong[model.mistake_rows_ - end] = 1.0
+        wrong[model.mistake_indices_ - end] = 1.0
         curves[name] = np.cumsum(wrong) / np.arange(1, len(wrong) + 1)
     return curves
 

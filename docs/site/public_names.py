@@ -141,7 +141,7 @@ SECTIONS = (
         "explaining",
         _names(
             "svmarrow.inspection",
-            "shapley_values ShapleyValues ShapleyDisplay suspicious_rows SuspiciousRows "
+            "shapley_values ShapleyValues ShapleyDisplay suspicious_samples SuspiciousSamples "
             "DecisionVectorsDisplay",
         ),
     ),

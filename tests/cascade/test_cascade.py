@@ -127,8 +127,8 @@ def test_report_counts_what_was_done(datasets):
     assert report.answered == tuple((route == stage).sum() for stage in range(4))
     assert report.mean_kernel_values == pytest.approx(np.array(report.sizes)[route].mean())
     assert report.share_small == pytest.approx((route < 3).mean())
-    assert f"of {len(X):,} rows answered small" in str(report)
-    assert report.n_rows == len(X)
+    assert f"of {len(X):,} samples answered small" in str(report)
+    assert report.n_samples == len(X)
     assert report.full_size == m
 
 
@@ -179,7 +179,7 @@ def test_a_constant_model_needs_no_stage():
     X = np.zeros((20, 2))
     y = np.arange(20) % 2
     cascade = ExactCascade(SVC()).fit(X, y)
-    assert cascade.report(X).n_rows == 20
+    assert cascade.report(X).n_samples == 20
     assert np.array_equal(cascade.predict(X), cascade.estimator_.predict(X))
 
 

@@ -135,7 +135,7 @@ def test_compress_by_loss_with_curve(folder):
     assert "with 95 % confidence" in text
     assert curve.read_bytes().startswith(b"\x89PNG")
     few = [*arguments[:4], "--max-loss", "0", "--validation", folder / "test.svm", "-m", "prefit"]
-    rows = ["--candidates", "rows", "--data", folder / "test.svm"]
+    rows = ["--candidates", "samples", "--data", folder / "test.svm"]
     assert "max_loss=0 is not reached" in one_line_error(*few, *rows)
 
 
@@ -167,7 +167,17 @@ def test_compress_by_itself_bounds_the_loss_and_draws(tmp_path):
 def test_compress_with_validation_in_the_test_arrays_and_rows_as_candidates(folder):
     out = folder / "rows.safetensors"
     data = folder / "digits.npz"
-    options = ["-n", "20", "--candidates", "rows", "--data", data, "--validation", data, "--validation-test"]
+    options = [
+        "-n",
+        "20",
+        "--candidates",
+        "samples",
+        "--data",
+        data,
+        "--validation",
+        data,
+        "--validation-test",
+    ]
     model = folder / "npz.safetensors"
     run("train", data, "-o", model, "-g", "0.001")
     text = run("compress", model, "-o", out, *options).stdout
@@ -175,7 +185,16 @@ def test_compress_with_validation_in_the_test_arrays_and_rows_as_candidates(fold
     assert load(out).expansion_.n_vectors == 20
     # Rows to choose from need no labels, and the output may take the place of the input.
     run(
-        "compress", model, "-o", model, "-n", "9", "--candidates", "rows", "--data", folder / "unlabelled.csv"
+        "compress",
+        model,
+        "-o",
+        model,
+        "-n",
+        "9",
+        "--candidates",
+        "samples",
+        "--data",
+        folder / "unlabelled.csv",
     )
     assert load(model).expansion_.n_vectors == 9
 
@@ -389,10 +408,13 @@ def test_labels_that_libsvm_has_not_are_refused(folder, tmp_path):
         (["compress", "x", "-o", "y"], "compress needs a goal: give --n-vectors"),
         (["compress", "x", "-o", "y", "-n", "3", "--max-loss", "0.1"], "exclude each other"),
         (["compress", "x", "-o", "y", "-m", "l1", "-n", "3"], "'l1' is not one of"),
-        (["compress", "x", "-o", "y", "--candidates", "rows", "--data", "z"], "--n-vectors or --validation"),
+        (
+            ["compress", "x", "-o", "y", "--candidates", "samples", "--data", "z"],
+            "--n-vectors or --validation",
+        ),
         (["compress", "x", "-o", "y", "--max-loss", "0.1"], "--max-loss needs --validation"),
         (["compress", "x", "-o", "y", "-n", "3", "--curve", "z.png"], "--curve needs --validation"),
-        (["compress", "x", "-o", "y", "-n", "3", "--candidates", "rows"], "needs --data"),
+        (["compress", "x", "-o", "y", "-n", "3", "--candidates", "samples"], "needs --data"),
         (["fit"], "fit"),
     ],
 )

@@ -379,7 +379,7 @@ def test_what_a_fit_will_need(client, lazy, options):
     svc = DaskSVC(gamma=2.0, **options)
     told = svc.estimate(*rows, sample=1600)
     assert not hasattr(svc, "n_features_in_")
-    assert told.rows == len(X)
+    assert told.n_samples == len(X)
     assert told.advice is None
     svc.fit(*rows)
     rounds = svc.rounds_

@@ -653,7 +653,7 @@ ESTIMATORS = {
         quick=[ReducedSet(SVC(), 8)],
         contract=[
             (ReducedSet(SVC(break_ties=True, **TIGHT), n_vectors=5), {}),
-            (ReducedSet(SVC(multi_class="ovr"), candidates="rows"), _REPEATED),
+            (ReducedSet(SVC(multi_class="ovr"), candidates="samples"), _REPEATED),
             (ReducedSet(SVC(kernel="linear", break_ties=True), n_vectors=3), _REPEATED),
         ],
         weights=[(ReducedSet(SVC(**PRECISE), 8, tune_threshold=False), SVM_TOLERANCE)],

@@ -126,7 +126,7 @@ def test_compression_of_a_pipeline_is_that_of_its_machine():
     rows = pipeline[:-1].transform(X)
     for options in (
         {"method": "backfit"},
-        {"method": "backfit", "candidates": "rows"},
+        {"method": "backfit", "candidates": "samples"},
         {
             "method": "gradient",
             "settings": svmarrow.reduced_set.GradientSettings(steps=50),

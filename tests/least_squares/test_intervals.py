@@ -14,7 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.preprocessing import StandardScaler
 
 from svmarrow import SVC, RLSClassifier, RLSRegressor, load, save
-from svmarrow.inspection import suspicious_rows
+from svmarrow.inspection import suspicious_samples
 from svmarrow.least_squares._leave_one_out import conformal_limits
 
 RANDOM = np.random.default_rng(0)
@@ -225,30 +225,30 @@ def test_flipped_labels_are_the_most_suspicious():
     noisy = labels.copy()
     noisy[wrong] = (labels[wrong] + 1) % 3
     model = RLSClassifier(0.1).fit(rows, noisy)
-    found = suspicious_rows(model)
-    assert set(wrong) <= set(found.rows.tolist())
-    assert set(found.rows[:3].tolist()) <= set(wrong)
-    place = [found.rows.tolist().index(row) for row in wrong]
+    found = suspicious_samples(model)
+    assert set(wrong) <= set(found.indices.tolist())
+    assert set(found.indices[:3].tolist()) <= set(wrong)
+    place = [found.indices.tolist().index(row) for row in wrong]
     assert (found.predictions[place] == labels[wrong]).mean() >= 0.75
     assert np.all(np.diff(found.scores) >= 0.0)
     assert np.all(found.scores < 0.0)
     # The margins are those of the exact leave-one-out outputs.
     exact = RLSClassifier(0.1, leave_one_out=True).fit(rows, noisy)
-    outputs = exact.loo_decision_[found.rows]
+    outputs = exact.loo_decision_[found.indices]
     assert np.array_equal(found.predictions, exact.classes_[outputs.argmax(axis=1)])
-    assert len(suspicious_rows(model, 7)) == 7
+    assert len(suspicious_samples(model, 7)) == 7
 
 
 def test_targets_with_errors_are_the_most_suspicious():
     targets = Y.copy()
     targets[[5, 50]] += [3.0, -3.0]
-    found = suspicious_rows(RLSRegressor(0.1, gamma=0.7).fit(X, targets), 2)
-    assert set(found.rows.tolist()) == {5, 50}
+    found = suspicious_samples(RLSRegressor(0.1, gamma=0.7).fit(X, targets), 2)
+    assert set(found.indices.tolist()) == {5, 50}
     weights = np.ones(120)
     weights[5] = 0.0
-    found = suspicious_rows(RLSRegressor(0.1, gamma=0.7).fit(X, targets, weights))
-    assert found.rows[0] == 50
-    assert 5 not in found.rows
+    found = suspicious_samples(RLSRegressor(0.1, gamma=0.7).fit(X, targets, weights))
+    assert found.indices[0] == 50
+    assert 5 not in found.indices
     assert found.scores[0] > 3.0
 
 
@@ -279,8 +279,8 @@ def test_models_without_intervals_refuse_them():
     with pytest.raises(ValueError, match="kernel='precomputed'"):
         model.predict_interval(gram)
     with pytest.raises(TypeError, match="RLSClassifier"):
-        suspicious_rows(SVC().fit(X, Y > 0))
-    with pytest.raises(ValueError, match="n_rows=-1"):
-        suspicious_rows(RLSRegressor().fit(X, Y), -1)
+        suspicious_samples(SVC().fit(X, Y > 0))
+    with pytest.raises(ValueError, match="n_samples=-1"):
+        suspicious_samples(RLSRegressor().fit(X, Y), -1)
     with pytest.raises(ValueError, match="features"):
         RLSRegressor().fit(X, Y).predict_interval(NEW[:, :1])

@@ -109,7 +109,7 @@ def test_learning_does_not_depend_on_the_prediction(datasets):
     last = PerceptronTreeClassifier(**made).fit(X, y)
     averaged = PerceptronTreeClassifier(**made, prediction="averaged").fit(X, y)
     assert last.n_leaves_ == averaged.n_leaves_ > 1
-    assert np.array_equal(last.mistake_rows_, averaged.mistake_rows_)
+    assert np.array_equal(last.mistake_indices_, averaged.mistake_indices_)
     assert np.array_equal(last._state["weights"], averaged._state["weights"])
     assert np.array_equal(last.kernel_values(X), averaged.kernel_values(X))
     assert not np.array_equal(last.decision_function(X), averaged.decision_function(X))

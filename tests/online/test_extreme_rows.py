@@ -86,7 +86,7 @@ def test_with_gamma_to_match_powers_of_two_change_no_bit(kernel: str, sparse: bo
         model.partial_fit(moved[:90], y[:90], classes=[0, 1]).partial_fit(moved[90:], y[90:])
         kept = model._state["rows"]
         kept = rows_of(kept).toarray() if sparse else kept
-        return model.mistake_rows_, kept * np.float32(2.0**-exponent), model.decision_function(moved)
+        return model.mistake_indices_, kept * np.float32(2.0**-exponent), model.decision_function(moved)
 
     for learner in (*learners, *_TREES):
         for here, there in zip(fitted(learner, 0), fitted(learner, exponent), strict=True):
@@ -103,7 +103,7 @@ def test_offsets_cost_no_digit_that_the_rows_have(learner: Any) -> None:
         model.set_params(split="ent-opts")
     here = copy.deepcopy(model).fit(X.astype(np.float32), y)
     there = copy.deepcopy(model).fit((X + 4096).astype(np.float32), y)
-    assert np.array_equal(here.mistake_rows_, there.mistake_rows_)
+    assert np.array_equal(here.mistake_indices_, there.mistake_indices_)
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ def test_policies_are_those_of_the_papers(model, which, datasets):
     X, y = X[:200], y[:200]
     naive = Naive(model, X, y).run()
     model = fresh(model).fit(X, y)
-    assert model.mistake_rows_.tolist() == naive.mistakes
+    assert model.mistake_indices_.tolist() == naive.mistakes
     assert model.mistakes_ == len(naive.mistakes)
     assert model.cumulative_error_ == pytest.approx(len(naive.mistakes) / len(y))
     assert np.array_equal(model.expansion_.vectors, X[naive.rows])

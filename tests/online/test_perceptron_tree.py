@@ -278,6 +278,6 @@ def test_a_tree_of_one_leaf_is_a_stoptron(datasets):
     X, y = stream(datasets, "moons")
     tree = PerceptronTreeClassifier(budget=20, max_leaves=1, gamma=0.5, random_state=0).fit(X, y)
     stoptron = KernelPerceptron(policy="stop", budget=20, gamma=0.5).fit(X, y)
-    assert tree.mistake_rows_.tolist() == stoptron.mistake_rows_.tolist()
+    assert tree.mistake_indices_.tolist() == stoptron.mistake_indices_.tolist()
     assert tree.leaf_expansion(0) == stoptron.expansion_
     assert PerceptronTreeClassifier(budget=20, max_leaves=3, gamma=0.5).fit(X, y).n_leaves_ == 3

@@ -116,7 +116,7 @@ def saved(request, tmp_path):
         ({"attributes/mistakes_": "few"}, "mistakes_ is 'few'"),
         ({"attributes/n_epochs_": True}, "n_epochs_ is True"),
         ({"attributes/_state": {"dict": []}}, "."),
-        ({"attributes/_state/dict": [["rows", {"array": "mistake_rows_"}]]}, "."),
+        ({"attributes/_state/dict": [["rows", {"array": "mistake_indices_"}]]}, "."),
         ({"attributes/n_features_in_": 3}, "n_features_in_ is 3"),
         ({"attributes/feature_names_in_": {"strings": ["a"]}}, "1 names"),
         ({"class": "SVC"}, "."),

@@ -314,7 +314,7 @@ def test_refusals(digits_ovr):
     for options, message in [
         ({"method": "l2"}, "method='l2'"),
         ({"method": "l1", "settings": 1}, "settings=1"),
-        ({"method": "l1", "candidates": "rows", "X": np.zeros((9, 64))}, "for the pursuits only"),
+        ({"method": "l1", "candidates": "samples", "X": np.zeros((9, 64))}, "for the pursuits only"),
         ({"method": "prefit", "settings": PaperSettings(cost=2.0)}, r"cost=2\.0 is of no use"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -265,12 +265,12 @@ def test_a_compression_has_one_goal(cancer_svc, cancer, one, other):
 
 def test_candidates_may_be_rows(cancer_svc, cancer):
     X = cancer[0]
-    path = compression_path(cancer_svc, n_vectors=10, candidates="rows", X=X)
+    path = compression_path(cancer_svc, n_vectors=10, candidates="samples", X=X)
     np.testing.assert_array_equal(path.vectors, X[path.order])
     own = compression_path(cancer_svc, n_vectors=10)
     assert path.residual_norms[1] <= own.residual_norms[1] * 1.001
     assert set(path.order) - set(cancer_svc.support_), "some row that is no support vector is of use"
-    sparse_path = compression_path(cancer_svc, n_vectors=10, candidates="rows", X=sparse.csr_array(X))
+    sparse_path = compression_path(cancer_svc, n_vectors=10, candidates="samples", X=sparse.csr_array(X))
     np.testing.assert_array_equal(sparse_path.order, path.order)
 
 
@@ -342,7 +342,7 @@ def test_bad_input_is_named(cancer_svc, options, message):
     ("options", "message"),
     [
         ({"candidates": "stars"}, "candidates='stars'"),
-        ({"candidates": "rows"}, "candidates='rows' needs X"),
+        ({"candidates": "samples"}, "candidates='samples' needs X"),
         ({"tol": -1}, "tol=-1"),
         ({"max_time": np.nan}, "max_time=nan"),
         ({"method": "auto"}, "method='auto'"),
@@ -363,7 +363,7 @@ def test_bad_input_of_a_choice_is_named(cancer_svc, cancer):
 def test_more_vectors_than_there_are_means_all(cancer_svc, cancer):
     m = cancer_svc.expansion_.n_vectors
     assert largest(cancer_svc, n_vectors=m + 100, tol=0).expansion_.n_vectors == m
-    few = largest(cancer_svc, cancer[0][:5], n_vectors=50, candidates="rows", tol=0)
+    few = largest(cancer_svc, cancer[0][:5], n_vectors=50, candidates="samples", tol=0)
     assert few.expansion_.n_vectors == 5
     with pytest.raises(TypeError, match=r"X=100 is not allowed: it must be samples; .* n_vectors=100"):
         compress(cancer_svc, 100)

@@ -151,7 +151,7 @@ def test_refusals(digits_svc, pixels):
             make(digits_svc, **{"n_vectors": 5, **options})
     for options, message in [
         ({"n_vectors": None}, "give n_vectors, the largest number of them"),
-        ({"candidates": "rows"}, "candidates='rows' has no meaning"),
+        ({"candidates": "samples"}, "candidates='samples' has no meaning"),
     ]:
         with pytest.raises(ValueError, match=message):
             grow(digits_svc, **{"n_vectors": 5, "X": X, "y": y, **options})

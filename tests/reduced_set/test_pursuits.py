@@ -287,7 +287,7 @@ def test_what_does_not_fit_is_reduced_in_chunks_or_refused():
         largest(
             full,
             n_vectors=3,
-            candidates="rows",
+            candidates="samples",
             X=rows(150, 2),
             settings=SelectionSettings(chunk=100),
             method="backfit",

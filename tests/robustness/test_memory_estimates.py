@@ -148,5 +148,5 @@ def test_a_stream_that_may_outgrow_memory_is_learnt_in_parts(
     cut = eval(model, dict(PUBLIC)).fit(rows, y)
     assert len(parts) > cut.n_epochs
     assert sum(parts) == 600 * cut.n_epochs
-    assert np.array_equal(cut.mistake_rows_, whole.mistake_rows_)
+    assert np.array_equal(cut.mistake_indices_, whole.mistake_indices_)
     assert np.array_equal(cut.decision_function(rows), whole.decision_function(rows))

@@ -282,7 +282,7 @@ METHODS = {
     "gradient": lambda model: compress(
         model, X_LEARN, Y_LEARN, n_vectors=20, method="gradient", settings=QUICK, random_state=0
     ),
-    "rows": lambda model: largest(model, X_LEARN, Y_LEARN, n_vectors=60, candidates="rows"),
+    "rows": lambda model: largest(model, X_LEARN, Y_LEARN, n_vectors=60, candidates="samples"),
     "select": lambda model: compression_path(model, X, Y).select(X_LEARN, Y_LEARN),
 }
 

@@ -27,7 +27,7 @@ for (name, model), colour in zip(learners.items(), ("#888888", "#e3a531", "#1235
     for start in range(0, len(X), 200):
         rows = slice(start, start + 200)
         model.partial_fit(X[rows], y[rows], classes=[0, 1])
-        wrong[model.mistake_rows_] = 1
+        wrong[model.mistake_indices_] = 1
     running = np.convolve(wrong, np.ones(200) / 200, "valid")
     ax.plot(
         np.arange(199, len(X)),

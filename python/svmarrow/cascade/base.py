@@ -25,7 +25,7 @@ class CascadeReport:
 
     Attributes
     ----------
-    n_rows : int
+    n_samples : int
         Number of samples.
     sizes : tuple of int
         Vectors that have been used when a stage answers, stage after stage; the last is the full model after
@@ -40,7 +40,7 @@ class CascadeReport:
         Kernel values a sample, on average; the full model alone needs `full_size`.
     """
 
-    n_rows: int
+    n_samples: int
     sizes: tuple[int, ...]
     answered: tuple[int, ...]
     full_size: int
@@ -48,17 +48,17 @@ class CascadeReport:
     @property
     def share_small(self) -> float:
         """Fraction of the samples that did not need the full model."""
-        return 1.0 - self.answered[-1] / self.n_rows if self.n_rows else 1.0
+        return 1.0 - self.answered[-1] / self.n_samples if self.n_samples else 1.0
 
     @property
     def mean_kernel_values(self) -> float:
         """Kernel values a sample."""
         total = sum(size * count for size, count in zip(self.sizes, self.answered, strict=True))
-        return total / self.n_rows if self.n_rows else 0.0
+        return total / self.n_samples if self.n_samples else 0.0
 
     def __str__(self) -> str:
-        share = f"{100 * self.share_small:.1f} % of {self.n_rows:,} rows answered small"
-        return f"{share}, {self.mean_kernel_values:,.0f} of {self.full_size:,} kernel values a row"
+        share = f"{100 * self.share_small:.1f} % of {self.n_samples:,} samples answered small"
+        return f"{share}, {self.mean_kernel_values:,.0f} of {self.full_size:,} kernel values a sample"
 
 
 class Cascade(ClassifierMixin, ModelWrapper):
@@ -147,7 +147,7 @@ class Cascade(ClassifierMixin, ModelWrapper):
         stages = self.route(X)
         sizes = self._sizes()
         return CascadeReport(
-            n_rows=len(stages),
+            n_samples=len(stages),
             sizes=tuple(sizes),
             answered=tuple(np.bincount(stages, minlength=len(sizes)).tolist()),
             full_size=self.model_.expansion_.n_vectors,

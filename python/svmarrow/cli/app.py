@@ -166,7 +166,7 @@ def compress(
         Path | None,
         typer.Option(
             help="Data file to learn from: vectors are constructed for its samples, thresholds are fitted to "
-            "them unless the model was trained with weights, and --candidates rows selects among them."
+            "them unless the model was trained with weights, and --candidates samples selects among them."
         ),
     ] = None,
     candidates: Annotated[
@@ -228,7 +228,7 @@ def compress(
         raise typer.BadParameter(
             "compress needs a goal: give --n-vectors, or --validation or --data to measure the loss on"
         )
-    by_path = curve is not None or candidates is Candidates.rows
+    by_path = curve is not None or candidates is Candidates.samples
     by_loss = n_vectors is None
     if not by_loss and max_loss is not None:
         raise typer.BadParameter("--n-vectors and --max-loss exclude each other: give one of them")
@@ -248,8 +248,8 @@ def compress(
         raise typer.BadParameter("--probability needs --validation, samples that were not used for training")
     if curve is not None and validation is None:
         raise typer.BadParameter("--curve needs --validation, on which the error is measured")
-    if candidates is Candidates.rows and data is None:
-        raise typer.BadParameter("--candidates rows needs --data, among whose samples it selects")
+    if candidates is Candidates.samples and data is None:
+        raise typer.BadParameter("--candidates samples needs --data, among whose samples it selects")
 
     if validation is None:
         refuse_ignored(context, ("validation_test",), "without --validation")

@@ -122,7 +122,7 @@ class Candidates(StrEnum):
     """Candidates for the compressed vectors."""
 
     vectors = "vectors"
-    rows = "rows"
+    samples = "samples"
 
 
 DATA_PANEL = "Reading data"

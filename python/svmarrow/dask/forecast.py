@@ -59,7 +59,7 @@ class FitEstimate:
 
     Attributes
     ----------
-    rows : int
+    n_samples : int
         Number of samples of positive weight in all partitions.
     support : int
         Number of support vectors.
@@ -84,7 +84,7 @@ class FitEstimate:
         Alternative if the driver cannot store the support vectors.
     """
 
-    rows: int
+    n_samples: int
     support: int
     rounds: int
     driver_bytes: int
@@ -138,7 +138,7 @@ def estimate_fit(
             f"support vectors, and {free / 1e9:.2f} GB are free: {ALTERNATIVE}"
         )
     return FitEstimate(
-        rows=rows,
+        n_samples=rows,
         support=support,
         rounds=EXPECTED_ROUNDS,
         driver_bytes=needed,

@@ -74,21 +74,21 @@ _MIN_RELATIVE_GAIN = 1e-9
 class Round:
     """Statistics of a round of a fit over partitions."""
 
-    #: Number of rows on the driver.
-    rows: int
+    #: Number of samples on the driver.
+    n_samples: int
     #: Number of support vectors among them.
     support: int
-    #: Number of other rows that violate the optimality conditions.
+    #: Number of other samples that violate the optimality conditions.
     violators: int
     #: Dual objective of the driver's machines.
     dual: float
-    #: Duality gap over all rows.
+    #: Duality gap over all samples.
     gap: float
     #: Number of vectors whose coefficients changed, which the workers evaluate.
     changed: int
     #: Number of bytes of vectors sent to each worker.
     sent: int
-    #: Number of bytes of rows received from all workers.
+    #: Number of bytes of samples received from all workers.
     received: int
     #: Processor seconds of the driver's solver.
     driver: float

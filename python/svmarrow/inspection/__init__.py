@@ -1,7 +1,7 @@
 """Looking into fitted models: exact Shapley values, doubtful labels, a picture of the decision boundary."""
 
 from svmarrow._support.displays import DecisionVectorsDisplay
-from svmarrow.inspection.audit import SuspiciousRows, suspicious_rows
+from svmarrow.inspection.audit import SuspiciousSamples, suspicious_samples
 from svmarrow.inspection.display import ShapleyDisplay
 from svmarrow.inspection.shapley import ShapleyValues, shapley_values
 
@@ -9,7 +9,7 @@ __all__ = [
     "DecisionVectorsDisplay",
     "ShapleyDisplay",
     "ShapleyValues",
-    "SuspiciousRows",
+    "SuspiciousSamples",
     "shapley_values",
-    "suspicious_rows",
+    "suspicious_samples",
 ]

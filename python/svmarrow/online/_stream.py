@@ -50,7 +50,7 @@ class StreamClassifier(ClassifierOutputMixin, KernelMachine):
     feature_names_in_: NDArray[np.object_]
     mistakes_: int
     n_seen_: int
-    mistake_rows_: NDArray[np.int64]
+    mistake_indices_: NDArray[np.int64]
     gamma_: float
     n_epochs_: int
     kernel: str
@@ -188,9 +188,9 @@ class StreamClassifier(ClassifierOutputMixin, KernelMachine):
         while done < labels.size or not wrong:
             rest = slice(done, done + self._rows_that_fit(rows[done:]))
             self._learn(rows[rest], labels[rest])
-            wrong.append(self.mistake_rows_)
+            wrong.append(self.mistake_indices_)
             done = rest.stop
-        self.mistake_rows_ = np.concatenate(wrong)
+        self.mistake_indices_ = np.concatenate(wrong)
 
     estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory.estimate_memory
 

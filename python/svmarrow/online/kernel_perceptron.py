@@ -108,7 +108,7 @@ class KernelPerceptron(StreamClassifier):
         from.
     cumulative_error_ : float
         `mistakes_` / `n_seen_`.
-    mistake_rows_ : ndarray of int64
+    mistake_indices_ : ndarray of int64
         Positions along the stream of the mistakes of the last batch (of `partial_fit`, or pass of `fit`).
     n_seen_ : int
         The number of samples seen.
@@ -165,7 +165,7 @@ class KernelPerceptron(StreamClassifier):
         **STREAM_RULES,
         "random_state": RANDOM_STATE,
     }
-    mistake_rows_: NDArray[np.int64]
+    mistake_indices_: NDArray[np.int64]
     n_seen_: int
     mistakes_: int
     expansion_: KernelExpansion
@@ -248,7 +248,7 @@ class KernelPerceptron(StreamClassifier):
         before = {**self._state, "counters": (self.n_seen_, self.mistakes_)}
         with progress(self.verbose) as reporter:
             state, wrong = _core.perceptron_stream(core_rows(X), labels, settings, before, reporter.callback)
-        self.mistake_rows_ = wrong + self.n_seen_
+        self.mistake_indices_ = wrong + self.n_seen_
         self.n_seen_, self.mistakes_ = state.pop("counters")
         self._take(state)
 

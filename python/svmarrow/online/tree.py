@@ -169,7 +169,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         from.
     cumulative_error_ : float
         `mistakes_` / `n_seen_`.
-    mistake_rows_ : ndarray of int64
+    mistake_indices_ : ndarray of int64
         Positions along the stream of the mistakes of the last batch (of `partial_fit`, or pass of `fit`).
     n_seen_ : int
         The number of samples seen.
@@ -215,7 +215,7 @@ class PerceptronTreeClassifier(StreamClassifier):
         "prediction": one_of("last", "averaged"),
         **STREAM_RULES,
     }
-    mistake_rows_: NDArray[np.int64]
+    mistake_indices_: NDArray[np.int64]
     n_seen_: int
     mistakes_: int
 
@@ -280,7 +280,7 @@ class PerceptronTreeClassifier(StreamClassifier):
             state, wrong = _core.perceptron_tree_stream(
                 core_rows(X), labels, settings, self._state, n_jobs, reporter.callback
             )
-        self.mistake_rows_ = wrong + self.n_seen_
+        self.mistake_indices_ = wrong + self.n_seen_
         self._take(state)
 
     def _children(self) -> int:
@@ -532,6 +532,6 @@ class PerceptronTreeClassifier(StreamClassifier):
             tree.feature_names_in_ = source.feature_names_in_
         tree._coding = source.decoding
         tree.n_epochs_ = 0
-        tree.mistake_rows_ = np.zeros(0, dtype=np.int64)
+        tree.mistake_indices_ = np.zeros(0, dtype=np.int64)
         tree._take(state)
         return tree

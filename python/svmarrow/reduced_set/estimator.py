@@ -196,7 +196,7 @@ class ReducedSet(ModelWrapper):
         all folds of a search.
     method : str, default="backfit"
         See `svmarrow.compression_path`.
-    candidates : {"vectors", "rows"}, default="vectors"
+    candidates : {"vectors", "samples"}, default="vectors"
         Choose among the vectors of the fitted model, or among all training samples. ``"gradient"`` makes
         vectors and compares the models on all training samples.
     tune_threshold : bool, default=True
@@ -277,7 +277,7 @@ class ReducedSet(ModelWrapper):
         n_vectors: int = 100,
         *,
         method: Method = "backfit",
-        candidates: Literal["vectors", "rows"] = "vectors",
+        candidates: Literal["vectors", "samples"] = "vectors",
         tune_threshold: bool = True,
         tol: float = 1e-5,
         settings: GradientSettings | SelectionSettings | None = None,

@@ -82,7 +82,7 @@ Method: TypeAlias = Literal["backfit", "prefit", "rank", "gradient"]
 RULES = {
     "n_vectors": either(none, integer(least=1)),
     "method": one_of(*METHODS),
-    "candidates": one_of("vectors", "rows"),
+    "candidates": one_of("vectors", "samples"),
     "tol": real(least=0.0, below=1.0),
     "random_state": RANDOM_STATE,
     "max_time": MAX_TIME,
@@ -320,8 +320,8 @@ def _tuning(request: PathRequest, *, own: bool) -> tuple[Any, tuple[Any, NDArray
         for name in ("y", "sample_weight"):
             if getattr(request, name) is not None:
                 raise ValueError(f"{name} is given without X")
-        if request.candidates == "rows":
-            raise ValueError("candidates='rows' needs X, the rows to choose from")
+        if request.candidates == "samples":
+            raise ValueError("candidates='samples' needs X, the samples to choose from")
         return None, None
     rows = rows_for(full, request.X)
     known = None if request.y is None else _targets(full, request.y, rows)
@@ -376,7 +376,7 @@ def compression_path(
     *,
     n_vectors: int | None = None,
     method: Method = "backfit",
-    candidates: Literal["vectors", "rows"] = "vectors",
+    candidates: Literal["vectors", "samples"] = "vectors",
     tol: float = 1e-5,
     settings: GradientSettings | SelectionSettings | None = None,
     random_state: int | np.random.RandomState | None = None,
@@ -419,7 +419,7 @@ def compression_path(
         ``"rank"`` holds the kernel matrix of all vectors in memory. Models that are too long for a method are
         reduced in chunks, see `SelectionSettings`. The other selections of the papers, among them LARS-SVM,
         are in `svmarrow.papers.reduced_set.path`.
-    candidates : {"vectors", "rows"}, default="vectors"
+    candidates : {"vectors", "samples"}, default="vectors"
         Select among the model's own vectors, or among the samples `X`.
     tol : float, default=1e-5
         End when the distance to the model is at most this fraction of the model's norm; 0 continues to the
@@ -571,7 +571,7 @@ def bytes_of_work(
             raise refuse("settings", chosen, "None or a GradientSettings")
         return bytes_of_construction(outputs, vectors if rows is None else rows, n_vectors, chosen)
     selection = selection_of(settings, method)
-    pool = rows if candidates == "rows" and rows is not None else vectors
+    pool = rows if candidates == "samples" and rows is not None else vectors
     given = as_arguments(selection, method) | {"max_vectors": int(n_vectors)}
     given |= {"tolerance": 0.0, "seed": 0, "max_time": None}
     return bytes_of_selection(outputs, pool, rows if selection.criterion == "predictions" else None, given)

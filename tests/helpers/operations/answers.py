@@ -27,7 +27,7 @@ from svmarrow import (
     TabularClassifier,
     as_expansion,
 )
-from svmarrow.inspection import DecisionVectorsDisplay, shapley_values, suspicious_rows
+from svmarrow.inspection import DecisionVectorsDisplay, shapley_values, suspicious_samples
 from svmarrow.least_squares import (
     LinearRLSClassifier,
     LowRankRLSClassifier,
@@ -146,7 +146,7 @@ _left_out(
 )
 _left_out("RLSRegressor.predict std", RLSRegressor(), "plain numbers", lambda m, X: m.predict(X, True))
 _left_out("RLSClassifier.predict_set", RLSClassifier(), "plain three", lambda m, X: m.predict_set(X))
-_left_out("suspicious_rows", RLSClassifier(), "plain three", lambda m, _: suspicious_rows(m))
+_left_out("suspicious_samples", RLSClassifier(), "plain three", lambda m, _: suspicious_samples(m))
 
 _predictions("SVC", 6000, _fitted(SVC(gamma=1.0), "plain ten"), "plain ten")
 _predictions("SVC", 6000, _fitted(SVC(gamma=1.0), "plain three"), "plain ten", "decision_function")

@@ -97,7 +97,7 @@ def _choices() -> None:
         _compression(f"{method} drawn", 8000, method=method, settings=PaperSettings(sample=59))
     _compression("pursuit sparse", 4000, "sparse two", method="backfit")
     _compression("pursuit each output", 2000, "plain ten", settings=SelectionSettings(joint=False))
-    _compression("pursuit among rows", 4000, candidates="rows", rows=True)
+    _compression("pursuit among rows", 4000, candidates="samples", rows=True)
     _compression("pursuit chunks", 8000, share=0.05, settings=SelectionSettings(chunk=1000), small=1500)
     _compression("pursuit and thresholds", 4000, "plain ten", labels=True)
     _compression("rank", 4000, method="rank")

@@ -32,7 +32,7 @@ def path(
     *,
     n_vectors: int | None = None,
     method: Method = "lars",
-    candidates: Literal["vectors", "rows"] = "vectors",
+    candidates: Literal["vectors", "samples"] = "vectors",
     tol: float = 1e-5,
     settings: PaperSettings | None = None,
     random_state: int | np.random.RandomState | None = None,
@@ -65,7 +65,7 @@ def path(
         ``"l0"``, ``"l1"``, ``"lars"`` and ``"rank"`` hold the kernel matrix of all vectors in memory. Models
         that are too long for a method are reduced in chunks, see `PaperSettings`.
     candidates, tol
-        As for `svmarrow.compression_path`; ``candidates="rows"`` for ``"basic"``, ``"backfit"`` and
+        As for `svmarrow.compression_path`; ``candidates="samples"`` for ``"basic"``, ``"backfit"`` and
         ``"prefit"`` only.
     settings : PaperSettings, default=None
         None takes the defaults.
