@@ -31,7 +31,7 @@ ax.contour(
     *np.moveaxis(grid, -1, 0), svc.decision_function(points).reshape(grid.shape[:2]), [0], colors="black"
 )
 ax.scatter(*X[:500].T, 5, np.where(y[:500], "#c1272d", "#555555"), alpha=0.6)
-shares = 100 * np.asarray(report.answered) / report.n_rows
+shares = 100 * np.asarray(report.answered) / report.n_samples
 names = [
     f"{size} vectors: {share:.0f} % of the rows"
     for size, share in zip(report.sizes[:-1], shares, strict=False)
