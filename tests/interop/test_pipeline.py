@@ -31,6 +31,7 @@ import svmarrow
 from helpers.reference import largest
 from svmarrow import SVC, SVR, OneClassSVM, ReducedSet, as_expansion, compress, compression_path
 from svmarrow.export import to_onnx
+from svmarrow.models.calibration import Calibration
 from svmarrow.models.categories import Encode, Impute, Table
 from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts
 from svmarrow.preprocessing import LearnedScaler
@@ -366,3 +367,15 @@ def test_single_precision_changes_no_probability_where_a_sigmoid_is_steep(scaled
     expected = model.predict_proba(near.astype(np.float64))
     assert np.ptp(expected) > 0.1
     np.testing.assert_allclose(model.predict_proba(near), expected, atol=1e-4)
+
+
+def test_samples_of_bytes_are_exact_where_a_sigmoid_is_steep():
+    rng = np.random.default_rng(0)
+    samples = rng.integers(0, 256, size=(200, 8)).astype(np.uint8)
+    machine = as_expansion(SVC(gamma=1e-5).fit(samples, samples[:, 0] > 127))
+    outputs = machine.decision_function(samples.astype(np.float64))
+    # The sigmoids are steepest at the outputs of the samples.
+    for output in outputs[:20]:
+        steep = Calibration("classes", np.array([1e6]), np.array([-1e6 * output]))
+        model = machine.with_calibration(steep)
+        assert np.array_equal(model.predict_proba(samples), model.probabilities_of(outputs[:, np.newaxis]))

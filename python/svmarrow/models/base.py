@@ -213,14 +213,15 @@ class ExpansionModel(Estimator):
             # The preparation must not round what the expansion computes in double precision.
             return self.preparation.rows(X, self.feature_names, needs_double=self._needs_double)
         rows = validated(self, X, reset=False, precomputed=self.expansion.kernel == "precomputed")
-        return rows.astype(np.float64) if rows.dtype == np.float32 and self._amplifies() else rows
+        # Samples of bytes are evaluated in single precision too.
+        return rows.astype(np.float64) if rows.dtype != np.float64 and self._amplifies() else rows
 
     def _needs_double(self) -> bool:
-        """Whether rounding samples or kernel values to single precision may be seen in a prediction."""
+        """Returns whether rounding to single precision may be seen in a prediction."""
         return self._amplifies() or self.expansion.needs_double()
 
     def _amplifies(self) -> bool:
-        """Whether what makes predictions of the outputs amplifies the rounding errors of single precision."""
+        """Returns whether predictions amplify the rounding errors of outputs in single precision."""
         return False
 
     def fit(self, X: Any, y: Any = None) -> NoReturn:  # noqa: ARG002 - scikit-learn's signature

@@ -53,7 +53,7 @@ __all__ = ["ExpansionClassifier"]
 
 #: Ways in which `predict` finds the class.
 PREDICT_BY = ("scores", "probabilities", "votes")
-#: Rounding errors are measured at about so many vectors.
+#: Approximate number of vectors at which rounding errors are measured.
 N_MEASURED = 100
 #: Largest rounding error of what a sigmoid or the softmax takes: a probability changes by a fourth of it.
 MAX_SCORE_ERROR = 1e-3
@@ -250,7 +250,7 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
             )
 
     def _amplifies(self) -> bool:
-        """Whether rounding in single precision may change a probability by more than a fourth of .001.
+        """Returns whether rounding in single precision may change a probability by more than .00025.
 
         A sigmoid fitted to outputs that hardly differ is steep. Measured at some of the vectors.
         """
