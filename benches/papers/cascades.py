@@ -27,7 +27,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from svmarrow import SVC, compression_path
 from svmarrow._support.rows import core_rows
 from svmarrow.cascade import CalibratedCascade, ExactCascade
-from svmarrow.cascade.stages import Work
+from svmarrow.cascade.exact import Work
 
 if TYPE_CHECKING:
     import argparse

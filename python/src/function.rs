@@ -1,14 +1,14 @@
 //! `svmarrow::kernels::KernelFunction`: kernels of the crate, and kernels that are Python functions of blocks of rows.
 //!
 //! A Python function is called as `function(rows, columns)` with two int64 arrays of indices of training rows, and
-//! gives a C-contiguous float64 matrix. The calling thread takes the interpreter lock for it. Calls never overlap, whatever
+//! gives a C-contiguous float64 matrix; `function.diagonal(rows)` gives the values of rows with themselves. The calling thread takes the interpreter lock for it. Calls never overlap, whatever
 //! the number of threads of the fit and whether or not the interpreter has a lock: a function may keep state. An exception
 //! is kept, further values are zeros, the monitor asks the fit to end, and the exception leaves the fit unchanged.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use svmarrow::Error;
 use svmarrow::context::{Context, Interruption, Monitor, Progress};
@@ -133,7 +133,29 @@ impl PythonCall {
     }
 }
 
+impl PythonCall {
+    fn diagonal_values(&self, py: Python<'_>, rows: &[usize], out: &mut [f64]) -> PyResult<()> {
+        let list = PyArray1::from_iter(py, rows.iter().map(|&i| i as i64));
+        let values = self.function.bind(py).call_method1("diagonal", (list,))?;
+        let values: PyReadonlyArray1<'_, f64> = values.extract()?;
+        match values.as_slice().ok().filter(|values| values.len() == out.len()) {
+            Some(values) => out.copy_from_slice(values),
+            None => {
+                let shape = format!("{:?}", values.shape());
+                Err(to_python(Error::param("kernel diagonal", shape, format!("({},)", out.len()))))?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl KernelBlocks for PythonCall {
+    fn diagonal(&self, rows: &[usize], out: &mut [f64]) {
+        if !self.attempt(|py| self.diagonal_values(py, rows, out)) {
+            out.fill(0.0);
+        }
+    }
+
     fn fill(&self, rows: &[usize], columns: &[usize], out: &mut [f64]) {
         if !self.attempt(|py| self.kernel_values(py, rows, columns, out)) {
             out.fill(0.0);

@@ -9,7 +9,7 @@ use super::Kernel;
 /// Maximum number of kernel values of a block: tens of megabytes with the temporaries of the function.
 pub(super) const MAX_BLOCK_VALUES: usize = 1 << 22;
 /// Rows of the square blocks whose diagonals are k(x, x): a compromise between unused values and calls.
-pub(super) const DIAGONAL_BLOCK_ROWS: usize = 64;
+const DIAGONAL_BLOCK_ROWS: usize = 64;
 
 /// A user-defined kernel function of training rows.
 pub trait KernelBlocks: Sync {
@@ -19,6 +19,18 @@ pub trait KernelBlocks: Sync {
     /// An implementation that fails stores its error, writes zeros, and makes the
     /// [`Monitor`](crate::context::Monitor) of the fit return `Break`.
     fn fill(&self, rows: &[usize], columns: &[usize], out: &mut [f64]);
+
+    /// Writes k(x_i, x_i) for i in `rows` to `out`: the diagonals of square blocks, unless an implementation knows a cheaper way.
+    fn diagonal(&self, rows: &[usize], out: &mut [f64]) {
+        let mut values = vec![0.0; DIAGONAL_BLOCK_ROWS * DIAGONAL_BLOCK_ROWS];
+        for (rows, out) in rows.chunks(DIAGONAL_BLOCK_ROWS).zip(out.chunks_mut(DIAGONAL_BLOCK_ROWS)) {
+            let n = rows.len();
+            self.fill(rows, rows, &mut values[..n * n]);
+            for (i, out) in out.iter_mut().enumerate() {
+                *out = values[i * n + i];
+            }
+        }
+    }
 }
 
 /// A kernel for a fit.

@@ -259,16 +259,18 @@ pub(crate) fn gram_lower<T: Real>(
     let kernel = match kernel {
         KernelFunction::BuiltIn(kernel) if kernel != Kernel::Precomputed => kernel,
         source => {
-            let rows = KernelRows::new(source, x, &(0..n).collect::<Vec<_>>(), Precision::Double, ctx)?;
+            let rows = KernelRows::new(source, x, &[], Precision::Double, ctx)?;
             for (group, lines) in out.chunks_mut(BLOCK_ROWS * stride).enumerate() {
                 tick(group * BLOCK_ROWS)?;
-                let mut values: Vec<f64> = memory::try_zeros(MATRIX, lines.len() / stride * n)?;
-                let list: Vec<usize> =
-                    (group * BLOCK_ROWS..group * BLOCK_ROWS + lines.len() / stride).collect();
-                let mut parts: Vec<&mut [f64]> = values.chunks_exact_mut(n).collect();
-                rows.compute(&list, &mut parts, ctx)?;
+                let (first, count) = (group * BLOCK_ROWS, lines.len() / stride);
+                // The columns up to the diagonal: a user-defined function may be expensive.
+                let columns: Vec<usize> = (0..first + count).collect();
+                let list = &columns[first..];
+                let mut values: Vec<f64> = memory::try_zeros(MATRIX, count * columns.len())?;
+                let mut parts: Vec<&mut [f64]> = values.chunks_exact_mut(columns.len()).collect();
+                rows.with_columns(&columns, ctx)?.compute(list, &mut parts, ctx)?;
                 for ((i, line), values) in
-                    list.iter().zip(lines.chunks_exact_mut(stride)).zip(values.chunks_exact(n))
+                    list.iter().zip(lines.chunks_exact_mut(stride)).zip(values.chunks_exact(columns.len()))
                 {
                     for (out, &v) in line.iter_mut().zip(&values[..=*i]) {
                         *out = T::from_f64(v);

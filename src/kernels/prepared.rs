@@ -3,7 +3,7 @@
 
 use super::Kernel;
 use super::bytes::Unit;
-use super::function::{DIAGONAL_BLOCK_ROWS, KernelFunction};
+use super::function::KernelFunction;
 use super::overflow_check::{Magnitudes, Precision};
 use super::pair::pair_with_itself;
 use super::standardization::{CoefficientSum, Standardization};
@@ -153,13 +153,8 @@ impl<'a> PreparedRows<'a> {
             }
             KernelFunction::Blocks(blocks) => blocks,
         };
-        let mut diagonal = Vec::with_capacity(rows.len());
-        let mut values = vec![0.0; DIAGONAL_BLOCK_ROWS * DIAGONAL_BLOCK_ROWS];
-        for rows in rows.chunks(DIAGONAL_BLOCK_ROWS) {
-            let n = rows.len();
-            blocks.fill(rows, rows, &mut values[..n * n]);
-            diagonal.extend((0..n).map(|i| values[i * n + i]));
-        }
+        let mut diagonal = vec![0.0; rows.len()];
+        blocks.diagonal(rows, &mut diagonal);
         diagonal
     }
 }

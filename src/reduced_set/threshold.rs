@@ -3,7 +3,8 @@
 //! A reduced normal vector differs from the full one, so the intercept of the full machine is not the best one. The training
 //! error as a function of the intercept is a step function, which is minimized by sorting and a sweep.
 //!
-//! Invariant: a shift never increases the training error. Cost: O(n log n) for two classes, O(q n) for a sweep over q.
+//! Invariant: a shift never increases the training error, and does not lie between scores that differ by the rounding of single
+//! precision: samples that are evaluated again would fall on either side. Cost: O(n log n) for two classes, O(q n) for a sweep over q.
 //!
 //! ```
 //! use svmarrow::reduced_set::threshold;
@@ -35,6 +36,9 @@ pub fn binary(scores: &[f64], positive: &[bool], weights: Option<&[f64]>) -> Res
     best_shift(rows)
 }
 
+/// Difference of two scores that rounding may have made, relative to the largest score.
+const RESOLUTION: f64 = 4.0 * f32::EPSILON as f64;
+
 /// Returns the best shift for rows, each with the shift above which it is accepted and the gain of accepting it.
 fn best_shift(mut rows: Vec<(f64, f64)>) -> Result<f64> {
     rows.retain(|row| row.0.is_finite());
@@ -62,7 +66,8 @@ fn best_among(mut rows: Vec<(f64, f64)>, below: f64, lowest: f64, highest: f64) 
             (best, best_shift) = (gain, shift);
         }
     };
-    let margin = 1e-3 * (highest - lowest).max(1e-6);
+    let resolution = RESOLUTION * highest.abs().max(lowest.abs());
+    let margin = (1e-3 * (highest - lowest).max(1e-6)).max(resolution);
     if rows[0].0 == lowest {
         consider(below, lowest - margin);
     }
@@ -70,7 +75,7 @@ fn best_among(mut rows: Vec<(f64, f64)>, below: f64, lowest: f64, highest: f64) 
     for k in 0..rows.len() {
         gain += rows[k].1;
         match rows.get(k + 1) {
-            Some(next) if next.0 > rows[k].0 => consider(gain, f64::midpoint(rows[k].0, next.0)),
+            Some(next) if next.0 - rows[k].0 > resolution => consider(gain, f64::midpoint(rows[k].0, next.0)),
             None if rows[k].0 == highest => consider(gain, highest + margin),
             Some(_) | None => {}
         }
@@ -374,18 +379,32 @@ mod tests {
                 (best, best_shift) = (gain, shift);
             }
         };
-        let margin = 1e-3 * (rows[rows.len() - 1].0 - rows[0].0).max(1e-6);
-        consider(0.0, rows[0].0 - margin);
+        let (lowest, highest) = (rows[0].0, rows[rows.len() - 1].0);
+        let resolution = RESOLUTION * highest.abs().max(lowest.abs());
+        let margin = (1e-3 * (highest - lowest).max(1e-6)).max(resolution);
+        consider(0.0, lowest - margin);
         let mut gain = 0.0;
         for k in 0..rows.len() {
             gain += rows[k].1;
             match rows.get(k + 1) {
-                Some(next) if next.0 > rows[k].0 => consider(gain, f64::midpoint(rows[k].0, next.0)),
+                Some(next) if next.0 - rows[k].0 > resolution => {
+                    consider(gain, f64::midpoint(rows[k].0, next.0));
+                }
                 Some(_) => {}
                 None => consider(gain, rows[k].0 + margin),
             }
         }
         best_shift
+    }
+
+    #[test]
+    fn no_threshold_lies_between_scores_that_rounding_parts() {
+        // Of three samples at the same place two are negative; rounding in single precision has moved one of them.
+        let scores = [1.0, 1.0 - 6e-8, 1.0 - 6e-8, 0.5, 0.2];
+        let positive = [true, false, false, false, false];
+        let shift = binary(&scores, &positive, None).unwrap();
+        assert!(scores.iter().all(|score| (score + shift).abs() > 1e-7), "{shift}");
+        assert_eq!(errors(&scores, &positive, shift), 1);
     }
 
     /// Searches every rival.

@@ -19,7 +19,7 @@ from helpers.public import PUBLIC
 from svmarrow import SVC, KernelExpansion, compress, compression_path
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.cascade.calibrated import first_sequence, points, rows_needed, upper_bound
-from svmarrow.cascade.stages import Work, cheapest, ladder
+from svmarrow.cascade.exact import Work, cheapest, ladder
 from svmarrow.models.classifier import ExpansionClassifier
 
 KERNELS = [

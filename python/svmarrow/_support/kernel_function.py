@@ -9,7 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from svmarrow import _core
 from svmarrow._support.blas import product
+from svmarrow._support.objects import contents, is_objects, needs_objects
 
 __all__ = [
     "KernelFunction",
@@ -17,29 +19,47 @@ __all__ = [
     "asymmetry",
     "check_kernel_matrix",
     "evaluate",
+    "function_matrix",
+    "function_values",
+    "kernel_values",
+    "prepared",
     "tolerance",
 ]
 
 
 # --- user-defined kernels: Python functions of two blocks of rows ---
-# ``function(X_block, Y_block)`` gets rows as the estimator stores them (arrays, or CSR matrices for sparse
-# data) and returns their kernel values, (rows of X_block, rows of Y_block). A call returns at most
-# `MAX_BLOCK_VALUES` values unless a single row has more; the full kernel matrix is never stored.
+# ``function(X_block, Y_block)`` gets rows as the estimator stores them (arrays, CSR matrices for sparse data,
+# one-dimensional arrays of objects) and returns their kernel values, (rows of X_block, rows of Y_block). A
+# call returns at most `MAX_BLOCK_VALUES` values unless a single row has more; the full kernel matrix is never
+# stored. A kernel with a method `prepare` gets parts of what that returned for all training rows, or for the
+# vectors of a model: work for each sample is then done once.
 
 
 KernelFunction = Callable[[Any, Any], ArrayLike]
 
 #: Maximum number of kernel values of one call at prediction.
 MAX_BLOCK_VALUES = 2**22
+#: Share of the free memory for the values of all pairs of objects.
+_PAIRS_SHARE = 0.25
 #: Maximum kernel value of the solver, which may store kernel values in single precision.
 _MAX_VALUE = float(np.finfo(np.float32).max)
+#: Rows of a block of a kernel matrix: a compromise between calls and pairs that are computed twice.
+_MATRIX_ROWS = 64
 #: Maximum number of rows of a call whose values are compared with each other.
 _MAX_CHECKED_ROWS = 64
 
 
+def prepared(function: KernelFunction, X: Any) -> Any:
+    """Returns samples in the form whose parts the kernel gets."""
+    return function.prepare(contents(X)) if needs_objects(function) else X  # type: ignore[attr-defined]
+
+
 def kernel_values(function: KernelFunction, X: Any, Z: Any) -> NDArray[Any]:
-    """Returns K(X, Z) of one call; raises ``ValueError`` unless it is a finite matrix of that shape."""
-    values: Any = function(X, Z)
+    """Returns K(X, Z) of one call; raises ``ValueError`` unless it is a finite matrix of that shape.
+
+    Either may be `prepared`.
+    """
+    values: Any = function(contents(X), contents(Z))
     values = values.toarray() if sp.issparse(values) else np.asarray(values)
     expected = (int(X.shape[0]), int(Z.shape[0]))
     if values.shape != expected:
@@ -55,14 +75,63 @@ def kernel_values(function: KernelFunction, X: Any, Z: Any) -> NDArray[Any]:
     return matrix
 
 
+def function_values(function: KernelFunction, X: Any, points: Any) -> NDArray[np.float64]:
+    """Computes K(X, points) block by block; the points may be `prepared`."""
+    n, m = int(X.shape[0]), int(points.shape[0])
+    out = np.empty((n, m))
+    step = max(1, MAX_BLOCK_VALUES // max(1, m))
+    for start in range(0, n if m else 0, step):
+        block = slice(start, start + step)
+        out[block] = kernel_values(function, X[block], points)
+    return out
+
+
+def function_matrix(function: KernelFunction, X: Any) -> NDArray[np.float64]:
+    """Computes K(X, X); pairs in different blocks of rows are computed once."""
+    samples, n = prepared(function, X), int(X.shape[0])
+    out = np.empty((n, n))
+    for start in range(0, n, _MATRIX_ROWS):
+        rows = slice(start, min(n, start + _MATRIX_ROWS))
+        out[rows, : rows.stop] = kernel_values(function, samples[rows], samples[: rows.stop])
+        out[:start, rows] = out[rows, :start].T
+    return out
+
+
 class TrainingKernel:
     """Callback of the extension module: kernel values of training rows, in the range of single precision."""
 
     def __init__(self, function: KernelFunction, X: Any) -> None:
         self.function = function
-        self.X = X
+        self.X = prepared(function, X)
+        #: Number of kernel values computed.
+        self.computed = 0
+        self._diagonal_rows = 1 if is_objects(X) else _MATRIX_ROWS
+        self._pairs = _Pairs(len(X)) if is_objects(X) and _Pairs.fit(len(X)) else None
 
     def __call__(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
+        if self._pairs is None:
+            return self._values(rows, columns)
+        return self._pairs.read(rows, columns, self._values)
+
+    def diagonal(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Returns k(x, x) of training rows, by the kernel's own ``diagonal`` if it has one."""
+        diagonal = getattr(self.function, "diagonal", None)
+        if callable(diagonal):
+            values = np.asarray(diagonal(contents(self.X[_span(rows)])), dtype=np.float64)
+            if values.shape != rows.shape or not np.isfinite(values).all():
+                raise ValueError(
+                    f"the diagonal of the kernel function has shape {values.shape}: it must be {rows.shape}, "
+                    "and its values finite"
+                )
+            return np.ascontiguousarray(values)
+        out = np.empty(rows.size)
+        for start in range(0, rows.size, self._diagonal_rows):
+            block = rows[start : start + self._diagonal_rows]
+            out[start : start + block.size] = np.diagonal(self(block, block))
+        return out
+
+    def _values(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
+        self.computed += rows.size * columns.size
         values = kernel_values(self.function, self.X[_span(rows)], self.X[_span(columns)])
         double = np.ascontiguousarray(values, dtype=np.float64)
         if double.size and max(double.max(), -double.min()) > _MAX_VALUE:
@@ -92,6 +161,34 @@ class TrainingKernel:
             )
 
 
+class _Pairs:
+    """Values of a symmetric kernel of objects, which may take a millisecond: each pair is computed once."""
+
+    def __init__(self, n: int) -> None:
+        # The system provides memory as it is touched.
+        self._values = np.zeros((n, n))
+        self._is_known = np.zeros((n, n), dtype=bool)
+
+    @staticmethod
+    def fit(n: int) -> bool:
+        """Returns whether all pairs of n objects take a small share of the memory."""
+        return 9 * n * n <= _PAIRS_SHARE * _core.available_memory()
+
+    def read(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64], compute: Callable[..., NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        """Returns values of rows and columns, after a block of those that were not computed before."""
+        place = np.ix_(rows, columns)
+        is_missing = ~self._is_known[place]
+        if is_missing.any():
+            block_rows, block_columns = rows[is_missing.any(axis=1)], columns[is_missing.any(axis=0)]
+            block = np.ix_(block_rows, block_columns)
+            self._values[block] = compute(block_rows, block_columns)
+            self._values.T[block] = self._values[block]
+            self._is_known[block] = self._is_known.T[block] = True
+        return np.ascontiguousarray(self._values[place])
+
+
 def _span(indices: NDArray[np.int64]) -> slice | NDArray[np.int64]:
     """Converts consecutive indices to a slice, which does not copy rows."""
     first, last = int(indices[0]), int(indices[-1])
@@ -107,13 +204,14 @@ def evaluate(
     coefficients: NDArray[np.float64],
     intercepts: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Computes K(X, vectors) B + b block by block."""
+    """Computes K(X, vectors) B + b block by block; the vectors may be `prepared`."""
     n, m = int(X.shape[0]), int(vectors.shape[0])
+    samples = prepared(function, X)
     out = np.tile(intercepts, (n, 1))
     step = max(1, MAX_BLOCK_VALUES // max(1, m))
     for start in range(0, n if m else 0, step):
         block = slice(start, start + step)
-        out[block] += product(kernel_values(function, X[block], vectors), coefficients)
+        out[block] += product(kernel_values(function, samples[block], vectors), coefficients)
     return out
 
 

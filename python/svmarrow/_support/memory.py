@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import scipy.sparse as sp
 
 from svmarrow import _core
-from svmarrow._support.rows import as_rows
+from svmarrow._support.rows import as_samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -96,7 +96,7 @@ def estimate_memory(self: Any, X: Any, y: Any = None) -> MemoryEstimate:
     True
     """
     self._check_parameters()
-    estimate: MemoryEstimate = self._memory(as_rows(X), y)
+    estimate: MemoryEstimate = self._memory(as_samples(X, getattr(self, "kernel", None)), y)
     return estimate
 
 

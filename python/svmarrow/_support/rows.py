@@ -19,10 +19,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.utils import compute_class_weight
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from svmarrow import _core
 from svmarrow._support.blas import one_blas_thread
+from svmarrow._support.objects import as_objects, function_of, is_objects, needs_objects
 from svmarrow._support.parameters import MATERN_KERNELS, THREADS, refuse
 from svmarrow._support.types import check_array_types
 
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
 __all__ = [
     "CoreRows",
     "any_weighted",
+    "are_points",
     "as_points",
     "as_rows",
+    "as_samples",
     "cache_bytes",
     "canonical",
     "check_every_class",
@@ -41,7 +44,6 @@ __all__ = [
     "core_rows",
     "default_gamma",
     "in_layout_of",
-    "is_matrix",
     "moments",
     "n_joblib_workers",
     "refuse_zero_weights",
@@ -137,8 +139,15 @@ def validated(
     """Validates the data of an estimator as scikit-learn does; returns X as :func:`as_rows`, and y if
     requested.
 
-    With ``reset`` the features are stored (``n_features_in_``), otherwise they are compared.
+    With ``reset`` the features are stored (``n_features_in_``), otherwise they are compared. Where the kernel
+    is a function, X may be objects, of which :func:`as_objects` makes one column.
     """
+    kernel, always = function_of(estimator, reset=reset)
+    if kernel is not None:
+        objects = as_objects(X, always=always)
+        if objects is not None:
+            targets = {"multi_output": multi_output, "y_numeric": y_numeric}
+            return _validated_objects(estimator, objects, y, targets if with_y else None, reset=reset)
     if type(X) is not np.ndarray or with_y:
         check_array_types(X=X, y=y)
     if precomputed and sp.issparse(X):
@@ -156,6 +165,24 @@ def validated(
             return _layout(validate_data(estimator, X, **options))
         X, y = validate_data(estimator, X, y, multi_output=multi_output, y_numeric=y_numeric, **options)
     return _layout(X), y
+
+
+def _validated_objects(
+    estimator: Any, X: NDArray[Any], y: Any, targets: Mapping[str, bool] | None, *, reset: bool
+) -> Any:
+    """Validates objects of an estimator, and y with the options ``targets`` if there are any."""
+    if reset:
+        estimator.n_features_in_ = 1
+        vars(estimator).pop("feature_names_in_", None)
+    if targets is None:
+        return X
+    if y is None:
+        name = type(estimator).__name__
+        raise ValueError(f"{name} requires y to be passed, but the target y is None")
+    check_array_types(y=y)
+    y = validate_data(estimator, y=y, reset=False, **targets)
+    check_consistent_length(X, y)
+    return X, y
 
 
 def as_rows(X: Any, name: str = "X") -> Any:
@@ -181,18 +208,32 @@ def as_rows(X: Any, name: str = "X") -> Any:
         return _layout(check_array(X, dtype=kinds, input_name=name, ensure_min_features=0))
 
 
-def is_matrix(value: Any) -> bool:
-    """Returns whether a parameter is two-dimensional, whatever its elements."""
+def as_samples(X: Any, kernel: Any, name: str = "X") -> Any:
+    """Validates samples of a kernel: a column of objects if it is a function of objects, else `as_rows`."""
+    objects = as_objects(X, name, always=needs_objects(kernel)) if callable(kernel) else None
+    return as_rows(X, name) if objects is None else objects
+
+
+def are_points(value: Any) -> bool:
+    """Returns whether a parameter is two-dimensional, whatever its elements, or a sequence of objects."""
     if isinstance(value, str | None) or callable(value):
         return False
+    if is_objects(value):
+        return True
     try:
-        return len(value.shape if hasattr(value, "shape") else np.shape(value)) == 2
+        shape = value.shape if hasattr(value, "shape") else np.shape(value)
     except Exception:  # lists of different lengths or user-defined types  # noqa: BLE001 - the value's own methods may raise anything
-        return False
+        return isinstance(value, list)
+    return len(shape) == 2 or (isinstance(value, list) and not isinstance(value[0], (bool, int, float)))
 
 
-def as_points(value: Any, name: str, columns: int) -> Any:
-    """Validates rows that are a parameter as `as_rows` does; errors name the parameter."""
+def as_points(value: Any, name: str, X: Any) -> Any:
+    """Validates points of the kind of the samples X that are a parameter, as `as_rows` does; errors name the
+    parameter.
+    """
+    if is_objects(X):
+        return as_objects(value, name, always=True)
+    columns = int(X.shape[1])
     try:
         points = as_rows(value, name)
     except (ValueError, TypeError) as error:
@@ -212,10 +253,11 @@ def _is_finite(X: NDArray[Any]) -> bool:
 
 
 def core_rows(X: Any) -> CoreRows:
-    """Converts rows to the form of the extension module without a copy."""
+    """Converts rows to the form of the extension module without a copy; objects to a placeholder."""
     if not isinstance(X, np.ndarray):
         return (X.data, X.indices, X.indptr, (int(X.shape[0]), int(X.shape[1])))
-    rows: NDArray[Any] = X
+    # The extension module knows objects by their kernel values.
+    rows: NDArray[Any] = np.zeros(X.shape, dtype=np.uint8) if X.dtype == object else X
     return rows
 
 

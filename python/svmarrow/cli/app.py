@@ -13,10 +13,9 @@ import typer
 from svmarrow._support.displays import image_axes
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.cli import report
-from svmarrow.cli.convert import convert
+from svmarrow.cli.convert import PASS_THROUGH, convert, grid, svm_predict, svm_scale, svm_train
 from svmarrow.cli.data import IMAGES, DataOptions, check_writable
 from svmarrow.cli.demo import run
-from svmarrow.cli.libsvm import PASS_THROUGH, grid, svm_predict, svm_scale, svm_train
 from svmarrow.cli.models import model_format, read_model_and_data, write_model
 from svmarrow.cli.options import (
     DATA_OPTIONS,

@@ -38,7 +38,7 @@ from svmarrow.dask.blocks import (
 from svmarrow.dask.cluster import all_threads, tree_sum
 from svmarrow.dask.estimator import DaskClassifier, DaskEstimator
 from svmarrow.dask.exact import choose_distributed_points
-from svmarrow.expansion.points import bytes_of_sums
+from svmarrow.expansion.points import POINT_RULES, bytes_of_sums
 from svmarrow.least_squares import LowRankRLSClassifier, LowRankRLSRegressor
 from svmarrow.least_squares.low_rank import takes_pieces
 
@@ -123,7 +123,7 @@ class DaskLowRankRLS(DaskEstimator):
 
     def _check_method(self) -> None:
         plain: Any = self
-        check(plain.get_params(deep=False), plain._rules)
+        check(plain.get_params(deep=False), {**plain._rules, **POINT_RULES})
         if not takes_pieces(self):
             raise refuse("method", plain.method, "'subset_of_regressors', whose sums can be added")
         if plain.leave_one_out:

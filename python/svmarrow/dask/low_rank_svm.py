@@ -22,6 +22,7 @@ from svmarrow.dask.estimator import DaskClassifier
 from svmarrow.dask.exact import choose_distributed_points, prepare_fit, train_machines
 from svmarrow.dask.partition import Machines
 from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.expansion.points import POINT_RULES
 from svmarrow.svm.low_rank import LowRankSVC, projected_kernel
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class DaskLowRankSVC(DaskClassifier, LowRankSVC, stored=False):
         ConvergenceWarning
             If a machine ended before the tolerance was reached.
         """
-        check(self.get_params(deep=False), self._rules)
+        check(self.get_params(deep=False), {**self._rules, **POINT_RULES})
         with fitting(self, X, y, sample_weight), self._connected() as cluster:
             return self._fit_partitions(cluster, X, y, sample_weight)
 

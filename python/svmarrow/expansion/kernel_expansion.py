@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from svmarrow import _core
-from svmarrow._support.kernel_function import KernelFunction, evaluate
+from svmarrow._support.kernel_function import KernelFunction, evaluate, kernel_values, prepared
+from svmarrow._support.objects import as_objects, contents, is_objects, needs_objects
 from svmarrow._support.parameters import (
     KERNELS,
     UNIT_DIAGONAL_KERNELS,
@@ -20,7 +21,7 @@ from svmarrow._support.parameters import (
     one_of,
     real,
 )
-from svmarrow._support.rows import as_rows, core_rows, rows_of, threads, well_aligned
+from svmarrow._support.rows import as_rows, as_samples, core_rows, rows_of, threads, well_aligned
 from svmarrow._support.saving import savable, save_method
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-__all__ = ["PARAMETERS_OF", "KernelExpansion", "average", "merge", "scale_outputs"]
+__all__ = ["PARAMETERS_OF", "KernelExpansion", "average", "merge", "same_vectors", "scale_outputs"]
 
 _RULES = {
     "kernel": either(one_of(*KERNELS), function),
@@ -142,7 +143,7 @@ class KernelExpansion:
     gamma: float
     coef0: float
     degree: int
-    _handle: dict[str, _core.Expansion]
+    _handle: dict[str, Any]
 
     def __init__(
         self,
@@ -155,7 +156,7 @@ class KernelExpansion:
         degree: int = 3,
     ) -> None:
         check({"kernel": kernel, "gamma": gamma, "coef0": coef0, "degree": degree}, _RULES)
-        rows = vectors if _is_empty(vectors) else as_rows(vectors, "vectors")
+        rows = _vectors(vectors, kernel)
         b = np.ascontiguousarray(np.atleast_1d(np.asarray(intercepts, dtype=np.float64)))
         B = np.asarray(coefficients, dtype=np.float64)
         B = np.ascontiguousarray(B[:, np.newaxis] if B.ndim == 1 else B)
@@ -245,12 +246,14 @@ class KernelExpansion:
         ValueError
             For a wrong number of features and values that are not finite or outside the kernel's domain.
         """
+        if is_objects(self.vectors):
+            return self._evaluate(as_objects(X, always=True), n_jobs)
         return self._evaluate(as_rows(X), n_jobs)
 
     @property
     def core_expansion(self) -> _core.Expansion:
         """The expansion in the extension module, made at the first use and shared by all predictions."""
-        handle = self._handle.get("")
+        handle: _core.Expansion | None = self._handle.get("")
         if handle is None:
             # Threads that come first at the same time share one: `setdefault` is atomic.
             handle = self._handle.setdefault("", _core.Expansion(*self.core_parts))
@@ -283,7 +286,7 @@ class KernelExpansion:
     def _evaluate(self, X: Any, n_jobs: int | None) -> NDArray[np.float64]:
         """`decision_function` of validated samples."""
         if callable(self.kernel):
-            return evaluate(self.kernel, X, self.vectors, self.coefficients, self.intercepts)
+            return evaluate(self.kernel, X, self._prepared(), self.coefficients, self.intercepts)
         handle = self.core_expansion
         n, cost = X.shape[0], max(1, self.n_vectors * X.shape[1])
         if n * cost < _SHORT_COST and n_jobs is None:
@@ -298,13 +301,25 @@ class KernelExpansion:
             out[start : start + block] = handle.decision(core_rows(rows), n_threads)
         return out
 
+    def _prepared(self) -> Any:
+        """The vectors in the form that the kernel function takes, made at the first use."""
+        if isinstance(self.kernel, str) or not needs_objects(self.kernel):
+            return self.vectors
+        vectors = self._handle.get("vectors")
+        if vectors is None:
+            vectors = self._handle.setdefault("vectors", prepared(self.kernel, self.vectors))
+        return vectors
+
     def _kernel_diagonal(self, X: Any) -> NDArray[np.float64]:
         """k(x, x) of each sample (n,)."""
         if self.kernel in UNIT_DIAGONAL_KERNELS:
             return np.ones(X.shape[0])
         samples = [X[i : i + 1] for i in range(X.shape[0])]
         if callable(self.kernel):
-            values: list[Any] = [self.kernel(one, one) for one in samples]
+            diagonal = getattr(self.kernel, "diagonal", None)
+            if callable(diagonal):
+                return np.asarray(diagonal(contents(X)), dtype=np.float64)
+            values: list[Any] = [kernel_values(self.kernel, sample, sample) for sample in samples]
         else:
             values = [_core.gram(core_rows(one), None, self.kernel_spec, 1) for one in samples]
         return np.array([float(np.asarray(value).reshape(-1)[0]) for value in values])
@@ -333,7 +348,7 @@ class KernelExpansion:
             self._kernel_identity == other._kernel_identity
             and np.array_equal(self.coefficients, other.coefficients)
             and np.array_equal(self.intercepts, other.intercepts)
-            and _same_rows(self.vectors, other.vectors)
+            and same_vectors(self.vectors, other.vectors)
         )
 
     @property
@@ -352,13 +367,23 @@ class KernelExpansion:
 _FIELDS = ("vectors", "coefficients", "intercepts", "kernel", "gamma", "coef0", "degree")
 
 
+def _vectors(vectors: Any, kernel: Any) -> Any:
+    """Checks vectors: rows of numbers, or a column of objects for a kernel that is a function."""
+    if callable(kernel) and is_objects(vectors) and vectors.shape[1:] == (1,):
+        return vectors
+    return vectors if _is_empty(vectors) else as_samples(vectors, kernel, "vectors")
+
+
 def _is_empty(vectors: Any) -> bool:
     """True for an expansion without vectors, a constant, which scikit-learn's checks would refuse."""
     shape = getattr(vectors, "shape", None)
     return shape is not None and len(shape) == 2 and shape[0] == 0
 
 
-def _same_rows(a: Any, b: Any) -> bool:
+def same_vectors(a: Any, b: Any) -> bool:
+    """Returns whether vectors are equal in value, type and layout; objects by ``==``, arrays by value."""
+    if is_objects(a) and is_objects(b):
+        return a.shape == b.shape and all(_are_equal(*pair) for pair in zip(a[:, 0], b[:, 0], strict=True))
     if a.shape != b.shape or a.dtype != b.dtype or sp.issparse(a) != sp.issparse(b):
         return False
     if not sp.issparse(a):
@@ -368,6 +393,12 @@ def _same_rows(a: Any, b: Any) -> bool:
         and np.array_equal(a.indices, b.indices)
         and np.array_equal(a.data, b.data)
     )
+
+
+def _are_equal(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(a, b)
+    return a is b or bool(a == b)
 
 
 # --- several expansions of one kernel as one ---

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
 
 from svmarrow import _core
 from svmarrow._support.blas import one_blas_thread
@@ -24,17 +25,27 @@ from svmarrow._support.parameters import (
     VERBOSE,
     Rule,
     either,
+    function,
     integer,
     kernel_rules,
     one_of,
+    refuse,
 )
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import as_points, core_rows, is_matrix, threads
+from svmarrow._support.rows import are_points, as_points, core_rows, threads
+from svmarrow.expansion.kernel_features import bytes_of_features, has_only_values
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["POINT_RULES", "bytes_of_points", "bytes_of_sums", "choose_points", "number_of_points"]
+__all__ = [
+    "POINT_RULES",
+    "VALUE_RULES",
+    "bytes_of_points",
+    "bytes_of_sums",
+    "choose_points",
+    "number_of_points",
+]
 
 SELECTIONS = ("random", "kmeans", "pivoted_cholesky", "leverage", "greedy_trace")
 #: Rows that "greedy_trace" looks at in a step: the best of 59 is among the best 5 % with 95 % probability.
@@ -42,7 +53,7 @@ CANDIDATES = 59
 
 POINT_RULES = {
     "n_vectors": integer(least=1),
-    "selection": either(one_of(*SELECTIONS), Rule("an array of points, (m, n_features)", is_matrix)),
+    "selection": either(one_of(*SELECTIONS), Rule("an array of points, (m, n_features)", are_points)),
     **kernel_rules(*ROW_KERNELS),
     "random_state": RANDOM_STATE,
     "n_jobs": THREADS,
@@ -50,11 +61,16 @@ POINT_RULES = {
 }
 """Rules of the parameters that choose the points and the kernel."""
 
+VALUE_RULES = {
+    "kernel": either(one_of(*ROW_KERNELS, "precomputed"), function),
+}
+"""Rules of the kernel where kernels that are known by their values are allowed too."""
+
 
 def choose_points(
     X: Any,
     n_vectors: int,
-    kernel: tuple[str, float, float, int],
+    kernel: tuple[Any, float, float, int],
     *,
     selection: str | ArrayLike = "random",
     alpha: float = 1.0,
@@ -92,8 +108,10 @@ def choose_points(
     remaining : ndarray of shape (m + 1,) or None
         Trace of K - L L' after each point, for "pivoted_cholesky" and "greedy_trace".
     """
+    if has_only_values(kernel[0]) and not (isinstance(selection, str) and selection == "random"):
+        return _points_of_values(X, kernel[0], selection)
     if not isinstance(selection, str):
-        return as_points(selection, "selection", int(X.shape[1])).copy(), None, None
+        return as_points(selection, "selection", X).copy(), None, None
     n = int(X.shape[0])
     if n_vectors > n:
         warnings.warn(f"n_vectors={n_vectors} is more than the {n} rows: every row is a point", stacklevel=4)
@@ -123,18 +141,28 @@ def choose_points(
     else:
         rows = np.sort(random.choice(n, size=m, replace=False))
     rows = rows.astype(np.int64)
+    if kernel[0] == "precomputed":
+        return rows[:, np.newaxis].astype(np.float64), rows, remaining
     return X[rows], rows, remaining
+
+
+def _points_of_values(X: Any, kernel: Any, selection: Any) -> tuple[Any, None, None]:
+    """Given points of a kernel that is known by its values only; refuses what reads rows of numbers."""
+    if isinstance(selection, str) or not callable(kernel):
+        allowed = "'random' or the points themselves" if callable(kernel) else "'random'"
+        raise refuse("selection", selection, f"{allowed} for kernel={kernel!r}")
+    return as_points(selection, "selection", X).copy(), None, None
 
 
 def number_of_points(X: Any, n_vectors: int, selection: str | ArrayLike) -> int:
     """The number of points that `choose_points` returns."""
-    return min(int(n_vectors), int(X.shape[0])) if isinstance(selection, str) else int(np.shape(selection)[0])
+    return min(int(n_vectors), int(X.shape[0])) if isinstance(selection, str) else _num_samples(selection)
 
 
-def bytes_of_points(X: Any, n_vectors: int, selection: str | ArrayLike) -> int:
-    """Approximate bytes of `choose_points` in addition to X."""
+def bytes_of_points(X: Any, n_vectors: int, selection: str | ArrayLike, kernel: Any) -> int:
+    """Approximate bytes of `choose_points`, and of features of samples, in addition to X."""
     n, d, m = int(X.shape[0]), int(X.shape[1]), number_of_points(X, n_vectors, selection)
-    chosen = 8 * m * d
+    chosen = 8 * m * d + (bytes_of_features(m, n) if has_only_values(kernel) else 0)
     if not isinstance(selection, str) or selection == "random":
         return chosen
     if selection == "kmeans":

@@ -16,11 +16,16 @@ from svmarrow._support.decoding import class_targets
 from svmarrow._support.parameters import CLASS_WEIGHT, boolean, check, one_of, real, refuse
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import any_weighted, core_rows, sample_weights, threads, validated, weights_differ
-from svmarrow._support.saving import check_columns
-from svmarrow._support.stored import check_state
-from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow._support.saving import check_columns, check_state
+from svmarrow.expansion.kernel_expansion import KernelExpansion, same_vectors
+from svmarrow.expansion.kernel_features import (
+    Points,
+    factor_points,
+    has_only_values,
+)
 from svmarrow.expansion.points import (
     POINT_RULES,
+    VALUE_RULES,
     bytes_of_points,
     bytes_of_sums,
     choose_points,
@@ -53,6 +58,7 @@ __all__ = [
 
 LOW_RANK_RULES = {
     **POINT_RULES,
+    **VALUE_RULES,
     "alpha": real(least=0.0),
     "method": one_of("subset_of_regressors", "subset", "nystrom"),
     "fit_intercept": boolean,
@@ -91,6 +97,8 @@ class LowRankLeastSquares(KernelMachine):
     _sums: Any
     _spec: tuple[str, float, float, int]
     _vectors: Any
+    #: Features of the points, where the kernel is known by its values only.
+    _triangle: NDArray[np.float64] | None = None
     expansion_: KernelExpansion
 
     def _after_load(self) -> None:
@@ -116,7 +124,7 @@ class LowRankLeastSquares(KernelMachine):
     def _bytes(self, X: Any, outputs: int) -> int:
         n, d = int(X.shape[0]), int(X.shape[1])
         m = number_of_points(X, self.n_vectors, self.selection)
-        points = bytes_of_points(X, self.n_vectors, self.selection)
+        points = bytes_of_points(X, self.n_vectors, self.selection, self.kernel)
         if self.method == "subset":
             system = _core.least_squares_bytes(m, X.dtype != np.float64, bool(self.leave_one_out))
             return points + int(system) + 8 * (m * (2 * d + 8 * outputs) + 2 * n * outputs)
@@ -141,17 +149,27 @@ class LowRankLeastSquares(KernelMachine):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
+        self._triangle = None
+        # The loss of "subset" is that of the points: dependent ones count too.
+        if has_only_values(self._spec[0]) and self.method != "subset":
+            factored = factor_points(self._spec[0], vectors, X)
+            vectors, self._triangle = factored.features.points, factored.features.triangle
+            rows = None if rows is None else rows[factored.places]
         self._vectors, self.indices_, self._sums = vectors, rows, None
         self.n_seen_ = 0
         if remaining is not None:
             self.remaining_trace_ = remaining
+
+    @property
+    def _points(self) -> Points:
+        return Points(self._vectors, self._spec, self._triangle)
 
     def _add(self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None) -> None:
         with progress(self.verbose) as reporter:
             self._sums = _core.low_rank_sums(
                 core_rows(X),
                 (np.ascontiguousarray(targets), weights),
-                (core_rows(self._vectors), self._spec),
+                self._points.core(),
                 self._sums,
                 *self._call(reporter),
             )
@@ -162,7 +180,7 @@ class LowRankLeastSquares(KernelMachine):
         with progress(self.verbose) as reporter:
             solved = _core.low_rank_solve(
                 {
-                    "points": (core_rows(self._vectors), self._spec),
+                    "points": self._points.core(),
                     "sums": self._sums,
                     "alpha": float(self.alpha),
                     "fit_intercept": bool(self.fit_intercept),
@@ -191,22 +209,28 @@ class LowRankLeastSquares(KernelMachine):
         needs_samples = self.leave_one_out and self.method == "subset_of_regressors"
         if needs_samples:
             check_leaves_samples(X, fit_intercept=bool(self.fit_intercept))
-        self._add(X, targets, weights)
-        hat = self._finish(X if needs_samples else None)
+        samples = self._points.samples(X)
+        self._add(samples, targets, weights)
+        hat = self._finish(samples if needs_samples else None)
         if self.method == "nystrom":
-            residuals = targets - self.expansion_._evaluate(X, self.n_jobs)
+            residuals = targets - self._points.outputs(self.expansion_, samples, self.n_jobs)
             if weights is not None:
                 residuals *= weights[:, np.newaxis]
+            vectors = np.arange(float(len(X)))[:, np.newaxis] if self._is_precomputed() else X.copy()
             self.expansion_ = KernelExpansion(
-                X.copy(), residuals / float(self.alpha), np.zeros(targets.shape[1]), *self._spec
+                vectors, residuals / float(self.alpha), np.zeros(targets.shape[1]), *self._spec
             )
         if hat is None:
             return None
-        return left_out(targets, self.expansion_._evaluate(X, self.n_jobs), hat, weights)
+        return left_out(targets, self._points.outputs(self.expansion_, samples, self.n_jobs), hat, weights)
 
     def _spread(self, X: Any, kept: NDArray[np.intp]) -> None:  # noqa: ARG002
         if self.indices_ is not None:
             self.indices_ = kept[self.indices_].astype(np.int64)
+        if self._is_precomputed():
+            self._vectors = kept[self._vectors.astype(np.intp)].astype(np.float64)
+            vectors = kept[self.expansion_.vectors.astype(np.intp)].astype(np.float64)
+            self.expansion_ = self.expansion_.replaced(vectors=vectors)
 
     def _fit_subset(
         self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
@@ -215,7 +239,7 @@ class LowRankLeastSquares(KernelMachine):
         if rows is None:
             raise refuse("selection", self.selection, "one that chooses rows, for method='subset'")
         fit = solve(
-            self._vectors,
+            X[np.ix_(rows, rows)] if self._is_precomputed() else self._vectors,
             targets[rows],
             float(self.alpha),
             self._spec,
@@ -225,7 +249,9 @@ class LowRankLeastSquares(KernelMachine):
             verbose=self.verbose,
             weights=None if weights is None else np.ascontiguousarray(weights[rows]),
         )
-        self.expansion_, self.jitter_, self.n_seen_ = fit.expansion, 0.0, int(X.shape[0])
+        solved = fit.expansion
+        self.expansion_ = KernelExpansion(self._vectors, solved.coefficients, solved.intercepts, *self._spec)
+        self.jitter_, self.n_seen_ = 0.0, int(X.shape[0])
         if fit.loo is None:
             return None
         # Rows that are not points are out of the model as it is.
@@ -239,6 +265,8 @@ class LowRankLeastSquares(KernelMachine):
         """Adds rows of positive weight and solves the system again."""
         if self.leave_one_out:
             raise refuse("leave_one_out", True, "False for partial_fit: earlier rows are gone")
+        if self._is_precomputed():
+            raise refuse("kernel", self.kernel, "another for partial_fit: later samples have no columns")
         # Earlier rows may have had other weights: all are compared with 1.
         differ = weights is not None and weights_differ(np.append(weights, 1.0))
         self._weighted = differ or (not first and self._weighted is not False)
@@ -258,7 +286,7 @@ class LowRankLeastSquares(KernelMachine):
             if weighted_rows is not None:
                 self._spread(X, weighted_rows)
         if X.shape[0]:
-            self._add(X, targets, weights)
+            self._add(self._points.samples(X), targets, weights)
         self._finish()
 
     @consistent
@@ -321,7 +349,8 @@ class LowRankLeastSquares(KernelMachine):
         if mine is None or theirs is None:
             raise ValueError("merge needs two models of method='subset_of_regressors'")
         same = self.expansion_.vectors, other.expansion_.vectors
-        equal = same[0].shape == same[1].shape and abs(same[0] - same[1]).max() == 0
+        # The same numbers may be stored in two types.
+        equal = same_vectors(*(z if z.dtype == object else z.astype(np.float64) for z in same))
         classes = getattr(self, "classes_", ()), getattr(other, "classes_", ())
         if not equal or self._spec != other._spec or not np.array_equal(classes[0], classes[1]):
             raise ValueError("merge needs two models of the same points, kernel and classes")

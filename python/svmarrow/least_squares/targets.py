@@ -14,7 +14,7 @@ from svmarrow._support.kernel_function import TrainingKernel, check_kernel_matri
 from svmarrow._support.memory import bytes_of_rows, refuse_beyond_memory
 from svmarrow._support.parameters import THREADS, boolean, check, either, function, kernel_rules, real
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import as_rows, core_rows, default_gamma, threads
+from svmarrow._support.rows import as_samples, core_rows, default_gamma, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def fit_targets(
         "n_jobs": n_jobs,
     }
     check(values, _RULES)
-    X = as_rows(X)
+    X = as_samples(X, kernel)
     targets = np.asarray(Y, dtype=np.float64)
     targets = targets[:, np.newaxis] if targets.ndim == 1 else targets
     if targets.ndim != 2 or targets.shape[0] != X.shape[0] or targets.shape[1] == 0:

@@ -354,7 +354,7 @@ class MatchingPursuit(KernelMachine):
         if precomputed:
             rule = "None, a number or a share of rows with kernel='precomputed'"
             raise refuse("candidates", chosen, rule)
-        points = as_points(chosen, "candidates", self.n_features_in_).copy()
+        points = as_points(chosen, "candidates", data.X).copy()
         self._check_domain(points)
         return points, np.arange(points.shape[0])
 

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from svmarrow import _core
-from svmarrow._support.kernel_function import MAX_BLOCK_VALUES, kernel_values
+from svmarrow._support.kernel_function import function_values, prepared
 from svmarrow._support.parameters import (
     KERNELS,
     MAX_ITER,
@@ -31,7 +31,7 @@ from svmarrow._support.parameters import (
     one_of,
     real,
 )
-from svmarrow._support.rows import cache_bytes, core_rows, is_matrix
+from svmarrow._support.rows import are_points, cache_bytes, core_rows
 from svmarrow._support.saving import savable
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ RULES: dict[str, Rule] = {
         none,
         integer(least=1),
         real(above=0.0, most=1.0),
-        Rule("an array of points, (m, n_features)", is_matrix),
+        Rule("an array of points, (m, n_features)", are_points),
     ),
     "variant": one_of("auto", "prefit", "backfit", "basic"),
     "max_iter": MAX_ITER,
@@ -352,22 +352,12 @@ class _Columns:
     """Callback of the extension module for a user-defined kernel."""
 
     def __init__(self, function: KernelFunction, points: Any, X: Any, X_val: Any) -> None:
-        self.function, self.points, self.rows = function, points, (X, X_val)
+        self.function, self.points = function, prepared(function, points)
+        self.rows = (prepared(function, X), None if X_val is None else prepared(function, X_val))
 
     def __call__(self, which: NDArray[np.int64], validation: bool) -> NDArray[np.float64]:
         values = function_values(self.function, self.rows[int(validation)], self.points[which])
         return np.ascontiguousarray(values.T)
-
-
-def function_values(function: KernelFunction, X: Any, points: Any) -> NDArray[np.float64]:
-    """Computes K(X, points) block by block."""
-    n, m = int(X.shape[0]), int(points.shape[0])
-    out = np.empty((n, m))
-    step = max(1, MAX_BLOCK_VALUES // max(1, m))
-    for start in range(0, n if m else 0, step):
-        block = slice(start, start + step)
-        out[block] = kernel_values(function, X[block], points)
-    return out
 
 
 def columns_of(function: Callable[[Any], Any], X: Any) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.parameters import (
     MAX_ITER,
     MAX_TIME,
@@ -125,7 +126,7 @@ def _mean_diagonal(X: Any, kernel: Any, gamma: float, coef0: float, degree: int)
         values = np.asarray(X[rows, rows], dtype=np.float64)
     elif callable(kernel):
         sample = X[rows[:: max(1, n // _MAX_FUNCTION_ROWS)][:_MAX_FUNCTION_ROWS]]
-        values = np.diagonal(np.asarray(kernel(sample, sample), dtype=np.float64))
+        values = TrainingKernel(kernel, sample).diagonal(np.arange(sample.shape[0]))
     elif kernel == "sigmoid":
         return 1.0  # Its values lie between -1 and 1.
     else:

@@ -214,7 +214,8 @@ class ExpansionModel(Estimator):
             return self.preparation.rows(X, self.feature_names, needs_double=self._needs_double)
         rows = validated(self, X, reset=False, precomputed=self.expansion.kernel == "precomputed")
         # Samples of bytes are evaluated in single precision too.
-        return rows.astype(np.float64) if rows.dtype != np.float64 and self._amplifies() else rows
+        is_rounded = rows.dtype not in (np.float64, object)
+        return rows.astype(np.float64) if is_rounded and self._amplifies() else rows
 
     def _needs_double(self) -> bool:
         """Returns whether rounding to single precision may be seen in a prediction."""

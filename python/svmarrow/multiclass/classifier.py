@@ -463,7 +463,7 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, ClassifierOutputMixin, Esti
             self.classes_,
             "code",
             feature_names=getattr(self, "feature_names_in_", None),
-            n_features=self.n_features_in_,
+            n_features=getattr(self, "n_features_in_", None),
             code=self.code_,
             decoder=self.decoder_,
             weighted=self._machines.weighted,

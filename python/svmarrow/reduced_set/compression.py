@@ -17,6 +17,7 @@ from svmarrow._support.parameters import check, either, none, one_of, refuse
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.expansion.kernel_expansion import scale_outputs
+from svmarrow.expansion.kernel_features import has_only_values
 from svmarrow.interop.convert import as_expansion, is_predictor
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.records import LossBound
@@ -43,7 +44,7 @@ from svmarrow.reduced_set.score import (
     with_bound,
     wrap_like,
 )
-from svmarrow.reduced_set.selection import SelectionSettings
+from svmarrow.reduced_set.selection import SelectionSettings, features_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow._support.progress import ProgressCallback
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.base import KernelModel
     from svmarrow.reduced_set.path import ReducedPath
 
@@ -229,6 +231,8 @@ def _constructions(
     progress: ProgressCallback | None,
 ) -> list[Proposal]:
     expansion = request.model.expansion_
+    if selected and has_only_values(expansion.kernel):
+        return []
     n_samples = expansion.n_vectors if request.X is None else int(_num_samples(request.X))
     size = request.n_vectors if max_bytes is None else _size_within(expansion, max_bytes)
     making = request._replace(method="gradient", settings=settings, tol=0.0)
@@ -525,6 +529,8 @@ def compress(
     if max_evaluations is not None:
         refuse_local(X, dtype, method)
         n_vectors = max_evaluations
+    _refuse_for_values(full.expansion_, max_bytes=max_bytes, max_evaluations=max_evaluations, dtype=dtype)
+    features = features_of(full, X)
     byte_limit = max_bytes if dtype is not None else None
     if dtype is not None and max_bytes is not None:
         n_vectors, max_bytes = n_byte_vectors(full.expansion_, max_bytes), None
@@ -555,7 +561,9 @@ def compress(
     request = PathRequest(
         full, n_vectors, learn.X, learn.y, method, settings=settings, random_state=random_state, n_jobs=n_jobs
     )
-    request = request._replace(scoring=None if learn.y is None else scoring, sample_weight=learn.weights)
+    request = request._replace(
+        scoring=None if learn.y is None else scoring, sample_weight=learn.weights, features=features
+    )
     with shown_progress(verbose) as shown:
         shown.stops_in = ("pursuit", 1)
         proposals = propose(
@@ -583,6 +591,17 @@ def compress(
         bound = evaluator.loss_bound(choice.scores, CONFIDENCE, goal.max_loss, choice.n_tests)
     small: KernelModel = with_bound(choice.model, bound)
     return small
+
+
+def _refuse_for_values(expansion: KernelExpansion, **parameters: Any) -> None:
+    """Refuse what reads the numbers of vectors, for a kernel that is known by its values only."""
+    if not has_only_values(expansion.kernel):
+        return
+    for name, value in parameters.items():
+        if value is not None:
+            raise refuse(
+                name, value, f"None for kernel={expansion.kernel!r}; n_vectors sets the number of vectors"
+            )
 
 
 def refuse_local(X: Any, dtype: str | None, method: str) -> None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmarrow import _core
+from svmarrow._support.kernel_function import function_values, prepared
 from svmarrow._support.memory import new_threads
 from svmarrow._support.parameters import boolean, check, real
 from svmarrow._support.path import SizePath, scoring_chunks
@@ -399,6 +400,8 @@ def microseconds_per_row(predict: Callable[[Any], Any], rows: Any, repeat: int =
     return 1e6 * median(measure() for _ in range(repeat)) / float(rows.shape[0])
 
 
+#: The precomputed kernel, as the extension module takes it.
+PRECOMPUTED = ("precomputed", 1.0, 0.0, 3)
 TUNING_BYTES = 256 << 20
 """Maximum bytes of the outputs that are held at once while thresholds are tuned."""
 
@@ -421,6 +424,11 @@ class PathNumbers:
     ) -> NDArray[np.float64]:
         """Outputs (sizes, n, q) of increasing sizes; `kept` are the vectors of the last."""
         largest = sizes[-1]
+        kernel, spec = expansion.kernel, None
+        if callable(kernel):
+            # The kernel values themselves are rows of a precomputed kernel, with the vectors as columns.
+            rows = function_values(kernel, prepared(kernel, rows), prepared(kernel, kept))
+            kept, spec = np.arange(float(largest))[:, np.newaxis], PRECOMPUTED
         steps, used, triangle = None, largest, self.triangle
         if self.steps is not None:
             used = int(self.steps[1][largest - 1])
@@ -431,7 +439,7 @@ class PathNumbers:
                 np.ascontiguousarray(self.projections[:used]),
                 steps,
             ),
-            (core_rows(kept), expansion.intercepts, expansion.kernel_spec),
+            (core_rows(kept), expansion.intercepts, spec or expansion.kernel_spec),
             core_rows(rows),
             np.array(sizes, dtype=np.int64),
             jobs,

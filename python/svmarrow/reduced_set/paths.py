@@ -24,9 +24,13 @@ from svmarrow._support.parameters import (
     seed_of,
 )
 from svmarrow._support.progress import progress as shown_progress
-from svmarrow._support.rows import as_rows, core_rows, threads
+from svmarrow._support.rows import as_samples, core_rows, threads
 from svmarrow._support.types import check_array_types
 from svmarrow.expansion.kernel_expansion import scale_outputs
+from svmarrow.expansion.kernel_features import (
+    FactoredPoints,
+    has_only_values,
+)
 from svmarrow.interop.convert import as_expansion, bare_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.regressor import ExpansionDetector
@@ -53,6 +57,7 @@ from svmarrow.reduced_set.selection import (
     SelectionSettings,
     as_arguments,
     bytes_of_selection,
+    features_of,
     refuse_selection,
     selection_of,
 )
@@ -111,6 +116,8 @@ class PathRequest(NamedTuple):
     n_jobs: int | None = None
     scoring: str | None = None
     sample_weight: Any = None
+    #: Features of the vectors if the extension module does not know the kernel.
+    features: FactoredPoints | None = None
 
     def has_equal_weights(self) -> bool:
         """True if labels may be learned with equal weights.
@@ -222,8 +229,8 @@ def selected_path(request: PathRequest, progress: ProgressCallback | None) -> Co
     full = request.model
     source = bare_expansion(full)
     expansion = source.expansion_
-    _refuse_unknown_values(expansion)
     method, candidates = request.method, request.candidates
+    features = features_of(full, request.X) if request.features is None else request.features
     chosen = selection_of(request.settings, method)
     by_predictions = chosen.criterion == "predictions"
     rows, tuning = _tuning(request, own=candidates == "vectors" and not by_predictions)
@@ -243,16 +250,23 @@ def selected_path(request: PathRequest, progress: ProgressCallback | None) -> Co
     jobs, compared = threads(request.n_jobs), None
     if by_predictions:
         compared = expansion.vectors if rows is None else rows
-    refuse_selection(method, bytes_of_selection(expansion.n_outputs, pool, compared, given))
+    reduced, points = expansion, pool
+    if features is not None:
+        if candidates != "vectors":
+            raise refuse("candidates", candidates, f"'vectors' for kernel={expansion.kernel!r}")
+        points = features.lines
+        compared = None if compared is None else points if rows is None else features.features.of(rows)
+        reduced = expansion.replaced(vectors=points, kernel="linear")
+    refuse_selection(method, bytes_of_selection(expansion.n_outputs, points, compared, given))
     if method not in PURSUITS and candidates != "vectors":
         raise ValueError(f"candidates={candidates!r} is for the pursuits only: method={method!r}")
     try:
         if method in PURSUITS:
             rivals = None if candidates == "vectors" else core_rows(pool)
             compared = None if compared is None else core_rows(compared)
-            path = _core.pursuit(expansion.core_parts, rivals, compared, given, progress, jobs)
+            path = _core.pursuit(reduced.core_parts, rivals, compared, given, progress, jobs)
         else:
-            path = _core.select_vectors(expansion.core_parts, given, progress, jobs)
+            path = _core.select_vectors(reduced.core_parts, given, progress, jobs)
     except np.linalg.LinAlgError as error:
         raise np.linalg.LinAlgError(
             f"method={method!r}: {error}. method='auto' and method='gradient' of compress take such a "
@@ -283,12 +297,11 @@ def _nothing_chosen(
 
 
 def _refuse_unknown_values(expansion: KernelExpansion) -> None:
-    if callable(expansion.kernel):
-        raise ValueError(f"kernel={expansion.kernel!r} cannot be compressed: it must be a built-in kernel")
-    if expansion.kernel == "precomputed":
-        raise ValueError(
-            "kernel='precomputed' cannot be compressed: the model does not hold the kernel values "
-            "between its vectors"
+    if has_only_values(expansion.kernel):
+        raise refuse(
+            "method",
+            "gradient",
+            f"one that selects vectors for kernel={expansion.kernel!r}, whose derivatives are not known",
         )
 
 
@@ -538,7 +551,7 @@ def estimate_memory(
     """
     check({"method": method}, {"method": one_of("auto", *METHODS)})
     expansion = as_expansion(model).expansion_
-    rows = None if X is None else as_rows(X)
+    rows = None if X is None else as_samples(X, expansion.kernel)
     options: dict[str, Any] = {"candidates": candidates, "settings": settings}
     return MemoryEstimate.of(
         bytes_of_work(expansion.n_outputs, expansion.vectors, n_vectors, rows, method, **options)

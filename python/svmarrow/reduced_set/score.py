@@ -10,7 +10,7 @@ import numpy as np
 
 from svmarrow._support.decoding import label_indices
 from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, real, refuse
-from svmarrow._support.rows import as_rows, sample_weights
+from svmarrow._support.rows import as_samples, sample_weights
 from svmarrow.exceptions import SizeWarning
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.base import ExpansionModel
@@ -160,7 +160,7 @@ def rows_for(model: ExpansionModel | KernelExpansion, X: ArrayLike) -> Any:
     """Rows as the extension module takes them; a ValueError if they do not fit the model."""
     if isinstance(model, ExpansionModel):
         return model.validated(X)
-    rows = as_rows(X)
+    rows = as_samples(X, model.kernel)
     if rows.shape[1] != model.vectors.shape[1]:
         raise ValueError(
             f"X has {rows.shape[1]} columns, the vectors of the model have {model.vectors.shape[1]}"

@@ -21,9 +21,18 @@ from svmarrow._support.parameters import (
     refuse,
 )
 from svmarrow._support.saving import savable
+from svmarrow.expansion.kernel_features import (
+    FactoredPoints,
+    bytes_of_features,
+    factor_points,
+    has_only_values,
+)
+from svmarrow.reduced_set.score import rows_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 __all__ = ["PURSUITS", "SelectionSettings", "bytes_of_selection", "selection_of"]
 
@@ -135,3 +144,38 @@ def refuse_selection(method: str, needed: int) -> None:
         "or take the vectors in chunks (chunk=1000 of the settings)"
     )
     refuse_beyond_memory(f"compression by method={method!r}", needed, remedy)
+
+
+def features_of(model: Any, X: Any) -> FactoredPoints | None:
+    """Features of the model's vectors if the extension module does not know its kernel; else None.
+
+    Parameters
+    ----------
+    model : ExpansionModel or KernelExpansion
+        The model.
+    X : array-like or None
+        For a precomputed kernel all its training samples (n_train, n_train).
+
+    Raises
+    ------
+    ValueError
+        If X does not have the kernel values between the vectors, or the kernel is not symmetric.
+    numpy.linalg.LinAlgError
+        If the kernel is not positive semidefinite.
+    """
+    expansion: KernelExpansion = model.expansion_
+    if not has_only_values(expansion.kernel) or not expansion.n_vectors:
+        return None
+    rows = None
+    if not callable(expansion.kernel):
+        if X is not None:
+            rows = rows_for(model, X)
+        if rows is None or rows.shape[0] != rows.shape[1]:
+            shape = None if rows is None else rows.shape
+            raise ValueError(
+                f"X has shape {shape}: kernel='precomputed' needs the kernel matrix of all training samples, "
+                "(n_train, n_train), since the model does not hold the kernel values between its vectors"
+            )
+    needed = bytes_of_features(expansion.n_vectors, 0)
+    refuse_beyond_memory("compress", needed, "compress a model of fewer vectors")
+    return factor_points(expansion.kernel, expansion.vectors, rows)

@@ -20,6 +20,7 @@ from svmarrow._support.memory import (
     bytes_of_rows,
     refuse_beyond_memory,
 )
+from svmarrow._support.objects import contents
 from svmarrow._support.parameters import (
     MAX_ITER,
     MAX_TIME,
@@ -220,7 +221,10 @@ class SupportVectorMachine(KernelMachine):
                 "tuning": self._tuning,
                 "keep_interrupted": bool(self.warm_start),
             }
-            return fit(rows, kernel, solver)
+            fitted = fit(rows, kernel, solver)
+        if isinstance(kernel, TrainingKernel):
+            fitted["effort"]["kernel_values"] = kernel.computed
+        return fitted
 
     def _start(
         self, training: Training, outputs: int
@@ -344,10 +348,10 @@ class SupportVectorMachine(KernelMachine):
     @property
     @consistent
     def support_vectors_(self) -> Any:
-        """Support vectors (n_SV, d) as in the training data; empty for the precomputed kernel."""
+        """Support vectors (n_SV, d) as in the training data, (n_SV,) for objects; empty for the precomputed
+        kernel.
+        """
         self._check_fitted()
-        return (
-            np.empty((0, 0))
-            if self._is_fitted_precomputed()
-            else with_sparse_interface(self.expansion_.vectors)
-        )
+        if self._is_fitted_precomputed():
+            return np.empty((0, 0))
+        return with_sparse_interface(contents(self.expansion_.vectors))

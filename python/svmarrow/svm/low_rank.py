@@ -17,9 +17,23 @@ from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.memory import MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.parameters import MAX_ITER, MAX_TIME, Rule, check, real
 from svmarrow._support.progress import Steps, fitting, progress
-from svmarrow._support.rows import core_rows, default_gamma, threads, validated, weights_differ
+from svmarrow._support.rows import (
+    core_rows,
+    default_gamma,
+    select_rows,
+    threads,
+    validated,
+    weights_differ,
+)
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.expansion.points import POINT_RULES, bytes_of_points, choose_points, number_of_points
+from svmarrow.expansion.kernel_features import factor_points, has_only_values
+from svmarrow.expansion.points import (
+    POINT_RULES,
+    VALUE_RULES,
+    bytes_of_points,
+    choose_points,
+    number_of_points,
+)
 from svmarrow.models.machine import KernelMachine
 from svmarrow.models.outputs import ClassifierOutputMixin
 from svmarrow.svm._base import SupportVectorMachine
@@ -159,6 +173,7 @@ class LowRankSVC(ClassifierOutputMixin, KernelMachine):
 
     _rules: ClassVar[Mapping[str, Rule]] = {
         **POINT_RULES,
+        **VALUE_RULES,
         "C": real(above=0.0),
         "tol": real(above=0.0),
         **DECODING_RULES,
@@ -275,14 +290,14 @@ class LowRankSVC(ClassifierOutputMixin, KernelMachine):
         machine = SVC(kernel="linear", multi_class=self.multi_class, n_jobs=self.n_jobs)
         # The features and the support vectors; the factor and its copy in panels.
         fit_bytes = 8 * (2 * n * m + 2 * m * m + m * (2 * int(rows.shape[1]) + 1024))
-        fit_bytes += bytes_of_points(rows, self.n_vectors, self.selection)
+        fit_bytes += bytes_of_points(rows, self.n_vectors, self.selection, self.kernel)
         machines = machine._memory_of(features, n, machine._machine_sizes(y, n))
         parts = {**machines.parts, "features": fit_bytes}
         return MemoryEstimate(fit_bytes + machines.total, fit_bytes + machines.minimum, parts)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        X, y = validated(self, X, y, reset=True, with_y=True)
-        self._check_domain(X)
+        X, y = validated(self, X, y, reset=True, precomputed=self._is_precomputed(), with_y=True)
+        self._check_training_rows(X)
         spec = (
             self.kernel,
             default_gamma(self.gamma, X, kernel=self.kernel),
@@ -293,7 +308,8 @@ class LowRankSVC(ClassifierOutputMixin, KernelMachine):
         self._weighted = weights_differ(weights)
         used = np.flatnonzero(weights)
         if used.size < weights.size:
-            X, y, weights = X[used], y[used], weights[used]
+            X = select_rows(X, used, precomputed=self._is_precomputed())
+            y, weights = y[used], weights[used]
         needed = self._memory(X, y).minimum
         refuse_beyond_memory(f"{type(self).__name__}.fit", needed, "lower n_vectors")
         jobs, steps = threads(self.n_jobs), Steps(None, self.max_time)
@@ -309,6 +325,10 @@ class LowRankSVC(ClassifierOutputMixin, KernelMachine):
                 n_jobs=self.n_jobs,
                 verbose=self.verbose,
             )
+            if has_only_values(self.kernel):
+                factored = factor_points(self.kernel, points, X)
+                rows = None if rows is None else rows[factored.places]
+                return factored.features.points, rows, factored.features, factored.features.of(X)
             with progress(self.verbose) as reporter:
                 projected = projected_kernel(points, spec, reporter.callback, jobs)
                 return points, rows, projected, projected.of(core_rows(X), reporter.callback, jobs)
@@ -326,7 +346,13 @@ class LowRankSVC(ClassifierOutputMixin, KernelMachine):
         machine = SVC(kernel="linear", max_time=steps.remaining, **options)
         machine.fit(features, y, sample_weight=weights)
         del features
-        coefficients = projected.coefficients(np.ascontiguousarray(machine.coef_.T), jobs)
+        weights_of_features = np.ascontiguousarray(machine.coef_.T)
+        if has_only_values(self.kernel):
+            coefficients = projected.coefficients(weights_of_features)
+        else:
+            coefficients = projected.coefficients(weights_of_features, jobs)
+        if self._is_precomputed():
+            points = used[rows][:, np.newaxis].astype(np.float64)
         self.expansion_ = KernelExpansion(points, coefficients, machine.intercept_, *spec)
         self.indices_ = None if rows is None else used[rows]
         self.classes_, self.class_weight_ = machine.classes_, class_weight

@@ -30,7 +30,7 @@ ROUNDING = 1e-6
 #: Relative to the spread of an output: .1 %.
 SINGLE = 1e-3
 #: Exports measure their rounding on some samples, which may be less than on others.
-UNSEEN = 1.5
+UNSEEN = 2.5
 #: Relative range of outputs that are constant: rounding to single precision may be larger.
 CONSTANT = 1e-9
 #: Rounding errors of the terms of an output, in units of the machine precision.

@@ -14,7 +14,6 @@ Sources: J. Weston and G. H. Bakir, "Fast Binary and Multi-Output Reduced Set Se
 K. Q. Weinberger, "Compressed Support Vector Machines", 2015.
 """
 
-from svmarrow.papers.reduced_set.selections import path
-from svmarrow.papers.reduced_set.settings import PaperSettings
+from svmarrow.papers.reduced_set.selections import PaperSettings, path
 
 __all__ = ["PaperSettings", "path"]
