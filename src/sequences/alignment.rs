@@ -2,13 +2,16 @@
 //!
 //! The kernel is the sum over all alignments of two series of the products of a local kernel along the alignment. The
 //! dynamic program is `simd::alignment`; here are the parameters, the packing of series and the weights of the band.
+//!
+//! A packed series has its steps feature after feature. The padding behind each feature begins with the minimum and the
+//! maximum of the feature, from which a pair knows how small its factors are.
 
 use super::block::{Block, Interrupts, Object, SequenceKernel, WORK_PER_CELL};
 use super::scaled::Scaled;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memory::try_with_capacity;
-use crate::simd::alignment::{Diagonal, Grid, PADDING, Weights, advance, start};
+use crate::simd::alignment::{Diagonal, Exponents, Grid, PADDING, Weights, advance, start};
 use ndarray::ArrayView2;
 use std::f64::consts::LOG2_E;
 
@@ -78,7 +81,11 @@ impl GlobalAlignment {
         for view in series {
             for column in view.columns() {
                 items.extend(column.iter());
-                items.extend([0.0; PADDING]);
+                let min = column.iter().copied().fold(f64::INFINITY, f64::min);
+                let max = column.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let mut padding = [0.0; PADDING];
+                padding[..2].copy_from_slice(&[min, max]);
+                items.extend(padding);
             }
             ends.push(items.len());
         }
@@ -208,14 +215,32 @@ impl SequenceKernel for GlobalAlignment {
             weights: space.weights.as_ref(),
         };
         start(&grid, &mut space.diagonals);
+        let min_weight = space.weights.as_ref().map_or(0.0, |weights| weights.min);
+        let is_common = grid.has_common_exponent(min_weight - grid.scale * max_distance(x, y));
+        let mut exponents = if is_common { Exponents::Common(0) } else { Exponents::Cells };
         let width = space.weights.as_ref().map_or(usize::MAX, |weights| weights.reach + 1);
         let cells = width.min(x.length).min(y.length);
         let cost = 1 + x.features / 8;
-        interrupts
-            .in_parts(grid.last() + 1, cells, cost, |part| advance(&grid, &mut space.diagonals, part))?;
-        let (mantissa, exponent) = space.diagonals[grid.last() % 3].cell(y.length);
-        Ok(Scaled::new(mantissa, exponent as i64))
+        interrupts.in_parts(grid.last() + 1, cells, cost, |part| {
+            advance(&grid, &mut space.diagonals, &mut exponents, part);
+        })?;
+        let (mantissa, cell_exponent) = space.diagonals[grid.last() % 3].cell(y.length);
+        Ok(match exponents {
+            Exponents::Cells => Scaled::new(mantissa, cell_exponent as i64),
+            Exponents::Common(exponent) => Scaled::new(mantissa, exponent),
+        })
     }
+}
+
+/// Returns a bound for the squared distances of the steps of two packed series, the same for both orders.
+fn max_distance(x: Object<'_, f64>, y: Object<'_, f64>) -> f64 {
+    let features = x.items.chunks_exact(x.length + PADDING).zip(y.items.chunks_exact(y.length + PADDING));
+    let squares = features.map(|(x_steps, y_steps)| {
+        let difference =
+            (x_steps[x.length + 1] - y_steps[y.length]).max(y_steps[y.length + 1] - x_steps[x.length]);
+        difference * difference
+    });
+    squares.sum()
 }
 
 /// Writes the steps of a packed series in reversed order, padded as before.

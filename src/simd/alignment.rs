@@ -6,7 +6,11 @@
 //!
 //! M leaves the range of doubles in both directions, and neighboring cells may differ by any factor. Hence each cell
 //! is a number m 2^e with its own integral e, so that every step has the relative error of a few roundings. Scaling by
-//! powers of two is exact. The mantissas drift by at most [`MAX_DRIFT_BITS`] bits before they are normalized again.
+//! powers of two is exact. Mantissas drift by less than 256 bits before they are normalized again: a step has a factor from
+//! 2^-1.6 to 3.3.
+//!
+//! Short series whose kappa are not small need no exponents of cells ([`Grid::has_common_exponent`]): the cells of an
+//! antidiagonal share one, in about half of the operations.
 //!
 //! Invariant: the operations are symmetric in the two series, so that exchanging them gives the same bits.
 
@@ -23,10 +27,15 @@ pub(crate) const ZERO_EXPONENT: f64 = -((1_u64 << 60) as f64);
 const MIN_EXPONENT: f64 = -((1_u32 << 24) as f64);
 /// Number of antidiagonals between two normalizations.
 const STEPS_PER_NORMALIZATION: usize = 128;
-/// Number of bits by which a mantissa grows or shrinks at most in [`STEPS_PER_NORMALIZATION`] antidiagonals: a factor from
-/// 2^-1.6 to 3.3 each.
-#[cfg(test)]
-const MAX_DRIFT_BITS: usize = 256;
+/// Number of antidiagonals between two normalizations of antidiagonals with a common exponent.
+const STEPS_PER_COMMON_NORMALIZATION: usize = 32;
+/// The exponent of the largest cell after a normalization with a common exponent: far from the largest doubles, which
+/// leaves more room below.
+const COMMON_TOP: i64 = 500;
+/// Bounds for a common exponent: the smallest binary logarithm of g, and the largest product of the number of
+/// antidiagonals and [`bits_per_step`].
+const MIN_COMMON_LOGARITHM: f64 = -12.0;
+const MAX_COMMON_BITS: f64 = 2100.0;
 /// The smallest exponent of a normal number.
 const MIN_NORMAL: f64 = -1022.0;
 /// Number of explicit bits of a mantissa, the bits of an exponent, and its bias.
@@ -61,6 +70,20 @@ impl Diagonal {
         (self.mantissas[i], self.exponents[i])
     }
 
+    /// Returns the largest mantissa of a range.
+    #[inline(always)]
+    fn largest(&self, range: Range<usize>) -> f64 {
+        self.mantissas[range]
+            .iter()
+            .fold(0.0, |largest, &mantissa| if mantissa > largest { mantissa } else { largest })
+    }
+
+    /// Multiplies the mantissas of a range.
+    #[inline(always)]
+    fn multiply(&mut self, range: Range<usize>, factor: f64) {
+        self.mantissas[range].iter_mut().for_each(|mantissa| *mantissa *= factor);
+    }
+
     /// Moves the mantissas of a range into [1, 2).
     #[inline(always)]
     fn normalize(&mut self, range: Range<usize>) {
@@ -91,16 +114,27 @@ pub(crate) struct Grid<'a> {
     pub(crate) weights: Option<&'a Weights>,
 }
 
+/// How the antidiagonals represent numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exponents {
+    /// An exponent for each cell.
+    Cells,
+    /// The exponent of all cells, which is added to that of the result.
+    Common(i64),
+}
+
 /// Binary logarithms of the weights w(i - j) for |i - j| <= reach, those of even and of odd differences apart.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Weights {
     pub(crate) reach: usize,
     logarithms: [Vec<f64>; 2],
+    /// The smallest logarithm.
+    pub(crate) min: f64,
 }
 
 impl Weights {
     /// Takes the logarithm of the weight of each difference up to `reach`.
-    pub(crate) fn new(reach: usize, logarithm: impl Fn(usize) -> f64) -> Self {
+    pub(crate) fn new(reach: usize, logarithm: impl Fn(usize) -> f64 + Copy) -> Self {
         // The entry k of the even table is that of the difference 2 (k - offset), of the odd one that plus 1.
         let offset = reach / 2 + 1;
         let logarithms = [0, 1].map(|parity: usize| {
@@ -110,7 +144,7 @@ impl Weights {
             };
             (0..2 * offset + 1 + PADDING).map(weight).collect()
         });
-        Self { reach, logarithms }
+        Self { reach, logarithms, min: (0..=reach).map(logarithm).fold(0.0, f64::min) }
     }
 
     /// Returns the table of an antidiagonal d and the place of the cell i there: the difference is 2 i - d.
@@ -134,10 +168,25 @@ impl Grid<'_> {
         })
     }
 
+    /// Returns whether the cells of an antidiagonal may share an exponent, if the smallest binary logarithm of g is `logarithm`.
+    ///
+    /// A path has a factor of at least g / 2 for each step, and there are at most (1 + sqrt(2))^d paths over d antidiagonals.
+    /// So the cells of the antidiagonal d differ by at most d [`bits_per_step`] bits, and what follows by as many for
+    /// each of the remaining antidiagonals. Cells become zero below 2^-1100 of the largest one. By these two bounds they
+    /// contribute less than 2^-60 of the result if all antidiagonals together have at most [`MAX_COMMON_BITS`].
+    pub(crate) fn has_common_exponent(&self, logarithm: f64) -> bool {
+        logarithm >= MIN_COMMON_LOGARITHM && self.last() as f64 * bits_per_step(logarithm) <= MAX_COMMON_BITS
+    }
+
     /// Returns the number of the last antidiagonal.
     pub(crate) fn last(&self) -> usize {
         self.steps.0 + self.steps.1
     }
+}
+
+/// Returns log2(1 + sqrt(2)) + 1 - logarithm: the bits by which the numbers of paths and their weights differ for a step.
+fn bits_per_step(logarithm: f64) -> f64 {
+    2.272 - logarithm
 }
 
 /// The antidiagonals before the cell (1, 1): M(0, 0) = 1.
@@ -152,7 +201,12 @@ pub(crate) fn start(grid: &Grid<'_>, diagonals: &mut [Diagonal; 3]) {
 ///
 /// # Panics
 /// If the lengths contradict each other.
-pub(crate) fn advance(grid: &Grid<'_>, diagonals: &mut [Diagonal; 3], range: Range<usize>) {
+pub(crate) fn advance(
+    grid: &Grid<'_>,
+    diagonals: &mut [Diagonal; 3],
+    exponents: &mut Exponents,
+    range: Range<usize>,
+) {
     let (n, m) = grid.steps;
     assert!(range.start >= 2 && range.end <= grid.last() + 1);
     assert!(grid.ascending.len() >= grid.features * (n + PADDING));
@@ -160,7 +214,23 @@ pub(crate) fn advance(grid: &Grid<'_>, diagonals: &mut [Diagonal; 3], range: Ran
     let length = n + 1 + PADDING;
     assert!(diagonals.iter().all(|d| d.mantissas.len() == length && d.exponents.len() == length));
     // SAFETY: the lengths were checked.
-    unsafe { run(Advance { grid, diagonals, range }) }
+    unsafe {
+        match exponents {
+            Exponents::Cells => run(Advance { grid, diagonals, range }),
+            Exponents::Common(exponent) => run(AdvanceTogether { grid, diagonals, exponent, range }),
+        }
+    }
+}
+
+/// Returns the diagonals d - 2, d - 1 and d.
+#[inline(always)]
+fn rotated(diagonals: &mut [Diagonal; 3], d: usize) -> (&mut Diagonal, &mut Diagonal, &mut Diagonal) {
+    let [a, b, c] = diagonals;
+    match d % 3 {
+        0 => (b, c, a),
+        1 => (c, a, b),
+        _ => (a, b, c),
+    }
 }
 
 /// The operation of [`advance`].
@@ -178,12 +248,7 @@ impl Operation for Advance<'_> {
         let Self { grid, diagonals, range } = self;
         for d in range {
             let (first, last) = grid.cells(d);
-            let [a, b, c] = &mut *diagonals;
-            let (before, previous, current) = match d % 3 {
-                0 => (b, c, a),
-                1 => (c, a, b),
-                _ => (a, b, c),
-            };
+            let (before, previous, current) = rotated(diagonals, d);
             for i in (first..=last).step_by(I::F64::LANES) {
                 // SAFETY: i is a cell of the antidiagonal, and everything is padded by the widest vector.
                 unsafe {
@@ -205,23 +270,84 @@ impl Operation for Advance<'_> {
     }
 }
 
+/// The operation of [`advance`] for antidiagonals with a common exponent.
+struct AdvanceTogether<'a> {
+    grid: &'a Grid<'a>,
+    diagonals: &'a mut [Diagonal; 3],
+    exponent: &'a mut i64,
+    range: Range<usize>,
+}
+
+impl Operation for AdvanceTogether<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) {
+        let Self { grid, diagonals, exponent, range } = self;
+        for d in range {
+            let (first, last) = grid.cells(d);
+            let (before, previous, current) = rotated(diagonals, d);
+            let (before, previous) = (&before.mantissas, previous);
+            for i in (first..=last).step_by(I::F64::LANES) {
+                // SAFETY: i is a cell of the antidiagonal, and everything is padded by the widest vector.
+                unsafe {
+                    let (power, shift) = power::<I::F64>(grid, d, i);
+                    let g = power.scale_pow2(shift);
+                    let left = I::F64::load(previous.mantissas.as_ptr().add(i));
+                    let above = I::F64::load(previous.mantissas.as_ptr().add(i - 1));
+                    let corner = I::F64::load(before.as_ptr().add(i - 1));
+                    let sum = left.add(above).add(corner);
+                    let kappa = g.div(I::F64::splat(2.0).sub(g));
+                    sum.mul(kappa).store(current.mantissas.as_mut_ptr().add(i));
+                }
+            }
+            current.mantissas[last + 1] = 0.0;
+            current.mantissas[first.saturating_sub(1)] = 0.0;
+            if d.is_multiple_of(STEPS_PER_COMMON_NORMALIZATION) {
+                // One of the two has cells, also if the band has only the diagonal.
+                let (cells, previous_cells) = (first..last + 1, grid.cells(d - 1));
+                let previous_cells = previous_cells.0..previous_cells.1 + 1;
+                let largest = current.largest(cells.clone()).max(previous.largest(previous_cells.clone()));
+                let bits = (largest.to_bits() >> MANTISSA_BITS) as i64 - BIAS as i64;
+                let factor = f64::from_bits(((COMMON_TOP - bits + BIAS as i64) as u64) << MANTISSA_BITS);
+                current.multiply(cells, factor);
+                previous.multiply(previous_cells, factor);
+                *exponent += bits - COMMON_TOP;
+            }
+        }
+    }
+}
+
 /// Returns the mantissas and exponents of kappa at the cells from i on of the antidiagonal d.
 ///
 /// # Safety
 /// See [`Vector`]; i must be one of the cells, and the series must be padded.
 #[inline(always)]
 unsafe fn factors<V: Vector<Elem = f64>>(grid: &Grid<'_>, d: usize, i: usize) -> (V, V) {
+    // SAFETY: the contract is the caller's.
+    unsafe {
+        let (power, exponent) = power::<V>(grid, d, i);
+        let scale = V::splat(1.0).scale_pow2(exponent.max(V::splat(MIN_NORMAL)));
+        (power.div(V::splat(2.0).sub(power.mul(scale))), exponent)
+    }
+}
+
+/// Returns the mantissas, from 0.7 to 1.5, and the exponents of g at the cells from i on of the antidiagonal d.
+///
+/// # Safety
+/// See [`Vector`]; i must be one of the cells, and the series must be padded.
+#[inline(always)]
+unsafe fn power<V: Vector<Elem = f64>>(grid: &Grid<'_>, d: usize, i: usize) -> (V, V) {
     let (n, m) = grid.steps;
     // SAFETY: the contract is the caller's. The place in the table of weights is checked here.
     unsafe {
-        let mut distance = V::zero();
         let mut x = grid.ascending.as_ptr().add(i - 1);
         let mut y = grid.descending.as_ptr().add(m + i - d);
-        for feature in 0..grid.features {
-            if feature > 0 {
-                x = x.add(n + PADDING);
-                y = y.add(m + PADDING);
-            }
+        let difference = V::load(x).sub(V::load(y));
+        let mut distance = difference.mul(difference);
+        for _ in 1..grid.features {
+            x = x.add(n + PADDING);
+            y = y.add(m + PADDING);
             let difference = V::load(x).sub(V::load(y));
             distance = difference.mul_add(difference, distance);
         }
@@ -233,10 +359,7 @@ unsafe fn factors<V: Vector<Elem = f64>>(grid: &Grid<'_>, d: usize, i: usize) ->
         let t = t.max(V::splat(MIN_EXPONENT));
         let exponent = t.round();
         let r = t.sub(exponent);
-        let one = V::splat(1.0);
-        let power = polynomial(f64::EXP2_POLYNOMIAL, r).mul_add(r, one);
-        let g = power.mul(one.scale_pow2(exponent.max(V::splat(MIN_NORMAL))));
-        (power.div(V::splat(2.0).sub(g)), exponent)
+        (polynomial(f64::EXP2_POLYNOMIAL, r).mul_add(r, V::splat(1.0)), exponent)
     }
 }
 

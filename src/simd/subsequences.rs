@@ -33,6 +33,8 @@ pub(crate) struct Strings<'a> {
 pub(crate) struct Tables {
     /// A_p of three antidiagonals, the one of d at d % 3, and B_p of the last one, for p = 1, 2, ...; indexed by i from 0.
     levels: Vec<[Vec<f64>; 4]>,
+    /// A_0.
+    ones: Vec<f64>,
     /// Sums over the matches of each symbol of the first string.
     sums: Vec<f64>,
 }
@@ -46,16 +48,44 @@ impl Tables {
             table.clear();
             table.resize(cells, 0.0);
         }
+        self.ones.resize(cells, 1.0);
     }
 
     /// Computes the antidiagonals of a range, which follow those computed before; the first is 2.
     pub(crate) fn advance(&mut self, strings: &Strings<'_>, range: Range<usize>) {
-        let (levels, sums) = (&mut *self.levels, &mut *self.sums);
-        vectorized!([] (strings: &Strings<'_>, levels: &mut [[Vec<f64>; 4]], sums: &mut [f64], range: Range<usize>) {
+        let tables = self;
+        vectorized!([] (tables: &mut Tables, strings: &Strings<'_>, range: Range<usize>) {
             for d in range {
-                diagonal(strings, levels, sums, d);
+                tables.compute(strings, d);
             }
         });
+    }
+
+    /// Computes the antidiagonal d of all tables.
+    #[inline(always)]
+    fn compute(&mut self, strings: &Strings<'_>, d: usize) {
+        let (n, m) = (strings.ascending.len(), strings.descending.len());
+        let (first, last) = (d.saturating_sub(m).max(1), n.min(d - 1));
+        let cells = first..last + 1;
+        // The cells (i-1, ...) before those of the antidiagonal.
+        let shifted = first - 1..last;
+        let symbols = &strings.ascending[shifted.clone()];
+        let others = &strings.descending[m + first - d..][..symbols.len()];
+        let mut below = &self.ones[shifted.clone()];
+        for [a, b, c, discounted] in &mut self.levels {
+            let (before, previous, current) = match d % 3 {
+                0 => (b, c, a),
+                1 => (c, a, b),
+                _ => (a, b, c),
+            };
+            let tables = (&mut discounted[cells.clone()], &mut current[cells.clone()]);
+            update(strings.decay, (symbols, others), (below, &previous[shifted.clone()]), tables);
+            below = &before[shifted.clone()];
+        }
+        let matches = symbols.iter().zip(others).zip(below);
+        for (sum, ((symbol, other), below)) in self.sums[cells].iter_mut().zip(matches) {
+            *sum += if symbol == other { *below } else { 0.0 };
+        }
     }
 
     /// Returns the sum over all matches.
@@ -64,68 +94,19 @@ impl Tables {
     }
 }
 
-/// Computes the antidiagonal d of all tables.
-#[inline(always)]
-fn diagonal(strings: &Strings<'_>, levels: &mut [[Vec<f64>; 4]], sums: &mut [f64], d: usize) {
-    let (n, m) = (strings.ascending.len(), strings.descending.len());
-    let (first, last) = (d.saturating_sub(m).max(1), n.min(d - 1));
-    let symbols = &strings.ascending[first - 1..last];
-    let others = &strings.descending[m + first - d..][..symbols.len()];
-    // Below the first table are ones, and above the last one is the sum.
-    let mut below: Option<&[f64]> = None;
-    for [a, b, c, discounted] in levels {
-        let (before, previous, current) = match d % 3 {
-            0 => (b, c, a),
-            1 => (c, a, b),
-            _ => (a, b, c),
-        };
-        let (previous, current) = (&previous[first - 1..last], &mut current[first..=last]);
-        update(strings, symbols, others, below, (previous, &mut discounted[first..=last], current));
-        below = Some(&before[first - 1..last]);
-    }
-    let sums = &mut sums[first..=last];
-    match below {
-        None => add_matches(sums, symbols, others, |_| 1.0),
-        Some(below) => {
-            let below = &below[..symbols.len()];
-            add_matches(sums, symbols, others, |k| below[k]);
-        }
-    }
-}
-
-/// Updates B_p and A_p.
+/// Updates B_p, `discounted`, and A_p, `current`, from A_{p-1}, `below`, and A_p of the antidiagonal before.
 #[inline(always)]
 fn update(
-    strings: &Strings<'_>,
-    symbols: &[i64],
-    others: &[i64],
-    below: Option<&[f64]>,
-    (previous, discounted, current): (&[f64], &mut [f64], &mut [f64]),
+    decay: f64,
+    (symbols, others): (&[i64], &[i64]),
+    (below, previous): (&[f64], &[f64]),
+    (discounted, current): (&mut [f64], &mut [f64]),
 ) {
-    let decay = strings.decay;
-    match below {
-        None => discount(discounted, decay, symbols, others, |_| 1.0),
-        Some(below) => {
-            let below = &below[..symbols.len()];
-            discount(discounted, decay, symbols, others, |k| below[k]);
-        }
-    }
-    for ((current, previous), discounted) in current.iter_mut().zip(previous).zip(&*discounted) {
-        *current = decay * previous + discounted;
-    }
-}
-
-#[inline(always)]
-fn discount(values: &mut [f64], decay: f64, symbols: &[i64], others: &[i64], below: impl Fn(usize) -> f64) {
-    for (k, ((value, symbol), other)) in values.iter_mut().zip(symbols).zip(others).enumerate() {
-        let matched = if symbol == other { below(k) } else { 0.0 };
-        *value = decay * *value + matched;
-    }
-}
-
-#[inline(always)]
-fn add_matches(sums: &mut [f64], symbols: &[i64], others: &[i64], below: impl Fn(usize) -> f64) {
-    for (k, ((sum, symbol), other)) in sums.iter_mut().zip(symbols).zip(others).enumerate() {
-        *sum += if symbol == other { below(k) } else { 0.0 };
+    let matches = symbols.iter().zip(others).zip(below);
+    let tables = discounted.iter_mut().zip(current).zip(previous);
+    for (((discounted, current), previous), ((symbol, other), below)) in tables.zip(matches) {
+        let matched = if symbol == other { *below } else { 0.0 };
+        *discounted = decay * *discounted + matched;
+        *current = decay * previous + *discounted;
     }
 }

@@ -1,7 +1,8 @@
 """What the kernels of sequences share: prepared samples, and the functions of two blocks of samples.
 
-A kernel converts samples to one array of numbers and one of lengths, which the extension module packs. The values of
-the samples with themselves, by which a kernel is normalized, are computed when samples are prepared.
+A kernel converts samples to one array of numbers and one of lengths, which the extension module packs. The
+values of the samples with themselves, by which a kernel is normalized, are computed when samples are
+prepared.
 """
 
 from __future__ import annotations
@@ -18,15 +19,15 @@ from svmarrow._support.rows import threads
 __all__ = ["Packed", "PreparedObjects", "SequenceKernel", "objects"]
 
 _Block: TypeAlias = _core.SeriesBlock | _core.StringBlock
-#: The numbers of all samples one after the other, the length of each sample, and the name of the kind of samples.
+#: The numbers of all samples one after the other, the length of each sample, and the kind of samples.
 Packed: TypeAlias = tuple[NDArray[Any], NDArray[np.int64], str]
 
 
 class PreparedObjects:
     """Samples in the form in which a kernel computes, with their values with themselves.
 
-    ``prepare`` of a kernel returns it, and the kernel accepts it in place of the samples. Indexing returns the
-    block of some of the samples and copies none of them. Blocks are immutable and can be pickled.
+    ``prepare`` of a kernel returns it, and the kernel accepts it in place of the samples. Indexing returns
+    the block of some of the samples and copies none of them. Blocks are immutable and can be pickled.
 
     Attributes
     ----------
@@ -136,7 +137,8 @@ class SequenceKernel(ABC):
         TypeError
             If a sample has the wrong type; the message has its index.
         ValueError
-            If a sample is empty or not finite where that is not allowed, or if a block was prepared by another kernel.
+            If a sample is empty or not finite where that is not allowed, or if a block was prepared by
+            another kernel.
         """
         rows = self._prepared(A, "A")
         n_threads = threads(self.n_jobs)
@@ -144,7 +146,9 @@ class SequenceKernel(ABC):
             return self._matrix(rows, None, n_threads)
         columns = self._prepared(B, "B")
         if rows._kind != columns._kind and len(rows) and len(columns):
-            raise TypeError(f"A has {rows._kind} and B has {columns._kind}: they must have the same kind of samples")
+            raise TypeError(
+                f"A has {rows._kind} and B has {columns._kind}: they must have the same kind of samples"
+            )
         return self._matrix(rows, columns, n_threads)
 
     def diagonal(self, A: Any) -> NDArray[np.float64]:
@@ -183,7 +187,10 @@ class SequenceKernel(ABC):
 
 
 def objects(A: Any, name: str, kind: str) -> list[Any]:
-    """Returns samples as a list: from a sequence, an array of shape (n_samples,) or (n_samples, 1), or a data frame of one column."""
+    """Returns samples as a list.
+
+    They are a sequence, an array of shape (n_samples,) or (n_samples, 1), or a data frame of one column.
+    """
     if isinstance(A, (str, bytes)) or not hasattr(A, "__len__"):
         raise TypeError(f"{name} is of type {type(A).__name__}: it must be a list of {kind}")
     if hasattr(A, "to_numpy"):
@@ -191,7 +198,8 @@ def objects(A: Any, name: str, kind: str) -> list[Any]:
     if isinstance(A, np.ndarray):
         if not (A.ndim == 1 or (A.ndim == 2 and A.shape[1] == 1)):
             raise ValueError(
-                f"{name} has shape {A.shape}: an array of {kind} must have shape (n_samples,) or (n_samples, 1)"
+                f"{name} has shape {A.shape}: an array of {kind} must have shape (n_samples,) or "
+                "(n_samples, 1)"
             )
         return list(A.ravel())
     try:

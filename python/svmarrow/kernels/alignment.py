@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from svmarrow import _core
 from svmarrow._support.parameters import THREADS, check, either, none, real
 from svmarrow.kernels._sequences import Packed, SequenceKernel, objects
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["GlobalAlignment"]
 
@@ -28,31 +30,31 @@ _KIND = "series"
 class GlobalAlignment(SequenceKernel):
     """Global alignment kernel of series of vectors.
 
-    The sum over all alignments of two series, each of which is a product over the aligned pairs of steps. A pair of
-    steps x and y has the factor ``g / (2 - g)`` with ``g = exp(-|x - y|**2 / (2 * sigma**2))``. The sum is divided by
-    the square root of the product of the sums of each series with itself, so that equal series have the value 1. The
-    kernel is positive definite, for series of any lengths.
+    The sum over all alignments of two series, each of which is a product over the aligned pairs of steps. A
+    pair of steps x and y has the factor ``g / (2 - g)`` with ``g = exp(-|x - y|**2 / (2 * sigma**2))``. The
+    sum is divided by the square root of the product of the sums of each series with itself, so that equal
+    series have the value 1. The kernel is positive definite, for series of any lengths.
 
     Parameters
     ----------
     sigma : float, default=1.0
-        Bandwidth of the factors, from 1e-150 to 1e150. Cuturi proposes a multiple of the median distance of two steps times
-        the square root of the median number of steps.
+        Bandwidth of the factors, from 1e-150 to 1e150. Cuturi proposes a multiple of the median distance of
+        two steps times the square root of the median number of steps.
     band : float or None, default=None
-        If it is a number, g is multiplied by ``max(0, 1 - |i - j| / band)`` for the steps i and j. The cost of a
-        value is then proportional to ``band``, and two series whose numbers of steps differ by ``band`` or more have the
-        value 0.
+        If it is a number, g is multiplied by ``max(0, 1 - |i - j| / band)`` for the steps i and j. The cost
+        of a value is then proportional to ``band``, and two series whose numbers of steps differ by
+        ``band`` or more have the value 0.
     n_jobs : int or None, default=None
-        Number of threads. Values have the same bits for any number of threads. Kernels that differ only by it are equal.
+        Number of threads. Values have the same bits for any number of threads. Kernels that differ only by
+        it are equal.
 
-    Notes
-    -----
-    A value costs about (number of steps of the first series) * (number of steps of the second) operations for each feature.
-    The dynamic program has an exponent for each of its cells, so that the values of series of any length have a relative
-    error of a few roundings for each step.
+    Notes ----- A value costs about (number of steps of the first series) * (number of steps of the second)
+    operations for each feature. The dynamic program has an exponent for each of its cells, so that the
+    values of series of any length have a relative error of a few roundings for each step.
 
-    Samples are a list of arrays of shape (n_steps, n_features) or (n_steps,), an array of such arrays, or numbers of shape
-    (n_samples, n_steps, n_features) or (n_samples, n_steps). NaN and infinity are not allowed.
+    Samples are a list of arrays of shape (n_steps, n_features) or (n_steps,), an array of such arrays, or
+    numbers of shape (n_samples, n_steps, n_features) or (n_samples, n_steps). NaN and infinity are not
+    allowed.
 
     References
     ----------
@@ -130,8 +132,8 @@ def _steps(series: Any, name: str) -> NDArray[Any]:
         raise ValueError(f"{name} has shape {steps.shape}: series must not be empty")
     if steps.dtype.kind not in "fiub" or steps.ndim == 0:
         raise TypeError(
-            f"{name} is of type {type(series).__name__} with items of type {steps.dtype}: it must be numbers of shape "
-            "(n_steps, n_features) or (n_steps,)"
+            f"{name} is of type {type(series).__name__} with items of type {steps.dtype}: "
+            "it must be numbers of shape (n_steps, n_features) or (n_steps,)"
         )
     if steps.ndim > 2:
         raise ValueError(f"{name} has shape {steps.shape}: it must be (n_steps, n_features) or (n_steps,)")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from svmarrow import _core
 from svmarrow._support.parameters import THREADS, check, integer, real
 from svmarrow.kernels._sequences import Packed, SequenceKernel, objects
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Subsequence"]
 
@@ -23,9 +25,10 @@ _TEXTS, _BYTES, _INTEGERS = "str", "bytes", "sequences of integers"
 class Subsequence(SequenceKernel):
     """Subsequence kernel of strings.
 
-    The sum over all subsequences of ``length`` symbols that two strings have in common. Each pair of occurrences has the weight
-    ``decay**(g + h)``, where g and h are the numbers of symbols in the gaps of the occurrences. The sum is divided
-    by the square root of the product of the sums of each string with itself, so that equal strings have the value 1.
+    The sum over all subsequences of ``length`` symbols that two strings have in common. Each pair of
+    occurrences has the weight ``decay**(g + h)``, where g and h are the numbers of symbols in the gaps of
+    the occurrences. The sum is divided by the square root of the product of the sums of each string with
+    itself, so that equal strings have the value 1.
 
     Parameters
     ----------
@@ -34,26 +37,24 @@ class Subsequence(SequenceKernel):
     decay : float, default=0.5
         Discount of each symbol in a gap, above 0 and at most 1. With 1, gaps cost nothing.
     n_jobs : int or None, default=None
-        Number of threads. Values have the same bits for any number of threads. Kernels that differ only by it are equal.
+        Number of threads. Values have the same bits for any number of threads. Kernels that differ only by
+        it are equal.
 
-    Notes
-    -----
-    A value costs about length * (number of symbols of the first string) * (number of symbols of the second) operations.
+    Notes ----- A value costs about length * (number of symbols of the first string) * (number of symbols of
+    the second) operations.
 
     A string of fewer than ``length`` symbols has no subsequence. Its value is 0 with every string, also with
     itself: the kernel stays positive semidefinite.
 
-    Weights relative to a string without gaps are below 1, and those below the range of double precision are 0. Sums of
-    long strings may exceed the range if ``decay`` is near 1 and ``length`` is large, which raises ``ValueError``. Strings
-    of 10,000 symbols are within the range for ``length`` up to 45 with any ``decay``, and for ``length`` up to 400 with
-    ``decay=0.5``.
+    Weights relative to a string without gaps are below 1, and those below the range of double precision are
+    0. Sums of long strings may exceed the range if ``decay`` is near 1 and ``length`` is large, which
+    raises ``ValueError``. Strings of 10,000 symbols are within the range for ``length`` up to 45 with any
+    ``decay``, and for ``length`` up to 400 with ``decay=0.5``.
 
     Samples are a list of str, of bytes or of sequences of integers. The symbols of a str are its code points.
 
-    References
-    ----------
-    H. Lodhi, C. Saunders, J. Shawe-Taylor, N. Cristianini and C. Watkins, "Text classification using string kernels",
-    Journal of Machine Learning Research 2, 2002.
+    References ---------- H. Lodhi, C. Saunders, J. Shawe-Taylor, N. Cristianini and C. Watkins, "Text
+    classification using string kernels", Journal of Machine Learning Research 2, 2002.
 
     Examples
     --------
@@ -119,8 +120,8 @@ def _integers(string: Any, name: str) -> NDArray[np.int64]:
         return np.empty(0, dtype=np.int64)
     if symbols.ndim != 1 or symbols.dtype.kind not in "iu":
         raise TypeError(
-            f"{name} has shape {symbols.shape} and items of type {symbols.dtype}: it must be integers of shape "
-            "(n_symbols,)"
+            f"{name} has shape {symbols.shape} and items of type {symbols.dtype}: it must be integers of "
+            "shape (n_symbols,)"
         )
     if symbols.dtype == np.uint64 and symbols.max() > np.iinfo(np.int64).max:
         raise ValueError(f"{name} has {symbols.max()}: symbols must be below 2**63")
