@@ -9,8 +9,8 @@
 //! powers of two is exact. Mantissas drift by less than 256 bits before they are normalized again: a step has a factor from
 //! 2^-1.6 to 3.3.
 //!
-//! Short series whose kappa are not small need no exponents of cells ([`Grid::has_common_exponent`]): the cells of an
-//! antidiagonal share one, in about half of the operations.
+//! As long as the cells of an antidiagonal differ by less than 1000 bits they share an exponent, which takes half of the
+//! operations and rounds no worse.
 //!
 //! Invariant: the operations are symmetric in the two series, so that exchanging them gives the same bits.
 
@@ -21,21 +21,20 @@ use std::ops::Range;
 /// A multiple of the number of lanes of every vector of doubles. Series and diagonals are padded by as many numbers.
 pub(crate) const PADDING: usize = 8;
 /// The exponent of zero, below that of every cell.
-pub(crate) const ZERO_EXPONENT: f64 = -((1_u64 << 60) as f64);
+const ZERO_EXPONENT: f64 = -((1_u64 << 60) as f64);
 /// The smallest exponent of a factor kappa; factors below count as 2 to this power. A path over such a cell has less weight
 /// than 2^-1074 relative to the diagonal, for series of less than six million steps.
 const MIN_EXPONENT: f64 = -((1_u32 << 24) as f64);
 /// Number of antidiagonals between two normalizations.
 const STEPS_PER_NORMALIZATION: usize = 128;
-/// Number of antidiagonals between two normalizations of antidiagonals with a common exponent.
-const STEPS_PER_COMMON_NORMALIZATION: usize = 32;
-/// The exponent of the largest cell after a normalization with a common exponent: far from the largest doubles, which
-/// leaves more room below.
+/// Number of antidiagonals between two normalizations of antidiagonals with a common exponent, and the smallest binary
+/// logarithm of g for which there is one: between two normalizations a cell shrinks by at most 16 times 26 bits.
+const STEPS_PER_COMMON_NORMALIZATION: usize = 16;
+const MIN_COMMON_LOGARITHM: f64 = -25.0;
+/// The exponent of the largest cell after a normalization with a common exponent, and the smallest one of any cell. Numbers
+/// stay normal until the next normalization.
 const COMMON_TOP: i64 = 500;
-/// Bounds for a common exponent: the smallest binary logarithm of g, and the largest product of the number of
-/// antidiagonals and [`bits_per_step`].
-const MIN_COMMON_LOGARITHM: f64 = -12.0;
-const MAX_COMMON_BITS: f64 = 2100.0;
+const COMMON_BOTTOM: i64 = -500;
 /// The smallest exponent of a normal number.
 const MIN_NORMAL: f64 = -1022.0;
 /// Number of explicit bits of a mantissa, the bits of an exponent, and its bias.
@@ -45,7 +44,7 @@ const BIAS: u64 = 1023;
 
 /// The cells of an antidiagonal, indexed by i from 0.
 #[derive(Debug, Default)]
-pub(crate) struct Diagonal {
+struct Diagonal {
     mantissas: Vec<f64>,
     exponents: Vec<f64>,
 }
@@ -66,22 +65,16 @@ impl Diagonal {
     }
 
     /// Returns the mantissa and the exponent of a cell.
-    pub(crate) fn cell(&self, i: usize) -> (f64, f64) {
+    fn cell(&self, i: usize) -> (f64, f64) {
         (self.mantissas[i], self.exponents[i])
     }
 
-    /// Returns the largest mantissa of a range.
+    /// Returns the smallest and the largest mantissa of a range.
     #[inline(always)]
-    fn largest(&self, range: Range<usize>) -> f64 {
-        self.mantissas[range]
-            .iter()
-            .fold(0.0, |largest, &mantissa| if mantissa > largest { mantissa } else { largest })
-    }
-
-    /// Multiplies the mantissas of a range.
-    #[inline(always)]
-    fn multiply(&mut self, range: Range<usize>, factor: f64) {
-        self.mantissas[range].iter_mut().for_each(|mantissa| *mantissa *= factor);
+    fn bounds(&self, range: Range<usize>) -> (f64, f64) {
+        self.mantissas[range].iter().fold((f64::MAX, 0.0), |(min, max), &mantissa| {
+            (if mantissa < min { mantissa } else { min }, if mantissa > max { mantissa } else { max })
+        })
     }
 
     /// Moves the mantissas of a range into [1, 2).
@@ -114,13 +107,15 @@ pub(crate) struct Grid<'a> {
     pub(crate) weights: Option<&'a Weights>,
 }
 
-/// How the antidiagonals represent numbers.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exponents {
-    /// An exponent for each cell.
-    Cells,
-    /// The exponent of all cells, which is added to that of the result.
-    Common(i64),
+/// The antidiagonals of a dynamic program.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    /// The cells of the antidiagonal d are in d % 3.
+    diagonals: [Diagonal; 3],
+    /// The exponent of all cells, in addition to those of the cells.
+    exponent: i64,
+    /// Whether the exponents of the cells are not used.
+    is_common: bool,
 }
 
 /// Binary logarithms of the weights w(i - j) for |i - j| <= reach, those of even and of odd differences apart.
@@ -128,13 +123,11 @@ pub(crate) enum Exponents {
 pub(crate) struct Weights {
     pub(crate) reach: usize,
     logarithms: [Vec<f64>; 2],
-    /// The smallest logarithm.
-    pub(crate) min: f64,
 }
 
 impl Weights {
     /// Takes the logarithm of the weight of each difference up to `reach`.
-    pub(crate) fn new(reach: usize, logarithm: impl Fn(usize) -> f64 + Copy) -> Self {
+    pub(crate) fn new(reach: usize, logarithm: impl Fn(usize) -> f64) -> Self {
         // The entry k of the even table is that of the difference 2 (k - offset), of the odd one that plus 1.
         let offset = reach / 2 + 1;
         let logarithms = [0, 1].map(|parity: usize| {
@@ -144,7 +137,12 @@ impl Weights {
             };
             (0..2 * offset + 1 + PADDING).map(weight).collect()
         });
-        Self { reach, logarithms, min: (0..=reach).map(logarithm).fold(0.0, f64::min) }
+        Self { reach, logarithms }
+    }
+
+    /// Returns the logarithm of the weight of a difference, at most `reach`.
+    pub(crate) fn logarithm(&self, difference: usize) -> f64 {
+        self.logarithms[difference % 2][self.reach / 2 + 1 + difference / 2]
     }
 
     /// Returns the table of an antidiagonal d and the place of the cell i there: the difference is 2 i - d.
@@ -168,58 +166,81 @@ impl Grid<'_> {
         })
     }
 
-    /// Returns whether the cells of an antidiagonal may share an exponent, if the smallest binary logarithm of g is `logarithm`.
-    ///
-    /// A path has a factor of at least g / 2 for each step, and there are at most (1 + sqrt(2))^d paths over d antidiagonals.
-    /// So the cells of the antidiagonal d differ by at most d [`bits_per_step`] bits, and what follows by as many for
-    /// each of the remaining antidiagonals. Cells become zero below 2^-1100 of the largest one. By these two bounds they
-    /// contribute less than 2^-60 of the result if all antidiagonals together have at most [`MAX_COMMON_BITS`].
-    pub(crate) fn has_common_exponent(&self, logarithm: f64) -> bool {
-        logarithm >= MIN_COMMON_LOGARITHM && self.last() as f64 * bits_per_step(logarithm) <= MAX_COMMON_BITS
-    }
-
     /// Returns the number of the last antidiagonal.
     pub(crate) fn last(&self) -> usize {
         self.steps.0 + self.steps.1
     }
 }
 
-/// Returns log2(1 + sqrt(2)) + 1 - logarithm: the bits by which the numbers of paths and their weights differ for a step.
-fn bits_per_step(logarithm: f64) -> f64 {
-    2.272 - logarithm
-}
+impl Table {
+    /// Writes the antidiagonals before the cell (1, 1): M(0, 0) = 1. No g has a smaller binary logarithm than `logarithm`.
+    pub(crate) fn start(&mut self, grid: &Grid<'_>, logarithm: f64) {
+        self.diagonals.iter_mut().for_each(|diagonal| diagonal.reset(grid.steps.0 + 1 + PADDING));
+        self.diagonals[0].mantissas[0] = 1.0;
+        self.diagonals[0].exponents[0] = 0.0;
+        self.exponent = 0;
+        self.is_common = logarithm >= MIN_COMMON_LOGARITHM;
+    }
 
-/// The antidiagonals before the cell (1, 1): M(0, 0) = 1.
-pub(crate) fn start(grid: &Grid<'_>, diagonals: &mut [Diagonal; 3]) {
-    diagonals.iter_mut().for_each(|diagonal| diagonal.reset(grid.steps.0 + 1 + PADDING));
-    diagonals[0].mantissas[0] = 1.0;
-    diagonals[0].exponents[0] = 0.0;
-}
-
-/// Computes the antidiagonals of a range, which follow those computed before; the first is 2. The cells of d are in the diagonal
-/// d % 3.
-///
-/// # Panics
-/// If the lengths contradict each other.
-pub(crate) fn advance(
-    grid: &Grid<'_>,
-    diagonals: &mut [Diagonal; 3],
-    exponents: &mut Exponents,
-    range: Range<usize>,
-) {
-    let (n, m) = grid.steps;
-    assert!(range.start >= 2 && range.end <= grid.last() + 1);
-    assert!(grid.ascending.len() >= grid.features * (n + PADDING));
-    assert!(grid.descending.len() >= grid.features * (m + PADDING));
-    let length = n + 1 + PADDING;
-    assert!(diagonals.iter().all(|d| d.mantissas.len() == length && d.exponents.len() == length));
-    // SAFETY: the lengths were checked.
-    unsafe {
-        match exponents {
-            Exponents::Cells => run(Advance { grid, diagonals, range }),
-            Exponents::Common(exponent) => run(AdvanceTogether { grid, diagonals, exponent, range }),
+    /// Computes the antidiagonals of a range, which follow those computed before; the first is 2.
+    ///
+    /// # Panics
+    /// If the lengths contradict each other.
+    pub(crate) fn advance(&mut self, grid: &Grid<'_>, mut range: Range<usize>) {
+        let (n, m) = grid.steps;
+        assert!(range.start >= 2 && range.end <= grid.last() + 1);
+        assert!(grid.ascending.len() >= grid.features * (n + PADDING));
+        assert!(grid.descending.len() >= grid.features * (m + PADDING));
+        let length = n + 1 + PADDING;
+        assert!(self.diagonals.iter().all(|d| d.mantissas.len() == length && d.exponents.len() == length));
+        // SAFETY: the lengths were checked.
+        unsafe {
+            if self.is_common {
+                range.start = run(AdvanceTogether { grid, table: self, range: range.clone() });
+            }
+            run(Advance { grid, diagonals: &mut self.diagonals, range });
         }
     }
+
+    /// Returns a number and an exponent of 2 whose product is the last cell.
+    pub(crate) fn last(&self, grid: &Grid<'_>) -> (f64, i64) {
+        let (mantissa, exponent) = self.diagonals[grid.last() % 3].cell(grid.steps.0);
+        (mantissa, self.exponent + if self.is_common { 0 } else { exponent as i64 })
+    }
+
+    /// Moves the largest of the cells of two antidiagonals to [`COMMON_TOP`], or gives each cell its own exponent if they differ too
+    /// much.
+    #[inline(always)]
+    fn normalize_together(&mut self, grid: &Grid<'_>, d: usize) {
+        let ranges =
+            [d - 1, d].map(|d| (d % 3, grid.cells(d))).map(|(k, (first, last))| (k, first..last + 1));
+        // One of the two has cells, also if the band has only the diagonal.
+        let mut bounds = (f64::MAX, 0.0);
+        for (k, range) in &ranges {
+            let (min, max) = self.diagonals[*k].bounds(range.clone());
+            bounds = (f64::min(bounds.0, min), f64::max(bounds.1, max));
+        }
+        let (bottom, top) = (binary_exponent(bounds.0), binary_exponent(bounds.1));
+        if bottom - top < COMMON_BOTTOM - COMMON_TOP {
+            self.is_common = false;
+            for (k, range) in ranges {
+                self.diagonals[k].exponents[range.clone()].fill(0.0);
+                self.diagonals[k].normalize(range);
+            }
+            return;
+        }
+        let factor = f64::from_bits(((COMMON_TOP - top + BIAS as i64) as u64) << MANTISSA_BITS);
+        for (k, range) in ranges {
+            self.diagonals[k].mantissas[range].iter_mut().for_each(|mantissa| *mantissa *= factor);
+        }
+        self.exponent += top - COMMON_TOP;
+    }
+}
+
+/// Returns the exponent of a positive normal number.
+#[inline(always)]
+fn binary_exponent(number: f64) -> i64 {
+    (number.to_bits() >> MANTISSA_BITS) as i64 - BIAS as i64
 }
 
 /// Returns the diagonals d - 2, d - 1 and d.
@@ -233,7 +254,7 @@ fn rotated(diagonals: &mut [Diagonal; 3], d: usize) -> (&mut Diagonal, &mut Diag
     }
 }
 
-/// The operation of [`advance`].
+/// The operation of [`Table::advance`] with an exponent for each cell.
 struct Advance<'a> {
     grid: &'a Grid<'a>,
     diagonals: &'a mut [Diagonal; 3],
@@ -270,50 +291,86 @@ impl Operation for Advance<'_> {
     }
 }
 
-/// The operation of [`advance`] for antidiagonals with a common exponent.
+/// The operation of [`Table::advance`] as long as the exponent is common. It returns the first antidiagonal that is left.
 struct AdvanceTogether<'a> {
     grid: &'a Grid<'a>,
-    diagonals: &'a mut [Diagonal; 3],
-    exponent: &'a mut i64,
+    table: &'a mut Table,
     range: Range<usize>,
 }
 
 impl Operation for AdvanceTogether<'_> {
-    type Output = ();
+    type Output = usize;
 
     #[inline(always)]
-    unsafe fn run<I: Isa>(self) {
-        let Self { grid, diagonals, exponent, range } = self;
-        for d in range {
-            let (first, last) = grid.cells(d);
-            let (before, previous, current) = rotated(diagonals, d);
-            let (before, previous) = (&before.mantissas, previous);
-            for i in (first..=last).step_by(I::F64::LANES) {
-                // SAFETY: i is a cell of the antidiagonal, and everything is padded by the widest vector.
-                unsafe {
-                    let (power, shift) = power::<I::F64>(grid, d, i);
-                    let g = power.scale_pow2(shift);
-                    let left = I::F64::load(previous.mantissas.as_ptr().add(i));
-                    let above = I::F64::load(previous.mantissas.as_ptr().add(i - 1));
-                    let corner = I::F64::load(before.as_ptr().add(i - 1));
-                    let sum = left.add(above).add(corner);
-                    let kappa = g.div(I::F64::splat(2.0).sub(g));
-                    sum.mul(kappa).store(current.mantissas.as_mut_ptr().add(i));
+    unsafe fn run<I: Isa>(self) -> usize {
+        let Self { grid, table, range } = self;
+        for d in range.clone() {
+            let cells = grid.cells(d);
+            let (before, previous, current) = rotated(&mut table.diagonals, d);
+            // SAFETY: all cells are on the antidiagonal, and everything is padded by the widest vector.
+            unsafe {
+                match (grid.weights, grid.features) {
+                    (None, 1) => together::<I::F64, true>(grid, d, cells, (before, previous, current)),
+                    _ => together::<I::F64, false>(grid, d, cells, (before, previous, current)),
                 }
             }
-            current.mantissas[last + 1] = 0.0;
-            current.mantissas[first.saturating_sub(1)] = 0.0;
+            current.mantissas[cells.1 + 1] = 0.0;
+            current.mantissas[cells.0.saturating_sub(1)] = 0.0;
             if d.is_multiple_of(STEPS_PER_COMMON_NORMALIZATION) {
-                // One of the two has cells, also if the band has only the diagonal.
-                let (cells, previous_cells) = (first..last + 1, grid.cells(d - 1));
-                let previous_cells = previous_cells.0..previous_cells.1 + 1;
-                let largest = current.largest(cells.clone()).max(previous.largest(previous_cells.clone()));
-                let bits = (largest.to_bits() >> MANTISSA_BITS) as i64 - BIAS as i64;
-                let factor = f64::from_bits(((COMMON_TOP - bits + BIAS as i64) as u64) << MANTISSA_BITS);
-                current.multiply(cells, factor);
-                previous.multiply(previous_cells, factor);
-                *exponent += bits - COMMON_TOP;
+                table.normalize_together(grid, d);
+                if !table.is_common {
+                    return d + 1;
+                }
             }
+        }
+        range.end
+    }
+}
+
+/// Computes the cells of an antidiagonal with a common exponent: kappa = 1 / (2 / g - 1).
+///
+/// # Safety
+/// See [`Vector`]; the cells must be those of the antidiagonal, and everything must be padded.
+#[inline(always)]
+unsafe fn together<V: Vector<Elem = f64>, const IS_PLAIN: bool>(
+    grid: &Grid<'_>,
+    d: usize,
+    (first, last): (usize, usize),
+    (before, previous, current): (&Diagonal, &Diagonal, &mut Diagonal),
+) {
+    // SAFETY: the contract is the caller's.
+    unsafe {
+        let (n, m) = grid.steps;
+        // The cell i has the steps i - 1 and m + i - d; the differences may lie before the series.
+        let x = grid.ascending.as_ptr().wrapping_sub(1);
+        let y = grid.descending.as_ptr().wrapping_add(m).wrapping_sub(d);
+        let (before, previous) = (before.mantissas.as_ptr(), previous.mantissas.as_ptr());
+        let current = current.mantissas.as_mut_ptr();
+        let (scale, one) = (V::splat(grid.scale), V::splat(1.0));
+        let mut i = first;
+        while i <= last {
+            let difference = V::load(x.wrapping_add(i)).sub(V::load(y.wrapping_add(i)));
+            let mut distance = difference.mul(difference);
+            let mut t = one;
+            if !IS_PLAIN {
+                for feature in 1..grid.features {
+                    let difference = V::load(x.wrapping_add(i + feature * (n + PADDING)))
+                        .sub(V::load(y.wrapping_add(i + feature * (m + PADDING))));
+                    distance = difference.mul_add(difference, distance);
+                }
+                if let Some(weights) = grid.weights {
+                    let (table, place) = weights.table(d, i);
+                    t = one.sub(V::load(table[place..place + PADDING].as_ptr()));
+                }
+            }
+            let t = distance.mul_add(scale, t);
+            let shift = t.round();
+            let r = t.sub(shift);
+            let power = polynomial(f64::EXP2_POLYNOMIAL, r).mul_add(r, one).scale_pow2(shift);
+            let sum =
+                V::load(previous.add(i)).add(V::load(previous.add(i - 1))).add(V::load(before.add(i - 1)));
+            sum.div(power.sub(one)).store(current.add(i));
+            i += V::LANES;
         }
     }
 }

@@ -67,7 +67,7 @@ class GlobalAlignment(SequenceKernel):
     >>> rising, slower, falling = [0.0, 1.0, 2.0], [0.0, 0.5, 1.0, 1.5, 2.0], [2.0, 1.0, 0.0]
     >>> kernel = GlobalAlignment(sigma=0.5)
     >>> kernel([rising], [rising, slower, falling]).round(3)
-    array([[1.   , 0.431, 0.   ]])
+    array([[1.   , 0.271, 0.   ]])
 
     Series of vectors, with a band:
 

@@ -61,7 +61,7 @@ class Subsequence(SequenceKernel):
     >>> from svmarrow.kernels import Subsequence
     >>> kernel = Subsequence(length=2, decay=0.5)
     >>> kernel(["cat"], ["cat", "cart", "bat", "dog"]).round(3)
-    array([[1.   , 0.602, 0.444, 0.   ]])
+    array([[1.   , 0.574, 0.444, 0.   ]])
     >>> Subsequence(length=2)([(1, 2, 3)], [(1, 2), (2, 3, 1)]).round(3)
     array([[0.667, 0.444]])
     """
