@@ -76,6 +76,7 @@ pub mod probability;
 pub mod random;
 #[cfg(feature = "reduce")]
 pub mod reduced_set;
+pub mod sequences;
 #[doc(hidden)]
 pub mod simd;
 pub mod svm;

@@ -28,6 +28,7 @@ MODULES = (
     "svmarrow.export",
     "svmarrow.inspection",
     "svmarrow.io",
+    "svmarrow.kernels",
     "svmarrow.least_squares",
     "svmarrow.libsvm",
     "svmarrow.matching_pursuit",
@@ -144,6 +145,12 @@ SECTIONS = (
             "shapley_values ShapleyValues ShapleyDisplay suspicious_samples SuspiciousSamples "
             "DecisionVectorsDisplay",
         ),
+    ),
+    Section(
+        "Kernels of series and strings",
+        "Samples that are no rows of numbers: series of vectors and strings, of any lengths.",
+        "tuning",
+        _names("svmarrow.kernels", "GlobalAlignment Subsequence PreparedObjects"),
     ),
     Section(
         "Files",

@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use svmarrow::Error;
 use svmarrow::context::{Context, Interruption, Monitor, Progress};
@@ -100,12 +101,18 @@ impl FunctionArg {
             let monitor = UnlessRaised { monitor: ctx.monitor(), has_raised };
             work(self.function(), ctx.with_monitor(&monitor))
         });
-        if let Self::Function(function) = self
-            && let Some(raised) = function.raised().take()
-        {
-            return Err(raised);
+        let Self::Function(function) = self else { return outcome };
+        let raised = function.raised().take();
+        match (raised, outcome) {
+            // A call of this module inside the function ends with the fit, whose exception says why.
+            (Some(raised), Ok((_, Some(error))) | Err(error))
+                if raised.is_instance_of::<PyKeyboardInterrupt>(py) =>
+            {
+                Err(error)
+            }
+            (Some(raised), _) => Err(raised),
+            (None, outcome) => outcome,
         }
-        outcome
     }
 }
 

@@ -38,6 +38,7 @@ mod probability;
 mod reduced_set;
 mod run;
 mod search;
+mod sequences;
 mod single;
 mod svm;
 
@@ -94,6 +95,8 @@ mod _core {
     use crate::reduced_set::threshold::{threshold_binary, threshold_joint};
     #[pymodule_export]
     use crate::search::search_svm;
+    #[pymodule_export]
+    use crate::sequences::{SeriesBlock, StringBlock};
     #[pymodule_export]
     use crate::single::Single;
     #[pymodule_export]

@@ -10,19 +10,24 @@
 //! short by all that is known beforehand but may turn out long (a fit whose steps do not end), it stays on the calling
 //! thread, and the monitor takes the lock for the same looks.
 //!
+//! A Python function that a fit calls may call this gate again, on a thread of the fit. Python delivers signals to
+//! the main thread alone, so the threads of a call know whether an exception of Python has ended it: the inner call then ends
+//! with a KeyboardInterrupt, which the outer call replaces by that exception.
+//!
 //! A call reserves the memory of its vectors before the work starts ([`reserve_for`]): the work allocates them by the
 //! standard library, which ends the process if the system refuses them.
 //!
 //! Invariant: no panic passes this gate, and no other file detaches from the interpreter (a test reads the files).
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::PyMemoryError;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError};
 use pyo3::prelude::*;
 use svmarrow::Error;
 use svmarrow::context::{Budget, Context, Interruption, Monitor, Progress, start_handler};
@@ -102,6 +107,11 @@ impl Cost {
         }
     }
 
+    /// Returns the cost of so many multiplications, whose vectors have up to `length` numbers.
+    pub(crate) fn of_work(multiplications: u64, length: usize) -> Self {
+        Self { multiplications: Some(multiplications), ..Self::unknown(length) }
+    }
+
     /// Returns whether the work takes fewer multiplications than `limit`.
     fn is_below(self, limit: u64) -> bool {
         self.multiplications.is_some_and(|multiplications| multiplications < limit)
@@ -113,9 +123,23 @@ fn multiplications(rows: usize, vectors: usize, columns: usize) -> u64 {
     (rows as u64).saturating_mul(vectors as u64).saturating_mul(columns.max(8) as u64)
 }
 
+/// Whether an exception of Python has ended a call.
+type IsEnded = Arc<AtomicBool>;
+
+thread_local! {
+    /// The call that this thread works for.
+    static OUTER_CALL: RefCell<Option<IsEnded>> = const { RefCell::new(None) };
+}
+
+/// Returns true if the call that this thread works for has been ended by an exception.
+fn outer_call_is_ended() -> bool {
+    OUTER_CALL.with_borrow(|outer| outer.as_ref().is_some_and(|is_ended| is_ended.load(Ordering::Relaxed)))
+}
+
 /// Between the working thread and the waiting one.
 struct WorkerMonitor {
     stop: AtomicBool,
+    is_ended: IsEnded,
     latest: Mutex<Option<Progress>>,
     outcome: Mutex<Option<Outcome>>,
     finished: Condvar,
@@ -136,6 +160,7 @@ impl WorkerMonitor {
     fn new() -> Self {
         Self {
             stop: AtomicBool::new(false),
+            is_ended: IsEnded::default(),
             latest: Mutex::new(None),
             outcome: Mutex::new(None),
             finished: Condvar::new(),
@@ -170,6 +195,9 @@ fn poll_python(
     latest: Option<Progress>,
 ) -> PyResult<bool> {
     py.check_signals()?;
+    if outer_call_is_ended() {
+        return Err(PyKeyboardInterrupt::new_err(()));
+    }
     let (Some(callback), Some(p)) = (callback, latest) else { return Ok(false) };
     callback.call1((p.phase, p.done, p.total, p.gap, p.steps))?.is_truthy()
 }
@@ -320,6 +348,7 @@ fn run_on_thread(
             .name("svmarrow".into())
             .stack_size(STACK_BYTES)
             .spawn_scoped(scope, || {
+                OUTER_CALL.set(Some(Arc::clone(&monitor.is_ended)));
                 monitor.finish(catch_unwind(AssertUnwindSafe(|| in_pool(n_jobs, &monitor, task))));
             });
         started.map_err(|e| PyMemoryError::new_err(format!("no thread could be started: {e}")))?;
@@ -327,6 +356,7 @@ fn run_on_thread(
             if raised.is_none() {
                 let asked = poll_python(py, progress, monitor.latest()).unwrap_or_else(|error| {
                     raised = Some(error);
+                    monitor.is_ended.store(true, Ordering::Relaxed);
                     true
                 });
                 monitor.stop.fetch_or(asked, Ordering::Relaxed);
@@ -343,10 +373,10 @@ fn run_on_thread(
 /// Works on a pool of `n_jobs` threads, or of half as many as long as the system refuses to start them: results do
 /// not depend on their number. The threads run before the work allocates anything: a thread that starts while memory is
 /// short cannot report an error, it ends the process.
-fn in_pool(n_jobs: usize, monitor: &dyn Monitor, task: Task<'_>) {
+fn in_pool(n_jobs: usize, monitor: &WorkerMonitor, task: Task<'_>) {
     let mut threads = n_jobs;
     while threads > 1 {
-        if let Some(pool) = started_pool(threads) {
+        if let Some(pool) = started_pool(threads, &monitor.is_ended) {
             return pool.install(|| task(Context::default().with_monitor(monitor)));
         }
         threads /= 2;
@@ -355,12 +385,15 @@ fn in_pool(n_jobs: usize, monitor: &dyn Monitor, task: Task<'_>) {
 }
 
 /// A pool whose threads have started; none where their stacks would leave less than [`HEADROOM`].
-fn started_pool(threads: usize) -> Option<rayon::ThreadPool> {
+fn started_pool(threads: usize, is_ended: &IsEnded) -> Option<rayon::ThreadPool> {
     check_available("threads", HEADROOM.saturating_add(threads.saturating_mul(STACK_BYTES))).ok()?;
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .stack_size(STACK_BYTES)
-        .start_handler(start_handler());
+    let (mark_thread, is_ended) = (start_handler(), Arc::clone(is_ended));
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK_BYTES).start_handler(
+        move |thread| {
+            mark_thread(thread);
+            OUTER_CALL.set(Some(Arc::clone(&is_ended)));
+        },
+    );
     let pool = pool.thread_name(|i| format!("svmarrow-{i}")).build().ok()?;
     pool.broadcast(|_| ());
     Some(pool)

@@ -52,7 +52,7 @@ pub(super) unsafe fn exp2_of_negative<V: Vector>(t: V) -> V {
 /// Horner's rule adds each product to a constant. If that costs a copy of the constant, the rule is applied to pairs of
 /// coefficients, in powers of r^2: every second product is added to a sum.
 #[inline(always)]
-unsafe fn polynomial<V: Vector>(coefficients: &[V::Elem], r: V) -> V {
+pub(super) unsafe fn polynomial<V: Vector>(coefficients: &[V::Elem], r: V) -> V {
     // SAFETY: the contract is the caller's.
     unsafe {
         if V::ADDS_IN_PLACE {

@@ -16,6 +16,8 @@
 //! | `micro` | register tiles of pairwise sums: inner product, l1 distance, chi-squared |
 //! | `coefficients` | tiles of kernel values times coefficients |
 //! | `epilogue` | kernel values from pairwise sums |
+//! | `alignment` | sums over all alignments of two series |
+//! | `subsequences` | common subsequences of two strings |
 //! | `adam` | a step of the stochastic optimizer |
 //! | `blas` | dot, axpy and the mixed-precision products of the solvers |
 //! | `bytes` | register tiles of exact inner products of bytes |
@@ -30,6 +32,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod adam;
+pub(crate) mod alignment;
 pub(crate) mod blas;
 pub(crate) mod bytes;
 pub(crate) mod chebyshev;
@@ -45,6 +48,7 @@ pub(crate) mod panel;
 pub(crate) mod scan;
 pub(crate) mod shapley;
 pub(crate) mod standardize;
+pub(crate) mod subsequences;
 mod vector;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod wasm;

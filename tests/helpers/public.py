@@ -10,6 +10,7 @@ HOMES = (
     "svmarrow.export",
     "svmarrow.inspection",
     "svmarrow.io",
+    "svmarrow.kernels",
     "svmarrow.least_squares",
     "svmarrow.libsvm",
     "svmarrow.matching_pursuit",

@@ -30,6 +30,7 @@ QUICK = [
     "compression_path", "CompressionPath.scores", "CompressionPath one size, one-vs-rest",
     "ExactCascade.from_path", "ExactCascade.route", "PerceptronTreeClassifier.from_expansion zpq 50",
     "KernelExpansion.decision_function many outputs", "KernelExpansion.decision_function sparse",
+    "GlobalAlignment", "Subsequence",
     "KernelExpansion.decision_function function", "PerceptronTreeClassifier.apply", "MatchingPath.scores",
     "make_code dense", "Code", "ExpansionClassifier.decode hamming", "rifkin.leave_one_out", "save",
     "load", "load_libsvm_model", "save_svmlight", "load_svmlight", "svmarrow train", "svmarrow predict",

@@ -14,6 +14,7 @@ from helpers.operations import OPERATIONS, Settings
 ROOMS = (
     *("svm", "multiclass", "least_squares", "matching_pursuit", "online", "papers.reduced_set"),
     *("papers.rifkin", "reduced_set", "cascade", "models", "io", "export", "model_selection", "libsvm"),
+    "kernels",
 )
 #: What is public and in no operation, and why.
 EXCEPTIONS = {

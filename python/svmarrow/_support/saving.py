@@ -311,6 +311,8 @@ class Writer:
     def _array(self, array: NDArray[Any], name: str) -> Any:
         if array.dtype == object and array.ndim == 1 and all(isinstance(item, str) for item in array):
             return {"strings": [str(item) for item in array]}
+        if array.dtype == object and array.shape[1:] == (1,):
+            return {"objects": self._column(array[:, 0], name)}
         form, stored = "array", np.ascontiguousarray(array).reshape(array.shape)
         if array.dtype.kind == "U" and array.dtype.itemsize:
             # Strings are stored as code points, so that their width is one of the dimensions.
@@ -324,6 +326,24 @@ class Writer:
         stored = stored.astype(dtype, copy=False)
         self.arrays[name] = (DTYPE_NAMES[dtype], list(stored.shape), stored.reshape(-1).view(np.uint8))
         return {form: name}
+
+    def _column(self, objects: NDArray[Any], name: str) -> Any:
+        """Converts objects: all strings, all bytes, or all arrays of items of one type and shape."""
+        if all(type(item) is str for item in objects):
+            return self._array(objects, name)
+        if all(type(item) is bytes for item in objects):
+            kind, pieces = "bytes", [np.frombuffer(item, dtype=np.uint8) for item in objects]
+        else:
+            kind, pieces = "arrays", [np.asarray(item) for item in objects]
+        forms = {(piece.dtype, piece.shape[1:]) if piece.ndim else None for piece in pieces}
+        if len(forms) != 1 or None in forms or pieces[0].dtype.kind not in "fiub":
+            raise TypeError(
+                f"{name} has objects of type {type(objects[0]).__name__}, which cannot be stored in a model "
+                "file: they must be strings, bytes or arrays of numbers of one type; pickle can store others"
+            )
+        lengths = np.array([len(piece) for piece in pieces], dtype=np.int64)
+        parts: dict[str, NDArray[Any]] = {"lengths": lengths, "items": np.concatenate(pieces)}
+        return {kind: [self._array(part, _join(name, key)) for key, part in parts.items()]}
 
     def _object(self, value: Any, name: str) -> Any:
         kind = type(value)
@@ -346,9 +366,9 @@ class Writer:
         }
 
     def _expansion(self, value: Any, name: str) -> Any:
-        if callable(value.kernel):
-            raise _refused(value.kernel, "kernel")
         name = "" if value is self._main else name
+        if callable(value.kernel):
+            return self._expansion_of_objects(value, name)
         self.expansions[name] = value.core_parts
         for part in ("vectors", "coefficients", "intercepts"):
             array = getattr(value, part)
@@ -357,6 +377,22 @@ class Writer:
             # The container has only indices of 64 bits.
             return {"expansion": name, "indices": value.vectors.indices.dtype.name}
         return {"expansion": name}
+
+    def _expansion_of_objects(self, value: Any, name: str) -> Any:
+        """Converts an expansion of one of svmarrow's kernels of objects.
+
+        The container has numbers for the objects, as for a precomputed kernel; the description has the rest.
+        """
+        if KINDS.get(type(value.kernel).__name__) is not type(value.kernel):
+            raise _refused(value.kernel, "kernel")
+        numbers = np.arange(float(value.n_vectors))[:, np.newaxis]
+        stored = value.replaced(vectors=numbers, kernel="precomputed")
+        self.expansions[name] = stored.core_parts
+        return {
+            "expansion": name,
+            "kernel": self.value(value.kernel, _join(name, "kernel")),
+            "vectors": self.value(value.vectors, _join(name, "objects")),
+        }
 
 
 def _refused(value: Any, name: str) -> TypeError:
@@ -414,6 +450,8 @@ class Reader:
                 if any(type(item) is not str for item in items):
                     raise ValueError("a list of strings has an element that is not a string")
                 return np.array(items, dtype=object)
+            case {"objects": column}:
+                return self._column(column)
             case {"array": str(name)}:
                 return self._array(name)
             case {"text": str(name)}:
@@ -430,6 +468,12 @@ class Reader:
                 return matrix
             case {"random": state}:
                 return _random_state(self.value(state))
+            case {"expansion": str(name), "kernel": kernel, "vectors": vectors}:
+                self.unread.discard(_join(name, "vectors"))
+                objects, function = self.value(vectors), self.value(kernel)
+                if not callable(function) or objects.dtype != object:
+                    raise ValueError("an expansion of objects has a kernel that does not take them")
+                return self._expansions[name].replaced(vectors=objects, kernel=function)
             case {"expansion": str(name)}:
                 self.unread.discard(_join(name, "vectors"))
                 expansion = self._expansions[name]
@@ -444,6 +488,28 @@ class Reader:
             case {"class": kind, "arguments": dict(arguments), "attributes": dict(attributes)}:
                 return self._object(kind, arguments, attributes)
         raise ValueError(f"{str(described)[:80]} is not a part of a model")
+
+    def _column(self, described: Any) -> NDArray[Any]:
+        """Returns a column of objects."""
+        match described:
+            case {"strings": list()}:
+                pieces: Any = self.value(described)
+            case {"bytes": [lengths, items]} | {"arrays": [lengths, items]}:
+                sizes, numbers = self.value(lengths), self.value(items)
+                if sizes.dtype != np.int64 or sizes.ndim != 1 or sizes.min(initial=0) < 0:
+                    raise ValueError("the lengths of objects are not counts")
+                # Sums of huge counts may overflow.
+                if sizes.size and (sizes.max() > len(numbers) or sizes.sum() != len(numbers)):
+                    raise ValueError(f"the lengths of objects do not add up to {len(numbers)}")
+                pieces = np.split(numbers, np.cumsum(sizes)[:-1])
+                if "bytes" in described:
+                    pieces = [piece.tobytes() for piece in pieces]
+            case _:
+                raise ValueError(f"{str(described)[:80]} is no list of objects")
+        column = np.empty((len(pieces), 1), dtype=object)
+        for row, piece in zip(column, pieces, strict=True):
+            row[0] = piece
+        return column
 
     def _array(self, name: str) -> NDArray[Any]:
         if name not in self._loaded:

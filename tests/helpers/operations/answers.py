@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import matplotlib as mpl
@@ -28,6 +29,7 @@ from svmarrow import (
     as_expansion,
 )
 from svmarrow.inspection import DecisionVectorsDisplay, shapley_values, suspicious_samples
+from svmarrow.kernels import GlobalAlignment, Subsequence
 from svmarrow.least_squares import (
     LinearRLSClassifier,
     LowRankRLSClassifier,
@@ -389,3 +391,29 @@ def _shapley_values(settings: Settings) -> Run:
         found.plot("bar")
 
     return Run(work, lambda _: expansion)
+
+
+def _sequences(name: str, kernel: Any, long: int, small: int, n_symbols: int | None = None) -> None:
+    """Kernel values of twenty series or strings of n steps or symbols each."""
+
+    def prepare(settings: Settings) -> Run:
+        rng = np.random.default_rng(0)
+        if n_symbols is None:
+            samples: Any = rng.normal(size=(20, settings.n))
+        else:
+            samples = rng.integers(0, n_symbols, size=(20, settings.n))
+        function = replace(kernel, n_jobs=settings.n_jobs)
+
+        def work(_: Any) -> None:
+            block = function.prepare(samples)
+            assert function(block, block[:3]).shape == (20, 3)
+            assert (function.diagonal(block) == 1.0).all()
+
+        return Run(work)
+
+    operation(name, long, small)(prepare)
+
+
+_sequences("GlobalAlignment", GlobalAlignment(9.0), 8000, 50)
+_sequences("GlobalAlignment band", GlobalAlignment(9.0, band=1000), 30_000, 50)
+_sequences("Subsequence", Subsequence(), 8000, 50, 9)
