@@ -214,6 +214,12 @@ def test_a_pair_is_computed_once_and_the_certificate_counts():
     assert model.certificate_.kernel_values == kernel.computed < 1.2 * pairs
     assert kernel.diagonals == len(words)
     kernel = Counted()
+    SVC(kernel=kernel).fit(words[:200], kinds[:200])
+    assert kernel.computed < 1.4 * 200**2 / 2
+    kernel = Counted()
+    SVCCV(Cs=[0.1, 1.0], kernel=kernel, cv=3).fit(words, kinds)
+    assert kernel.computed < 2.4 * pairs
+    kernel = Counted()
     RLSClassifier(kernel=kernel).fit(words, kinds)
     assert kernel.computed < 1.2 * pairs
     kernel = Counted()

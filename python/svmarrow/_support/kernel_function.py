@@ -127,7 +127,8 @@ class TrainingKernel:
         out = np.empty(rows.size)
         for start in range(0, rows.size, self._diagonal_rows):
             block = rows[start : start + self._diagonal_rows]
-            out[start : start + block.size] = np.diagonal(self(block, block))
+            # Not kept with the pairs: rows that lack the same columns are computed together.
+            out[start : start + block.size] = np.diagonal(self._values(block, block))
         return out
 
     def _values(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -177,16 +178,22 @@ class _Pairs:
     def read(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], compute: Callable[..., NDArray[np.float64]]
     ) -> NDArray[np.float64]:
-        """Returns values of rows and columns, after a block of those that were not computed before."""
-        place = np.ix_(rows, columns)
-        is_missing = ~self._is_known[place]
-        if is_missing.any():
-            block_rows, block_columns = rows[is_missing.any(axis=1)], columns[is_missing.any(axis=0)]
-            block = np.ix_(block_rows, block_columns)
-            self._values[block] = compute(block_rows, block_columns)
-            self._values.T[block] = self._values[block]
-            self._is_known[block] = self._is_known.T[block] = True
-        return np.ascontiguousarray(self._values[place])
+        """Returns values of rows and columns; computes a block for the rows that lack the same columns.
+
+        Rows are taken a few at a time, since the values of each group are those of later rows, mirrored.
+        """
+        for start in range(0, rows.size, _MATRIX_ROWS):
+            group = rows[start : start + _MATRIX_ROWS]
+            is_missing = ~self._is_known[np.ix_(group, columns)]
+            while is_missing.any():
+                lacking = is_missing[is_missing.any(axis=1).argmax()]
+                are_alike = (is_missing == lacking).all(axis=1)
+                block = np.ix_(group[are_alike], columns[lacking])
+                self._values[block] = compute(group[are_alike], columns[lacking])
+                self._values.T[block] = self._values[block]
+                self._is_known[block] = self._is_known.T[block] = True
+                is_missing[are_alike] = False
+        return np.ascontiguousarray(self._values[np.ix_(rows, columns)])
 
 
 def _span(indices: NDArray[np.int64]) -> slice | NDArray[np.int64]:

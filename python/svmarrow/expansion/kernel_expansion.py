@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -62,15 +63,16 @@ class KernelExpansion:
     ----------
     vectors : {ndarray, CSR matrix} of shape (m, d)
         float64, float32 or uint8; kept without a copy where the memory allows, and then not to be written to.
-        For the precomputed kernel (m, 1): the indices of the training samples.
+        For the precomputed kernel (m, 1): the indices of the training samples. For a function also m objects,
+        which are stored as a column of type object.
     coefficients : array-like of shape (m, q) or (m,)
         B.
     intercepts : array-like of shape (q,) or float
         b.
     kernel : str or callable, default="rbf"
         One of "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "precomputed", as in scikit-learn, or
-        of "matern12", "matern32", "matern52", see Notes; or a function of two blocks of samples, which
-        predicts and pickles but is neither compressed nor saved.
+        of "matern12", "matern32", "matern52", see Notes; or a function of two blocks of samples. Of these
+        only the kernels of `svmarrow.kernels` can be saved; all can be pickled and compressed.
     gamma : float, default=1.0
         Kernel coefficient; not used by "linear" and "precomputed".
     coef0 : float, default=0.0
@@ -217,7 +219,10 @@ class KernelExpansion:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Bytes of all arrays, and of objects as they count themselves."""
+        if is_objects(self.vectors):
+            of_vectors = sum(int(getattr(item, "nbytes", sys.getsizeof(item))) for item in self.vectors[:, 0])
+            return of_vectors + int(self.coefficients.nbytes + self.intercepts.nbytes)
         arrays = [self.coefficients, self.intercepts]
         if sp.issparse(self.vectors):
             arrays += [self.vectors.data, self.vectors.indices, self.vectors.indptr]

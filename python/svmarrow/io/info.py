@@ -131,12 +131,15 @@ def size_note(model: Any) -> str | None:
 
 def _of_expansion(converted: Any) -> dict[str, Any]:
     expansion = converted.expansion_
+    of_objects = callable(expansion.kernel)
+    layout = "sparse" if sparse.issparse(expansion.vectors) else "dense"
+    parameters = () if of_objects else PARAMETERS_OF[expansion.kernel]
     facts: dict[str, Any] = {
-        "kernel": expansion.kernel,
-        **{name: getattr(expansion, name) for name in PARAMETERS_OF[expansion.kernel]},
+        "kernel": repr(expansion.kernel) if of_objects else expansion.kernel,
+        **{name: getattr(expansion, name) for name in parameters},
         "n_vectors": expansion.n_vectors,
         "n_features": expansion.vectors.shape[1],
-        "storage": f"{'sparse' if sparse.issparse(expansion.vectors) else 'dense'} {expansion.vectors.dtype}",
+        "storage": "objects" if of_objects else f"{layout} {expansion.vectors.dtype}",
         "n_outputs": expansion.n_outputs,
     }
     if isinstance(converted, ExpansionClassifier):

@@ -79,7 +79,7 @@ def model_card(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike 
     sections = [
         f"# Model card: {type(model).__name__}",
         _model_section(model, converted),
-        _section("Test data", _data_rows(model, X, targets)),
+        _section("Test data", _data_rows(model, targets)),
         _section("Scores on the test data", _score_rows(model, X, targets, predicted, weights)),
     ]
     bound = getattr(converted, "loss_bound_", None)
@@ -101,11 +101,14 @@ def _section(title: str, rows: list[tuple[str, str]]) -> str:
 
 def _model_section(model: Any, converted: Any) -> str:
     expansion = converted.expansion_
+    of_objects = callable(expansion.kernel)
+    kernel = repr(expansion.kernel) if of_objects else f"{expansion.kernel}, gamma = {expansion.gamma:.4g}"
+    stored = expansion.nbytes if of_objects else _core.stored_bytes(expansion.core_parts)
     rows = [
-        ("kernel", f"{expansion.kernel}, gamma = {expansion.gamma:.4g}"),
+        ("kernel", kernel),
         ("vectors", f"{expansion.n_vectors:,}"),
         ("outputs", f"{expansion.n_outputs:,}"),
-        ("size of a model file", f"{_core.stored_bytes(expansion.core_parts):,} bytes of numbers"),
+        ("size of a model file", f"{stored:,} bytes of numbers"),
     ]
     rows += [(name, f"{getattr(model, name):.4g}") for name in ("C", "alpha_") if hasattr(model, name)]
     certificate = getattr(model, "certificate_", None)
@@ -115,8 +118,8 @@ def _model_section(model: Any, converted: Any) -> str:
     return _section("Model", rows)
 
 
-def _data_rows(model: Any, X: Any, targets: NDArray[Any]) -> list[tuple[str, str]]:
-    rows = [("samples", f"{len(targets):,}"), ("features", f"{np.shape(X)[1]:,}")]
+def _data_rows(model: Any, targets: NDArray[Any]) -> list[tuple[str, str]]:
+    rows = [("samples", f"{len(targets):,}"), ("features", f"{model.n_features_in_:,}")]
     if is_classifier(model) or is_outlier_detector(model):
         labels, counts = np.unique(targets, return_counts=True)
         return rows + [(f"class {label}", f"{count:,}") for label, count in zip(labels, counts, strict=True)]

@@ -386,9 +386,13 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         leverage scores. "greedy_trace": at each step, of 59 random samples the one that minimizes the trace
         of the residual kernel matrix; the best of 59 is among the best 5 % of all samples with a probability
         of 95 %. An array: these vectors, whatever ``n_vectors`` is.
-    kernel : str, default="rbf"
-        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32" or "matern52";
-        `KernelExpansion` has the formulas.
+    kernel : str or callable, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
+        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric
+        (n, n) kernel matrix and prediction an (n_test, n) one. A function ``k(A, B)`` returns the kernel
+        values of two blocks of samples, which may be objects such as strings. Both must be positive
+        semidefinite, and go with ``selection="random"``; a function also with points. Vectors that depend on
+        others are left out.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -574,9 +578,13 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         leverage scores. "greedy_trace": at each step, of 59 random samples the one that minimizes the trace
         of the residual kernel matrix; the best of 59 is among the best 5 % of all samples with a probability
         of 95 %. An array: these vectors, whatever ``n_vectors`` is.
-    kernel : str, default="rbf"
-        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32" or "matern52";
-        `KernelExpansion` has the formulas.
+    kernel : str or callable, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
+        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric
+        (n, n) kernel matrix and prediction an (n_test, n) one. A function ``k(A, B)`` returns the kernel
+        values of two blocks of samples, which may be objects such as strings. Both must be positive
+        semidefinite, and go with ``selection="random"``; a function also with points. Vectors that depend on
+        others are left out.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"

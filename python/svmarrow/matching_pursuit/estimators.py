@@ -87,8 +87,9 @@ class KMPClassifier(ClassifierOutputMixin, MatchingPursuit):
         Steps between two settings of all coefficients; not used for squared error, which does it at each.
     kernel : str or callable, or list of such, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
-        "precomputed" (`KernelExpansion` has the formulas), or a function ``k(X_block, Z_block)`` that returns
-        the values of two blocks of samples; it need be neither symmetric nor positive definite. With a list,
+        "precomputed" (`KernelExpansion` has the formulas), or a function ``k(A, B)`` that returns the
+        values of two blocks of samples, which may be objects, as strings; it need be neither symmetric nor
+        positive definite. With a list,
         each step chooses among all kernels. "precomputed" takes the (n, n) matrix of k(x_i, x_j) in `fit`,
         and (n_test, n) at prediction.
     gamma : {"scale", "auto"} or float, or list of such, default="scale"
@@ -413,8 +414,9 @@ class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
         Steps between two settings of all coefficients; not used for squared error, which does it at each.
     kernel : str or callable, or list of such, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
-        "precomputed" (`KernelExpansion` has the formulas), or a function ``k(X_block, Z_block)`` that returns
-        the values of two blocks of samples; it need be neither symmetric nor positive definite. With a list,
+        "precomputed" (`KernelExpansion` has the formulas), or a function ``k(A, B)`` that returns the
+        values of two blocks of samples, which may be objects, as strings; it need be neither symmetric nor
+        positive definite. With a list,
         each step chooses among all kernels. "precomputed" takes the (n, n) matrix of k(x_i, x_j) in `fit`,
         and (n_test, n) at prediction.
     gamma : {"scale", "auto"} or float, or list of such, default="scale"

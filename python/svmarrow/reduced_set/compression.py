@@ -425,6 +425,8 @@ def compress(
         * ``"rank"``: a basis of the span of all vectors, lossless; small for linear and polynomial kernels
           and for repeated vectors.
         * ``"gradient"``: constructs new vectors, moved together with their coefficients by gradient steps.
+          Not for kernels that are Python functions or precomputed; for the latter X must be the kernel matrix
+          of all training samples.
           For `n_vectors` it takes 20,000 to 60,000 steps, seconds to minutes, and is much better at a tenth
           of the vectors or fewer.
 

@@ -203,8 +203,9 @@ class SVC(KernelClassifier):
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
         "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric
-        (n, n) kernel matrix and prediction an (n_test, n) one. A function ``k(X_block, Y_block)`` returns the
-        kernel values of two blocks of samples, (samples of the first, samples of the second).
+        (n, n) kernel matrix and prediction an (n_test, n) one. A function ``k(A, B)`` returns the
+        kernel values of two blocks of samples, (n_samples_A, n_samples_B). Then samples may be objects:
+        strings, series of different lengths (`svmarrow.kernels` has kernels of both), or of any class.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -476,8 +477,9 @@ class NuSVC(KernelClassifier):
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
         "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric
-        (n, n) kernel matrix and prediction an (n_test, n) one. A function ``k(X_block, Y_block)`` returns the
-        kernel values of two blocks of samples, (samples of the first, samples of the second).
+        (n, n) kernel matrix and prediction an (n_test, n) one. A function ``k(A, B)`` returns the
+        kernel values of two blocks of samples, (n_samples_A, n_samples_B). Then samples may be objects:
+        strings, series of different lengths (`svmarrow.kernels` has kernels of both), or of any class.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"

@@ -77,9 +77,13 @@ class LowRankSVC(ClassifierOutputMixin, KernelMachine):
         incomplete Cholesky factorization ("pivoted_cholesky": next is the sample with the largest residual
         kernel value); by leverage scores ("leverage"); each the best of 59 random samples for the trace of
         the residual matrix ("greedy_trace"). Or the vectors themselves.
-    kernel : str, default="rbf"
-        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32" or "matern52";
-        `KernelExpansion` has the formulas.
+    kernel : str or callable, default="rbf"
+        "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
+        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric
+        (n, n) kernel matrix and prediction an (n_test, n) one. A function ``k(A, B)`` returns the kernel
+        values of two blocks of samples, which may be objects such as strings. Both must be positive
+        semidefinite, and go with ``selection="random"``; a function also with points. Vectors that depend on
+        others are left out.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"

@@ -127,7 +127,17 @@ class KernelFunction:
         self.spec = expansion.kernel_spec
 
     def __call__(self, A: Any, B: Any) -> Any:
-        return reference.kernel(self.spec, np.asarray(A), np.asarray(B))
+        return reference.kernel(self.spec, _rows_of(A), _rows_of(B))
+
+
+def series_of(X: Any) -> list[Any]:
+    """Each sample as a series of one feature, which no estimator takes for rows of numbers."""
+    return [row[:, np.newaxis] for row in np.asarray(X)]
+
+
+def _rows_of(samples: Any) -> Any:
+    samples = np.asarray(samples)
+    return np.array([one[:, 0] for one in samples]) if samples.dtype == object else samples
 
 
 class Relabelled:

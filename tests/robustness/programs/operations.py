@@ -330,6 +330,22 @@ OPERATIONS = [
         "solver", 1, _takes_functions,
     ),
     Operation(
+        "samples that are objects",
+        "other = clone(model).set_params(kernel=KernelFunction(model.expansion_))\n"
+        "other.fit(series_of(X), y, **fit_options(w))\n"
+        "other = pickle.loads(pickle.dumps(svmarrow.as_expansion(other)))\n"
+        "S = series_of(T)",
+        "solver", 1, lambda call, data: _takes_functions(call, data) and _dense(call, data),
+    ),
+    Operation(
+        "few vectors of objects",
+        "other = clone(model).set_params(kernel=KernelFunction(model.expansion_))\n"
+        "other.fit(series_of(X), y, **fit_options(w))\n"
+        "other = svmarrow.compress(other, n_vectors=3)\n"
+        "other.predict(series_of(T))",
+        "none", 0.5, lambda call, data: _takes_functions(call, data) and _dense(call, data),
+    ),
+    Operation(
         "without samples of weight zero",
         "kept = np.flatnonzero(w)\n"
         "other = clone(model).fit(X.iloc[kept] if hasattr(X, 'iloc') else X[kept], y[kept], **fit_options(np.asarray(w)[kept]))\n"

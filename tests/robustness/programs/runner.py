@@ -46,7 +46,7 @@ PACKAGE = str(Path(svmarrow.__file__).parent)
 SCIKIT_LEARN = str(Path(sklearn.__file__).parent)
 
 
-ADAPTERS = ("CProgram", "CommandLine", "KernelFunction", "OneRow", "OnnxProgram", "Relabelled")
+ADAPTERS = ("CProgram", "CommandLine", "KernelFunction", "OneRow", "OnnxProgram", "Relabelled", "series_of")
 #: Checks that operations call.
 CHECKS = ("check_loss_bound", "check_order", "check_programs_of_a_tree", "check_quantization")
 #: Names that operations use.
