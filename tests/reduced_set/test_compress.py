@@ -72,14 +72,17 @@ def test_scikit_learn_models_keep_their_decisions(name, layout, pixels):
     np.testing.assert_array_equal(ours.predict(layout(X_test)), model.predict(layout(X_test)))
 
 
-def test_precomputed_kernel_is_converted_and_not_compressed(cancer):
+def test_precomputed_kernel_is_converted_and_compressed_with_the_whole_matrix_only(cancer):
     X, y, X_test, _ = cancer
     model = peer.SVC(kernel="precomputed").fit(X @ X.T, y)
     ours = as_expansion(model)
     assert ours.n_features_in_ == len(y)
     np.testing.assert_allclose(ours.decision_function(X_test @ X.T), model.decision_function(X_test @ X.T))
-    with pytest.raises(ValueError, match="kernel='precomputed' cannot be compressed"):
+    with pytest.raises(ValueError, match="kernel matrix of all training samples"):
         compress(model, n_vectors=5)
+    small = compress(model, X @ X.T, y, n_vectors=5)
+    assert small.expansion_.n_vectors == 5
+    np.testing.assert_array_equal(small.predict(X_test @ X.T), small.compiled().predict(X_test @ X.T))
 
 
 @pytest.mark.parametrize("estimator", [peer.SVR(C=3), peer.NuSVR(), peer.OneClassSVM(nu=0.2)])

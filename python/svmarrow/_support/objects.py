@@ -16,9 +16,20 @@ import scipy.sparse as sp
 from svmarrow._support.types import check_array_types, is_missing
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-__all__ = ["as_objects", "contents", "function_of", "is_objects", "needs_objects"]
+__all__ = [
+    "as_objects",
+    "column_of",
+    "contents",
+    "function_of",
+    "is_objects",
+    "needs_objects",
+    "packed_objects",
+    "unpacked_objects",
+]
 
 _NUMBERS = (bool, int, float, np.generic)
 
@@ -85,11 +96,17 @@ def as_objects(X: Any, name: str = "X", *, always: bool = False) -> NDArray[Any]
         return None
     if not len(items):
         raise ValueError(f"{name} has 0 samples: at least one is needed")
-    column = np.empty((len(items), 1), dtype=object)
     for i, item in enumerate(items):
         if is_missing(item):
             raise ValueError(f"{name}[{i}] is {item!r}: every sample must be an object that the kernel takes")
-        column[i, 0] = item
+    return column_of(items)
+
+
+def column_of(items: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+    """Returns a column of objects."""
+    column = np.empty((len(items), 1), dtype=object)
+    for row, item in zip(column, items, strict=True):
+        row[0] = item
     return column
 
 
@@ -128,3 +145,42 @@ def _are_objects(items: NDArray[Any] | list[Any] | tuple[Any, ...]) -> bool:
         else:
             return True
     return len(shapes) > 1 or any(len(shape) > 1 for shape in shapes)
+
+
+# --- objects of a file: strings, bytes, and arrays whose items are of one type and shape ---
+
+
+def packed_objects(column: NDArray[Any], name: str) -> tuple[str, dict[str, NDArray[Any]]]:
+    """Returns the kind of the objects of a column, their lengths, and all their items one after the other.
+
+    Raises
+    ------
+    TypeError
+        For objects of other kinds.
+    """
+    objects = column[:, 0]
+    if all(type(item) is str for item in objects):
+        return "strings", {}
+    if all(type(item) is bytes for item in objects):
+        kind, pieces = "bytes", [np.frombuffer(item, dtype=np.uint8) for item in objects]
+    else:
+        kind, pieces = "arrays", [np.asarray(item) for item in objects]
+    forms = {(piece.dtype, piece.shape[1:]) if piece.ndim else None for piece in pieces}
+    if len(forms) != 1 or None in forms or pieces[0].dtype.kind not in "fiub":
+        raise TypeError(
+            f"{name} has objects of type {type(objects[0]).__name__}, which cannot be stored in a model file: "
+            "they must be strings, bytes or arrays of numbers of one type; pickle can store others"
+        )
+    lengths = np.array([len(piece) for piece in pieces], dtype=np.int64)
+    return kind, {"lengths": lengths, "items": np.concatenate(pieces)}
+
+
+def unpacked_objects(kind: str, lengths: NDArray[Any], items: NDArray[Any]) -> NDArray[Any]:
+    """Returns the column of `packed_objects`; raises ``ValueError`` for lengths that are not those of items."""
+    if lengths.dtype != np.int64 or lengths.ndim != 1 or lengths.min(initial=0) < 0:
+        raise ValueError("the lengths of objects are not counts")
+    # Sums of huge counts may overflow.
+    if lengths.size and (lengths.max() > len(items) or lengths.sum() != len(items)):
+        raise ValueError(f"the lengths of objects do not add up to {len(items)}")
+    pieces = np.split(items, np.cumsum(lengths)[:-1])
+    return column_of([piece.tobytes() for piece in pieces] if kind == "bytes" else pieces)

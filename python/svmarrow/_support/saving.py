@@ -35,6 +35,7 @@ from sklearn.utils.validation import check_is_fitted
 from svmarrow import _core
 from svmarrow._support.atomic import snapshot
 from svmarrow._support.bases import BaseEstimator
+from svmarrow._support.objects import column_of, packed_objects, unpacked_objects
 from svmarrow._support.parameters import check, refuse
 from svmarrow._support.progress import ATTRIBUTES as CALLBACK_ATTRIBUTES
 from svmarrow._support.types import check_types
@@ -312,7 +313,7 @@ class Writer:
         if array.dtype == object and array.ndim == 1 and all(isinstance(item, str) for item in array):
             return {"strings": [str(item) for item in array]}
         if array.dtype == object and array.shape[1:] == (1,):
-            return {"objects": self._column(array[:, 0], name)}
+            return {"objects": self._column(array, name)}
         form, stored = "array", np.ascontiguousarray(array).reshape(array.shape)
         if array.dtype.kind == "U" and array.dtype.itemsize:
             # Strings are stored as code points, so that their width is one of the dimensions.
@@ -327,22 +328,11 @@ class Writer:
         self.arrays[name] = (DTYPE_NAMES[dtype], list(stored.shape), stored.reshape(-1).view(np.uint8))
         return {form: name}
 
-    def _column(self, objects: NDArray[Any], name: str) -> Any:
-        """Converts objects: all strings, all bytes, or all arrays of items of one type and shape."""
-        if all(type(item) is str for item in objects):
-            return self._array(objects, name)
-        if all(type(item) is bytes for item in objects):
-            kind, pieces = "bytes", [np.frombuffer(item, dtype=np.uint8) for item in objects]
-        else:
-            kind, pieces = "arrays", [np.asarray(item) for item in objects]
-        forms = {(piece.dtype, piece.shape[1:]) if piece.ndim else None for piece in pieces}
-        if len(forms) != 1 or None in forms or pieces[0].dtype.kind not in "fiub":
-            raise TypeError(
-                f"{name} has objects of type {type(objects[0]).__name__}, which cannot be stored in a model "
-                "file: they must be strings, bytes or arrays of numbers of one type; pickle can store others"
-            )
-        lengths = np.array([len(piece) for piece in pieces], dtype=np.int64)
-        parts: dict[str, NDArray[Any]] = {"lengths": lengths, "items": np.concatenate(pieces)}
+    def _column(self, column: NDArray[Any], name: str) -> Any:
+        """Converts a column of objects."""
+        kind, parts = packed_objects(column, name)
+        if kind == "strings":
+            return self._array(column[:, 0], name)
         return {kind: [self._array(part, _join(name, key)) for key, part in parts.items()]}
 
     def _object(self, value: Any, name: str) -> Any:
@@ -493,23 +483,11 @@ class Reader:
         """Returns a column of objects."""
         match described:
             case {"strings": list()}:
-                pieces: Any = self.value(described)
+                return column_of(self.value(described))
             case {"bytes": [lengths, items]} | {"arrays": [lengths, items]}:
-                sizes, numbers = self.value(lengths), self.value(items)
-                if sizes.dtype != np.int64 or sizes.ndim != 1 or sizes.min(initial=0) < 0:
-                    raise ValueError("the lengths of objects are not counts")
-                # Sums of huge counts may overflow.
-                if sizes.size and (sizes.max() > len(numbers) or sizes.sum() != len(numbers)):
-                    raise ValueError(f"the lengths of objects do not add up to {len(numbers)}")
-                pieces = np.split(numbers, np.cumsum(sizes)[:-1])
-                if "bytes" in described:
-                    pieces = [piece.tobytes() for piece in pieces]
-            case _:
-                raise ValueError(f"{str(described)[:80]} is no list of objects")
-        column = np.empty((len(pieces), 1), dtype=object)
-        for row, piece in zip(column, pieces, strict=True):
-            row[0] = piece
-        return column
+                (kind,) = described
+                return unpacked_objects(kind, self.value(lengths), self.value(items))
+        raise ValueError(f"{str(described)[:80]} is no list of objects")
 
     def _array(self, name: str) -> NDArray[Any]:
         if name not in self._loaded:
