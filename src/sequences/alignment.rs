@@ -377,8 +377,8 @@ mod tests {
             let message = prepared(&[good.clone(), bad]).unwrap_err().to_string();
             assert!(message.contains("index 1") && message.contains(word), "{message}");
         }
-        let first = block(1.0, None, &[good.clone()]);
-        assert!(first.gram(&block(2.0, None, &[good.clone()]), Context::SEQUENTIAL).is_err());
+        let first = block(1.0, None, std::slice::from_ref(&good));
+        assert!(first.gram(&block(2.0, None, std::slice::from_ref(&good)), Context::SEQUENTIAL).is_err());
         assert!(first.gram(&block(1.0, None, &[Array2::zeros((3, 1))]), Context::SEQUENTIAL).is_err());
         for (sigma, band) in [(0.0, None), (f64::NAN, None), (1.0, Some(0.0)), (1.0, Some(f64::INFINITY))] {
             assert!(GlobalAlignment::builder().sigma(sigma).band(band).build().is_err());

@@ -48,9 +48,11 @@ class GlobalAlignment(SequenceKernel):
         Number of threads. Values have the same bits for any number of threads. Kernels that differ only by
         it are equal.
 
-    Notes ----- A value costs about (number of steps of the first series) * (number of steps of the second)
-    operations for each feature. The dynamic program has an exponent for each of its cells, so that the
-    values of series of any length have a relative error of a few roundings for each step.
+    Notes
+    -----
+    A value costs about (number of steps of the first series) * (number of steps of the second) operations for
+    each feature. The dynamic program works beyond the range of double precision, so that values of series
+    of any length have a relative error of a few roundings for each step.
 
     Samples are a list of arrays of shape (n_steps, n_features) or (n_steps,), an array of such arrays, or
     numbers of shape (n_samples, n_steps, n_features) or (n_samples, n_steps). NaN and infinity are not
