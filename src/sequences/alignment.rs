@@ -61,16 +61,16 @@ impl GlobalAlignment {
     /// [`Error::Memory`], [`Error::Stopped`].
     pub fn prepare(self, series: &[ArrayView2<'_, f64>], ctx: Context<'_>) -> Result<Block<Self>> {
         let features = series.first().map_or(1, ArrayView2::ncols);
-        for (index, one) in series.iter().enumerate() {
-            let refused = |rule: String| Error::param("series", format!("the one at index {index}"), rule);
-            if one.is_empty() {
+        for (index, view) in series.iter().enumerate() {
+            let refused = |rule: String| Error::param("series", format!("the item at index {index}"), rule);
+            if view.is_empty() {
                 return Err(refused("not empty".to_owned()));
             }
-            if one.ncols() != features {
-                let rule = format!("of {features} features as the first, not of {}", one.ncols());
+            if view.ncols() != features {
+                let rule = format!("of {features} features as the first, not of {}", view.ncols());
                 return Err(refused(rule));
             }
-            if one.iter().any(|value| !value.is_finite()) {
+            if view.iter().any(|value| !value.is_finite()) {
                 return Err(refused("free of NaN and infinity".to_owned()));
             }
         }
@@ -94,8 +94,8 @@ impl GlobalAlignment {
 
     /// Returns the approximate number of multiplications of [`prepare`](Self::prepare).
     pub fn preparation_work(&self, series: &[ArrayView2<'_, f64>]) -> u64 {
-        let cells = series.iter().map(|one| {
-            let object = Object { items: &[], length: one.nrows(), features: one.ncols() };
+        let cells = series.iter().map(|view| {
+            let object = Object { items: &[], length: view.nrows(), features: view.ncols() };
             self.work(object, object)
         });
         cells.fold(0_u64, u64::saturating_add).saturating_mul(WORK_PER_CELL)

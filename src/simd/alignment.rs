@@ -346,12 +346,12 @@ unsafe fn together<V: Vector<Elem = f64>, const IS_PLAIN: bool>(
         let y = grid.descending.as_ptr().wrapping_add(m).wrapping_sub(d);
         let (before, previous) = (before.mantissas.as_ptr(), previous.mantissas.as_ptr());
         let current = current.mantissas.as_mut_ptr();
-        let (scale, one) = (V::splat(grid.scale), V::splat(1.0));
+        let (scale, unit) = (V::splat(grid.scale), V::splat(1.0));
         let mut i = first;
         while i <= last {
             let difference = V::load(x.wrapping_add(i)).sub(V::load(y.wrapping_add(i)));
             let mut distance = difference.mul(difference);
-            let mut t = one;
+            let mut t = unit;
             if !IS_PLAIN {
                 for feature in 1..grid.features {
                     let difference = V::load(x.wrapping_add(i + feature * (n + PADDING)))
@@ -360,16 +360,16 @@ unsafe fn together<V: Vector<Elem = f64>, const IS_PLAIN: bool>(
                 }
                 if let Some(weights) = grid.weights {
                     let (table, place) = weights.table(d, i);
-                    t = one.sub(V::load(table[place..place + PADDING].as_ptr()));
+                    t = unit.sub(V::load(table[place..place + PADDING].as_ptr()));
                 }
             }
             let t = distance.mul_add(scale, t);
             let shift = t.round();
             let r = t.sub(shift);
-            let power = polynomial(f64::EXP2_POLYNOMIAL, r).mul_add(r, one).scale_pow2(shift);
+            let power = polynomial(f64::EXP2_POLYNOMIAL, r).mul_add(r, unit).scale_pow2(shift);
             let sum =
                 V::load(previous.add(i)).add(V::load(previous.add(i - 1))).add(V::load(before.add(i - 1)));
-            sum.div(power.sub(one)).store(current.add(i));
+            sum.div(power.sub(unit)).store(current.add(i));
             i += V::LANES;
         }
     }

@@ -111,7 +111,7 @@ def _series(A: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
             raise ValueError(f"{name} has shape {A.shape}: series must not be empty")
         values = np.ascontiguousarray(A.reshape(-1, max(1, n_features)), dtype=np.float64)
         return values, np.full(A.shape[0], n_steps, dtype=np.int64)
-    series = [_steps(one, f"{name}[{index}]") for index, one in enumerate(objects(A, name, _KIND))]
+    series = [_steps(sample, f"{name}[{index}]") for index, sample in enumerate(objects(A, name, _KIND))]
     n_features = series[0].shape[1] if series else 1
     for index, steps in enumerate(series):
         if steps.shape[1] != n_features:
