@@ -83,8 +83,8 @@ impl GlobalAlignment {
                 items.extend(column.iter());
                 let min = column.iter().copied().fold(f64::INFINITY, f64::min);
                 let max = column.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                let mut padding = [0.0; PADDING];
-                padding[..2].copy_from_slice(&[min, max]);
+                let mut padding = [min; PADDING];
+                padding[1] = max;
                 items.extend(padding);
             }
             ends.push(items.len());
@@ -243,7 +243,7 @@ fn reverse(series: Object<'_, f64>, reversed: &mut Vec<f64>) {
     reversed.clear();
     for feature in series.items.chunks_exact(series.length + PADDING) {
         reversed.extend(feature[..series.length].iter().rev());
-        reversed.extend([0.0; PADDING]);
+        reversed.extend(&feature[series.length..]);
     }
 }
 
@@ -321,6 +321,14 @@ mod tests {
             // The logarithms are sums of thousands, whose rounding is the error of the comparison.
             assert!((value - expected).abs() <= 1e-9 * expected, "{sigma}: {value} {expected}");
         }
+    }
+
+    #[test]
+    fn series_far_from_zero_have_the_values_of_their_differences() {
+        let near = [series(90, 1, 1), series(77, 1, 2)];
+        let far = near.clone().map(|series| series + 1e12);
+        let values = |all: &[Array2<f64>]| block(0.5, None, all).gram_symmetric(Context::SEQUENTIAL).unwrap();
+        assert!((values(&near)[(0, 1)] / values(&far)[(0, 1)] - 1.0).abs() < 0.1);
     }
 
     #[test]

@@ -18,7 +18,8 @@ use super::exp::polynomial;
 use super::{Isa, Operation, Real, Vector, run};
 use std::ops::Range;
 
-/// A multiple of the number of lanes of every vector of doubles. Series and diagonals are padded by as many numbers.
+/// A multiple of the number of lanes of every vector of doubles. Series and diagonals are padded by as many numbers. Those of
+/// a series lie between its smallest and its largest number, so that lanes without a cell have no smaller g than the cells.
 pub(crate) const PADDING: usize = 8;
 /// The exponent of zero, below that of every cell.
 const ZERO_EXPONENT: f64 = -((1_u64 << 60) as f64);
@@ -176,10 +177,12 @@ impl Table {
     /// Writes the antidiagonals before the cell (1, 1): M(0, 0) = 1. No g has a smaller binary logarithm than `logarithm`.
     pub(crate) fn start(&mut self, grid: &Grid<'_>, logarithm: f64) {
         self.diagonals.iter_mut().for_each(|diagonal| diagonal.reset(grid.steps.0 + 1 + PADDING));
-        self.diagonals[0].mantissas[0] = 1.0;
-        self.diagonals[0].exponents[0] = 0.0;
         self.exponent = 0;
         self.is_common = logarithm >= MIN_COMMON_LOGARITHM;
+        self.diagonals[0].mantissas[0] = 1.0;
+        if !self.is_common {
+            self.diagonals[0].exponents[0] = 0.0;
+        }
     }
 
     /// Computes the antidiagonals of a range, which follow those computed before; the first is 2.
