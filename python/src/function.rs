@@ -104,15 +104,19 @@ impl FunctionArg {
         let Self::Function(function) = self else { return outcome };
         let raised = function.raised().take();
         match (raised, outcome) {
-            // A call of this module inside the function ends with the fit, whose exception says why.
-            (Some(raised), Ok((_, Some(error))) | Err(error))
-                if raised.is_instance_of::<PyKeyboardInterrupt>(py) =>
-            {
-                Err(error)
-            }
-            (Some(raised), _) => Err(raised),
+            (Some(raised), Ok((_, ended))) => Err(cause(py, raised, ended)),
+            (Some(raised), Err(ended)) => Err(cause(py, raised, Some(ended))),
             (None, outcome) => outcome,
         }
+    }
+}
+
+/// Returns the exception of work whose Python function raised one, and which was ended by another one, if any. A call of this
+/// module inside the function is interrupted with the work, whose exception says why.
+pub(crate) fn cause(py: Python<'_>, raised: PyErr, ended: Option<PyErr>) -> PyErr {
+    match ended {
+        Some(ended) if raised.is_instance_of::<PyKeyboardInterrupt>(py) => ended,
+        _ => raised,
     }
 }
 

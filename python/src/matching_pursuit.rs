@@ -19,7 +19,7 @@ use svmarrow::matching_pursuit::{
 use crate::array::{RowsArg, matrix_view, same_length, vector};
 use crate::dict::fields;
 use crate::error::to_python;
-use crate::function::{PythonCall, UnlessRaised};
+use crate::function::{PythonCall, UnlessRaised, cause};
 use crate::params::KernelArg;
 use crate::run::{Cost, duration, run};
 
@@ -309,10 +309,10 @@ pub(crate) fn matching_pursuit<'py>(
         let budget = Budget::new(&monitor, None, max_time);
         svmarrow::matching_pursuit::matching_pursuit(&problem, &params, ctx.with_monitor(&budget))
     });
-    if let Some(error) = task.raised() {
-        return Err(error);
-    }
-    let fit = outcome?;
+    let fit = match (task.raised(), outcome) {
+        (Some(raised), outcome) => return Err(cause(py, raised, outcome.err())),
+        (None, outcome) => outcome?,
+    };
     let result = fields!(py, fit, order, stop);
     result.update(
         fields!(py, fit.curve, sizes, training_loss, validation_loss, validation_error).as_mapping(),

@@ -61,16 +61,16 @@ impl GlobalAlignment {
     /// [`Error::Memory`], [`Error::Stopped`].
     pub fn prepare(self, series: &[ArrayView2<'_, f64>], ctx: Context<'_>) -> Result<Block<Self>> {
         let features = series.first().map_or(1, ArrayView2::ncols);
-        for (index, one) in series.iter().enumerate() {
-            let refused = |rule: String| Error::param("series", format!("the one at index {index}"), rule);
-            if one.is_empty() {
+        for (index, view) in series.iter().enumerate() {
+            let refused = |rule: String| Error::param("series", format!("the item at index {index}"), rule);
+            if view.is_empty() {
                 return Err(refused("not empty".to_owned()));
             }
-            if one.ncols() != features {
-                let rule = format!("of {features} features as the first, not of {}", one.ncols());
+            if view.ncols() != features {
+                let rule = format!("of {features} features as the first, not of {}", view.ncols());
                 return Err(refused(rule));
             }
-            if one.iter().any(|value| !value.is_finite()) {
+            if view.iter().any(|value| !value.is_finite()) {
                 return Err(refused("free of NaN and infinity".to_owned()));
             }
         }
@@ -83,8 +83,8 @@ impl GlobalAlignment {
                 items.extend(column.iter());
                 let min = column.iter().copied().fold(f64::INFINITY, f64::min);
                 let max = column.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                let mut padding = [0.0; PADDING];
-                padding[..2].copy_from_slice(&[min, max]);
+                let mut padding = [min; PADDING];
+                padding[1] = max;
                 items.extend(padding);
             }
             ends.push(items.len());
@@ -94,8 +94,8 @@ impl GlobalAlignment {
 
     /// Returns the approximate number of multiplications of [`prepare`](Self::prepare).
     pub fn preparation_work(&self, series: &[ArrayView2<'_, f64>]) -> u64 {
-        let cells = series.iter().map(|one| {
-            let object = Object { items: &[], length: one.nrows(), features: one.ncols() };
+        let cells = series.iter().map(|view| {
+            let object = Object { items: &[], length: view.nrows(), features: view.ncols() };
             self.work(object, object)
         });
         cells.fold(0_u64, u64::saturating_add).saturating_mul(WORK_PER_CELL)
@@ -243,7 +243,7 @@ fn reverse(series: Object<'_, f64>, reversed: &mut Vec<f64>) {
     reversed.clear();
     for feature in series.items.chunks_exact(series.length + PADDING) {
         reversed.extend(feature[..series.length].iter().rev());
-        reversed.extend([0.0; PADDING]);
+        reversed.extend(&feature[series.length..]);
     }
 }
 
@@ -324,6 +324,14 @@ mod tests {
     }
 
     #[test]
+    fn series_far_from_zero_have_the_values_of_their_differences() {
+        let near = [series(90, 1, 1), series(77, 1, 2)];
+        let far = near.clone().map(|series| series + 1e12);
+        let values = |all: &[Array2<f64>]| block(0.5, None, all).gram_symmetric(Context::SEQUENTIAL).unwrap();
+        assert!((values(&near)[(0, 1)] / values(&far)[(0, 1)] - 1.0).abs() < 0.1);
+    }
+
+    #[test]
     fn shifted_series_need_cells_far_from_the_diagonal() {
         let pulse =
             |place: usize| Array2::from_shape_fn((400, 1), |(i, _)| if i == place { 9.0 } else { 0.0 });
@@ -377,8 +385,8 @@ mod tests {
             let message = prepared(&[good.clone(), bad]).unwrap_err().to_string();
             assert!(message.contains("index 1") && message.contains(word), "{message}");
         }
-        let first = block(1.0, None, &[good.clone()]);
-        assert!(first.gram(&block(2.0, None, &[good.clone()]), Context::SEQUENTIAL).is_err());
+        let first = block(1.0, None, std::slice::from_ref(&good));
+        assert!(first.gram(&block(2.0, None, std::slice::from_ref(&good)), Context::SEQUENTIAL).is_err());
         assert!(first.gram(&block(1.0, None, &[Array2::zeros((3, 1))]), Context::SEQUENTIAL).is_err());
         for (sigma, band) in [(0.0, None), (f64::NAN, None), (1.0, Some(0.0)), (1.0, Some(f64::INFINITY))] {
             assert!(GlobalAlignment::builder().sigma(sigma).band(band).build().is_err());

@@ -86,7 +86,7 @@ mod tests {
         assert!((value.normalized(x, y) / (1.5 * f64::exp2(-1000.5)) - 1.0).abs() < 1e-15);
         assert_eq!(Scaled::new(1.0, -2000).normalized(x, y), 0.0);
         assert_eq!(Scaled::new(1.0, 0).normalized(Scaled::ZERO, y), 0.0);
-        let one = Scaled::new(1.0, 0);
-        assert_eq!(Scaled::new(1.0, -1074).normalized(one, one), 5e-324);
+        let unit = Scaled::new(1.0, 0);
+        assert_eq!(Scaled::new(1.0, -1074).normalized(unit, unit), 5e-324);
     }
 }

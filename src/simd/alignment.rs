@@ -18,7 +18,8 @@ use super::exp::polynomial;
 use super::{Isa, Operation, Real, Vector, run};
 use std::ops::Range;
 
-/// A multiple of the number of lanes of every vector of doubles. Series and diagonals are padded by as many numbers.
+/// A multiple of the number of lanes of every vector of doubles. Series and diagonals are padded by as many numbers. Those of
+/// a series lie between its smallest and its largest number, so that lanes without a cell have no smaller g than the cells.
 pub(crate) const PADDING: usize = 8;
 /// The exponent of zero, below that of every cell.
 const ZERO_EXPONENT: f64 = -((1_u64 << 60) as f64);
@@ -176,10 +177,12 @@ impl Table {
     /// Writes the antidiagonals before the cell (1, 1): M(0, 0) = 1. No g has a smaller binary logarithm than `logarithm`.
     pub(crate) fn start(&mut self, grid: &Grid<'_>, logarithm: f64) {
         self.diagonals.iter_mut().for_each(|diagonal| diagonal.reset(grid.steps.0 + 1 + PADDING));
-        self.diagonals[0].mantissas[0] = 1.0;
-        self.diagonals[0].exponents[0] = 0.0;
         self.exponent = 0;
         self.is_common = logarithm >= MIN_COMMON_LOGARITHM;
+        self.diagonals[0].mantissas[0] = 1.0;
+        if !self.is_common {
+            self.diagonals[0].exponents[0] = 0.0;
+        }
     }
 
     /// Computes the antidiagonals of a range, which follow those computed before; the first is 2.
@@ -346,12 +349,12 @@ unsafe fn together<V: Vector<Elem = f64>, const IS_PLAIN: bool>(
         let y = grid.descending.as_ptr().wrapping_add(m).wrapping_sub(d);
         let (before, previous) = (before.mantissas.as_ptr(), previous.mantissas.as_ptr());
         let current = current.mantissas.as_mut_ptr();
-        let (scale, one) = (V::splat(grid.scale), V::splat(1.0));
+        let (scale, unit) = (V::splat(grid.scale), V::splat(1.0));
         let mut i = first;
         while i <= last {
             let difference = V::load(x.wrapping_add(i)).sub(V::load(y.wrapping_add(i)));
             let mut distance = difference.mul(difference);
-            let mut t = one;
+            let mut t = unit;
             if !IS_PLAIN {
                 for feature in 1..grid.features {
                     let difference = V::load(x.wrapping_add(i + feature * (n + PADDING)))
@@ -360,16 +363,16 @@ unsafe fn together<V: Vector<Elem = f64>, const IS_PLAIN: bool>(
                 }
                 if let Some(weights) = grid.weights {
                     let (table, place) = weights.table(d, i);
-                    t = one.sub(V::load(table[place..place + PADDING].as_ptr()));
+                    t = unit.sub(V::load(table[place..place + PADDING].as_ptr()));
                 }
             }
             let t = distance.mul_add(scale, t);
             let shift = t.round();
             let r = t.sub(shift);
-            let power = polynomial(f64::EXP2_POLYNOMIAL, r).mul_add(r, one).scale_pow2(shift);
+            let power = polynomial(f64::EXP2_POLYNOMIAL, r).mul_add(r, unit).scale_pow2(shift);
             let sum =
                 V::load(previous.add(i)).add(V::load(previous.add(i - 1))).add(V::load(before.add(i - 1)));
-            sum.div(power.sub(one)).store(current.add(i));
+            sum.div(power.sub(unit)).store(current.add(i));
             i += V::LANES;
         }
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import signal
 
 import numpy as np
 import pandas as pd
@@ -203,3 +204,24 @@ kernel = GlobalAlignment(9.0, n_jobs=2)
 work = lambda: SVC(kernel=lambda A, B: kernel(A, B), n_jobs=2).fit(A, y)
 """
     )
+
+
+@posix
+def test_the_exception_of_a_signal_ends_a_call_inside_a_fit():
+    class AlarmError(Exception):
+        pass
+
+    def ring(*_):
+        raise AlarmError
+
+    A, y = np.random.default_rng(0).normal(size=(200, 5_000)), np.arange(200) % 2
+    kernel = GlobalAlignment(9.0, n_jobs=2)
+    model = SVC(kernel=lambda A, B: kernel(A, B), n_jobs=2)
+    previous = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        with pytest.raises(AlarmError):
+            model.fit(A, y)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, previous)

@@ -25,6 +25,7 @@ ONE_SENTENCE = {"PR01", "RT01"}
 OF_MEMBERS = {"EX01"}
 #: Classes that functions and fits give back: their fields or attributes are described instead of parameters.
 GIVEN_BACK = {
+    "svmarrow.kernels.PreparedObjects",
     "svmarrow.libsvm.svm_model",
     "svmarrow.matching_pursuit.MatchingPath",
     "svmarrow.reduced_set.CompressionPath",

@@ -50,9 +50,11 @@ class GlobalAlignment(SequenceKernel):
         Number of threads. Values have the same bits for any number of threads. Kernels that differ only by
         it are equal.
 
-    Notes ----- A value costs about (number of steps of the first series) * (number of steps of the second)
-    operations for each feature. The dynamic program has an exponent for each of its cells, so that the
-    values of series of any length have a relative error of a few roundings for each step.
+    Notes
+    -----
+    A value costs about (number of steps of the first series) * (number of steps of the second) operations for
+    each feature. The dynamic program works beyond the range of double precision, so that values of series
+    of any length have a relative error of a few roundings for each step.
 
     Samples are a list of arrays of shape (n_steps, n_features) or (n_steps,), an array of such arrays, or
     numbers of shape (n_samples, n_steps, n_features) or (n_samples, n_steps). NaN and infinity are not
@@ -111,7 +113,7 @@ def _series(A: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
             raise ValueError(f"{name} has shape {A.shape}: series must not be empty")
         values = np.ascontiguousarray(A.reshape(-1, max(1, n_features)), dtype=np.float64)
         return values, np.full(A.shape[0], n_steps, dtype=np.int64)
-    series = [_steps(one, f"{name}[{index}]") for index, one in enumerate(objects(A, name, _KIND))]
+    series = [_steps(sample, f"{name}[{index}]") for index, sample in enumerate(objects(A, name, _KIND))]
     n_features = series[0].shape[1] if series else 1
     for index, steps in enumerate(series):
         if steps.shape[1] != n_features:

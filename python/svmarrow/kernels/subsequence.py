@@ -42,8 +42,10 @@ class Subsequence(SequenceKernel):
         Number of threads. Values have the same bits for any number of threads. Kernels that differ only by
         it are equal.
 
-    Notes ----- A value costs about length * (number of symbols of the first string) * (number of symbols of
-    the second) operations.
+    Notes
+    -----
+    A value costs about length * (number of symbols of the first string) * (number of symbols of the second)
+    operations.
 
     A string of fewer than ``length`` symbols has no subsequence. Its value is 0 with every string, also with
     itself: the kernel stays positive semidefinite.
@@ -55,8 +57,10 @@ class Subsequence(SequenceKernel):
 
     Samples are a list of str, of bytes or of sequences of integers. The symbols of a str are its code points.
 
-    References ---------- H. Lodhi, C. Saunders, J. Shawe-Taylor, N. Cristianini and C. Watkins, "Text
-    classification using string kernels", Journal of Machine Learning Research 2, 2002.
+    References
+    ----------
+    H. Lodhi, C. Saunders, J. Shawe-Taylor, N. Cristianini and C. Watkins, "Text classification using string
+    kernels", Journal of Machine Learning Research 2, 2002.
 
     Examples
     --------
