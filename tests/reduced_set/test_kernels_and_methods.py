@@ -73,7 +73,7 @@ def test_auto_keeps_the_settings_of_the_pursuit_for_the_sigmoid_kernel():
 @pytest.mark.parametrize("method", METHODS)
 def test_precomputed_values_are_refused_by_name(method):
     model = SVC(kernel="precomputed").fit(X @ X.T, Y)
-    with pytest.raises(ValueError, match="method='gradient'|kernel matrix of all training samples"):
+    with pytest.raises(ValueError, match=r"method='gradient'|kernel matrix of all training samples"):
         largest(model, n_vectors=5, method=method)
     with pytest.raises(ValueError, match="kernel matrix of all training samples"):
         compress(model, n_vectors=5)

@@ -168,15 +168,15 @@ def packed_objects(column: NDArray[Any], name: str) -> tuple[str, dict[str, NDAr
     forms = {(piece.dtype, piece.shape[1:]) if piece.ndim else None for piece in pieces}
     if len(forms) != 1 or None in forms or pieces[0].dtype.kind not in "fiub":
         raise TypeError(
-            f"{name} has objects of type {type(objects[0]).__name__}, which cannot be stored in a model file: "
-            "they must be strings, bytes or arrays of numbers of one type; pickle can store others"
+            f"{name} has objects of type {type(objects[0]).__name__}, which cannot be stored in a model "
+            "file: they must be strings, bytes or arrays of numbers of one type; pickle can store others"
         )
     lengths = np.array([len(piece) for piece in pieces], dtype=np.int64)
     return kind, {"lengths": lengths, "items": np.concatenate(pieces)}
 
 
 def unpacked_objects(kind: str, lengths: NDArray[Any], items: NDArray[Any]) -> NDArray[Any]:
-    """Returns the column of `packed_objects`; raises ``ValueError`` for lengths that are not those of items."""
+    """Returns the column of `packed_objects`; raises ``ValueError`` for lengths that do not fit."""
     if lengths.dtype != np.int64 or lengths.ndim != 1 or lengths.min(initial=0) < 0:
         raise ValueError("the lengths of objects are not counts")
     # Sums of huge counts may overflow.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import inspect
+import math
 import sys
 import typing
 from decimal import Decimal
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TIME_REMEDY",
     "check_array_types",
+    "check_state",
     "check_types",
     "column_text",
     "is_missing",
@@ -125,6 +127,27 @@ TYPE_NAMES: dict[str, Any] = {
     "Sequence": collections.abc.Sequence,
     "np": np,
 }
+
+
+def check_state(state: dict[str, Any], empty: dict[str, Any]) -> None:
+    """Rejects the state of a stream whose keys and types differ from those of an empty stream."""
+    if state.keys() != empty.keys():
+        raise ValueError(f"the state has the parts {', '.join(state)}: expected {', '.join(empty)}")
+    for key, like in empty.items():
+        value = state[key]
+        counts = value if isinstance(value, tuple) else (value,)
+        if key == "rows":
+            continue
+        if isinstance(like, np.ndarray):
+            fits = isinstance(value, np.ndarray) and (value.dtype, value.ndim) == (like.dtype, like.ndim)
+            fits = fits and bool((np.isfinite(value) if like.dtype.kind == "f" else value >= 0).all())
+        elif isinstance(like, float):
+            fits = type(value) is float and math.isfinite(value)
+        else:
+            fits = type(value) is type(like) and len(counts) == (len(like) if isinstance(like, tuple) else 1)
+            fits = fits and all(type(count) is int and 0 <= count < 2**64 for count in counts)
+        if not fits:
+            raise ValueError(f"{key} of the state is {value!r}, expected a value like {like!r}")
 
 
 def check_types(target: Any, names: Iterable[str], kinds: Mapping[str, type]) -> None:

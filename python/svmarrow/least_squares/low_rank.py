@@ -16,7 +16,8 @@ from svmarrow._support.decoding import class_targets
 from svmarrow._support.parameters import CLASS_WEIGHT, boolean, check, one_of, real, refuse
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import any_weighted, core_rows, sample_weights, threads, validated, weights_differ
-from svmarrow._support.saving import check_columns, check_state
+from svmarrow._support.saving import check_columns
+from svmarrow._support.types import check_state
 from svmarrow.expansion.kernel_expansion import KernelExpansion, same_vectors
 from svmarrow.expansion.kernel_features import (
     Points,

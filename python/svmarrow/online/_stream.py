@@ -21,7 +21,8 @@ from svmarrow._support.memory import MemoryEstimate
 from svmarrow._support.parameters import ROW_KERNELS, THREADS, VERBOSE, check, integer, kernel_rules, seed_of
 from svmarrow._support.progress import fitting, subtasks
 from svmarrow._support.rows import default_gamma, in_layout_of, rows_of, validated
-from svmarrow._support.saving import check_columns, check_state
+from svmarrow._support.saving import check_columns
+from svmarrow._support.types import check_state
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.machine import KernelMachine
 from svmarrow.models.outputs import ClassifierOutputMixin
