@@ -6,7 +6,7 @@ Series: a pen draws four shapes at varying speed, 20 to 40 steps of two features
 another label. A support vector machine on 5,000 of them is compared with one on the matrix of all pairs; its
 compression to 5 % of the vectors, and tslearn's ``TimeSeriesSVC`` on 500, if it is installed.
 
-Strings: least squares of low rank on 20,000 words of random letters whose target counts a pattern.
+Strings: least squares of low rank on 20,000 words of random letters whose target counts letters.
 Leave-one-out values are compared with fits without the sample, the vectors held fixed.
 """
 
@@ -128,10 +128,10 @@ def of_tslearn(series: list[Any], labels: Any, tested: list[Any]) -> dict[str, A
 def strings() -> dict[str, Any]:
     """Least squares of low rank on strings."""
     rng = np.random.default_rng(1)
-    words = ["".join(rng.choice(list("abcd"), rng.integers(8, 20))) for _ in range(N_STRINGS)]
-    target = np.array([word.count("ab") - word.count("dc") for word in words], dtype=float)
+    words = ["".join(rng.choice(list("abcdefgh"), rng.integers(8, 20))) for _ in range(N_STRINGS)]
+    target = np.array([word.count("a") - word.count("h") for word in words], dtype=float)
     target += 0.3 * rng.normal(size=N_STRINGS)
-    kernel = Counted(Subsequence(2))
+    kernel = Counted(Subsequence(3))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
     model = LowRankRLSRegressor(N_VECTORS, alpha=0.1, kernel=kernel, random_state=0, leave_one_out=True)
@@ -142,7 +142,7 @@ def strings() -> dict[str, Any]:
     used = kernel.values
     for left_out in range(3):
         kept = np.arange(N_STRINGS) != left_out
-        again = LowRankRLSRegressor(alpha=0.1, kernel=Subsequence(2), selection=points)
+        again = LowRankRLSRegressor(alpha=0.1, kernel=Subsequence(3), selection=points)
         again.fit([word for word, keep in zip(words, kept, strict=True) if keep], target[kept])
         refitted = again.predict(words[left_out : left_out + 1])[0]
         differences.append(abs(refitted - model.loo_prediction_[left_out]))
