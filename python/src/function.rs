@@ -149,13 +149,11 @@ impl PythonCall {
         let list = PyArray1::from_iter(py, rows.iter().map(|&i| i as i64));
         let values = self.function.bind(py).call_method1("diagonal", (list,))?;
         let values: PyReadonlyArray1<'_, f64> = values.extract()?;
-        match values.as_slice().ok().filter(|values| values.len() == out.len()) {
-            Some(values) => out.copy_from_slice(values),
-            None => {
-                let shape = format!("{:?}", values.shape());
-                Err(to_python(Error::param("kernel diagonal", shape, format!("({},)", out.len()))))?;
-            }
-        }
+        let Some(values) = values.as_slice().ok().filter(|values| values.len() == out.len()) else {
+            let shape = format!("{:?}", values.shape());
+            return Err(to_python(Error::param("kernel diagonal", shape, format!("({},)", out.len()))));
+        };
+        out.copy_from_slice(values);
         Ok(())
     }
 }
