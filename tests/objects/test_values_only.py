@@ -222,3 +222,17 @@ def test_a_matrix_without_the_values_between_vectors_is_refused():
     for selection in ("kmeans", "leverage", X[:5]):
         with pytest.raises(ValueError, match="selection="):
             LowRankSVC(5, kernel="precomputed", selection=selection).fit(K, y)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_matrix_of_the_columns_of_the_vectors_is_enough(name):
+    """`support_` says which; compressed models, whose vectors are a few of them, too."""
+    model = fitted(name, K, kernel="precomputed")
+    for machine in (model, model.as_expansion(), compress(model, K, MACHINES[name][1], n_vectors=7)):
+        vectors = machine.expansion_.vectors[:, 0].astype(int)
+        np.testing.assert_array_equal(machine.predict(NEW_K[:, vectors]), machine.predict(NEW_K))
+        if hasattr(machine, "support_"):
+            np.testing.assert_array_equal(vectors, machine.support_)
+        for width in (len(vectors) + 1, 3):
+            with pytest.raises(ValueError, match=f"X has {width} features, but .* is expecting 240 features"):
+                machine.predict(np.ones((2, width)))

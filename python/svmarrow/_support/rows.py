@@ -152,6 +152,8 @@ def validated(
         check_array_types(X=X, y=y)
     if precomputed and sp.issparse(X):
         raise TypeError("sparse X is not allowed with the precomputed kernel: it must be dense")
+    if precomputed and not reset:
+        X = _with_all_columns(estimator, X)
     kinds: tuple[np.dtype[Any], ...] = _SPARSE if sp.issparse(X) or precomputed else _DENSE
     options: dict[str, Any] = {
         "accept_sparse": False if precomputed else "csr",
@@ -165,6 +167,23 @@ def validated(
             return _layout(validate_data(estimator, X, **options))
         X, y = validate_data(estimator, X, y, multi_output=multi_output, y_numeric=y_numeric, **options)
     return _layout(X), y
+
+
+def _with_all_columns(estimator: Any, X: Any) -> Any:
+    """Returns kernel values against all training samples, if X has those against the vectors alone.
+
+    The values of other samples are not read, and are zeros.
+    """
+    expansion, n_train = getattr(estimator, "expansion_", None), getattr(estimator, "n_features_in_", None)
+    shape = getattr(X, "shape", None) or np.shape(X)
+    if expansion is None or n_train is None or len(shape) != 2:
+        return X
+    if shape[1] == n_train or shape[1] != expansion.n_vectors:
+        return X
+    values = as_rows(X)
+    full = np.zeros((values.shape[0], n_train), dtype=values.dtype)
+    full[:, expansion.vectors[:, 0].astype(np.intp)] = values
+    return full
 
 
 def _validated_objects(

@@ -202,10 +202,11 @@ class SVC(KernelClassifier):
         `max_iter` or `max_time`.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
-        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric
-        (n, n) kernel matrix and prediction an (n_test, n) one. A function ``k(A, B)`` returns the
-        kernel values of two blocks of samples, (n_samples_A, n_samples_B). Then samples may be objects:
-        strings, series of different lengths (`svmarrow.kernels` has kernels of both), or of any class.
+        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric (n,
+        n) kernel matrix, and prediction an (n_test, n) one or the columns of the vectors alone. A function
+        ``k(A, B)`` returns the kernel values of two blocks of samples, (n_samples_A, n_samples_B). Then
+        samples may be objects: strings, series of different lengths (`svmarrow.kernels` has kernels of both),
+        or of any class.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -476,10 +477,11 @@ class NuSVC(KernelClassifier):
         In (0, 1], and for each machine at most twice the share of its smaller class.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
-        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric
-        (n, n) kernel matrix and prediction an (n_test, n) one. A function ``k(A, B)`` returns the
-        kernel values of two blocks of samples, (n_samples_A, n_samples_B). Then samples may be objects:
-        strings, series of different lengths (`svmarrow.kernels` has kernels of both), or of any class.
+        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric (n,
+        n) kernel matrix, and prediction an (n_test, n) one or the columns of the vectors alone. A function
+        ``k(A, B)`` returns the kernel values of two blocks of samples, (n_samples_A, n_samples_B). Then
+        samples may be objects: strings, series of different lengths (`svmarrow.kernels` has kernels of both),
+        or of any class.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"

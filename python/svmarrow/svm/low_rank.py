@@ -79,11 +79,11 @@ class LowRankSVC(ClassifierOutputMixin, KernelMachine):
         the residual matrix ("greedy_trace"). Or the vectors themselves.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
-        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric
-        (n, n) kernel matrix and prediction an (n_test, n) one. A function ``k(A, B)`` returns the kernel
-        values of two blocks of samples, which may be objects such as strings. Both must be positive
-        semidefinite, and go with ``selection="random"``; a function also with points. Vectors that depend on
-        others are left out.
+        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric (n,
+        n) kernel matrix, and prediction an (n_test, n) one or the columns of the vectors alone. A function
+        ``k(A, B)`` returns the kernel values of two blocks of samples, which may be objects such as strings.
+        Both must be positive semidefinite, and go with ``selection="random"``; a function also with points.
+        Vectors that depend on others are left out.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"

@@ -105,10 +105,11 @@ class SVR(KernelRegressor):
         Half the width of the tube within which a deviation costs nothing.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
-        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric
-        (n, n) kernel matrix and prediction an (n_test, n) one. A function ``k(A, B)`` returns the
-        kernel values of two blocks of samples, (n_samples_A, n_samples_B). Then samples may be objects:
-        strings, series of different lengths (`svmarrow.kernels` has kernels of both), or of any class.
+        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric (n,
+        n) kernel matrix, and prediction an (n_test, n) one or the columns of the vectors alone. A function
+        ``k(A, B)`` returns the kernel values of two blocks of samples, (n_samples_A, n_samples_B). Then
+        samples may be objects: strings, series of different lengths (`svmarrow.kernels` has kernels of both),
+        or of any class.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -237,10 +238,11 @@ class NuSVR(KernelRegressor):
         Weight of the loss; multiplied for each sample by its sample weight.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
-        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric
-        (n, n) kernel matrix and prediction an (n_test, n) one. A function ``k(A, B)`` returns the
-        kernel values of two blocks of samples, (n_samples_A, n_samples_B). Then samples may be objects:
-        strings, series of different lengths (`svmarrow.kernels` has kernels of both), or of any class.
+        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric (n,
+        n) kernel matrix, and prediction an (n_test, n) one or the columns of the vectors alone. A function
+        ``k(A, B)`` returns the kernel values of two blocks of samples, (n_samples_A, n_samples_B). Then
+        samples may be objects: strings, series of different lengths (`svmarrow.kernels` has kernels of both),
+        or of any class.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -413,10 +415,11 @@ class QuantileSVR(KernelRegressor):
         `max_time`.
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", "sigmoid", "laplacian", "chi2", "matern12", "matern32", "matern52" or
-        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric
-        (n, n) kernel matrix and prediction an (n_test, n) one. A function ``k(A, B)`` returns the
-        kernel values of two blocks of samples, (n_samples_A, n_samples_B). Then samples may be objects:
-        strings, series of different lengths (`svmarrow.kernels` has kernels of both), or of any class.
+        "precomputed"; `KernelExpansion` has the formulas. With "precomputed", `fit` takes the symmetric (n,
+        n) kernel matrix, and prediction an (n_test, n) one or the columns of the vectors alone. A function
+        ``k(A, B)`` returns the kernel values of two blocks of samples, (n_samples_A, n_samples_B). Then
+        samples may be objects: strings, series of different lengths (`svmarrow.kernels` has kernels of both),
+        or of any class.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
     gamma : {"scale", "auto"} or float, default="scale"
