@@ -175,10 +175,9 @@ def _with_all_columns(estimator: Any, X: Any) -> Any:
     The values of other samples are not read, and are zeros.
     """
     expansion, n_train = getattr(estimator, "expansion_", None), getattr(estimator, "n_features_in_", None)
-    shape = getattr(X, "shape", None) or np.shape(X)
-    if expansion is None or n_train is None or len(shape) != 2:
-        return X
-    if shape[1] == n_train or shape[1] != expansion.n_vectors:
+    first = X[0] if isinstance(X, (list, tuple)) and len(X) else None
+    width = len(first) if isinstance(first, (list, tuple)) else (*getattr(X, "shape", ()), 0, 0)[1]
+    if expansion is None or n_train is None or width == n_train or width != expansion.n_vectors:
         return X
     values = as_rows(X)
     full = np.zeros((values.shape[0], n_train), dtype=values.dtype)
@@ -243,7 +242,8 @@ def are_points(value: Any) -> bool:
         shape = value.shape if hasattr(value, "shape") else np.shape(value)
     except Exception:  # lists of different lengths or user-defined types  # noqa: BLE001 - the value's own methods may raise anything
         return isinstance(value, list)
-    return len(shape) == 2 or (isinstance(value, list) and not isinstance(value[0], (bool, int, float)))
+    is_list = isinstance(value, list) and len(value) > 0
+    return len(shape) == 2 or (is_list and not isinstance(value[0], (bool, int, float)))
 
 
 def as_points(value: Any, name: str, X: Any) -> Any:
