@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import platform
 import resource
 import subprocess
@@ -158,6 +159,14 @@ def strings() -> dict[str, Any]:
     }
 
 
+def processor() -> str:
+    """Returns the name of the processor."""
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
+
+
 def main() -> None:
     """Measures, prints and writes."""
     parser = argparse.ArgumentParser()
@@ -168,7 +177,7 @@ def main() -> None:
         "commit": commit.strip(),
         "command": " ".join(["python", "benches/objects/machines.py", *sys.argv[1:]]),
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "machine": platform.processor() or platform.machine(),
+        "machine": {"processors": os.cpu_count(), "processor": processor()},
         "strings": strings(),
         "series": machine(),
     }

@@ -940,6 +940,48 @@ def from_browser() -> str:
     return provenance("browser").replace("](benchmarks/", "](../benchmarks/")
 
 
+# Machines on objects --------------------------------------------------------------------------------------
+
+
+@part
+def objects_table() -> str:
+    found, words = load("objects")["series"], load("objects")["strings"]
+    peer = found["tslearn"]
+    seconds = found["kernel values of the fit"] / 1e3 / 60.0
+    rows = [
+        [
+            f"`SVC`, {found['series']:,} series",
+            f"{found['kernel values of the fit'] / 1e6:.1f} of {found['series'] ** 2 / 1e6:.1f} million",
+            f"{found['seconds']:.1f} s; {seconds:.0f} min at 1 ms a kernel value",
+            f"{found['error %']:.1f} % with {found['vectors']:,} vectors",
+        ],
+        [
+            "compressed to 5 %",
+            f"{found['kernel values of the compression'] / 1e6:.1f} million",
+            f"{found['seconds of the compression']:.1f} s",
+            f"{found['error of the compressed %']:.1f} % with {found['compressed to']} vectors",
+        ],
+        [
+            f"`SVC`, {peer['series']} series; tslearn's `TimeSeriesSVC`",
+            "",
+            f"{peer['seconds of svmarrow']:.2f} s; {peer['seconds']:.0f} s",
+            f"{100 * peer['equal predictions']:.0f} % of the predictions are equal",
+        ],
+        [
+            f"`LowRankRLSRegressor`, {words['strings']:,} strings",
+            f"{words['kernel values'] / 1e6:.1f} million",
+            f"{words['seconds']:.1f} s, {words['MB']:.0f} MB",
+            f"R^2 {words['leave-one-out R^2']:.2f} with {words['vectors']} vectors",
+        ],
+    ]
+    return table(["machine", "kernel values", "time", "result"], rows)
+
+
+@part
+def from_objects() -> str:
+    return provenance("objects").replace("](benchmarks/", "](../benchmarks/")
+
+
 def pages() -> list[Path]:
     """All pages with marked parts."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
