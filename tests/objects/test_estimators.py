@@ -319,6 +319,28 @@ def test_what_does_not_apply_is_refused_by_name(case):
         work()
 
 
+def test_numbers_and_objects_are_not_mixed():
+    """A kernel that reads numbers is not asked about objects, nor a function of one kind about the other."""
+
+    def sizes(A, B):
+        return np.multiply.outer([float(len(a)) for a in A], [float(len(b)) for b in B])
+
+    with pytest.raises(ValueError, match="could not convert string"):
+        KMPClassifier(5, kernel=["rbf", sizes]).fit(WORDS, KIND)
+    on_rows = SVC(kernel=sizes).fit(ROWS, KIND)
+    for model in (on_rows, on_rows.as_expansion(), KMPClassifier(5, kernel=sizes).fit(ROWS, KIND)):
+        with pytest.raises(ValueError, match="could not convert string"):
+            model.predict(NEW_WORDS)
+
+
+def test_functions_of_a_dictionary_get_the_objects():
+    def length(words):
+        return [[float(len(word))] for word in words]
+
+    model = KMPRegressor(3, kernel=spectrum, functions=length).fit(WORDS, [len(word) for word in WORDS])
+    np.testing.assert_allclose(model.predict(NEW_WORDS), [len(word) for word in NEW_WORDS], atol=1e-6)
+
+
 def test_an_unsymmetric_or_wrong_diagonal_is_refused():
     def one_sided(A, B):
         return np.add.outer([len(a) for a in A], [2.0 * len(b) for b in B])

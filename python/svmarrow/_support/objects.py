@@ -50,17 +50,19 @@ def needs_objects(kernel: Any) -> bool:
 
 
 def function_of(estimator: Any, *, reset: bool) -> tuple[Any, bool]:
-    """Returns the kernel function of an estimator or a model, None for other kernels, and whether it takes
-    objects only.
+    """Returns the kernel function for which X may be objects, or None, and whether X must be objects.
+
+    Other kernels, alone or in a list, read numbers; so does a machine that was fitted to rows of numbers.
     """
     owner = getattr(estimator, "expansion", None) or getattr(estimator, "estimator", estimator)
     kernel = getattr(owner, "kernel", None)
-    if isinstance(kernel, (list, tuple)):
-        kernel = next((part for part in kernel if callable(part)), None)
-    if not callable(kernel):
+    kernels = kernel if isinstance(kernel, (list, tuple)) else [kernel]
+    if not kernels or not all(callable(part) for part in kernels):
         return None, False
     expansion = None if reset else getattr(estimator, "expansion_", None)
-    return kernel, needs_objects(kernel) if expansion is None else is_objects(expansion.vectors)
+    if expansion is None:
+        return kernels[0], any(needs_objects(part) for part in kernels)
+    return (kernels[0], True) if is_objects(expansion.vectors) else (None, False)
 
 
 def as_objects(X: Any, name: str = "X", *, always: bool = False) -> NDArray[Any] | None:

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from svmarrow import _core
 from svmarrow._support.kernel_function import function_values, prepared
+from svmarrow._support.objects import contents
 from svmarrow._support.parameters import (
     KERNELS,
     MAX_ITER,
@@ -362,7 +363,7 @@ class _Columns:
 
 def columns_of(function: Callable[[Any], Any], X: Any) -> NDArray[np.float64]:
     """``function(X)`` as a matrix of finite numbers, one row a row of X."""
-    values: Any = function(X)
+    values: Any = function(contents(X))
     values = values.toarray() if sp.issparse(values) else np.asarray(values)
     values = values[:, np.newaxis] if values.ndim == 1 else values
     if values.ndim != 2 or values.shape[0] != X.shape[0]:
