@@ -107,7 +107,7 @@ impl Cost {
         }
     }
 
-    /// Returns the cost of so many multiplications, whose vectors have up to `length` numbers.
+    /// Returns the cost of a number of multiplications, whose vectors have up to `length` numbers.
     pub(crate) fn of_work(multiplications: u64, length: usize) -> Self {
         Self { multiplications: Some(multiplications), ..Self::unknown(length) }
     }
@@ -123,7 +123,7 @@ fn multiplications(rows: usize, vectors: usize, columns: usize) -> u64 {
     (rows as u64).saturating_mul(vectors as u64).saturating_mul(columns.max(8) as u64)
 }
 
-/// Whether an exception of Python has ended a call.
+/// The flag of a call that says whether an exception of Python has ended it.
 type IsEnded = Arc<AtomicBool>;
 
 thread_local! {

@@ -101,7 +101,7 @@ impl GlobalAlignment {
         cells.fold(0_u64, u64::saturating_add).saturating_mul(WORK_PER_CELL)
     }
 
-    /// Returns the weights of the band for series of at most so many steps.
+    /// Returns the weights of the band for series of up to a number of steps.
     fn weights(self, max_steps: usize) -> Option<Weights> {
         let band = self.band?;
         let weight = |difference: usize| 1.0 - difference as f64 / band;
@@ -165,7 +165,7 @@ impl Block<GlobalAlignment> {
     }
 }
 
-/// What a task of [`GlobalAlignment`] reuses.
+/// The buffers that a task of [`GlobalAlignment`] reuses.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct AlignmentSpace {

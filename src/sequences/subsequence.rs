@@ -114,7 +114,7 @@ impl Block<Subsequence> {
     }
 }
 
-/// What a task of [`Subsequence`] reuses.
+/// The buffers that a task of [`Subsequence`] reuses.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct SubsequenceSpace {

@@ -271,7 +271,9 @@ def test_scikit_learn_selects_among_kernels_of_objects():
 
 def test_the_rest_of_the_interface_takes_objects():
     model = SVC(kernel=spectrum).fit(WORDS, KIND)
-    assert model.estimate_memory(WORDS, KIND).total > 0
+    parts = model.estimate_memory(WORDS, KIND).parts
+    assert parts["pairs"] == 9 * len(WORDS) ** 2
+    assert "pairs" not in SVC(kernel="linear").estimate_memory(ROWS, KIND).parts
     fit = fit_targets(WORDS, NUMBERS, kernel=spectrum)
     np.testing.assert_allclose(fit.coef, fit_targets(ROWS, NUMBERS, kernel="linear").coef, atol=1e-8)
     calibrated = as_expansion(model).calibrated(WORDS, KIND)

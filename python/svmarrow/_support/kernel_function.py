@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +17,7 @@ __all__ = [
     "KernelFunction",
     "TrainingKernel",
     "asymmetry",
+    "bytes_of_pairs",
     "check_kernel_matrix",
     "evaluate",
     "function_matrix",
@@ -100,13 +101,14 @@ def function_matrix(function: KernelFunction, X: Any) -> NDArray[np.float64]:
 class TrainingKernel:
     """Callback of the extension module: kernel values of training rows, in the range of single precision."""
 
-    def __init__(self, function: KernelFunction, X: Any) -> None:
+    def __init__(self, function: KernelFunction, X: Any, *, asks_again: bool = False) -> None:
         self.function = function
         self.X = prepared(function, X)
         #: Number of kernel values computed.
         self.computed = 0
         self._diagonal_rows = 1 if is_objects(X) else _MATRIX_ROWS
-        self._pairs = _Pairs(len(X)) if is_objects(X) and _Pairs.fit(len(X)) else None
+        # For a solver that asks for a pair more than once.
+        self._pairs = _Pairs.of(X) if asks_again else None
 
     def __call__(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
         if self._pairs is None:
@@ -162,6 +164,14 @@ class TrainingKernel:
             )
 
 
+def bytes_of_pairs(X: Any) -> int:
+    """Returns the bytes of the store of pairs: 0 for rows of numbers, and for a large share of the memory."""
+    if not is_objects(X):
+        return 0
+    needed = 9 * len(X) ** 2
+    return needed if needed <= _PAIRS_SHARE * _core.available_memory() else 0
+
+
 class _Pairs:
     """Values of a symmetric kernel of objects, which may take a millisecond: each pair is computed once."""
 
@@ -170,10 +180,13 @@ class _Pairs:
         self._values = np.zeros((n, n))
         self._is_known = np.zeros((n, n), dtype=bool)
 
-    @staticmethod
-    def fit(n: int) -> bool:
-        """Returns whether all pairs of n objects take a small share of the memory."""
-        return 9 * n * n <= _PAIRS_SHARE * _core.available_memory()
+    @classmethod
+    def of(cls, X: Any) -> Self | None:
+        """Returns a store for the pairs of objects; None for rows of numbers and for lack of memory."""
+        try:
+            return cls(len(X)) if bytes_of_pairs(X) else None
+        except MemoryError:
+            return None
 
     def read(
         self, rows: NDArray[np.int64], columns: NDArray[np.int64], compute: Callable[..., NDArray[np.float64]]

@@ -108,8 +108,8 @@ def choose_points(
     remaining : ndarray of shape (m + 1,) or None
         Trace of K - L L' after each point, for "pivoted_cholesky" and "greedy_trace".
     """
-    if has_only_values(kernel[0]) and not (isinstance(selection, str) and selection == "random"):
-        return _points_of_values(X, kernel[0], selection)
+    if has_only_values(kernel[0]):
+        _refuse_reading(kernel[0], selection)
     if not isinstance(selection, str):
         return as_points(selection, "selection", X).copy(), None, None
     n = int(X.shape[0])
@@ -146,12 +146,12 @@ def choose_points(
     return X[rows], rows, remaining
 
 
-def _points_of_values(X: Any, kernel: Any, selection: Any) -> tuple[Any, None, None]:
-    """Given points of a kernel that is known by its values only; refuses what reads rows of numbers."""
-    if isinstance(selection, str) or not callable(kernel):
+def _refuse_reading(kernel: Any, selection: Any) -> None:
+    """Refuses a selection that reads rows of numbers, for a kernel that is known by its values only."""
+    is_random = isinstance(selection, str) and selection == "random"
+    if not is_random and (isinstance(selection, str) or not callable(kernel)):
         allowed = "'random' or the points themselves" if callable(kernel) else "'random'"
         raise refuse("selection", selection, f"{allowed} for kernel={kernel!r}")
-    return as_points(selection, "selection", X).copy(), None, None
 
 
 def number_of_points(X: Any, n_vectors: int, selection: str | ArrayLike) -> int:

@@ -1,4 +1,4 @@
-"""What the kernels of sequences share: prepared samples, and the functions of two blocks of samples.
+"""Base class of the kernels of sequences, and the samples that they have prepared.
 
 A kernel converts samples to one array of numbers and one of lengths, which the extension module packs. The
 values of the samples with themselves, by which a kernel is normalized, are computed when samples are

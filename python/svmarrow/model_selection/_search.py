@@ -423,7 +423,7 @@ class Search(KernelMachine):
         rows, task = core_rows(X), self._task(target)
         kernels: list[Any]
         if self.gammas_ is None:
-            function = TrainingKernel(self.kernel, X) if callable(self.kernel) else None
+            function = TrainingKernel(self.kernel, X, asks_again=True) if callable(self.kernel) else None
             kernels = [function or self._kernel(1.0)]
         else:
             kernels = [self._kernel(float(gamma)) for gamma in self.gammas_]

@@ -13,7 +13,7 @@ from svmarrow import _core
 from svmarrow._support import memory
 from svmarrow._support.atomic import InterruptedFit, consistent, warn_caller
 from svmarrow._support.certificate import Certificate
-from svmarrow._support.kernel_function import TrainingKernel
+from svmarrow._support.kernel_function import TrainingKernel, bytes_of_pairs
 from svmarrow._support.memory import (
     MIN_CHECKED_BYTES,
     MemoryEstimate,
@@ -202,7 +202,7 @@ class SupportVectorMachine(KernelMachine):
         jobs = 1 if is_small and self.n_jobs is None else threads(self.n_jobs)
         kernel: Any = training.kernel
         if callable(kernel[0]):
-            kernel = TrainingKernel(kernel[0], training.rows)
+            kernel = TrainingKernel(kernel[0], training.rows, asks_again=True)
         rows = core_rows(training.rows)
         if bytes_of_rows(training.rows) >= MIN_CHECKED_BYTES:
             least = _core.estimate_svm_memory(rows, n, kernel, list(machines), 0, jobs)["least"]
@@ -295,6 +295,8 @@ class SupportVectorMachine(KernelMachine):
         budget, jobs = cache_bytes(self.cache_size), threads(self.n_jobs)
         given = _core.estimate_svm_memory(core_rows(rows), n, kernel, list(machines), budget, jobs)
         least = given.pop("least")
+        if pairs := bytes_of_pairs(rows):
+            given["pairs"] = pairs
         return MemoryEstimate(sum(given.values()), least, given)
 
     def _machine_sizes(self, y: Any, n: int) -> list[int]:  # noqa: ARG002 - used by classifiers
