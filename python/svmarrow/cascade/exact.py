@@ -30,6 +30,9 @@ __all__ = ["ExactCascade", "Work", "cheapest", "ladder"]
 
 
 # --- which stages a cascade should have, by a model of the work ---
+# Units are multiply-adds of a kernel value, which are made in register tiles. What the other parts cost in
+# them was fitted to the time of 250 stages and eleven full models; ``benches/papers/cascades.py --only work``
+# does it again.
 
 
 #: The full model: an output's coefficient with its share of the exponential, an output, a row.

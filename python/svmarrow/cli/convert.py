@@ -1,4 +1,4 @@
-"""The command that writes a model in another format."""
+"""The commands that write a model in another format, and LIBSVM's programs, which read their own options."""
 
 from __future__ import annotations
 
