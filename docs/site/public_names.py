@@ -134,7 +134,10 @@ SECTIONS = (
         "Kernel expansions, and the models returned by compression and by files.",
         "compression",
         _names("svmarrow", "KernelExpansion as_expansion")
-        + _names("svmarrow.models", "ExpansionClassifier ExpansionRegressor ExpansionDetector ExpansionTree"),
+        + _names(
+            "svmarrow.models",
+            "ExpansionClassifier ExpansionRegressor ExpansionDetector ExpansionSum ExpansionTree",
+        ),
     ),
     Section(
         "Explanation",

@@ -110,6 +110,39 @@ impl OutputSpec {
 pub(crate) enum Function {
     Expansion(Py<Expansion>),
     Tree(Py<PerceptronTree>),
+    /// A sum of expansions with equally many outputs.
+    Sum(Vec<Py<Expansion>>),
+}
+
+impl Function {
+    /// The outputs of one row.
+    fn outputs(&self, py: Python<'_>, row: &[f64]) -> PyResult<Vec<f64>> {
+        let rows = || {
+            let view = ArrayView2::from_shape((1, row.len()), row).expect("one row");
+            view.try_into().map_err(to_python)
+        };
+        match self {
+            Self::Expansion(expansion) => expansion.get().evaluate(py, rows()?, 1),
+            Self::Tree(tree) => tree.get().evaluate(py, rows()?, 1),
+            Self::Sum(parts) => {
+                let (first, others) = parts
+                    .split_first()
+                    .ok_or_else(|| PyValueError::new_err("a sum of no expansions has no outputs"))?;
+                let mut total = first.get().evaluate(py, rows()?, 1)?;
+                for part in others {
+                    let outputs = part.get().evaluate(py, rows()?, 1)?;
+                    if outputs.dim() != total.dim() {
+                        return Err(PyValueError::new_err(
+                            "the parts of a sum have different numbers of outputs",
+                        ));
+                    }
+                    total += &outputs;
+                }
+                Ok(total)
+            }
+        }
+        .map(|outputs| outputs.into_raw_vec_and_offset().0)
+    }
 }
 
 /// A model for single rows.
@@ -215,13 +248,7 @@ impl Single {
         if let Some(map) = &self.map {
             map.apply(&mut values);
         }
-        let rows = ArrayView2::from_shape((1, values.len()), &values).expect("one row");
-        let rows = rows.try_into().map_err(to_python)?;
-        let outputs = match &self.function {
-            Function::Expansion(expansion) => expansion.get().evaluate(row.py(), rows, 1),
-            Function::Tree(tree) => tree.get().evaluate(row.py(), rows, 1),
-        }?;
-        Ok(outputs.into_raw_vec_and_offset().0)
+        self.function.outputs(row.py(), &values)
     }
 }
 

@@ -163,7 +163,7 @@ class Expansion:
 class Single:
     def __new__(
         cls,
-        function: Expansion | PerceptronTree,
+        function: Expansion | PerceptronTree | list[Expansion],
         columns: int,
         before: tuple[_Floats, _Floats, _Floats | None, _Floats | None] | None,
         answer: str,

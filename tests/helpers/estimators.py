@@ -788,6 +788,14 @@ ESTIMATORS = {
             "ExpansionTree": (lambda: ExpansionTree.of(machine().expansion_, IRIS, 9, random_state=0), IRIS),
         },
     ),
+    "ExpansionSum": Entry(
+        examples={
+            "ExpansionSum": (
+                lambda: KMPRegressor(n_vectors=9, gamma=(0.1, 1.0)).fit(IRIS, NUMBERS).expansion_,
+                IRIS,
+            ),
+        },
+    ),
     "KernelExpansion": Entry(
         examples={
             "KernelExpansion": (lambda: machine().expansion_, IRIS),
@@ -807,6 +815,10 @@ ESTIMATORS = {
             "ExpansionClassifier of a tree": (
                 lambda: tuned().with_expansion(ExpansionTree.of(tuned().expansion_, IRIS, 9, random_state=0)),
                 IRIS,
+            ),
+            "ExpansionClassifier of a sum": (
+                lambda: KMPClassifier(n_vectors=9, gamma=(0.1, 1.0)).fit(FRAME, WORDS).as_expansion(),
+                FRAME,
             ),
             "ExpansionClassifier of a code": (
                 lambda: CodedClassifier(SVC(), code="dense", random_state=0).fit(FRAME, WORDS).as_expansion(),

@@ -436,9 +436,13 @@ def test_what_an_older_version_does_not_have_is_named():
 # --- one door for models of several kernels ---
 
 
+def wide(A, B):
+    return 1.0 / (1.0 + np.abs(A[:, None, :] - B[None, :, :]).sum(axis=2))
+
+
 @pytest.mark.parametrize("kind", [KMPClassifier, KMPRegressor])
-def test_several_kernels_are_refused_by_name(kind, tmp_path):
-    model = kind(n_vectors=10, gamma=(0.1, 10.0)).fit(X, Y)
+def test_functions_among_several_kernels_are_refused_by_name(kind, tmp_path):
+    model = kind(n_vectors=10, kernel=["rbf", wide], gamma=10.0).fit(X, Y)
     for convert in (
         as_expansion,
         quantize,
@@ -450,10 +454,18 @@ def test_several_kernels_are_refused_by_name(kind, tmp_path):
         lambda one: save_libsvm_model(one, tmp_path / "text"),
         lambda one: compress(one, n_vectors=3),
     ):
-        with pytest.raises(TypeError, match=r"not one kernel expansion: this model has 2 kernels"):
+        with pytest.raises(TypeError, match=r"this model has 2 kernels, of which one is a Python function"):
             convert(model)
-    save(model, tmp_path / "model")
-    np.testing.assert_array_equal(load(tmp_path / "model").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("kind", [KMPClassifier, KMPRegressor])
+def test_several_widths_are_converted_exactly(kind, tmp_path):
+    model = kind(n_vectors=10, gamma=(0.1, 10.0)).fit(X, Y)
+    for convert in (as_expansion, lambda one: one):
+        save(convert(model), tmp_path / "model")
+        np.testing.assert_array_equal(load(tmp_path / "model").predict(X), model.predict(X))
+    with pytest.raises(TypeError, match="several kernels"):
+        save_libsvm_model(model, tmp_path / "text")
 
 
 # --- models are values ---

@@ -337,8 +337,10 @@ def test_several_kernels_and_widths(problem):
     assert len(model.expansions_) == 4
     total = sum(e.decision_function(X)[:, 0] for e in model.expansions_)
     assert model.predict(X) == pytest.approx(total)
-    with pytest.raises(AttributeError, match="kernels: see expansions_"):
-        _ = model.expansion_
+    assert model.expansion_.decision_function(X)[:, 0] == pytest.approx(total)
+    assert [one.kernel_spec for one in model.expansion_.parts] == [
+        one.kernel_spec for one in model.expansions_ if one.n_vectors
+    ]
     assert model.path_.scores(X, y)[-1] == pytest.approx(model.score(X, y))
 
 

@@ -132,6 +132,14 @@ def _blocks(
 
 def _gradients(expansion: KernelExpansion, X: Any, n_jobs: int | None) -> NDArray[np.float64]:
     """Returns the gradients at some rows, (n, q, d)."""
+    total = _part_gradients(expansion.parts[0], X, n_jobs)
+    for part in expansion.parts[1:]:
+        total += _part_gradients(part, X, n_jobs)
+    return total
+
+
+def _part_gradients(expansion: KernelExpansion, X: Any, n_jobs: int | None) -> NDArray[np.float64]:
+    """Returns the gradients of an expansion of one kernel."""
     kernel, gamma, _, degree = expansion.kernel_spec
     if kernel not in HAS_GRADIENT:
         names = ", ".join(HAS_GRADIENT)

@@ -316,7 +316,7 @@ def _self_test(spec: OutputSpec, made: Outputs, spread: NDArray[np.float64], pre
     seen = rounded_kernel_rows(row, spec, precision)
     if isinstance(expansion, ExpansionTree):
         expansion = expansion.leaf_expansion(int(expansion.apply(seen)[0]))
-    if expansion.kernel == "chi2":
+    if any(part.kernel == "chi2" for part in expansion.parts):
         # Rounding of a row may make a prepared 0 negative, which this kernel does not take.
         seen = np.maximum(seen, 0.0)
     # With the rounding that the text has: how much it changes the outputs is measured before.

@@ -22,7 +22,7 @@ from svmarrow._support.parameters import MATERN_KERNELS, refuse
 from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.export.common import dense_vectors, kernel_columns, linear_weights, matern_rate
 from svmarrow.export.rounding import LoopOutputs
-from svmarrow.export.trees import TreeOutputs, tree_tables
+from svmarrow.export.trees import TreeOutputs, loop_outputs, tree_tables
 from svmarrow.reduced_set.quantization import (
     ByteCoefficients,
     ByteVectors,
@@ -52,13 +52,17 @@ MAX_NUMBER = {"float32": 1e18, "float64": 1e150}
 POWERS = np.round(2.0 ** (15.0 - np.arange(65) / 64.0)).astype(np.int64)
 
 
+#: Names of the tables and of the function of a part of a sum.
+_PART_NAMES = re.compile(r"\$(intercepts|weights|coefficients|rows|vectors|part)\b")
+
+
 class Outputs(NamedTuple):
     """The C text that makes outputs.
 
     Attributes
     ----------
     tables : str
-        Constant arrays.
+        Constant arrays, and the functions of the parts of a sum.
     body : str
         The body of the function from a sample of the kernel's columns to its outputs.
     flash : int
@@ -82,7 +86,8 @@ class Outputs(NamedTuple):
     @property
     def needs_math(self) -> bool:
         """True if the text calls expf or sqrtf."""
-        return "expf(" in self.body or "sqrtf(" in self.body
+        text = self.tables + self.body
+        return "expf(" in text or "sqrtf(" in text
 
 
 def number(value: float) -> str:
@@ -253,6 +258,35 @@ def outputs_in_floats(spec: OutputSpec, dtype: str = "float32") -> Outputs:
     expansion, d = spec.expansion, kernel_columns(spec)
     if isinstance(expansion, ExpansionTree):
         return _tree_in_floats(expansion, dtype)
+    if len(expansion.parts) > 1:
+        return _sum_in_floats(expansion, d, dtype)
+    return _part_in_floats(expansion, d, dtype)
+
+
+def _sum_in_floats(expansion: KernelExpansion, d: int, dtype: str) -> Outputs:
+    """A function for each part, whose outputs are added."""
+    made = [_part_in_floats(part, d, dtype) for part in expansion.parts]
+    texts, lines = [], ["    float part[$OUTPUTS];", "    int o;", "    $part0(x, out);"]
+    for i, (part, outputs) in enumerate(zip(expansion.parts, made, strict=True)):
+        body = outputs.body.replace("$VECTORS", str(part.n_vectors))
+        text = f"{outputs.tables}\nstatic inline void $part(const float *x, float *out) {{\n{body}\n}}\n"
+        texts.append(_PART_NAMES.sub(rf"$\g<1>{i}", text))
+        if i:
+            lines.append(f"    $part{i}(x, part);")
+            lines.append("    for (o = 0; o < $OUTPUTS; ++o) {\n        out[o] += part[o];\n    }")
+    return Outputs(
+        "\n".join(texts),
+        "\n".join(lines),
+        sum(outputs.flash for outputs in made),
+        sum(outputs.multiplications for outputs in made),
+        sum(outputs.exponentials for outputs in made),
+        np.dtype(dtype).itemsize * expansion.n_outputs,
+        loop_outputs(expansion, d, dtype),
+    )
+
+
+def _part_in_floats(expansion: KernelExpansion, d: int, dtype: str) -> Outputs:
+    """An expansion of one kernel."""
     q = expansion.n_outputs
     b = _checked("intercepts", expansion.intercepts, dtype)
     end = """    for (o = 0; o < $OUTPUTS; ++o) {
@@ -341,6 +375,8 @@ def outputs_in_bytes(spec: OutputSpec, rows: Any = None) -> Outputs:
     kernel = str(expansion.kernel)
     if isinstance(expansion, ExpansionTree):
         raise refuse("dtype", "int8", "'float32' or 'float64' for a tree of local expansions")
+    if len(expansion.parts) > 1:
+        raise refuse("dtype", "int8", "'float32' or 'float64' for a sum of several kernels")
     if kernel == "precomputed" or expansion.n_vectors == 0:
         raise ValueError(
             f"dtype='int8' is not allowed for {expansion.n_vectors} vectors of kernel={kernel!r}: there is "

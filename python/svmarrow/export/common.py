@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from svmarrow.expansion.expansion_sum import ExpansionSum
 from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
@@ -68,6 +69,8 @@ def _mixed(expansion: KernelExpansion) -> KernelExpansion:
     if isinstance(expansion, ExpansionTree):
         # Leaves have few vectors.
         return expansion
+    if isinstance(expansion, ExpansionSum):
+        return ExpansionSum([_mixed(part) for part in expansion.parts])
     order = np.argsort(np.arange(expansion.n_vectors) * GOLDEN_RATIO % 1.0)
     return expansion.replaced(vectors=expansion.vectors[order], coefficients=expansion.coefficients[order])
 
@@ -120,13 +123,19 @@ def provenance(expansion: KernelExpansion) -> dict[str, str]:
         parts = [dense_vectors(expansion), *arrays]
     else:
         parts = [dense_vectors(expansion), expansion.coefficients, expansion.intercepts]
-    for part in parts:
-        digest.update(repr(part.shape).encode())
-        digest.update(np.ascontiguousarray(part).data)
-    digest.update(repr(expansion.kernel_spec).encode())
-    name, gamma, coef0, degree = expansion.kernel_spec
+    for array in parts:
+        digest.update(repr(array.shape).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    kernels = []
+    for part in expansion.parts:
+        name, gamma, coef0, degree = part.kernel_spec
+        digest.update(repr(part.kernel_spec).encode())
+        kernels.append(f"{name}, gamma={gamma!r}, coef0={coef0!r}, degree={degree}")
+        if isinstance(expansion, ExpansionSum):
+            digest.update(repr(part.n_vectors).encode())
+            kernels[-1] = f"{part.n_vectors} vectors of {kernels[-1]}"
     return {
         "producer": f"svmarrow {version('svmarrow')}",
-        "kernel": f"{name}, gamma={gamma!r}, coef0={coef0!r}, degree={degree}",
+        "kernel": "; ".join(kernels),
         "sha256": digest.hexdigest(),
     }

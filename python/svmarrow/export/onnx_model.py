@@ -129,22 +129,29 @@ def to_onnx(
         dtype = "float64" if expansion.vectors.dtype == np.float64 else "float32"
     kind = ELEMENT_TYPES[dtype]
     onnx = _onnx()
-    if isinstance(expansion, ExpansionTree):
-        body, arrays, scalars = tree_function(expansion, kind)
-    else:
-        body, arrays, scalars = kernel_function(expansion, kernel_columns(spec), kind)
-    size = np.dtype(dtype).itemsize * sum(array.size for array in arrays.values())
-    if size > MAX_FILE_BYTES:
-        raise ValueError(
-            f"the model takes {size} bytes: an ONNX file has at most {MAX_FILE_BYTES}; compress it"
+    functions, calls, size = [], [], 0
+    constants: dict[str, Any] = {}
+    for number, part in enumerate(expansion.parts):
+        if isinstance(part, ExpansionTree):
+            body, arrays, scalars = tree_function(part, kind)
+        else:
+            body, arrays, scalars = kernel_function(part, kernel_columns(spec), kind)
+        size += np.dtype(dtype).itemsize * sum(array.size for array in arrays.values())
+        if size > MAX_FILE_BYTES:
+            raise ValueError(
+                f"the model takes {size} bytes: an ONNX file has at most {MAX_FILE_BYTES}; compress it"
+            )
+        # Each part of a sum has a function and constants of its own.
+        mark = "" if len(expansion.parts) == 1 else str(number)
+        values = arrays | {name: np.array(value) for name, value in scalars.items()}
+        constants |= {name + mark: _tensor(name + mark, value, dtype) for name, value in values.items()}
+        functions.append(
+            onnx.parser.parse_function(
+                f'<opset_import: ["" : {OPSET}], domain: "{DOMAIN}">\n'
+                f"KernelExpansion{mark} (X, {', '.join(values)}) => (F) {{\n{body}\n}}"
+            )
         )
-    constants = {name: _tensor(name, array, dtype) for name, array in arrays.items()}
-    constants |= {name: _tensor(name, np.array(value), dtype) for name, value in scalars.items()}
-    function = onnx.parser.parse_function(
-        f'<opset_import: ["" : {OPSET}], domain: "{DOMAIN}">\n'
-        f"KernelExpansion (X, {', '.join(constants)}) => (F) {{\n{body}\n}}"
-    )
-    inner = tuple(constants)
+        calls.append((f"KernelExpansion{mark}", ", ".join(name + mark for name in values)))
     steps, rows = StepText(dtype), "X"
     if spec.preparation is not None:
         rows = steps.add(spec.preparation, rows)
@@ -153,7 +160,7 @@ def to_onnx(
     before = "\n".join(steps.lines)
     graph = onnx.parser.parse_graph(
         f"svmarrow ({kind}[n, {spec.n_features}] X) => ({', '.join(results)}) {{\n"
-        f"{before}\nF = {DOMAIN}.KernelExpansion ({rows}, {', '.join(inner)})\n{after}\n}}"
+        f"{before}\n{_sum_of_calls(calls, rows)}\n{after}\n}}"
     )
     constants |= {name: _tensor(name, array, dtype) for name, array in arrays.items()}
     constants |= {name: _tensor(name, np.array(value), dtype) for name, value in scalars.items()}
@@ -161,7 +168,7 @@ def to_onnx(
     about = provenance(expansion)
     made: ModelProto = onnx.helper.make_model(
         graph,
-        functions=[function],
+        functions=functions,
         opset_imports=[onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(DOMAIN, 1)],
         ir_version=IR_VERSION,
         producer_name="svmarrow",
@@ -183,6 +190,15 @@ def to_onnx(
     if path is not None:
         write_bytes(path, made.SerializeToString(deterministic=True))
     return made
+
+
+def _sum_of_calls(calls: list[tuple[str, str]], rows: str) -> str:
+    """The statements that make F, the sum of the functions of `rows`."""
+    if len(calls) == 1:
+        name, inputs = calls[0]
+        return f"F = {DOMAIN}.{name} ({rows}, {inputs})"
+    lines = [f"F{i} = {DOMAIN}.{name} ({rows}, {inputs})" for i, (name, inputs) in enumerate(calls)]
+    return "\n".join([*lines, f"F = Sum ({', '.join(f'F{i}' for i in range(len(calls)))})"])
 
 
 def _tensor(name: str, array: NDArray[Any], dtype: str) -> Any:

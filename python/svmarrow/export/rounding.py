@@ -156,7 +156,7 @@ def samples_of(spec: OutputSpec) -> NDArray[np.float64] | None:
     shares = rng.random((n, 1))
     shares[::2] = 0.0
     rows: NDArray[np.float64] = first + shares * (second - first)
-    if expansion.kernel == "chi2":
+    if any(part.kernel == "chi2" for part in expansion.parts):
         # The preimage of 0 may be mapped to a negative number, which this kernel does not take.
         rows = np.maximum(rows, 1e-6 * rows.max())
     return rows if spec.preparation is None else _preimages(spec.preparation, rows)

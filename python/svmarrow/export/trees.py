@@ -7,6 +7,7 @@ An inner node compares w'x with theta |x|, where |x| counts as 1 for a sample of
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.export.rounding import LoopOutputs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -144,8 +147,9 @@ class TreeOutputs:
         return -1 - at, margins
 
 
-def loop_outputs(expansion: KernelExpansion, n_features: int, dtype: str) -> LoopOutputs | TreeOutputs:
+def loop_outputs(expansion: KernelExpansion, n_features: int, dtype: str) -> Callable[[Any], NDArray[Any]]:
     """The outputs of an expansion or a tree in a precision, added one after the other."""
     if isinstance(expansion, ExpansionTree):
         return TreeOutputs(expansion, n_features, dtype)
-    return LoopOutputs(expansion, n_features, dtype)
+    functions = [LoopOutputs(part, n_features, dtype) for part in expansion.parts]
+    return lambda X: reduce(np.add, [function(X) for function in functions])

@@ -340,25 +340,46 @@ def shapley_values(
     take = as_rows if isinstance(converted, KernelExpansion) else converted.validated
     rows = take(X)
     others = _training_samples(model, expansion) if background is None else take(background)
-    if expansion.kernel == "linear":
-        parts = _linear(expansion, rows, others, players, n_jobs)
-    else:
-        with progress(verbose) as shown:
-            found = _core.shapley_values(
-                expansion.core_parts,
-                core_rows(rows),
-                core_rows(others),
-                game,
-                players.of_kernel_column.tolist(),
-                len(players.names),
-                shown.callback,
-                threads(n_jobs),
-            )
-        parts = found["values"], found["base"], found["additivity_error"], found["nodes"]
+    found = [
+        _linear(part, rows, others, players, n_jobs)
+        if part.kernel == "linear"
+        else _of_products(part, rows, others, players, game, verbose, n_jobs)
+        for part in expansion.parts
+    ]
+    parts = found[0]
+    if len(found) > 1:
+        # The values of a sum of functions are the sums of their values.
+        values, base = (np.sum([one[i] for one in found], axis=0) for i in (0, 1))
+        error = np.abs(values.sum(axis=1) + base - expansion._evaluate(rows, n_jobs))
+        parts = values, base, error, max(one[3] for one in found)
     output_names = _output_names(converted, expansion, output)
     if label is not None:
         parts, output_names = _of_label(label, parts, converted, output_names)
     return _result(*parts, players, output_names, _data(X, names, players))
+
+
+def _of_products(
+    expansion: KernelExpansion,
+    rows: Any,
+    others: Any,
+    players: Players,
+    game: str,
+    verbose: bool,
+    n_jobs: int | None,
+) -> tuple[Any, Any, Any, int]:
+    """Values, base values, errors and nodes for a kernel that is a product over the columns."""
+    with progress(verbose) as shown:
+        found = _core.shapley_values(
+            expansion.core_parts,
+            core_rows(rows),
+            core_rows(others),
+            game,
+            players.of_kernel_column.tolist(),
+            len(players.names),
+            shown.callback,
+            threads(n_jobs),
+        )
+    return found["values"], found["base"], found["additivity_error"], found["nodes"]
 
 
 def _training_samples(model: Any, expansion: KernelExpansion) -> Any:
@@ -393,13 +414,14 @@ def _of_label(label: Any, parts: Any, converted: Any, names: list[str]) -> tuple
 
 def _check_kernel(expansion: KernelExpansion, game: str) -> None:
     allowed = _PRODUCT_KERNELS if game == "kernel" else ("linear", *_PRODUCT_KERNELS)
-    if expansion.kernel not in allowed:
-        kernel = "a Python function" if callable(expansion.kernel) else expansion.kernel
-        rule = (
-            f"one of {', '.join(allowed)} for game={game!r}, which are linear or products over the columns; "
-            "distil(model.predict, X) imitates any other model by an RBF kernel"
-        )
-        raise refuse("kernel", kernel, rule)
+    for part in expansion.parts:
+        if part.kernel not in allowed:
+            kernel = "a Python function" if callable(part.kernel) else part.kernel
+            rule = (
+                f"one of {', '.join(allowed)} for game={game!r}, which are linear or products over the "
+                "columns; distil(model.predict, X) imitates any other model by an RBF kernel"
+            )
+            raise refuse("kernel", kernel, rule)
 
 
 def _output_names(converted: Any, expansion: KernelExpansion, output: str) -> list[str]:

@@ -48,14 +48,13 @@ def as_expansion(model: Any) -> Any:
           kernel;
         * its ``KernelRidge``; its ``GaussianProcessRegressor``, of which the mean is taken, with an isotropic
           RBF kernel or a dot product, scaled, with constants and white noise added;
-        * its ``OneVsRestClassifier`` or ``OneVsOneClassifier`` over any of these with one and the same
-          kernel;
+        * its ``OneVsRestClassifier`` or ``OneVsOneClassifier`` over any of these; machines of several
+          kernels, as those of ``gamma="scale"`` on other samples, become a `svmarrow.models.ExpansionSum`;
         * its ``CalibratedClassifierCV`` of one of these (``ensemble=False``, or a ``FrozenEstimator``) by
           sigmoids or temperature: the model then has probabilities, as ``SVC(probability=True)`` has;
-        * its ``BaggingRegressor`` or ``VotingRegressor`` over any of these with one and the same kernel: the
-          average is one expansion;
-        * its ``BaggingClassifier`` or ``VotingClassifier`` of machines for two classes with one and the same
-          kernel: the outputs of the machines are counted as votes;
+        * its ``BaggingRegressor`` or ``VotingRegressor`` over any of these: the average is one expansion;
+        * its ``BaggingClassifier`` or ``VotingClassifier`` of machines for two classes: the outputs of the
+          machines are counted as votes;
         * a ``FrozenEstimator`` around any of these, and a search (``GridSearchCV`` and others) whose best
           estimator is one;
         * its ``Pipeline`` that ends in any of these, after scalers (`LearnedScaler` too), ``PCA``,
@@ -77,9 +76,9 @@ def as_expansion(model: Any) -> Any:
         If the model, or a step of a pipeline, is of a kind that is not listed above, or of a subclass that
         overrides what predicts or transforms.
     ValueError
-        If its kernel is a Python function or none of svmarrow's, its machines have different kernels, or the
-        answer of an ensemble is not a function of one expansion: votes over several classes, averages of
-        probabilities, weighted votes, machines that see different features.
+        If its kernel is a Python function or none of svmarrow's, its machines have several kernels of which
+        one is precomputed, or the answer of an ensemble is not a function of one expansion: votes over
+        several classes, averages of probabilities, weighted votes, machines that see different features.
     sklearn.exceptions.NotFittedError
         If it is not fitted.
 

@@ -29,7 +29,8 @@ from sklearn.base import is_classifier
 
 from svmarrow._support.kinds import REMEDY, find_kind
 from svmarrow._support.rows import any_weighted
-from svmarrow.expansion.kernel_expansion import KernelExpansion, average, merge
+from svmarrow.expansion.expansion_sum import average, merge
+from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.pipeline import preparation
 from svmarrow.interop.sklearn_models import check_fitted, columns_of
 from svmarrow.models.base import ExpansionModel

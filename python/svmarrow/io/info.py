@@ -108,7 +108,7 @@ def bytes_one_vs_rest(model: Any) -> tuple[int, int] | None:
     if not isinstance(model, ExpansionClassifier) or model.decoding != "ovo":
         return None
     expansion, k = model.expansion_, len(model.classes_)
-    if callable(expansion.kernel) or k < 4:
+    if callable(expansion.kernel) or len(expansion.parts) > 1 or k < 4:
         return None
     now = _core.stored_bytes(expansion.core_parts)
     m, B = expansion.n_vectors, expansion.coefficients
@@ -133,10 +133,11 @@ def _of_expansion(converted: Any) -> dict[str, Any]:
     expansion = converted.expansion_
     of_objects = callable(expansion.kernel)
     layout = "sparse" if sparse.issparse(expansion.vectors) else "dense"
-    parameters = () if of_objects else PARAMETERS_OF[expansion.kernel]
+    parameters = PARAMETERS_OF.get("" if of_objects else expansion.kernel, ())
     facts: dict[str, Any] = {
         "kernel": repr(expansion.kernel) if of_objects else expansion.kernel,
         **{name: getattr(expansion, name) for name in parameters},
+        "parts": [_kernel_of(part) for part in expansion.parts] if len(expansion.parts) > 1 else None,
         "n_vectors": expansion.n_vectors,
         "n_features": expansion.vectors.shape[1],
         "storage": "objects" if of_objects else f"{layout} {expansion.vectors.dtype}",
@@ -158,6 +159,12 @@ def _of_expansion(converted: Any) -> dict[str, Any]:
     if getattr(converted, "feature_names", None) is not None:
         facts["columns"] = [str(name) for name in converted.feature_names_in_]
     return facts
+
+
+def _kernel_of(part: Any) -> str:
+    """The kernel of a part of a sum with the parameters that it has, and the number of its vectors."""
+    values = [f"{name}={getattr(part, name):.4g}" for name in PARAMETERS_OF[part.kernel]]
+    return f"{', '.join([part.kernel, *values])}: {part.n_vectors} vectors"
 
 
 def _of_numbers(model: Any) -> dict[str, Any]:

@@ -102,8 +102,11 @@ def _section(title: str, rows: list[tuple[str, str]]) -> str:
 def _model_section(model: Any, converted: Any) -> str:
     expansion = converted.expansion_
     of_objects = callable(expansion.kernel)
-    kernel = repr(expansion.kernel) if of_objects else f"{expansion.kernel}, gamma = {expansion.gamma:.4g}"
-    stored = expansion.nbytes if of_objects else _core.stored_bytes(expansion.core_parts)
+    kernel = repr(expansion.kernel)
+    if not of_objects:
+        kernel = "; ".join(f"{part.kernel}, gamma = {part.gamma:.4g}" for part in expansion.parts)
+    parts = [] if of_objects else [part.core_parts for part in expansion.parts]
+    stored = sum(map(_core.stored_bytes, parts)) if parts else expansion.nbytes
     rows = [
         ("kernel", kernel),
         ("vectors", f"{expansion.n_vectors:,}"),

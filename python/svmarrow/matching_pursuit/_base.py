@@ -27,6 +27,7 @@ from svmarrow._support.rows import (
     weights_differ,
 )
 from svmarrow._support.saving import check_columns
+from svmarrow.expansion.expansion_sum import sum_of
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.matching_pursuit._dictionary import (
     Constant,
@@ -430,7 +431,7 @@ class MatchingPursuit(KernelMachine):
     @property
     @consistent
     def expansion_(self) -> KernelExpansion:  # type: ignore[override]  # read-only here
-        """Converts a model with one kernel and no user-defined functions to a kernel expansion."""
+        """The kernels of the model as an expansion; those of several kernels are an `ExpansionSum`."""
         try:
             expansions = self.expansions_
         except AttributeError:
@@ -439,16 +440,14 @@ class MatchingPursuit(KernelMachine):
             raise AttributeError(
                 "this model has functions that are no kernels: see expansions_, function_coef_"
             )
-        if len(expansions) > 1:
-            used = [e for e in expansions if e.n_vectors]
-            if len(used) > 1:
-                raise AttributeError(f"this model has {len(used)} kernels: see expansions_")
-            if used and used[0] is not expansions[0]:
-                e = used[0]
-                return KernelExpansion(
-                    e.vectors, e.coefficients, self.intercept_, e.kernel, e.gamma, e.coef0, e.degree
-                )
-        return expansions[0]
+        used = [expansion for expansion in expansions if expansion.n_vectors]
+        if len(used) > 1 and any(callable(expansion.kernel) for expansion in used):
+            raise AttributeError(
+                f"this model has {len(used)} kernels, of which one is a Python function: see expansions_"
+            )
+        if len(used) > 1:
+            return sum_of(expansions)
+        return used[0].replaced(intercepts=self.intercept_) if used else expansions[0]
 
     def _rows(self, X: Any) -> Any:
         """Converts rows to the form of the extension module."""

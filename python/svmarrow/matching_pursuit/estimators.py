@@ -155,8 +155,9 @@ class KMPClassifier(ClassifierOutputMixin, MatchingPursuit):
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     expansion_ : KernelExpansion
-        The model, vectors in the order in which they were chosen; an AttributeError where the model has
-        several kernels or functions of the caller.
+        The model, vectors in the order in which they were chosen. With several kernels an
+        `svmarrow.models.ExpansionSum`, one kernel after the other. An AttributeError where the model has
+        functions of the caller, or one of several kernels is a Python function.
     expansions_ : tuple of KernelExpansion
         One for each kernel, the intercept in the first; the model is their sum, and that of the functions.
     support_ : ndarray of int of shape (n_kernel_functions,)
@@ -471,8 +472,9 @@ class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
     Attributes
     ----------
     expansion_ : KernelExpansion
-        The model, vectors in the order in which they were chosen; an AttributeError where the model has
-        several kernels or functions of the caller.
+        The model, vectors in the order in which they were chosen. With several kernels an
+        `svmarrow.models.ExpansionSum`, one kernel after the other. An AttributeError where the model has
+        functions of the caller, or one of several kernels is a Python function.
     expansions_ : tuple of KernelExpansion
         One for each kernel, the intercept in the first; the model is their sum, and that of the functions.
     support_ : ndarray of int of shape (n_kernel_functions,)

@@ -4,6 +4,7 @@ They are what compression, model files and conversions give back, and what a fit
 """
 
 from svmarrow._support.memory import MemoryEstimate
+from svmarrow.expansion.expansion_sum import ExpansionSum
 from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.classifier import ExpansionClassifier
@@ -16,6 +17,7 @@ __all__ = [
     "ExpansionClassifier",
     "ExpansionDetector",
     "ExpansionRegressor",
+    "ExpansionSum",
     "ExpansionTree",
     "LossBound",
     "MemoryEstimate",

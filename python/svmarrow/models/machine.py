@@ -205,13 +205,14 @@ class KernelMachine(Estimator):
         `SelectFromModel` and `RFE`.
         """
         self._check_fitted()
-        kernel = self.expansion_.kernel
-        if not isinstance(kernel, str) or kernel not in HAS_GRADIENT:
-            names = ", ".join(HAS_GRADIENT)
-            raise AttributeError(
-                f"feature_importances_ exists for the kernels {names} only, this is {kernel!r}"
-            )
-        return importances(self.expansion_, self.n_jobs)
+        expansion = self.expansion_
+        for part in expansion.parts:
+            if not isinstance(part.kernel, str) or part.kernel not in HAS_GRADIENT:
+                names = ", ".join(HAS_GRADIENT)
+                raise AttributeError(
+                    f"feature_importances_ exists for the kernels {names} only, this is {part.kernel!r}"
+                )
+        return importances(expansion, self.n_jobs)
 
     def _check_fitted(self) -> None:
         """Raises `NotFittedError` before `fit`. scikit-learn's own check takes longer, it builds tags."""

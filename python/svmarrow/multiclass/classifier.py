@@ -414,7 +414,9 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, ClassifierOutputMixin, Esti
     @property
     def expansion_(self) -> KernelExpansion:
         """All machines over one pool of vectors."""
-        found: KernelExpansion = self._found("expansion", "the machines are not expansions of one kernel")
+        found: KernelExpansion = self._found(
+            "expansion", "the machines are no expansions with built-in kernels"
+        )
         return found
 
     @property
@@ -450,13 +452,13 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, ClassifierOutputMixin, Esti
 
     @consistent
     def as_expansion(self) -> ExpansionClassifier:
-        """The fitted model as one expansion; TypeError where machines do not share one built-in kernel."""
+        """The fitted model as one expansion; TypeError where machines are none with built-in kernels."""
         check_is_fitted(self)
         expansion = self._machines.expansion
         if expansion is None:
             raise TypeError(
                 f"a CodedClassifier of {type(self.estimator).__name__} is not one kernel expansion: its "
-                "machines have different kernels or none"
+                "machines are no expansions with built-in kernels"
             )
         return ExpansionClassifier(
             expansion,

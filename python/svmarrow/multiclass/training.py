@@ -33,7 +33,7 @@ from svmarrow._support.rows import (
     weights_differ,
 )
 from svmarrow._support.saving import savable
-from svmarrow.expansion.kernel_expansion import merge
+from svmarrow.expansion.expansion_sum import merge
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.machine import Columns, ColumnTrainer
@@ -289,8 +289,8 @@ def _binary_expansion(machine: Any) -> ExpansionClassifier | None:
 def _pooled(
     expansions: list[KernelExpansion], columns: list[NDArray[np.intp]] | None
 ) -> KernelExpansion | None:
-    """Single outputs over one pool of vectors; None where the kernels differ."""
-    kinds = {(sp.issparse(of.vectors), of.vectors.dtype, of.kernel_spec) for of in expansions}
+    """Single outputs over one pool of vectors; None where the layouts of the vectors differ."""
+    kinds = {(sp.issparse(of.vectors), of.vectors.dtype) for of in expansions}
     if len(kinds) > 1:
         return None
     if columns is not None:

@@ -17,7 +17,6 @@ from svmarrow._support.parameters import check, either, none, one_of, refuse
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.expansion.kernel_expansion import scale_outputs
-from svmarrow.expansion.kernel_features import has_only_values
 from svmarrow.interop.convert import as_expansion, is_predictor
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.records import LossBound
@@ -44,7 +43,7 @@ from svmarrow.reduced_set.score import (
     with_bound,
     wrap_like,
 )
-from svmarrow.reduced_set.selection import SelectionSettings, features_of
+from svmarrow.reduced_set.selection import SelectionSettings, features_of, has_fixed_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -231,7 +230,7 @@ def _constructions(
     progress: ProgressCallback | None,
 ) -> list[Proposal]:
     expansion = request.model.expansion_
-    if selected and has_only_values(expansion.kernel):
+    if selected and has_fixed_vectors(expansion):
         return []
     n_samples = expansion.n_vectors if request.X is None else int(_num_samples(request.X))
     size = request.n_vectors if max_bytes is None else _size_within(expansion, max_bytes)
@@ -532,7 +531,6 @@ def compress(
         refuse_local(X, dtype, method)
         n_vectors = max_evaluations
     _refuse_for_values(full.expansion_, max_bytes=max_bytes, max_evaluations=max_evaluations, dtype=dtype)
-    features = features_of(full, X)
     byte_limit = max_bytes if dtype is not None else None
     if dtype is not None and max_bytes is not None:
         n_vectors, max_bytes = n_byte_vectors(full.expansion_, max_bytes), None
@@ -552,6 +550,8 @@ def compress(
         labels=compared_labels if predicts_classes(full) else None,
         random_state=random_state,
     )
+    # A precomputed kernel needs all values; nothing else may look at the samples held out.
+    features = features_of(full, X if full.expansion_.kernel == "precomputed" else learn.X)
     check_scoring(full, scoring, y if holdout is None else holdout.y)
     if goal.name == "min_agreement":
         refuse_scoring(scoring)
@@ -596,8 +596,8 @@ def compress(
 
 
 def _refuse_for_values(expansion: KernelExpansion, **parameters: Any) -> None:
-    """Refuse what reads the numbers of vectors, for a kernel that is known by its values only."""
-    if not has_only_values(expansion.kernel):
+    """Refuse what reads the numbers of vectors and one kernel, for vectors that can be selected only."""
+    if not has_fixed_vectors(expansion):
         return
     for name, value in parameters.items():
         if value is not None:

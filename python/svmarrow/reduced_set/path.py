@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._support.kernel_function import function_values, prepared
 from svmarrow._support.memory import new_threads
 from svmarrow._support.parameters import boolean, check, real
 from svmarrow._support.path import SizePath, scoring_chunks
@@ -420,14 +419,22 @@ class PathNumbers:
         return _core.path_coefficients((self.triangle, self.projections, self.steps), size)
 
     def outputs(
-        self, expansion: KernelExpansion, kept: Any, rows: Any, sizes: Sequence[int], jobs: int
+        self,
+        expansion: KernelExpansion,
+        kept: Any,
+        order: NDArray[np.int64],
+        rows: Any,
+        sizes: Sequence[int],
+        jobs: int,
     ) -> NDArray[np.float64]:
-        """Outputs (sizes, n, q) of increasing sizes; `kept` are the vectors of the last."""
+        """Outputs (sizes, n, q) of increasing sizes; `kept` are the vectors of the last, `order` the places
+        of all among the vectors of the expansion, for those that can be selected only.
+        """
         largest = sizes[-1]
-        kernel, spec = expansion.kernel, None
-        if callable(kernel):
+        spec = None
+        if len(expansion.parts) > 1 or callable(expansion.kernel):
             # The kernel values themselves are rows of a precomputed kernel, with the vectors as columns.
-            rows = function_values(kernel, prepared(kernel, rows), prepared(kernel, kept))
+            rows = expansion.values(rows, order[:largest])
             kept, spec = np.arange(float(largest))[:, np.newaxis], PRECOMPUTED
         steps, used, triangle = None, largest, self.triangle
         if self.steps is not None:
@@ -550,12 +557,13 @@ class CompressionPath(ReducedPath):
         return f"CompressionPath(sizes {self._listed_sizes()}, {tuned}of {self.model!r})"
 
     def _model(self, size: int) -> Any:
-        full = self.model.expansion_
-        small = full.replaced(
-            vectors=self.vectors[:size],
-            coefficients=self._numbers.coefficients(size),
-            intercepts=full.intercepts + self._shifts_of([size])[0],
-        )
+        full, coefficients = self.model.expansion_, self._numbers.coefficients(size)
+        intercepts = full.intercepts + self._shifts_of([size])[0]
+        if len(full.parts) > 1:
+            small = full.selected(self.order[:size], coefficients).replaced(intercepts=intercepts)
+        else:
+            vectors = self.vectors[:size]
+            small = full.replaced(vectors=vectors, coefficients=coefficients, intercepts=intercepts)
         return wrap_like(self.model, small)
 
     def nbytes(self, size: int) -> int:
@@ -587,8 +595,8 @@ class CompressionPath(ReducedPath):
 
     def _untuned(self, rows: Any, sizes: Sequence[int]) -> NDArray[np.float64]:
         """The same with the intercepts of the full model."""
-        selected = self.vectors[: sizes[-1]]
-        return self._numbers.outputs(self.model.expansion_, selected, rows, sizes, threads(self.n_jobs))
+        full, selected = self.model.expansion_, self.vectors[: sizes[-1]]
+        return self._numbers.outputs(full, selected, self.order, rows, sizes, threads(self.n_jobs))
 
     def _shifts_of(self, sizes: Sequence[int]) -> NDArray[np.float64]:
         """Changes of the intercepts by tuned thresholds, (sizes, q); zeros without tuning samples."""

@@ -26,11 +26,7 @@ from svmarrow._support.parameters import (
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow._support.rows import as_samples, core_rows, threads
 from svmarrow._support.types import check_array_types
-from svmarrow.expansion.kernel_expansion import scale_outputs
-from svmarrow.expansion.kernel_features import (
-    FactoredPoints,
-    has_only_values,
-)
+from svmarrow.expansion.kernel_expansion import KernelExpansion, scale_outputs
 from svmarrow.interop.convert import as_expansion, bare_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.regressor import ExpansionDetector
@@ -54,10 +50,12 @@ from svmarrow.reduced_set.score import (
 )
 from svmarrow.reduced_set.selection import (
     PURSUITS,
+    Features,
     SelectionSettings,
     as_arguments,
     bytes_of_selection,
     features_of,
+    has_fixed_vectors,
     refuse_selection,
     selection_of,
 )
@@ -66,7 +64,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow._support.progress import ProgressCallback
-    from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 
 __all__ = [
@@ -116,8 +113,8 @@ class PathRequest(NamedTuple):
     n_jobs: int | None = None
     scoring: str | None = None
     sample_weight: Any = None
-    #: Features of the vectors if the extension module does not know the kernel.
-    features: FactoredPoints | None = None
+    #: Features of the vectors if it has not one kernel that the extension module knows.
+    features: Features | None = None
 
     def has_equal_weights(self) -> bool:
         """True if labels may be learned with equal weights.
@@ -232,7 +229,8 @@ def selected_path(request: PathRequest, progress: ProgressCallback | None) -> Co
     method, candidates = request.method, request.candidates
     features = features_of(full, request.X) if request.features is None else request.features
     chosen = selection_of(request.settings, method)
-    by_predictions = chosen.criterion == "predictions"
+    compares_predictions = features is not None and features.of is None
+    by_predictions = chosen.criterion == "predictions" and not compares_predictions
     rows, tuning = _tuning(request, own=candidates == "vectors" and not by_predictions)
     pool = expansion.vectors if candidates == "vectors" else rows
     if not np.any(expansion.coefficients):
@@ -255,8 +253,10 @@ def selected_path(request: PathRequest, progress: ProgressCallback | None) -> Co
         if candidates != "vectors":
             raise refuse("candidates", candidates, f"'vectors' for kernel={expansion.kernel!r}")
         points = features.lines
-        compared = None if compared is None else points if rows is None else features.features.of(rows)
-        reduced = expansion.replaced(vectors=points, kernel="linear")
+        if compared is not None:
+            compared = points if rows is None or features.of is None else features.of(rows)
+        coefficients, intercepts = expansion.coefficients, expansion.intercepts
+        reduced = KernelExpansion(points, coefficients, intercepts, kernel="linear")
     refuse_selection(method, bytes_of_selection(expansion.n_outputs, points, compared, given))
     if method not in PURSUITS and candidates != "vectors":
         raise ValueError(f"candidates={candidates!r} is for the pursuits only: method={method!r}")
@@ -297,11 +297,12 @@ def _nothing_chosen(
 
 
 def _refuse_unknown_values(expansion: KernelExpansion) -> None:
-    if has_only_values(expansion.kernel):
+    if has_fixed_vectors(expansion):
         raise refuse(
             "method",
             "gradient",
-            f"one that selects vectors for kernel={expansion.kernel!r}, whose derivatives are not known",
+            f"one that selects vectors for kernel={expansion.kernel!r}; it moves vectors of one built-in "
+            "kernel",
         )
 
 

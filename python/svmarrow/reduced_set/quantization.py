@@ -17,6 +17,7 @@ from scipy.linalg import LinAlgError, cholesky, solve_triangular
 from svmarrow import _core
 from svmarrow._support.blas import one_blas_thread
 from svmarrow._support.parameters import check, either, none, one_of, refuse
+from svmarrow.expansion.expansion_sum import ExpansionSum
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.reduced_set.score import MIN_DEVIATION, Score, rows_for, wrap_like
@@ -385,13 +386,15 @@ def n_byte_vectors(expansion: KernelExpansion, max_bytes: int) -> int:
 
 def stored_bytes(expansion: KernelExpansion) -> int:
     """Bytes of the numbers of an expansion in a file of `svmarrow.save`."""
-    return _core.stored_bytes(expansion.core_parts)
+    return sum(_core.stored_bytes(part.core_parts) for part in expansion.parts)
 
 
 def rounded(
     full: KernelExpansion, vectors: str, coefficients: str, rows: Any, n_jobs: int | None
 ) -> KernelExpansion:
     """The expansion with numbers of fewer bits."""
+    if len(full.parts) > 1:
+        return ExpansionSum([rounded(part, vectors, coefficients, rows, n_jobs) for part in full.parts])
     fewer: dict[str, Any] = {}
     best, H = full.coefficients, None
     if vectors == "uint8" and full.kernel != "precomputed" and full.n_vectors:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 from svmarrow import _core
+from svmarrow._support.blas import one_blas_thread
 from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import (
     Rule,
@@ -21,16 +23,13 @@ from svmarrow._support.parameters import (
     refuse,
 )
 from svmarrow._support.saving import savable
-from svmarrow.expansion.kernel_features import (
-    FactoredPoints,
-    bytes_of_features,
-    factor_points,
-    has_only_values,
-)
+from svmarrow.expansion.kernel_features import bytes_of_features, factor_points, has_only_values
 from svmarrow.reduced_set.score import rows_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
@@ -38,6 +37,8 @@ __all__ = ["PURSUITS", "SelectionSettings", "bytes_of_selection", "selection_of"
 
 #: The methods that add one vector in each step. The first two are those of `compression_path`.
 PURSUITS = ("backfit", "prefit", "basic")
+#: Samples on which the functions of a sum of several kernels are compared: so many, or so many a function.
+_MIN_ROWS_OF_SUM, _ROWS_PER_FUNCTION = 5_000, 4
 #: Names of methods in the extension module, where they differ.
 CORE_METHODS = {"backfit": "pursuit"}
 #: Values of the settings of `svmarrow.papers.reduced_set` for all other selections, which do not read them.
@@ -146,15 +147,30 @@ def refuse_selection(method: str, needed: int) -> None:
     refuse_beyond_memory(f"compression by method={method!r}", needed, remedy)
 
 
-def features_of(model: Any, X: Any) -> FactoredPoints | None:
-    """Features of the model's vectors if the extension module does not know its kernel; else None.
+class Features(NamedTuple):
+    """Rows of numbers that stand for the vectors of a model where one kernel of rows does not."""
+
+    #: Features of the model's vectors (m, r), whose inner products are compared.
+    lines: NDArray[np.float64]
+    #: From samples to their features; None where inner products compare predictions on samples already.
+    of: Callable[[Any], NDArray[np.float64]] | None
+
+
+def has_fixed_vectors(expansion: KernelExpansion) -> bool:
+    """Returns whether vectors can be selected only: no numbers that move, or a kernel of its own for each."""
+    return len(expansion.parts) > 1 or has_only_values(expansion.kernel)
+
+
+def features_of(model: Any, X: Any) -> Features | None:
+    """Features of the model's vectors if it has not one kernel that the extension module knows; else None.
 
     Parameters
     ----------
     model : ExpansionModel or KernelExpansion
         The model.
     X : array-like or None
-        For a precomputed kernel all its training samples (n_train, n_train).
+        For a precomputed kernel all its training samples (n_train, n_train); for a sum of several kernels
+        samples to compare predictions on, None for the vectors of the model.
 
     Raises
     ------
@@ -164,6 +180,8 @@ def features_of(model: Any, X: Any) -> FactoredPoints | None:
         If the kernel is not positive semidefinite.
     """
     expansion: KernelExpansion = model.expansion_
+    if len(expansion.parts) > 1:
+        return _features_of_sum(model, X)
     if not has_only_values(expansion.kernel) or not expansion.n_vectors:
         return None
     rows = None
@@ -178,4 +196,25 @@ def features_of(model: Any, X: Any) -> FactoredPoints | None:
             )
     needed = bytes_of_features(expansion.n_vectors, 0)
     refuse_beyond_memory("compress", needed, "compress a model of fewer vectors")
-    return factor_points(expansion.kernel, expansion.vectors, rows)
+    factored = factor_points(expansion.kernel, expansion.vectors, rows)
+    return Features(factored.lines, factored.features.of)
+
+
+def _features_of_sum(model: Any, X: Any) -> Features:
+    """Features by whose inner products the functions of a sum are compared as they predict samples.
+
+    Functions of different kernels have no inner product in one feature space. Those of their values on n
+    samples, (g_i, g_j) = sum_k g_i(x_k) g_j(x_k) / n (Weston and Bakir 2004, before equation 11), are the
+    inner products of the columns of R in the factorization Q R of the values.
+    """
+    expansion: KernelExpansion = model.expansion_
+    m = expansion.n_vectors
+    rows = expansion.vectors if X is None else rows_for(model, X)
+    limit = max(_MIN_ROWS_OF_SUM, _ROWS_PER_FUNCTION * m)
+    if rows.shape[0] > limit:
+        rows = rows[np.linspace(0, rows.shape[0] - 1, limit).round().astype(np.intp)]
+    refuse_beyond_memory("compress", 16 * rows.shape[0] * m, "give fewer samples X")
+    values = expansion.values(rows, np.arange(m)) / np.sqrt(rows.shape[0])
+    with one_blas_thread():
+        triangle = scipy.linalg.qr(values, mode="r", overwrite_a=True, check_finite=False)[0][:m]
+    return Features(np.ascontiguousarray(triangle.T), None)

@@ -66,7 +66,11 @@ def compare(run: Run, other: Any, T: Any, S: Any, accuracy: str) -> None:
             ):
                 raise CheckError(f"{name} differs: {where}", _difference(expected[name], found[name]))
         return
-    relative, absolute = tolerance(run, other, T, S, accuracy)
+    try:
+        relative, absolute = tolerance(run, other, T, S, accuracy)
+    except (TypeError, ValueError, AttributeError) as error:
+        # It would count as a refusal of the program.
+        raise CheckError("fault of the check: its tolerance", repr(error)) from error
     if relative is None:
         return
     single = relative >= SINGLE

@@ -75,9 +75,14 @@ def magnitude(model: Any, X: Any) -> float:
         A = dense(X if prepared is None else prepared.rows(X))
         if expansion.kernel == "precomputed":
             return float(np.abs(A).max(initial=1.0) * np.abs(expansion.coefficients).sum() + 1.0)
-        Z = dense(expansion.vectors)
+        parts = [(part, dense(part.vectors)) for part in expansion.parts]
     except Exception:  # noqa: BLE001 - without an expansion there is no estimate
         return 0.0
+    return sum(_magnitude_of_part(part, Z, A) for part, Z in parts)
+
+
+def _magnitude_of_part(expansion: Any, Z: np.ndarray, A: np.ndarray) -> float:
+    """`magnitude` of an expansion of one kernel, for its vectors Z and samples A."""
     B, b = np.abs(expansion.coefficients), np.abs(expansion.intercepts)
     name, gamma, coef0, degree = expansion.kernel_spec
     squares = float((A**2).sum(axis=1).max(initial=0.0) + (Z**2).sum(axis=1).max(initial=0.0))
@@ -123,10 +128,9 @@ def members_of(model: Any, X: Any) -> list[tuple[Any, Any]]:
 def loses_distances(model: Any, X: Any) -> bool:
     """Whether squared distances from products, as scikit-learn's are, have no digit for a Gaussian."""
     expansion = expansion_of(model)
-    if expansion is None or expansion.kernel_spec[0] != "rbf":
-        return False
-    squares = float((dense(expansion.vectors) ** 2).sum(axis=1).max(initial=0.0))
-    return EPSILON * expansion.kernel_spec[1] * squares > 1e-2
+    parts = [] if expansion is None else [part for part in expansion.parts if part.kernel == "rbf"]
+    squares = [float((dense(part.vectors) ** 2).sum(axis=1).max(initial=0.0)) for part in parts]
+    return any(EPSILON * part.gamma * size > 1e-2 for part, size in zip(parts, squares, strict=True))
 
 
 def magnitude_of_constants(machine: Any) -> float:
@@ -277,7 +281,7 @@ def solver_error(run: Run, model: Any) -> float | None:
     if n > MAX_NAIVE or kernel == "sigmoid" or kernel == "precomputed":
         return None
     expansion = expansion_of(model)
-    if expansion is None:
+    if expansion is None or len(expansion.parts) > 1:
         return None
     A = dense(X)
     K = (
