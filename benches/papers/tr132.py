@@ -22,7 +22,8 @@ from tr132_two_class import axes, figure1, two_class
 from svmarrow import SVC, KernelExpansion, RLSRegressor, as_expansion, compression_path
 from svmarrow._support.decoding import label_indices
 from svmarrow.papers import reduced_set
-from svmarrow.reduced_set import SelectionSettings, threshold
+from svmarrow.reduced_set import SelectionSettings
+from svmarrow.reduced_set.score import threshold_shifts
 
 if TYPE_CHECKING:
     import argparse
@@ -69,7 +70,7 @@ def apart(
             B[own[path.order[: small.n_vectors]], j] = small.coefficients[:, 0]
         used = np.flatnonzero(B.any(axis=1))
         small = KernelExpansion(full.vectors[used], B[used], full.intercepts, kernel="rbf", gamma=full.gamma)
-        shifts = threshold.shifts(classifier, small.decision_function(X).astype(np.float64), labels)
+        shifts = threshold_shifts(classifier, small.decision_function(X).astype(np.float64), labels)
         tuned = KernelExpansion(
             small.vectors, B[used], full.intercepts + shifts, kernel="rbf", gamma=full.gamma
         )

@@ -10,6 +10,7 @@ import itertools
 import json
 import math
 import re
+import textwrap
 from functools import cache
 from pathlib import Path
 from statistics import geometric_mean, linear_regression, mean, median, stdev
@@ -988,3 +989,21 @@ def pages() -> list[Path]:
     return [
         path for path in found if "made" not in path.parts and MARK.search(path.read_text(encoding="utf-8"))
     ]
+
+
+@part
+def diagnosis() -> str:
+    """How often the findings of one fit are right."""
+    found = load("diagnosis")
+    rules = found["rules"].values()
+    fits, right = (sum(rule[name] for rule in rules) for name in ("fits", "right"))
+    followed, better = (sum(rule[name] for rule in rules) for name in ("followed", "better"))
+    silent, near = found["silent"], found["silent within a point"]
+    text = (
+        f"On {len(found['sets'])} data sets with {fits + silent:,} pairs of gamma and C, `diagnose` found "
+        f"something on {fits:,} fits. The test error of {right:,} of them was more than one point above the "
+        f"lowest, and its advice lowered the error by more than one point on {better:,} of {followed:,}. "
+        f"Where it finds nothing, the parameters need not be good: the error of {near:,} of {silent:,} such "
+        "fits was within one point of the lowest."
+    )
+    return "\n" + "\n".join(textwrap.wrap(text, 140)) + "\n"

@@ -141,12 +141,12 @@ SECTIONS = (
     ),
     Section(
         "Explanation",
-        "Shapley values, wrong labels, support vectors.",
+        "Shapley values, wrong labels, support vectors, gamma and C that are far off.",
         "explaining",
         _names(
             "svmarrow.inspection",
             "shapley_values ShapleyValues ShapleyDisplay suspicious_samples SuspiciousSamples "
-            "DecisionVectorsDisplay",
+            "DecisionVectorsDisplay diagnose Diagnosis",
         ),
     ),
     Section(

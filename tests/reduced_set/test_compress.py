@@ -34,9 +34,10 @@ from svmarrow import (
 )
 from svmarrow._support import path as scoring
 from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
-from svmarrow.reduced_set import CompressionPath, GradientSettings, threshold
+from svmarrow.reduced_set import CompressionPath, GradientSettings
 from svmarrow.reduced_set import path as path_module
 from svmarrow.reduced_set.holdout import HoldoutEvaluator, isotonic, sizes_to_search
+from svmarrow.reduced_set.score import threshold_shifts
 
 
 def naive_kernel(A, B, gamma):
@@ -205,7 +206,7 @@ def test_thresholds_of_pairs_look_at_their_two_classes_only():
     model = ExpansionClassifier(expansion, ["a", "b", "c"], "ovo")
     labels = np.array([0, 0, 1, 1, 2])
     outputs = np.array([[-1.0, 9, 9], [-0.5, 9, 9], [-3, 9, 9], [-4, 9, 9], [100, -9, -9]])
-    found = threshold.shifts(model, outputs, labels)
+    found = threshold_shifts(model, outputs, labels)
     # Pair (a, b): a's rows are at -1 and -0.5, b's at -3 and -4; the row of class c has no say.
     assert 1.0 < found[0] < 3.0
     assert found[1] == 0.0

@@ -1,15 +1,21 @@
-"""Looking into fitted models: exact Shapley values, doubtful labels, a picture of the decision boundary."""
+"""Looking into fitted models.
+
+Exact Shapley values, doubtful labels, parameters that are far off, a picture of the decision boundary.
+"""
 
 from svmarrow._support.displays import DecisionVectorsDisplay
 from svmarrow.inspection.audit import SuspiciousSamples, suspicious_samples
+from svmarrow.inspection.diagnosis import Diagnosis, diagnose
 from svmarrow.inspection.display import ShapleyDisplay
 from svmarrow.inspection.shapley import ShapleyValues, shapley_values
 
 __all__ = [
     "DecisionVectorsDisplay",
+    "Diagnosis",
     "ShapleyDisplay",
     "ShapleyValues",
     "SuspiciousSamples",
+    "diagnose",
     "shapley_values",
     "suspicious_samples",
 ]

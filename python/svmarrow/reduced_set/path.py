@@ -26,7 +26,6 @@ from svmarrow._support.parameters import boolean, check, real
 from svmarrow._support.path import SizePath, scoring_chunks
 from svmarrow._support.rows import core_rows, threads
 from svmarrow._support.saving import savable
-from svmarrow.reduced_set import threshold
 from svmarrow.reduced_set.holdout import HoldoutEvaluator, SizeSearch, sizes_to_search
 from svmarrow.reduced_set.score import (
     CONFIDENCE,
@@ -39,6 +38,7 @@ from svmarrow.reduced_set.score import (
     refuse_scoring,
     refuse_several_goals,
     rows_for,
+    threshold_shifts,
     warn_if_constant,
     with_bound,
     wrap_like,
@@ -617,7 +617,7 @@ class CompressionPath(ReducedPath):
         for start in range(0, len(missing), step):
             group = missing[start : start + step]
             outputs = self._untuned(rows, group)
-            shifts = partial(threshold.shifts, self.model, labels=labels, weights=weights)
+            shifts = partial(threshold_shifts, self.model, labels=labels, weights=weights)
             # A size is a few milliseconds of work outside the interpreter lock; the sizes are independent.
             with new_threads(), ThreadPoolExecutor(min(threads(self.n_jobs), len(group))) as pool:
                 try:

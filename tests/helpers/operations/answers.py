@@ -28,7 +28,7 @@ from svmarrow import (
     TabularClassifier,
     as_expansion,
 )
-from svmarrow.inspection import DecisionVectorsDisplay, shapley_values, suspicious_samples
+from svmarrow.inspection import DecisionVectorsDisplay, diagnose, shapley_values, suspicious_samples
 from svmarrow.kernels import GlobalAlignment, Subsequence
 from svmarrow.least_squares import (
     LinearRLSClassifier,
@@ -148,6 +148,15 @@ _left_out(
 )
 _left_out("RLSRegressor.predict std", RLSRegressor(), "plain numbers", lambda m, X: m.predict(X, True))
 _left_out("RLSClassifier.predict_set", RLSClassifier(), "plain three", lambda m, X: m.predict_set(X))
+
+
+@operation("diagnose", 6000, 300)
+def diagnosed(settings: Settings) -> Run:
+    model = _fitted(SVC(gamma=1.0), "plain ten")(settings)
+    X, y = data("plain ten", 20 * settings.n, 2)
+    return Run(lambda whole: diagnose(whole, X, y), lambda _: model)
+
+
 _left_out("suspicious_samples", RLSClassifier(), "plain three", lambda m, _: suspicious_samples(m))
 
 _predictions("SVC", 6000, _fitted(SVC(gamma=1.0), "plain ten"), "plain ten")
