@@ -281,10 +281,11 @@ def in_bytes(report: Report, options: argparse.Namespace) -> None:
     for name, size in (("usps", 50), ("letter", 100), ("ijcnn1", 50)):
         data, full = rows(name, quick), machine(name, "ovr", quick)
         made, _ = default(name, size, quick)
-        result = quantize(made, X=data.X_test, y=data.y_test)
+        rounded = quantize(made, X=data.X_test, y=data.y_test)
+        result = rounded.quantization_
         with tempfile.TemporaryDirectory() as folder:
             files = [Path(folder) / str(at) for at in range(3)]
-            for file, model in zip(files, (full, made, result.model), strict=True):
+            for file, model in zip(files, (full, made, rounded), strict=True):
                 model.save(file)
             held = [file.stat().st_size / 1024 for file in files]
         scores = [f"{100 * (1 - score):.2f}" for score in (result.score_before, result.score_after)]
@@ -329,7 +330,7 @@ def in_room(report: Report, options: argparse.Namespace) -> None:
             settings=few(quick),
             n_jobs=options.jobs,
         )
-        packed = quantize(small, dtype="int8", X=data.X, n_jobs=options.jobs).model
+        packed = quantize(small, dtype="int8", X=data.X, n_jobs=options.jobs)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "model"
             held = []

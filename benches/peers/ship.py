@@ -179,7 +179,7 @@ def study(name):
     started = time.perf_counter()
     small = svmarrow.compress(svc, X, y, n_vectors=vectors, method="gradient", random_state=0)
     seconds = time.perf_counter() - started
-    bytes_ = svmarrow.quantize(small, dtype="int8", X=X).model
+    bytes_ = svmarrow.quantize(small, dtype="int8", X=X)
     kinds = {"full": full, "compressed": small, "int8": bytes_}
     print(f"{name}: {full.expansion_.n_vectors} vectors to {vectors} in {seconds:.1f} s", flush=True)
     table = {}

@@ -165,7 +165,7 @@ def _run(case: Case) -> dict[str, Any] | None:
         return _numbers(made.fit(X, LABELS), X)
     model, X = _fitted(case, X)
     if case.work == "compact":
-        return _numbers(quantize(model).model, X)
+        return _numbers(quantize(model), X)
     if case.work in METHODS:
         options = METHODS[case.work] | {"method": case.work, "n_jobs": 1}
         if case.work == "gradient":

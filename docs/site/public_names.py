@@ -111,7 +111,7 @@ SECTIONS = (
         + _names(
             "svmarrow.reduced_set",
             "CompressionPath GradientPath GradientSettings SelectionSettings SizeAccuracyDisplay "
-            "Quantization estimate_memory subsample_baseline",
+            "estimate_memory subsample_baseline",
         )
         + _names("svmarrow.models", "Calibration LossBound MemoryEstimate"),
     ),
@@ -136,7 +136,8 @@ SECTIONS = (
         _names("svmarrow", "KernelExpansion as_expansion")
         + _names(
             "svmarrow.models",
-            "ExpansionClassifier ExpansionRegressor ExpansionDetector ExpansionSum ExpansionTree",
+            "ExpansionClassifier ExpansionRegressor ExpansionDetector ExpansionSum ExpansionTree "
+            "Quantization",
         ),
     ),
     Section(

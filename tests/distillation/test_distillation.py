@@ -364,7 +364,7 @@ def test_files_bytes_and_exports(classes, tmp_path):
     np.testing.assert_array_equal(small.predict_proba(X), again.predict_proba(X))
     assert again.loss_bound_ == small.loss_bound_
     assert again.distillation_ == small.distillation_
-    assert (quantize(small, X=X).model.predict(X) == small.predict(X)).mean() > 0.97
+    assert (quantize(small, X=X).predict(X) == small.predict(X)).mean() > 0.97
     assert "p_probabilities" in export.to_c(small, prefix="p").text
     values = explanations.shapley_values(small, X[:5], X[100:120])
     np.testing.assert_allclose(
@@ -533,7 +533,7 @@ def test_compress_refuses_predictors_and_names_distil(two):
         (tree, "DecisionTreeClassifier is not a kernel expansion", "DecisionTreeClassifier"),
         (tree.predict, "method is not a kernel expansion", "predict"),
         (make_pipeline(StandardScaler(), tree).fit(X, y), "DecisionTreeClassifier", "Pipeline"),
-        (KMPClassifier(20, gamma=[0.05, 0.5]).fit(X, y), "this model has 2 kernels", "KMPClassifier"),
+        (KMPClassifier(20, functions=lambda A: A).fit(X, y), "functions that are no kernels", "KMPClassifier"),
         (PerceptronTreeClassifier(budget=20).fit(X, y), "not a kernel", "PerceptronTreeClassifier"),
     ):
         for arguments in ((), (X, y)):

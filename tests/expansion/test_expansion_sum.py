@@ -338,8 +338,9 @@ def test_no_sample_that_is_held_out_chooses_vectors(classifier):
 def test_rounding_a_sum(classifier):
     for dtype, most in (("float32", 1e-5), ("int8", 0.1)):
         options = {"dtype": dtype} if dtype == "int8" else {"vectors": dtype, "coefficients": "same"}
-        result = quantize(classifier, X=X[:600], y=Y[:600], **options)
-        assert isinstance(result.model.expansion_, ExpansionSum)
+        made = quantize(classifier, X=X[:600], y=Y[:600], **options)
+        result = made.quantization_
+        assert isinstance(made.expansion_, ExpansionSum)
         assert result.bytes_after <= result.bytes_before
         assert result.relative_difference < most
 

@@ -804,7 +804,7 @@ ESTIMATORS = {
                 IRIS,
             ),
             "KernelExpansion bytes": (
-                lambda: quantize(machine().expansion_, coefficients="uint8").model,
+                lambda: quantize(machine().expansion_, coefficients="uint8"),
                 IRIS,
             ),
         },
@@ -824,7 +824,7 @@ ESTIMATORS = {
                 lambda: CodedClassifier(SVC(), code="dense", random_state=0).fit(FRAME, WORDS).as_expansion(),
                 FRAME,
             ),
-            "ExpansionClassifier quantized": (lambda: quantize(tuned(), coefficients="uint8").model, IRIS),
+            "ExpansionClassifier quantized": (lambda: quantize(tuned(), coefficients="uint8"), IRIS),
         },
     ),
     "ExpansionRegressor": Entry(

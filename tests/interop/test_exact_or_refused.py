@@ -102,7 +102,7 @@ def test_compression_measures_the_loss_of_the_labels_that_the_model_gives():
     alike = compress(model, X[200:], n_vectors=60, random_state=0)
     assert (alike.predict(X[200:]) == model.predict(X[200:])).mean() > 0.9
     quantized = quantize(model, X=X, y=Y)
-    assert quantized.score_before == pytest.approx(model.score(X, Y))
+    assert quantized.quantization_.score_before == pytest.approx(model.score(X, Y))
     assert to_c(model, X=X, y=Y).score_before == pytest.approx(model.score(X, Y))
 
 

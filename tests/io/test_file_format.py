@@ -39,9 +39,9 @@ def test_the_program_reads_every_form(digits, outputs, multi_class, tmp_path):
     for name, model in {
         "full": svc,
         "small": small,
-        "single": quantize(small, coefficients="same").model,
-        "codes": quantize(svc, X=X).model,
-        "bytes": quantize(small, dtype="int8", X=X).model,
+        "single": quantize(small, coefficients="same"),
+        "codes": quantize(svc, X=X),
+        "bytes": quantize(small, dtype="int8", X=X),
     }.items():
         file = tmp_path / f"{name}.safetensors"
         svmarrow.save(model, file)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn import svm as peer
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 import svmarrow
@@ -48,22 +49,24 @@ def test_rounding_is_within_half_a_step():
 
 def test_what_it_costs_is_measured(small, tenths):
     _, _, X, y = tenths
-    result = quantize(small, X=X, y=y)
-    before, after = small.outputs(X), result.model.outputs(X)
+    made = quantize(small, X=X, y=y)
+    result = made.quantization_
+    before, after = small.outputs(X), made.outputs(X)
     assert result.largest_difference == np.abs(after - before).max()
     relative = ((after - before) ** 2).mean(axis=0) / before.var(axis=0)
     assert result.relative_difference == pytest.approx(np.sqrt(relative.mean()))
-    assert result.disagreement == (result.model.predict(X) != small.predict(X)).mean()
-    assert (result.score_before, result.score_after) == (small.score(X, y), result.model.score(X, y))
+    assert result.disagreement == (made.predict(X) != small.predict(X)).mean()
+    assert (result.score_before, result.score_after) == (small.score(X, y), made.score(X, y))
     assert result.disagreement < 0.02
-    assert result.model.expansion_.vectors.dtype == np.float32
+    assert made.expansion_.vectors.dtype == np.float32
 
 
 def test_files_shrink_and_keep_it_exactly(small, tenths, tmp_path):
     X = tenths[2]
-    result = quantize(small, X=X)
+    made = quantize(small, X=X)
+    result = made.quantization_
     files = []
-    for name, model in [("before", small), ("after", result.model)]:
+    for name, model in [("before", small), ("after", made)]:
         files.append(tmp_path / name)
         model.save(files[-1])
         again = svmarrow.load(files[-1])
@@ -87,8 +90,9 @@ def test_files_shrink_and_keep_it_exactly(small, tenths, tmp_path):
 )
 def test_each_part_is_an_option(options, vectors, exact, small, tenths):
     X = tenths[2]
-    result = quantize(small, X=X, **options)
-    assert result.model.expansion_.vectors.dtype == vectors
+    made = quantize(small, X=X, **options)
+    result = made.quantization_
+    assert made.expansion_.vectors.dtype == vectors
     assert (result.largest_difference == 0) is exact
     assert (result.bytes_after < result.bytes_before) is not exact
 
@@ -97,15 +101,16 @@ def test_regression_sparse_rows_and_bytes():
     rng = np.random.default_rng(0)
     X = sparse.random_array((200, 30), density=0.2, rng=rng, format="csr")
     y = np.asarray(X.sum(axis=1)).ravel()
-    result = quantize(peer.SVR(C=10).fit(X, y), X=X, y=y)
-    assert isinstance(result.model, ExpansionRegressor)
+    made = quantize(peer.SVR(C=10).fit(X, y), X=X, y=y)
+    result = made.quantization_
+    assert isinstance(made, ExpansionRegressor)
     assert result.disagreement is None
     assert result.score_after == pytest.approx(result.score_before, abs=0.01)
-    assert sparse.issparse(result.model.expansion_.vectors)
+    assert sparse.issparse(made.expansion_.vectors)
     bytes_ = KernelExpansion(rng.integers(0, 255, (20, 4)).astype(np.uint8), np.ones(20), 0.0, gamma=1e-4)
-    assert quantize(bytes_).model.vectors.dtype == np.uint8
-    empty = KernelExpansion(np.empty((0, 3)), np.empty((0, 2)), [1.0, 2.0])
-    assert quantize(empty).largest_difference == 0.0
+    assert quantize(bytes_).vectors.dtype == np.uint8
+    empty = ExpansionRegressor(KernelExpansion(np.empty((0, 3)), np.empty((0, 2)), [1.0, 2.0]), flat=False)
+    assert quantize(empty).quantization_.largest_difference == 0.0
 
 
 def test_refusals(small, tenths):
@@ -127,7 +132,7 @@ def test_refusals(small, tenths):
 
 def test_broken_files_are_refused(small, tmp_path):
     file = tmp_path / "model"
-    quantize(small).model.save(file)
+    quantize(small).save(file)
     header, data = read_parts(file)
 
     def refuse(changed, message):
@@ -153,16 +158,17 @@ def test_vectors_of_one_byte(tenths, tmp_path):
     X, y, X_test, y_test = tenths
     svc = SVC(C=10, gamma=0.1, multi_class="ovr").fit(X, y)
     small = compress(svc, n_vectors=100, X=X, y=y, method="backfit")
-    result = quantize(small, dtype="int8", X=X_test, y=y_test)
-    floats = quantize(small, X=X_test, y=y_test)
+    made = quantize(small, dtype="int8", X=X_test, y=y_test)
+    result = made.quantization_
+    floats = quantize(small, X=X_test, y=y_test).quantization_
     assert result.bytes_after < 0.4 * floats.bytes_after
     assert result.disagreement < 0.02
     assert result.score_after > result.score_before - 0.01
-    Z = result.model.expansion_.vectors
+    Z = made.expansion_.vectors
     assert Z.dtype == np.float32
     assert all(np.unique(column).size <= 256 for column in Z.T)
-    result.model.save(tmp_path / "bytes")
-    assert svmarrow.load(tmp_path / "bytes").expansion_ == result.model.expansion_
+    made.save(tmp_path / "bytes")
+    assert svmarrow.load(tmp_path / "bytes").expansion_ == made.expansion_
     assert abs((tmp_path / "bytes").stat().st_size - result.bytes_after) < 2500
 
 
@@ -173,14 +179,14 @@ def test_coefficients_are_tuned_after_rounding(tenths):
         SVC(C=10, gamma=0.1, multi_class="ovr").fit(X, y), n_vectors=60, X=X, y=y, method="backfit"
     )
     full = small.expansion_
-    tuned = quantize(small, vectors="uint8", coefficients="same", X=X).model.expansion_
+    tuned = quantize(small, vectors="uint8", coefficients="same", X=X).expansion_
     kept = tuned.replaced(coefficients=full.coefficients)
     wanted = full.decision_function(X_test)
     off = [np.square(one.decision_function(X_test) - wanted).mean() for one in (tuned, kept)]
     assert off[0] < 0.5 * off[1]
     # Rounding one after the other is no worse than each to the nearest.
     nearest = tuned.replaced(coefficients=byte_coefficients(tuned.coefficients).values())
-    both = quantize(small, dtype="int8", X=X).model.expansion_
+    both = quantize(small, dtype="int8", X=X).expansion_
     off = [np.square(one.decision_function(X_test) - wanted).mean() for one in (both, nearest)]
     assert off[0] < off[1]
 
@@ -191,10 +197,11 @@ def test_bytes_for_other_kernels(tenths, kernel):
     X, X_test = np.abs(X), np.abs(X_test)
     gamma = {"sigmoid": 0.005, "poly": 0.1}.get(kernel, 0.05)
     svc = SVC(kernel=kernel, gamma=gamma, multi_class="ovr").fit(X[:300], y[:300])
-    result = quantize(svc, dtype="int8", X=X_test)
+    made = quantize(svc, dtype="int8", X=X_test)
+    result = made.quantization_
     assert result.disagreement < 0.05
     again = quantize(svc, dtype="int8")
-    assert again.disagreement is not None
+    assert again.quantization_.disagreement is not None
     with pytest.raises(ValueError, match="sparse"):
         quantize(SVC().fit(sparse.csr_array(X[:100]), y[:100]), dtype="int8")
 
@@ -211,7 +218,7 @@ def test_a_constant_output_does_not_count_in_units_of_its_rounding():
     X = rng.normal(size=(300, 4))
     Y = np.column_stack([np.sin(X[:, 0]), np.full(300, 5.0)])
     model = svmarrow.RLSRegressor(1e-3, fit_intercept=True).fit(X, Y)
-    assert quantize(model, X=X, y=Y).relative_difference < 0.5
+    assert quantize(model, X=X, y=Y).quantization_.relative_difference < 0.5
 
 
 def test_a_number_of_bytes_counts_the_form_that_ships(digits_ovr, pixels):
@@ -237,3 +244,17 @@ def test_a_full_model_that_fits_is_rounded_as_it_is():
     small = compress(model, X=X, max_bytes=5000, dtype="int8")
     assert small.expansion_.n_vectors == model.expansion_.n_vectors
     assert stored_bytes(small.expansion_) <= 5000
+
+
+def test_the_record_stays_with_the_model_that_it_is_about(small, tenths, tmp_path):
+    X = tenths[2]
+    made = quantize(small, X=X, y=tenths[3])
+    assert small.quantization_ is None
+    assert str(made.quantization_).startswith(f"{made.quantization_.bytes_after:,} bytes instead of ")
+    made.save(tmp_path / "model")
+    assert svmarrow.load(tmp_path / "model").quantization_ == made.quantization_
+    assert clone(made).quantization_ == made.quantization_
+    assert made.set_params(n_jobs=1).quantization_ is not None
+    assert made.with_expansion(small.expansion_).quantization_ is None
+    assert compress(made, n_vectors=5).quantization_ is None
+    assert type(quantize(small.expansion_)) is KernelExpansion

@@ -144,11 +144,12 @@ def test_the_bound_of_several_outputs_holds_with_its_confidence():
 
 
 def test_a_quantized_model_differs_in_units_of_each_output(full, samples):
-    result = quantize(full, X=samples[1], y=targets(samples[1]))
-    before, after = full.predict(samples[1]), result.model.predict(samples[1])
+    made = quantize(full, X=samples[1], y=targets(samples[1]))
+    result = made.quantization_
+    before, after = full.predict(samples[1]), made.predict(samples[1])
     relative = ((after - before) ** 2).mean(axis=0) / before.var(axis=0)
     assert result.relative_difference == pytest.approx(np.sqrt(relative.mean()))
-    assert result.score_after == pytest.approx(result.model.score(samples[1], targets(samples[1])))
+    assert result.score_after == pytest.approx(made.score(samples[1], targets(samples[1])))
 
 
 def test_a_tabular_regressor_loses_no_small_target(samples):

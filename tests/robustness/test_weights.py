@@ -189,7 +189,7 @@ def test_a_weighted_model_keeps_its_thresholds(name, tmp_path):
         assert path[size].weighted is True
     answers = compression_path(model, X, n_vectors=10)[len(path)]
     np.testing.assert_array_equal(answers.expansion_.intercepts, whole.expansion_.intercepts)
-    assert quantize(model).model.weighted is True
+    assert quantize(model).weighted is True
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ MODELS = {
     "regression": lambda: svmarrow.SVR(epsilon=0.05).fit(X[:, :3], X[:, 3]),
     "kernel ridge": lambda: svmarrow.RLSRegressor(alpha=0.1).fit(X[:, :3], X[:, 3]),
     "pipeline": lambda: make_pipeline(StandardScaler(), svmarrow.SVC(C=3)).fit(X, NAMES[Y]),
-    "quantized": lambda: svmarrow.quantize(svmarrow.SVC().fit(X, Y)).model,
+    "quantized": lambda: svmarrow.quantize(svmarrow.SVC().fit(X, Y)),
     "compressed": lambda: svmarrow.compress(svmarrow.SVC().fit(X, Y), X, Y, n_vectors=9, random_state=0),
 }
 #: Estimators and options of fits.

@@ -85,6 +85,8 @@ def info(path: str | PathLike[str]) -> dict[str, Any]:
     facts |= {name: getattr(model, name, None) for name in ("C", "alpha_")}
     bound = getattr(model, "loss_bound_", None)
     facts["loss_bound"] = None if bound is None else str(bound)
+    rounded = getattr(model, "quantization_", None)
+    facts["quantization"] = None if rounded is None else str(rounded)
     if hasattr(model, "sizes"):
         facts["sizes"] = list(model.sizes)
         model = model[model.sizes[-1]]

@@ -85,6 +85,9 @@ def model_card(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike 
     bound = getattr(converted, "loss_bound_", None)
     if bound is not None:
         sections.append(f"## Loss by compression\n\n{bound}")
+    rounded = getattr(converted, "quantization_", None)
+    if rounded is not None:
+        sections.append(f"## Quantization\n\n{rounded}")
     importances = getattr(model, "feature_importances_", None)
     if importances is not None:
         sections.append(_section("Feature importances", _importance_rows(model, importances)))

@@ -8,7 +8,7 @@ from svmarrow.expansion.expansion_sum import ExpansionSum
 from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.classifier import ExpansionClassifier
-from svmarrow.models.records import Distillation, LossBound
+from svmarrow.models.records import Distillation, LossBound, Quantization
 from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor
 
 __all__ = [
@@ -21,4 +21,5 @@ __all__ = [
     "ExpansionTree",
     "LossBound",
     "MemoryEstimate",
+    "Quantization",
 ]

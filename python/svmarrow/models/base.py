@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.compiled import CompiledModel
     from svmarrow.models.outputs import OutputSpec
-    from svmarrow.models.records import Distillation, LossBound
+    from svmarrow.models.records import Distillation, LossBound, Quantization
 
 __all__ = ["ExpansionModel", "KernelModel"]
 
@@ -68,6 +68,8 @@ class ExpansionModel(Estimator):
     n_jobs: int | None
     #: Bound of the loss against the model that this one is a compression of.
     loss_bound_: LossBound | None = None
+    #: Loss against the model that this one was rounded from.
+    quantization_: Quantization | None = None
     #: Teacher and sizes of a model that imitates a predictor that is no kernel machine.
     distillation_: Distillation | None = None
     _rules: ClassVar[Mapping[str, Rule]] = {
@@ -150,11 +152,14 @@ class ExpansionModel(Estimator):
     def _replace(self, **changes: Any) -> Self:
         """A copy of the model with other parameters.
 
-        `loss_bound_` is about one expansion, one preparation and one way to predict.
+        `loss_bound_` and `quantization_` are about one expansion, one preparation and one way to predict.
         """
         other = type(self)(**{**self.get_params(deep=False), **changes})
-        if self.loss_bound_ is not None and self._bound_depends_on.isdisjoint(changes):
+        is_same = self._bound_depends_on.isdisjoint(changes)
+        if self.loss_bound_ is not None and is_same:
             other.loss_bound_ = self.loss_bound_
+        if self.quantization_ is not None and is_same:
+            other.quantization_ = self.quantization_
         if self.distillation_ is not None:
             other.distillation_ = self.distillation_
         return other

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Distillation",
     "LossBound",
+    "Quantization",
 ]
 
 
@@ -174,3 +175,48 @@ _FORMATS: dict[str, tuple[str, Callable[[float], str], float]] = {
     "neg_mean_squared_error": ("Mean squared error", _number, 1.0),
     "agreement": ("Agreement", _percent, -1.0),
 }
+
+
+@savable
+@dataclass(frozen=True)
+class Quantization:
+    """What a quantized model lost against the model that it was made of, its ``quantization_``.
+
+    Attributes
+    ----------
+    bytes_before, bytes_after : int
+        Bytes of vectors, coefficients and intercepts as a file of `svmarrow.save` holds them.
+    largest_difference : float
+        Of an output, over the samples it was measured on.
+    relative_difference : float
+        Root mean square of the difference of the outputs, each in units of its standard deviation on the
+        samples, a constant one in units of its size.
+    disagreement : float or None
+        Fraction of the samples that get another label; None for a model without labels.
+    score_before, score_after : float or None
+        Accuracy, or R^2 of numbers averaged over the outputs; None without `y`.
+
+    Examples
+    --------
+    >>> from svmarrow.models import Quantization
+    >>> print(Quantization(6800, 1786, 0.02, 0.01, 0.002, 0.955, 0.954))
+    1,786 bytes instead of 6,800; 0.20 % of the answers differ; the score is 0.9540 instead of 0.9550.
+    """
+
+    bytes_before: int
+    bytes_after: int
+    largest_difference: float
+    relative_difference: float
+    disagreement: float | None = None
+    score_before: float | None = None
+    score_after: float | None = None
+
+    def __str__(self) -> str:
+        text = f"{self.bytes_after:,} bytes instead of {self.bytes_before:,}"
+        if self.disagreement is None:
+            text += f"; the outputs differ by {_percent(self.relative_difference)} of their deviation"
+        else:
+            text += f"; {_percent(self.disagreement)} of the answers differ"
+        if self.score_before is not None and self.score_after is not None:
+            text += f"; the score is {_number(self.score_after)} instead of {_number(self.score_before)}"
+        return text + "."

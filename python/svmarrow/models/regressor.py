@@ -62,8 +62,10 @@ class ExpansionRegressor(RegressorOutputMixin, ExpansionModel):
         Feature names, where they are known.
     loss_bound_ : LossBound or None
         Bound of the loss against the model that `compress` was given, where it measured one.
+    quantization_ : Quantization or None
+        Loss against the model that `quantize` was given, where it made this one.
     distillation_ : Distillation or None
-        Teacher and curve of a model that `compress` made of a predictor that is no kernel machine.
+        Teacher and curve of a model that `distil` made of a predictor that is no kernel machine.
 
     Examples
     --------
@@ -149,8 +151,10 @@ class ExpansionDetector(OutlierOutputMixin, ExpansionModel):
         Feature names, where they are known.
     loss_bound_ : LossBound or None
         Bound of the loss against the model that `compress` was given, where it measured one.
+    quantization_ : Quantization or None
+        Loss against the model that `quantize` was given, where it made this one.
     distillation_ : Distillation or None
-        Teacher and curve of a model that `compress` made of a predictor that is no kernel machine.
+        Teacher and curve of a model that `distil` made of a predictor that is no kernel machine.
 
     Examples
     --------

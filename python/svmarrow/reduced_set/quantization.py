@@ -7,7 +7,6 @@ column. The model stays an ordinary one; files keep such numbers as bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,19 +18,21 @@ from svmarrow._support.blas import one_blas_thread
 from svmarrow._support.parameters import check, either, none, one_of, refuse
 from svmarrow.expansion.expansion_sum import ExpansionSum
 from svmarrow.interop.convert import as_expansion
+from svmarrow.models.base import ExpansionModel
 from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.records import Quantization
 from svmarrow.reduced_set.score import MIN_DEVIATION, Score, rows_for, wrap_like
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.base import KernelModel
 
 
 __all__ = [
     "ByteCoefficients",
     "ByteVectors",
-    "Quantization",
     "byte_coefficients",
     "byte_vectors",
     "n_byte_vectors",
@@ -237,37 +238,6 @@ RULES = {
 BY_DIFFERENCE = ("rbf", "laplacian")
 
 
-@dataclass(frozen=True)
-class Quantization:
-    """A model in fewer bytes and what was lost.
-
-    Attributes
-    ----------
-    model : ExpansionClassifier or KernelExpansion
-        The model in its new form.
-    bytes_before, bytes_after : int
-        Bytes of vectors, coefficients and intercepts as a file of `svmarrow.save` holds them.
-    largest_difference : float
-        Of an output, over the samples it was measured on.
-    relative_difference : float
-        Root mean square of the difference of the outputs, each in units of its standard deviation on the
-        samples, a constant one in units of its size.
-    disagreement : float or None
-        Fraction of the samples that get another label; None for a bare expansion.
-    score_before, score_after : float or None
-        Accuracy, or R^2 of numbers averaged over the outputs; None without `y`.
-    """
-
-    model: Any
-    bytes_before: int
-    bytes_after: int
-    largest_difference: float
-    relative_difference: float
-    disagreement: float | None
-    score_before: float | None
-    score_after: float | None
-
-
 def quantize(
     model: Any,
     *,
@@ -277,7 +247,7 @@ def quantize(
     X: ArrayLike | None = None,
     y: ArrayLike | None = None,
     n_jobs: int | None = None,
-) -> Quantization:
+) -> KernelModel:
     """Keep a model in fewer bytes, and measure what that costs.
 
     Parameters
@@ -302,8 +272,9 @@ def quantize(
 
     Returns
     -------
-    Quantization
-        The model with the measured loss.
+    ExpansionClassifier, ExpansionRegressor, ExpansionDetector or KernelExpansion
+        A model of the kind of `model`, ready to predict, whose ``quantization_``
+        (`svmarrow.models.Quantization`) is the measured loss; a bare `KernelExpansion` has no place for it.
 
     Raises
     ------
@@ -324,7 +295,8 @@ def quantize(
     >>> svc = SVC(C=10, gamma=0.001, multi_class="ovr").fit(X[:1000], y[:1000])
     >>> small = compress(svc, X[:1000], y[:1000], n_vectors=100, method="backfit")
     >>> quantized = quantize(small, X=X[1000:], y=y[1000:])
-    >>> quantized.bytes_after < 0.6 * quantized.bytes_before, quantized.disagreement < 0.02
+    >>> measured = quantized.quantization_
+    >>> measured.bytes_after < 0.6 * measured.bytes_before, measured.disagreement < 0.02
     (True, True)
     """
     check({"vectors": vectors, "coefficients": coefficients, "dtype": dtype}, RULES)
@@ -362,8 +334,10 @@ def quantize(
         score_before, score_after = (float(value) for value in score.result())
     if isinstance(source, ExpansionClassifier) and before.size:
         disagreement = float((source.decode(before) != source.decode(after)).mean())
-    return Quantization(
-        model=wrap_like(source, small),
+    made: KernelModel = wrap_like(source, small)
+    if not isinstance(made, ExpansionModel):
+        return made
+    made.quantization_ = Quantization(
         bytes_before=stored_bytes(full),
         bytes_after=stored_bytes(small),
         largest_difference=float(np.abs(after - before).max(initial=0.0)),
@@ -372,6 +346,7 @@ def quantize(
         score_before=score_before,
         score_after=score_after,
     )
+    return made
 
 
 def n_byte_vectors(expansion: KernelExpansion, max_bytes: int) -> int:

@@ -235,7 +235,7 @@ OPERATIONS = [
     ),
     Operation(
         "quantize",
-        "quantized = svmarrow.quantize(model, X=T, y=y_T)\nother = quantized.model\ncheck_quantization(model, quantized, T, y_T)",
+        "other = svmarrow.quantize(model, X=T, y=y_T)\ncheck_quantization(model, other, T, y_T)",
         "none", 1, lambda call, data: data.task != "samples",
     ),
     Operation(
