@@ -533,7 +533,7 @@ def test_compress_refuses_predictors_and_names_distil(two):
         (tree, "DecisionTreeClassifier is not a kernel expansion", "DecisionTreeClassifier"),
         (tree.predict, "method is not a kernel expansion", "predict"),
         (make_pipeline(StandardScaler(), tree).fit(X, y), "DecisionTreeClassifier", "Pipeline"),
-        (KMPClassifier(20, functions=lambda A: A).fit(X, y), "functions that are no kernels", "KMPClassifier"),
+        (KMPClassifier(9, functions=np.abs).fit(X, y), "functions that are no kernels", "KMPClassifier"),
         (PerceptronTreeClassifier(budget=20).fit(X, y), "not a kernel", "PerceptronTreeClassifier"),
     ):
         for arguments in ((), (X, y)):

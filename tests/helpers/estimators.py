@@ -326,6 +326,7 @@ ESTIMATORS = {
             (RLSClassifier(kernel="linear", fit_intercept=True), {}),
             (RLSClassifier(kernel="precomputed"), _INDEFINITE | _NO_CONSTANT | _UNSYMMETRIC),
             (RLSClassifier(solver="cg", tol=1e-12), {}),
+            (RLSClassifier(gamma="loo"), {}),
         ],
         weights=[
             (RLSClassifier(0.1, **WIDTH), EXACT_TOLERANCE),
@@ -336,6 +337,7 @@ ESTIMATORS = {
         scaling={"RLSClassifier": {}},
         examples={
             "RLSClassifier": (lambda: RLSClassifier(0.1).fit(FRAME, WORDS, WEIGHTS), FRAME),
+            "RLSClassifier width": (lambda: RLSClassifier(0.1, gamma="loo").fit(IRIS, KIND), IRIS),
             "RLSClassifier chosen": (
                 lambda: RLSClassifier(alphas=np.array([0.1, 1, 10])).fit(IRIS, KIND),
                 IRIS,

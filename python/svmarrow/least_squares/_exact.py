@@ -1,9 +1,17 @@
-"""Base class of the exact estimators: solvers, the path of penalties, leave-one-out values."""
+"""Base class of the exact estimators: solvers, the path of penalties, the width, leave-one-out values.
+
+Choice of the width (``gamma="loo"``). Problem: the width with the least leave-one-out error, which follows
+from the factor of one system (Rifkin 2002, section 3.3). Method: from "scale" in steps by a factor of 2,
+wider or narrower, as long as the error falls; a width that is not better than "scale" by one standard error
+of the paired losses is not taken, since the least of several errors flatters. Shares of wrong labels are
+compared, and squared errors where they are equal. Cost: some four fits with leave-one-out values.
+"""
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
@@ -16,6 +24,7 @@ from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.memory import bytes_of_rows
 from svmarrow._support.parameters import (
     THREADS,
+    UNIT_DIAGONAL_KERNELS,
     Rule,
     boolean,
     either,
@@ -28,9 +37,9 @@ from svmarrow._support.parameters import (
     refuse,
 )
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import core_rows, threads
+from svmarrow._support.rows import core_rows, default_gamma, gamma_power, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.least_squares._base import kernel_of
+from svmarrow.least_squares._base import average, kernel_of
 from svmarrow.least_squares._leave_one_out import LeaveOneOutModels, leave_one_out_models
 from svmarrow.least_squares.targets import (
     REMEDY,
@@ -63,6 +72,11 @@ POINTS, ROWS_PER_POINT = 1000, 20
 #: 500, 1,000 and 1,500 rows, and cannot be interrupted: .65 s for the most rows that get one.
 ROWS_PER_ALPHA, DECOMPOSED = 100, 1500
 
+#: Factor between two widths that are tried, in units of a squared distance, and the maximum number of steps.
+WIDTH_FACTOR, MAX_WIDTH_STEPS = 2.0, 8
+#: Standard errors of the paired losses by which another width must be better than "scale".
+WIDTH_STANDARD_ERRORS = 1.0
+
 ITERATION_RULES = {
     "tol": real(above=0.0),
     "max_iter": either(integer(least=1), integer(least=-1, most=-1, text="-1 for no limit")),
@@ -81,6 +95,7 @@ def _are_penalties(value: Any) -> bool:
 EXACT_RULES = {
     **kernel_rules(),
     "kernel": either(kernel_rules()["kernel"], function),
+    "gamma": either(one_of("scale", "auto", "loo"), real(least=0.0)),
     "alpha": real(least=0.0),
     "alphas": either(none, Rule("a list of finite numbers at least 0", _are_penalties)),
     "fit_intercept": boolean,
@@ -90,6 +105,16 @@ EXACT_RULES = {
     "n_jobs": THREADS,
     "verbose": either(boolean, integer(least=0)),
 }
+
+
+class WidthTrial(NamedTuple):
+    """A fit with one width."""
+
+    machine: ExactLeastSquares
+    #: Outputs of the models without each sample (n, q), and the losses of these (n,).
+    left: NDArray[np.float64]
+    losses: NDArray[np.float64]
+    error: float
 
 
 class ExactLeastSquares(KernelMachine):
@@ -118,6 +143,9 @@ class ExactLeastSquares(KernelMachine):
     max_time: float | None
 
     alpha_: float
+    gamma_: float
+    gammas_: NDArray[np.float64]
+    gamma_errors_: NDArray[np.float64]
     gcv_: NDArray[np.float64]
     loo_errors_: NDArray[np.float64]
     gcv_path_: NDArray[np.float64]
@@ -136,6 +164,8 @@ class ExactLeastSquares(KernelMachine):
     ) -> NDArray[np.float64] | None:
         self.n_iter_, self.solver_ = 1, self.solver
         refuse_time(self.max_time, self.solver)
+        if self._chooses_width():
+            return self._with_chosen_width(X, targets, weights)
         if self.solver == "cg":
             fit = self._by_conjugate_gradients(X, targets, weights)
         elif self.alphas is not None:
@@ -164,6 +194,11 @@ class ExactLeastSquares(KernelMachine):
 
     def _bytes(self, X: Any, outputs: int) -> int:
         n = int(X.shape[0])
+        if self._chooses_width():
+            # The models of "scale", of the best width so far and of the next one.
+            plain = copy.copy(self)
+            plain.gamma, plain.leave_one_out = 1.0, True
+            return plain._bytes(X, outputs) + 3 * (bytes_of_rows(X) + 8 * n * (3 * outputs + 2))
         if self.solver == "cg":
             points = min(POINTS, n // ROWS_PER_POINT)
             return 8 * (n * (points + 12 * outputs + 8) + 3 * points**2) + 3 * bytes_of_rows(X)
@@ -182,8 +217,60 @@ class ExactLeastSquares(KernelMachine):
         return "train on fewer rows" if self.solver == "cg" else REMEDY
 
     def _wants_leave_one_out(self) -> bool:
-        """Returns whether leave-one-out values are needed; "auto" needs them to choose among penalties."""
-        return self.alphas is not None if self.leave_one_out == "auto" else bool(self.leave_one_out)
+        """Returns whether leave-one-out values are needed; "auto" needs them for choices."""
+        if self.leave_one_out == "auto":
+            return self.alphas is not None or self._chooses_width()
+        return bool(self.leave_one_out)
+
+    def _chooses_width(self) -> bool:
+        return isinstance(self.gamma, str) and self.gamma == "loo"
+
+    if TYPE_CHECKING:
+
+        def _losses(self, left: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.float64]: ...
+
+    def _with_chosen_width(
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+    ) -> NDArray[np.float64]:
+        """Fits with the width of the least leave-one-out error; returns the outputs without each sample."""
+        if self.solver == "cg" or not self._wants_leave_one_out():
+            raise refuse("gamma", "loo", "a number, 'scale' or 'auto' without leave-one-out values")
+        if self.kernel not in UNIT_DIAGONAL_KERNELS:
+            raise refuse("gamma", "loo", f"a number, 'scale' or 'auto' for kernel={self.kernel!r}")
+        factor = WIDTH_FACTOR ** gamma_power(self.kernel)
+        start = default_gamma("scale", X, kernel=self.kernel, weights=weights)
+        errors: dict[float, float] = {}
+
+        def trial(width: float) -> WidthTrial:
+            machine = copy.copy(self)
+            machine.gamma, machine.leave_one_out = width, True
+            left = machine._fit(X, targets, weights)
+            assert left is not None
+            losses = self._losses(left, targets)
+            errors[width] = float(average(losses, weights))
+            return WidthTrial(machine, left, losses, errors[width])
+
+        first = best = trial(start)
+        for step in (factor, 1.0 / factor):
+            for _ in range(MAX_WIDTH_STEPS):
+                width = float(best.machine.gamma) * step
+                if not 0.0 < width < np.inf:
+                    break
+                other = trial(width)
+                if other.error >= best.error:
+                    break
+                best = other
+            if best is not first:
+                break
+        self.gammas_ = np.sort(list(errors))
+        self.gamma_errors_ = np.array([errors[width] for width in self.gammas_])
+        if not _is_better(first.losses - best.losses, weights):
+            best = first
+        self.gamma_ = float(best.machine.gamma)
+        for name, value in vars(best.machine).items():
+            if name not in ("gamma", "leave_one_out"):
+                setattr(self, name, value)
+        return best.left
 
     def _bound(
         self, fit: TargetFit, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
@@ -300,6 +387,14 @@ def _decomposed(
     with one_blas_thread():
         values, vectors = eigh(K, driver="evd", check_finite=False)
     return values, np.ascontiguousarray(vectors)
+
+
+def _is_better(gains: NDArray[np.float64], weights: NDArray[np.float64] | None) -> bool:
+    """Returns whether the mean gain is larger than its standard error."""
+    shares = np.ones(gains.size) if weights is None else weights / weights.max()
+    shares = shares / shares.sum()
+    mean = float(shares @ gains)
+    return mean > WIDTH_STANDARD_ERRORS * float(np.sqrt(np.sum((shares * (gains - mean)) ** 2)))
 
 
 def refuse_time(max_time: float | None, solver: str) -> None:

@@ -52,17 +52,20 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         or of any class.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
-    gamma : {"scale", "auto"} or float, default="scale"
+    gamma : {"scale", "auto", "loo"} or float, default="scale"
         Kernel coefficient of all kernels but "linear" and "precomputed"; "scale" is
         1 / (n_features * X.var()), "auto" is 1 / n_features, and for Matérn kernels their square roots.
+        "loo" takes the width of the least leave-one-out error, found from "scale" in steps by a factor of 2,
+        if it is better than "scale" by one standard error: for kernels of a distance, some four fits, best
+        with `alphas`.
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     fit_intercept : bool, default=False
         Whether to fit an intercept, which is not penalized.
     leave_one_out : bool or "auto", default="auto"
         Whether exact leave-one-out values are computed, what each sample would be given had it not been
-        there, which costs as much as the factorization. "auto": where they are to choose among ``alphas``,
-        else not. True is not for "cg", which has no factor to read them from.
+        there, which costs as much as the factorization. "auto": where they are to choose among ``alphas``
+        or widths, else not. True is not for "cg", which has no factor to read them from.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply those of the samples; "balanced" is
         n / (n_classes * count of the class), samples counted by their weights.
@@ -93,6 +96,11 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         Intercepts of the outputs; zeros without ``fit_intercept``.
     alpha_ : float
         The alpha of the model.
+    gamma_ : float
+        With ``gamma="loo"``: the width that was taken.
+    gammas_, gamma_errors_ : ndarray of shape (n_gammas,)
+        With ``gamma="loo"``: the widths that were tried, and their leave-one-out errors; of labels with a
+        thousandth of the squared error, which decides between equal shares.
     solver_ : str
         ``solver``, or "eigh" where one eigendecomposition served all of ``alphas``.
     loo_errors_ : ndarray of shape (n_alphas,)
@@ -259,17 +267,20 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
         or of any class.
     degree : int, default=3
         Degree of "poly"; ignored by the other kernels.
-    gamma : {"scale", "auto"} or float, default="scale"
+    gamma : {"scale", "auto", "loo"} or float, default="scale"
         Kernel coefficient of all kernels but "linear" and "precomputed"; "scale" is
         1 / (n_features * X.var()), "auto" is 1 / n_features, and for Matérn kernels their square roots.
+        "loo" takes the width of the least leave-one-out error, found from "scale" in steps by a factor of 2,
+        if it is better than "scale" by one standard error: for kernels of a distance, some four fits, best
+        with `alphas`.
     coef0 : float, default=0.0
         Independent term of "poly" and "sigmoid".
     fit_intercept : bool, default=False
         Whether to fit an intercept, which is not penalized.
     leave_one_out : bool or "auto", default="auto"
         Whether exact leave-one-out values are computed, what each sample would be given had it not been
-        there, which costs as much as the factorization. "auto": where they are to choose among ``alphas``,
-        else not. True is not for "cg", which has no factor to read them from.
+        there, which costs as much as the factorization. "auto": where they are to choose among ``alphas``
+        or widths, else not. True is not for "cg", which has no factor to read them from.
     solver : {"cholesky", "cg"}, default="cholesky"
         "cholesky" takes n^2 numbers of memory. "cg", conjugate gradients with a low-rank preconditioner,
         never stores the kernel matrix: for built-in kernels, and an alpha above 0.
@@ -295,6 +306,11 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
         Intercepts of the outputs; zeros without ``fit_intercept``.
     alpha_ : float
         The alpha of the model.
+    gamma_ : float
+        With ``gamma="loo"``: the width that was taken.
+    gammas_, gamma_errors_ : ndarray of shape (n_gammas,)
+        With ``gamma="loo"``: the widths that were tried, and their leave-one-out errors; of labels with a
+        thousandth of the squared error, which decides between equal shares.
     solver_ : str
         ``solver``, or "eigh" where one eigendecomposition served all of ``alphas``.
     loo_errors_ : ndarray of shape (n_alphas,)

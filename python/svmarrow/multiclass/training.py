@@ -265,7 +265,7 @@ def _of_one_kernel(estimator: Any, X: Any, sample_weight: NDArray[np.float64] | 
     if not _is_ours(estimator):
         return estimator
     gamma, kernel = getattr(estimator, "gamma", None), getattr(estimator, "kernel", None)
-    if isinstance(gamma, str) and isinstance(kernel, str) and kernel != "precomputed":
+    if gamma in ("scale", "auto") and isinstance(kernel, str) and kernel != "precomputed":
         weights = sample_weight if getattr(estimator, "_weighs_gamma", True) else None
         rows = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
         if rows.ndim == 2 and rows.dtype.kind in "buif" and rows.size:

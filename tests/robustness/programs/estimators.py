@@ -354,6 +354,9 @@ def draw_machine(rng: np.random.Generator, task: str | None = None) -> tuple[Cal
     if parameters.get("solver") == "cg":
         for name in ("leave_one_out", "alphas"):
             parameters.pop(name, None)
+    elif family.name in ("svmarrow.RLSClassifier", "svmarrow.RLSRegressor") and rng.random() < 0.1:
+        has_width = parameters.get("kernel", "rbf") not in ("linear", "poly", "sigmoid")
+        parameters |= {"gamma": "loo"} if has_width else {}
     if parameters.get("probability"):
         parameters["random_state"] = 0
     if family.name == "GaussianProcessRegressor":

@@ -243,6 +243,9 @@ def preparation_noise(run: Run, S: Any) -> float:
         return 0.0
     if sparse.issparse(S) or not prepares_samples(run):
         return 0.0
+    if hasattr(S, "columns"):
+        # scikit-learn's transformers take columns in the order of the fit alone.
+        S = S[list(run.names["T"].columns)]
     exact = S.astype(np.float64)
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=exact.shape)
     moved = exact * (1.0 + max(float(np.finfo(dtype).eps) for dtype in types) * signs)
