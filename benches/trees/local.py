@@ -1,12 +1,14 @@
-"""Trees of a machine beside one compressed expansion, at equal numbers of kernel values for an answer.
+"""Ways to answer with few kernel values, at equal numbers of them.
 
     python benches/trees/local.py [--only SET ...] [--times] [--wpq] --json docs/benchmarks/trees.json
 
 A machine is fitted with C = 10 and gamma = "scale" to standardized columns, at most 15,000 training rows, and
-reduced to 50 and to 200 kernel values for an answer: by `PerceptronTreeClassifier.from_expansion`, by
-`compress(method="gradient")`, and by kernel matching pursuit on the labels. `--wpq` adds the paper's split.
-Errors are those of at most 5,000 test rows. `--times` adds microseconds for a row and the size of the saved
-file; nothing else may run then.
+reduced to 50 and to 200 kernel values for an answer: to a tree of local expansions, by `compress` to one
+expansion, by `compress(max_evaluations=)`, which takes the better of both, and by kernel matching pursuit on
+the labels, with the machine's width and with five widths, from a tenth to ten times "scale". A support vector
+machine in the span of the compressed machine's vectors (`LowRankSVC`) is trained for these vectors. `--wpq`
+adds the paper's split of a perceptron tree. Errors are those of at most 5,000 test rows. `--times` adds
+microseconds for a row and the size of the saved file; nothing else may run then.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import sys
 import tempfile
 import time
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +31,8 @@ from scipy.sparse import csr_matrix
 from sklearn.preprocessing import StandardScaler
 
 import svmarrow as s
+from svmarrow.models import ExpansionTree
+from svmarrow.svm import LowRankSVC
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +51,8 @@ SETS = (
     "a9a",
 )
 SIZES = (50, 200)
+#: Widths of the pursuit of several, in units of the machine's.
+WIDTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
 TRAIN, TEST = 15_000, 5_000
 
 
@@ -83,13 +90,23 @@ def methods(
 ) -> dict[str, Callable[[], Any]]:
     """The ways to answer with so many kernel values."""
     tree = s.PerceptronTreeClassifier.from_expansion
-    gamma = machine.expansion_.gamma
-    of_paper = {"tree, wpq": lambda: tree(machine, X, budget=size, split="wpq", random_state=0)}
-    return (of_paper if with_wpq else {}) | {
-        "tree": lambda: tree(machine, X, budget=size, random_state=0),
-        "compress": lambda: s.compress(machine, X, y, n_vectors=size, method="gradient", random_state=0),
+    full = s.as_expansion(machine)
+    gamma = full.expansion_.gamma
+    widths = [factor * gamma for factor in WIDTHS]
+    small = cache(lambda: s.compress(machine, X, y, n_vectors=size, random_state=0))
+    made = {
+        "tree": lambda: full.with_expansion(ExpansionTree.of(full.expansion_, X, size, random_state=0)),
+        "compress": small,
+        "max_evaluations": lambda: s.compress(machine, X, y, max_evaluations=size, random_state=0),
+        "retrained": lambda: LowRankSVC(
+            size, C=10.0, gamma=gamma, selection=small().expansion_.vectors.astype(np.float64)
+        ).fit(X, y),
         "pursuit": lambda: s.KMPClassifier(n_vectors=size, gamma=gamma, random_state=0).fit(X, y),
+        "five widths": lambda: s.KMPClassifier(n_vectors=size, gamma=widths, random_state=0).fit(X, y),
     }
+    if with_wpq:
+        made["tree, wpq"] = lambda: tree(machine, X, budget=size, split="wpq", random_state=0)
+    return made
 
 
 def microseconds(model: Any, X: np.ndarray) -> float:

@@ -1007,3 +1007,49 @@ def diagnosis() -> str:
         "fits was within one point of the lowest."
     )
     return "\n" + "\n".join(textwrap.wrap(text, 140)) + "\n"
+
+
+#: Ways to answer with few kernel values and what the table calls them.
+FEW = {
+    "tree": "tree",
+    "compress": "`compress`",
+    "max_evaluations": "`max_evaluations`",
+    "retrained": "`LowRankSVC`",
+    "pursuit": "pursuit",
+    "five widths": "pursuit, five widths",
+}
+
+
+@part
+def few_kernel_values() -> str:
+    """Errors of all ways at 50 and 200 kernel values, the least of each size in bold."""
+    rows = []
+    for name, runs in load("trees")["sets"].items():
+        for size in (50, 200):
+            errors = [mean(run["error"] for run in runs["reduced"][f"{way}, {size}"]) for way in FEW]
+            least = min(errors)
+            cells = [f"**{error:.2f}**" if error == least else f"{error:.2f}" for error in errors]
+            full = f"{mean(run['error'] for run in runs['full']):.2f}"
+            rows.append([f"{name} ({mean(runs['vectors']):,.0f})", str(size), full, *cells])
+    return table(["set (vectors)", "values", "machine", *FEW.values()], rows)
+
+
+@part
+def few_costs() -> str:
+    """Microseconds and kilobytes of trees and of single expansions."""
+    rows = []
+    for name, runs in load("trees")["sets"].items():
+        for size in (50, 200):
+            cells = []
+            for way in ("tree", "compress"):
+                found = runs["reduced"][f"{way}, {size}"]
+                cells += [f"{mean(run['microseconds'] for run in found):.2f}"]
+                cells += [f"{mean(run['kilobytes'] for run in found):,.0f}"]
+            full = runs["full"]
+            whole = [
+                f"{mean(run['microseconds'] for run in full):.2f}",
+                f"{mean(run['kilobytes'] for run in full):,.0f}",
+            ]
+            rows.append([name, str(size), *whole, *cells])
+    head = ["set", "values", "machine, us", "kB", "tree, us", "kB", "`compress`, us", "kB"]
+    return table(head, rows)

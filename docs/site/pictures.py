@@ -1,7 +1,8 @@
 """Pictures of guide pages from committed JSON: ``python docs/site/pictures.py NAME FILE.json FILE.png``.
 
 NAME is "dropin" (one program under three libraries), "text" (fits and predictions of documents), "libsvm"
-(differences of decision values from those of LIBSVM) or "distillation" (losses and sizes of students).
+(differences of decision values from those of LIBSVM), "distillation" (losses and sizes of students) or
+"trees" (errors of few kernel values for an answer).
 """
 
 from __future__ import annotations
@@ -91,12 +92,44 @@ def distillation(found: dict[str, Any], figure: Figure) -> None:
     figure.legend(loc="outside upper center", ncols=3, frameon=False)
 
 
+#: Colors and marks of the ways to answer with few kernel values.
+WAYS = {
+    "tree": ("tree of local expansions", "#2a7f62", "^"),
+    "compress": ("compress", OURS, "o"),
+    "pursuit": ("matching pursuit", PEERS[0], "s"),
+    "five widths": ("matching pursuit, five widths", "#7f8fa6", "D"),
+}
+
+
+def trees(found: dict[str, Any], figure: Figure) -> None:
+    """Error over the kernel values of an answer, one panel for each set."""
+    sets = found["sets"]
+    for ax, (name, runs) in zip(figure.subplots(2, 5).ravel(), sets.items(), strict=False):
+        full = np.mean([run["error"] for run in runs["full"]])
+        ax.axhline(full, color="#777777", linewidth=1.0, linestyle="--")
+        for way, (label, color, mark) in WAYS.items():
+            sizes = [
+                int(key.rpartition(", ")[2]) for key in runs["reduced"] if key.rpartition(", ")[0] == way
+            ]
+            means = [np.mean([run["error"] for run in runs["reduced"][f"{way}, {size}"]]) for size in sizes]
+            ax.plot(sizes, means, color=color, marker=mark, markersize=4, linewidth=1.2, label=label)
+        ax.set_title(f"{name}, {np.mean(runs['vectors']):,.0f} vectors", loc="left", fontsize=8)
+        ax.set(xscale="log", ylim=(0, None))
+        ax.set_xticks([50, 200], ["50", "200"])
+        ax.minorticks_off()
+    figure.supxlabel("kernel values for an answer (dashed: the whole machine)", fontsize=8.5)
+    figure.supylabel("test error, %", fontsize=8.5)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
+
+
 #: The function and the height of each picture.
 PICTURES: dict[str, tuple[Callable[[dict[str, Any], Figure], None], float]] = {
     "dropin": (dropin, 3.4),
     "text": (text, 2.6),
     "libsvm": (libsvm, 2.8),
     "distillation": (distillation, 3.4),
+    "trees": (trees, 4.6),
 }
 
 

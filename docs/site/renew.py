@@ -32,6 +32,10 @@ PICTURES = {
         "docs/benchmarks/distillation.json",
         ("docs/site/pictures.py", "distillation", "{json}", "{png}"),
     ),
+    "docs/benchmarks/trees.png": (
+        "docs/benchmarks/trees.json",
+        ("docs/site/pictures.py", "trees", "{json}", "{png}"),
+    ),
     "docs/benchmarks/libsvm.png": (
         "docs/benchmarks/libsvm_models.json",
         ("docs/site/pictures.py", "libsvm", "{json}", "{png}"),

@@ -163,7 +163,13 @@ def test_a_path_needs_sums():
 
 @pytest.mark.parametrize(
     "options",
-    [{"method": "subset"}, {"method": "nystrom"}, {"leave_one_out": True}, {"alpha": -1.0}],
+    [
+        {"method": "subset"},
+        {"method": "nystrom"},
+        {"leave_one_out": True},
+        {"alphas": [1.0]},
+        {"alpha": -1.0},
+    ],
     ids=str,
 )
 def test_what_is_refused(client, lazy, digits, options):

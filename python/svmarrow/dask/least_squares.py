@@ -128,6 +128,8 @@ class DaskLowRankRLS(DaskEstimator):
             raise refuse("method", plain.method, "'subset_of_regressors', whose sums can be added")
         if plain.leave_one_out:
             raise refuse("leave_one_out", True, "False, since no process has the values of all rows")
+        if plain.alphas is not None:
+            raise refuse("alphas", plain.alphas, "None, since no process has the values of all rows")
 
     def _total_sums(self, cluster: Cluster, parts: Sequence[Any]) -> dict[str, Any]:
         """Returns the sums over all partitions."""

@@ -20,6 +20,7 @@ from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.bases import MultiOutputMixin
 from svmarrow._support.decoding import class_indices, class_targets, encode_classes
 from svmarrow._support.memory import MemoryEstimate, refuse_beyond_memory
+from svmarrow._support.parameters import Rule, either, none
 from svmarrow._support.progress import fitting
 from svmarrow._support.rows import (
     class_weights,
@@ -40,7 +41,15 @@ if TYPE_CHECKING:
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["SquareLossClassifier", "SquareLossRegressor", "fit_all", "kernel_of"]
+__all__ = [
+    "PENALTIES",
+    "SquareLossClassifier",
+    "SquareLossRegressor",
+    "average",
+    "fit_all",
+    "kernel_of",
+    "with_chosen_penalty",
+]
 
 
 def fit_all(model: Any, X: Any, y: Any, sample_weight: Any) -> Any:
@@ -288,6 +297,36 @@ class SquareLossRegressor(MultiOutputMixin, RegressorOutputMixin):
         """Returns the squared error of each sample (n,), the mean over the outputs."""
         squares: NDArray[np.float64] = ((left - targets) ** 2).mean(axis=1)
         return squares
+
+
+def are_penalties(value: Any) -> bool:
+    """Returns whether a value is a list of penalties."""
+    try:
+        alphas = np.asarray(value, dtype=np.float64)
+    except Exception:  # noqa: BLE001 - what converts a number is the caller's own, and may raise anything
+        return False
+    return alphas.ndim == 1 and alphas.size > 0 and bool(np.isfinite(alphas).all() and (alphas >= 0.0).all())
+
+
+#: The rule of ``alphas``.
+PENALTIES = either(none, Rule("a list of finite numbers at least 0", are_penalties))
+
+
+def with_chosen_penalty(
+    model: Any,
+    fit: Callable[[float], NDArray[np.float64]],
+    targets: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+) -> NDArray[np.float64]:
+    """Fits with the one of ``model.alphas`` that has the least leave-one-out error.
+
+    `fit` sets the model of a penalty and returns the outputs without each sample (n, q); those of the penalty
+    that is taken are returned. Sets ``alpha_`` and ``loo_errors_``.
+    """
+    alphas = np.asarray(model.alphas, dtype=np.float64)
+    errors = np.array([model._loo_error(fit(alpha), targets, weights) for alpha in alphas.tolist()])
+    model.loo_errors_, model.alpha_ = errors, float(alphas[np.argmin(errors)])
+    return fit(model.alpha_)
 
 
 def average(values: NDArray[Any], weights: NDArray[np.float64] | None) -> NDArray[np.float64]:

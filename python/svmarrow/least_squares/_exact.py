@@ -39,7 +39,7 @@ from svmarrow._support.parameters import (
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, default_gamma, gamma_power, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.least_squares._base import average, kernel_of
+from svmarrow.least_squares._base import PENALTIES, average, kernel_of
 from svmarrow.least_squares._leave_one_out import LeaveOneOutModels, leave_one_out_models
 from svmarrow.least_squares.targets import (
     REMEDY,
@@ -84,20 +84,12 @@ ITERATION_RULES = {
 }
 
 
-def _are_penalties(value: Any) -> bool:
-    try:
-        alphas = np.asarray(value, dtype=np.float64)
-    except Exception:  # what converts a number is the caller's own  # noqa: BLE001 - the value's own methods may raise anything
-        return False
-    return alphas.ndim == 1 and alphas.size > 0 and bool(np.isfinite(alphas).all() and (alphas >= 0.0).all())
-
-
 EXACT_RULES = {
     **kernel_rules(),
     "kernel": either(kernel_rules()["kernel"], function),
     "gamma": either(one_of("scale", "auto", "loo"), real(least=0.0)),
     "alpha": real(least=0.0),
-    "alphas": either(none, Rule("a list of finite numbers at least 0", _are_penalties)),
+    "alphas": PENALTIES,
     "fit_intercept": boolean,
     "leave_one_out": either(boolean, one_of("auto")),
     "solver": one_of("cholesky", "cg"),

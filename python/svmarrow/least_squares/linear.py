@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,7 +24,12 @@ from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import bytes_of_sums
-from svmarrow.least_squares._base import SquareLossClassifier, SquareLossRegressor
+from svmarrow.least_squares._base import (
+    PENALTIES,
+    SquareLossClassifier,
+    SquareLossRegressor,
+    with_chosen_penalty,
+)
 from svmarrow.least_squares._exact import ITERATION_RULES, refuse_time, stopping, warn_unconverged
 from svmarrow.least_squares.targets import (
     bytes_of_system,
@@ -37,17 +42,21 @@ from svmarrow.least_squares.targets import (
 from svmarrow.models.machine import KernelMachine
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
+
+    #: Slopes, intercepts, and outputs of the models without each sample where they are needed.
+    _Solution: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]
 
 __all__ = ["LinearRLSClassifier", "LinearRLSRegressor"]
 
 LINEAR_RULES = {
     "alpha": real(least=0.0),
+    "alphas": PENALTIES,
     "solver": one_of("auto", "primal", "dual", "cg"),
     "fit_intercept": boolean,
     "leave_one_out": boolean,
@@ -67,6 +76,7 @@ class LinearLeastSquares(KernelMachine):
     kernel: str | KernelFunction = "linear"
     verbose: bool | int
     alpha: float
+    alphas: ArrayLike | None
     solver: Literal["auto", "primal", "dual", "cg"]
     fit_intercept: bool
     leave_one_out: bool
@@ -74,6 +84,8 @@ class LinearLeastSquares(KernelMachine):
     max_iter: int
     max_time: float | None
 
+    alpha_: float
+    loo_errors_: NDArray[np.float64]
     solver_: str
     coef_: NDArray[np.float64]
     residual_: float
@@ -89,22 +101,25 @@ class LinearLeastSquares(KernelMachine):
         # Some hundred products of two multiply-adds an entry, or a factorization.
         small = side <= (_DIRECT_SPARSE if sp.issparse(X) else _DIRECT)
         timed = self.max_time is not None
-        if self.leave_one_out or (small and not timed) or self.alpha == 0.0:
+        if self._needs_left_out() or (small and not timed) or self.alpha == 0.0:
             return "primal" if d <= n else "dual"
         return "cg"
 
+    def _needs_left_out(self) -> bool:
+        return bool(self.leave_one_out) or self.alphas is not None
+
     def _bytes(self, X: Any, outputs: int) -> int:
         n, d = int(X.shape[0]), int(X.shape[1])
-        solver = self._choice(X)
+        solver, left_out = self._choice(X), self._needs_left_out()
         entries = int(X.nnz) if sp.issparse(X) else n * d
         centred = (16 if sp.issparse(X) else 8) * entries if self.fit_intercept else 0
         if solver == "dual":
-            system = bytes_of_system(X, outputs, leave_one_out=bool(self.leave_one_out))
+            system = bytes_of_system(X, outputs, leave_one_out=left_out)
             return centred + system + 24 * d * outputs
         if solver == "cg":
             return centred + 12 * entries + 8 * (d * (4 * outputs + 2) + n * (12 * outputs + 4))
         # The unit vectors are points, and packed.
-        return centred + bytes_of_sums(n, d, d, outputs, with_hat=bool(self.leave_one_out))
+        return centred + bytes_of_sums(n, d, d, outputs, with_hat=left_out)
 
     def _spread(self, X: Any, counted: NDArray[np.intp]) -> None:
         """Nothing depends on the number of the rows."""
@@ -120,68 +135,107 @@ class LinearLeastSquares(KernelMachine):
         refuse_time(self.max_time, self.solver_)
         if self.solver_ == "cg" and self.leave_one_out:
             raise refuse("leave_one_out", True, "False for solver='cg'")
-        left: NDArray[np.float64] | None = None
+        if self.solver_ == "cg" and self.alphas is not None:
+            raise refuse("alphas", self.alphas, "None for solver='cg'")
         kind = np.float64 if X.dtype == np.float64 else np.float32
         centre = np.zeros(X.shape[1])
         if self.fit_intercept:
             centre = centre_of(X)
             X = translated(X, centre)
-        if self.solver_ == "primal":
-            slopes, intercepts, left = self._primal(X, targets, weights)
-        elif self.solver_ == "dual":
-            fit = solve(
-                X,
-                targets,
-                float(self.alpha),
-                _LINEAR,
-                fit_intercept=bool(self.fit_intercept),
-                leave_one_out=bool(self.leave_one_out),
-                n_jobs=self.n_jobs,
-                verbose=self.verbose,
-                weights=weights,
-            )
-            slopes, intercepts, left = product(X.T, fit.coef), fit.expansion.intercepts, fit.loo
-        else:
-            slopes, intercepts = self._by_conjugate_gradients(X, targets, weights)
+        solve_for = self._solver(X, targets, weights)
+
+        def fit(alpha: float) -> NDArray[np.float64] | None:
+            self.alpha_ = alpha
+            slopes, intercepts, left = solve_for(alpha)
+            self._take(slopes, intercepts, kind, centre)
+            return left
+
+        if self.alphas is None:
+            return fit(float(self.alpha))
+        return with_chosen_penalty(self, cast("Any", fit), targets, weights)
+
+    def _take(
+        self,
+        slopes: NDArray[np.float64],
+        intercepts: NDArray[np.float64],
+        kind: Any,
+        centre: NDArray[np.float64],
+    ) -> None:
+        """Sets the model of slopes (d, q) for samples less their center."""
         rows = np.ascontiguousarray(np.asarray(slopes).T)
         # One vector an output: a prediction costs d q, however many rows there were.
         vectors = rows.astype(kind)
         intercepts = intercepts - product(vectors.astype(np.float64), centre)
-        self.expansion_ = KernelExpansion(vectors, np.eye(targets.shape[1]), intercepts, *_LINEAR)
+        self.expansion_ = KernelExpansion(vectors, np.eye(intercepts.size), intercepts, *_LINEAR)
         self.coef_ = rows
-        return left
+
+    def _solver(
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+    ) -> Callable[[float], _Solution]:
+        """Returns the function from a penalty to slopes (d, q), intercepts and outputs left out (n, q)."""
+        if self.solver_ == "primal":
+            return self._primal(X, targets, weights)
+        if self.solver_ == "cg":
+            return lambda alpha: (*self._by_conjugate_gradients(X, targets, weights, alpha), None)
+
+        def dual(alpha: float) -> _Solution:
+            fit = solve(
+                X,
+                targets,
+                alpha,
+                _LINEAR,
+                fit_intercept=bool(self.fit_intercept),
+                leave_one_out=self._needs_left_out(),
+                n_jobs=self.n_jobs,
+                verbose=self.verbose,
+                weights=weights,
+            )
+            return product(X.T, fit.coef), fit.expansion.intercepts, fit.loo
+
+        return dual
 
     def _primal(
         self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
+    ) -> Callable[[float], _Solution]:
         """(X'WX + alpha I) w = X'Wy: coefficients at the unit vectors, whose kernel matrix is I."""
         units = np.eye(X.shape[1])
         with progress(self.verbose) as reporter:
-            call = (reporter.callback, threads(self.n_jobs))
             sums = _core.low_rank_sums(
-                core_rows(X), (np.ascontiguousarray(targets), weights), (units, _LINEAR), None, *call
+                core_rows(X),
+                (np.ascontiguousarray(targets), weights),
+                (units, _LINEAR),
+                None,
+                reporter.callback,
+                threads(self.n_jobs),
             )
-            solved = _core.low_rank_solve(
-                {
-                    "points": (units, _LINEAR),
-                    "sums": sums,
-                    "alpha": float(self.alpha),
-                    "fit_intercept": bool(self.fit_intercept),
-                },
-                core_rows(X) if self.leave_one_out else None,
-                *call,
-            )
-        slopes, intercepts, hat = solved["coefficients"], solved["intercepts"], solved["hat"]
-        left = None if hat is None else left_out(targets, product(X, slopes) + intercepts, hat, weights)
-        return slopes, intercepts, left
+
+        def primal(alpha: float) -> _Solution:
+            with progress(self.verbose) as reporter:
+                solved = _core.low_rank_solve(
+                    {
+                        "points": (units, _LINEAR),
+                        "sums": sums,
+                        "alpha": alpha,
+                        "fit_intercept": bool(self.fit_intercept),
+                    },
+                    core_rows(X) if self._needs_left_out() else None,
+                    reporter.callback,
+                    threads(self.n_jobs),
+                )
+            slopes, intercepts, hat = solved["coefficients"], solved["intercepts"], solved["hat"]
+            if hat is None:
+                return slopes, intercepts, None
+            return slopes, intercepts, left_out(targets, product(X, slopes) + intercepts, hat, weights)
+
+        return primal
 
     def _by_conjugate_gradients(
-        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None, alpha: float
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         with progress(self.verbose) as reporter:
             solution = _core.linear_least_squares_cg(
                 problem(core_rows(X), targets, _LINEAR, weights, fit_intercept=bool(self.fit_intercept)),
-                float(self.alpha),
+                alpha,
                 stopping(self),
                 reporter.callback,
                 threads(self.n_jobs),
@@ -205,6 +259,9 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
     ----------
     alpha : float, default=1.0
         Weight of the penalty; lambda n in Rifkin (2002).
+    alphas : array-like of float or None, default=None
+        Several penalties: the one with the least leave-one-out error is taken, `alpha` is not used; not with
+        "cg". Each costs a factorization and a pass over the samples.
     solver : {"auto", "primal", "dual", "cg"}, default="auto"
         "primal" factors X'X + alpha I (d, d), "dual" X X' + alpha I (n, n), "cg" takes conjugate gradients on
         X (X' p), which is for wide sparse samples and an alpha above 0. "auto" compares their costs.
@@ -239,6 +296,10 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
         Share of the samples that would then be misclassified.
     coef_ : ndarray of shape (n_outputs, d)
         Weights of the features.
+    alpha_ : float
+        The alpha of the model.
+    loo_errors_ : ndarray of shape (n_alphas,)
+        With ``alphas``: the leave-one-out error of each.
     solver_ : str
         The solver that was used.
     intercept_ : ndarray of shape (n_outputs,)
@@ -275,6 +336,7 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
         self,
         alpha: float = 1.0,
         *,
+        alphas: ArrayLike | None = None,
         solver: Literal["auto", "primal", "dual", "cg"] = "auto",
         fit_intercept: bool = False,
         leave_one_out: bool = False,
@@ -286,6 +348,7 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
         verbose: bool | int = False,
     ) -> None:
         self.alpha = alpha
+        self.alphas = alphas
         self.solver = solver
         self.fit_intercept = fit_intercept
         self.leave_one_out = leave_one_out
@@ -304,6 +367,9 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
     ----------
     alpha : float, default=1.0
         Weight of the penalty; lambda n in Rifkin (2002).
+    alphas : array-like of float or None, default=None
+        Several penalties: the one with the least leave-one-out error is taken, `alpha` is not used; not with
+        "cg". Each costs a factorization and a pass over the samples.
     solver : {"auto", "primal", "dual", "cg"}, default="auto"
         "primal" factors X'X + alpha I (d, d), "dual" X X' + alpha I (n, n), "cg" takes conjugate gradients on
         X (X' p), which is for wide sparse samples and an alpha above 0. "auto" compares their costs.
@@ -332,6 +398,10 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
         The mean squared error of those values.
     coef_ : ndarray of shape (n_outputs, d)
         Weights of the features.
+    alpha_ : float
+        The alpha of the model.
+    loo_errors_ : ndarray of shape (n_alphas,)
+        With ``alphas``: the leave-one-out error of each.
     solver_ : str
         The solver that was used.
     intercept_ : ndarray of shape (n_outputs,)
@@ -364,6 +434,7 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
         self,
         alpha: float = 1.0,
         *,
+        alphas: ArrayLike | None = None,
         solver: Literal["auto", "primal", "dual", "cg"] = "auto",
         fit_intercept: bool = False,
         leave_one_out: bool = False,
@@ -374,6 +445,7 @@ class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
         verbose: bool | int = False,
     ) -> None:
         self.alpha = alpha
+        self.alphas = alphas
         self.solver = solver
         self.fit_intercept = fit_intercept
         self.leave_one_out = leave_one_out

@@ -32,7 +32,13 @@ from svmarrow.expansion.points import (
     choose_points,
     number_of_points,
 )
-from svmarrow.least_squares._base import SquareLossClassifier, SquareLossRegressor, kernel_of
+from svmarrow.least_squares._base import (
+    PENALTIES,
+    SquareLossClassifier,
+    SquareLossRegressor,
+    kernel_of,
+    with_chosen_penalty,
+)
 from svmarrow.least_squares.targets import check_leaves_samples, left_out, solve
 from svmarrow.models.machine import KernelMachine
 
@@ -61,6 +67,7 @@ LOW_RANK_RULES = {
     **POINT_RULES,
     **VALUE_RULES,
     "alpha": real(least=0.0),
+    "alphas": PENALTIES,
     "method": one_of("subset_of_regressors", "subset", "nystrom"),
     "fit_intercept": boolean,
     "leave_one_out": boolean,
@@ -85,12 +92,15 @@ class LowRankLeastSquares(KernelMachine):
     _kernel: ClassVar[Callable[..., tuple[Any, float, float, int]]] = kernel_of
     n_vectors: int
     alpha: float
+    alphas: ArrayLike | None
     method: Literal["subset_of_regressors", "subset", "nystrom"]
     selection: str | ArrayLike
     fit_intercept: bool
     leave_one_out: bool
     random_state: Any
 
+    alpha_: float
+    loo_errors_: NDArray[np.float64]
     indices_: NDArray[np.int64] | None
     remaining_trace_: NDArray[np.float64]
     jitter_: float
@@ -129,7 +139,8 @@ class LowRankLeastSquares(KernelMachine):
         if self.method == "subset":
             system = _core.least_squares_bytes(m, X.dtype != np.float64, bool(self.leave_one_out))
             return points + int(system) + 8 * (m * (2 * d + 8 * outputs) + 2 * n * outputs)
-        return points + bytes_of_sums(n, d, m, outputs, with_hat=bool(self.leave_one_out))
+        with_hat = bool(self.leave_one_out) or self.alphas is not None
+        return points + bytes_of_sums(n, d, m, outputs, with_hat=with_hat)
 
     def _remedy(self) -> str:
         return "lower n_vectors"
@@ -176,14 +187,15 @@ class LowRankLeastSquares(KernelMachine):
             )
         self.n_seen_ = int(self._sums["rows"])
 
-    def _finish(self, X: Any = None) -> NDArray[np.float64] | None:
+    def _finish(self, X: Any = None, alpha: float | None = None) -> NDArray[np.float64] | None:
         """Solves the system of the sums; returns the hat diagonal of X if given."""
+        self.alpha_ = float(self.alpha) if alpha is None else alpha
         with progress(self.verbose) as reporter:
             solved = _core.low_rank_solve(
                 {
                     "points": self._points.core(),
                     "sums": self._sums,
-                    "alpha": float(self.alpha),
+                    "alpha": self.alpha_,
                     "fit_intercept": bool(self.fit_intercept),
                 },
                 None if X is None else core_rows(X),
@@ -204,15 +216,28 @@ class LowRankLeastSquares(KernelMachine):
             raise refuse("fit_intercept", True, "False for method='nystrom'")
         if self.method == "nystrom" and self.alpha == 0.0:
             raise refuse("alpha", self.alpha, "above 0 for method='nystrom'")
+        if self.alphas is not None and not takes_pieces(self):
+            raise refuse("alphas", self.alphas, f"None for method={self.method!r}")
         self._begin(X, weights)
         if self.method == "subset":
             return self._fit_subset(X, targets, weights)
-        needs_samples = self.leave_one_out and self.method == "subset_of_regressors"
+        needs_samples = (self.leave_one_out and takes_pieces(self)) or self.alphas is not None
         if needs_samples:
             check_leaves_samples(X, fit_intercept=bool(self.fit_intercept))
         samples = self._points.samples(X)
         self._add(samples, targets, weights)
-        hat = self._finish(samples if needs_samples else None)
+
+        def without_each(alpha: float | None = None) -> NDArray[np.float64]:
+            hat = self._finish(samples, alpha)
+            assert hat is not None
+            outputs = self._points.outputs(self.expansion_, samples, self.n_jobs)
+            return left_out(targets, outputs, hat, weights)
+
+        if self.alphas is not None:
+            return with_chosen_penalty(self, without_each, targets, weights)
+        if needs_samples:
+            return without_each()
+        self._finish()
         if self.method == "nystrom":
             residuals = targets - self._points.outputs(self.expansion_, samples, self.n_jobs)
             if weights is not None:
@@ -221,9 +246,7 @@ class LowRankLeastSquares(KernelMachine):
             self.expansion_ = KernelExpansion(
                 vectors, residuals / float(self.alpha), np.zeros(targets.shape[1]), *self._spec
             )
-        if hat is None:
-            return None
-        return left_out(targets, self._points.outputs(self.expansion_, samples, self.n_jobs), hat, weights)
+        return None
 
     def _spread(self, X: Any, kept: NDArray[np.intp]) -> None:  # noqa: ARG002
         if self.indices_ is not None:
@@ -252,7 +275,7 @@ class LowRankLeastSquares(KernelMachine):
         )
         solved = fit.expansion
         self.expansion_ = KernelExpansion(self._vectors, solved.coefficients, solved.intercepts, *self._spec)
-        self.jitter_, self.n_seen_ = 0.0, int(X.shape[0])
+        self.alpha_, self.jitter_, self.n_seen_ = float(self.alpha), 0.0, int(X.shape[0])
         if fit.loo is None:
             return None
         # Rows that are not points are out of the model as it is.
@@ -266,6 +289,8 @@ class LowRankLeastSquares(KernelMachine):
         """Adds rows of positive weight and solves the system again."""
         if self.leave_one_out:
             raise refuse("leave_one_out", True, "False for partial_fit: earlier rows are gone")
+        if self.alphas is not None:
+            raise refuse("alphas", self.alphas, "None for partial_fit: earlier rows are gone")
         if self._is_precomputed():
             raise refuse("kernel", self.kernel, "another for partial_fit: later samples have no columns")
         # Earlier rows may have had other weights: all are compared with 1.
@@ -315,9 +340,10 @@ class LowRankLeastSquares(KernelMachine):
         models = []
         for alpha in np.ravel(np.asarray(alphas, dtype=np.float64)).tolist():
             check({"alpha": alpha}, {"alpha": self._rules["alpha"]})
-            model = clone(self).set_params(alpha=alpha)
-            left = ("loo_decision_", "loo_prediction_", "loo_error_")
-            fitted = {name: value for name, value in vars(self).items() if name not in (*left, "alpha")}
+            model = clone(self).set_params(alpha=alpha, alphas=None)
+            left = ("loo_decision_", "loo_prediction_", "loo_error_", "loo_errors_")
+            others = (*left, "alpha", "alphas")
+            fitted = {name: value for name, value in vars(self).items() if name not in others}
             model.__dict__ |= fitted
             model._finish()
             models.append(model)
@@ -375,6 +401,9 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         Number of vectors; fewer if there are fewer samples.
     alpha : float, default=1.0
         Weight of the penalty; lambda n in Rifkin (2002) for n samples.
+    alphas : array-like of float or None, default=None
+        Several penalties: the one with the least leave-one-out error is taken, `alpha` is not used. Each
+        costs a factorization and a pass over the samples; only for "subset_of_regressors".
     method : {"subset_of_regressors", "subset", "nystrom"}, default="subset_of_regressors"
         The approximation. "subset_of_regressors" (Rifkin's rectangle method): only the vectors have
         coefficients, and the loss is that of all samples (3.86). "subset": the vectors are the only training
@@ -426,6 +455,10 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         ``leave_one_out``.
     loo_error_ : float
         Share of the samples that would then be misclassified.
+    alpha_ : float
+        The alpha of the model.
+    loo_errors_ : ndarray of shape (n_alphas,)
+        With ``alphas``: the leave-one-out error of each.
     dual_coef_ : ndarray of shape (n_outputs, m)
         Coefficients of the points.
     intercept_ : ndarray of shape (n_outputs,)
@@ -469,6 +502,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         n_vectors: int = 500,
         *,
         alpha: float = 1.0,
+        alphas: ArrayLike | None = None,
         method: Literal["subset_of_regressors", "subset", "nystrom"] = "subset_of_regressors",
         selection: str | ArrayLike = "random",
         kernel: str = "rbf",
@@ -484,6 +518,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
     ) -> None:
         self.n_vectors = n_vectors
         self.alpha = alpha
+        self.alphas = alphas
         self.method = method
         self.selection = selection
         self.kernel = kernel
@@ -567,6 +602,9 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         Number of vectors; fewer if there are fewer samples.
     alpha : float, default=1.0
         Weight of the penalty; lambda n in Rifkin (2002) for n samples.
+    alphas : array-like of float or None, default=None
+        Several penalties: the one with the least leave-one-out error is taken, `alpha` is not used. Each
+        costs a factorization and a pass over the samples; only for "subset_of_regressors".
     method : {"subset_of_regressors", "subset", "nystrom"}, default="subset_of_regressors"
         The approximation. "subset_of_regressors" (Rifkin's rectangle method): only the vectors have
         coefficients, and the loss is that of all samples (3.86). "subset": the vectors are the only training
@@ -612,6 +650,10 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         What each training sample would be given had it been left out; with ``leave_one_out``.
     loo_error_ : float
         The mean squared error of those values.
+    alpha_ : float
+        The alpha of the model.
+    loo_errors_ : ndarray of shape (n_alphas,)
+        With ``alphas``: the leave-one-out error of each.
     dual_coef_ : ndarray of shape (n_outputs, m)
         Coefficients of the points.
     intercept_ : ndarray of shape (n_outputs,)
@@ -652,6 +694,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
         n_vectors: int = 500,
         *,
         alpha: float = 1.0,
+        alphas: ArrayLike | None = None,
         method: Literal["subset_of_regressors", "subset", "nystrom"] = "subset_of_regressors",
         selection: str | ArrayLike = "random",
         kernel: str = "rbf",
@@ -666,6 +709,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
     ) -> None:
         self.n_vectors = n_vectors
         self.alpha = alpha
+        self.alphas = alphas
         self.method = method
         self.selection = selection
         self.kernel = kernel

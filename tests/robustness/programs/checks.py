@@ -552,8 +552,8 @@ def check_loss_bound(model: Any, small: Any, T: Any, y_T: Any) -> None:
     # Rounding of labels near the boundary.
     limit = 1.5 / len(y_T) if bound.measure == "accuracy" else 5e-3
     if not is_arrow(model):
-        # scikit-learn's products of rows in single precision may have no digit left. A Normalizer leaves other
-        # samples as they are in double precision.
+        # scikit-learn's products of rows in single precision may have no digit left. A Normalizer leaves
+        # other samples as they are in double precision.
         is_single = getattr(T, "dtype", None) == np.float32 and "Normalizer" not in str(model)
         T = T.astype(np.float64) if is_single else T
         rounding = floor(model, T)
