@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
-from sklearn.datasets import make_moons
+from sklearn.datasets import load_iris, make_moons
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.metrics import r2_score
 from sklearn.pipeline import make_pipeline
@@ -14,11 +18,12 @@ from sklearn.preprocessing import MinMaxScaler, Normalizer, OneHotEncoder, Ordin
 import svmarrow
 from helpers.exports import KERNELS, PIPELINES, some
 from helpers.programs import c_program, command, needs_gcc
-from svmarrow import KernelExpansion
+from svmarrow import SVC, KernelExpansion, as_expansion
 from svmarrow.export import register_skl2onnx, to_c, to_onnx
 from svmarrow.export.c_kernels import outputs_in_floats
 from svmarrow.export.common import output_spec_of
 from svmarrow.export.rounding import kernel_rows, samples_of, step_in_precision
+from svmarrow.least_squares import LowRankRLSClassifier
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 
 PROGRAM = """#include <stdio.h>
@@ -357,3 +362,23 @@ def test_double_precision_where_single_is_refused(cancelling, plane, rng, tmp_pa
     categories = np.column_stack([X[:, 0], rng.integers(4, size=300) / 10.0])
     parts = ColumnTransformer([("a", OneHotEncoder(handle_unknown="ignore"), [1])], remainder="passthrough")
     check_double(make_pipeline(parts, svmarrow.SVR()).fit(categories, y), categories, tmp_path)
+
+
+def test_a_sigmoid_that_is_steep_where_outputs_hardly_differ_is_refused_in_single_precision():
+    # Outputs differ by 4e-7, which single precision does not see, and the sigmoid spreads them over (0, 1).
+    random = np.random.default_rng(1739200004)
+    rows = 1e-3 * random.standard_t(2, size=(40, 40))
+    labels = (rows[:, 0] > np.median(rows[:, 0])).astype(int)
+    machine = LowRankRLSClassifier(15, gamma=2.2e-4, random_state=0).fit(rows, labels)
+    model = CalibratedClassifierCV(FrozenEstimator(machine), method="sigmoid").fit(rows, labels)
+    converted = as_expansion(model)
+    assert abs(converted.calibration.slopes[0]) > 1e4
+    for export in (to_c, to_onnx):
+        with pytest.raises(ValueError, match="use dtype='float64'"):
+            export(model, dtype="float32")
+        export(model, dtype="float64")
+    # A usual one is not.
+    usual = CalibratedClassifierCV(SVC(), ensemble=False).fit(*load_iris(return_X_y=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        to_c(usual, dtype="float32")

@@ -273,9 +273,10 @@ def output_spread(spec: OutputSpec, outputs: NDArray[np.float64]) -> NDArray[np.
     The standard deviation of predictions; the root mean square of constant predictions, of outputs whose sign
     is a label, and of the distances from the mean of all outputs where the largest one decides: with small
     samples or a large penalty all outputs are close to equal intercepts. Where the largest sum of losses
-    decides, these are as close, and their distances are the size if that is smaller. Where the samples are
-    those of `samples_of`, pass the outputs of every second one: those of vectors, since outputs may be of
-    another size between them.
+    decides, these are as close, and their distances are the size if that is smaller. Sigmoids are steep where
+    outputs hardly differ: then the size is that of the distances from where the probabilities are equal.
+    Where the samples are those of `samples_of`, pass the outputs of every second one: those of vectors, since
+    outputs may be of another size between them.
     """
     size: NDArray[np.float64] = np.sqrt((outputs**2).mean(axis=0))
     if spec.winner == "largest":
@@ -283,10 +284,28 @@ def output_spread(spec: OutputSpec, outputs: NDArray[np.float64]) -> NDArray[np.
     elif spec.winner.removeprefix("mean_") in LOSSES and spec.matrix is not None:
         losses = code_scores(outputs, spec.matrix, spec.winner, 1)
         size = np.maximum(CONSTANT * size, np.minimum(size, _apart(losses)))
+    if spec.calibration is not None and spec.calibration.link != "softmax":
+        size = np.maximum(CONSTANT * size, np.minimum(size, _from_thresholds(spec, outputs)))
     if spec.kind in ("classes", "inside"):
         return size
     deviation: NDArray[np.float64] = outputs.std(axis=0)
     return np.where(deviation > CONSTANT * size, deviation, size)
+
+
+def _from_thresholds(spec: OutputSpec, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The root mean square distances from the values at which sigmoids are 1/2, for each output."""
+    calibration = spec.calibration
+    assert calibration is not None
+    is_steep = calibration.slopes != 0.0
+    if not is_steep.any():
+        return np.full(outputs.shape[1], np.inf)
+    thresholds = -calibration.offsets[is_steep] / calibration.slopes[is_steep]
+    values = spec._calibrated_values(outputs)
+    distances = np.sqrt(((values[:, is_steep] - thresholds) ** 2).mean(axis=0))
+    if values.shape[1] != outputs.shape[1] or not is_steep.all():
+        # Scores mix outputs.
+        return np.full(outputs.shape[1], distances.min())
+    return np.asarray(distances)
 
 
 def _apart(scores: NDArray[np.float64]) -> float:
