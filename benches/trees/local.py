@@ -32,7 +32,7 @@ from sklearn.preprocessing import StandardScaler
 
 import svmarrow as s
 from svmarrow.models import ExpansionTree
-from svmarrow.svm import LowRankSVC
+from svmarrow.svm.low_rank import LowRankSVC
 
 if TYPE_CHECKING:
     from collections.abc import Callable
