@@ -147,3 +147,15 @@ def test_damaged_states_are_refused(tree):
     ):
         with pytest.raises(ValueError, match=r"\w"):
             ExpansionTree({**tree.state, name: value}, *tree.kernel_spec)
+
+
+def test_pairs_of_classes_over_a_tree_or_a_sum_have_files_facts_and_cards(tmp_path):
+    pairs = svmarrow.as_expansion(SVC(C=10.0, gamma=0.001).fit(X[:900], Y[:900]))
+    tree = pairs.with_expansion(ExpansionTree.of(pairs.expansion_, X[:900], SIZE, random_state=0))
+    widths = svmarrow.CodedClassifier(svmarrow.KMPClassifier(20, gamma=[0.001, 0.01]), code="ovo")
+    for model in (tree, widths.fit(X[:400], Y[:400]).as_expansion()):
+        svmarrow.save(model, tmp_path / "model.safetensors")
+        loaded = svmarrow.load(tmp_path / "model.safetensors")
+        np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+        assert svmarrow.io.info(tmp_path / "model.safetensors")["n_vectors"] == model.expansion_.n_vectors
+        assert "size of a model file" in svmarrow.io.model_card(model, X[900:], Y[900:])

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from svmarrow import _core
 from svmarrow._support.saving import read_about
-from svmarrow.expansion.kernel_expansion import PARAMETERS_OF
+from svmarrow.expansion.kernel_expansion import PARAMETERS_OF, KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.interop.model_files import load_libsvm_model, load_model_file, text_format
 from svmarrow.models.classifier import ExpansionClassifier
@@ -110,7 +110,7 @@ def bytes_one_vs_rest(model: Any) -> tuple[int, int] | None:
     if not isinstance(model, ExpansionClassifier) or model.decoding != "ovo":
         return None
     expansion, k = model.expansion_, len(model.classes_)
-    if callable(expansion.kernel) or len(expansion.parts) > 1 or k < 4:
+    if type(expansion) is not KernelExpansion or callable(expansion.kernel) or k < 4:
         return None
     now = _core.stored_bytes(expansion.core_parts)
     m, B = expansion.n_vectors, expansion.coefficients

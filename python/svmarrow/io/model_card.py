@@ -20,6 +20,7 @@ from sklearn.metrics import (
 from svmarrow import _core
 from svmarrow._support.parameters import refuse
 from svmarrow._support.rows import sample_weights
+from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 
 if TYPE_CHECKING:
@@ -108,8 +109,9 @@ def _model_section(model: Any, converted: Any) -> str:
     kernel = repr(expansion.kernel)
     if not of_objects:
         kernel = "; ".join(f"{part.kernel}, gamma = {part.gamma:.4g}" for part in expansion.parts)
-    parts = [] if of_objects else [part.core_parts for part in expansion.parts]
-    stored = sum(map(_core.stored_bytes, parts)) if parts else expansion.nbytes
+    is_stored = not of_objects and all(type(part) is KernelExpansion for part in expansion.parts)
+    parts = [part.core_parts for part in expansion.parts] if is_stored else []
+    stored = sum(map(_core.stored_bytes, parts)) if is_stored else expansion.nbytes
     rows = [
         ("kernel", kernel),
         ("vectors", f"{expansion.n_vectors:,}"),
