@@ -124,7 +124,7 @@ def measured(model: Any, X: np.ndarray, y: np.ndarray, with_times: bool) -> dict
     if with_times:
         result["microseconds"] = round(microseconds(model, np.asarray(X, dtype=np.float32)), 3)
         with tempfile.TemporaryDirectory() as folder:
-            s.save(model, Path(folder) / "model")
+            s.save(s.as_expansion(model), Path(folder) / "model")
             result["kilobytes"] = round((Path(folder) / "model").stat().st_size / 1000, 1)
     return result
 
