@@ -113,11 +113,14 @@ def trees(found: dict[str, Any], figure: Figure) -> None:
             ]
             means = [np.mean([run["error"] for run in runs["reduced"][f"{way}, {size}"]]) for size in sizes]
             ax.plot(sizes, means, color=color, marker=mark, markersize=4, linewidth=1.2, label=label)
-        ax.set_title(f"{name}, {np.mean(runs['vectors']):,.0f} vectors", loc="left", fontsize=8)
-        ax.set(xscale="log", ylim=(0, None))
+        ax.set_title(f"{name} ({np.mean(runs['vectors']):,.0f})", loc="left", fontsize=8)
+        ax.set_xscale("log")
+        ax.margins(x=0.12, y=0.12)
         ax.set_xticks([50, 200], ["50", "200"])
         ax.minorticks_off()
-    figure.supxlabel("kernel values for an answer (dashed: the whole machine)", fontsize=8.5)
+    figure.supxlabel(
+        "kernel values for an answer (dashed: the whole machine, in brackets: its vectors)", fontsize=8.5
+    )
     figure.supylabel("test error, %", fontsize=8.5)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
