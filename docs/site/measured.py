@@ -1069,7 +1069,5 @@ def few_widths() -> str:
             <= mean(run["error"] for run in runs["reduced"][f"compress, {size}"]) + 0.5
         ]
         texts.append(f"on {len(near)} with {size} vectors")
-    return (
-        f"the error is at most half a point above that of `compress` {texts[0]} and {texts[1]}, of {len(sets)} "
-        "sets."
-    )
+    where = f"{texts[0]} and {texts[1]}, of {len(sets)} sets."
+    return f"the error is at most half a point above that of `compress` {where}"
