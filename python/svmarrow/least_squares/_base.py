@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
 
 from svmarrow._support import memory
 from svmarrow._support.atomic import atomic_fit
@@ -164,6 +165,26 @@ class SquareLossClassifier(ClassifierOutputMixin):
         """Stores the classes and returns the targets (n, q)."""
         self.classes_, labels = encode_classes(y)
         return class_targets(labels, self.classes_.size)
+
+    def _targets_of_piece(self, y: Any, classes: Any, *, first: bool) -> NDArray[np.float64]:
+        """Returns the targets (n, q) of a batch; the first one stores the classes."""
+        check_classification_targets(y)
+        if first:
+            if classes is None:
+                raise ValueError(
+                    "classes=None is not allowed: the first call of partial_fit must name them all"
+                )
+            self.classes_ = np.unique(np.asarray(classes))
+            if self.classes_.size < 2:
+                raise ValueError(f"classes has {self.classes_.size} class: it must have at least 2 classes")
+        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+            raise ValueError(
+                f"classes={classes!r} is not allowed: it must be {self.classes_.tolist()} or None"
+            )
+        unknown = np.setdiff1d(y, self.classes_)
+        if unknown.size:
+            raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which is not among the classes")
+        return class_targets(np.searchsorted(self.classes_, y), int(self.classes_.size))
 
     def _row_weights(
         self, targets: NDArray[np.float64], weights: NDArray[np.float64] | None

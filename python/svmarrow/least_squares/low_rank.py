@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
 from svmarrow._support.atomic import atomic_update, consistent, snapshot
-from svmarrow._support.decoding import class_targets
 from svmarrow._support.parameters import CLASS_WEIGHT, boolean, check, one_of, real, refuse
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import any_weighted, core_rows, sample_weights, threads, validated, weights_differ
-from svmarrow._support.saving import check_columns
-from svmarrow._support.types import check_state
 from svmarrow.expansion.kernel_expansion import KernelExpansion, same_vectors
 from svmarrow.expansion.kernel_features import (
     Points,
@@ -39,7 +35,7 @@ from svmarrow.least_squares._base import (
     kernel_of,
     with_chosen_penalty,
 )
-from svmarrow.least_squares.targets import check_leaves_samples, left_out, solve
+from svmarrow.least_squares.targets import check_leaves_samples, check_sums, left_out, solve
 from svmarrow.models.machine import KernelMachine
 
 if TYPE_CHECKING:
@@ -114,23 +110,8 @@ class LowRankLeastSquares(KernelMachine):
 
     def _after_load(self) -> None:
         super()._after_load()
-        made, sums = self.expansion_, self._sums
-        if sums is None:
-            return
-        m, q = self._vectors.shape[0], made.coefficients.shape[1]
-        table, line = np.zeros((0, 0)), np.zeros(0)
-        points = KernelExpansion(self._vectors, np.zeros((m, 1)), np.zeros(1), *self._spec)
-        check_columns(self, points)
-        if takes_pieces(self) and made.vectors.shape != points.vectors.shape:
-            raise ValueError("expansion_ is not one of the points")
-        empty = {"gram": table, "products": table, "columns": line, "targets": line}
-        check_state(sums, {**empty, "rows": 0, "weight": 0.0})
-        shapes = {"gram": (m, m), "products": (m, q), "columns": (m,), "targets": (q,)}
-        for key, shape in shapes.items():
-            if sums[key].shape != shape:
-                raise ValueError(f"{key} of the sums has shape {sums[key].shape}, expected {shape}")
-        if sums["rows"] != self.n_seen_:
-            raise ValueError("the sums are of another number of rows")
+        if self._sums is not None:
+            check_sums(self, self._vectors, self._spec, self._sums, is_model=takes_pieces(self))
 
     def _bytes(self, X: Any, outputs: int) -> int:
         n, d = int(X.shape[0]), int(X.shape[1])
@@ -139,8 +120,10 @@ class LowRankLeastSquares(KernelMachine):
         if self.method == "subset":
             system = _core.least_squares_bytes(m, X.dtype != np.float64, bool(self.leave_one_out))
             return points + int(system) + 8 * (m * (2 * d + 8 * outputs) + 2 * n * outputs)
-        with_hat = bool(self.leave_one_out) or self.alphas is not None
-        return points + bytes_of_sums(n, d, m, outputs, with_hat=with_hat)
+        return points + bytes_of_sums(n, d, m, outputs, with_hat=self._needs_left_out())
+
+    def _needs_left_out(self) -> bool:
+        return bool(self.leave_one_out) or self.alphas is not None
 
     def _remedy(self) -> str:
         return "lower n_vectors"
@@ -221,7 +204,7 @@ class LowRankLeastSquares(KernelMachine):
         self._begin(X, weights)
         if self.method == "subset":
             return self._fit_subset(X, targets, weights)
-        needs_samples = (self.leave_one_out and takes_pieces(self)) or self.alphas is not None
+        needs_samples = self._needs_left_out() and takes_pieces(self)
         if needs_samples:
             check_leaves_samples(X, fit_intercept=bool(self.fit_intercept))
         samples = self._points.samples(X)
@@ -302,11 +285,8 @@ class LowRankLeastSquares(KernelMachine):
                 raise ValueError(
                     "the sample weights are all zero: the first batch needs a sample of positive weight"
                 )
-            X, targets, weights = (
-                X[weighted_rows],
-                targets[weighted_rows],
-                np.ascontiguousarray(weights[weighted_rows]),
-            )
+            X, targets = X[weighted_rows], targets[weighted_rows]
+            weights = np.ascontiguousarray(weights[weighted_rows])
         if first:
             self._begin(X, weights)
             if weighted_rows is not None:
@@ -341,8 +321,7 @@ class LowRankLeastSquares(KernelMachine):
         for alpha in np.ravel(np.asarray(alphas, dtype=np.float64)).tolist():
             check({"alpha": alpha}, {"alpha": self._rules["alpha"]})
             model = clone(self).set_params(alpha=alpha, alphas=None)
-            left = ("loo_decision_", "loo_prediction_", "loo_error_", "loo_errors_")
-            others = (*left, "alpha", "alphas")
+            others = ("loo_decision_", "loo_prediction_", "loo_error_", "loo_errors_", "alpha", "alphas")
             fitted = {name: value for name, value in vars(self).items() if name not in others}
             model.__dict__ |= fitted
             model._finish()
@@ -569,23 +548,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
             raise refuse("class_weight", self.class_weight, "a dict or None for partial_fit")
         first = not hasattr(self, "_sums") or self._sums is None
         X, y = validated(self, X, y, reset=first, with_y=True)
-        check_classification_targets(y)
-        if first:
-            if classes is None:
-                raise ValueError(
-                    "classes=None is not allowed: the first call of partial_fit must name them all"
-                )
-            self.classes_ = np.unique(np.asarray(classes))
-            if self.classes_.size < 2:
-                raise ValueError(f"classes has {self.classes_.size} class: it must have at least 2 classes")
-        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
-            raise ValueError(
-                f"classes={classes!r} is not allowed: it must be {self.classes_.tolist()} or None"
-            )
-        unknown = np.setdiff1d(y, self.classes_)
-        if unknown.size:
-            raise ValueError(f"y has the label {unknown.tolist()[0]!r}, which is not among the classes")
-        targets = class_targets(np.searchsorted(self.classes_, y), int(self.classes_.size))
+        targets = self._targets_of_piece(y, classes, first=first)
         weights = self._row_weights(targets, sample_weights(sample_weight, X.shape[0]))
         self._piece(X, targets, weights, first=first)
         return self

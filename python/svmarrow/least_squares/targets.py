@@ -15,6 +15,8 @@ from svmarrow._support.memory import bytes_of_rows, refuse_beyond_memory
 from svmarrow._support.parameters import THREADS, boolean, check, either, function, kernel_rules, real
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import as_samples, core_rows, default_gamma, threads
+from svmarrow._support.saving import check_columns
+from svmarrow._support.types import check_state
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ __all__ = [
     "bordered_inverse",
     "bytes_of_inverse",
     "bytes_of_system",
+    "check_sums",
     "fit_targets",
     "left_out",
     "refuse_system",
@@ -332,3 +335,25 @@ def left_out(
     weighted_hat = hat if weights is None else hat * weights
     left: NDArray[np.float64] = targets - (targets - fitted) / (1.0 - weighted_hat)[:, np.newaxis]
     return left
+
+
+def check_sums(model: Any, vectors: Any, spec: Any, sums: Any, *, is_model: bool) -> None:
+    """Checks that the sums of a low-rank estimator are those of its points (m, d) and outputs.
+
+    With `is_model` the points are the vectors of the model.
+    """
+    made = model.expansion_
+    m, q = vectors.shape[0], made.coefficients.shape[1]
+    table, line = np.zeros((0, 0)), np.zeros(0)
+    points = KernelExpansion(vectors, np.zeros((m, 1)), np.zeros(1), *spec)
+    check_columns(model, points)
+    if is_model and made.vectors.shape != points.vectors.shape:
+        raise ValueError("expansion_ is not one of the points")
+    empty = {"gram": table, "products": table, "columns": line, "targets": line}
+    check_state(sums, {**empty, "rows": 0, "weight": 0.0})
+    shapes = {"gram": (m, m), "products": (m, q), "columns": (m,), "targets": (q,)}
+    for key, shape in shapes.items():
+        if sums[key].shape != shape:
+            raise ValueError(f"{key} of the sums has shape {sums[key].shape}, expected {shape}")
+    if sums["rows"] != model.n_seen_:
+        raise ValueError("the sums are of another number of rows")
