@@ -61,8 +61,8 @@ class ExpansionSum(KernelExpansion):
 
     References
     ----------
-    P. Vincent and Y. Bengio, "Kernel matching pursuit", Machine Learning 48, 2002, section 5: a dictionary of
-    several kernels.
+    P. Vincent and Y. Bengio, "Kernel matching pursuit", Machine Learning 48, 2002, section 4: a dictionary
+    that mixes kernel types and widths.
 
     Examples
     --------
