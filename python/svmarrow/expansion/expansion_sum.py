@@ -87,13 +87,13 @@ class ExpansionSum(KernelExpansion):
     parts: tuple[KernelExpansion, ...]
 
     def __init__(self, parts: Sequence[KernelExpansion]) -> None:
-        found = tuple(parts)
-        _check(found)
-        vectors = _stacked([part.vectors for part in found])
-        coefficients = np.vstack([part.coefficients for part in found])
-        intercepts = np.sum([part.intercepts for part in found], axis=0)
+        parts = tuple(parts)
+        _check(parts)
+        vectors = _stacked([part.vectors for part in parts])
+        coefficients = np.vstack([part.coefficients for part in parts])
+        intercepts = np.sum([part.intercepts for part in parts], axis=0)
         views, start = [], 0
-        for part in found:
+        for part in parts:
             rows = slice(start, start + part.n_vectors)
             start = rows.stop
             # The parts share the memory of the sum where it has their layout.
@@ -171,9 +171,9 @@ class ExpansionSum(KernelExpansion):
         owners = np.searchsorted(ends, places, side="right")
         out = np.empty((X.shape[0], places.size))
         for p, part in enumerate(self.parts):
-            mine = np.flatnonzero(owners == p)
-            if mine.size:
-                out[:, mine] = part.values(X, places[mine] - (ends[p] - part.n_vectors), n_jobs)
+            columns = np.flatnonzero(owners == p)
+            if columns.size:
+                out[:, columns] = part.values(X, places[columns] - (ends[p] - part.n_vectors), n_jobs)
         return out
 
     def _evaluate(self, X: Any, n_jobs: int | None) -> NDArray[np.float64]:
@@ -216,9 +216,9 @@ def sum_of(expansions: Iterable[KernelExpansion]) -> KernelExpansion:
         An `ExpansionSum` where at least two kernels have vectors. Vectors are in their order, repeated ones
         too.
     """
-    found = list(expansions)
+    terms = list(expansions)
     by_kernel: dict[Any, list[KernelExpansion]] = {}
-    for expansion in found:
+    for expansion in terms:
         for part in expansion.parts:
             if part.n_vectors:
                 by_kernel.setdefault(part.kernel_spec, []).append(part)
@@ -229,8 +229,8 @@ def sum_of(expansions: Iterable[KernelExpansion]) -> KernelExpansion:
         )
         for parts in by_kernel.values()
     ]
-    intercepts = np.sum([expansion.intercepts for expansion in found], axis=0)
-    return _added(joined, intercepts, found[0])
+    intercepts = np.sum([expansion.intercepts for expansion in terms], axis=0)
+    return _added(joined, intercepts, terms[0])
 
 
 def merge(expansions: Sequence[KernelExpansion]) -> KernelExpansion:

@@ -340,18 +340,18 @@ def shapley_values(
     take = as_rows if isinstance(converted, KernelExpansion) else converted.validated
     rows = take(X)
     others = _training_samples(model, expansion) if background is None else take(background)
-    found = [
+    results = [
         _linear(part, rows, others, players, n_jobs)
         if part.kernel == "linear"
         else _of_products(part, rows, others, players, game, verbose, n_jobs)
         for part in expansion.parts
     ]
-    parts = found[0]
-    if len(found) > 1:
+    parts = results[0]
+    if len(results) > 1:
         # The values of a sum of functions are the sums of their values.
-        values, base = (np.sum([one[i] for one in found], axis=0) for i in (0, 1))
+        values, base = (np.sum([result[i] for result in results], axis=0) for i in (0, 1))
         error = np.abs(values.sum(axis=1) + base - expansion._evaluate(rows, n_jobs))
-        parts = values, base, error, max(one[3] for one in found)
+        parts = values, base, error, max(result[3] for result in results)
     output_names = _output_names(converted, expansion, output)
     if label is not None:
         parts, output_names = _of_label(label, parts, converted, output_names)
