@@ -48,7 +48,10 @@ fn load(path: &Path, class: &str) -> Result<(KernelExpansion, Value, ModelFile)>
             return Err(refuse(format!("{name}={} is not supported", arguments[name])));
         }
     }
-    let expansion = file.expansions.remove("").ok_or_else(|| refuse("it has no expansion".to_owned()))?;
+    let expansion = file
+        .expansions
+        .remove("")
+        .ok_or_else(|| refuse("a sum or a tree of several expansions is not supported here".to_owned()))?;
     Ok((expansion, arguments, file))
 }
 

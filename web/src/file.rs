@@ -60,9 +60,12 @@ pub(crate) fn load(bytes: &[u8]) -> Result<Model> {
             )));
         }
     };
-    let expansion = file.expansions.remove("").ok_or_else(|| refuse("it has no expansion"))?;
+    let expansion = file
+        .expansions
+        .remove("")
+        .ok_or_else(|| refuse("a sum or a tree of several expansions is not supported in a browser"))?;
     if !file.expansions.is_empty() {
-        return Err(refuse("it has several expansions: save as_expansion(model) instead"));
+        return Err(refuse("several expansions are not supported in a browser"));
     }
     let columns = expansion.vectors.view().cols();
     let preparation = preparation(parts.get("preparation"), &file, columns)?;
