@@ -404,3 +404,8 @@ def test_codes_of_machines_of_several_kernels():
     assert isinstance(model.expansion_, ExpansionSum)
     np.testing.assert_allclose(np.abs(model.outputs(X)), np.abs(outputs), rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(svmarrow.as_expansion(model).predict(X), model.predict(X))
+
+
+def test_the_file_of_one_kernel_has_one_main_expansion():
+    one = KMPRegressor(n_vectors=5, gamma=0.1).fit(ROWS, NUMBERS)
+    assert one.expansion_ is one.expansions_[0]

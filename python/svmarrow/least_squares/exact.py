@@ -98,9 +98,11 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
         The alpha of the model.
     gamma_ : float
         With ``gamma="loo"``: the width that was taken.
-    gammas_, gamma_errors_ : ndarray of shape (n_gammas,)
-        With ``gamma="loo"``: the widths that were tried, and their leave-one-out errors; of labels with a
-        thousandth of the squared error, which decides between equal shares.
+    gammas_ : ndarray of shape (n_gammas,)
+        With ``gamma="loo"``: the widths that were tried.
+    gamma_errors_ : ndarray of shape (n_gammas,)
+        Their leave-one-out errors; of labels with a thousandth of the squared error, which decides between
+        equal shares.
     solver_ : str
         ``solver``, or "eigh" where one eigendecomposition served all of ``alphas``.
     loo_errors_ : ndarray of shape (n_alphas,)
@@ -308,9 +310,11 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
         The alpha of the model.
     gamma_ : float
         With ``gamma="loo"``: the width that was taken.
-    gammas_, gamma_errors_ : ndarray of shape (n_gammas,)
-        With ``gamma="loo"``: the widths that were tried, and their leave-one-out errors; of labels with a
-        thousandth of the squared error, which decides between equal shares.
+    gammas_ : ndarray of shape (n_gammas,)
+        With ``gamma="loo"``: the widths that were tried.
+    gamma_errors_ : ndarray of shape (n_gammas,)
+        Their leave-one-out errors; of labels with a thousandth of the squared error, which decides between
+        equal shares.
     solver_ : str
         ``solver``, or "eigh" where one eigendecomposition served all of ``alphas``.
     loo_errors_ : ndarray of shape (n_alphas,)

@@ -447,7 +447,10 @@ class MatchingPursuit(KernelMachine):
             )
         if len(used) > 1:
             return sum_of(expansions)
-        return used[0].replaced(intercepts=self.intercept_) if used else expansions[0]
+        if used and used[0] is not expansions[0]:
+            return used[0].replaced(intercepts=self.intercept_)
+        # The object itself, which files store as the expansion of the model.
+        return expansions[0]
 
     def _rows(self, X: Any) -> Any:
         """Converts rows to the form of the extension module."""
