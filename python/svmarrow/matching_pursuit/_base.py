@@ -437,9 +437,7 @@ class MatchingPursuit(KernelMachine):
         except AttributeError:
             raise AttributeError(f"this {type(self).__name__} is not fitted yet") from None
         if self.function_coef_.any():
-            raise AttributeError(
-                "this model has functions that are no kernels: see expansions_, function_coef_"
-            )
+            raise AttributeError("this model has functions that are no kernels: see function_coef_")
         used = [expansion for expansion in expansions if expansion.n_vectors]
         if len(used) > 1 and any(callable(expansion.kernel) for expansion in used):
             raise AttributeError(
