@@ -99,7 +99,7 @@ def test_what_a_sum_has(several):
 
 def test_kernel_values_and_selections(several):
     places = np.array([27, 3, 8, 0, 20])
-    values = several.values(ROWS, places)
+    values = several._kernel_values(ROWS, places)
     numbers = [(p, i) for p, one in enumerate(several.parts) for i in range(one.n_vectors)]
     for column, place in enumerate(places):
         p, i = numbers[place]
@@ -107,12 +107,12 @@ def test_kernel_values_and_selections(several):
         expected = reference.kernel(one.kernel_spec, ROWS, one.vectors[i : i + 1])[:, 0]
         np.testing.assert_allclose(values[:, column], expected, rtol=1e-12)
     coefficients = np.arange(10.0).reshape(5, 2)
-    chosen = several.selected(places, coefficients).replaced(intercepts=np.zeros(2))
+    chosen = several._selected(places, coefficients).replaced(intercepts=np.zeros(2))
     expected = values @ coefficients
     np.testing.assert_allclose(
         chosen.decision_function(ROWS), expected, rtol=1e-11, atol=1e-11 * np.abs(expected).max()
     )
-    of_one = several.selected(np.array([2, 1]), coefficients[:2])
+    of_one = several._selected(np.array([2, 1]), coefficients[:2])
     assert type(of_one) is KernelExpansion
     assert of_one.kernel_spec == SPECS[0]
 
@@ -302,9 +302,9 @@ def test_a_sum_is_compressed_by_what_it_predicts(method, classifier):
     others = []
     for seed in range(9):
         places = np.random.default_rng(seed).permutation(60)[:30]
-        values = np.column_stack([full.values(X[:900], places), np.ones(900)])
+        values = np.column_stack([full._kernel_values(X[:900], places), np.ones(900)])
         weights = np.linalg.lstsq(values, full.decision_function(X[:900]), rcond=None)[0]
-        drawn = np.column_stack([full.values(new, places), np.ones(len(new))]) @ weights
+        drawn = np.column_stack([full._kernel_values(new, places), np.ones(len(new))]) @ weights
         others.append(np.mean(drawn.argmax(axis=1) == model.predict(new)))
     assert agreement > np.mean(others) + 0.01
 
@@ -314,7 +314,7 @@ def test_all_sizes_of_a_sum_are_least_squares_on_the_samples(regressor, tmp_path
     path = compression_path(model, ROWS, n_vectors=12)
     outputs = model.expansion_.decision_function(ROWS)[:, 0]
     for size in (1, 5, 12):
-        values = model.expansion_.values(ROWS, path.order[:size])
+        values = model.expansion_._kernel_values(ROWS, path.order[:size])
         target = outputs - model.expansion_.intercepts[0]
         best = np.linalg.lstsq(values, target, rcond=None)[0]
         found = path[size].predict(ROWS)

@@ -21,7 +21,7 @@ EXCEPTIONS = {
     "a formula of some numbers": {"bagging_stability", "reverse_cumulative"},
     "a look at what is there": {
         *("Code.check_classes", "ExpansionDetector.decode", "ReducedPath.nbytes", "compiled"),
-        *("ExpansionTree.leaf_expansion", "ExpansionTree.needs_double"),
+        *("ExpansionTree.leaf_expansion", "ExpansionTree.needs_double", "ExpansionSum.needs_double"),
     },
     "tells what the parameters say": {"RoutesFit.get_metadata_routing", "Search.get_metadata_routing"},
     "draws what it is given": {

@@ -155,17 +155,19 @@ class ExpansionSum(KernelExpansion):
             ]
         )
 
-    def selected(self, places: NDArray[np.intp], coefficients: NDArray[np.float64]) -> KernelExpansion:
+    def _selected(self, places: NDArray[np.intp], coefficients: NDArray[np.float64]) -> KernelExpansion:
         """The expansion of some vectors, in the order of the parts, with coefficients (s, q) for `places`."""
         ends = np.cumsum([part.n_vectors for part in self.parts])
         owners = np.searchsorted(ends, places, side="right")
         chosen = [
-            part.selected(places[owners == p] - (ends[p] - part.n_vectors), coefficients[owners == p])
+            part._selected(places[owners == p] - (ends[p] - part.n_vectors), coefficients[owners == p])
             for p, part in enumerate(self.parts)
         ]
         return sum_of(chosen)
 
-    def values(self, X: Any, places: NDArray[np.intp], n_jobs: int | None = None) -> NDArray[np.float64]:
+    def _kernel_values(
+        self, X: Any, places: NDArray[np.intp], n_jobs: int | None = None
+    ) -> NDArray[np.float64]:
         """Kernel values (n, s) of validated samples and some vectors, each with the kernel of its part."""
         ends = np.cumsum([part.n_vectors for part in self.parts])
         owners = np.searchsorted(ends, places, side="right")
@@ -173,7 +175,7 @@ class ExpansionSum(KernelExpansion):
         for p, part in enumerate(self.parts):
             columns = np.flatnonzero(owners == p)
             if columns.size:
-                out[:, columns] = part.values(X, places[columns] - (ends[p] - part.n_vectors), n_jobs)
+                out[:, columns] = part._kernel_values(X, places[columns] - (ends[p] - part.n_vectors), n_jobs)
         return out
 
     def _evaluate(self, X: Any, n_jobs: int | None) -> NDArray[np.float64]:

@@ -343,11 +343,13 @@ class KernelExpansion:
         """The expansion with other ``vectors``, ``coefficients``, ``intercepts`` or kernel parameters."""
         return KernelExpansion(**{**self.__getstate__(), **fields})
 
-    def selected(self, places: NDArray[np.intp], coefficients: NDArray[np.float64]) -> KernelExpansion:
+    def _selected(self, places: NDArray[np.intp], coefficients: NDArray[np.float64]) -> KernelExpansion:
         """The expansion of some vectors, by their places, with other coefficients (s, q)."""
         return self.replaced(vectors=self.vectors[places], coefficients=coefficients)
 
-    def values(self, X: Any, places: NDArray[np.intp], n_jobs: int | None = None) -> NDArray[np.float64]:
+    def _kernel_values(
+        self, X: Any, places: NDArray[np.intp], n_jobs: int | None = None
+    ) -> NDArray[np.float64]:
         """Kernel values (n, s) of validated samples and some vectors, by their places."""
         vectors = self.vectors[places]
         if callable(self.kernel):

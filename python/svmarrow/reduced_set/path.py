@@ -434,7 +434,7 @@ class PathNumbers:
         spec = None
         if len(expansion.parts) > 1 or callable(expansion.kernel):
             # The kernel values themselves are rows of a precomputed kernel, with the vectors as columns.
-            rows = expansion.values(rows, order[:largest])
+            rows = expansion._kernel_values(rows, order[:largest], jobs)
             kept, spec = np.arange(float(largest))[:, np.newaxis], PRECOMPUTED
         steps, used, triangle = None, largest, self.triangle
         if self.steps is not None:
@@ -560,7 +560,7 @@ class CompressionPath(ReducedPath):
         full, coefficients = self.model.expansion_, self._numbers.coefficients(size)
         intercepts = full.intercepts + self._shifts_of([size])[0]
         if len(full.parts) > 1:
-            small = full.selected(self.order[:size], coefficients).replaced(intercepts=intercepts)
+            small = full._selected(self.order[:size], coefficients).replaced(intercepts=intercepts)
         else:
             vectors = self.vectors[:size]
             small = full.replaced(vectors=vectors, coefficients=coefficients, intercepts=intercepts)

@@ -214,7 +214,7 @@ def _features_of_sum(model: Any, X: Any) -> Features:
     if rows.shape[0] > limit:
         rows = rows[np.linspace(0, rows.shape[0] - 1, limit).round().astype(np.intp)]
     refuse_beyond_memory("compress", 16 * rows.shape[0] * m, "give fewer samples X")
-    values = expansion.values(rows, np.arange(m)) / np.sqrt(rows.shape[0])
+    values = expansion._kernel_values(rows, np.arange(m)) / np.sqrt(rows.shape[0])
     with one_blas_thread():
         triangle = scipy.linalg.qr(values, mode="r", overwrite_a=True, check_finite=False)[0][:m]
     return Features(np.ascontiguousarray(triangle.T), None)

@@ -13,6 +13,7 @@ from svmarrow import (
     SVC,
     SVR,
     KernelExpansion,
+    KMPClassifier,
     OneClassSVM,
     PerceptronTreeClassifier,
     RLSRegressor,
@@ -352,6 +353,15 @@ def tree(settings: Settings) -> Run:
         return found, found.apply(X), found.decision_function(X)
 
     return Run(work, lambda _: model.expansion_)
+
+
+@operation("compress several widths", 6000)
+def several_widths(settings: Settings) -> Run:
+    X, y = data("plain ten", settings.n)
+    model = KMPClassifier(settings.n // 4, gamma=[0.3, 1.0], n_jobs=settings.n_jobs).fit(X, y)
+    return Run(
+        lambda whole: compress(whole, X, n_vectors=settings.n // 8, n_jobs=settings.n_jobs), lambda _: model
+    )
 
 
 @operation("compress an SVR", 4000)
