@@ -68,6 +68,13 @@ def test_no_width_is_taken_that_is_not_clearly_better():
         assert model.gamma_ == pytest.approx(best if is_better else scale)
 
 
+def test_a_refit_is_a_fresh_fit():
+    model = RLSRegressor(0.01, gamma="loo").fit(X, WAVES).fit(10.0 * X, X[:, 1])
+    fresh = RLSRegressor(0.01, gamma="loo").fit(10.0 * X, X[:, 1])
+    assert (model.gamma_, model.expansion_) == (fresh.gamma_, fresh.expansion_)
+    np.testing.assert_array_equal(model.gammas_, fresh.gammas_)
+
+
 def test_weights_count_in_the_choice():
     # The samples of weight 0 would ask for a narrow kernel.
     far = X[:, 0] > 0.0

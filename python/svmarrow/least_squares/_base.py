@@ -48,6 +48,7 @@ __all__ = [
     "SquareLossRegressor",
     "average",
     "fit_all",
+    "is_clear_gain",
     "kernel_of",
     "with_chosen_penalty",
 ]
@@ -348,6 +349,15 @@ def with_chosen_penalty(
     errors = np.array([model._loo_error(fit(alpha), targets, weights) for alpha in alphas.tolist()])
     model.loo_errors_, model.alpha_ = errors, float(alphas[np.argmin(errors)])
     return fit(model.alpha_)
+
+
+def is_clear_gain(
+    gains: NDArray[np.float64], weights: NDArray[np.float64] | None, standard_errors: float
+) -> bool:
+    """Returns whether the mean of paired gains (n,) is larger than a number of its standard errors."""
+    w = np.full(len(gains), 1.0 / len(gains)) if weights is None else weights / weights.sum()
+    mean = float(w @ gains)
+    return mean > standard_errors * float(np.sqrt(np.sum((w * (gains - mean)) ** 2)))
 
 
 def average(values: NDArray[Any], weights: NDArray[np.float64] | None) -> NDArray[np.float64]:

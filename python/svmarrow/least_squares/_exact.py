@@ -39,7 +39,7 @@ from svmarrow._support.parameters import (
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, default_gamma, gamma_power, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.least_squares._base import PENALTIES, average, kernel_of
+from svmarrow.least_squares._base import PENALTIES, average, is_clear_gain, kernel_of
 from svmarrow.least_squares._leave_one_out import LeaveOneOutModels, leave_one_out_models
 from svmarrow.least_squares.targets import (
     REMEDY,
@@ -254,14 +254,14 @@ class ExactLeastSquares(KernelMachine):
                 best = other
             if best is not first:
                 break
-        self.gammas_ = np.sort(list(errors))
-        self.gamma_errors_ = np.array([errors[width] for width in self.gammas_])
-        if not _is_better(first.losses - best.losses, weights):
+        if not is_clear_gain(first.losses - best.losses, weights, WIDTH_STANDARD_ERRORS):
             best = first
-        self.gamma_ = float(best.machine.gamma)
         for name, value in vars(best.machine).items():
             if name not in ("gamma", "leave_one_out"):
                 setattr(self, name, value)
+        self.gamma_ = float(best.machine.gamma)
+        self.gammas_ = np.sort(list(errors))
+        self.gamma_errors_ = np.array([errors[width] for width in self.gammas_])
         return best.left
 
     def _bound(
@@ -379,14 +379,6 @@ def _decomposed(
     with one_blas_thread():
         values, vectors = eigh(K, driver="evd", check_finite=False)
     return values, np.ascontiguousarray(vectors)
-
-
-def _is_better(gains: NDArray[np.float64], weights: NDArray[np.float64] | None) -> bool:
-    """Returns whether the mean gain is larger than its standard error."""
-    shares = np.ones(gains.size) if weights is None else weights / weights.max()
-    shares = shares / shares.sum()
-    mean = float(shares @ gains)
-    return mean > WIDTH_STANDARD_ERRORS * float(np.sqrt(np.sum((shares * (gains - mean)) ** 2)))
 
 
 def refuse_time(max_time: float | None, solver: str) -> None:

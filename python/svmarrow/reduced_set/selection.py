@@ -37,7 +37,7 @@ __all__ = ["PURSUITS", "SelectionSettings", "bytes_of_selection", "selection_of"
 
 #: The methods that add one vector in each step. The first two are those of `compression_path`.
 PURSUITS = ("backfit", "prefit", "basic")
-#: Samples on which the functions of a sum of several kernels are compared: so many, or so many a function.
+#: Maximum number of samples on which the functions of a sum are compared, in all or for each function.
 _MIN_ROWS_OF_SUM, _ROWS_PER_FUNCTION = 5_000, 4
 #: Names of methods in the extension module, where they differ.
 CORE_METHODS = {"backfit": "pursuit"}

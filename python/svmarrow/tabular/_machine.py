@@ -20,6 +20,7 @@ from svmarrow._support.progress import UNTIMED, Steps
 from svmarrow._support.rows import class_weights
 from svmarrow._support.saving import savable
 from svmarrow._support.types import TIME_REMEDY, column_text, is_missing
+from svmarrow.least_squares._base import is_clear_gain
 from svmarrow.least_squares.exact import RLSClassifier, RLSRegressor
 from svmarrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegressor
 from svmarrow.models.categories import text_of
@@ -338,10 +339,7 @@ def _search(
 
 
 def _wins(before: Choice, after: Choice, weights: NDArray[np.float64] | None) -> bool:
-    differences = before.losses - after.losses
-    w = np.full(len(differences), 1.0 / len(differences)) if weights is None else weights / weights.sum()
-    mean = float(w @ differences)
-    return mean > STANDARD_ERRORS * float(np.sqrt(np.sum((w * (differences - mean)) ** 2)))
+    return is_clear_gain(before.losses - after.losses, weights, STANDARD_ERRORS)
 
 
 def final_machine(
