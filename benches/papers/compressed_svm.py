@@ -308,7 +308,7 @@ def in_bytes(report: Report, options: argparse.Namespace) -> None:
 
 
 #: Bytes that there are for the file of a set, and vectors that fit in one byte a number.
-ROOM = {"letter": (8 * 1024, 155), "mnist": (64 * 1024, 78)}
+ROOM = {"letter": (8 * 1024, 148), "mnist": (64 * 1024, 78)}
 
 
 def in_room(report: Report, options: argparse.Namespace) -> None:
