@@ -98,24 +98,15 @@ def test_columns_are_checked():
         TabularRegressor().fit(np.full((30, 2), np.nan), Y[:30])
 
 
-def test_dates_are_no_categories():
+def test_dates_may_be_categories():
     days = [dt.date(2020, 1, 1) + dt.timedelta(days=i % 40) for i in range(N)]
     frame = FRAME.assign(day=pd.Series(days, dtype=object))
-    with pytest.raises(TypeError, match=r"dates or times \(date\) in column 'day': .* categories"):
-        TabularRegressor(n_samples=50).fit(frame, Y)
-    with pytest.raises(TypeError, match="dates or times"):
-        TabularRegressor(n_samples=50).fit(FRAME.assign(day=pd.to_datetime(days)), Y)
     # A user may want one indicator for each day.
     named = TabularRegressor(categories=["day"], n_samples=50).fit(frame, Y)
     assert named.expansion_.vectors.shape[1] > 30
 
 
 def test_errors_name_the_column():
-    with pytest.raises(TypeError, match=r"dates or times \(datetime64.*\) in column 'when': .*dt\.days"):
-        TabularRegressor().fit(FRAME[["size"]].assign(when=pd.Timestamp("2020-01-01")), Y)
-    objects = FRAME[["size"]].assign(when=[dt.date(2020, 1, 1)] * N)
-    with pytest.raises(TypeError, match=r"in column 'when': .* name the column in categories"):
-        TabularRegressor().fit(objects, Y)
     frame = FRAME[["kind", "size", "noise"]]
     model = TabularRegressor(n_samples=80).fit(frame, Y)
     wrong = frame.astype({"noise": object})

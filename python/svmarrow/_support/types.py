@@ -25,8 +25,10 @@ __all__ = [
     "check_state",
     "check_types",
     "column_text",
+    "is_date",
     "is_missing",
     "missing_values",
+    "with_days",
 ]
 
 
@@ -46,12 +48,14 @@ _ALTERNATIVES = dict.fromkeys(
 #: How dates become numbers.
 TIME_REMEDY = (
     "turn them into numbers, for example days since a date, ((date - start).dt.days of pandas), the month "
-    "(date.dt.month) and the day of the week (date.dt.dayofweek)"
+    "(date.dt.month) and the day of the week (date.dt.day_of_week)"
 )
 
 
-def check_array_types(**values: Any) -> None:
+def check_array_types(*, takes_dates: bool = False, **values: Any) -> None:
     """Raises an error for values that are not arrays of real numbers; the keys are the argument names.
+
+    Dates are allowed if `takes_dates`.
 
     Raises
     ------
@@ -78,7 +82,7 @@ def check_array_types(**values: Any) -> None:
         own = getattr(value, "dtype", None)
         dtypes = list(getattr(value, "dtypes", ())) if own is None else [own]
         for column, dtype in enumerate(dtypes):
-            if _is_time(dtype):
+            if _is_time(dtype) and not (takes_dates and is_date(dtype)):
                 place = f" in {column_text(value, column)}" if own is None else ""
                 raise TypeError(f"{name} holds dates or times ({dtype}){place}: {TIME_REMEDY}")
             if getattr(dtype, "kind", "") == "c":
@@ -111,6 +115,26 @@ def _is_time(dtype: Any) -> bool:
     """Returns whether a type of NumPy, pandas or polars holds dates, times or time differences."""
     temporal = getattr(dtype, "is_temporal", None)
     return getattr(dtype, "kind", "") in ("m", "M") or (callable(temporal) and bool(temporal()))
+
+
+def is_date(dtype: Any) -> bool:
+    """Returns whether a type of NumPy, pandas or polars holds dates, with or without a time of the day."""
+    return getattr(dtype, "kind", "") == "M" or type(dtype).__name__ in ("Date", "Datetime")
+
+
+def with_days(X: Any) -> Any:
+    """Returns a frame of polars with days since 1970-01-01 instead of dates, other samples as they are.
+
+    NumPy takes the dates of polars as numbers in their own units.
+    """
+    if type(X).__module__.partition(".")[0] != "polars" or not hasattr(X, "with_columns"):
+        return X
+    for name, dtype in zip(X.columns, X.dtypes, strict=True):
+        if is_date(dtype):
+            # Polars multiplies by a reciprocal, which rounds once more than the division of Python's dates.
+            days = X[name].dt.epoch("us").to_numpy() / 86_400e6
+            X = X.with_columns(type(X[name])(name, days))
+    return X
 
 
 # --- checks of the attributes that a model file sets against the types that classes declare ---

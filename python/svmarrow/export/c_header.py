@@ -108,7 +108,8 @@ def to_c(
       where the model has some;
     * ``int p_self_test(void)``: 1 where a stored row gives the stored outputs.
 
-    It allocates no memory and changes none, and of the C library it calls ``expf`` and ``sqrtf`` alone.
+    It allocates no memory and changes none, and of the C library it calls ``expf`` and
+    ``sqrtf`` alone; for dates, which are days since 1970-01-01, ``sinf``, ``cosf`` and ``floorf`` too.
     It compiles as C99 and as C++11 without a warning. With ``dtype="float64"`` every ``float`` is a
     ``double``, and the calls are ``exp`` and ``sqrt``.
 

@@ -101,7 +101,7 @@ def number(value: float) -> str:
 def in_precision(text: str, dtype: str) -> str:
     """C text, which is written in single precision with all digits of its constants, in a precision."""
     if dtype == "float64":
-        text = re.sub(r"\b(exp|sqrt)f\(", r"\1(", re.sub(r"\bfloat\b", "double", text))
+        text = re.sub(r"\b(cos|exp|floor|sin|sqrt)f\(", r"\1(", re.sub(r"\bfloat\b", "double", text))
         return CONSTANT.sub(lambda found: found[1], text)
     return CONSTANT.sub(lambda found: _shortest(float(found[1])), text)
 

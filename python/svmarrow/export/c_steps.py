@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmarrow.export.c_kernels import number, table
-from svmarrow.models.categories import Encode, Impute
+from svmarrow.models.categories import Dates, Encode, Impute
 from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts, PiecewiseLinear
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ static inline void $prepare(const float *row, float *x) {{
                 return self._impute(step, rows)
             case Encode() if not step.mixed:
                 return self._encode(step, rows)
+            case Dates():
+                return self._dates(step, rows)
         raise ValueError(
             f"{step!r} is not written as C: encode categories as numbers before the pipeline, or export ONNX"
         )
@@ -191,6 +193,26 @@ static inline void $prepare(const float *row, float *x) {{
         {whole}[{n} + j] = {flag} ? 1.0f : 0.0f;
     }}
 """
+        return whole
+
+    def _dates(self, step: Dates, rows: str) -> str:
+        """Dates are numbers of days."""
+        values = self._constants(step.values)
+        days = self._loop(step.n_in, f"{rows}[j] != {rows}[j] ? {values}[j] : {rows}[j]")
+        whole, n = self._new(step.n_out), step.n_in
+        self.statements += f"    for (j = 0; j < {n}; ++j) {{\n        {whole}[j] = {days}[j];\n    }}\n"
+        for place, column in enumerate(step.flags):
+            self.statements += (
+                f"    {whole}[{n + place}] = {rows}[{column}] != {rows}[{column}] ? 1.0f : 0.0f;\n"
+            )
+        start = n + step.flags.size
+        for place, (column, period) in enumerate(zip(step.columns, step.periods, strict=True)):
+            self.needs_math = True
+            turns = f"{days}[{column}] / {number(period)}"
+            angle = f"{number(2.0 * np.pi)} * ({turns} - floorf({turns}))"
+            for shift, function in enumerate(("sinf", "cosf")):
+                self.statements += f"    {whole}[{start + 2 * place + shift}] = {function}({angle});\n"
+            self.multiplications += 4
         return whole
 
     def _encode(self, step: Encode, rows: str) -> str:

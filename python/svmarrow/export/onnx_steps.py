@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow.models.categories import Encode, Impute
+from svmarrow.models.categories import Dates, Encode, Impute
 from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts, PiecewiseLinear
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ class StepText:
                 return self._impute(step, rows)
             case Encode():
                 return self._encode(step, rows)
+            case Dates():
+                return self._dates(step, rows)
         raise TypeError(f"{step!r} has no counterpart in ONNX")
 
     def _do(self, operation: str) -> str:
@@ -116,6 +118,22 @@ class StepText:
         flags = self._do(f"CastLike ({gap}, {rows})")
         flags = self._do(f"Gather <axis = 1> ({flags}, {self._constant(step.flags)})")
         return self._do(f"Concat <axis = 1> ({filled}, {flags})")
+
+    def _dates(self, step: Dates, rows: str) -> str:
+        """Dates are numbers of days."""
+        gap = self._do(f"IsNaN ({rows})")
+        days = self._do(f"Where ({gap}, {self._constant(step.values)}, {rows})")
+        blocks = [days]
+        if step.flags.size:
+            flags = self._do(f"CastLike ({gap}, {rows})")
+            blocks.append(self._do(f"Gather <axis = 1> ({flags}, {self._constant(step.flags)})"))
+        for column, period in zip(step.columns, step.periods, strict=True):
+            day = self._do(f"Gather <axis = 1> ({days}, {self._constant(np.array([column]))})")
+            turns = self._do(f"Div ({day}, {self._constant(np.array(period))})")
+            part = self._do(f"Sub ({turns}, {self._do(f'Floor ({turns})')})")
+            angle = self._do(f"Mul ({part}, {self._constant(np.array(2.0 * np.pi))})")
+            blocks += [self._do(f"{function} ({angle})") for function in ("Sin", "Cos")]
+        return self._do(f"Concat <axis = 1> ({', '.join(blocks)})")
 
     def _encode(self, step: Encode, rows: str) -> str:
         """A row of a table is a product of zeros and a one with it; others give NaN or `unknown`."""

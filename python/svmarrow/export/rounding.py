@@ -23,7 +23,7 @@ from svmarrow._support.parameters import MATERN_KERNELS, UNIT_DIAGONAL_KERNELS
 from svmarrow._support.rows import as_rows
 from svmarrow._support.types import missing_values
 from svmarrow.export.common import dense_vectors, kernel_columns, linear_weights, matern_rate
-from svmarrow.models.categories import Encode, Impute
+from svmarrow.models.categories import Dates, Encode, Impute
 from svmarrow.models.preparation import Affine, Chain, Parts, PiecewiseLinear
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _preimages(step: Step, rows: NDArray[np.float64]) -> NDArray[np.float64]:
             for taken, part, block in reversed(list(zip(step.columns, step.steps, blocks, strict=True))):
                 found[:, taken] = block if part is None else _preimages(part, block)
             return found
-        case Impute():
+        case Impute() | Dates():
             return rows[:, : step.n_in]
         case Encode():
             categories, start = [], 0

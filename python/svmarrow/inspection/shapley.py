@@ -18,7 +18,7 @@ from svmarrow._support.types import is_missing
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.inspection.display import ShapleyDisplay
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models.categories import Encode, Impute
+from svmarrow.models.categories import Dates, Encode, Impute
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.preparation import Affine, Chain, Clip, Parts, PiecewiseLinear, Step
 
@@ -77,6 +77,8 @@ def _origins(step: Step) -> NDArray[np.int64]:
     if isinstance(step, Impute):
         flags = np.empty(0, dtype=np.int64) if step.flags is None else step.flags
         return np.concatenate([np.arange(step.n_in), flags])
+    if isinstance(step, Dates):
+        return step.sources
     if isinstance(step, Encode):
         return np.repeat(np.arange(step.n_in), [table.numbers.shape[1] for table in step.tables])
     if isinstance(step, (Clip, PiecewiseLinear)) or (isinstance(step, Affine) and step.matrix is None):

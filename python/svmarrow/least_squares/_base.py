@@ -11,7 +11,7 @@ An estimator has two sides, which do not know each other: `SquareLossClassifier`
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
@@ -47,6 +47,7 @@ __all__ = [
     "SquareLossClassifier",
     "SquareLossRegressor",
     "average",
+    "descend",
     "fit_all",
     "is_clear_gain",
     "kernel_of",
@@ -349,6 +350,97 @@ def with_chosen_penalty(
     errors = np.array([model._loo_error(fit(alpha), targets, weights) for alpha in alphas.tolist()])
     model.loo_errors_, model.alpha_ = errors, float(alphas[np.argmin(errors)])
     return fit(model.alpha_)
+
+
+#: Factors of a step of the width and of the penalty, and the maximum number of fits of a search for both.
+WIDTH_FACTOR, PENALTY_FACTOR, MAX_FITS = 2.0, 4.0, 24
+#: Range of the penalties of a search.
+PENALTY_LIMITS = (1e-7, 1e4)
+
+Fit = TypeVar("Fit")
+
+
+def descend(
+    fit: Callable[[float, float], Fit | None],
+    error: Callable[[Fit], float],
+    width: float,
+    alpha: float,
+    best: Fit | None = None,
+    max_fits: int = MAX_FITS,
+) -> Fit | None:
+    """Returns the fit whose width and penalty no step improves: pattern search (Hooke and Jeeves 1961).
+
+    One of the two is changed at a time, in one direction as long as the error falls, so an optimum costs the
+    fits of its four neighbors instead of all eight.
+
+    Parameters
+    ----------
+    fit : callable
+        Fits with a width and a penalty; None ends the search.
+    error : callable
+        The error of a fit.
+    width, alpha : float
+        Where the search begins.
+    best : Fit, default=None
+        The fit there, if there is one.
+    max_fits : int, default=24
+        Limit of the fits.
+
+    Returns
+    -------
+    Fit or None
+        None if the search ended before its first fit.
+
+    Raises
+    ------
+    LinAlgError
+        If no fit has a solution.
+    """
+    here = (width, alpha)
+    errors: dict[tuple[float, float], float] = {}
+    refused: np.linalg.LinAlgError | None = None
+
+    def improves(point: tuple[float, float]) -> bool | None:
+        """Returns whether a new point replaces the best one; None ends the search."""
+        nonlocal best, here, refused
+        if point in errors:
+            return False
+        errors[point] = np.inf
+        try:
+            other = fit(*point)
+        except np.linalg.LinAlgError as failure:
+            refused = failure
+            return False
+        if other is None:
+            return None
+        errors[point] = error(other)
+        if best is not None and not errors[point] < errors[here]:
+            return False
+        best, here = other, point
+        return True
+
+    if best is not None:
+        errors[here] = error(best)
+    elif improves(here) is None:
+        return None
+    has_moved = True
+    while has_moved:
+        has_moved = False
+        for width_step, penalty_step in ((WIDTH_FACTOR, 1.0), (1.0, PENALTY_FACTOR)):
+            for power in (1.0, -1.0):
+                start = here
+                is_better: bool | None = True
+                while is_better and len(errors) < max_fits:
+                    penalty = float(np.clip(here[1] * penalty_step**power, *PENALTY_LIMITS))
+                    is_better = improves((here[0] * width_step**power, penalty))
+                if is_better is None:
+                    return best
+                if here != start:
+                    has_moved = True
+                    break
+    if best is None and refused is not None:
+        raise refused
+    return best
 
 
 def is_clear_gain(

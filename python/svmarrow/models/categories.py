@@ -1,7 +1,8 @@
-"""Steps for missing values and categories."""
+"""Steps for missing values, categories and dates."""
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -10,15 +11,15 @@ import numpy as np
 from scipy import sparse
 
 from svmarrow._support.saving import savable
-from svmarrow._support.types import missing_values
-from svmarrow.models.preparation import Chain, Parts, Step, check_column_numbers, numbers
+from svmarrow._support.types import is_missing, missing_values
+from svmarrow.models.preparation import Chain, Parts, Step, check_column_numbers, check_length, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-__all__ = ["Encode", "Impute", "Table", "text_of", "with_text"]
+__all__ = ["Dates", "Encode", "Impute", "Table", "days_of", "text_of", "with_text"]
 
 
 @savable
@@ -187,6 +188,114 @@ class Encode(Step):
             ]
             return sparse.csr_array(sparse.hstack(blocks, format="csr"))
         return np.hstack([table.rows[place] for table, place in zip(self.tables, places, strict=True)])
+
+
+#: Where the count of days begins.
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_DAY = dt.timedelta(days=1)
+
+
+@savable
+@dataclass(frozen=True, eq=False, repr=False)
+class Dates(Step):
+    """Numbers for dates: days since 1970-01-01, gaps, and positions in cycles such as the week or the year.
+
+    Columns after: the days (n_in), for each of `flags` 1 where a gap was, and for each cycle the sine and
+    the cosine of 2 pi days / period.
+
+    Parameters
+    ----------
+    values : ndarray of float64 of shape (n_in,)
+        The days that fill the gaps of each column.
+    flags : ndarray of int64
+        Columns that have one more column for their gaps.
+    columns : ndarray of int64 of shape (n_cycles,)
+        The column of each cycle.
+    periods : ndarray of float64 of shape (n_cycles,)
+        Its length in days, such as 7.
+    """
+
+    values: NDArray[np.float64]
+    flags: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    periods: NDArray[np.float64]
+    gaps = True
+    dates = True
+
+    def __post_init__(self) -> None:
+        check_length("values", self.values, self.values.size)
+        check_column_numbers("flags", self.flags, self.values.size)
+        check_column_numbers("columns", self.columns, self.values.size)
+        check_length("periods", self.periods, self.columns.size)
+        if not (self.periods > 0.0).all():
+            raise ValueError("periods must be above 0")
+
+    @property
+    def n_in(self) -> int:  # type: ignore[override]
+        """Columns before."""
+        return int(self.values.size)
+
+    @property
+    def n_out(self) -> int:  # type: ignore[override]
+        """Columns after."""
+        return self.n_in + int(self.flags.size) + 2 * int(self.columns.size)
+
+    @property
+    def sources(self) -> NDArray[np.int64]:
+        """The column before of each column after."""
+        cycles = np.repeat(self.columns, 2)
+        return np.concatenate([np.arange(self.n_in), self.flags, cycles]).astype(np.int64)
+
+    def _names_out(self, names: Sequence[Any]) -> Sequence[Any]:
+        return [names[j] for j in self.sources]
+
+    def _apply(self, X: Any, names: Sequence[Any]) -> Any:
+        X = X.toarray() if sparse.issparse(X) else X
+        if X.dtype.kind in "OUS":
+            X = np.stack([days_of(X[:, j], names[j]) for j in range(self.n_in)], axis=1)
+        gap = np.isnan(X)
+        days = np.where(gap, self.values.astype(X.dtype), X)
+        turns = days[:, self.columns] / self.periods.astype(X.dtype)
+        angles = 2.0 * np.pi * (turns - np.floor(turns))
+        cycles = np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(len(X), -1)
+        return np.hstack([days, gap[:, self.flags], cycles]).astype(X.dtype, copy=False)
+
+
+def days_of(column: NDArray[Any], name: Any) -> NDArray[np.float64]:
+    """Returns the days since 1970-01-01 of dates, ISO texts of dates, or days; NaN for gaps.
+
+    A date with a time zone counts by its time in UTC. Errors name the column by `name`.
+    """
+    days = np.empty(len(column))
+    for place, value in enumerate(column.tolist()):
+        try:
+            days[place] = _days(value)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(
+                f"X holds {value!r} in column {name!r}, which the model takes as dates: pass a date, its "
+                "text as in '2026-01-31' or '2026-01-31 18:00', or the number of days since 1970-01-01"
+            ) from None
+    if np.isinf(days).any():
+        raise ValueError(f"X contains infinity in column {name!r}")
+    return days
+
+
+def _days(value: Any) -> float:
+    if is_missing(value):
+        return np.nan
+    if isinstance(value, np.datetime64):
+        value = value.astype("M8[us]").item()
+    if isinstance(value, str):
+        value = dt.datetime.fromisoformat(value)
+    if isinstance(value, dt.datetime):
+        instant = value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)
+        days: float = (instant - _EPOCH) / _DAY
+        return days
+    if isinstance(value, dt.date):
+        return float((value - _EPOCH.date()).days)
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError("a truth value is no date")
+    return float(value)
 
 
 def text_of(value: Any) -> str:

@@ -13,6 +13,7 @@ all of them are affine, the ``preparation`` of the model is one `Affine`.
 | `piecewise.PiecewiseLinear` | columns by piecewise linear functions |
 | `categories.Impute` | rows without gaps |
 | `categories.Encode` | numbers for categories, by one table a column |
+| `categories.Dates` | days and positions in cycles for dates |
 | `Parts` | columns of several steps side by side, each of some of the columns |
 | `Chain` | one step after the other |
 """
@@ -31,7 +32,7 @@ from sklearn.utils.validation import check_array
 from svmarrow._support.blas import product
 from svmarrow._support.rows import as_rows
 from svmarrow._support.saving import savable
-from svmarrow._support.types import check_array_types, missing_values
+from svmarrow._support.types import check_array_types, missing_values, with_days
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -87,6 +88,8 @@ class Step(ABC):
     mixed: bool = False
     #: Whether columns may have gaps.
     gaps: bool = False
+    #: Whether columns may hold dates.
+    dates: bool = False
 
     def with_limits_of(self, dtype: Literal["float32", "float64"]) -> Step:
         """The step with limits that depend on the precision of the samples as for samples of a precision."""
@@ -122,12 +125,14 @@ class Step(ABC):
         ValueError
             For a wrong number of features, a category that is not known, a gap that nothing fills.
         """
-        check_array_types(X=X)
-        matrix: Any = X
+        check_array_types(takes_dates=self.dates, X=X)
+        matrix: Any = with_days(X) if self.dates else X
         names = getattr(X, "columns", None) if names is None else names
         if not sparse.issparse(X):
             # Numbers beside strings are an array of objects; columns that nothing reads may hold anything.
-            matrix = np.asarray(X, dtype=object if self.mixed else None)
+            matrix = np.asarray(matrix, dtype=object if self.mixed else None)
+            if matrix.dtype.kind == "M":
+                matrix = matrix.astype("M8[us]").astype(object)
             if matrix.dtype == object:
                 # The missing values of nullable columns are no numbers.
                 matrix = np.where(missing_values(matrix), np.nan, matrix)
@@ -394,6 +399,11 @@ class Parts(Step):
         return any(step is not None and step.gaps for step in self.steps)
 
     @property
+    def dates(self) -> bool:  # type: ignore[override]
+        """True if columns may hold dates."""
+        return any(step is not None and step.dates for step in self.steps)
+
+    @property
     def n_out(self) -> int:  # type: ignore[override]
         """Columns after."""
         pairs = zip(self.columns, self.steps, strict=True)
@@ -453,6 +463,11 @@ class Chain(Step):
         """True if columns may have gaps."""
         # Scaling keeps gaps for a later step.
         return any(step.gaps for step in self.steps)
+
+    @property
+    def dates(self) -> bool:  # type: ignore[override]
+        """True if columns may hold dates."""
+        return self.steps[0].dates
 
     @property
     def n_in(self) -> int:  # type: ignore[override]

@@ -32,6 +32,7 @@ from scipy.special import ndtr, ndtri
 from svmarrow._support.blas import one_blas_thread, product
 from svmarrow._support.rows import select_rows
 from svmarrow.expansion.gradients import gradient_outer_product
+from svmarrow.least_squares._base import descend
 from svmarrow.least_squares.exact import RLSRegressor
 from svmarrow.least_squares.targets import solve
 
@@ -44,12 +45,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Candidate", "MetricProblem", "apply_map", "gain", "threshold", "weighted_mean"]
 
-#: Penalties of the first fit, and factors around the last penalty in later fits.
+#: Penalties of the first fit, and every how many-th of them a coarse fit tries.
 FIRST_ALPHAS = tuple(10.0 ** (exponent / 2.0) for exponent in range(-10, 5))
-ALPHA_FACTORS = (0.25, 1.0, 4.0)
-ALPHA_LIMITS = (1e-7, 1e4)
-#: Maximum number of steps of the search for the bandwidth, each by a factor of 2.
-MAX_BANDWIDTH_STEPS = 8
+COARSE_STRIDE = 3
+#: Maximum number of fits of a search for bandwidth and penalty: the next update changes the best ones.
+MAX_FITS = 6
 #: Share of the mean that every scale keeps, so that none is 0.
 MIN_SHARE = 1e-9
 #: Standard errors by which a single candidate must win. Chosen on 35 tables, see the decision record.
@@ -104,11 +104,11 @@ class MetricProblem:
     def coarse_fit(self, scales: NDArray[np.float64]) -> Any:
         """Returns least squares on all samples with one bandwidth and the best of few penalties."""
         rows = apply_map(self.rows, scales)
-        return self._path(rows, self._start_width, FIRST_ALPHAS[:: len(ALPHA_FACTORS)])
+        return self._path(rows, self._start_width, FIRST_ALPHAS[::COARSE_STRIDE])
 
     def fine_fit(self, coarse: Any, scales: NDArray[np.float64]) -> Any:
         """Returns least squares with the best bandwidth and penalty, from those of a coarse fit."""
-        return self._search(apply_map(self.rows, scales), coarse)
+        return self._search(apply_map(self.rows, scales), float(coarse.gamma), coarse.alpha_, coarse)
 
     def update(self, current: Candidate, power: float) -> Candidate:
         """Returns the candidate whose metric is a power of the average gradient outer product."""
@@ -154,21 +154,19 @@ class MetricProblem:
     def _candidate(
         self, maps: tuple[NDArray[np.float64], ...], gamma: float, alpha: float | None
     ) -> Candidate:
-        mapped = apply_map(self.rows, maps[0])
-        return self.hold_out(self._search(mapped, self._path(mapped, gamma, _alphas(alpha))), maps)
+        mapped, best = apply_map(self.rows, maps[0]), None
+        if alpha is None:
+            best = self._path(mapped, gamma, FIRST_ALPHAS)
+            alpha = float(best.alpha_)
+        return self.hold_out(self._search(mapped, gamma, alpha, best), maps)
 
-    def _search(self, mapped: Any, best: Any) -> Any:
+    def _search(self, mapped: Any, gamma: float, alpha: float, best: Any = None) -> Any:
         """Returns least squares with the bandwidth and penalty of the least leave-one-out error."""
-        for factor in (2.0, 0.5):
-            start = best
-            for _ in range(MAX_BANDWIDTH_STEPS):
-                other = self._path(mapped, float(best.gamma) * factor, _alphas(best.alpha_))
-                if other.loo_error_ >= best.loo_error_:
-                    break
-                best = other
-            if best is not start:
-                break
-        return best
+
+        def fit(width: float, penalty: float) -> Any:
+            return self._path(mapped, width, [penalty])
+
+        return descend(fit, lambda model: model.loo_error_, gamma, alpha, best, MAX_FITS)
 
     def hold_out(self, best: Any, maps: tuple[NDArray[np.float64], ...]) -> Candidate:
         """Returns the candidate of a fit on all samples and of the maps of all samples and of each fold."""
@@ -197,13 +195,6 @@ class MetricProblem:
         """Returns least squares with the penalty of the least leave-one-out error."""
         model = RLSRegressor(alphas=list(alphas), gamma=gamma, fit_intercept=True, n_jobs=self.n_jobs)
         return model.fit(rows, self.targets, self.weights)
-
-
-def _alphas(alpha: float | None) -> Sequence[float]:
-    """Returns the penalties around the last one; those of a first fit for None."""
-    if alpha is None:
-        return FIRST_ALPHAS
-    return sorted({float(np.clip(alpha * factor, *ALPHA_LIMITS)) for factor in ALPHA_FACTORS})
 
 
 def apply_map(rows: Any, linear: NDArray[np.float64]) -> Any:

@@ -1,32 +1,42 @@
-"""Least squares behind the learned scales: the kernel, its bandwidth and the penalty by leave-one-out errors.
+"""The two ends of a model of tables: columns as numbers, and least squares behind the learned scales.
 
-The choice uses at most `MAX_CHOSEN` samples. The final model is exact up to `MAX_EXACT` samples and low-rank
-above.
+Columns: numbers, categories, dates and gaps become numbers without gaps. Training samples get the mean targets
+of the other folds, so that leave-one-out errors stay honest.
+
+Least squares: kernel, bandwidth and penalty have the least leave-one-out error of those that a pattern search
+visits. The choice uses at most `MAX_CHOSEN` samples. The final model is exact up to `MAX_EXACT` samples and
+low-rank above.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import numbers
+import re
 import time
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
 
 from svmarrow._support.progress import UNTIMED, Steps
 from svmarrow._support.rows import class_weights
 from svmarrow._support.saving import savable
-from svmarrow._support.types import TIME_REMEDY, column_text, is_missing
-from svmarrow.least_squares._base import is_clear_gain
+from svmarrow._support.types import TIME_REMEDY, column_text, is_date, is_missing
+from svmarrow.least_squares._base import descend, is_clear_gain
 from svmarrow.least_squares.exact import RLSClassifier, RLSRegressor
 from svmarrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegressor
-from svmarrow.models.categories import text_of
+from svmarrow.models.categories import Dates, Encode, Table, days_of, text_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
+
+    from svmarrow.models.preparation import Step
 
 
 __all__ = [
@@ -42,11 +52,19 @@ __all__ = [
 ]
 
 
-# --- the columns of a table: numbers, categories and gaps, and their encoding as numbers ---
+# --- the columns of a table: numbers, categories, dates and gaps, and their encoding as numbers ---
 
 
 #: Maximum number of columns that a category becomes; rare values share the last.
 MAX_CATEGORIES = 30
+#: Maximum number of classes for which categories with more values have mean targets too.
+MAX_CLASSES = 10
+#: Number of folds of the mean targets of training samples.
+N_FOLDS = 5
+#: Cycles of dates in days: the year, the week and the day.
+YEAR, WEEK, DAY = 365.2425, 7.0, 1.0
+#: Text of a date as in ISO 8601, with or without a time.
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 
 
 @savable
@@ -60,14 +78,18 @@ class Columns:
         Columns of categories.
     is_text : ndarray of bool of shape (n_features,)
         Columns of categories whose values are taken as text.
+    is_date : ndarray of bool of shape (n_features,)
+        Columns of dates.
     """
 
     is_category: NDArray[np.bool_]
     is_text: NDArray[np.bool_]
+    is_date: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
-        if self.is_category.ndim != 1 or self.is_text.shape != self.is_category.shape:
-            raise ValueError("is_category and is_text must have one value for each feature")
+        shape = (self.is_category.size,)
+        if not self.is_category.shape == self.is_text.shape == self.is_date.shape == shape:
+            raise ValueError("is_category, is_text and is_date must have one value for each feature")
 
 
 #: What is neither a category nor a number.
@@ -76,7 +98,8 @@ _CONTAINERS = (dict, list, set, tuple, np.ndarray)
 _NUMBERS = (numbers.Real, Decimal)
 #: Beginnings of the names of column types that hold numbers even if all values are missing.
 _NUMBER_TYPES = ("float", "int", "uint", "bool", "double", "decimal")
-_TIMES = (dt.date, dt.time, dt.timedelta, np.datetime64, np.timedelta64)
+_DATES = (dt.date, np.datetime64)
+_TIMES = (*_DATES, dt.time, dt.timedelta, np.timedelta64)
 
 
 def check_labels(y: Any) -> None:
@@ -96,8 +119,9 @@ def columns_of(X: Any, matrix: NDArray[Any], given: Any) -> Columns:
     names or numbers of columns that are categories whatever their type, or None.
     """
     d = matrix.shape[1]
-    types = [str(dtype) for dtype in X.dtypes] if hasattr(X, "dtypes") and hasattr(X, "columns") else [""] * d
-    is_category, is_text = np.zeros(d, dtype=bool), np.zeros(d, dtype=bool)
+    dtypes = list(X.dtypes) if hasattr(X, "dtypes") and hasattr(X, "columns") else [""] * d
+    types = [str(dtype) for dtype in dtypes]
+    is_category, is_text, are_dates = np.zeros((3, d), dtype=bool)
     chosen = _chosen(X, given, d)
     for j in range(d):
         is_number = matrix.dtype.kind in "fiub" or all(
@@ -107,13 +131,25 @@ def columns_of(X: Any, matrix: NDArray[Any], given: Any) -> Columns:
             # A column without a value may have any at prediction, where it counts for nothing.
             is_number = not all(map(is_missing, matrix[:, j]))
         is_declared = types[j] == "category" or j in chosen
+        has_dates = is_date(dtypes[j]) or (not is_number and _are_dates(matrix[:, j]))
+        are_dates[j] = has_dates and not is_declared
+        if are_dates[j]:
+            continue
         if not is_number:
             place = column_text(X, j)
             is_text_array = matrix.dtype.kind in "US"
             _check_text(matrix[:, j], place, is_declared=is_declared, is_text_array=is_text_array)
         is_category[j] = not is_number or is_declared
         is_text[j] = not is_number
-    return Columns(is_category, is_text)
+    return Columns(is_category, is_text, are_dates)
+
+
+def _are_dates(column: NDArray[Any]) -> bool:
+    """Returns whether all values are dates, or all are texts of dates, but for gaps."""
+    values = [value for value in column.tolist() if not is_missing(value)]
+    if all(isinstance(value, _DATES) for value in values):
+        return bool(values)
+    return all(isinstance(value, str) and _ISO_DATE.fullmatch(value) for value in values)
 
 
 def _check_text(column: NDArray[Any], place: str, *, is_declared: bool, is_text_array: bool) -> None:
@@ -126,8 +162,8 @@ def _check_text(column: NDArray[Any], place: str, *, is_declared: bool, is_text_
     times = [value for value in column if isinstance(value, _TIMES)]
     if times:
         raise TypeError(
-            f"X holds dates or times ({type(times[0]).__name__}) in {place}: {TIME_REMEDY}; or name the "
-            "column in categories"
+            f"X holds times ({type(times[0]).__name__}), or dates beside other values, in {place}: "
+            f"{TIME_REMEDY}; or name the column in categories"
         )
     # NumPy makes an array of text from rows with text and numbers.
     if is_text_array and all(map(_is_number_as_text, column)):
@@ -167,6 +203,10 @@ def matrix_of(X: Any, matrix: NDArray[Any], columns: Columns) -> NDArray[Any]:
         return np.asarray(matrix, dtype=np.float64)
     parts = []
     for j in range(d):
+        if columns.is_date[j]:
+            days = days_of(matrix[:, j], list(X.columns)[j] if hasattr(X, "columns") else j)
+            parts.append(days if not columns.is_text.any() else days.astype(object))
+            continue
         values = [np.nan if is_missing(value) else value for value in matrix[:, j]]
         if columns.is_text[j]:
             parts.append(np.array([v if v is np.nan else text_of(v) for v in values], dtype=object))
@@ -184,17 +224,128 @@ def matrix_of(X: Any, matrix: NDArray[Any], columns: Columns) -> NDArray[Any]:
     return np.stack(parts, axis=1)
 
 
-def encoder(matrix: NDArray[Any], columns: Columns) -> Any:
-    """Returns the fitted transformer from such a matrix to numbers without gaps; gaps become columns."""
+class Calendar(TransformerMixin, BaseEstimator):
+    """Days, gaps and cycles of columns of dates, given as days since 1970-01-01.
+
+    A column has the cycle of the year if it spans one, that of the week if it spans two, and that of the day
+    if it has times.
+    """
+
+    def fit(self, X: NDArray[np.float64], y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn's signature
+        """Chooses the cycles, and the days that fill gaps."""
+        X = np.asarray(X, dtype=np.float64)
+        columns, periods = [], []
+        for j, column in enumerate(X.T):
+            days = column[~np.isnan(column)]
+            span = np.ptp(days)
+            for period, is_there in (
+                (YEAR, span >= YEAR),
+                (WEEK, span >= 2 * WEEK and np.unique(np.floor(days) % WEEK).size > 1),
+                (DAY, span >= 2 * DAY and np.unique(np.round(days % DAY, 6)).size > 1),
+            ):
+                if is_there:
+                    columns.append(j)
+                    periods.append(period)
+        flags = np.flatnonzero(np.isnan(X).any(axis=0))
+        places = np.array(columns, dtype=np.int64)
+        self.step_ = Dates(np.nanmedian(X, axis=0), flags, places, np.array(periods, dtype=np.float64))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Returns days, flags of gaps, and sines and cosines."""
+        return self.step_.rows(np.asarray(X, dtype=np.float64))
+
+    def _preparation_step(self) -> Step:
+        return self.step_
+
+
+class MeanTargets(TransformerMixin, BaseEstimator):
+    """The mean targets of categories, which say in few columns what many categories mean.
+
+    Means of few samples shrink towards that of all, by the ratio of the variance within categories to that
+    between them. Training samples get the means of the other folds: their own targets would make the columns
+    look better than they are.
+    """
+
+    def __init__(self, weights: NDArray[np.float64] | None = None, seed: int = 0) -> None:
+        self.weights = weights
+        self.seed = seed
+
+    def fit(self, X: NDArray[Any], y: NDArray[np.float64]) -> Self:
+        """Computes the means of all samples."""
+        w = np.ones(len(y)) if self.weights is None else self.weights / self.weights.mean()
+        self.tables_ = tuple(_mean_table(column, y, w) for column in X.T)
+        return self
+
+    def fit_transform(self, X: NDArray[Any], y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Computes the means of all samples, and returns for each sample those of the other folds."""
+        self.fit(X, y)
+        rows = np.empty((len(y), len(self.tables_) * y.shape[1]))
+        folds = np.random.RandomState(self.seed).permutation(len(y)) % N_FOLDS
+        for fold in range(N_FOLDS):
+            others = folds != fold
+            weights = None if self.weights is None else self.weights[others]
+            rows[~others] = MeanTargets(weights).fit(X[others], y[others]).transform(X[~others])
+        return rows
+
+    def transform(self, X: NDArray[Any]) -> NDArray[np.float64]:
+        """Returns the means of the categories of each column, side by side."""
+        rows: NDArray[np.float64] = Encode(self.tables_)._apply(X, range(X.shape[1]))
+        return rows
+
+    def _preparation_step(self) -> Step:
+        return Encode(self.tables_)
+
+
+def _mean_table(column: NDArray[Any], y: NDArray[np.float64], w: NDArray[np.float64]) -> Table:
+    """Returns the mean targets of the categories of a column, for gaps and for other categories."""
+    gaps = np.array([is_missing(value) for value in column], dtype=bool)
+    categories, labels = np.unique(column[~gaps].astype(object), return_inverse=True)
+    k = len(categories)
+    place = np.full(len(column), k)
+    place[~gaps] = labels
+    mean = np.average(y, axis=0, weights=w)
+    sizes = np.bincount(place, w, minlength=k + 1)
+    sums = np.stack([np.bincount(place, w * target, minlength=k + 1) for target in y.T], axis=1)
+    means = np.divide(
+        sums, sizes[:, np.newaxis], out=np.tile(mean, (k + 1, 1)), where=sizes[:, np.newaxis] > 0
+    )
+    # Variances within and between categories, as in an analysis of variance with random effects.
+    total, n_there = sizes.sum(), np.count_nonzero(sizes)
+    within = (w[:, np.newaxis] * (y - means[place]) ** 2).sum(axis=0) / max(total - n_there, 1.0)
+    between = (sizes[:, np.newaxis] * (means - mean) ** 2).sum(axis=0) - (n_there - 1) * within
+    between = np.maximum(between / max(total - (sizes**2).sum() / total, 1.0), 0.0)
+    share = np.divide(
+        sizes[:, np.newaxis] * between,
+        sizes[:, np.newaxis] * between + within,
+        out=np.zeros_like(means),
+        where=sizes[:, np.newaxis] * between > 0.0,
+    )
+    return Table(categories, mean + share * (means - mean), mean)
+
+
+def encoder(
+    matrix: NDArray[Any],
+    columns: Columns,
+    targets: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    seed: int,
+) -> tuple[Any, NDArray[np.float64]]:
+    """Returns the fitted transformer from such a matrix to numbers without gaps, and the training rows.
+
+    Gaps become columns. `targets` (n, q) and `weights` are for the mean targets of categories with many
+    values.
+    """
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
     gaps = np.array([all(is_missing(value) for value in matrix[:, j]) for j in range(matrix.shape[1])])
-    plain = np.flatnonzero(~columns.is_category & ~gaps)
+    plain = np.flatnonzero(~columns.is_category & ~columns.is_date & ~gaps)
     kinds = np.flatnonzero(columns.is_category & ~gaps)
-    if not plain.size and not kinds.size:
+    dates = np.flatnonzero(columns.is_date & ~gaps)
+    if not plain.size and not kinds.size and not dates.size:
         raise ValueError("X holds nothing but gaps: at least one column must have a value")
     parts: list[Any] = []
     if plain.size:
@@ -206,28 +357,53 @@ def encoder(matrix: NDArray[Any], columns: Columns) -> Any:
             handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False
         )
         parts.append(("categories", one_hot, kinds.tolist()))
+    if dates.size:
+        parts.append(("dates", make_pipeline(Calendar(), MinMaxScaler(clip=True)), dates.tolist()))
+    many = [j for j in kinds.tolist() if _n_values(matrix[:, j]) > MAX_CATEGORIES]
+    if many and targets.shape[1] <= MAX_CLASSES:
+        parts.append(("targets", MeanTargets(weights, seed), many))
     with np.errstate(over="ignore", invalid="ignore"):
-        fitted = ColumnTransformer(parts, sparse_threshold=0.0).fit(matrix)
+        fitted = ColumnTransformer(parts, sparse_threshold=0.0)
+        rows = fitted.fit_transform(matrix, targets)
     if plain.size:
         imputer, scaler = fitted.named_transformers_["numbers"]
         medians = np.asarray(imputer.statistics_, dtype=np.float64)
         if not (np.isfinite(medians).all() and np.isfinite(scaler.min_).all()):
             raise ValueError("X has values whose medians or ranges are beyond double precision: scale X")
-    return fitted
+    return fitted, np.ascontiguousarray(rows, dtype=np.float64)
 
 
-def sources_of(fitted: Any) -> NDArray[np.int64]:
-    """Returns the column of the table for each encoded column."""
+def _n_values(column: NDArray[Any]) -> int:
+    return len({value for value in column.tolist() if not is_missing(value)})
+
+
+def sources_of(fitted: Any, columns: Columns) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the column of the table for each encoded column, and the number of its group.
+
+    The columns of a category are a group, as are the sine and the cosine of a cycle; others are alone.
+    """
     sources: list[int] = []
+    groups: list[int] = []
+    d = columns.is_category.size
     for name, part, taken in fitted.transformers_:
         if name == "numbers":
-            sources += list(taken)
-            sources += [taken[j] for j in part[0].indicator_.features_]
+            places = [*taken, *(taken[j] for j in part[0].indicator_.features_)]
         elif name == "categories":
             names = part.get_feature_names_out([str(j) for j in range(len(taken))])
-            counts = np.array([int(str(text).split("_", 1)[0]) for text in names])
-            sources += [taken[j] for j in counts]
-    return np.array(sources, dtype=np.int64)
+            places = [taken[int(str(text).split("_", 1)[0])] for text in names]
+        elif name == "dates":
+            places = [taken[j] for j in part[0].step_.sources]
+        elif name == "targets":
+            places = [taken[j] for j, table in enumerate(part.tables_) for _ in range(table.numbers.shape[1])]
+        else:
+            continue
+        alone = d + len(sources) + np.arange(len(places))
+        if name == "dates":
+            n_cycles = part[0].step_.periods.size
+            alone[len(places) - 2 * n_cycles :] = np.repeat(alone[len(places) - 2 * n_cycles :: 2], 2)
+        groups += places if name == "categories" else alone.tolist()
+        sources += places
+    return np.array(sources, dtype=np.int64), np.array(groups, dtype=np.int64)
 
 
 #: Maximum number of samples of the choice, of an exact machine, and of vectors of one of low rank.
@@ -236,10 +412,6 @@ MAX_CHOSEN, MAX_EXACT, N_VECTORS = 2000, 20_000, 2000
 KERNELS = ("rbf", "matern52", "matern32", "matern12")
 #: Name of this phase in progress reports.
 PHASE = "kernels"
-#: Penalties relative to the last one.
-ALPHA_FACTORS = (0.25, 1.0, 4.0)
-#: Maximum number of steps of the search for the bandwidth, each by a factor of 2.
-MAX_BANDWIDTH_STEPS = 8
 #: Standard errors of paired leave-one-out losses by which another kernel must win.
 STANDARD_ERRORS = 0.5
 
@@ -252,10 +424,11 @@ class Choice(NamedTuple):
     seconds: float
 
 
-def _fit(kind: Any, X: Any, y: Any, weights: Any, about: dict[str, Any], alpha: float) -> Choice:
-    alphas = [alpha * factor for factor in ALPHA_FACTORS]
+def _fit(
+    kind: Any, X: Any, y: Any, weights: Any, about: dict[str, Any], gamma: float, alpha: float
+) -> Choice:
     begin = time.monotonic()
-    machine = kind(alphas=alphas, fit_intercept=True, **about).fit(X, y, weights)
+    machine = kind(gamma=gamma, alphas=[alpha], fit_intercept=True, **about).fit(X, y, weights)
     seconds = time.monotonic() - begin
     if kind is RLSRegressor:
         losses = ((machine.loo_prediction_ - y) ** 2).reshape(len(y), -1).mean(axis=1)
@@ -292,49 +465,31 @@ def choose(
         classes, labels = np.unique(y, return_inverse=True)
         counted = class_weights(about["class_weight"], weights, classes, labels)[1]
     best: Choice | None = None
+    n_fits = 0
+
+    def limited(
+        fit: Callable[[float, float], Choice], number: int, width: float, alpha: float
+    ) -> Choice | None:
+        nonlocal n_fits
+        n_fits += 1
+        if n_fits == 1:
+            return fit(width, alpha)
+        if not steps.may_begin(PHASE, number, len(KERNELS)):
+            return None
+        return steps.attempt(partial(fit, width, alpha))
+
+    width = gamma
     for number, kernel in enumerate(KERNELS):
-        if best is not None and not steps.may_begin(PHASE, number, len(KERNELS)):
+        fit = partial(_fit, kind, X, y, weights, {**about, "kernel": kernel})
+        candidate = descend(partial(limited, fit, number), partial(_error, weights=counted), width, alpha)
+        if candidate is None:
             break
-        # The exponent is 1 at the same distance.
-        width = gamma if kernel == "rbf" else float(np.sqrt(gamma))
-        first = partial(_fit, kind, X, y, weights, {**about, "kernel": kernel, "gamma": width}, alpha)
-        start = first() if best is None else steps.attempt(first)
-        if start is None:
-            break
-        candidate = _search(kind, X, y, weights, {**about, "kernel": kernel}, start, counted, steps)
+        # The next kernel is a little rougher. The exponent of "matern52" is 1 at the same distance.
+        width, alpha = float(candidate.machine.gamma), candidate.machine.alpha_
+        width = float(np.sqrt(width)) if kernel == "rbf" else width
         if best is None or _wins(best, candidate, counted):
             best = candidate
     assert best is not None
-    return best
-
-
-def _search(
-    kind: Any,
-    X: Any,
-    y: Any,
-    weights: Any,
-    about: dict[str, Any],
-    best: Choice,
-    counted: Any,
-    steps: Steps,
-) -> Choice:
-    """Returns the fit with the bandwidth of the least error, starting from a fit."""
-    number = KERNELS.index(about["kernel"])
-    for factor in (2.0, 0.5):
-        start = best
-        for _ in range(MAX_BANDWIDTH_STEPS):
-            if not steps.may_begin(PHASE, number, len(KERNELS)):
-                return best
-            width = float(best.machine.gamma) * factor
-            settings = {**about, "gamma": width}
-            other = steps.attempt(partial(_fit, kind, X, y, weights, settings, best.machine.alpha_))
-            if other is None:
-                return best
-            if _error(other, counted) >= _error(best, counted):
-                break
-            best = other
-        if best is not start:
-            break
     return best
 
 
@@ -350,8 +505,8 @@ def final_machine(
     If the remaining time is too short for an exact machine, it is of low rank.
     """
     choice, remaining = chosen.machine, steps.remaining
-    # A path of penalties takes the time of about as many fits, which grows with the cube of the samples.
-    seconds = chosen.seconds / len(ALPHA_FACTORS) * (X.shape[0] / chosen.losses.size) ** 3
+    # The time of a fit grows with the cube of the samples.
+    seconds = chosen.seconds * (X.shape[0] / chosen.losses.size) ** 3
     is_too_long = remaining is not None and seconds > remaining
     names = ("kernel", "gamma", "n_jobs")
     about = {name: getattr(choice, name) for name in names} | {"fit_intercept": True, "alpha": choice.alpha_}

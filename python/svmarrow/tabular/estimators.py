@@ -28,7 +28,7 @@ from svmarrow._support.parameters import (
 )
 from svmarrow._support.progress import Steps, fitting, progress
 from svmarrow._support.rows import refuse_zero_weights, sample_weights, weights_differ
-from svmarrow._support.types import check_array_types
+from svmarrow._support.types import check_array_types, with_days
 from svmarrow.expansion.kernel_expansion import scale_outputs
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models import compiled as compilation
@@ -127,7 +127,8 @@ class Tabular(Estimator):
     def _fit_steps(self, X: Any, y: Any, sample_weight: Any, steps: Steps) -> None:
         from sklearn.pipeline import Pipeline
 
-        check_array_types(X=X, y=y)
+        check_array_types(takes_dates=True, X=X)
+        check_array_types(y=y)
         if self._classifies and y is not None:
             check_labels(y)
         table, X = X, _with_objects(X)
@@ -156,16 +157,16 @@ class Tabular(Estimator):
                 table = table.iloc[weighted_rows]
         self._columns = columns_of(table, X, self.categories)
         matrix = matrix_of(table, X, self._columns)
-        table_encoder = encoder(matrix, self._columns)
-        rows = np.ascontiguousarray(table_encoder.transform(matrix), dtype=np.float64)
-        sources = sources_of(table_encoder)
         labels = self._check_targets(y)
         random = check_random_state(self.random_state)
+        codes = _codes(y, labels)
+        table_encoder, rows = encoder(matrix, self._columns, codes, weights, random.randint(2**31 - 1))
+        sources, groups = sources_of(table_encoder, self._columns)
         # The fit to all samples needs time too.
         search = steps.first_part(SEARCH_SHARE if len(rows) > MAX_CHOSEN else 1.0)
         scaler = LearnedScaler(
             task="classification" if self._classifies else "regression",
-            groups=_groups(sources, self._columns),
+            groups=groups,
             n_samples=int(self.n_samples),
             class_weight=getattr(self, "class_weight", None),
             random_state=random.randint(2**31 - 1),
@@ -248,11 +249,11 @@ class Tabular(Estimator):
 
     def _outputs(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        check_array_types(X=X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            X = validate_data(self, _with_objects(X), reset=False, dtype=None, ensure_all_finite="allow-nan")
         step = self.model_.preparation
         assert step is not None
+        check_array_types(takes_dates=step.dates, X=X)
+        with np.errstate(over="ignore", invalid="ignore"):
+            X = validate_data(self, _with_objects(X), reset=False, dtype=None, ensure_all_finite="allow-nan")
         with np.errstate(over="ignore", invalid="ignore"):
             matrix = X.astype(np.float64) if X.dtype.kind in "fiub" else X
             rows = step.rows(matrix, getattr(self, "feature_names_in_", None))
@@ -302,31 +303,35 @@ def _with_objects(X: Any) -> Any:
     if isinstance(X, (list, tuple)) and np.asarray(X).dtype.kind in "US":
         return np.array(X, dtype=object)
     # Columns of text and of categories are objects to NumPy.
-    if hasattr(X, "iloc") and any(getattr(dtype, "kind", "O") == "O" for dtype in getattr(X, "dtypes", ())):
+    if hasattr(X, "iloc") and any(getattr(dtype, "kind", "O") in "OM" for dtype in getattr(X, "dtypes", ())):
         return X.astype(object)
-    return X
+    return with_days(X)
 
 
-def _groups(sources: NDArray[np.int64], columns: Columns) -> NDArray[np.int64]:
-    """Returns the group of each encoded column: one for each category, others are alone."""
-    alone = ~columns.is_category[sources]
-    return np.where(alone, columns.is_category.size + np.arange(sources.size), sources)
+def _codes(y: NDArray[Any], labels: NDArray[np.intp] | None) -> NDArray[np.float64]:
+    """Returns the targets (n, q): for two classes 1 for the second, for more 1 in the column of the class."""
+    if labels is None:
+        return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    k = int(labels.max()) + 1
+    return np.eye(k)[labels][:, 1 if k == 2 else 0 :]
 
 
 class TabularClassifier(ClassifierOutputMixin, Tabular):
     """Classification of tables without a parameter to set.
 
-    Takes a table as it is: numbers, booleans, strings, categories, missing values. Missing numbers are
+    Takes a table as it is: numbers, booleans, strings, categories, dates, missing values. Missing numbers are
     replaced by the median, and an extra column marks them. Numbers outside the training range are clipped to
-    it. Categories become columns of 0 and 1 that share a scale. Shapes and scales of the columns are learned
+    it. Categories become columns of 0 and 1 that share a scale; those with more than 30 values become their
+    mean targets too, if there are at most 10 classes or targets. Dates become days since 1970-01-01 and
+    positions in the year, the week and the day. Shapes and scales of the columns are learned
     from the target (`svmarrow.preprocessing.LearnedScaler`). Kernel, bandwidth and penalty minimize the
     leave-one-out error. The model is exact up to 20,000 samples and low-rank above.
 
     Parameters
     ----------
     categories : list of str or int or None, default=None
-        Names or numbers of columns that are categories although they hold numbers. Columns of strings and of
-        pandas' type "category" always are.
+        Names or numbers of columns that are categories although they hold numbers or dates. Columns of
+        strings (but texts of dates such as "2026-01-31") and of pandas' type "category" always are.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in `svmarrow.RLSClassifier`.
     n_samples : int, default=1000
@@ -425,7 +430,7 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
         Parameters
         ----------
         X : {array-like, data frame} of shape (n_samples, n_features)
-            Numbers, strings and missing values.
+            Numbers, strings, dates and missing values.
         y : array-like of shape (n_samples,)
             Labels of at least two classes.
         sample_weight : array-like of shape (n_samples,) or None, default=None
@@ -497,17 +502,19 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
 class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
     """Regression of tables without a parameter to set.
 
-    Takes a table as it is: numbers, booleans, strings, categories, missing values. Missing numbers are
+    Takes a table as it is: numbers, booleans, strings, categories, dates, missing values. Missing numbers are
     replaced by the median, and an extra column marks them. Numbers outside the training range are clipped to
-    it. Categories become columns of 0 and 1 that share a scale. Shapes and scales of the columns are learned
+    it. Categories become columns of 0 and 1 that share a scale; those with more than 30 values become their
+    mean targets too, if there are at most 10 classes or targets. Dates become days since 1970-01-01 and
+    positions in the year, the week and the day. Shapes and scales of the columns are learned
     from the target (`svmarrow.preprocessing.LearnedScaler`). Kernel, bandwidth and penalty minimize the
     leave-one-out error. The model is exact up to 20,000 samples and low-rank above.
 
     Parameters
     ----------
     categories : list of str or int or None, default=None
-        Names or numbers of columns that are categories although they hold numbers. Columns of strings and of
-        pandas' type "category" always are.
+        Names or numbers of columns that are categories although they hold numbers or dates. Columns of
+        strings (but texts of dates such as "2026-01-31") and of pandas' type "category" always are.
     n_samples : int, default=1000
         Maximum number of samples from which scales and shapes are learned.
     random_state : int, RandomState instance or None, default=0
@@ -597,7 +604,7 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
         Parameters
         ----------
         X : {array-like, data frame} of shape (n_samples, n_features)
-            Numbers, strings and missing values.
+            Numbers, strings, dates and missing values.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets.
         sample_weight : array-like of shape (n_samples,) or None, default=None

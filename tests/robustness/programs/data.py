@@ -70,6 +70,10 @@ TABLE = {
     'A["colour"] = rng.choice(["red", "green", "blue"], size=n + m)': 0.7,
     'A["size"] = pd.Categorical(rng.choice(["small", "large"], size=n + m))': 0.3,
     "A.iloc[::7, 0] = np.nan": 0.4,
+    'A["shop"] = [f"shop {j}" for j in rng.integers(0, 45, n + m)]': 0.25,
+    'A["when"] = pd.Timestamp("2024-02-28") + pd.to_timedelta(rng.integers(9999, size=n + m), unit="h")': 0.3,
+    'A["text"] = pd.date_range("2024-02-28", periods=n + m, freq="31h").astype(str)': 0.1,
+    "A.iloc[::9, -1] = None": 0.2,
 }
 LABELS = {
     "names = np.arange(k)": 4,
