@@ -1,7 +1,7 @@
 """The two ends of a model of tables: columns as numbers, and least squares behind the learned scales.
 
-Columns: numbers, categories, dates and gaps become numbers without gaps. Training samples get the mean targets
-of the other folds, so that leave-one-out errors stay honest.
+Columns: numbers, categories, dates and gaps become numbers without gaps. Training samples get the mean
+targets of the other folds, so that leave-one-out errors stay honest.
 
 Least squares: kernel, bandwidth and penalty have the least leave-one-out error of those that a pattern search
 visits. The choice uses at most `MAX_CHOSEN` samples. The final model is exact up to `MAX_EXACT` samples and
