@@ -138,7 +138,7 @@ def test_votes_other_kernels_and_mixed_columns_are_refused_by_name(diabetes):
     with pytest.raises(ValueError, match=r"output='decision_function' is not allowed.*OneVsRestClassifier"):
         shapley_values(SVC().fit(X, y), X, X)
     assert shapley_values(SVC().fit(X, y), X[:2], X[:5], output="machines").values.shape == (2, 4, 3)
-    with pytest.raises(ValueError, match=r"kernel='poly' is not allowed.*distil\(model.predict, X\)"):
+    with pytest.raises(ValueError, match=r"kernel='poly' is not allowed.*distil\(model, X, y\)"):
         shapley_values(SVC(kernel="poly").fit(X[:100], y[:100]), X, X)
     with pytest.raises(ValueError, match=r"game='kernel'"):
         shapley_values(SVC(kernel="linear").fit(X[:100], y[:100]), X, X, game="kernel")
@@ -237,7 +237,7 @@ def test_the_background_of_a_model_that_has_its_samples(diabetes):
         found = shapley_values(model.fit(X[:80], y[:80]), X[:3])
         expected = shapley_values(model, X[:3], X[:80])
         np.testing.assert_allclose(found.values, expected.values, atol=1e-9 * np.abs(expected.values).max())
-    with pytest.raises(ValueError, match="background=None is not allowed for a SVR"):
+    with pytest.raises(ValueError, match="background=None is not allowed for SVR"):
         shapley_values(SVR().fit(X, y), X[:3])
 
 

@@ -161,10 +161,10 @@ def test_columns_come_by_name():
     for model in (as_expansion(pipeline), as_expansion(SVC().fit(FRAME, KIND))):
         expected = model.predict(FRAME)
         assert (model.predict(FRAME[FRAME.columns[::-1]].assign(more=1)) == expected).all()
-        with pytest.raises(ValueError, match="'mean area', 'worst area' are not there"):
+        with pytest.raises(ValueError, match="'mean area', 'worst area' are missing"):
             model.predict(FRAME.drop(columns=["mean area", "worst area"]))
         twice = pd.concat([FRAME[["mean area"]], FRAME], axis=1)
-        with pytest.raises(ValueError, match="'mean area' is not there, or not once"):
+        with pytest.raises(ValueError, match="'mean area' is missing or there more than once"):
             model.predict(twice)
 
 

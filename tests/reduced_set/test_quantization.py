@@ -8,11 +8,15 @@ from scipy import sparse
 from sklearn import svm as peer
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import svmarrow
 from helpers.model_files import read_parts, write_parts
-from svmarrow import SVC, KernelExpansion, compress, quantize
+from svmarrow import SVC, KernelExpansion, compress, compression_path, quantize
 from svmarrow.exceptions import FormatError
+from svmarrow.export import to_c
 from svmarrow.models import ExpansionRegressor
 from svmarrow.reduced_set.quantization import byte_coefficients, stored_bytes
 
@@ -228,13 +232,31 @@ def test_a_number_of_bytes_counts_the_form_that_ships(digits_ovr, pixels):
     small = compress(digits_ovr, X, y, dtype="int8", **settings)
     assert stored_bytes(small.expansion_) <= 6000
     assert small.expansion_.n_vectors > 3 * plain.expansion_.n_vectors
-    # A vector more would not fit, but for what the offsets of the columns do not take.
+    # A vector more would not fit into a header of C, but for offsets of columns that are all alike.
     d, q = small.expansion_.vectors.shape[1], small.expansion_.n_outputs
-    assert stored_bytes(small.expansion_) + d + q + 2 * d > 6000
+    header = to_c(small, dtype="int8", X=X)
+    assert 6000 - d - q - 4 * d < header.flash <= 6000
     assert small.score(X_test, y_test) > plain.score(X_test, y_test)
     assert small.loss_bound_.loss == pytest.approx(
         digits_ovr.score(X_test, y_test) - small.score(X_test, y_test), abs=1e-12
     )
+
+
+@pytest.mark.parametrize("dtype", ["int8", None])
+@pytest.mark.parametrize("steps", [(StandardScaler(),), (StandardScaler(), PCA(20, random_state=0))])
+def test_a_number_of_bytes_counts_the_preparation(pixels, dtype, steps):
+    X, y, X_test, y_test = pixels
+    pipeline = make_pipeline(*steps, SVC(C=10, multi_class="ovr")).fit(X, y)
+    small = compress(pipeline, X_test, y_test, max_bytes=9000, dtype=dtype, method="backfit")
+    options = {} if dtype is None else {"dtype": dtype, "X": X_test}
+    # Selected vectors count with the eight bytes that they have in the model, not four as in C.
+    assert (8700 if dtype == "int8" else 4000) < to_c(small, **options).flash <= 9000
+    path = compression_path(pipeline, X=X_test, n_vectors=60)
+    assert to_c(path.select(max_bytes=9000)).flash <= 9000
+    with pytest.raises(
+        ValueError, match=r"max_bytes=100 is not allowed: .* one vector of bytes|vectors need"
+    ):
+        compress(pipeline, X_test, y_test, max_bytes=100, dtype=dtype, method="backfit")
 
 
 def test_a_full_model_that_fits_is_rounded_as_it_is():

@@ -470,3 +470,29 @@ def test_few_samples_are_drawn_if_the_time_is_over(monkeypatch):
     with pytest.warns(ConvergenceWarning, match="ended the fit to all samples: .* 50 drawn samples"):
         model = TabularRegressor(max_time=0).fit(X_SMALL, Y)
     assert (model.stop_, model.expansion_.n_vectors) == ("max_time", 50)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "matern32"])
+def test_the_kernel_may_be_given(kernel):
+    model = TabularRegressor(kernel=kernel, n_samples=80).fit(FRAME, Y)
+    assert model.kernel_ == kernel
+    if kernel == "rbf":
+        explained = svmarrow.inspection.shapley_values(model, FRAME[:3])
+        assert explained.values.shape[:2] == (3, FRAME.shape[1])  # noqa: PD011 - not of pandas
+    else:
+        with pytest.raises(ValueError, match="TabularClassifier and TabularRegressor take kernel='rbf'"):
+            svmarrow.inspection.shapley_values(model, FRAME[:3])
+    with pytest.raises(ValueError, match="kernel='linear' is not allowed"):
+        TabularRegressor(kernel="linear").fit(FRAME, Y)
+
+
+def test_numbers_as_text_are_reported():
+    texts = FRAME["size"].astype(str).where(np.arange(N) % 40 > 0, " ")
+    with pytest.warns(UserWarning, match=r"numbers as text in column 'size' .*to_numeric"):
+        TabularRegressor(n_samples=50).fit(FRAME.assign(size=texts), Y)
+    # Named columns and few values are categories, as are names with numbers in them.
+    TabularRegressor(categories=["size"], n_samples=50).fit(FRAME.assign(size=texts), Y)
+    few = FRAME.assign(size=pd.Series(np.arange(N) % 5).astype(str))
+    TabularRegressor(n_samples=50).fit(few, Y)
+    names = FRAME.assign(size=[f"id {i}" for i in range(N)])
+    TabularRegressor(n_samples=50).fit(names, Y)

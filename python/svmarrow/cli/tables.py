@@ -151,7 +151,7 @@ def _places(path: Path, columns: list[str], names: tuple[str, ...]) -> list[int]
     missing = [name for name in names if columns.count(name) != 1]
     if missing:
         shown = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
-        raise ValueError(f"{path}: the model has columns that are not there, or not once: {shown}")
+        raise ValueError(f"{path}: columns of the model are missing or there more than once: {shown}")
     return [columns.index(name) for name in names]
 
 

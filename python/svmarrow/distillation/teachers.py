@@ -28,7 +28,7 @@ from sklearn.utils.validation import _num_samples
 
 from svmarrow._support.decoding import label_indices
 from svmarrow._support.rows import as_rows
-from svmarrow._support.types import check_array_types
+from svmarrow._support.types import check_array_types, missing_values
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.sklearn_models import check_fitted, columns_of
 from svmarrow.models.calibration import Calibration
@@ -66,8 +66,8 @@ def numeric_rows(X: Any) -> Any:
         if names:
             raise ValueError(
                 f"X has columns that hold no numbers ({', '.join(names[:5])}): encode them first, fit the "
-                "estimator to the encoded columns, and give distil both; a step of a pipeline that "
-                "encodes is not imitated"
+                "estimator to the encoded columns, and pass that estimator and these columns; distil does "
+                "not imitate the encoding inside a pipeline"
             )
     if sparse.issparse(X):
         refuse_gaps(X.tocsr().data)
@@ -75,11 +75,12 @@ def numeric_rows(X: Any) -> Any:
     dense = np.asarray(X)
     if dense.dtype.kind not in "fiub":
         try:
-            dense = dense.astype(np.float64)
+            # Nullable columns have gaps of their own.
+            dense = np.where(missing_values(dense), np.nan, dense).astype(np.float64)
         except (TypeError, ValueError):
             raise ValueError(
                 "X holds strings or objects, not numbers: encode them first, fit the estimator to the "
-                "encoded columns, and give distil both"
+                "encoded columns, and pass that estimator and these columns"
             ) from None
     refuse_gaps(dense)
     rows = as_rows(dense)

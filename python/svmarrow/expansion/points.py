@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from svmarrow import _core
+from svmarrow._support.atomic import warn_caller
 from svmarrow._support.blas import one_blas_thread
 from svmarrow._support.memory import bytes_of_rows
 from svmarrow._support.parameters import (
@@ -114,7 +115,9 @@ def choose_points(
         return as_points(selection, "selection", X).copy(), None, None
     n = int(X.shape[0])
     if n_vectors > n:
-        warnings.warn(f"n_vectors={n_vectors} is more than the {n} rows: every row is a point", stacklevel=4)
+        warn_caller(
+            f"n_vectors={n_vectors} is more than the {n} samples: every sample is a vector", UserWarning
+        )
     m = min(n_vectors, n)
     random = check_random_state(random_state)
     if selection == "kmeans":

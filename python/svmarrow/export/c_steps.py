@@ -75,9 +75,7 @@ static inline void $prepare(const float *row, float *x) {{
                 return self._encode(step, rows)
             case Dates():
                 return self._dates(step, rows)
-        raise ValueError(
-            f"{step!r} is not written as C: encode categories as numbers before the pipeline, or export ONNX"
-        )
+        raise ValueError(f"{step!r} is not written as C: encode texts as numbers before the pipeline")
 
     def _new(self, size: int) -> str:
         self._count += 1

@@ -389,7 +389,7 @@ def _training_samples(model: Any, expansion: KernelExpansion) -> Any:
     machine = model.steps[-1][1] if hasattr(model, "steps") else model
     if not getattr(machine, "_has_all_samples", False):
         raise ValueError(
-            f"background=None is not allowed for a {type(machine).__name__}, which does not contain all "
+            f"background=None is not allowed for {type(machine).__name__}, which does not contain all "
             "training samples: pass some hundred of them"
         )
     # Samples of weight zero are vectors without a coefficient.
@@ -421,7 +421,8 @@ def _check_kernel(expansion: KernelExpansion, game: str) -> None:
             kernel = "a Python function" if callable(part.kernel) else part.kernel
             rule = (
                 f"one of {', '.join(allowed)} for game={game!r}, which are linear or products over the "
-                "columns; distil(model.predict, X) imitates any other model by an RBF kernel"
+                "columns; TabularClassifier and TabularRegressor take kernel='rbf', and distil(model, X, y) "
+                "imitates any other model by an RBF kernel"
             )
             raise refuse("kernel", kernel, rule)
 

@@ -281,7 +281,9 @@ class MatchingPursuit(KernelMachine):
             reporter.stops_in = ("pursuit", 1)
             fitted = _core.matching_pursuit(task, settings, reporter.callback, threads(self.n_jobs))
         if fitted["sizes"].size == 0:
-            raise ValueError(f"max_time={self.max_time:g} was over before the dictionary was there")
+            raise ValueError(
+                f"max_time={self.max_time:g} was over before the first vector was chosen: raise it"
+            )
         return MatchingPath(without_callbacks(copy.copy(self)), dictionary, fitted, constant)
 
     def _variant_of(self) -> str:

@@ -52,7 +52,7 @@ def reorder_columns(X: Any, names: ArrayLike | None) -> Any:
     if missing:
         raise ValueError(
             f"X does not have the feature names of the model: {', '.join(map(repr, missing[:5]))} "
-            f"{'is' if len(missing) == 1 else 'are'} not there, or not once"
+            f"{'is' if len(missing) == 1 else 'are'} missing or there more than once"
         )
     return X[order]
 

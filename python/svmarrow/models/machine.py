@@ -111,7 +111,9 @@ def model_of(machine: Any) -> ExpansionModel:
     except AttributeError as error:
         name = type(machine).__name__
         if not hasattr(type(machine), "expansion_"):
-            raise TypeError(f"a {name} is not a kernel expansion") from None
+            raise TypeError(
+                f"{name} is not a kernel expansion: svmarrow.distil(model, X, y) trains one that imitates it"
+            ) from None
         raise TypeError(f"a {name} is not one kernel expansion: {error}") from None
     about: dict[str, Any] = {
         "feature_names": getattr(machine, "feature_names_in_", None),

@@ -138,7 +138,9 @@ class Step(ABC):
                 matrix = np.where(missing_values(matrix), np.nan, matrix)
         if matrix.dtype.kind in "OUS":
             if matrix.ndim != 2:
-                raise ValueError(f"X has shape {matrix.shape}: it must be a matrix, a row of it for each row")
+                raise ValueError(
+                    f"X has shape {matrix.shape}: it must have two dimensions, (n_samples, n_features)"
+                )
         else:
             matrix = check_array(
                 matrix,

@@ -15,7 +15,8 @@ def main() -> None:
     """Run a script or a module as ``python`` would, patched."""
     arguments = sys.argv[1:]
     if arguments[:1] in (["-h"], ["--help"]):
-        sys.exit(USAGE)
+        print(USAGE)
+        return
     if arguments[:1] == ["-m"] and len(arguments) > 1:
         sys.argv = arguments[1:]
         patch_sklearn()

@@ -24,7 +24,12 @@ from svmarrow.models.regressor import ExpansionDetector
 from svmarrow.reduced_set.construction import GradientSettings, warn_too_few_vectors
 from svmarrow.reduced_set.holdout import HoldoutEvaluator, Samples, SizeSearch, sizes_to_search, split_samples
 from svmarrow.reduced_set.paths import DEFAULT_PATH, PathRequest, path_of
-from svmarrow.reduced_set.quantization import n_byte_vectors, rounded, stored_bytes
+from svmarrow.reduced_set.quantization import (
+    n_byte_vectors,
+    preparation_bytes,
+    rounded,
+    stored_bytes,
+)
 from svmarrow.reduced_set.score import (
     CONFIDENCE,
     MAX_LOSS,
@@ -233,7 +238,7 @@ def _constructions(
     if selected and has_fixed_vectors(expansion):
         return []
     n_samples = expansion.n_vectors if request.X is None else int(_num_samples(request.X))
-    size = request.n_vectors if max_bytes is None else _size_within(expansion, max_bytes)
+    size = request.n_vectors if max_bytes is None else _size_within(request.model, max_bytes)
     making = request._replace(method="gradient", settings=settings, tol=0.0)
     if selected and isinstance(request.model, ExpansionDetector):
         making = making._replace(y=None, scoring=None)
@@ -298,15 +303,14 @@ def _default_settings(X: Any) -> GradientSettings:
     return replace(default, places=int(np.clip(places, default.places, MAX_PLACES)))
 
 
-def _size_within(expansion: Any, max_bytes: int) -> int:
+def _size_within(model: Any, max_bytes: int) -> int:
     """The number of constructed vectors, which are dense and of single precision, within some bytes."""
+    expansion = model.expansion_
     d, q = int(expansion.vectors.shape[1]), expansion.n_outputs
-    size = (max_bytes - 8 * q) // (4 * d + 8 * q)
+    fixed = 8 * q + preparation_bytes(model)
+    size = (max_bytes - fixed) // (4 * d + 8 * q)
     if size < 1:
-        raise ValueError(
-            f"max_bytes={max_bytes} is not allowed: it must be at least {4 * d + 16 * q}, which one vector "
-            "takes"
-        )
+        raise refuse("max_bytes", max_bytes, f"at least {fixed + 4 * d + 8 * q}, which one vector takes")
     return int(size)
 
 
@@ -393,7 +397,10 @@ def compress(
         averaged over them. Labels `y` are not read. The default is the goal if there are no labels and no
         other goal is passed.
     max_bytes : int, default=None
-        Largest number of bytes of the model's arrays, in the form of `dtype`.
+        Largest number of bytes of the model's numbers, in the form of `dtype`: vectors, coefficients,
+        intercepts, and the numbers of the preparation (scaling, PCA), which are not compressed and count in
+        single precision, as in a C header; a file has them in double precision. The text of a file's header,
+        about a thousand bytes, and the instructions of C code are not counted.
     max_evaluations : int, default=None
         Largest number of kernel values for an answer. The result has that number of vectors, or is a tree
         whose leaves have up to that number each (`svmarrow.models.ExpansionTree`), whichever scores better on
@@ -533,7 +540,7 @@ def compress(
     _refuse_for_values(full.expansion_, max_bytes=max_bytes, max_evaluations=max_evaluations, dtype=dtype)
     byte_limit = max_bytes if dtype is not None else None
     if dtype is not None and max_bytes is not None:
-        n_vectors, max_bytes = n_byte_vectors(full.expansion_, max_bytes), None
+        n_vectors, max_bytes = n_byte_vectors(full, max_bytes), None
     if goal.name == "n_vectors":
         warn_too_few_vectors(full.expansion_, int(goal.value), stacklevel=2)
     samples = Samples(X, y, sample_weight)
@@ -581,7 +588,7 @@ def compress(
             if byte_limit is not None:
                 # Nothing is nearer to the full model than its own vectors, if they fit.
                 rounded_full = finish(full)
-                fits = stored_bytes(rounded_full.expansion_) <= byte_limit
+                fits = stored_bytes(rounded_full.expansion_) + preparation_bytes(full) <= byte_limit
                 models = [rounded_full, *models] if fits else models
             choice = best_of_size(models, evaluator)
     rows = learn.X if evaluator is None else evaluator.rows

@@ -27,6 +27,7 @@ from svmarrow._support.path import SizePath, scoring_chunks
 from svmarrow._support.rows import core_rows, threads
 from svmarrow._support.saving import savable
 from svmarrow.reduced_set.holdout import HoldoutEvaluator, SizeSearch, sizes_to_search
+from svmarrow.reduced_set.quantization import preparation_bytes
 from svmarrow.reduced_set.score import (
     CONFIDENCE,
     GOAL_RULES,
@@ -268,7 +269,7 @@ class ReducedPath(SizePath):
             Smallest fraction of samples with the full model's label, between 0 and 1; for regression,
             smallest R^2 against the full model's outputs, averaged over them.
         max_bytes : int, default=None
-            Largest number of bytes of the model's arrays.
+            Largest number of bytes of the model's numbers, with those of its preparation (scaling, PCA).
         scoring : {"accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error"}, default=None
             Measure of the loss, see `scores`. None is "accuracy" for a model that is known to be trained
             without weights or where `sample_weight` is given, "balanced_accuracy" for other models with
@@ -352,11 +353,13 @@ class ReducedPath(SizePath):
         return with_bound(best, evaluator.loss_bound(scores, confidence, n_tests=len(sizes)))
 
     def _size_within(self, max_bytes: int) -> int:
-        """The largest size whose arrays have at most `max_bytes` bytes."""
-        sizes = [size for size in self.sizes if self.nbytes(size) <= max_bytes]
+        """The largest size whose arrays have at most `max_bytes` bytes, with those of the preparation."""
+        fixed = preparation_bytes(self.model)
+        sizes = [size for size in self.sizes if self.nbytes(size) + fixed <= max_bytes]
         if not sizes:
             least = self.sizes[0]
-            raise ValueError(f"max_bytes={max_bytes} is less than {least} vectors need: {self.nbytes(least)}")
+            needed = self.nbytes(least) + fixed
+            raise ValueError(f"max_bytes={max_bytes} is less than {least} vectors need: {needed}")
         return sizes[-1]
 
     def _not_reached(self, goal: str, evaluator: HoldoutEvaluator) -> ValueError:

@@ -7,6 +7,8 @@ column. The model stays an ordinary one; files keep such numbers as bytes.
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -36,6 +38,7 @@ __all__ = [
     "byte_coefficients",
     "byte_vectors",
     "n_byte_vectors",
+    "preparation_bytes",
     "quantize",
     "rounded",
     "stored_bytes",
@@ -349,14 +352,39 @@ def quantize(
     return made
 
 
-def n_byte_vectors(expansion: KernelExpansion, max_bytes: int) -> int:
-    """The number of vectors that fit into some bytes together with coefficients of one byte each."""
+#: Bytes of the table of powers in a C header of bytes.
+POWER_BYTES = 130
+
+
+def n_byte_vectors(model: Any, max_bytes: int) -> int:
+    """The number of vectors that fit into some bytes together with coefficients of one byte each.
+
+    Both in a file and in a C header, with the numbers of the preparation.
+    """
+    expansion = model.expansion_
     d, q = int(expansion.vectors.shape[1]), expansion.n_outputs
-    # Intercepts, steps and zeros of the coefficients; the step and the offsets of the columns.
-    fixed = 17 * q + 8 + 2 * d
+    # File: intercepts, steps and zeros of the coefficients; the step and the offsets of the columns. The
+    # numbers of a C header have half as many bytes, but for the offsets.
+    fixed = max(17 * q + 8 + 2 * d, 9 * q + 4 * d + POWER_BYTES) + preparation_bytes(model)
     if max_bytes < fixed + d + q:
         raise refuse("max_bytes", max_bytes, f"at least {fixed + d + q}, which one vector of bytes takes")
-    return (max_bytes - fixed) // (d + q)
+    return int((max_bytes - fixed) // (d + q))
+
+
+def preparation_bytes(model: Any) -> int:
+    """Bytes of the numbers of a model's preparation in single precision, as a C header holds them."""
+
+    def count(part: Any) -> int:
+        if isinstance(part, np.ndarray):
+            size: int = part.size
+            return size
+        if isinstance(part, tuple):
+            return sum(map(count, part))
+        if is_dataclass(part):
+            return sum(count(getattr(part, field.name)) for field in fields(part))
+        return int(isinstance(part, Real) and not isinstance(part, bool))
+
+    return 4 * count(getattr(model, "preparation", None))
 
 
 def stored_bytes(expansion: KernelExpansion) -> int:

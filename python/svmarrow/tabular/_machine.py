@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from svmarrow._support.atomic import warn_caller
 from svmarrow._support.progress import UNTIMED, Steps
 from svmarrow._support.rows import class_weights
 from svmarrow._support.saving import savable
@@ -32,7 +33,7 @@ from svmarrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegr
 from svmarrow.models.categories import Dates, Encode, Table, days_of, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -57,6 +58,8 @@ __all__ = [
 
 #: Maximum number of columns that a category becomes; rare values share the last.
 MAX_CATEGORIES = 30
+#: Share of the values of a column of text that are numbers from which it looks like a column of numbers.
+MIN_NUMBERS = 0.8
 #: Maximum number of classes for which categories with more values have mean targets too.
 MAX_CLASSES = 10
 #: Number of folds of the mean targets of training samples.
@@ -166,6 +169,15 @@ def _check_text(column: NDArray[Any], place: str, *, is_declared: bool, is_text_
             f"{TIME_REMEDY}; or name the column in categories"
         )
     # NumPy makes an array of text from rows with text and numbers.
+    texts = {value for value in column.tolist() if isinstance(value, str)}
+    n_numbers = sum(map(_is_number_as_text, texts))
+    if not is_text_array and n_numbers > max(MAX_CATEGORIES, MIN_NUMBERS * len(texts)):
+        warn_caller(
+            f"X has numbers as text in {place} ({n_numbers} of {len(texts)} different values), which are "
+            'taken as categories: convert them (pandas.to_numeric(column, errors="coerce")), or name the '
+            "column in categories",
+            UserWarning,
+        )
     if is_text_array and all(map(_is_number_as_text, column)):
         raise ValueError(
             f"X is an array of text with numbers in {place}: pass a DataFrame or an array of objects, or "
@@ -450,6 +462,7 @@ def choose(
     weights: NDArray[np.float64] | None,
     *,
     classify: bool,
+    kernels: Sequence[str],
     gamma: float,
     alpha: float,
     about: dict[str, Any],
@@ -474,17 +487,18 @@ def choose(
         n_fits += 1
         if n_fits == 1:
             return fit(width, alpha)
-        if not steps.may_begin(PHASE, number, len(KERNELS)):
+        if not steps.may_begin(PHASE, number, len(kernels)):
             return None
         return steps.attempt(partial(fit, width, alpha))
 
-    width = gamma
-    for number, kernel in enumerate(KERNELS):
+    # The exponent of a Matérn kernel is 1 at the same distance.
+    width = gamma if kernels[0] == "rbf" else float(np.sqrt(gamma))
+    for number, kernel in enumerate(kernels):
         fit = partial(_fit, kind, X, y, weights, {**about, "kernel": kernel})
         candidate = descend(partial(limited, fit, number), partial(_error, weights=counted), width, alpha)
         if candidate is None:
             break
-        # The next kernel is a little rougher. The exponent of "matern52" is 1 at the same distance.
+        # The next kernel is a little rougher.
         width, alpha = float(candidate.machine.gamma), candidate.machine.alpha_
         width = float(np.sqrt(width)) if kernel == "rbf" else width
         if best is None or _wins(best, candidate, counted):

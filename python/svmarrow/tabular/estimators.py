@@ -25,6 +25,7 @@ from svmarrow._support.parameters import (
     either,
     integer,
     none,
+    one_of,
 )
 from svmarrow._support.progress import Steps, fitting, progress
 from svmarrow._support.rows import refuse_zero_weights, sample_weights, weights_differ
@@ -39,6 +40,7 @@ from svmarrow.models.preparation import check_length
 from svmarrow.preprocessing._shapes import draw, standardized
 from svmarrow.preprocessing.scaler import MIN_WEIGHT, LearnedScaler
 from svmarrow.tabular._machine import (
+    KERNELS,
     MAX_CHOSEN,
     check_labels,
     choose,
@@ -88,6 +90,7 @@ class Tabular(Estimator):
     """Base class: encoding, learned scales, choice of the kernel, and the model of all of them."""
 
     categories: ArrayLike | None
+    kernel: str
     n_samples: int
     random_state: int | np.random.RandomState | None
     max_time: float | None
@@ -110,6 +113,7 @@ class Tabular(Estimator):
     _has_all_samples: bool = False
     _rules: ClassVar[Mapping[str, Rule]] = {
         "categories": either(none, Rule("a list of names or numbers of columns", _is_list)),
+        "kernel": one_of("auto", *KERNELS),
         "n_samples": integer(least=10),
         "random_state": RANDOM_STATE,
         "max_time": MAX_TIME,
@@ -192,6 +196,7 @@ class Tabular(Estimator):
             y[taken],
             drawn,
             classify=self._classifies,
+            kernels=KERNELS if self.kernel == "auto" else (self.kernel,),
             gamma=scaler.gamma_ or 0.5 / scaled.shape[1],
             alpha=scaler.alpha_ or START_ALPHA,
             about=about,
@@ -334,6 +339,9 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
         strings (but texts of dates such as "2026-01-31") and of pandas' type "category" always are.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in `svmarrow.RLSClassifier`.
+    kernel : {"auto", "rbf", "matern52", "matern32", "matern12"}, default="auto"
+        The kernel; "auto" takes the one of the least leave-one-out error.
+        `svmarrow.inspection.shapley_values` needs "rbf".
     n_samples : int, default=1000
         Maximum number of samples from which scales and shapes are learned.
     random_state : int, RandomState instance or None, default=0
@@ -409,6 +417,7 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
         *,
         categories: ArrayLike | None = None,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        kernel: Literal["auto", "rbf", "matern52", "matern32", "matern12"] = "auto",
         n_samples: int = 1000,
         random_state: int | np.random.RandomState | None = 0,
         max_time: float | None = None,
@@ -417,6 +426,7 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
     ) -> None:
         self.categories = categories
         self.class_weight = class_weight
+        self.kernel = kernel
         self.n_samples = n_samples
         self.random_state = random_state
         self.max_time = max_time
@@ -454,6 +464,8 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
         -----
         ConvergenceWarning
             If `max_time` ended the search for scales and kernel, or the fit to all samples.
+        UserWarning
+            If a column of text, which is taken as categories, holds more than 30 different numbers.
         """
         with fitting(self, X, y, sample_weight):
             return self._fit_all(X, y, sample_weight)
@@ -515,6 +527,9 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
     categories : list of str or int or None, default=None
         Names or numbers of columns that are categories although they hold numbers or dates. Columns of
         strings (but texts of dates such as "2026-01-31") and of pandas' type "category" always are.
+    kernel : {"auto", "rbf", "matern52", "matern32", "matern12"}, default="auto"
+        The kernel; "auto" takes the one of the least leave-one-out error.
+        `svmarrow.inspection.shapley_values` needs "rbf".
     n_samples : int, default=1000
         Maximum number of samples from which scales and shapes are learned.
     random_state : int, RandomState instance or None, default=0
@@ -584,6 +599,7 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
         self,
         *,
         categories: ArrayLike | None = None,
+        kernel: Literal["auto", "rbf", "matern52", "matern32", "matern12"] = "auto",
         n_samples: int = 1000,
         random_state: int | np.random.RandomState | None = 0,
         max_time: float | None = None,
@@ -591,6 +607,7 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
         verbose: bool | int = False,
     ) -> None:
         self.categories = categories
+        self.kernel = kernel
         self.n_samples = n_samples
         self.random_state = random_state
         self.max_time = max_time
@@ -628,6 +645,8 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
         -----
         ConvergenceWarning
             If `max_time` ended the search for scales and kernel, or the fit to all samples.
+        UserWarning
+            If a column of text, which is taken as categories, holds more than 30 different numbers.
         """
         with fitting(self, X, y, sample_weight):
             return self._fit_all(X, y, sample_weight)
