@@ -761,6 +761,55 @@ def tabular_process() -> str:
 # Choosing ------------------------------------------------------------------------------------------------
 
 
+def _mixed(found: dict[str, Any], measure: str = "error") -> dict[str, float]:
+    """Returns the mean of a measure over the splits by engine; engines without it are left out."""
+    return {
+        engine: mean(run[measure] for run in runs)
+        for engine, runs in found["engines"].items()
+        if all(measure in run for run in runs)
+    }
+
+
+@part
+def mixed_table() -> str:
+    """Errors on real tables, the least of each in bold, and log losses of labels in brackets."""
+    rows = []
+    tables = load("mixed_tables")["tables"]
+    for found in tables:
+        errors, losses = _mixed(found), _mixed(found, "log loss")
+        digits = 1 if found["label"] else 3
+        least = f"{min(errors.values()):.{digits}f}"
+        cells = []
+        for engine, error in errors.items():
+            text = f"{error:.{digits}f}"
+            text = f"**{text}**" if text == least else text
+            cells.append(f"{text} ({losses[engine]:.3f})" if engine in losses else text)
+        splits = str(len(next(iter(found["engines"].values()))))
+        rows.append([found["table"].replace("_", " "), f"{found['training samples']:,}", splits, *cells])
+    engines = list(tables[0]["engines"])
+    times = [
+        seconds(median(mean(run["seconds"] for run in found["engines"][engine]) for found in tables))
+        for engine in engines
+    ]
+    rows.append(["median training time, s", "", "", *times])
+    return table(["table", "samples", "splits", *(f"`{n[9:]}`" if "." in n else n for n in engines)], rows)
+
+
+@part
+def mixed_sentence() -> str:
+    """Returns on how many real tables ours has a smaller error than each peer."""
+    tables = load("mixed_tables")["tables"]
+    ours, *peers = tables[0]["engines"]
+    texts = []
+    for peer in peers:
+        behind = [
+            found["table"].replace("_", " ") for found in tables if _mixed(found)[peer] < _mixed(found)[ours]
+        ]
+        exceptions = f" (the exceptions: {', '.join(behind)})" if behind else ""
+        texts.append(f"than {peer} on {len(tables) - len(behind)} of {len(tables)}{exceptions}")
+    return f"`Tabular*` has a smaller mean error {' and '.join(texts)}."
+
+
 def _about(kind: dict[str, Any]) -> str:
     of = "regression" if kind["measure"] == "mse" else f"{kind['classes']} classes"
     chosen = f"C = {kind['C']:.3g}" + ("" if kind["gamma"] is None else f", gamma = {kind['gamma']:.2g}")
@@ -895,6 +944,7 @@ for _name in (
     "choosing",
     "tabular",
     "tabular_xrfm",
+    "mixed_tables",
     "instructions",
     "coverage",
 ):

@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.preprocessing import OrdinalEncoder
 
 import svmarrow
 from svmarrow import TabularClassifier, TabularRegressor, as_expansion, compress
@@ -253,3 +254,91 @@ def test_mean_targets_approach_the_means_of_many_samples():
     table = MeanTargets().fit(labels, y).tables_[0]
     np.testing.assert_allclose(table.numbers[:2, 0], [y[::2].mean(), y[1::2].mean()], atol=1e-3)
     assert table.unknown[0] == pytest.approx(y.mean())
+
+
+# --- a frame with every kind of column, from the fit to a new frame a month later ---
+
+CITIES = np.random.default_rng(5).normal(size=45)
+
+
+def customers(n: int, seed: int, start: str = "2025-01-01") -> tuple[pd.DataFrame, np.ndarray]:
+    """Customers with gaps in every kind of column, and whether each of them stays."""
+    rng = np.random.default_rng(seed)
+    city = rng.integers(0, 45, n)
+    frame = pd.DataFrame(
+        {
+            "signup": pd.Timestamp(start) + pd.to_timedelta(rng.integers(0, 700 * 24, n), unit="h"),
+            "age": pd.array(rng.integers(18, 80, n), dtype="Int64"),
+            "income": rng.lognormal(10, 0.5, n),
+            "active": pd.array(rng.random(n) < 0.5, dtype="boolean"),
+            "plan": pd.Categorical(rng.choice(["basic", "plus", "pro"], n)),
+            "city": [f"city {i}" for i in city],
+            "code": rng.integers(1, 6, n),
+        }
+    )
+    score = 2.0 * (frame["plan"] == "pro") + frame["active"].to_numpy(dtype=float) + CITIES[city]
+    y = np.where(score + 0.4 * rng.normal(size=n) > score.mean(), "stays", "leaves")
+    for first, (name, gap) in enumerate(
+        {"age": pd.NA, "active": pd.NA, "income": np.nan, "signup": pd.NaT, "city": None}.items()
+    ):
+        frame.loc[first :: 9 + 2 * first, name] = gap
+    return frame, y
+
+
+@pytest.fixture(scope="module")
+def service():
+    frame, y = customers(600, 0)
+    return TabularClassifier(categories=["code"], n_samples=400).fit(frame, y)
+
+
+def test_a_new_frame_a_month_later(service):
+    new, y = customers(300, 1, "2025-02-01")
+    assert service.score(new, y) > 0.75
+    full, expected = as_expansion(service), service.predict_proba(new)
+    assert np.array_equal(full.predict_proba(new), expected)
+    types = new.astype({"age": "float64", "active": object, "plan": str, "code": float})
+    types["signup"] = new["signup"].astype(str).where(new["signup"].notna(), None)
+    for form in (service, full):
+        np.testing.assert_array_equal(form.predict_proba(types), expected)
+    with pytest.raises(ValueError, match="feature names"):
+        service.predict(new[new.columns[::-1]])
+    assert np.array_equal(full.predict_proba(new[new.columns[::-1]].assign(more=1)), expected)
+    unknown = new.assign(city="nowhere", plan="ultra", code=77)
+    assert np.isfinite(service.predict_proba(unknown)).all()
+    with pytest.raises(ValueError, match="not a number in column 'income'"):
+        service.predict(new.assign(income="much"))
+    with pytest.raises(ValueError, match="columns of text"):
+        svmarrow.export.to_onnx(service, "model.onnx")
+    with pytest.raises(ValueError, match="encode texts as numbers"):
+        svmarrow.export.to_c(service)
+
+
+def test_the_encoded_frame_is_exported(service, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    frame, y = customers(600, 0)
+    new, _ = customers(300, 1, "2025-02-01")
+    names = ["plan", "city"]
+    encoder = OrdinalEncoder(
+        handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=np.nan
+    ).fit(frame[names])
+
+    def numbers(rows: pd.DataFrame) -> pd.DataFrame:
+        days = (rows["signup"] - pd.Timestamp(0)) / pd.Timedelta(days=1)
+        rows = rows.assign(signup=days)
+        rows[names] = encoder.transform(rows[names])
+        return rows.astype(float)
+
+    # Columns of numbers: the same model but for the cycles of the date.
+    model = TabularClassifier(categories=[*names, "code"], n_samples=400).fit(numbers(frame), y)
+    rows = numbers(new)
+    same = model.predict(rows) == service.predict(new)
+    assert same.mean() > 0.9
+    path = tmp_path / "model.onnx"
+    svmarrow.export.to_onnx(model, path, dtype="float64")
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    labels, _, probabilities = session.run(None, {session.get_inputs()[0].name: rows.to_numpy()})
+    assert (labels == model.predict(rows)).all()
+    np.testing.assert_allclose(probabilities, model.predict_proba(rows), rtol=0, atol=1e-9)
+    rows.iloc[:5, rows.columns.get_loc("city")] = -1.0
+    (labels, _, probabilities) = session.run(None, {session.get_inputs()[0].name: rows.to_numpy()})
+    np.testing.assert_allclose(probabilities, model.predict_proba(rows), rtol=0, atol=1e-9)

@@ -312,7 +312,9 @@ class MeanTargets(TransformerMixin, BaseEstimator):
 def _mean_table(column: NDArray[Any], y: NDArray[np.float64], w: NDArray[np.float64]) -> Table:
     """Returns the mean targets of the categories of a column, for gaps and for other categories."""
     gaps = np.array([is_missing(value) for value in column], dtype=bool)
-    categories, labels = np.unique(column[~gaps].astype(object), return_inverse=True)
+    categories, labels = np.unique(column[~gaps], return_inverse=True)
+    if all(isinstance(value, numbers.Real) for value in categories.tolist()):
+        categories = categories.astype(np.float64)
     k = len(categories)
     place = np.full(len(column), k)
     place[~gaps] = labels
