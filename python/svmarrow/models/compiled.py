@@ -49,9 +49,9 @@ class CompiledModel:
     decision_function : callable or None
         From a sample to a float where `decision_function` of the estimator has one number a sample, else to a
         tuple of floats. None for what predicts numbers.
-    predict_proba : callable or None
-        From a sample to the tuple of the probabilities of the classes. None for a model without
-        probabilities; `calibrated` adds them to a classifier.
+    predict_proba : callable
+        From a sample to the tuple of the probabilities of the classes. Only for models with probabilities;
+        `calibrated` adds them to a classifier.
     feature_names : list of str or None
         Names of the features, in the order of training.
 
@@ -76,7 +76,7 @@ class CompiledModel:
 
     predict: Callable[[Any], Any]
     decision_function: Callable[[Any], Any] | None
-    predict_proba: Callable[[Any], tuple[float, ...]] | None
+    predict_proba: Callable[[Any], tuple[float, ...]]
     feature_names: list[str] | None
     n_features_in_: int
     spec: OutputSpec
@@ -100,12 +100,13 @@ class CompiledModel:
         if spec.one_score == "second":
             both = self.decision_function
             self.decision_function = lambda row: both(row)[1]
-        self.predict_proba = None
+        probabilities: Callable[[Any], tuple[float, ...]] | None = None
         if spec.calibration is not None:
             outputs = single("outputs", "outputs", []).predict
-            self.predict_proba = lambda row: tuple(
-                spec.probabilities_of(np.array([outputs(row)]))[0].tolist()
-            )
+
+            def probabilities(row: Any) -> tuple[float, ...]:
+                return tuple(spec.probabilities_of(np.array([outputs(row)]))[0].tolist())
+
         if spec.winner == "probabilities":
             assert spec.classes is not None
             labels = spec.classes.tolist()
@@ -121,8 +122,16 @@ class CompiledModel:
             read = prepared
         self.predict = _after(read, self.predict)
         self.decision_function = None if spec.kind == "numbers" else _after(read, self.decision_function)
-        if self.predict_proba is not None:
-            self.predict_proba = _after(read, self.predict_proba)
+        if probabilities is not None:
+            self.predict_proba = _after(read, probabilities)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "predict_proba":
+            raise AttributeError(
+                "the model has no probabilities, so its compiled form has no predict_proba: "
+                "model.calibrated(X, y) adds them to a classifier"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CompiledModel, (self.spec, self.feature_names)
