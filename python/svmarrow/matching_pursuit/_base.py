@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -35,6 +35,7 @@ from svmarrow.matching_pursuit._dictionary import (
     GivenFunctions,
     KernelPart,
     bytes_of,
+    chooses_by_training_loss,
     columns_of,
     core_loss,
     dictionary_bytes,
@@ -100,7 +101,7 @@ class MatchingPursuit(KernelMachine):
     candidates: Any
     functions: Any
     tol: float
-    early_stopping: bool
+    early_stopping: bool | Literal["gcv"]
     validation_fraction: float
     cv: Any
     n_iter_no_change: int | None
@@ -178,27 +179,25 @@ class MatchingPursuit(KernelMachine):
         """Fits the model; `watched` are the given validation rows, targets and weights."""
         random = check_random_state(self.random_state)
         size = self.n_vectors
-        given = watched is not None
         cross: NDArray[np.float64] | None = None
-        if self.early_stopping and not given:
+        by_training = chooses_by_training_loss(self, data.weights, watched)
+        if self.early_stopping and watched is None and not by_training:
             if self.cv is not None:
                 cross = self._cross_validated(data, random)
                 size = max(1, int(np.argmin(cross)))
             else:
-                train, test = train_test_split(
+                parts = train_test_split(
                     np.arange(data.rows.size),
                     test_size=self.validation_fraction,
                     random_state=random,
                     stratify=data.labels,
                 )
-                train, test = np.sort(train), np.sort(test)
-                watched = data.watched(test)
-                data = data.part(train)
+                train, test = map(np.sort, parts)
+                watched, data = data.watched(test), data.part(train)
         path = self._pursue(data, watched, size, random)
         path.cv_curve = cross
-        step = len(path.step_sizes) - 1
-        if self.early_stopping and watched is not None:
-            step = int(np.argmin(self._measure(path)))
+        is_chosen = by_training or (self.early_stopping and watched is not None)
+        step = int(np.argmin(self._measure(path, data))) if is_chosen else len(path.step_sizes) - 1
         self._take(path, step)
         # max_iter=-1 is no limit; what stands for it for "basic" is no limit that can be raised.
         if path.stop == "max_time" or (path.stop == "max_iter" and self.max_iter != -1):
@@ -208,12 +207,12 @@ class MatchingPursuit(KernelMachine):
                 ConvergenceWarning,
             )
 
-    def _measure(self, path: MatchingPath) -> NDArray[np.float64]:
-        """Returns the validation curve for early stopping."""
-        errors = path.validation_error
-        return (
-            errors if getattr(self, "scoring", "loss") == "accuracy" and errors.size else path.validation_loss
-        )
+    def _measure(self, path: MatchingPath, data: Data) -> NDArray[np.float64]:
+        """Returns the curve whose minimum is the chosen step."""
+        if self.early_stopping == "gcv":
+            return path._generalized_errors(data.rows.size)
+        by_accuracy = getattr(self, "scoring", "loss") == "accuracy" and path.validation_error.size
+        return path.validation_error if by_accuracy else path.validation_loss
 
     def _cross_validated(self, data: Data, random: np.random.RandomState) -> NDArray[np.float64]:
         """Returns the mean validation curve of the folds, for the sizes that all folds have."""
@@ -221,7 +220,7 @@ class MatchingPursuit(KernelMachine):
         for train, test in self._folds(data):
             watched = data.watched(test)
             path = self._pursue(data.part(train), watched, self.n_vectors, random)
-            measure = self._measure(path)
+            measure = self._measure(path, data)
             curves.append(measure[[path.step_of(size) for size in path.sizes]])
         shortest = min(curve.size for curve in curves)
         mean: NDArray[np.float64] = np.mean([curve[:shortest] for curve in curves], axis=0)

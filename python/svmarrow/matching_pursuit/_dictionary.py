@@ -31,6 +31,7 @@ from svmarrow._support.parameters import (
     none,
     one_of,
     real,
+    refuse,
 )
 from svmarrow._support.rows import are_points, cache_bytes, core_rows
 from svmarrow._support.saving import savable
@@ -54,6 +55,7 @@ __all__ = [
     "Loss",
     "Part",
     "bytes_of",
+    "chooses_by_training_loss",
     "core_loss",
     "dictionary_bytes",
     "loss_rule",
@@ -188,7 +190,7 @@ RULES: dict[str, Rule] = {
     "fit_intercept": either(boolean, one_of("candidate")),
     "functions": either(none, Rule("a function of rows", callable)),
     "tol": real(least=0.0, most=0.99),
-    "early_stopping": boolean,
+    "early_stopping": either(boolean, one_of("gcv")),
     "validation_fraction": real(above=0.0, below=1.0),
     "cv": either(
         none,
@@ -209,6 +211,28 @@ RULES: dict[str, Rule] = {
     "n_jobs": THREADS,
     "verbose": VERBOSE,
 }
+
+
+def chooses_by_training_loss(model: Any, weights: NDArray[np.float64] | None, watched: Any) -> bool:
+    """Returns whether generalized cross-validation chooses the size; refuses what it is not known for."""
+    if model.early_stopping != "gcv":
+        return False
+    rules = (
+        ("loss", "'squared_error'", model.loss == "squared_error"),
+        ("variant", "'auto', 'prefit' or 'backfit'", model.variant != "basic"),
+        ("cv", "None", model.cv is None),
+        ("n_iter_no_change", "None", model.n_iter_no_change is None),
+        ("scoring", "'loss'", getattr(model, "scoring", "loss") == "loss"),
+    )
+    for name, rule, holds in rules:
+        if not holds:
+            raise refuse(name, getattr(model, name), f"{rule} with early_stopping='gcv'")
+    if weights is not None:
+        raise ValueError("early_stopping='gcv' takes no weights of samples or classes: use cv")
+    if watched is not None:
+        raise ValueError("early_stopping='gcv' takes no validation samples: use early_stopping=True")
+    return True
+
 
 #: A kernel: (name or function, gamma, coef0, degree).
 Spec = tuple[Any, float, float, int]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.metrics import r2_score
@@ -110,9 +110,12 @@ class KMPClassifier(ClassifierOutputMixin, MatchingPursuit):
         Further functions to choose from: ``functions(X)`` returns (n, m) values for samples X.
     tol : float, default=0.0
         Stop when the norm of the residual is at most this share of the targets' norm.
-    early_stopping : bool, default=False
+    early_stopping : bool or "gcv", default=False
         Whether to choose the size with the smallest loss on validation samples. They are given to `fit`,
         the folds of a cross-validation (`cv`), or a share of the training samples (`validation_fraction`).
+        "gcv" needs no validation samples: it takes the size of the least generalized cross-validation error,
+        the training loss / (1 - (2 m + 1) / n)^2 for m functions and an intercept. For the squared error,
+        samples of equal weight, and at most half as many functions as samples.
     validation_fraction : float, default=0.1
         Share of the training samples that is used for validation.
     cv : int, splitter, iterable of pairs of rows or None, default=None
@@ -219,7 +222,7 @@ class KMPClassifier(ClassifierOutputMixin, MatchingPursuit):
         candidates: Any = None,
         functions: Callable[[Any], Any] | None = None,
         tol: float = 0.0,
-        early_stopping: bool = False,
+        early_stopping: bool | Literal["gcv"] = False,
         validation_fraction: float = 0.1,
         cv: Any = None,
         n_iter_no_change: int | None = None,
@@ -438,9 +441,12 @@ class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
         Further functions to choose from: ``functions(X)`` returns (n, m) values for samples X.
     tol : float, default=0.0
         Stop when the norm of the residual is at most this share of the targets' norm.
-    early_stopping : bool, default=False
+    early_stopping : bool or "gcv", default=False
         Whether to choose the size with the smallest loss on validation samples. They are given to `fit`,
         the folds of a cross-validation (`cv`), or a share of the training samples (`validation_fraction`).
+        "gcv" needs no validation samples: it takes the size of the least generalized cross-validation error,
+        the training loss / (1 - (2 m + 1) / n)^2 for m functions and an intercept. For the squared error,
+        samples of equal weight, and at most half as many functions as samples.
     validation_fraction : float, default=0.1
         Share of the training samples that is used for validation.
     cv : int, splitter, iterable of pairs of rows or None, default=None
@@ -537,7 +543,7 @@ class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
         candidates: Any = None,
         functions: Callable[[Any], Any] | None = None,
         tol: float = 0.0,
-        early_stopping: bool = False,
+        early_stopping: bool | Literal["gcv"] = False,
         validation_fraction: float = 0.1,
         cv: Any = None,
         n_iter_no_change: int | None = None,

@@ -43,6 +43,10 @@ class PursuitModel(Protocol):
         """Returns the scores of the predictions of several sizes."""
 
 
+#: Degrees of freedom of a function: one for its coefficient, and as many for its choice.
+FREEDOM = 2.0
+
+
 @savable
 class MatchingPath(SizePath):
     """Models of every size from one fit of a matching pursuit.
@@ -141,6 +145,18 @@ class MatchingPath(SizePath):
 
     def _model(self, size: int) -> Any:
         return self._estimator._at_step(self, self.step_of(size))
+
+    def _generalized_errors(self, n: int) -> NDArray[np.float64]:
+        """Returns the generalized cross-validation error of each step for a number of training samples.
+
+        The training loss / (1 - freedom / n)^2: a chosen function costs more than its coefficient, as in
+        Friedman (1991, section 3.6).
+        """
+        shares = (FREEDOM * self.step_sizes + self._constant) / n
+        errors = np.full(shares.size, np.inf)
+        is_known = shares < 1.0
+        errors[is_known] = self.training_loss[is_known] / (1.0 - shares[is_known]) ** 2
+        return errors
 
     def step_of(self, size: int) -> int:
         """Returns the last step with ``size`` functions."""
