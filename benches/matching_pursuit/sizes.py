@@ -2,8 +2,8 @@
 
     python benches/matching_pursuit/sizes.py --json docs/benchmarks/pursuit_sizes.json
 
-Standardized columns, gamma = "scale", at most 300 vectors and half of the samples. Errors are percent of wrong
-labels, or the root of the mean squared error of the standardized target, on at most 3,000 other samples. The
+Standardized columns, gamma = "scale", at most 300 vectors and half of the samples. Errors are percent of
+wrong labels, or the root of the mean squared error of the standardized target, on at most 3,000 others. The
 best size is chosen by these samples: no rule can know it.
 """
 
