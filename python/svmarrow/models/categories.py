@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from svmarrow._support.saving import savable
-from svmarrow._support.types import missing_values
+from svmarrow._support.parameters import missing_values
+from svmarrow._support.schemas import savable
 from svmarrow.models.preparation import Chain, Parts, Step, check_column_numbers, numbers
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Encode", "Impute", "Table", "text_of", "with_text"]
 
 
-@savable
+@savable("imputation/1")
 @dataclass(frozen=True, eq=False, repr=False)
 class Impute(Step):
     """Fill gaps, each column with its own value.
@@ -75,7 +75,7 @@ class Impute(Step):
         return filled if self.flags is None else np.hstack([filled, gap[:, self.flags].astype(X.dtype)])
 
 
-@savable
+@savable("category-table/1")
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """Rows of numbers for the categories of one column.
@@ -142,7 +142,7 @@ class Table:
         return np.vstack([self.numbers, last])
 
 
-@savable
+@savable("encoding/1")
 @dataclass(frozen=True, eq=False, repr=False)
 class Encode(Step):
     """Numbers for categories, each column by its own table, side by side.

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from svmarrow._support.parameters import TIME_REMEDY, column_text, is_missing
 from svmarrow._support.progress import UNTIMED, Steps
 from svmarrow._support.rows import class_weights
-from svmarrow._support.saving import savable
-from svmarrow._support.types import TIME_REMEDY, column_text, is_missing
+from svmarrow._support.schemas import savable
 from svmarrow.least_squares._base import is_clear_gain
 from svmarrow.least_squares.exact import RLSClassifier, RLSRegressor
 from svmarrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegressor
@@ -49,7 +49,7 @@ __all__ = [
 MAX_CATEGORIES = 30
 
 
-@savable
+@savable("column-kinds/1")
 @dataclass(frozen=True, eq=False)
 class Columns:
     """The kinds of the columns of a table.
