@@ -66,6 +66,13 @@ fn load(path: &Path, schema: &str) -> Result<(KernelExpansion, Value, ModelFile)
     if description["schema"] != *expected {
         return Err(refuse(format!("it holds schema {}, expected {expected:?}", description["schema"])));
     }
+    let of_one = format!("expansion/{NUMBER}");
+    if description["expansion"]["schema"] != *of_one {
+        return Err(refuse(format!(
+            "its expansion is of schema {}, expected {of_one:?}",
+            description["expansion"]["schema"]
+        )));
+    }
     for (name, value) in description.as_object().into_iter().flatten() {
         let is_plain = PLAIN.iter().any(|(plain, default)| plain == name && default == value)
             || (name == "predict_by" && value == "scores");

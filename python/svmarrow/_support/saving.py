@@ -198,7 +198,8 @@ def load(path: str | os.PathLike[str]) -> Any:
         reader = Reader(expansions, arrays, _writer_of(content))
         if "schema" not in content:
             raise ValueError(
-                f"it names no schema: {reader.writer} wrote it, which is older than all releases"
+                f"it names no schema, as {reader.writer} wrote files before the first release: fit the model "
+                "again and save it"
             )
         model = reader.value({name: item for name, item in content.items() if name != "about"})
         if isinstance(model, BaseEstimator):

@@ -146,15 +146,15 @@ class Schema:
                     f"{self.kind.__name__} has an attribute {min(extra)!r}, for which a model file has no "
                     "field: remove it, or pass it to save as metadata"
                 )
-        shown = {
+        written = {
             name: value
             for name, value in arguments.items()
             if value is not None or name not in self._null_by_default
         }
-        rest = {field: present[name] for field, name in self.attributes.items() if name in present}
+        fitted = {field: present[name] for field, name in self.attributes.items() if name in present}
         # Expansions come first, so that their arrays are written with them.
-        order = sorted(rest, key=lambda field: (not getattr(type(rest[field]), "_of_parts", None), field))
-        return shown | {field: rest[field] for field in order}
+        order = sorted(fitted, key=lambda field: (not getattr(type(fitted[field]), "_of_parts", None), field))
+        return written | {field: fitted[field] for field in order}
 
     def create(self, values: Fields) -> Any:
         """Returns an object with these values of its fields; whether they are consistent is not checked."""
@@ -220,11 +220,9 @@ def find_schema(described: Fields, writer: str) -> tuple[Schema, Fields]:
     ValueError
         For an unknown schema, number or field.
     """
-    text, described = (
-        described["schema"],
-        {name: item for name, item in described.items() if name != "schema"},
-    )
+    text = described["schema"]
     name, number = _parsed(text)
+    described = {field: item for field, item in described.items() if field != "schema"}
     reader = f"svmarrow {version('svmarrow')}"
     schema = SCHEMAS.get(name)
     if schema is None:
