@@ -51,7 +51,7 @@ INSTEAD: list[Any] = [
     *(None, True, 0, -1, 2**31, 2**70, 1e308, -0.5, "rbf", "", [], {}, [[0]], {"dict": []}, {"tuple": []}),
     *({"float": "nan"}, {"float": "-inf"}, {"same": 0}, {"array": "vectors"}, {"array": "coefficients"}),
     *({"random": None}, {"range": [0, 9, 1]}, {"strings": ["a"]}),
-    {"class": "SVC", "arguments": {}, "attributes": {}},
+    {"schema": "svc/1"},
 ]
 
 

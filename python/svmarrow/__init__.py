@@ -32,6 +32,7 @@ from importlib.metadata import version as _version
 from svmarrow import cascade as cascade
 from svmarrow import export as export
 from svmarrow import inspection as inspection
+from svmarrow import kernels as kernels
 from svmarrow._support.versions import show_versions
 from svmarrow.distillation.imitation import distil
 from svmarrow.expansion.kernel_expansion import KernelExpansion

@@ -11,7 +11,29 @@ use std::path::Path;
 /// The array of the labels in a file.
 const CLASSES: &str = "classes";
 
-/// Arguments of a model that change its predictions, with the values that models of this crate have.
+/// The number of the schemas that this crate reads and writes; `docs/file-format.md` lists them.
+const NUMBER: &str = "1";
+
+/// Fields that change no label and no output.
+const IGNORED: [&str; 15] = [
+    "about",
+    "calibration",
+    "classes",
+    "decision_function_shape",
+    "decoding",
+    "distillation_",
+    "expansion",
+    "feature_names",
+    "flat",
+    "loss_bound_",
+    "n_features",
+    "n_jobs",
+    "quantization_",
+    "schema",
+    "weighted",
+];
+
+/// Fields that change the predictions of a model, with the values that models of this crate have.
 const PLAIN: [(&str, Value); 4] = [
     ("break_ties", Value::Bool(false)),
     ("code", Value::Null),
@@ -22,37 +44,47 @@ const PLAIN: [(&str, Value); 4] = [
 fn save(
     path: &Path,
     expansion: &KernelExpansion,
-    class: &str,
-    mut arguments: Value,
+    schema: &str,
+    mut description: Value,
     classes: Option<Array<'_>>,
 ) -> Result<()> {
-    arguments["expansion"] = json!({ "expansion": "" });
-    let extra = json!({ "class": class, "arguments": arguments, "attributes": {} }).to_string();
+    description["schema"] = format!("{schema}/{NUMBER}").into();
+    description["expansion"] = json!({ "schema": format!("expansion/{NUMBER}") });
+    let extra = description.to_string();
     let mut contents = Contents::of(&expansion.view(), &extra);
     contents.arrays.extend(classes.map(|array| (CLASSES.to_owned(), array)));
     write(path, &contents, Context::default())
 }
 
-/// Reads a file and returns its expansion, the arguments of its model, and what else the file holds.
-fn load(path: &Path, class: &str) -> Result<(KernelExpansion, Value, ModelFile)> {
+/// Reads a file and returns its expansion, the description of its model, and what else the file holds.
+fn load(path: &Path, schema: &str) -> Result<(KernelExpansion, Value, ModelFile)> {
     let mut file = read(path, Context::default())?;
     let refuse = |message: String| Error::Format { path: path.to_path_buf(), line: 0, message };
-    let mut description: Value =
+    let description: Value =
         serde_json::from_str(&file.extra).map_err(|error| refuse(format!("extra is not JSON: {error}")))?;
-    if description["class"] != class {
-        return Err(refuse(format!("it holds {}, expected {class}", description["class"])));
+    let expected = format!("{schema}/{NUMBER}");
+    if description["schema"] != *expected {
+        return Err(refuse(format!("it holds schema {}, expected {expected:?}", description["schema"])));
     }
-    let arguments = description["arguments"].take();
-    for (name, plain) in PLAIN {
-        if arguments.get(name).is_some_and(|value| *value != plain) {
-            return Err(refuse(format!("{name}={} is not supported", arguments[name])));
+    let of_one = format!("expansion/{NUMBER}");
+    if description["expansion"]["schema"] != *of_one {
+        return Err(refuse(format!(
+            "its expansion is of schema {}, expected {of_one:?}",
+            description["expansion"]["schema"]
+        )));
+    }
+    for (name, value) in description.as_object().into_iter().flatten() {
+        let is_plain = PLAIN.iter().any(|(plain, default)| plain == name && default == value)
+            || (name == "predict_by" && value == "scores");
+        if !is_plain && !IGNORED.contains(&name.as_str()) {
+            return Err(refuse(format!("{name}={value} of schema {expected:?} is not supported")));
         }
     }
     let expansion = file
         .expansions
         .remove("")
         .ok_or_else(|| refuse("a sum or a tree of several expansions is not supported here".to_owned()))?;
-    Ok((expansion, arguments, file))
+    Ok((expansion, description, file))
 }
 
 impl<L: Copy + TryInto<i64>> Classifier<L> {
@@ -74,8 +106,8 @@ impl<L: Copy + TryInto<i64>> Classifier<L> {
             Strategy::OneVsOne => "ovo",
             Strategy::OneVsRest => "ovr",
         };
-        let arguments = json!({ "classes": { "array": CLASSES }, "decoding": decoding });
-        save(path.as_ref(), self.expansion(), "ExpansionClassifier", arguments, Some(classes))
+        let description = json!({ "classes": { "array": CLASSES }, "decoding": decoding });
+        save(path.as_ref(), self.expansion(), "classifier", description, Some(classes))
     }
 }
 
@@ -87,15 +119,15 @@ impl Classifier<i64> {
     /// [`Error::Io`], [`Error::Format`] for another kind of model or file, [`Error::Memory`].
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let (expansion, arguments, file) = load(path, "ExpansionClassifier")?;
+        let (expansion, description, file) = load(path, "classifier")?;
         let refuse =
             |message: &str| Error::Format { path: path.to_path_buf(), line: 0, message: message.to_owned() };
-        let strategy = match arguments["decoding"].as_str() {
+        let strategy = match description["decoding"].as_str() {
             Some("binary" | "ovo") => Strategy::OneVsOne,
             Some("ovr") => Strategy::OneVsRest,
             _ => return Err(refuse("decoding must be binary, ovo or ovr")),
         };
-        let array = arguments["classes"]["array"].as_str().and_then(|name| file.arrays.get(name));
+        let array = description["classes"]["array"].as_str().and_then(|name| file.arrays.get(name));
         let Some(Array { dtype: Dtype::I64, bytes, .. }) = array else {
             return Err(refuse("the labels must be integers of 64 bits"));
         };
@@ -113,7 +145,7 @@ impl Regressor {
     /// # Errors
     /// [`Error::Io`], [`Error::Memory`].
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        save(path.as_ref(), self.expansion(), "ExpansionRegressor", json!({ "flat": true }), None)
+        save(path.as_ref(), self.expansion(), "regressor", json!({ "flat": true }), None)
     }
 
     /// Loads a regressor with one output that [`Regressor::save`] or `svmarrow.save` in Python has written.
@@ -121,7 +153,7 @@ impl Regressor {
     /// # Errors
     /// The errors of [`Classifier::load`].
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
-        Self::new(load(path.as_ref(), "ExpansionRegressor")?.0, None)
+        Self::new(load(path.as_ref(), "regressor")?.0, None)
     }
 }
 
@@ -131,7 +163,7 @@ impl Detector {
     /// # Errors
     /// [`Error::Io`], [`Error::Memory`].
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        save(path.as_ref(), self.expansion(), "ExpansionDetector", json!({}), None)
+        save(path.as_ref(), self.expansion(), "detector", json!({}), None)
     }
 
     /// Loads a detector that [`Detector::save`] or `svmarrow.save` in Python has written.
@@ -139,6 +171,6 @@ impl Detector {
     /// # Errors
     /// The errors of [`Classifier::load`].
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
-        Self::new(load(path.as_ref(), "ExpansionDetector")?.0, None)
+        Self::new(load(path.as_ref(), "detector")?.0, None)
     }
 }

@@ -31,7 +31,7 @@ def describe(path, text):
 
 
 def change_description(path, changes):
-    """Changes values of the description by their paths ("arguments/kernel"); "remove" deletes one."""
+    """Changes values of the description by their paths ("certificate_/seconds"); "remove" deletes one."""
     extra = description(path)
     for way, value in changes.items():
         *outer, last = way.split("/")

@@ -27,8 +27,7 @@ from svmarrow import (
     ReducedSet,
     compression_path,
 )
-from svmarrow._support.saving import KINDS, _arguments, _may_set
-from svmarrow._support.types import _hint, _is_of, check_types
+from svmarrow._support.schemas import SCHEMAS, _hint, _is_of, check_types, kinds, schema_of
 from svmarrow.multiclass import Code
 
 
@@ -109,7 +108,7 @@ def not_savable(classes):
     """Classes of what is fitted, or made of it, that cannot be saved."""
     methods = ("fit", "predict", "decision_function", "select")
     fitted = {kind for kind in classes if any(hasattr(kind, method) for method in methods)}
-    return {kind for kind in fitted if not hasattr(kind, "save") or KINDS.get(kind.__name__) is not kind}
+    return {kind for kind in fitted if not hasattr(kind, "save") or schema_of(kind) is None}
 
 
 def test_every_public_class_can_be_saved_and_has_an_example():
@@ -168,13 +167,12 @@ def test_a_foreign_machine_inside_can_be_saved_as_an_expansion(tmp_path):
 
 
 def test_every_attribute_that_a_file_may_set_has_a_type_that_is_checked():
-    for kind in KINDS.values():
-        for base in kind.__mro__:
-            for name, text in inspect.get_annotations(base).items():
-                taken = _may_set(kind, name) or (is_dataclass(kind) and name in _arguments(kind))
-                if taken and not text.startswith("ClassVar"):
-                    hint = _hint(base, name, text, KINDS)
-                    assert _is_of(object(), hint) == (hint is Any), (kind, name)
+    for schema in SCHEMAS.values():
+        names = {*schema.attributes.values(), *(schema.arguments if is_dataclass(schema.kind) else ())}
+        for base in schema.kind.__mro__:
+            for name in names & inspect.get_annotations(base).keys():
+                hint = _hint(base, name, inspect.get_annotations(base)[name], kinds())
+                assert _is_of(object(), hint) == (hint is Any), (schema.kind, name)
 
 
 def test_a_declaration_that_is_not_known_is_refused():
@@ -185,9 +183,9 @@ def test_a_declaration_that_is_not_known_is_refused():
         def __init__(self, size, shape):
             self.size, self.shape = size, shape
 
-    check_types(Own(3, None), ["size"], KINDS)
+    check_types(Own(3, None), ["size"], kinds())
     for size in ("3", True, 3.0):
         with pytest.raises(ValueError, match=r"size is .* expected"):
-            check_types(Own(size, None), ["size"], KINDS)
+            check_types(Own(size, None), ["size"], kinds())
     with pytest.raises(TypeError, match=r"Own.shape is declared as .*Unheard.*, which cannot be checked"):
-        check_types(Own(3, None), ["shape"], KINDS)
+        check_types(Own(3, None), ["shape"], kinds())

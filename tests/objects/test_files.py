@@ -106,12 +106,10 @@ DAMAGED = {
     "no list of objects": {"vectors": {"objects": {"parts": []}}},
     "no objects": {"vectors": {"array": "coefficients"}},
     "a number as kernel": {"kernel": {"float": "inf"}},
-    "an estimator as kernel": {"kernel": {"class": "SVC", "arguments": {}, "attributes": {}}},
+    "an estimator as kernel": {"kernel": {"schema": "svc/1"}},
     "fewer objects": {"vectors": {"objects": {"strings": ["a"]}}},
     "other objects": {"vectors": {"objects": {"strings": ["a", "b", 2]}}},
-    "a wrong parameter": {
-        "kernel": {"class": "Subsequence", "arguments": {"length": 0, "decay": 0.5}, "attributes": {}}
-    },
+    "a wrong parameter": {"kernel": {"schema": "subsequence-kernel/1", "length": 0, "decay": 0.5}},
 }
 
 

@@ -106,21 +106,21 @@ def saved(request, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"arguments/budget": 0}, "budget=0"),
-        ({"arguments/exec": "rm"}, "exec"),
-        ({"attributes/classes_": {"strings": ["a", "a", "b"]}}, "distinct"),
-        ({"attributes/classes_": {"strings": ["a", "b"]}}, "."),
-        ({"attributes/gamma_": -1.0}, "gamma"),
-        ({"attributes/gamma_": "auto"}, "gamma_ is 'auto'"),
-        ({"attributes/n_seen_": -1}, "."),
-        ({"attributes/mistakes_": "few"}, "mistakes_ is 'few'"),
-        ({"attributes/n_epochs_": True}, "n_epochs_ is True"),
-        ({"attributes/_state": {"dict": []}}, "."),
-        ({"attributes/_state/dict": [["rows", {"array": "mistake_indices_"}]]}, "."),
-        ({"attributes/n_features_in_": 3}, "n_features_in_ is 3"),
-        ({"attributes/feature_names_in_": {"strings": ["a"]}}, "1 names"),
-        ({"class": "SVC"}, "."),
-        ({"class": "KernelExpansion"}, "."),
+        ({"budget": 0}, "budget=0"),
+        ({"exec": "rm"}, "exec"),
+        ({"classes_": {"strings": ["a", "a", "b"]}}, "distinct"),
+        ({"classes_": {"strings": ["a", "b"]}}, "."),
+        ({"gamma_": -1.0}, "gamma"),
+        ({"gamma_": "auto"}, "gamma_ is 'auto'"),
+        ({"n_seen_": -1}, "."),
+        ({"mistakes_": "few"}, "mistakes_ is 'few'"),
+        ({"n_epochs_": True}, "n_epochs_ is True"),
+        ({"state_": {"dict": []}}, "."),
+        ({"state_/dict": [["rows", {"array": "mistake_indices_"}]]}, "."),
+        ({"n_features_in_": 3}, "n_features_in_ is 3"),
+        ({"feature_names_in_": {"strings": ["a"]}}, "1 names"),
+        ({"schema": "svc/1"}, "."),
+        ({"schema": "expansion/1"}, "."),
     ],
 )
 def test_what_contradicts_itself_is_refused(saved, changes, message):
@@ -132,16 +132,15 @@ def test_what_contradicts_itself_is_refused(saved, changes, message):
 
 def test_an_expansion_that_is_not_the_state_s_is_refused(tmp_path):
     KernelPerceptron(policy="oldest", gamma=0.5, budget=15).fit(*rows()).save(tmp_path / "model")
-    change_description(tmp_path / "model", {"arguments/kernel": "linear"})
+    change_description(tmp_path / "model", {"kernel": "linear"})
     with pytest.raises(FormatError, match="differs from the state"):
         svmarrow.load(tmp_path / "model")
 
 
-def test_classes_of_files_do_not_mix(saved):
-    extra = description(saved)
-    names = ["KernelPerceptron", "PerceptronTreeClassifier"]
-    names.remove(extra["class"])
-    change_description(saved, {"class": names[0], "arguments": {}})
+def test_schemas_of_files_do_not_mix(saved):
+    names = ["kernel-perceptron/1", "perceptron-tree/1"]
+    names.remove(description(saved)["schema"])
+    change_description(saved, {"schema": names[0]})
     with pytest.raises(FormatError):
         svmarrow.load(saved)
 

@@ -111,6 +111,12 @@ fn a_reduced_model_answers_like_the_full_one() -> svmarrow::Result<()> {
     Ok(())
 }
 
+/// Replaces the first occurrence of a text in a file by another of its length.
+fn replaced(file: &[u8], old: &str, new: &str) -> Vec<u8> {
+    let start = file.windows(old.len()).position(|bytes| bytes == old.as_bytes()).unwrap();
+    [&file[..start], new.as_bytes(), &file[start + old.len()..]].concat()
+}
+
 #[test]
 fn models_come_back_from_files() -> svmarrow::Result<()> {
     let (x, _) = flowers();
@@ -126,7 +132,15 @@ fn models_come_back_from_files() -> svmarrow::Result<()> {
         assert!(back.predict(&x)?.into_iter().eq(model.predict(&x)?.into_iter().map(i64::from)));
     }
     let message = Regressor::load(&path).unwrap_err().to_string();
-    assert!(message.contains("ExpansionClassifier"), "{message}");
+    assert!(message.contains("\"classifier/1\", expected \"regressor/1\""), "{message}");
+    let sound = std::fs::read(&path).unwrap();
+    for (old, new) in
+        [("classifier/1", "classifier/2"), ("decoding", "decodinx"), ("expansion/1", "expansion/2")]
+    {
+        std::fs::write(&path, replaced(&sound, old, new)).unwrap();
+        let message = Classifier::load(&path).unwrap_err().to_string();
+        assert!(message.contains(new), "{message}");
+    }
     let targets = x.column(0).to_vec();
     let machine = Svr::builder().build()?.fit(&x, &targets)?;
     machine.save(&path)?;

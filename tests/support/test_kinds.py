@@ -14,7 +14,7 @@ from svmarrow import (
     KernelExpansion,
     compress,
 )
-from svmarrow._support.types import check_array_types
+from svmarrow._support.parameters import check_array_types
 
 MASKED = np.ma.masked_array(IRIS, mask=IRIS > 4.0)
 ORDINARY = {

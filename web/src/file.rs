@@ -10,7 +10,7 @@ use svmarrow::{Error, Result};
 /// The name of the file in messages: a page has bytes and no path.
 const FILE: &str = "model file";
 
-/// Arguments and attributes that change predictions, with the values of plain models.
+/// Fields that change predictions, with the values of plain models.
 const PLAIN: [(&str, &[Value]); 6] = [
     ("break_ties", &[Value::Bool(false)]),
     ("code", &[Value::Null]),
@@ -29,11 +29,9 @@ pub(crate) fn load(bytes: &[u8]) -> Result<Model> {
     let mut file = from_bytes(bytes, Path::new(FILE))?;
     let description: Value =
         serde_json::from_str(&file.extra).map_err(|error| refuse(format!("extra is not JSON: {error}")))?;
-    let class = description["class"].as_str().unwrap_or_default();
-    let mut parts = Map::new();
-    for part in ["arguments", "attributes"] {
-        parts.extend(description[part].as_object().cloned().unwrap_or_default());
-    }
+    let schema = description["schema"].as_str().unwrap_or_default();
+    let no_fields = Map::new();
+    let parts = description.as_object().unwrap_or(&no_fields);
     for (name, plain) in PLAIN {
         if let Some(value) = parts.get(name).filter(|value| !plain.contains(value)) {
             return Err(refuse(format!("{name}={value} is not supported in a browser")));
@@ -42,21 +40,20 @@ pub(crate) fn load(bytes: &[u8]) -> Result<Model> {
     if parts.get("predict_by").is_some_and(|by| by != "scores") {
         return Err(refuse("predict_by must be \"scores\""));
     }
-    let strategy = match (
-        class,
-        parts.get("decoding").or_else(|| parts.get("_coding")).and_then(Value::as_str),
-    ) {
-        ("ExpansionClassifier" | "SVC" | "NuSVC", Some("binary" | "ovo")) => Some(Strategy::OneVsOne),
-        ("ExpansionClassifier" | "SVC" | "NuSVC", Some("ovr")) => Some(Strategy::OneVsRest),
-        ("RLSClassifier" | "KMPClassifier", _) => Some(Strategy::OneVsRest),
+    let decoding = parts.get("decoding").or_else(|| parts.get("decoding_"));
+    let strategy = match (schema, decoding.and_then(Value::as_str)) {
+        ("classifier/1" | "svc/1" | "nu-svc/1", Some("binary" | "ovo")) => Some(Strategy::OneVsOne),
+        ("classifier/1" | "svc/1" | "nu-svc/1", Some("ovr")) => Some(Strategy::OneVsRest),
+        ("rls-classifier/1" | "kmp-classifier/1", _) => Some(Strategy::OneVsRest),
         (
-            "ExpansionRegressor" | "ExpansionDetector" | "SVR" | "NuSVR" | "OneClassSVM" | "RLSRegressor"
-            | "KMPRegressor",
+            "regressor/1" | "detector/1" | "svr/1" | "nu-svr/1" | "one-class-svm/1" | "rls-regressor/1"
+            | "kmp-regressor/1",
             _,
         ) => None,
         _ => {
             return Err(refuse(format!(
-                "it holds {class:?} with another decoding or of another kind: save as_expansion(model) instead"
+                "its schema {schema:?} is of another kind or number, or its decoding is not supported: save \
+                 as_expansion(model) instead"
             )));
         }
     };
@@ -75,7 +72,7 @@ pub(crate) fn load(bytes: &[u8]) -> Result<Model> {
         let model = Classifier::new(expansion, classes, strategy, Vec::new())
             .map_err(|error| refuse(error.to_string()))?;
         return Ok(Model::new(Predictor::Classifier(model), labels, preparation));
-    } else if class == "ExpansionDetector" || class == "OneClassSVM" {
+    } else if schema == "detector/1" || schema == "one-class-svm/1" {
         Predictor::Detector(Detector::new(expansion, None)?)
     } else {
         Predictor::Regressor(Regressor::new(expansion, None)?)
@@ -124,12 +121,11 @@ fn preparation(
     columns: usize,
 ) -> Result<Option<(Vec<f64>, Vec<f64>)>> {
     let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
-    let arguments = &value["arguments"];
-    if value["class"] != "Affine" || !arguments["matrix"].is_null() || !arguments["offset"].is_null() {
+    if value["schema"] != "affine/1" || !value["matrix"].is_null() || !value["offset"].is_null() {
         return Err(refuse("its preparation is more than a center and a scale of each column"));
     }
     let numbers = |name: &str| -> Result<Vec<f64>> {
-        let array = arguments[name]["array"].as_str().and_then(|name| file.arrays.get(name));
+        let array = value[name]["array"].as_str().and_then(|name| file.arrays.get(name));
         let Some(Array { dtype: Dtype::F64, bytes, .. }) = array else {
             return Err(refuse(format!("{name} of its preparation is not an array of numbers")));
         };
@@ -143,18 +139,18 @@ fn preparation(
 
 /// Writes a model that `svmarrow.load` reads in Python.
 pub(crate) fn save(model: &Model) -> Result<Vec<u8>> {
-    let mut arguments = json!({ "expansion": { "expansion": "" } });
+    let mut description = json!({ "expansion": { "schema": "expansion/1" } });
     let mut arrays: Vec<(&str, Array<'_>)> = Vec::new();
     let mut vector = |name: &'static str, numbers: Vec<u8>, dtype: Dtype| {
         arrays
             .push((name, Array { dtype, shape: vec![numbers.len() / dtype.bytes()], bytes: numbers.into() }));
         json!({ "array": name })
     };
-    let class = match &model.predictor {
+    description["schema"] = match &model.predictor {
         Predictor::Classifier(_) => {
             let integers: Option<Vec<i64>> = model.labels.iter().map(Value::as_i64).collect();
             let texts = model.labels.iter().all(Value::is_string);
-            arguments["classes"] = match integers {
+            description["classes"] = match integers {
                 Some(labels) => vector(
                     "classes",
                     labels.iter().flat_map(|label| label.to_le_bytes()).collect(),
@@ -169,27 +165,24 @@ pub(crate) fn save(model: &Model) -> Result<Vec<u8>> {
                     ));
                 }
             };
-            arguments["decoding"] = model.decoding().into();
-            "ExpansionClassifier"
+            description["decoding"] = model.decoding().into();
+            "classifier/1"
         }
         Predictor::Regressor(_) => {
-            arguments["flat"] = true.into();
-            "ExpansionRegressor"
+            description["flat"] = true.into();
+            "regressor/1"
         }
-        Predictor::Detector(_) => "ExpansionDetector",
-    };
+        Predictor::Detector(_) => "detector/1",
+    }
+    .into();
     if let Some((centre, scale)) = &model.preparation {
         let mut column = |name, numbers: &[f64]| {
             vector(name, numbers.iter().flat_map(|number| number.to_le_bytes()).collect(), Dtype::F64)
         };
         let (centre, scale) = (column("preparation.centre", centre), column("preparation.scale", scale));
-        arguments["preparation"] = json!({
-            "class": "Affine",
-            "arguments": { "centre": centre, "scale": scale, "matrix": null, "offset": null },
-            "attributes": {},
-        });
+        description["preparation"] = json!({ "schema": "affine/1", "centre": centre, "scale": scale });
     }
-    let extra = json!({ "class": class, "arguments": arguments, "attributes": {} }).to_string();
+    let extra = description.to_string();
     let expansion = model.expansion();
     let mut contents = Contents::of(&expansion.view(), &extra);
     contents.arrays.extend(arrays.into_iter().map(|(name, array)| (name.to_owned(), array)));

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from svmarrow._support.saving import savable
+from svmarrow._support.schemas import savable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Certificate", "LeaveOneOut", "MachineCertificate"]
 
 
-@savable
+@savable("leave-one-out/1")
 @dataclass(frozen=True)
 class LeaveOneOut:
     """Upper bounds for the leave-one-out errors of a binary machine."""
@@ -32,7 +32,7 @@ class LeaveOneOut:
     stable: bool
 
 
-@savable
+@savable("machine-certificate/1")
 @dataclass(frozen=True)
 class MachineCertificate:
     """Certificate of one binary machine, computed from its gradients at the end of the fit.
@@ -74,7 +74,7 @@ class MachineCertificate:
     rounding: float = 0.0
 
 
-@savable
+@savable("certificate/1")
 @dataclass(frozen=True)
 class Certificate:
     """Certificate of a fit, summed over its machines (``violation`` is the largest), and its cost.

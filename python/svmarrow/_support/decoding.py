@@ -24,7 +24,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from svmarrow import _core
 from svmarrow._support.parameters import refuse, seed_of
 from svmarrow._support.rows import threads
-from svmarrow._support.saving import savable
+from svmarrow._support.schemas import savable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -228,7 +228,7 @@ LOSSES = ("hinge", "squared_hinge", "square", "logistic", "exponential", "percep
 DECODERS = ("hamming", "votes", "dag", *LOSSES, *(f"mean_{loss}" for loss in LOSSES))
 
 
-@savable
+@savable("code/1")
 class Code:
     """A code: a matrix with a row for each class and a column for each binary machine.
 

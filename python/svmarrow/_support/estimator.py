@@ -19,7 +19,8 @@ from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
 from svmarrow._support.bases import BaseEstimator, CallbackSupportMixin
 from svmarrow._support.parameters import check
-from svmarrow._support.saving import check_columns, savable, save_method
+from svmarrow._support.saving import check_columns, save_method
+from svmarrow._support.schemas import savable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -110,10 +111,7 @@ SITE = ""
 
 
 class Estimator(CallbackSupportMixin, BaseEstimator):
-    """An object with parameters that can be saved; concrete classes of svmarrow are registered for files.
-
-    ``class Name(..., stored=False)`` leaves out a class whose files hold another one.
-    """
+    """An object with parameters; ``class Name(..., schema="name/1")`` can be saved."""
 
     # scikit-learn links only to classes of this package; an empty name disables links.
     _doc_link_module: ClassVar[str] = "svmarrow" if SITE else ""
@@ -121,17 +119,17 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     #: Rules of the parameters.
     _rules: ClassVar[Mapping[str, Rule]] = {}
-    #: Attributes that are not stored because `_after_load` or a method computes them again.
+    #: The fields of private attributes in files; public ones are fields under their own names.
+    _stored_as: ClassVar[dict[str, str]] = {}
+    #: Attributes without a field: `_after_load` or a method computes them again, or the class has none.
     _transient: ClassVar[tuple[str, ...]] = ()
     #: Whether the samples or classes of the fit had different weights; None if that is unknown.
     _weighted: bool | None = None
 
-    def __init_subclass__(cls, *, stored: bool = True, **options: Any) -> None:
+    def __init_subclass__(cls, *, schema: str | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
-        # Base classes have no constructor or a private name; files can only name classes of svmarrow.
-        is_concrete = stored and cls.__init__ is not object.__init__ and not cls.__name__.startswith("_")
-        if is_concrete and cls.__module__.startswith("svmarrow."):
-            savable(cls)
+        if schema is not None:
+            savable(schema)(cls)
 
     save: ClassVar[Callable[..., None]] = save_method
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from svmarrow._support.types import check_array_types, is_missing
+from svmarrow._support.parameters import check_array_types, is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Rules of parameters, and one error message for all of them.
+"""Rules of parameters and one error message for all of them, and the types of arrays that methods take.
 
 A rule is a text and a test. An estimator has a table of the rules of its parameters; :func:`check` raises
 ``ValueError`` with the name, the value and the rule. ``__init__`` stores parameters, ``fit`` checks them.
@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = [
     "CLASS_WEIGHT",
@@ -24,21 +28,28 @@ __all__ = [
     "RANDOM_STATE",
     "ROW_KERNELS",
     "THREADS",
+    "TIME_REMEDY",
     "UNIT_DIAGONAL_KERNELS",
     "VERBOSE",
     "Rule",
     "boolean",
     "check",
+    "check_array_types",
+    "column_text",
     "either",
     "function",
     "integer",
+    "is_date",
+    "is_missing",
     "kernel_rules",
     "mapping",
+    "missing_values",
     "none",
     "one_of",
     "real",
     "refuse",
     "seed_of",
+    "with_days",
 ]
 
 #: Maximum integer of the extension module.
@@ -203,3 +214,108 @@ def kernel_rules(*kernels: str) -> dict[str, Rule]:
         "gamma": either(one_of("scale", "auto"), real(least=0.0)),
         "coef0": real(),
     }
+
+
+# --- rejects inputs that NumPy would silently convert to an array with other numbers ---
+# NumPy gathers distributed or on-disk collections as a whole, drops masks, converts dates to counts of days
+# or nanoseconds, and drops imaginary parts. The errors say what to do instead. Packages are recognized by
+# the name of a type's module and never imported.
+
+
+#: Packages with collections that are not in memory, and the method that loads one.
+_LOAD_METHODS = {"dask": "compute", "dask_expr": "compute", "pyspark": "toPandas", "polars": "collect"}
+#: Alternatives that take such collections.
+_ALTERNATIVES = dict.fromkeys(
+    ("dask", "dask_expr"), "; svmarrow.dask trains on Dask collections and predicts them"
+)
+
+#: How dates become numbers.
+TIME_REMEDY = (
+    "turn them into numbers, for example days since a date, ((date - start).dt.days of pandas), the month "
+    "(date.dt.month) and the day of the week (date.dt.day_of_week)"
+)
+
+
+def check_array_types(*, takes_dates: bool = False, **values: Any) -> None:
+    """Raises an error for values that are not arrays of real numbers; the keys are the argument names.
+
+    Dates are allowed if `takes_dates`.
+
+    Raises
+    ------
+    TypeError
+        For collections that are not in memory, dates and times.
+    ValueError
+        For arrays with masked entries and complex numbers.
+    """
+    for name, value in values.items():
+        if type(value) is np.ndarray and value.dtype.kind in "fiubOUS":
+            continue
+        package, kind = type(value).__module__.partition(".")[0], type(value).__name__
+        load = _LOAD_METHODS.get(package)
+        if load is not None and hasattr(value, load):
+            raise TypeError(
+                f"{name} is {package}'s {kind}, which is not in memory as a whole: pass {name}.{load}(), or "
+                f"a part of the rows that fits into memory{_ALTERNATIVES.get(package, '')}"
+            )
+        if np.ma.isMaskedArray(value) and np.ma.is_masked(value):
+            raise ValueError(
+                f"{name} has masked entries: fill them ({name}.filled(...)) or leave out their rows, and "
+                "pass a plain array"
+            )
+        own = getattr(value, "dtype", None)
+        dtypes = list(getattr(value, "dtypes", ())) if own is None else [own]
+        for column, dtype in enumerate(dtypes):
+            if _is_time(dtype) and not (takes_dates and is_date(dtype)):
+                place = f" in {column_text(value, column)}" if own is None else ""
+                raise TypeError(f"{name} holds dates or times ({dtype}){place}: {TIME_REMEDY}")
+            if getattr(dtype, "kind", "") == "c":
+                raise ValueError(f"{name} is {dtype}. Complex data not supported: pass real numbers")
+
+
+def column_text(X: Any, column: int) -> str:
+    """Returns the words that name a column in an error: its name if X is a data frame, else its number."""
+    names = getattr(X, "columns", None)
+    return f"column {column if names is None else list(names)[column]!r}"
+
+
+def is_missing(value: Any) -> bool:
+    """Returns whether a value is None, NaN, or NA or NaT of pandas."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    # Decimal is not a Real.
+    return isinstance(value, (Real, Decimal, np.generic)) and bool(value != value)
+
+
+def missing_values(array: NDArray[Any]) -> NDArray[np.bool_]:
+    """Returns the mask of the missing values of an array."""
+    if array.dtype.kind == "f":
+        mask: NDArray[np.bool_] = np.isnan(array)
+        return mask
+    return np.array([is_missing(value) for value in array.ravel()], dtype=bool).reshape(array.shape)
+
+
+def is_date(dtype: Any) -> bool:
+    """Returns whether a type of NumPy, pandas or polars holds dates, with or without a time of the day."""
+    return getattr(dtype, "kind", "") == "M" or type(dtype).__name__ in ("Date", "Datetime")
+
+
+def with_days(X: Any) -> Any:
+    """Returns a frame of polars with days since 1970-01-01 instead of dates, other samples as they are.
+
+    NumPy takes the dates of polars as numbers in their own units.
+    """
+    if type(X).__module__.partition(".")[0] != "polars" or not hasattr(X, "with_columns"):
+        return X
+    for name, dtype in zip(X.columns, X.dtypes, strict=True):
+        if is_date(dtype):
+            # Polars multiplies by a reciprocal, which rounds once more than the division of Python's dates.
+            days = X[name].dt.epoch("us").to_numpy() / 86_400e6
+            X = X.with_columns(type(X[name])(name, days))
+    return X
+
+
+def _is_time(dtype: Any) -> bool:
+    """Returns whether a type of NumPy, pandas or polars holds dates, times or time differences."""
+    temporal = getattr(dtype, "is_temporal", None)
+    return getattr(dtype, "kind", "") in ("m", "M") or (callable(temporal) and bool(temporal()))

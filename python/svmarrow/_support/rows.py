@@ -24,8 +24,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, valid
 from svmarrow import _core
 from svmarrow._support.blas import one_blas_thread
 from svmarrow._support.objects import as_objects, function_of, is_objects, needs_objects
-from svmarrow._support.parameters import MATERN_KERNELS, THREADS, refuse
-from svmarrow._support.types import check_array_types
+from svmarrow._support.parameters import MATERN_KERNELS, THREADS, check_array_types, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

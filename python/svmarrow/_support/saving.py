@@ -1,31 +1,28 @@
 """Saving of estimators as named arrays and JSON, and loading.
 
-Only registered classes can be stored: estimators of svmarrow, and classes decorated with `savable`. The
-arguments of an object's constructor and its other attributes are stored: for an estimator its parameters and
-fitted attributes. Numbers, strings and lists are JSON, arrays and kernel expansions are tensors of the
-safetensors container, named by their path (``model_.vectors``); those of the model's own expansion have plain
-names (``vectors``, ``coefficients``, ``intercepts``).
+Only classes with a schema can be stored, see `svmarrow._support.schemas`. The fields of an object are stored:
+for an estimator its parameters and fitted attributes. Numbers, strings and lists are JSON, arrays and kernel
+expansions are tensors of the safetensors container, named by their path (``model_.vectors``); those of the
+model's own expansion have plain names (``vectors``, ``coefficients``, ``intercepts``).
 
 A file contains no code and nothing is unpickled. Loading checks everything: the extension module checks the
-container, arguments go through the constructor and the rules of the parameters, attributes must have the
-declared types, and a method ``_after_load``, where a class has one, checks that they are consistent. Further
-hooks of a class: ``_rules`` (of its parameters), ``_transient`` (attributes that ``_after_load`` or a method
-computes again), ``_stored()`` (the attributes to store), ``_to_save()`` (what is stored instead).
+container, schemas and their fields must be known, arguments go through the constructor and the rules of the
+parameters, attributes must have the declared types, and a method ``_after_load``, where a class has one,
+checks that they are consistent. Further hooks of a class: ``_rules`` (of its parameters), ``_stored_as`` (the
+fields of private attributes), ``_transient`` (attributes that ``_after_load`` or a method computes again),
+``_stored()`` (the attributes to store), ``_to_save()`` (what is stored instead).
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import inspect
 import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from pathlib import Path
-from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,9 +33,8 @@ from svmarrow import _core
 from svmarrow._support.atomic import snapshot
 from svmarrow._support.bases import BaseEstimator
 from svmarrow._support.objects import column_of, packed_objects, unpacked_objects
-from svmarrow._support.parameters import check, refuse
-from svmarrow._support.progress import ATTRIBUTES as CALLBACK_ATTRIBUTES
-from svmarrow._support.types import check_types
+from svmarrow._support.parameters import refuse
+from svmarrow._support.schemas import SCHEMAS, find_schema, schema_of
 from svmarrow.exceptions import FormatError
 
 if TYPE_CHECKING:
@@ -50,7 +46,6 @@ __all__ = [
     "check_name",
     "load",
     "read_about",
-    "savable",
     "save",
     "save_method",
 ]
@@ -76,10 +71,6 @@ def check_description_size(described: str, arrays: Mapping[str, Any]) -> None:
         )
 
 
-Kind = TypeVar("Kind", bound=type)
-
-#: Classes that can be stored, by name.
-KINDS: dict[str, Any] = {}
 #: Array types by their names in the container: BOOL, U8, ..., F64.
 DTYPES = {"BOOL": np.dtype("?")} | {
     f"{kind.upper()}{8 * size}": np.dtype(f"<{kind}{size}")
@@ -94,14 +85,6 @@ SUFFIXES = ("", ".safetensors")
 MAX_RANGE_LENGTH = 10**6
 #: Arrays of a CSR matrix.
 CSR = ("data", "indices", "indptr")
-#: Attributes of scikit-learn's metadata routing and callbacks, which are not part of a model.
-NOT_STORED = ("_metadata_request", *CALLBACK_ATTRIBUTES)
-
-
-def savable(kind: Kind) -> Kind:
-    """Registers a class under its name; a decorator for classes that are only saved as a part of a model."""
-    KINDS[kind.__name__] = kind
-    return kind
 
 
 def save_method(self: Any, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
@@ -148,16 +131,17 @@ def save(model: Any, path: str | os.PathLike[str], metadata: Mapping[str, Any] |
     if hasattr(model, "_to_save"):
         model = model._to_save()
     writer = Writer(getattr(model, "expansion_", model))
-    about: dict[str, Any] = {
-        "version": version("svmarrow"),
-        "date": dt.datetime.now(dt.UTC).date().isoformat(),
-    }
-    if metadata is not None:
-        about["metadata"] = _checked_metadata(metadata)
-    content = {**writer.value(model, ""), "about": about}
+    content = {**writer.value(model, ""), "about": _about(metadata)}
     described = json.dumps(content, allow_nan=False, separators=(",", ":"))
     check_description_size(described, writer.arrays)
     _core.write_model(os.fspath(path), writer.expansions, writer.arrays, described)
+
+
+def _about(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns the version of svmarrow, the date and the user's metadata."""
+    today = dt.datetime.now(dt.UTC).date().isoformat()
+    about = {"version": version("svmarrow"), "date": today}
+    return about if metadata is None else {**about, "metadata": _checked_metadata(metadata)}
 
 
 def _checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -202,18 +186,22 @@ def load(path: str | os.PathLike[str]) -> Any:
     OSError
         If the file cannot be read.
     svmarrow.exceptions.FormatError
-        A ValueError: the file is not a model, is truncated or inconsistent, or has an unknown version or
-        class.
+        A ValueError: the file is not a model, is truncated or inconsistent, or has a schema or a field that
+        this version of svmarrow does not know.
     """
     if Path(path).is_fifo():
         raise ValueError(f"{path!s} is a pipe: a model must be a file of known length")
     expansions, arrays, described = _core.read_model(os.fspath(path))
     try:
         check_description_size(described, arrays)
-        reader = Reader(expansions, arrays)
-        model = reader.value(json.loads(described, parse_constant=_refuse_constant))
-        if type(model) not in KINDS.values():
-            raise ValueError("it contains no model")
+        content = json.loads(described, parse_constant=_refuse_constant)
+        reader = Reader(expansions, arrays, _writer_of(content))
+        if "schema" not in content:
+            raise ValueError(
+                f"it names no schema, as {reader.writer} wrote files before the first release: fit the model "
+                "again and save it"
+            )
+        model = reader.value({name: item for name, item in content.items() if name != "about"})
         if isinstance(model, BaseEstimator):
             check_is_fitted(model)
         if reader.unread:
@@ -228,13 +216,13 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
 
-def _arguments(kind: Any) -> list[str]:
-    """Returns the names of the constructor's arguments, which are attributes too."""
-    if issubclass(kind, BaseEstimator):
-        return list(kind._get_param_names())
-    if is_dataclass(kind):
-        return [field.name for field in fields(kind)]
-    return list(getattr(kind, "_arguments", ()))
+def _writer_of(content: Any) -> str:
+    """Returns the name and the version of the program that wrote a description."""
+    if not isinstance(content, dict) or not {"schema", "class", "expansion"} & content.keys():
+        raise ValueError("it contains no model")
+    about = content.get("about")
+    written = about.get("version") if isinstance(about, dict) else None
+    return f"svmarrow {written[:40]}" if isinstance(written, str) else "another program"
 
 
 def _join(name: str, part: object) -> str:
@@ -283,8 +271,6 @@ class Writer:
         if sp.issparse(value) and value.format == "csr":
             parts = [self.value(getattr(value, part), _join(name, part)) for part in CSR]
             return {"csr": [*parts, *map(int, value.shape)], "array": isinstance(value, sp.sparray)}
-        if getattr(type(value), "_of_parts", None):
-            return self._expansion(value, name)
         return self._object(value, name)
 
     def _array(self, array: NDArray[Any], name: str) -> Any:
@@ -314,50 +300,42 @@ class Writer:
         return {kind: [self._array(part, _join(name, key)) for key, part in parts.items()]}
 
     def _object(self, value: Any, name: str) -> Any:
-        kind = type(value)
-        if KINDS.get(kind.__name__) is not kind:
+        schema = schema_of(type(value))
+        if schema is None:
             raise _refused(value, name)
         self._known[id(value)] = ({"same": self._objects}, value)
         self._objects += 1
-        names = _arguments(kind)
-        arguments = {argument: getattr(value, argument) for argument in names}
-        check(arguments, getattr(kind, "_rules", {}))
-        hidden = {*names, *NOT_STORED, *getattr(kind, "_transient", ())}
-        attributes = value._stored() if hasattr(value, "_stored") else getattr(value, "__dict__", {})
-        rest = {key: item for key, item in attributes.items() if key not in hidden}
-        # Expansions come first, so that their arrays are written with them.
-        order = sorted(rest, key=lambda key: (not getattr(type(rest[key]), "_of_parts", None), key))
-        return {
-            "class": kind.__name__,
-            "arguments": {key: self.value(item, _join(name, key)) for key, item in arguments.items()},
-            "attributes": {key: self.value(rest[key], _join(name, key)) for key in order},
-        }
+        if getattr(type(value), "_of_parts", None):
+            return {"schema": str(schema), **self._expansion(value, "" if value is self._main else name)}
+        content = schema.content(value)
+        described = {field: self.value(item, _join(name, field)) for field, item in content.items()}
+        return {"schema": str(schema), **described}
 
-    def _expansion(self, value: Any, name: str) -> Any:
-        name = "" if value is self._main else name
+    def _expansion(self, value: Any, name: str) -> dict[str, Any]:
+        """Stores an expansion in the container, and returns its fields."""
+        described = {"name": name} if name else {}
         if callable(value.kernel):
-            return self._expansion_of_objects(value, name)
+            return described | self._expansion_of_objects(value, name)
         self.expansions[name] = value.core_parts
         for part in ("vectors", "coefficients", "intercepts"):
             array = getattr(value, part)
             self._known[id(array)] = ({"array": _join(name, part)}, array)
         if sp.issparse(value.vectors):
             # The container has only indices of 64 bits.
-            return {"expansion": name, "indices": value.vectors.indices.dtype.name}
-        return {"expansion": name}
+            described["indices"] = value.vectors.indices.dtype.name
+        return described
 
-    def _expansion_of_objects(self, value: Any, name: str) -> Any:
+    def _expansion_of_objects(self, value: Any, name: str) -> dict[str, Any]:
         """Converts an expansion of one of svmarrow's kernels of objects.
 
         The container has numbers for the objects, as for a precomputed kernel; the description has the rest.
         """
-        if KINDS.get(type(value.kernel).__name__) is not type(value.kernel):
+        if schema_of(type(value.kernel)) is None:
             raise _refused(value.kernel, "kernel")
         numbers = np.arange(float(value.n_vectors))[:, np.newaxis]
         stored = value.replaced(vectors=numbers, kernel="precomputed")
         self.expansions[name] = stored.core_parts
         return {
-            "expansion": name,
             "kernel": self.value(value.kernel, _join(name, "kernel")),
             "vectors": self.value(value.vectors, _join(name, "objects")),
         }
@@ -382,13 +360,15 @@ def _refused(value: Any, name: str) -> TypeError:
 class Reader:
     """Creates the objects that a file describes."""
 
-    def __init__(self, expansions: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    def __init__(self, expansions: Mapping[str, Any], arrays: Mapping[str, Any], writer: str) -> None:
+        #: The program that wrote the file.
+        self.writer = writer
         self._expansions: dict[str, Any] = {}
         self._arrays = dict(arrays)
         self._loaded: dict[str, Any] = {}
         self._objects: list[Any] = []
         for name, raw in expansions.items():
-            expansion = self._expansions[name] = KINDS["KernelExpansion"]._of_parts(raw)
+            expansion = self._expansions[name] = SCHEMAS["expansion"].kind._of_parts(raw)
             for part in ("vectors", "coefficients", "intercepts"):
                 self._loaded[_join(name, part)] = getattr(expansion, part)
         #: Names of the arrays that have not been used.
@@ -399,6 +379,8 @@ class Reader:
         match described:
             case None | bool() | int() | float() | str():
                 return described
+            case {"schema": _}:
+                return self._object(described)
             case list():
                 return [self.value(item) for item in described]
             case {"tuple": list(items)}:
@@ -436,25 +418,11 @@ class Reader:
                 return matrix
             case {"random": state}:
                 return _random_state(self.value(state))
-            case {"expansion": str(name), "kernel": kernel, "vectors": vectors}:
-                self.unread.discard(_join(name, "vectors"))
-                objects, function = self.value(vectors), self.value(kernel)
-                if not callable(function) or objects.dtype != object:
-                    raise ValueError("an expansion of objects has a kernel that does not take them")
-                return self._expansions[name].replaced(vectors=objects, kernel=function)
-            case {"expansion": str(name)}:
-                self.unread.discard(_join(name, "vectors"))
-                expansion = self._expansions[name]
-                if described.get("indices") == "int32" and sp.issparse(expansion.vectors):
-                    _use_int32_indices(expansion.vectors)
-                return expansion
             case {"same": int(number)}:
                 shared = self._objects[number]
                 if shared is None:
                     raise ValueError("a part of the model contains itself")
                 return shared
-            case {"class": kind, "arguments": dict(arguments), "attributes": dict(attributes)}:
-                return self._object(kind, arguments, attributes)
         raise ValueError(f"{str(described)[:80]} is not a part of a model")
 
     def _column(self, described: Any) -> NDArray[Any]:
@@ -478,27 +446,31 @@ class Reader:
         loaded: NDArray[Any] = self._loaded[name]
         return loaded
 
-    def _object(self, name: Any, arguments: dict[str, Any], attributes: dict[str, Any]) -> Any:
-        kind = KINDS.get(name) if isinstance(name, str) else None
-        if kind is None:
-            raise ValueError(f"class {name!r} is not one of {', '.join(sorted(KINDS))}")
+    def _object(self, described: dict[str, Any]) -> Any:
+        schema, described = find_schema(described, self.writer)
         number = len(self._objects)
         self._objects.append(None)
-        # An argument that the constructor does not have raises TypeError.
-        given = {argument: self.value(item) for argument, item in arguments.items()}
-        names = _arguments(kind)
-        instance = kind(**given) if names else kind.__new__(kind)
-        check({argument: getattr(instance, argument) for argument in names}, getattr(kind, "_rules", {}))
-        check_types(instance, names if is_dataclass(kind) else (), KINDS)
-        for attribute, item in attributes.items():
-            if not _may_set(kind, attribute):
-                raise ValueError(f"a {name} has no attribute {attribute!r} that a file can set")
-            setattr(instance, attribute, self.value(item))
-        check_types(instance, attributes, KINDS)
-        if hasattr(kind, "_after_load") and _is_fitted(instance):
-            instance._after_load()
-        self._objects[number] = instance
-        return instance
+        values = {field: self.value(item) for field, item in described.items()}
+        if getattr(schema.kind, "_of_parts", None):
+            item = self._expansion(**values)
+        else:
+            item = schema.create(values)
+            if hasattr(item, "_after_load") and _is_fitted(item):
+                item._after_load()
+        self._objects[number] = item
+        return item
+
+    def _expansion(self, name: Any = "", indices: Any = None, kernel: Any = None, vectors: Any = None) -> Any:
+        """Returns an expansion of the container; `kernel` and `vectors` are those of one of objects."""
+        self.unread.discard(_join(name, "vectors"))
+        expansion = self._expansions[name]
+        if kernel is not None or vectors is not None:
+            if not callable(kernel) or getattr(vectors, "dtype", None) != np.dtype(object):
+                raise ValueError("an expansion of objects has a kernel that does not take them")
+            return expansion.replaced(vectors=vectors, kernel=kernel)
+        if indices == "int32" and sp.issparse(expansion.vectors):
+            _use_int32_indices(expansion.vectors)
+        return expansion
 
 
 def _use_int32_indices(matrix: Any) -> None:
@@ -525,12 +497,3 @@ def _is_fitted(part: Any) -> bool:
     except NotFittedError:
         return False
     return True
-
-
-def _may_set(kind: type, attribute: str) -> bool:
-    """Returns whether a file may set an attribute, which neither constructor nor `_after_load` sets."""
-    if issubclass(kind, BaseEstimator) and not (attribute.endswith("_") or attribute.startswith("_")):
-        return False
-    default = inspect.getattr_static(kind, attribute, None)
-    reserved = {*_arguments(kind), *NOT_STORED, *getattr(kind, "_transient", ())}
-    return attribute.isidentifier() and isinstance(default, (bool, NoneType)) and attribute not in reserved

@@ -22,9 +22,8 @@ from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples
 
 from svmarrow._support.estimator import of_rows
-from svmarrow._support.parameters import THREADS, Rule, check, integer, real, refuse
+from svmarrow._support.parameters import THREADS, Rule, check, check_array_types, integer, real, refuse
 from svmarrow._support.rows import sample_weights
-from svmarrow._support.types import check_array_types
 from svmarrow.cascade.base import Cascade
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
@@ -60,7 +59,7 @@ CALIBRATION_RULES = {
 }
 
 
-class CalibratedCascade(Cascade):
+class CalibratedCascade(Cascade, schema="calibrated-cascade/1"):
     """A compressed classifier that hands its doubtful samples to the full one.
 
     The small model answers samples on which its margin (distance of the winning output from the next that

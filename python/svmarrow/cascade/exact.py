@@ -131,7 +131,7 @@ def _stages_text(value: object) -> bool:
 STAGES = Rule('"auto", or a sequence of sizes or of pairs (vectors, directions)', _stages_text)
 
 
-class ExactCascade(Cascade):
+class ExactCascade(Cascade, schema="exact-cascade/1"):
     """A compressed classifier that answers where it is certain of the full model's label.
 
     It works in *stages*: each computes some more vectors, answers the samples whose label is certain by then,
@@ -227,6 +227,7 @@ class ExactCascade(Cascade):
     _handle: _core.Cascade | None = None
     _path: dict[str, Any]
     _transient = ("_handle", "_path")
+    _stored_as: ClassVar[dict[str, str]] = {"_parts": "parts_"}
     _rules: ClassVar[Mapping[str, Rule]] = {
         "method": one_of(*(name for name in METHODS if name != "gradient")),
         "tol": RULES["tol"],

@@ -165,7 +165,7 @@ class DaskLowRankRLS(DaskEstimator):
         return self
 
 
-class DaskLowRankRLSClassifier(DaskClassifier, DaskLowRankRLS, LowRankRLSClassifier, stored=False):
+class DaskLowRankRLSClassifier(DaskClassifier, DaskLowRankRLS, LowRankRLSClassifier):
     """Regularized least-squares classification with few vectors, over the partitions of a Dask collection.
 
     The same model as `svmarrow.least_squares.LowRankRLSClassifier` on all samples, up to the rounding of
@@ -254,7 +254,7 @@ class DaskLowRankRLSClassifier(DaskClassifier, DaskLowRankRLS, LowRankRLSClassif
         return self._add_rows(X, y, sample_weight, self.classes_)
 
 
-class DaskLowRankRLSRegressor(DaskLowRankRLS, LowRankRLSRegressor, stored=False):
+class DaskLowRankRLSRegressor(DaskLowRankRLS, LowRankRLSRegressor):
     """Regularized least-squares regression with few vectors, over the partitions of a Dask collection.
 
     The same model as `svmarrow.least_squares.LowRankRLSRegressor` on all samples, up to the rounding of sums.

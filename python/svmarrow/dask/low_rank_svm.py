@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["DaskLowRankSVC"]
 
 
-class DaskLowRankSVC(DaskClassifier, LowRankSVC, stored=False):
+class DaskLowRankSVC(DaskClassifier, LowRankSVC):
     """Support vector classification with few vectors, over the partitions of a Dask collection.
 
     The model of `svmarrow.LowRankSVC` on all samples, with its certificate for the projected kernel. It has

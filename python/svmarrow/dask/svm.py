@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["DaskSVC"]
 
 
-class DaskSVC(DaskClassifier, SVC, stored=False):
+class DaskSVC(DaskClassifier, SVC):
     """Support vector classification over the partitions of a Dask collection, exact.
 
     The model of `svmarrow.SVC` on all samples, with its certificate: dual, primal over all samples, gap. The

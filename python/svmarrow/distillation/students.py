@@ -32,7 +32,6 @@ from svmarrow import _core
 from svmarrow._support.atomic import warn_caller
 from svmarrow._support.parameters import boolean, check, either, integer, none, one_of, real
 from svmarrow._support.rows import core_rows, threads
-from svmarrow._support.saving import savable
 from svmarrow.distillation.teachers import numeric_rows
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.classifier import ExpansionClassifier
@@ -188,7 +187,6 @@ RULES = {
 }
 
 
-@savable
 @dataclass(frozen=True)
 class DistillationSettings:
     """Settings of `svmarrow.distil`.

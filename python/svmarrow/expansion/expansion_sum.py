@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from svmarrow._support.parameters import ROW_KERNELS, refuse
-from svmarrow._support.saving import savable
+from svmarrow._support.schemas import savable
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ __all__ = ["ExpansionSum", "average", "merge", "sum_of"]
 _KERNEL = {"kernel": "sum", "gamma": 1.0, "coef0": 0.0, "degree": 3}
 
 
-@savable
+@savable("sum/1")
 class ExpansionSum(KernelExpansion):
     """q outputs that are sums of kernel expansions with different kernels.
 

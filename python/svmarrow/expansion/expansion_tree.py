@@ -10,8 +10,7 @@ import scipy.sparse as sp
 from svmarrow import _core
 from svmarrow._support.parameters import ROW_KERNELS, refuse, seed_of
 from svmarrow._support.rows import as_rows, core_rows, in_layout_of, rows_of, threads
-from svmarrow._support.saving import savable
-from svmarrow._support.types import check_state
+from svmarrow._support.schemas import check_state, savable
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ _ARRAYS = (
 )
 
 
-@savable
+@savable("tree/1")
 class ExpansionTree(KernelExpansion):
     """q outputs that share a tree of kernel expansions.
 

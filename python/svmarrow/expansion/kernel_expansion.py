@@ -28,7 +28,8 @@ from svmarrow._support.parameters import (
     real,
 )
 from svmarrow._support.rows import as_rows, as_samples, core_rows, rows_of, threads, well_aligned
-from svmarrow._support.saving import savable, save_method
+from svmarrow._support.saving import save_method
+from svmarrow._support.schemas import savable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -58,7 +59,7 @@ _SHORT_COST = 1e6
 _BLOCK_COST = 1e10
 
 
-@savable
+@savable("expansion/1")
 class KernelExpansion:
     """q outputs that share m vectors and one kernel.
 

@@ -13,7 +13,7 @@ import numpy as np
 from svmarrow._support.bases import BaseEstimator
 from svmarrow._support.files import write_bytes
 from svmarrow._support.parameters import refuse
-from svmarrow._support.saving import KINDS
+from svmarrow._support.schemas import kinds
 from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.export.common import kernel_columns, output_spec_of, provenance
 from svmarrow.export.onnx_decoding import decoding, label_type
@@ -260,7 +260,7 @@ def register_skl2onnx() -> None:
 
 
 def _kinds() -> Iterator[type]:
-    for kind in KINDS.values():
+    for kind in kinds():
         if issubclass(kind, BaseEstimator) and hasattr(kind, "predict"):
             yield kind
 

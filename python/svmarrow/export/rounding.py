@@ -19,9 +19,8 @@ from scipy.spatial.distance import cdist
 from svmarrow._support.atomic import warn_caller
 from svmarrow._support.blas import one_blas_thread, product
 from svmarrow._support.decoding import LOSSES, code_scores
-from svmarrow._support.parameters import MATERN_KERNELS, UNIT_DIAGONAL_KERNELS
+from svmarrow._support.parameters import MATERN_KERNELS, UNIT_DIAGONAL_KERNELS, missing_values
 from svmarrow._support.rows import as_rows
-from svmarrow._support.types import missing_values
 from svmarrow.export.common import dense_vectors, kernel_columns, linear_weights, matern_rate
 from svmarrow.models.categories import Dates, Encode, Impute
 from svmarrow.models.preparation import Affine, Chain, Parts, PiecewiseLinear

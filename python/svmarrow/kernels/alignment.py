@@ -9,7 +9,7 @@ import numpy as np
 
 from svmarrow import _core
 from svmarrow._support.parameters import THREADS, check, either, none, real
-from svmarrow._support.saving import savable
+from svmarrow._support.schemas import savable
 from svmarrow.kernels._sequences import Packed, SequenceKernel, objects
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _RULES = {
 _KIND = "series"
 
 
-@savable
+@savable("alignment-kernel/1")
 @dataclass(frozen=True)
 class GlobalAlignment(SequenceKernel):
     """Global alignment kernel of series of vectors.

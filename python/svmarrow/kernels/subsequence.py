@@ -9,7 +9,7 @@ import numpy as np
 
 from svmarrow import _core
 from svmarrow._support.parameters import THREADS, check, integer, real
-from svmarrow._support.saving import savable
+from svmarrow._support.schemas import savable
 from svmarrow.kernels._sequences import Packed, SequenceKernel, objects
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _RULES = {"length": integer(least=1, most=2**16), "decay": real(above=0.0, most=
 _TEXTS, _BYTES, _INTEGERS = "str", "bytes", "sequences of integers"
 
 
-@savable
+@savable("subsequence-kernel/1")
 @dataclass(frozen=True)
 class Subsequence(SequenceKernel):
     """Subsequence kernel of strings.

@@ -245,6 +245,7 @@ class SquareLossRegressor(MultiOutputMixin, RegressorOutputMixin):
 
     loo_prediction_: NDArray[np.float64]
     loo_error_: float
+    _stored_as: ClassVar[dict[str, str]] = {"_single": "flat_"}
     _by_rate: ClassVar[bool] = False
 
     estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory.estimate_memory

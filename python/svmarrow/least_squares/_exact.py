@@ -150,6 +150,7 @@ class ExactLeastSquares(KernelMachine):
     _left_out: tuple[KernelExpansion, LeaveOneOutModels] | None = None
     expansion_: KernelExpansion
     _transient = ("_left_out",)
+    _stored_as: ClassVar[dict[str, str]] = {"_ridge": "ridge_"}
 
     def _fit(
         self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
+class RLSClassifier(SquareLossClassifier, ExactLeastSquares, schema="rls-classifier/1"):
     """Regularized least-squares classification (Rifkin 2002, chapter 3).
 
     Minimizes sum_i w_i (y_i - f(x_i))^2 + alpha ||f||^2 for targets -1 and +1, one output for two classes,
@@ -246,7 +246,7 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares):
 # --- regularized least-squares regression ---
 
 
-class RLSRegressor(SquareLossRegressor, ExactLeastSquares):
+class RLSRegressor(SquareLossRegressor, ExactLeastSquares, schema="rls-regressor/1"):
     """Regularized least-squares regression, also known as kernel ridge regression (Rifkin 2002, chapter 3).
 
     Minimizes sum_i w_i (y_i - f(x_i))^2 + alpha ||f||^2: (K + alpha W^-1) c = y, one factorization for all

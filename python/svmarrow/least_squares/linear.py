@@ -252,7 +252,7 @@ class LinearLeastSquares(KernelMachine):
         raise AttributeError("dual_coef_ is not kept by linear least squares: see coef_")
 
 
-class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
+class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares, schema="linear-rls-classifier/1"):
     """Regularized least-squares classification with the linear kernel (Rifkin 2002, section 3.6).
 
     Parameters
@@ -360,7 +360,7 @@ class LinearRLSClassifier(SquareLossClassifier, LinearLeastSquares):
         self.verbose = verbose
 
 
-class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares):
+class LinearRLSRegressor(SquareLossRegressor, LinearLeastSquares, schema="linear-rls-regressor/1"):
     """Regularized least-squares regression with the linear kernel (Rifkin 2002, section 3.6).
 
     Parameters

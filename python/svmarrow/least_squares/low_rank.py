@@ -106,6 +106,12 @@ class LowRankLeastSquares(KernelMachine):
     _vectors: Any
     #: Features of the points, where the kernel is known by its values only.
     _triangle: NDArray[np.float64] | None = None
+    _stored_as: ClassVar[dict[str, str]] = {
+        "_spec": "kernel_spec_",
+        "_sums": "sums_",
+        "_triangle": "triangle_",
+        "_vectors": "points_",
+    }
     expansion_: KernelExpansion
 
     def _after_load(self) -> None:
@@ -369,7 +375,7 @@ class LowRankLeastSquares(KernelMachine):
         return self
 
 
-class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
+class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares, schema="low-rank-rls-classifier/1"):
     """Regularized least-squares classification with a fixed number of vectors (Rifkin 2002, section 3.7).
 
     Cost n m d + n m^2 / 2, memory m^2, whatever the number of samples.
@@ -554,7 +560,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares):
         return self
 
 
-class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares):
+class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares, schema="low-rank-rls-regressor/1"):
     """Regularized least-squares regression with a fixed number of vectors (Rifkin 2002, section 3.7).
 
     Cost n m d + n m^2 / 2, memory m^2, whatever the number of samples.

@@ -16,7 +16,7 @@ from svmarrow._support.parameters import THREADS, boolean, check, either, functi
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import as_samples, core_rows, default_gamma, threads
 from svmarrow._support.saving import check_columns
-from svmarrow._support.types import check_state
+from svmarrow._support.schemas import check_state
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from svmarrow._support.parameters import (
     refuse,
 )
 from svmarrow._support.rows import are_points, cache_bytes, core_rows
-from svmarrow._support.saving import savable
+from svmarrow._support.schemas import savable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -238,7 +238,7 @@ def chooses_by_training_loss(model: Any, weights: NDArray[np.float64] | None, wa
 Spec = tuple[Any, float, float, int]
 
 
-@savable
+@savable("kernel-functions/1")
 @dataclass(eq=False, repr=False)
 class KernelPart:
     """k(., z) for points z."""
@@ -277,7 +277,6 @@ class KernelPart:
         return _core.gram(core_rows(X), core_rows(points), self.spec, n_jobs)
 
 
-@savable
 @dataclass(eq=False, repr=False)
 class GivenFunctions:
     """User-defined functions, the columns of one call."""
@@ -303,7 +302,7 @@ class GivenFunctions:
         return values
 
 
-@savable
+@savable("constant-function/1")
 @dataclass(eq=False, repr=False)
 class Constant:
     """The function that is 1 everywhere."""
@@ -323,7 +322,7 @@ class Constant:
 Part = KernelPart | GivenFunctions | Constant
 
 
-@savable
+@savable("dictionary/1")
 class Dictionary:
     """The dictionary with all its parts."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.metrics import r2_score
@@ -52,7 +52,7 @@ _CLASSIFIER_RULES = {
 _OF_KERNEL = ("kernel", "gamma", "coef0", "degree")
 
 
-class KMPClassifier(ClassifierOutputMixin, MatchingPursuit):
+class KMPClassifier(ClassifierOutputMixin, MatchingPursuit, schema="kmp-classifier/1"):
     """Kernel matching pursuit: classification by few kernel functions, chosen one after the other.
 
     f(x) = b + sum_i a_i k(x, z_i), fitted to targets 1 for the class and -1 for the others. From a dictionary
@@ -386,7 +386,7 @@ def _numbers(y: Any, name: str) -> NDArray[np.float64]:
 _REGRESSOR_RULES = {**RULES, "loss": loss_rule(FOR_NUMBERS), "delta": real(above=0.0)}
 
 
-class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
+class KMPRegressor(RegressorOutputMixin, MatchingPursuit, schema="kmp-regressor/1"):
     """Kernel matching pursuit: regression by few kernel functions, chosen one after the other.
 
     f(x) = b + sum_i a_i k(x, z_i). From a dictionary of functions (kernels around
@@ -525,6 +525,7 @@ class KMPRegressor(RegressorOutputMixin, MatchingPursuit):
     """
 
     _rules = _REGRESSOR_RULES
+    _stored_as: ClassVar[dict[str, str]] = {"_single": "flat_"}
 
     def __init__(
         self,

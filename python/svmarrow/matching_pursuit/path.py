@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from svmarrow._support.blas import product
 from svmarrow._support.parameters import real, refuse
 from svmarrow._support.path import SizePath, scoring_chunks
 from svmarrow._support.rows import threads
-from svmarrow._support.saving import savable
+from svmarrow._support.schemas import savable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ class PursuitModel(Protocol):
 FREEDOM = 2.0
 
 
-@savable
+@savable("matching-path/1")
 class MatchingPath(SizePath):
     """Models of every size from one fit of a matching pursuit.
 
@@ -98,6 +98,21 @@ class MatchingPath(SizePath):
     _dictionary: Dictionary
     _kept: NDArray[np.int64]
     _transient = ("_starts",)
+    _stored_as: ClassVar[dict[str, str]] = {
+        "cv_curve": "cv_curve",
+        "order": "order",
+        "step_sizes": "step_sizes",
+        "stop": "stop",
+        "training_loss": "training_loss",
+        "validation_error": "validation_error",
+        "validation_loss": "validation_loss",
+        "_constant": "n_constants",
+        "_dictionary": "dictionary",
+        "_estimator": "estimator",
+        "_factor": "triangle",
+        "_kept": "functions",
+        "_projections": "projections",
+    }
 
     def __init__(
         self, estimator: PursuitModel, dictionary: Dictionary, fitted: Mapping[str, Any], constant: bool

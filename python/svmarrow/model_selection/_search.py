@@ -98,6 +98,11 @@ class Search(KernelMachine):
     _scores: NDArray[np.float64]
     _fit_times: NDArray[np.float64]
     _score_times: NDArray[np.float64]
+    _stored_as: ClassVar[dict[str, str]] = {
+        "_fit_times": "fit_times_",
+        "_score_times": "score_times_",
+        "_scores": "scores_",
+    }
     #: A transformer of the samples, set on an instance. It is fitted to the training samples of each fold,
     #: and itself to all samples for the grid and the model.
     _scaler: ClassVar[Any] = None

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["SVCCV"]
 
 
-class SVCCV(ClassifierOutputMixin, Search):
+class SVCCV(ClassifierOutputMixin, Search, schema="svc-cv/1"):
     """`svmarrow.SVC` with C and gamma chosen by cross-validation.
 
     Finds what `sklearn.model_selection.GridSearchCV` finds with `svmarrow.SVC` in a fraction of the time:
@@ -192,6 +192,7 @@ class SVCCV(ClassifierOutputMixin, Search):
     classes_: NDArray[Any]
     class_weight_: NDArray[np.float64]
     _coding: Decoding
+    _stored_as: ClassVar[dict[str, str]] = {"_coding": "decoding_"}
 
     predict_proba: Any = UnavailableMethod()
     predict_log_proba: Any = UnavailableMethod()

@@ -87,7 +87,7 @@ class RegressorSearch(RegressorOutputMixin, Search):
         return losses.astype(np.float32), np.array(scores)
 
 
-class SVRCV(RegressorSearch):
+class SVRCV(RegressorSearch, schema="svr-cv/1"):
     """`svmarrow.SVR` with C and gamma chosen by cross-validation; see `SVCCV`.
 
     Parameters
@@ -273,7 +273,7 @@ class SVRCV(RegressorSearch):
 # --- choice of C and gamma of support vector quantile regression: `QuantileSVRCV` ---
 
 
-class QuantileSVRCV(RegressorSearch):
+class QuantileSVRCV(RegressorSearch, schema="quantile-svr-cv/1"):
     """`svmarrow.svm.QuantileSVR` of one quantile with C and gamma chosen by cross-validation.
 
     Parameters

@@ -21,7 +21,7 @@ from scipy.special import expit, softmax
 from svmarrow import _core
 from svmarrow._support.decoding import pairs
 from svmarrow._support.parameters import refuse
-from svmarrow._support.saving import savable
+from svmarrow._support.schemas import savable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,7 +50,7 @@ OFFSET_PENALTY = 0.03
 MAX_SYSTEM_ENTRIES = 2**22
 
 
-@savable
+@savable("calibration/1")
 @dataclass(frozen=True, eq=False)
 class Calibration:
     """Sigmoids or a softmax that make probabilities of outputs.

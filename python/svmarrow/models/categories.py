@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from svmarrow._support.saving import savable
-from svmarrow._support.types import is_missing, missing_values
+from svmarrow._support.parameters import is_missing, missing_values
+from svmarrow._support.schemas import savable
 from svmarrow.models.preparation import Chain, Parts, Step, check_column_numbers, check_length, numbers
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Dates", "Encode", "Impute", "Table", "days_of", "text_of", "with_text"]
 
 
-@savable
+@savable("imputation/1")
 @dataclass(frozen=True, eq=False, repr=False)
 class Impute(Step):
     """Fill gaps, each column with its own value.
@@ -76,7 +76,7 @@ class Impute(Step):
         return filled if self.flags is None else np.hstack([filled, gap[:, self.flags].astype(X.dtype)])
 
 
-@savable
+@savable("category-table/1")
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """Rows of numbers for the categories of one column.
@@ -143,7 +143,7 @@ class Table:
         return np.vstack([self.numbers, last])
 
 
-@savable
+@savable("encoding/1")
 @dataclass(frozen=True, eq=False, repr=False)
 class Encode(Step):
     """Numbers for categories, each column by its own table, side by side.
@@ -195,7 +195,7 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _DAY = dt.timedelta(days=1)
 
 
-@savable
+@savable("dates/1")
 @dataclass(frozen=True, eq=False, repr=False)
 class Dates(Step):
     """Numbers for dates: days since 1970-01-01, gaps, and positions in cycles such as the week or the year.

@@ -74,7 +74,7 @@ def _has_probabilities(model: ExpansionClassifier) -> bool:
     return True
 
 
-class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel):
+class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel, schema="classifier/1"):
     """A classifier made of a kernel expansion, its classes and the way its outputs are decoded.
 
     Compressing a classifier gives one, and so does loading a LIBSVM model file. There is nothing to fit;

@@ -142,6 +142,7 @@ class KernelMachine(Estimator):
     n_jobs: int | None
     n_features_in_: int
     expansion_: KernelExpansion
+    _stored_as: ClassVar[dict[str, str]] = {"_weighted": "weighted_"}
     #: Whether a precomputed kernel must be symmetric.
     _needs_symmetry: ClassVar[bool] = True
 

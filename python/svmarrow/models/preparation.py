@@ -30,9 +30,9 @@ from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from svmarrow._support.blas import product
+from svmarrow._support.parameters import check_array_types, missing_values, with_days
 from svmarrow._support.rows import as_rows
-from svmarrow._support.saving import savable
-from svmarrow._support.types import check_array_types, missing_values, with_days
+from svmarrow._support.schemas import savable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -182,7 +182,7 @@ def check_length(name: str, array: NDArray[Any] | None, size: int) -> None:
         raise ValueError(f"{name} has shape {array.shape}: it must be ({size},), all finite")
 
 
-@savable
+@savable("affine/1")
 @dataclass(frozen=True, eq=False, repr=False)
 class Affine(Step):
     """``((x - centre) / scale) @ matrix + offset``.
@@ -268,7 +268,7 @@ class Affine(Step):
         )
 
 
-@savable
+@savable("clipping/1")
 @dataclass(frozen=True, eq=False, repr=False)
 class Clip(Step):
     """Numbers between `low` and `high`.
@@ -298,7 +298,7 @@ class Clip(Step):
         return np.clip(numbers(X, names), self.low, self.high)
 
 
-@savable
+@savable("normalization/1")
 @dataclass(frozen=True, eq=False, repr=False)
 class Normalize(Step):
     """Samples divided by their own length; dense samples that are shorter than a limit are unchanged.
@@ -363,7 +363,7 @@ def check_column_numbers(name: str, places: Any, size: int) -> None:
         raise ValueError(f"{name} must be numbers of columns, from 0 to {size - 1}")
 
 
-@savable
+@savable("parts/1")
 @dataclass(frozen=True, eq=False, repr=False)
 class Parts(Step):
     """Columns of several steps side by side.
@@ -435,7 +435,7 @@ class Parts(Step):
         return np.hstack(blocks)
 
 
-@savable
+@savable("chain/1")
 @dataclass(frozen=True, eq=False, repr=False)
 class Chain(Step):
     """One step after the other; `chain` makes it.
@@ -512,7 +512,7 @@ def chain(steps: Iterable[Step | None]) -> Step | None:
 # --- piecewise linear functions of columns as a step ---
 
 
-@savable
+@savable("piecewise-linear/1")
 @dataclass(frozen=True, eq=False, repr=False)
 class PiecewiseLinear(Step):
     """Each column by a function that is linear between its knots and constant outside of them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from svmarrow._support.saving import savable
+from svmarrow._support.schemas import savable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 
-@savable
+@savable("distillation/1")
 @dataclass(frozen=True)
 class Distillation:
     """The teacher of a distilled model and the curve of the sizes that were tried, its ``distillation_``.
@@ -68,7 +68,7 @@ class Distillation:
 # --- bound of the loss of a compressed model compared with the full model ---
 
 
-@savable
+@savable("loss-bound/1")
 @dataclass(frozen=True)
 class LossBound:
     """Bound of the loss of a compressed model compared with the full model, its ``loss_bound_``.
@@ -177,7 +177,7 @@ _FORMATS: dict[str, tuple[str, Callable[[float], str], float]] = {
 }
 
 
-@savable
+@savable("quantization/1")
 @dataclass(frozen=True)
 class Quantization:
     """What a quantized model lost against the model that it was made of, its ``quantization_``.

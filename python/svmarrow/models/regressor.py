@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-class ExpansionRegressor(RegressorOutputMixin, ExpansionModel):
+class ExpansionRegressor(RegressorOutputMixin, ExpansionModel, schema="regressor/1"):
     """A regressor made of a kernel expansion: its outputs are its predictions.
 
     Compressing a regression machine gives one, and so does loading it from a file. There is nothing
@@ -115,7 +115,7 @@ class ExpansionRegressor(RegressorOutputMixin, ExpansionModel):
 # --- A kernel expansion as an outlier detector: the result of compressing a one-class machine ---
 
 
-class ExpansionDetector(OutlierOutputMixin, ExpansionModel):
+class ExpansionDetector(OutlierOutputMixin, ExpansionModel, schema="detector/1"):
     """An outlier detector made of a kernel expansion with one output, negative outside.
 
     Compressing a ``OneClassSVM`` gives one, and so does loading it from a file. There is nothing to fit.

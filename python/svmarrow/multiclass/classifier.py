@@ -30,12 +30,12 @@ from svmarrow._support.parameters import (
     Rule,
     boolean,
     check,
+    check_array_types,
     integer,
     refuse,
 )
 from svmarrow._support.progress import fitting
 from svmarrow._support.rows import sample_weights, validated
-from svmarrow._support.types import check_array_types
 from svmarrow.models import compiled as compilation
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.machine import ColumnMixer
@@ -56,7 +56,9 @@ if TYPE_CHECKING:
 __all__ = ["CodedClassifier"]
 
 
-class CodedClassifier(RoutesFit, MetaEstimatorMixin, ClassifierOutputMixin, Estimator):
+class CodedClassifier(
+    RoutesFit, MetaEstimatorMixin, ClassifierOutputMixin, Estimator, schema="coded-classifier/1"
+):
     """Multiclass classifier of binary machines: a code of targets, a decoder of outputs.
 
     Machines of svmarrow share what they can. Support vector machines of all columns are trained over one set
@@ -163,6 +165,7 @@ class CodedClassifier(RoutesFit, MetaEstimatorMixin, ClassifierOutputMixin, Esti
     code_: Code
     decoder_: str
     _machines: Machines
+    _stored_as: ClassVar[dict[str, str]] = {"_machines": "machines_"}
     _rules: ClassVar[Mapping[str, Rule]] = {
         "class_weight": CLASS_WEIGHT,
         "random_state": RANDOM_STATE,

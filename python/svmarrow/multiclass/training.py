@@ -32,7 +32,7 @@ from svmarrow._support.rows import (
     threads,
     weights_differ,
 )
-from svmarrow._support.saving import savable
+from svmarrow._support.schemas import savable
 from svmarrow.expansion.expansion_sum import merge
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["Machines", "memory_of_machines", "refuse_machines", "train"]
 
 
-@savable
+@savable("machines/1")
 @dataclass(eq=False, repr=False)
 class Machines:
     """The trained machines: one expansion for all columns, or an estimator for each."""

@@ -22,7 +22,7 @@ from svmarrow._support.parameters import ROW_KERNELS, THREADS, VERBOSE, check, i
 from svmarrow._support.progress import fitting, subtasks
 from svmarrow._support.rows import default_gamma, in_layout_of, rows_of, validated
 from svmarrow._support.saving import check_columns
-from svmarrow._support.types import check_state
+from svmarrow._support.schemas import check_state
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.machine import KernelMachine
 from svmarrow.models.outputs import ClassifierOutputMixin
@@ -60,7 +60,9 @@ class StreamClassifier(ClassifierOutputMixin, KernelMachine):
     n_epochs: int
     verbose: bool | int
     _state: dict[str, Any]
+    _stored_as: ClassVar[dict[str, str]] = {"_state": "state_"}
     _weighted: bool | None = False
+    _transient: ClassVar[tuple[str, ...]] = ("_weighted",)
     _margin_loss: ClassVar[str] = "perceptron"
 
     @atomic_fit

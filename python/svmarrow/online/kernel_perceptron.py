@@ -35,7 +35,7 @@ _BUDGET_POLICIES = ("stop", "oldest", "margin", "random", "tightest", "forgetron
 _PROJECTIONS = ("projectron", "projectron++")
 
 
-class KernelPerceptron(StreamClassifier):
+class KernelPerceptron(StreamClassifier, schema="kernel-perceptron/1"):
     """A kernel perceptron, with or without a limit on the number of its vectors.
 
     Each sample is predicted and then learned from if the prediction was wrong. Without a limit every mistake

@@ -102,7 +102,7 @@ _TREE_RULES: dict[str, Rule] = {
 }
 
 
-class PerceptronTreeClassifier(StreamClassifier):
+class PerceptronTreeClassifier(StreamClassifier, schema="perceptron-tree/1"):
     """A tree whose leaves are kernel perceptrons over few vectors each.
 
     A sample passes from the root to a leaf, which predicts with at most `budget` kernel values, whatever the
@@ -206,8 +206,9 @@ class PerceptronTreeClassifier(StreamClassifier):
     n_leaves_: int
     n_vectors_: int
     _ready: PackedTree
-    _transient = ("_ready",)
+    _transient = ("_ready", "_weighted", "expansion_")
     _coding: Decoding
+    _stored_as: ClassVar[dict[str, str]] = {"_coding": "decoding_"}
     _rules: ClassVar[dict[str, Rule]] = {
         **_TREE_RULES,
         "child_budget": either(none, integer(least=1)),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["KernelRidge"]
 
 
-class KernelRidgeTrainer(RLSRegressor, stored=False):
+class KernelRidgeTrainer(RLSRegressor):
     """Trains `KernelRidge`."""
 
     _rules: ClassVar[Mapping[str, Rule]] = {

@@ -138,23 +138,23 @@ class Trainer:
         )
 
 
-class SVCTrainer(Trainer, classification.SVC, stored=False):
+class SVCTrainer(Trainer, classification.SVC):
     """Trains `SVC`."""
 
 
-class NuSVCTrainer(Trainer, classification.NuSVC, stored=False):
+class NuSVCTrainer(Trainer, classification.NuSVC):
     """Trains `NuSVC`."""
 
 
-class SVRTrainer(Trainer, regression.SVR, stored=False):
+class SVRTrainer(Trainer, regression.SVR):
     """Trains `SVR`."""
 
 
-class NuSVRTrainer(Trainer, regression.NuSVR, stored=False):
+class NuSVRTrainer(Trainer, regression.NuSVR):
     """Trains `NuSVR`."""
 
 
-class OneClassSVMTrainer(Trainer, one_class.OneClassSVM, stored=False):
+class OneClassSVMTrainer(Trainer, one_class.OneClassSVM):
     """Trains `OneClassSVM`."""
 
 

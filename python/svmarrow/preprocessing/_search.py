@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from svmarrow._support.progress import UNTIMED, Steps
-from svmarrow._support.saving import savable
+from svmarrow._support.schemas import savable
 from svmarrow.preprocessing._metric import (
     Candidate,
     MetricProblem,
@@ -47,7 +47,7 @@ PHASE = "scales"
 MIN_SAMPLES = 20
 
 
-@savable
+@savable("scale-step/1")
 @dataclass(frozen=True)
 class ScaleStep:
     """One candidate of a learned metric.

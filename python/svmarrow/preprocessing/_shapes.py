@@ -16,7 +16,7 @@ from scipy.special import ndtri
 
 from svmarrow._support.decoding import encode_classes
 from svmarrow._support.rows import class_weights
-from svmarrow._support.saving import savable
+from svmarrow._support.schemas import savable
 from svmarrow.models.preparation import check_length
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ ShapeName = Literal["standard", "quantile", "both"]
 MAX_KNOTS = 128
 
 
-@savable
+@savable("column-shapes/1")
 @dataclass(frozen=True, eq=False)
 class ColumnShapes:
     """The shapes of d columns.

@@ -64,7 +64,7 @@ def _is_vector_or_none(value: Any) -> bool:
         return False
 
 
-class LearnedScaler(TransformerMixin, Estimator):
+class LearnedScaler(TransformerMixin, Estimator, schema="learned-scaler/1"):
     """Learn the scale and the shape of each feature from a target, for kernel machines.
 
     A kernel of a distance counts every column alike. This transformer shapes columns (standardized, or mapped
@@ -182,6 +182,11 @@ class LearnedScaler(TransformerMixin, Estimator):
     history_: tuple[ScaleStep, ...]
     n_features_in_: int
     _shapes: ColumnShapes
+    _stored_as: ClassVar[dict[str, str]] = {
+        "_shapes": "shapes_",
+        "_sklearn_output_config": "output_config_",
+        "_weighted": "weighted_",
+    }
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from svmarrow import _core
 from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, real, refuse, seed_of
 from svmarrow._support.rows import as_rows, core_rows, threads
-from svmarrow._support.saving import savable
+from svmarrow._support.schemas import savable
 from svmarrow.exceptions import SizeWarning
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.reduced_set.score import numbers_for, wrap_like
@@ -168,7 +168,7 @@ def _vectors(start: object) -> Any:
     return start if getattr(start, "ndim", None) == 2 else None
 
 
-@savable
+@savable("gradient-settings/1")
 @dataclass(frozen=True)
 class GradientSettings:
     """Settings of ``compress(method="gradient")``.

@@ -183,7 +183,7 @@ def _has_probabilities(model: ReducedSet) -> bool:
     return hasattr(getattr(model, "model_", None), "predict_proba")
 
 
-class ReducedSet(ModelWrapper):
+class ReducedSet(ModelWrapper, schema="reduced-set/1"):
     """Fit a kernel classifier or regressor, then keep only the few vectors that matter.
 
     Parameters

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from svmarrow._support.memory import new_threads
 from svmarrow._support.parameters import boolean, check, real
 from svmarrow._support.path import SizePath, scoring_chunks
 from svmarrow._support.rows import core_rows, threads
-from svmarrow._support.saving import savable
+from svmarrow._support.schemas import savable
 from svmarrow.reduced_set.holdout import HoldoutEvaluator, SizeSearch, sizes_to_search
 from svmarrow.reduced_set.quantization import preparation_bytes
 from svmarrow.reduced_set.score import (
@@ -408,7 +408,7 @@ TUNING_BYTES = 256 << 20
 """Maximum bytes of the outputs that are held at once while thresholds are tuned."""
 
 
-@savable
+@savable("path-numbers/1")
 @dataclass(frozen=True, eq=False)
 class PathNumbers:
     """A triangle and projections, or the changes of basic steps with the vectors and sizes they belong to."""
@@ -456,7 +456,7 @@ class PathNumbers:
         )
 
 
-@savable
+@savable("path/1")
 class CompressionPath(ReducedPath):
     """Compressed models of every size, from one vector up, out of one run of `svmarrow.compression_path`.
 
@@ -501,7 +501,20 @@ class CompressionPath(ReducedPath):
     True
     """
 
-    _transient = ("_tuning",)
+    _transient = ("_factor", "_projections", "_tuning")
+    _stored_as: ClassVar[dict[str, str]] = {
+        "exact": "exact",
+        "model": "model",
+        "n_jobs": "n_jobs",
+        "order": "order",
+        "orthogonal": "orthogonal",
+        "penalties": "penalties",
+        "residual_norms": "residual_norms",
+        "stop": "stop",
+        "vectors": "vectors",
+        "_numbers": "numbers",
+        "_shifts": "shifts",
+    }
     exact: bool = True
     penalties: NDArray[np.float64] | None = None
     model: ExpansionModel | KernelExpansion
@@ -525,10 +538,14 @@ class CompressionPath(ReducedPath):
         self.exact = pursuit["exact"]
         self.orthogonal = pursuit["orthogonal"]
         self._numbers = PathNumbers(pursuit["factor"], pursuit["projections"], pursuit["steps"])
-        self._factor = self._numbers.triangle if self.orthogonal else None  # of the kernel matrix
-        self._projections = self._numbers.projections
+        self._set_projections()
         self._tuning = tuning
         self._shifts: dict[int, NDArray[np.float64]] = {}
+
+    def _set_projections(self) -> None:
+        """The triangle of orthogonal projections, a factor of the kernel matrix, and the projections."""
+        self._factor = self._numbers.triangle if self.orthogonal else None
+        self._projections = self._numbers.projections
 
     def _stored(self) -> dict[str, Any]:
         # Thresholds of all sizes are chosen now: the rows that choose them are no part of a model.
@@ -538,6 +555,7 @@ class CompressionPath(ReducedPath):
 
     def _after_load(self) -> None:
         self._tuning = None
+        self._set_projections()
         m, q, columns = (
             len(self.order),
             self.model.expansion_.n_outputs,
@@ -632,7 +650,7 @@ class CompressionPath(ReducedPath):
                     raise
 
 
-@savable
+@savable("gradient-path/1")
 class GradientPath(ReducedPath):
     """Models of several sizes, each constructed separately by `compression_path`.
 
@@ -668,6 +686,7 @@ class GradientPath(ReducedPath):
     """
 
     model: ExpansionModel | KernelExpansion
+    _stored_as: ClassVar[dict[str, str]] = {"model": "model", "n_jobs": "n_jobs", "_models": "models"}
 
     def __init__(
         self,

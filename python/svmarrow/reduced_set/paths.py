@@ -15,6 +15,7 @@ from svmarrow._support.parameters import (
     MAX_TIME,
     RANDOM_STATE,
     check,
+    check_array_types,
     either,
     integer,
     none,
@@ -25,7 +26,6 @@ from svmarrow._support.parameters import (
 )
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow._support.rows import as_samples, core_rows, threads
-from svmarrow._support.types import check_array_types
 from svmarrow.expansion.kernel_expansion import KernelExpansion, scale_outputs
 from svmarrow.interop.convert import as_expansion, bare_expansion
 from svmarrow.models.classifier import ExpansionClassifier

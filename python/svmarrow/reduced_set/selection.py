@@ -22,7 +22,7 @@ from svmarrow._support.parameters import (
     real,
     refuse,
 )
-from svmarrow._support.saving import savable
+from svmarrow._support.schemas import savable
 from svmarrow.expansion.kernel_features import bytes_of_features, factor_points, has_only_values
 from svmarrow.reduced_set.score import rows_for
 
@@ -45,7 +45,7 @@ CORE_METHODS = {"backfit": "pursuit"}
 PAPER_DEFAULTS = {"inverse_weights": False, "cost": None, "refit": True, "max_change": None, "penalty": None}
 
 
-@savable
+@savable("selection-settings/1")
 @dataclass(frozen=True)
 class SelectionSettings:
     """Settings of every method that selects vectors, all except ``"gradient"``.

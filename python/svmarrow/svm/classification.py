@@ -59,6 +59,7 @@ class KernelClassifier(ClassifierOutputMixin, SupportVectorMachine):
 
     class_weight_: NDArray[np.float64]
     _coding: Decoding
+    _stored_as: ClassVar[dict[str, str]] = {"_coding": "decoding_"}
 
     @property
     def _decoding(self) -> Decoding:
@@ -188,7 +189,7 @@ def _sizes(counts: NDArray[Any], decoding: Decoding) -> list[int]:
     return [int(counts.sum())] * (1 if decoding == "binary" else counts.size)
 
 
-class SVC(KernelClassifier):
+class SVC(KernelClassifier, schema="svc/1"):
     """Support vector classification, solved to the tolerance on all cores.
 
     Each binary machine minimizes 1/2 ||w||^2 + sum_i C_i loss(y_i (w'phi(x_i) + b)). All machines of a
@@ -465,7 +466,7 @@ def _precision(estimate: LeaveOneOut) -> float:
     return right / (right + estimate.false_alarms) if right else 0.0
 
 
-class NuSVC(KernelClassifier):
+class NuSVC(KernelClassifier, schema="nu-svc/1"):
     """Support vector classification whose parameter bounds the share of margin errors.
 
     nu is an upper bound of the share of margin errors and a lower bound of the share of support vectors.

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 __all__ = ["LowRankSVC", "projected_kernel"]
 
 
-class LowRankSVC(ClassifierOutputMixin, KernelMachine):
+class LowRankSVC(ClassifierOutputMixin, KernelMachine, schema="low-rank-svc/1"):
     """Support vector classification with a fixed number of vectors (Rifkin 2002, section 3.7.2).
 
     The model of `svmarrow.SVC` for a kernel that is projected on m points: the loss is over all samples, the
@@ -192,6 +192,7 @@ class LowRankSVC(ClassifierOutputMixin, KernelMachine):
     class_weight_: NDArray[np.float64]
     certificate_: Certificate
     _coding: Decoding
+    _stored_as: ClassVar[dict[str, str]] = {"_coding": "decoding_"}
 
     predict_proba: Any = UnavailableMethod()
     predict_log_proba: Any = UnavailableMethod()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["OneClassSVM"]
 
 
-class OneClassSVM(OutlierOutputMixin, SupportVectorMachine):
+class OneClassSVM(OutlierOutputMixin, SupportVectorMachine, schema="one-class-svm/1"):
     """Novelty detection: estimates the region that contains most samples.
 
     `predict` is -1 outside the region, where `decision_function` is negative, and 1 elsewhere. At most

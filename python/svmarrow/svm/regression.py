@@ -90,7 +90,7 @@ class KernelRegressor(RegressorOutputMixin, SupportVectorMachine):
             return self._fit_machines(training, self._machine_sizes(targets, targets.size), fit)
 
 
-class SVR(KernelRegressor):
+class SVR(KernelRegressor, schema="svr/1"):
     """Support vector regression: deviations up to epsilon cost nothing, larger ones their excess.
 
     Minimizes ``1/2 ||w||^2 + sum_i C_i max(0, |y_i - w'phi(x_i) - b| - epsilon)``.
@@ -224,7 +224,7 @@ class SVR(KernelRegressor):
         return float(self.epsilon), None
 
 
-class NuSVR(KernelRegressor):
+class NuSVR(KernelRegressor, schema="nu-svr/1"):
     """Support vector regression whose parameter bounds the share of samples outside the tube.
 
     nu is an upper bound of the share of samples outside the tube and a lower bound of the share of support
@@ -396,7 +396,7 @@ def pinball_score(y: Any, predicted: Any, quantiles: NDArray[np.float64], sample
     return float(np.mean(scores))
 
 
-class QuantileSVR(KernelRegressor):
+class QuantileSVR(KernelRegressor, schema="quantile-svr/1"):
     """Support vector quantile regression: functions below which given shares of the targets lie.
 
     For a quantile q, minimizes ``1/2 ||w||^2 + sum_i C_i L_q(y_i - w'phi(x_i) - b)`` with the pinball loss
@@ -504,6 +504,7 @@ class QuantileSVR(KernelRegressor):
     quantiles_: NDArray[np.float64]
 
     _rules: ClassVar[Mapping[str, Rule]] = {"quantile": QUANTILE, "C": COST, **SOLVER_RULES}
+    _stored_as: ClassVar[dict[str, str]] = {"_single": "flat_"}
 
     def __init__(
         self,

@@ -23,10 +23,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from svmarrow._support.atomic import warn_caller
+from svmarrow._support.parameters import TIME_REMEDY, column_text, is_date, is_missing
 from svmarrow._support.progress import UNTIMED, Steps
 from svmarrow._support.rows import class_weights
-from svmarrow._support.saving import savable
-from svmarrow._support.types import TIME_REMEDY, column_text, is_date, is_missing
+from svmarrow._support.schemas import savable
 from svmarrow.least_squares._base import descend, is_clear_gain
 from svmarrow.least_squares.exact import RLSClassifier, RLSRegressor
 from svmarrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegressor
@@ -70,7 +70,7 @@ YEAR, WEEK, DAY = 365.2425, 7.0, 1.0
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
 
 
-@savable
+@savable("column-kinds/1")
 @dataclass(frozen=True, eq=False)
 class Columns:
     """The kinds of the columns of a table.

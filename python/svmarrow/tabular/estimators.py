@@ -22,14 +22,15 @@ from svmarrow._support.parameters import (
     VERBOSE,
     Rule,
     check,
+    check_array_types,
     either,
     integer,
     none,
     one_of,
+    with_days,
 )
 from svmarrow._support.progress import Steps, fitting, progress
 from svmarrow._support.rows import refuse_zero_weights, sample_weights, weights_differ
-from svmarrow._support.types import check_array_types, with_days
 from svmarrow.expansion.kernel_expansion import scale_outputs
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models import compiled as compilation
@@ -111,6 +112,11 @@ class Tabular(Estimator):
     _classifies: ClassVar[bool]
     #: Whether the vectors of the model are all training samples.
     _has_all_samples: bool = False
+    _stored_as: ClassVar[dict[str, str]] = {
+        "_columns": "columns_",
+        "_has_all_samples": "has_all_samples_",
+        "_weighted": "weighted_",
+    }
     _rules: ClassVar[Mapping[str, Rule]] = {
         "categories": either(none, Rule("a list of names or numbers of columns", _is_list)),
         "kernel": one_of("auto", *KERNELS),
@@ -321,7 +327,7 @@ def _codes(y: NDArray[Any], labels: NDArray[np.intp] | None) -> NDArray[np.float
     return np.eye(k)[labels][:, 1 if k == 2 else 0 :]
 
 
-class TabularClassifier(ClassifierOutputMixin, Tabular):
+class TabularClassifier(ClassifierOutputMixin, Tabular, schema="tabular-classifier/1"):
     """Classification of tables without a parameter to set.
 
     Takes a table as it is: numbers, booleans, strings, categories, dates, missing values. Missing numbers are
@@ -511,7 +517,7 @@ class TabularClassifier(ClassifierOutputMixin, Tabular):
         return probabilities
 
 
-class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
+class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular, schema="tabular-regressor/1"):
     """Regression of tables without a parameter to set.
 
     Takes a table as it is: numbers, booleans, strings, categories, dates, missing values. Missing numbers are
@@ -594,6 +600,7 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular):
     """
 
     _classifies = False
+    _stored_as: ClassVar[dict[str, str]] = {"_single": "flat_"}
 
     def __init__(
         self,
