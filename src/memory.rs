@@ -26,6 +26,9 @@ use crate::error::{Error, Result};
 pub const HEADROOM: usize = 16 << 20;
 /// Number of bytes that a thread allocates between two checks that [`HEADROOM`] is available.
 const CHECK_INTERVAL: usize = 1 << 20;
+/// Number of bytes that an operation reserves for each of its samples, vectors and features: sixteen numbers in double
+/// precision. Few methods have more than ten such vectors at the same time.
+pub const BYTES_PER_ITEM: usize = 16 * size_of::<f64>();
 /// Minimum number of bytes that an allocation counts as.
 const PAGE: usize = 4 << 10;
 /// Context reported when the allocation of an array without a description fails.
@@ -73,6 +76,17 @@ pub fn reserve(what: &'static str, bytes: usize) -> Result<Reservation> {
             Err(current) => reserved = current,
         }
     }
+}
+
+/// Reserves memory for the vectors, of up to `length` numbers each, of one of `parts` of an operation that may run at the same
+/// time: machines, folds. The operation has reserved the vectors of a single one.
+///
+/// # Errors
+/// [`Error::Memory`].
+pub(crate) fn reserve_part(parts: usize, length: usize) -> Result<Reservation> {
+    let bytes = length.saturating_mul(BYTES_PER_ITEM);
+    // The headroom covers small parts.
+    if parts < 2 || bytes < CHECK_INTERVAL / 16 { Ok(Reservation(0)) } else { reserve(ARRAY, bytes) }
 }
 
 /// Checks that the headroom and all reservations are available.
