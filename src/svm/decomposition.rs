@@ -109,7 +109,7 @@ fn finish_all<K: KernelValue>(
 ) -> Result<()> {
     let count = machines.len();
     training.ctx.try_for_each_chunk(machines, 1, |_, machine| {
-        let _vectors = machine[0].reserve_vectors(count)?;
+        let _vectors = machine[0].reserve_vectors(count, training.ctx)?;
         machine[0].finish(columns, training)
     })
 }
@@ -127,7 +127,7 @@ fn solve_independently<'a, K: KernelValue>(
     let tick = || training.ctx.check("fit", done.load(Ordering::Relaxed), count);
     let solved = training.ctx.try_for_each_chunk(machines, 1, |_, machine| {
         let machine = &mut machine[0];
-        let _vectors = machine.reserve_vectors(count)?;
+        let _vectors = machine.reserve_vectors(count, training.ctx)?;
         while machine.is_running() {
             tick()?;
             check(machine, columns, &sequential)?;
@@ -141,7 +141,7 @@ fn solve_independently<'a, K: KernelValue>(
     });
     let Some(reason) = StopReason::from_result(solved)? else { return Ok(()) };
     training.ctx.try_for_each_chunk(machines, 1, |_, machine| {
-        let _vectors = machine[0].reserve_vectors(count)?;
+        let _vectors = machine[0].reserve_vectors(count, training.ctx)?;
         machine[0].end(reason);
         machine[0].finish(columns, &sequential)
     })
@@ -245,7 +245,7 @@ fn round<'a, K: KernelValue>(
     };
     let mut selecting = listed(machines, running);
     training.ctx.try_for_each_chunk(&mut selecting, 1, |_, machine| {
-        let _vectors = machine[0].reserve_vectors(running.len())?;
+        let _vectors = machine[0].reserve_vectors(running.len(), training.ctx)?;
         machine[0].select(training.ctx);
         Ok(())
     })?;
@@ -262,7 +262,7 @@ fn round<'a, K: KernelValue>(
         training.ctx.try_for_each_chunk(&mut group, 1, |_, machine| {
             // The machines before this one may have taken long.
             tick()?;
-            let _vectors = machine[0].reserve_vectors(group_size)?;
+            let _vectors = machine[0].reserve_vectors(group_size, training.ctx)?;
             solve_and_update(machine[0], columns, memory, training, tick)
         })?;
     }

@@ -97,7 +97,7 @@ pub(super) fn fit_machines<'a>(
     let mut rounds = first_rounds(training, layout, start, problem)?;
     let q = rounds.machines.len();
     let starts_in_double = |machine: &Machine<'_>| {
-        let _vectors = machine.reserve_vectors(q)?;
+        let _vectors = machine.reserve_vectors(q, training.ctx)?;
         machine.starts_in_double(&rounds.columns, training)
     };
     let needs_double = start.is_some()
@@ -127,7 +127,10 @@ fn first_rounds<'t, 'a>(
     let columns = KernelColumns::<f32>::new(training, training.values(), order, &sizes, machine_size)?;
     let machines = training.ctx.try_map(q, |j| {
         let class_blocks = &of_machine[j];
-        let _vectors = memory::reserve_part(q, class_blocks.iter().map(|&b| sizes[b]).sum())?;
+        let _vectors = memory::reserve_part(
+            q.min(training.ctx.threads()),
+            class_blocks.iter().map(|&b| sizes[b]).sum(),
+        )?;
         let (rows, diagonal) = columns.variables(class_blocks);
         let mut problem = problem(j, &rows, diagonal);
         let mut is_exact = false;

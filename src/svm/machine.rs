@@ -219,8 +219,8 @@ impl Machine<'_> {
     ///
     /// # Errors
     /// [`Error::Memory`].
-    pub(super) fn reserve_vectors(&self, machines: usize) -> Result<Reservation> {
-        memory::reserve_part(machines, self.problem().len())
+    pub(super) fn reserve_vectors(&self, machines: usize, ctx: Context<'_>) -> Result<Reservation> {
+        memory::reserve_part(machines.min(ctx.threads()), self.problem().len())
     }
 
     /// Returns the training rows of some variables.

@@ -139,7 +139,7 @@ impl Work<'_> {
         for chains in chains.chunks_mut(together) {
             ctx.try_for_each_chunk(chains, 1, |_, chain| {
                 let (kernel, fold) = (chain[0] / self.grid.folds.len(), chain[0] % self.grid.folds.len());
-                let _vectors = memory::reserve_part(n_chains, self.rows.rows())?;
+                let _vectors = memory::reserve_part(n_chains.min(ctx.threads()), self.rows.rows())?;
                 Chain::new(self, &prepared[kernel], fold).run()
             })?;
         }
