@@ -6,7 +6,8 @@
 //! nothing.
 //!
 //! Vectors with one number for each sample, feature or vector are the standard library's. Their operation reserves their
-//! memory before it starts ([`reserve`]). Small allocations (an error message, a thread, a list with one item per block) have
+//! memory before it starts ([`reserve`]), and again for each of several machines or folds that run at the same time
+//! (`reserve_part`). Small allocations (an error message, a thread, a list with one item per block) have
 //! no reservation. So an allocation of this module succeeds only if all reservations and [`HEADROOM`] more bytes are
 //! available, which each thread checks after every megabyte that it allocated by this module.
 //!
@@ -26,6 +27,9 @@ use crate::error::{Error, Result};
 pub const HEADROOM: usize = 16 << 20;
 /// Number of bytes that a thread allocates between two checks that [`HEADROOM`] is available.
 const CHECK_INTERVAL: usize = 1 << 20;
+/// Number of bytes that an operation reserves for each of its samples, vectors and features: sixteen numbers in double
+/// precision. Few methods have more than ten such vectors at the same time.
+pub const BYTES_PER_ITEM: usize = 16 * size_of::<f64>();
 /// Minimum number of bytes that an allocation counts as.
 const PAGE: usize = 4 << 10;
 /// Context reported when the allocation of an array without a description fails.
@@ -73,6 +77,20 @@ pub fn reserve(what: &'static str, bytes: usize) -> Result<Reservation> {
             Err(current) => reserved = current,
         }
     }
+}
+
+/// Reserves memory for the vectors, of up to `length` numbers each, of one of `parts` of an operation that run at the same time:
+/// machines, folds. The operation has reserved the vectors of a single one, and it is checked that this memory is available.
+///
+/// # Errors
+/// [`Error::Memory`].
+pub(crate) fn reserve_part(parts: usize, length: usize) -> Result<Reservation> {
+    let bytes = length.saturating_mul(BYTES_PER_ITEM);
+    // The headroom covers small parts.
+    if parts < 2 || bytes < CHECK_INTERVAL / 16 {
+        return check_kept(ARRAY, bytes).map(|()| Reservation(0));
+    }
+    reserve(ARRAY, bytes)
 }
 
 /// Checks that the headroom and all reservations are available.
@@ -160,6 +178,11 @@ pub fn try_with_capacity<T>(what: &'static str, len: usize) -> Result<Vec<T>> {
     keep::<T, _>(what, len, values)
 }
 
+/// Allocates empty vectors with capacity for the indices and the values of `len` stored entries.
+pub fn try_entries<I, T>(what: &'static str, len: usize) -> Result<(Vec<I>, Vec<T>)> {
+    Ok((try_with_capacity(what, len)?, try_with_capacity(what, len)?))
+}
+
 /// Reserves capacity for `more` items, growing as a vector grows.
 pub fn try_reserve<T>(what: &'static str, values: &mut Vec<T>, more: usize) -> Result<()> {
     if values.capacity() - values.len() >= more {
@@ -221,18 +244,6 @@ pub trait TryCollect: Iterator + Sized {
     fn try_collect_vec(self) -> Result<Vec<Self::Item>> {
         let mut values = Vec::new();
         values.try_extend(self)?;
-        Ok(values)
-    }
-
-    /// Collects the values of the items, or returns the first error.
-    fn try_collect_results<T>(self) -> Result<Vec<T>>
-    where
-        Self: Iterator<Item = Result<T>>,
-    {
-        let mut values = Vec::new();
-        for item in self {
-            values.try_push(item?)?;
-        }
         Ok(values)
     }
 }
@@ -414,6 +425,14 @@ mod tests {
         let reservation = reserve("a", 1 << 20).unwrap();
         assert!((1 << 20..1 << 40).contains(&RESERVED.load(Ordering::Relaxed)));
         assert_eq!(reservation.0, 1 << 20);
+    }
+
+    #[test]
+    fn parts_that_run_at_the_same_time_reserve_their_vectors() {
+        assert_eq!(reserve_part(1, 1 << 20).unwrap().0, 0);
+        assert_eq!(reserve_part(2, 1).unwrap().0, 0);
+        assert_eq!(reserve_part(2, 1 << 20).unwrap().0, BYTES_PER_ITEM << 20);
+        assert!(matches!(reserve_part(2, usize::MAX), Err(Error::Memory { .. })));
     }
 
     #[test]

@@ -171,10 +171,23 @@ pub(crate) fn owned_matrix<T: Element + Copy>(array: &PyReadonlyArray2<'_, T>) -
     try_to_matrix(matrix_view(array)?).map_err(to_python)
 }
 
+/// Collects numbers that Python or the core takes.
+pub(crate) fn collected<T>(numbers: impl Iterator<Item = T>) -> PyResult<Vec<T>> {
+    numbers.try_collect_vec().map_err(to_python)
+}
+
+/// Fills a matrix for Python or for the core with the values of a function of row and column.
+pub(crate) fn filled_matrix<T>(
+    shape: (usize, usize),
+    value: impl FnMut((usize, usize)) -> T,
+) -> PyResult<Array2<T>> {
+    try_matrix(shape, value).map_err(to_python)
+}
+
 /// A copy of all rows of a view.
 pub(crate) fn owned_rows(rows: &RowsArg<'_>) -> PyResult<OwnedRows> {
     let view = rows.view()?;
-    let all = (0..view.rows()).try_collect_vec().map_err(to_python)?;
+    let all = collected(0..view.rows())?;
     view.gather(&all).map_err(to_python)
 }
 
@@ -202,14 +215,14 @@ pub(crate) fn indices(name: &'static str, array: &PyReadonlyArray1<'_, i64>) -> 
 
 /// Numbers that count rows.
 pub(crate) fn counts(name: &'static str, array: &PyReadonlyArray1<'_, i64>) -> PyResult<Vec<u64>> {
-    indices(name, array)?.into_iter().map(|i| i as u64).try_collect_vec().map_err(to_python)
+    collected(indices(name, array)?.into_iter().map(|i| i as u64))
 }
 
 /// A matrix of numbers that count rows or nodes.
 pub(crate) fn count_matrix(name: &'static str, array: &PyReadonlyArray2<'_, i64>) -> PyResult<Array2<u64>> {
     let values = matrix_view(array)?;
     values.iter().try_for_each(|&value| not_negative(name, value).map(drop))?;
-    try_matrix(values.dim(), |at| values[at] as u64).map_err(to_python)
+    filled_matrix(values.dim(), |at| values[at] as u64)
 }
 
 fn not_negative(name: &'static str, value: i64) -> PyResult<u64> {
@@ -218,13 +231,13 @@ fn not_negative(name: &'static str, value: i64) -> PyResult<u64> {
 
 /// A vector of indices for Python.
 pub(crate) fn index_array(py: Python<'_>, values: Vec<usize>) -> PyResult<Bound<'_, PyArray1<i64>>> {
-    let values = values.into_iter().map(|i| i as i64).try_collect_vec().map_err(to_python)?;
+    let values = collected(values.into_iter().map(|i| i as i64))?;
     Ok(PyArray1::from_vec(py, values))
 }
 
 /// A vector of counts for Python.
 pub(crate) fn count_array(py: Python<'_>, values: Vec<u64>) -> PyResult<Bound<'_, PyArray1<i64>>> {
-    let values = values.into_iter().map(|i| i as i64).try_collect_vec().map_err(to_python)?;
+    let values = collected(values.into_iter().map(|i| i as i64))?;
     Ok(PyArray1::from_vec(py, values))
 }
 
@@ -233,7 +246,7 @@ pub(crate) fn integer_array<'py>(
     py: Python<'py>,
     values: &Array2<u64>,
 ) -> PyResult<Bound<'py, PyArray2<i64>>> {
-    let values = try_matrix(values.dim(), |at| values[at] as i64).map_err(to_python)?;
+    let values = filled_matrix(values.dim(), |at| values[at] as i64)?;
     Ok(PyArray2::from_owned_array(py, values))
 }
 

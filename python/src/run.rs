@@ -33,7 +33,7 @@ use svmarrow::Error;
 use svmarrow::context::{Budget, Context, Interruption, Monitor, Progress, start_handler};
 use svmarrow::data::Rows;
 use svmarrow::error::Result;
-use svmarrow::memory::{HEADROOM, Reservation, check_available, reserve};
+use svmarrow::memory::{BYTES_PER_ITEM, HEADROOM, Reservation, check_available, reserve};
 
 use crate::error::{internal, to_python};
 
@@ -55,9 +55,6 @@ type Outcome = std::result::Result<(), Box<dyn Any + Send>>;
 /// Work that keeps its result itself, so that what follows is compiled once and not for each kind of work.
 type Task<'a> = &'a mut (dyn FnMut(Context<'_>) + Send);
 
-/// Bytes that work reserves for each of its rows, vectors and columns: sixteen numbers in double precision. Few methods have
-/// more than ten such vectors at the same time.
-const BYTES_PER_ITEM: usize = 16 * size_of::<f64>();
 /// Bytes that a prediction reserves for each of its rows, vectors and columns.
 const PREDICTION_BYTES_PER_ITEM: usize = 4 * size_of::<f64>();
 

@@ -4,10 +4,9 @@ use numpy::ndarray::{ArrayView2, Axis, Slice};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use svmarrow::Error;
-use svmarrow::memory::TryCollect;
 use svmarrow::sequences::{Block, GlobalAlignment, SequenceKernel, Subsequence};
 
-use crate::array::{index_array, indices, matrix_array, matrix_view, vector};
+use crate::array::{collected, index_array, indices, matrix_array, matrix_view, vector};
 use crate::dict::Object;
 use crate::error::to_python;
 use crate::run::{Cost, run};
@@ -28,7 +27,7 @@ fn ranges(lengths: &[usize], total: usize) -> PyResult<Vec<(usize, usize)>> {
         end = end.saturating_add(*length);
         (start, end)
     });
-    let ranges = ranges.try_collect_vec().map_err(to_python)?;
+    let ranges = collected(ranges)?;
     Error::check_len("steps of all objects", end, total).map_err(to_python)?;
     Ok(ranges)
 }
@@ -104,7 +103,7 @@ impl SeriesBlock {
             values.slice_axis(Axis(0), Slice::from(start..end))
         };
         let ranges = ranges(&lengths, values.nrows())?;
-        let series = ranges.iter().map(series).try_collect_vec().map_err(to_python)?;
+        let series = collected(ranges.iter().map(series))?;
         let kernel = GlobalAlignment::builder().sigma(sigma).band(band).build().map_err(to_python)?;
         let cost = Cost::of_work(kernel.preparation_work(&series), n_jobs.saturating_mul(values.nrows()));
         run(py, n_jobs, cost, None, |ctx| kernel.prepare(&series, ctx)).map(Self)
@@ -139,8 +138,7 @@ impl StringBlock {
         let symbols = vector(&symbols)?;
         let lengths = indices("lengths", &lengths)?;
         let ranges = ranges(&lengths, symbols.len())?;
-        let strings = ranges.iter().map(|&(start, end)| &symbols[start..end]).try_collect_vec();
-        let strings = strings.map_err(to_python)?;
+        let strings = collected(ranges.iter().map(|&(start, end)| &symbols[start..end]))?;
         let kernel = Subsequence::builder().length(length).decay(decay).build().map_err(to_python)?;
         let cost = Cost::of_work(kernel.preparation_work(&strings), n_jobs.saturating_mul(symbols.len()));
         run(py, n_jobs, cost, None, |ctx| kernel.prepare(&strings, ctx)).map(Self)

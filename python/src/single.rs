@@ -8,10 +8,10 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyList, PyTuple};
-use svmarrow::memory::{TryCollect, try_with_capacity};
+use svmarrow::memory::try_with_capacity;
 use svmarrow::multiclass::{self, CodeMatrix, Decoder};
 
-use crate::array::{matrix_view, owned_vector};
+use crate::array::{collected, matrix_view, owned_vector};
 use crate::error::to_python;
 use crate::expansion::Expansion;
 use crate::multiclass::code_matrix;
@@ -60,7 +60,7 @@ impl MapArg<'_> {
         let matrix = match &self.2 {
             Some(matrix) => {
                 let view = matrix_view(matrix)?;
-                Some((view.ncols(), view.iter().copied().try_collect_vec().map_err(to_python)?))
+                Some((view.ncols(), collected(view.iter().copied())?))
             }
             None => None,
         };

@@ -238,9 +238,6 @@ impl<'a> Context<'a> {
     }
 
     /// Returns `work(i)` for every `i < n`, in order.
-    ///
-    /// # Errors
-    /// [`Error::Memory`].
     pub fn map<R: Send>(self, n: usize, work: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
         if !self.is_parallel || n <= 1 {
             return (0..n).map(work).collect();

@@ -6,7 +6,7 @@
 
 use super::element::Element;
 use crate::error::{Error, Result};
-use crate::memory::try_with_capacity;
+use crate::memory::try_entries;
 use std::ops::Range;
 
 /// Indices of 32 or 64 bits, as SciPy stores them.
@@ -168,11 +168,8 @@ impl<'a, T: Element> CsrView<'a, T> {
     /// Copies the listed rows to row pointers, indices and values.
     pub(super) fn gather(&self, rows: &[usize]) -> Result<(Vec<i64>, Vec<i64>, Vec<T>)> {
         let stored = rows.iter().map(|&r| self.row_len(r)).sum();
-        let (mut indptr, mut indices, mut values) = (
-            Vec::with_capacity(rows.len() + 1),
-            try_with_capacity("gathered rows", stored)?,
-            try_with_capacity("gathered rows", stored)?,
-        );
+        let mut indptr = Vec::with_capacity(rows.len() + 1);
+        let (mut indices, mut values) = try_entries("gathered rows", stored)?;
         indptr.push(0);
         for &row in rows {
             self.for_each_in_row(row, |j, v| {

@@ -2,8 +2,6 @@
 //!
 //! Cost: no memory while the set is empty, then a bit for each row.
 
-use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,35 +18,24 @@ impl RowSet {
     }
 
     /// Adds a row.
-    ///
-    /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory).
-    pub(crate) fn insert(&self, row: usize) -> Result<()> {
-        let words = if let Some(words) = self.words.get() {
-            words
-        } else {
-            let empty = (0..self.rows.div_ceil(64)).map(|_| AtomicU64::new(0)).try_collect_vec()?;
-            self.words.get_or_init(|| empty)
-        };
+    pub(crate) fn insert(&self, row: usize) {
+        let empty = || (0..self.rows.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let words = self.words.get_or_init(empty);
         words[row / 64].fetch_or(1 << (row % 64), Ordering::Relaxed);
-        Ok(())
     }
 
     /// Returns the rows in ascending order; `None` if there are none.
-    ///
-    /// # Errors
-    /// [`Error::Memory`](crate::Error::Memory).
-    pub(crate) fn into_rows(self) -> Result<Option<Vec<usize>>> {
-        let Some(words) = self.words.into_inner() else { return Ok(None) };
+    pub(crate) fn into_rows(self) -> Option<Vec<usize>> {
+        let words = self.words.into_inner()?;
         let mut rows = Vec::new();
         for (place, word) in words.into_iter().enumerate() {
             let mut bits = word.into_inner();
             while bits != 0 {
-                rows.try_push(64 * place + bits.trailing_zeros() as usize)?;
+                rows.push(64 * place + bits.trailing_zeros() as usize);
                 bits &= bits - 1;
             }
         }
-        Ok(Some(rows))
+        Some(rows)
     }
 }
 
@@ -58,16 +45,16 @@ mod tests {
 
     #[test]
     fn rows_of_all_threads_are_in_order() {
-        assert_eq!(RowSet::new(100).into_rows().unwrap(), None);
+        assert_eq!(RowSet::new(100).into_rows(), None);
         let set = RowSet::new(1000);
         std::thread::scope(|scope| {
             for first in [3, 10] {
                 let set = &set;
                 scope.spawn(move || {
-                    (first..1000).step_by(14).rev().for_each(|row| set.insert(row).unwrap());
+                    (first..1000).step_by(14).rev().for_each(|row| set.insert(row));
                 });
             }
         });
-        assert_eq!(set.into_rows().unwrap(), Some((0..1000).filter(|row| row % 7 == 3).collect()));
+        assert_eq!(set.into_rows(), Some((0..1000).filter(|row| row % 7 == 3).collect()));
     }
 }

@@ -6,7 +6,6 @@ use crate::context::Context;
 use crate::data::{RowSet, Rows};
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::memory::{TryCollect, try_vec, try_with_capacity};
 use crate::simd::chebyshev::evaluate;
 
 /// Maximum cost of the polynomials, relative to that of all kernel values between the vectors of a model.
@@ -45,10 +44,10 @@ impl FastGaussTransform {
         if (live * plan.boxes.size()) as f64 > 2.0 * MAX_COEFFICIENTS {
             return Ok(None);
         }
-        let points = bounds.points(vectors, &(0..m).try_collect_vec()?)?;
-        let mut outputs = try_with_capacity("the outputs' polynomials", q)?;
+        let points = bounds.points(vectors, &(0..m).collect::<Vec<_>>())?;
+        let mut outputs = Vec::with_capacity(q);
         for output in 0..q {
-            let weights: Vec<f64> = coefficients.iter().skip(output).step_by(q).copied().try_collect_vec()?;
+            let weights: Vec<f64> = coefficients.iter().skip(output).step_by(q).copied().collect();
             let total: f64 = weights.iter().map(|w| w.abs()).sum();
             let polynomials =
                 if total > 0.0 { Some(plan.coefficients((&points, &weights), ctx)?) } else { None };
@@ -67,7 +66,7 @@ impl FastGaussTransform {
     pub(crate) fn add(&self, x: Rows<'_>, list: &[usize], out: &mut [f64], uncovered: &RowSet) -> Result<()> {
         let (q, d) = (self.outputs.len(), self.bounds.lengths.len());
         let points = self.bounds.points(x, list)?;
-        let mut sums = try_vec![0.0; list.len()]?;
+        let mut sums = vec![0.0; list.len()];
         for (j, output) in self.outputs.iter().enumerate() {
             let Some((polynomials, least)) = output else { continue };
             sums.fill(0.0);
@@ -75,13 +74,13 @@ impl FastGaussTransform {
             for ((sum, out), &row) in sums.iter().zip(out.iter_mut().skip(j).step_by(q)).zip(list) {
                 *out += sum;
                 if !(sum.abs() > *least) {
-                    uncovered.insert(row)?;
+                    uncovered.insert(row);
                 }
             }
         }
         for (point, &row) in points.chunks_exact(d).zip(list) {
             if !point.iter().zip(&self.bounds.lengths).all(|(v, length)| (0.0..=*length).contains(v)) {
-                uncovered.insert(row)?;
+                uncovered.insert(row);
             }
         }
         Ok(())

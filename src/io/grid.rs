@@ -13,7 +13,7 @@ use ndarray::{ArrayView2, Axis};
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow, try_with_capacity, try_zeros};
+use crate::memory::{try_with_capacity, try_zeros};
 
 /// A type of the numbers of a matrix.
 pub(super) trait Number: Copy {
@@ -71,15 +71,12 @@ impl Grid {
         if m * d * size_of::<T>() <= m * d + 2 * d + 8 * n_steps {
             return Ok(None);
         }
-        let mut grid = Self {
-            codes: try_zeros("the codes of a matrix", m * d)?,
-            steps: try_with_capacity("the steps of a grid", n_steps)?,
-            lows: try_with_capacity("the grids of the columns", d)?,
-        };
+        let mut grid =
+            Self { codes: try_zeros("the codes of a matrix", m * d)?, steps: Vec::new(), lows: Vec::new() };
         for columns in values.axis_chunks_iter(Axis(1), d / n_steps) {
             let Some((step, lows)) = step_of(columns, steps, ctx)? else { return Ok(None) };
             grid.steps.push(step);
-            grid.lows.try_extend(lows.iter().map(|low| *low as i16))?;
+            grid.lows.extend(lows.iter().map(|low| *low as i16));
         }
         for (codes, row) in grid.codes.chunks_exact_mut(d).zip(values.rows()) {
             for (k, (code, &value)) in codes.iter_mut().zip(row).enumerate() {
@@ -132,7 +129,7 @@ fn step_of<T: Number>(
     };
     let widest = bounds.iter().fold(0.0_f64, |widest, (low, high)| widest.max(high - low));
     if steps == Steps::PerColumn && widest == 0.0 && lies_on(0.0, &[0.0]) {
-        return Ok(Some((0.0, try_zeros("the lows of a grid", 1)?)));
+        return Ok(Some((0.0, vec![0.0])));
     }
     if !widest.is_finite() || widest <= 0.0 {
         return Ok(None);
@@ -140,7 +137,7 @@ fn step_of<T: Number>(
     for parts in (1..=255_u8).rev() {
         ctx.check("write", usize::from(255 - parts), 255)?;
         let step = widest / f64::from(parts);
-        let lows: Vec<f64> = bounds.iter().map(|(low, _)| (low / step).round()).try_collect_vec()?;
+        let lows: Vec<f64> = bounds.iter().map(|(low, _)| (low / step).round()).collect();
         let representable = step > 0.0 && lows.iter().all(|low| low.abs() <= f64::from(i16::MAX));
         if representable && lies_on(step, &lows) {
             return Ok(Some((step, lows)));

@@ -86,8 +86,8 @@ impl ProbabilityParams {
     /// [`Error::Memory`].
     pub fn of_sigmoids(sigmoids: &[Sigmoid]) -> Result<Self> {
         Ok(Self {
-            prob_a: sigmoids.iter().map(|s| s.a).try_collect_vec()?,
-            prob_b: sigmoids.iter().map(|s| s.b).try_collect_vec()?,
+            prob_a: sigmoids.iter().map(|s| s.a).collect(),
+            prob_b: sigmoids.iter().map(|s| s.b).collect(),
         })
     }
 
@@ -165,5 +165,5 @@ pub(super) fn training_rows(vectors: Rows<'_>) -> Result<Vec<usize>> {
             }
             Ok(index as usize)
         })
-        .try_collect_results()
+        .collect()
 }

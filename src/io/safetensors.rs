@@ -42,7 +42,7 @@ use crate::data::{CsrView, Element, Rows, row as dense_row};
 use crate::error::{Error, Result};
 use crate::expansion::{ExpansionView, KernelExpansion};
 use crate::kernels::Kernel;
-use crate::memory::{TryCollect, try_zeros};
+use crate::memory::try_zeros;
 use ndarray::ArrayView2;
 
 pub use read::{from_bytes, read};
@@ -198,7 +198,7 @@ fn checked_writer<'t>(
         tensors.push(name.clone(), *dtype, shape, |out| out.write_all(bytes));
     }
     let mut tensors = tensors.0;
-    let mut names: Vec<&str> = tensors.iter().map(|(name, ..)| name.as_str()).try_collect_vec()?;
+    let mut names: Vec<&str> = tensors.iter().map(|(name, ..)| name.as_str()).collect();
     names.sort_unstable();
     if let Some([twice, ..]) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(Error::param("arrays", format!("{twice:?} twice"), "parts of different names"));
@@ -308,7 +308,7 @@ fn add_coefficients<'t>(
     };
     let is_packed = shape.len() == 1;
     if let Some(Grid { mut codes, steps, lows }) = grid {
-        let zeros = lows.into_iter().map(|low| -low as u8).try_collect_vec()?;
+        let zeros = lows.into_iter().map(|low| -low as u8).collect();
         tensors.floats(part(name, "coefficients.steps"), &[q], steps.into());
         tensors.bytes(part(name, "coefficients.zeros"), &[q], zeros);
         if is_packed {

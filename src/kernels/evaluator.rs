@@ -34,7 +34,7 @@ use crate::data::{RowSet, Rows};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::fast_gauss::FastGaussTransform;
-use crate::memory::{self, TryCollect, try_vec};
+use crate::memory::{self, try_vec};
 use crate::once::OnceCell;
 use crate::simd::Real;
 use ndarray::Array2;
@@ -388,10 +388,10 @@ impl PackedExpansion {
                 }
             }
             if !out.iter().all(|f| f.is_finite()) {
-                uncovered.insert(i)?;
+                uncovered.insert(i);
             }
         }
-        uncovered.into_rows()
+        Ok(uncovered.into_rows())
     }
 
     /// Calls `add(rows, their outputs, the rows that are not covered)` for blocks of some of the `n` rows, or of all; a row
@@ -412,7 +412,7 @@ impl PackedExpansion {
             if !out.iter().all(|f| f.is_finite()) {
                 for (&row, out) in list.iter().zip(out.chunks_exact(q)) {
                     if !out.iter().all(|f| f.is_finite()) {
-                        uncovered.insert(row)?;
+                        uncovered.insert(row);
                     }
                 }
             }
@@ -428,9 +428,9 @@ impl PackedExpansion {
                 out[row * q..(row + 1) * q].copy_from_slice(values);
             }
         } else {
-            for_blocks(n, q, work, out, ctx, |range, out| add(&range.try_collect_vec()?, out))?;
+            for_blocks(n, q, work, out, ctx, |range, out| add(&range.collect::<Vec<_>>(), out))?;
         }
-        uncovered.into_rows()
+        Ok(uncovered.into_rows())
     }
 
     /// Returns the error of a row whose outputs leave double precision.

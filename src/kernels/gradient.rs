@@ -96,6 +96,12 @@ struct BlockWork {
     loss: f64,
 }
 
+/// Allocates the vectors and the coefficients of a panel, zero at first.
+fn panel_zeros(features: usize, outputs: usize) -> Result<(Vec<f32>, Vec<f32>)> {
+    let zeros = |lines: usize| try_vec![0.0; lines * panel_width::<f32>()];
+    Ok((zeros(features)?, zeros(outputs)?))
+}
+
 impl TrainableExpansion {
     /// Packs Z (m, d) and B (m, q), both row-major.
     pub(crate) fn new(
@@ -110,9 +116,10 @@ impl TrainableExpansion {
         let panels = (0..m.div_ceil(width))
             .map(|p| -> Result<TrainablePanel> {
                 let used = width.min(m - p * width);
+                let zeros = panel_zeros(features, q)?;
                 let mut panel = TrainablePanel {
-                    vectors: try_vec![0.0; features * width]?,
-                    coefficients: try_vec![0.0; q * width]?,
+                    vectors: zeros.0,
+                    coefficients: zeros.1,
                     norms: vec![0.0; width],
                     packed: Vec::new(),
                     used,
@@ -139,15 +146,16 @@ impl TrainableExpansion {
 
     /// Returns a copy.
     pub(crate) fn try_clone(&self) -> Result<Self> {
+        let copied = |values: &[f32]| values.try_to_vec();
         let panels = self
             .panels
             .iter()
             .map(|panel| -> Result<TrainablePanel> {
                 Ok(TrainablePanel {
-                    vectors: panel.vectors.try_to_vec()?,
-                    coefficients: panel.coefficients.try_to_vec()?,
+                    vectors: copied(&panel.vectors)?,
+                    coefficients: copied(&panel.coefficients)?,
                     norms: panel.norms.clone(),
-                    packed: panel.packed.try_to_vec()?,
+                    packed: copied(&panel.packed)?,
                     used: panel.used,
                 })
             })
@@ -210,11 +218,8 @@ impl TrainableExpansion {
             }
         }
         while work.panels.len() < self.panels.len() {
-            work.panels.push(PanelGradient {
-                vectors: try_vec![0.0; self.features * width]?,
-                coefficients: try_vec![0.0; q * width]?,
-                scales: vec![0.0; self.features],
-            });
+            let (vectors, coefficients) = panel_zeros(self.features, q)?;
+            work.panels.push(PanelGradient { vectors, coefficients, scales: vec![0.0; self.features] });
         }
         let (blocks, by_output) = (&work.blocks, &work.output_gradient);
         let at_once = WORK_PER_CHECK.div_ceil(n * width * (self.features + q)).max(ctx.threads());

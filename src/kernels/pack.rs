@@ -13,7 +13,7 @@ use crate::data::{Element, Rows, row as dense_row};
 use crate::error::Result;
 use crate::fast_gauss;
 use crate::kernels::{Kernel, KernelFunction};
-use crate::memory::{self, TryCollect, try_vec};
+use crate::memory::{self, try_vec};
 use crate::simd::micro::{Block, Measure, PanelView, SlotMap, SparseBlock, panel_width};
 use crate::simd::standardize::{squared_lengths, standardize};
 use crate::simd::{Real, epilogue::Epilogue};
@@ -378,8 +378,7 @@ impl<T: Real> SparsePanel<T> {
         // More than enough for dense rows: untouched memory costs less than counting.
         let stored = list.iter().map(|&row| rows.stored(row)).sum();
         // Keys of feature and place are sorted, since they are small; the places are in the order of the columns already.
-        let (mut keys, mut entries) =
-            (memory::try_with_capacity(PACKED, stored)?, memory::try_with_capacity(PACKED, stored)?);
+        let (mut keys, mut entries) = memory::try_entries(PACKED, stored)?;
         for (j, &row) in list.iter().enumerate() {
             standardization.for_each(rows, row, |k, v| {
                 keys.push((k as u64) << 32 | entries.len() as u64);
@@ -392,8 +391,7 @@ impl<T: Real> SparsePanel<T> {
         let mut features = memory::try_with_capacity(PACKED, count)?;
         let mut values = memory::try_with_capacity(PACKED, (count + 1) * width)?;
         values.resize(width, T::ZERO);
-        let (mut norms, mut baseline) =
-            (memory::try_filled(PACKED, width, 0.0)?, memory::try_filled(PACKED, width, 0.0)?);
+        let (mut norms, mut baseline) = (vec![0.0; width], vec![0.0; width]);
         for key in keys {
             let feature = (key >> 32) as u32;
             if features.last() != Some(&feature) {
@@ -406,8 +404,8 @@ impl<T: Real> SparsePanel<T> {
             norms[j] += value.to_f64() * value.to_f64();
             baseline[j] += value.to_f64().abs();
         }
-        let rounded = |sums: Vec<f64>| sums.into_iter().map(T::from_f64).try_collect_vec();
-        Ok(Self { features, values, norms: rounded(norms)?, baseline: rounded(baseline)? })
+        let rounded = |sums: Vec<f64>| sums.into_iter().map(T::from_f64).collect();
+        Ok(Self { features, values, norms: rounded(norms), baseline: rounded(baseline) })
     }
 
     fn bytes(&self) -> usize {

@@ -99,7 +99,7 @@ impl FeatureLines {
         if features <= MAX_LISTED_FEATURES {
             Ok(Self::All(try_vec![0; features]?))
         } else {
-            Ok(Self::Table { seed: random_seed(), places: try_vec![(0, 0); 64]? })
+            Ok(Self::Table { seed: random_seed(), places: vec![(0, 0); 64] })
         }
     }
 
@@ -185,8 +185,8 @@ impl<T: Real> Panel<T> {
         let (count, listed) = if sparse { (1, features) } else { (features, 0) };
         Ok(Self {
             data: try_vec![T::ZERO; count * width]?,
-            norms: try_vec![T::ZERO; width]?,
-            baseline: try_vec![T::ZERO; width]?,
+            norms: vec![T::ZERO; width],
+            baseline: vec![T::ZERO; width],
             lines: FeatureLines::new(listed)?,
             features: Vec::new(),
             entries: 0,
@@ -205,7 +205,7 @@ impl<T: Real> Panel<T> {
         let mut kept = Self::new(features, true, width)?;
         for (&feature, line) in self.features.iter().zip(self.data.chunks_exact(width).skip(1)) {
             if line.iter().any(|v| *v != T::ZERO) {
-                kept.features.try_push(feature)?;
+                kept.features.push(feature);
                 kept.data.try_extend(line.iter().copied())?;
                 kept.lines.enter(feature, kept.features.len())?;
             }
@@ -238,7 +238,7 @@ impl<T: Real> VectorPool<T> {
     /// Appends a vector.
     pub(crate) fn push(&mut self, row: &RowBuffer<T>) -> Result<()> {
         if self.len == self.panels.len() * self.width {
-            self.panels.try_push(Panel::new(self.features, self.sparse, self.width)?)?;
+            self.panels.push(Panel::new(self.features, self.sparse, self.width)?);
         }
         self.len += 1;
         self.write(self.len - 1, row)?;
@@ -264,7 +264,7 @@ impl<T: Real> VectorPool<T> {
             for (&k, &v) in features.iter().zip(values) {
                 let mut line = panel.lines.line(k);
                 if line == 0 {
-                    panel.features.try_push(k)?;
+                    panel.features.push(k);
                     panel.data.try_resize(panel.data.len() + width, T::ZERO)?;
                     line = panel.features.len();
                     panel.lines.enter(k, line)?;
@@ -287,10 +287,10 @@ impl<T: Real> VectorPool<T> {
         formula: &Formula<T>,
         row: &RowBuffer<T>,
         workspace: &'a mut PoolWorkspace<T>,
-    ) -> Result<&'a [T]> {
+    ) -> &'a [T] {
         let PoolWorkspace { out, entries, map, distances } = workspace;
         if out.len() < self.panels.len() * self.width {
-            out.try_resize(self.panels.len() * self.width, T::ZERO)?;
+            out.resize(self.panels.len() * self.width, T::ZERO);
         }
         for (panel, out) in self.panels.iter().zip(out.chunks_exact_mut(self.width)) {
             let block = if self.sparse {
@@ -314,7 +314,7 @@ impl<T: Real> VectorPool<T> {
                 panel_tile((formula.measure, formula.epilogue), (block, &row.norm), 0, view, out);
             }
         }
-        Ok(&out[..self.len])
+        &out[..self.len]
     }
 }
 
@@ -355,7 +355,7 @@ mod tests {
             }
             for i in 0..n {
                 buffer.load(&rows, i);
-                let values = pool.values(&formula, &buffer, &mut workspace).unwrap();
+                let values = pool.values(&formula, &buffer, &mut workspace);
                 assert_eq!(values.len(), members.len());
                 for (&value, &j) in values.iter().zip(&members) {
                     assert!((value - pair(&kernel, rows, i, rows, j)).abs() < 1e-12, "{kernel:?}");
@@ -425,8 +425,8 @@ mod tests {
             })
             .sum();
         assert!(taken < 200_000, "{taken}");
-        assert_eq!(pool.values(&formula, &row, &mut workspace).unwrap()[n % 40..(n % 40) + 2], [1.0, 1.0]);
-        assert_eq!(pool.values(&formula, &row, &mut workspace).unwrap()[(n - 1) % 40], 3.0);
+        assert_eq!(pool.values(&formula, &row, &mut workspace)[n % 40..(n % 40) + 2], [1.0, 1.0]);
+        assert_eq!(pool.values(&formula, &row, &mut workspace)[(n - 1) % 40], 3.0);
     }
 
     #[test]
@@ -445,9 +445,7 @@ mod tests {
                     row.load(&rows, i);
                     assert!(data[i * d..(i + 1) * d] == *row.given());
                     pool.push(&row).unwrap();
-                    found.extend(
-                        pool.values(&formula, &row, &mut workspace).unwrap().iter().map(|v| v.to_bits()),
-                    );
+                    found.extend(pool.values(&formula, &row, &mut workspace).iter().map(|v| v.to_bits()));
                     found.push((formula.self_value(&row) as f32).to_bits());
                 }
             }
@@ -480,6 +478,6 @@ mod tests {
         pool.push(&buffer).unwrap();
         buffer.load(&rows, 1);
         let exact: f32 = (0..4).map(|k| (data[k] - data[4 + k]).powi(2)).sum();
-        assert_eq!(pool.values(&formula, &buffer, &mut workspace).unwrap(), &[exact]);
+        assert_eq!(pool.values(&formula, &buffer, &mut workspace), &[exact]);
     }
 }

@@ -11,7 +11,7 @@ use super::pack::Panels;
 use super::tile::for_each_tile;
 use crate::data::{RowSet, Rows};
 use crate::error::Result;
-use crate::memory::{self, TryCollect, TryGrow};
+use crate::memory::{self, TryGrow};
 use crate::simd::coefficients::{ApplyCoefficients, apply_few_coefficients};
 use crate::simd::micro::panel_width;
 use crate::simd::{Real, lanes};
@@ -50,9 +50,8 @@ impl<T: Real> PackedCoefficients<T> {
         for p in 0..m.div_ceil(width) {
             let rows = p * width..m.min((p + 1) * width);
             let of_panel = &coefficients[rows.start * q..rows.end * q];
-            let outputs: Vec<usize> = (0..q)
-                .filter(|&j| of_panel.iter().skip(j).step_by(q).any(|&c| c != 0.0))
-                .try_collect_vec()?;
+            let outputs: Vec<usize> =
+                (0..q).filter(|&j| of_panel.iter().skip(j).step_by(q).any(|&c| c != 0.0)).collect();
             match groups.last_mut() {
                 Some(group) if group.outputs == outputs && group.panels.len() * width < MAX_GROUP_VECTORS => {
                     group.panels.end = p + 1;
@@ -100,7 +99,7 @@ impl<T: Real> PackedCoefficients<T> {
             if is_usable(i) {
                 usable += 1;
             } else {
-                uncovered.insert(row)?;
+                uncovered.insert(row);
             }
         }
         if usable == 0 {

@@ -104,8 +104,7 @@ impl Weights {
 
     fn sum_sparse(&self, vectors: Rows<'_>, coefficients: &[f64], ctx: Context<'_>) -> Result<Vec<f64>> {
         let (m, q) = (vectors.rows(), self.outputs);
-        let mut sums: Vec<f64> = memory::try_zeros(WEIGHTS, self.len() * q)?;
-        let mut rests: Vec<f64> = memory::try_zeros(WEIGHTS, self.len() * q)?;
+        let (mut sums, mut rests) = compensated_sums(self.len() * q)?;
         let mut work = 0;
         for (i, coefficients) in coefficients.chunks_exact(q).enumerate() {
             vectors.for_each_in_row(i, |k, v| {
@@ -204,8 +203,7 @@ pub fn linear_weights(
 /// Computes the weights (q, d) of dense vectors; threads share the outputs.
 fn sum_dense(vectors: Rows<'_>, coefficients: &[f64], q: usize, ctx: Context<'_>) -> Result<Vec<f64>> {
     let (m, d) = (vectors.rows(), vectors.cols());
-    let mut sums: Vec<f64> = memory::try_zeros(WEIGHTS, q * d)?;
-    let mut rests: Vec<f64> = memory::try_zeros(WEIGHTS, q * d)?;
+    let (mut sums, mut rests) = compensated_sums(q * d)?;
     let mut lines: Vec<(&mut [f64], &mut [f64])> =
         sums.chunks_exact_mut(d.max(1)).zip(rests.chunks_exact_mut(d.max(1))).collect();
     let step = (WORK_PER_CHECK / d.saturating_mul(q.div_ceil(ctx.threads())).max(1)).max(1);
@@ -232,6 +230,11 @@ fn sum_dense(vectors: Rows<'_>, coefficients: &[f64], q: usize, ctx: Context<'_>
     }
     drop(lines);
     Ok(rounded(sums, &rests))
+}
+
+/// Allocates sums, zero at first, and the rounding errors of their terms.
+fn compensated_sums(len: usize) -> Result<(Vec<f64>, Vec<f64>)> {
+    Ok((memory::try_zeros(WEIGHTS, len)?, memory::try_zeros(WEIGHTS, len)?))
 }
 
 fn rounded(mut sums: Vec<f64>, rests: &[f64]) -> Vec<f64> {

@@ -17,7 +17,7 @@ use super::problem::Problem;
 use crate::data::OwnedRows;
 use crate::error::Result;
 use crate::kernels::{Kernel, KernelFunction, Standardization};
-use crate::memory::{TryCollect, TryGrow, try_zero_matrix};
+use crate::memory::{TryCollect, try_entries, try_zero_matrix};
 use ndarray::ArrayView2;
 
 /// Solves a problem about a center if a translation of the rows changes the intercepts alone; `parts` returns the coefficients
@@ -59,13 +59,15 @@ impl CentredRows {
         }
         let (n, d) = (rows.rows(), rows.cols());
         let centred = if standardization.is_sparse() {
-            let (mut indptr, mut indices, mut values) = (Vec::with_capacity(n + 1), Vec::new(), Vec::new());
+            let mut indptr = Vec::with_capacity(n + 1);
+            let stored = (0..n).map(|i| rows.stored(i)).sum();
+            let (mut indices, mut values) = try_entries("rows", stored)?;
             indptr.push(0);
             for i in 0..n {
-                let mut entries = Vec::with_capacity(rows.stored(i));
-                standardization.for_each(rows, i, |k, v| entries.push((k as i64, v)));
-                indices.try_extend(entries.iter().map(|entry| entry.0))?;
-                values.try_extend(entries.iter().map(|entry| entry.1))?;
+                standardization.for_each(rows, i, |k, v| {
+                    indices.push(k as i64);
+                    values.push(v);
+                });
                 indptr.push(values.len() as i64);
             }
             OwnedRows::CsrF64 { indptr, indices, values, cols: d }

@@ -26,7 +26,7 @@ use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::kernels::{CoefficientSum, Kernel, Precision, PreparedRows};
-use crate::memory::{self, TryCollect, TryToVec};
+use crate::memory::{self, TryToVec};
 use crate::random::Random;
 use crate::simd::blas::dot;
 
@@ -107,7 +107,7 @@ pub fn select_points(
         let mut lines: Vec<&mut [f64]> = columns.chunks_exact_mut(n).collect();
         source.compute(&open, &mut lines, ctx)?;
         let chosen: Vec<Vec<f64>> =
-            open.iter().map(|&i| factor[i * most..i * most + done].try_to_vec()).try_collect_results()?;
+            open.iter().map(|&i| factor[i * most..i * most + done].try_to_vec()).collect::<Result<_>>()?;
         let (factor_view, mut gains) = (&factor, vec![0.0; open.len()]);
         for (column, chosen) in columns.chunks_exact_mut(n).zip(&chosen) {
             ctx.for_each_chunk(column, ROWS_PER_TASK, |task, column| {

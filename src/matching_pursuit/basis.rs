@@ -10,7 +10,7 @@
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_matrix, try_reserve, try_vec, try_with_capacity};
+use crate::memory::{TryCollect, TryGrow, try_matrix, try_reserve, try_vec, try_with_capacity};
 use crate::simd::blas::{add_rows, axpy, dot};
 use crate::simd::inner::row_products;
 use ndarray::Array2;
@@ -43,6 +43,7 @@ pub(super) struct Basis {
 }
 
 /// The residual of a column after projection on the first vectors of the basis, and its products with them.
+#[derive(Clone)]
 pub(super) struct ColumnResidual {
     column: Vec<f64>,
     line: Vec<f64>,
@@ -57,12 +58,6 @@ impl ColumnResidual {
     pub(super) fn of(column: Vec<f64>) -> Self {
         let squared_norm = dot(&column, &column);
         Self { column, line: Vec::new(), squared_norm, squared: squared_norm }
-    }
-
-    /// A copy.
-    pub(super) fn try_clone(&self) -> Result<Self> {
-        let (column, line) = (self.column.try_to_vec()?, self.line.try_to_vec()?);
-        Ok(Self { column, line, squared_norm: self.squared_norm, squared: self.squared })
     }
 
     /// Returns what is left of the column.

@@ -10,7 +10,6 @@ use super::dictionary::Dictionary;
 use super::levels::CandidateLevels;
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow, TryToVec};
 
 /// Number of columns computed together.
 const COLUMNS_PER_BATCH: usize = 8;
@@ -38,10 +37,10 @@ impl ColumnCache {
             let columns = dictionary.columns(&list, ctx)?;
             let columns = columns.chunks_exact(columns.len() / list.len());
             let mut rests: Vec<ColumnResidual> =
-                columns.map(|column| Ok(ColumnResidual::of(column.try_to_vec()?))).try_collect_results()?;
+                columns.map(|column| ColumnResidual::of(column.to_vec())).collect();
             let mut lines = Vec::new();
             for &p in &list {
-                lines.try_extend(levels.line(p)[..levels.n_final_vectors()].iter().copied())?;
+                lines.extend(levels.line(p)[..levels.n_final_vectors()].iter().copied());
             }
             basis.orthogonalize(&mut rests, &mut lines, ctx)?;
             // The column requested is the newest.
@@ -51,6 +50,6 @@ impl ColumnCache {
         }
         let found = self.0.iter().find(|(waiting, _)| *waiting == p);
         // It stays in the cache: if its step is undone, it will be requested again.
-        found.expect("it was computed").1.try_clone()
+        Ok(found.expect("it was computed").1.clone())
     }
 }

@@ -44,9 +44,9 @@ impl<'a> State<'a> {
         let l = task.rows();
         let objectives = targets.iter().map(|y| Objective::new(task.loss, y, task.weights));
         Ok(Self {
-            objectives: objectives.try_collect_results()?,
+            objectives: objectives.collect::<Result<_>>()?,
             scale: task.weights.map(|w| w.iter().map(|w| w.sqrt()).collect()),
-            f: (0..task.outputs()).map(|_| try_vec![0.0; l]).try_collect_results()?,
+            f: (0..task.outputs()).map(|_| try_vec![0.0; l]).collect::<Result<_>>()?,
             coefficients: Vec::new(),
             validation: Vec::new(),
             validation_outputs: try_vec![0.0; task.validation_rows() * task.outputs()]?,
@@ -160,7 +160,7 @@ pub(super) fn fit(
 ) -> Result<Fit> {
     let every = (params.variant != Variant::Basic).then_some(params.every);
     let columns = task.targets.columns().into_iter().map(|y| y.iter().copied().try_collect_vec());
-    let targets: Vec<Vec<f64>> = columns.try_collect_results()?;
+    let targets: Vec<Vec<f64>> = columns.collect::<Result<_>>()?;
     let mut state = State::new(task, &targets)?;
     let mut stopping = Stopping::new(task, params);
     let slope = state.descent()?;

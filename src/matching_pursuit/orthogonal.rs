@@ -26,7 +26,7 @@ use super::state::State;
 use super::task::{MatchingParams, Task, Variant};
 use crate::context::{Context, Progress, Stop, StopReason};
 use crate::error::Result;
-use crate::memory::{TryGrow, TryToVec};
+use crate::memory::TryToVec;
 use crate::random::Random;
 use crate::simd::blas::dot;
 use ndarray::Array2;
@@ -82,7 +82,7 @@ impl<'a> Candidates<'a> {
                 Some(p) => {
                     *is_exhausted = false;
                     let residual = cache.take(p, levels, dictionary, &state.basis, ctx)?;
-                    let newer = levels.line(p)[residual.seen()..].try_to_vec()?;
+                    let newer = levels.line(p)[residual.seen()..].to_vec();
                     Ok(Choice::Candidate((p, residual, newer)))
                 }
                 None if std::mem::replace(is_exhausted, true) => {
@@ -233,7 +233,7 @@ fn best_drawn(
     // Squared distances from the span, and whether they are outside of it.
     let distances: Vec<(f64, bool)> = if tolerance < SPAN_TOLERANCE {
         for column in columns.chunks_exact(l) {
-            rests.try_push(ColumnResidual::of(column.try_to_vec()?))?;
+            rests.push(ColumnResidual::of(column.try_to_vec()?));
         }
         state.basis.orthogonalize(&mut rests, &mut inside, ctx)?;
         for (column, rest) in columns.chunks_exact_mut(l).zip(&rests) {

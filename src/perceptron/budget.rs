@@ -45,8 +45,8 @@ impl PoolScores {
         let columns = state.scores.columns().into_iter().filter(|_| policy.keeps_scores());
         let rows = state.matrix.rows().into_iter().filter(|_| matches!(policy, Policy::Tightest));
         Ok(Self {
-            scores: columns.map(copy).try_collect_results()?,
-            gram: rows.map(copy).try_collect_results()?,
+            scores: columns.map(copy).collect::<Result<_>>()?,
+            gram: rows.map(copy).collect::<Result<_>>()?,
             removed: Vec::new(),
         })
     }
@@ -129,7 +129,7 @@ pub(super) fn replace_vector<T: Real>(
         Policy::Random => learner.random.below(m as u64) as usize,
         Policy::Forgetron => {
             let at = oldest(learner);
-            scale = shrink(learner, &mut pool.removed, at, update)?;
+            scale = shrink(learner, &mut pool.removed, at, update);
             at
         }
         Policy::Margin => best(m, |i| Ok((0, margin_without(learner, pool, i))))?,
@@ -138,7 +138,7 @@ pub(super) fn replace_vector<T: Real>(
         }
     };
     if !pool.scores.is_empty() {
-        learner.kernel_row(at, &mut pool.removed)?;
+        learner.kernel_row(at, &mut pool.removed);
         pool.replace(at, learner, scores, update);
     }
     learner.replace(at, update, scale)
@@ -202,13 +202,8 @@ fn errors_without<T: Real>(learner: &Learner<'_, T>, pool: &PoolScores, at: usiz
 }
 
 /// Shrinks all coefficients before the oldest vector is removed, the new row included in the margin. Returns phi.
-fn shrink<T: Real>(
-    learner: &mut Learner<'_, T>,
-    removed: &mut Vec<f64>,
-    at: usize,
-    update: Update,
-) -> Result<f64> {
-    learner.kernel_row(at, removed)?;
+fn shrink<T: Real>(learner: &mut Learner<'_, T>, removed: &mut Vec<f64>, at: usize, update: Update) -> f64 {
+    learner.kernel_row(at, removed);
     let mut scores: Vec<f64> = learner.coefficients.iter().map(|column| dot(column, removed)).collect();
     for (output, sign) in update.coefficients() {
         scores[output] += sign * learner.values[at];
@@ -232,7 +227,7 @@ fn shrink<T: Real>(
             *c *= phi;
         }
     }
-    Ok(phi)
+    phi
 }
 
 /// Returns the largest phi in (0, 1] with square phi^2 + linear phi <= bound, for bound > 0.

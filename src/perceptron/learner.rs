@@ -138,7 +138,7 @@ impl<'a, T: Real> Learner<'a, T> {
                 .columns()
                 .into_iter()
                 .map(|column| column.iter().copied().try_collect_vec())
-                .try_collect_results()?,
+                .collect::<Result<_>>()?,
             born: state.born.clone(),
             random: Random::new(state.random),
             seen: state.seen,
@@ -182,20 +182,18 @@ impl<'a, T: Real> Learner<'a, T> {
     }
 
     /// Computes the kernel values of the current row against the pool.
-    pub(super) fn fill_values(&mut self) -> Result<()> {
-        let values = self.pool.values(&self.formula, &self.row, &mut self.workspace)?;
+    pub(super) fn fill_values(&mut self) {
+        let values = self.pool.values(&self.formula, &self.row, &mut self.workspace);
         self.values.clear();
         self.values.extend(values.iter().map(|v| v.to_f64()));
-        Ok(())
     }
 
     /// Computes the kernel values of a vector of the pool against all.
-    pub(super) fn kernel_row(&mut self, at: usize, out: &mut Vec<f64>) -> Result<()> {
+    pub(super) fn kernel_row(&mut self, at: usize, out: &mut Vec<f64>) {
         self.load_vector(at);
-        let values = self.pool.values(&self.formula, &self.other, &mut self.workspace)?;
+        let values = self.pool.values(&self.formula, &self.other, &mut self.workspace);
         out.clear();
         out.extend(values.iter().map(|v| v.to_f64()));
-        Ok(())
     }
 
     /// Adds the current row to the pool.

@@ -60,7 +60,7 @@ impl Projection {
         };
         if learner.self_values.iter().enumerate().all(|(i, &self_value)| agrees(i, self_value)) {
             let row = |i: usize| matrix.row(i).iter().take(i + 1).copied().try_collect_vec();
-            let rows = (0..learner.self_values.len()).map(row).try_collect_results()?;
+            let rows = (0..learner.self_values.len()).map(row).collect::<Result<_>>()?;
             new.factor = GrowingCholesky::from_rows(rows);
             return Ok(new);
         }
@@ -68,7 +68,7 @@ impl Projection {
         let mut values = Vec::new();
         for i in 0..learner.self_values.len() {
             counter.charge((i * (i + learner.row.features().max(8))) as u64)?;
-            learner.kernel_row(i, &mut values)?;
+            learner.kernel_row(i, &mut values);
             let self_value = learner.self_values[i];
             let projected = new.project(&values[..i]);
             let rule = "pools of vectors with a finite k(x, x) above 0 and of a positive semidefinite kernel";

@@ -66,7 +66,7 @@ fn learn<T: Real>(
     for (i, &label) in labels.iter().enumerate() {
         counter.charge_row(learner.pool.len() * learner.row.features().max(8))?;
         learner.load(i);
-        learner.fill_values()?;
+        learner.fill_values();
         for (score, column) in scores.iter_mut().zip(&learner.coefficients) {
             *score = dot(column, &learner.values);
         }

@@ -8,7 +8,7 @@ use super::scaled::Scaled;
 use crate::context::{Context, InterruptCheck};
 use crate::error::{Error, Result};
 use crate::linalg::copy_upper_to_lower;
-use crate::memory::{TryCollect, try_zero_matrix};
+use crate::memory::try_zero_matrix;
 use ndarray::Array2;
 use std::ops::Range;
 use std::sync::Arc;
@@ -139,11 +139,10 @@ impl<K: SequenceKernel> Block<K> {
             let range = task * size..count.min((task + 1) * size);
             let square =
                 |i| store.kernel.value(store.object(i), store.object(i), &mut space, Interrupts(&check));
-            range.map(square).try_collect_results()
+            range.map(square).collect::<Result<Vec<_>>>()
         })?;
-        store.squares = parts.into_iter().flatten().try_collect_vec()?;
-        let indices = (0..count).try_collect_vec()?.into();
-        Ok(Self { store: Arc::new(store), indices })
+        store.squares = parts.into_iter().flatten().collect();
+        Ok(Self { store: Arc::new(store), indices: (0..count).collect() })
     }
 
     /// Returns the kernel.
@@ -172,8 +171,8 @@ impl<K: SequenceKernel> Block<K> {
     /// [`Error::Param`] if an index is too large.
     pub fn select(&self, indices: &[usize]) -> Result<Self> {
         Error::check_below("indices", indices, self.len(), "the number of objects")?;
-        let indices = indices.iter().map(|&i| self.indices[i]).try_collect_vec()?;
-        Ok(Self { store: Arc::clone(&self.store), indices: indices.into() })
+        let indices = indices.iter().map(|&i| self.indices[i]).collect();
+        Ok(Self { store: Arc::clone(&self.store), indices })
     }
 
     /// Returns the normalized values of the objects with themselves: 1, or 0 where the value is 0 before the normalization.

@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn a_multiple_without_violation_closes_the_gap_of_a_huge_c() {
         // K = I: the margin is 1 - 5e-4 instead of 1.
-        let mut problem = DualProblem::hinge(&[true, false], &[1e9; 2], vec![1.0; 2]).unwrap();
+        let mut problem = DualProblem::hinge(&[true, false], &[1e9; 2], vec![1.0; 2]);
         let a = 1.0 - 5e-4;
         problem.beta = vec![a, -a];
         problem.gradient = vec![a - 1.0, 1.0 - a];
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn gaps_are_relative_to_the_objective_unless_it_is_zero() {
-        let mut problem = DualProblem::one_class(&[1.0; 3], 1.5, vec![1.0; 3]).unwrap();
+        let mut problem = DualProblem::one_class(&[1.0; 3], 1.5, vec![1.0; 3]);
         let with = |problem: &DualProblem, primal: f64, gap: f64| {
             relative_gap(problem, &Certificate { primal, gap, ..certificate(problem, &Rounding::default()) })
         };

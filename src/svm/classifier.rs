@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{CoefficientSum, KernelFunction};
-use crate::memory::{self, TryCollect, try_vec, try_with_capacity};
+use crate::memory::{self, TryCollect};
 use crate::multiclass::CodeMatrix;
 use ndarray::Array2;
 use std::borrow::Cow;
@@ -132,7 +132,7 @@ pub fn fit_classifier<'a>(
     }
     let layout = layout(task, &counts, &code)?;
     let solved = fit_machines(&training, layout, task.start, |j, rows, diagonal| {
-        let sample_c: Vec<f64> = rows.iter().map(|&row| sample_c[row]).try_collect_vec()?;
+        let sample_c: Vec<f64> = rows.iter().map(|&row| sample_c[row]).collect();
         problem(task, &code, j, (rows, &sample_c), diagonal)
     })?;
     collect(&solved, &training, task)
@@ -145,9 +145,9 @@ pub(super) fn layout(
     code: &CodeMatrix,
 ) -> Result<MachineLayout> {
     let ClassPartition { classes, of_machine } = ClassPartition::new(code)?;
-    let order = by_class(task.labels, counts, &classes)?;
+    let order = by_class(task.labels, counts, &classes);
     let sizes = classes.iter().map(|block| block.iter().map(|&class| counts[class]).sum());
-    Ok(MachineLayout { order, sizes: sizes.try_collect_vec()?, of_machine })
+    Ok(MachineLayout { order, sizes: sizes.collect(), of_machine })
 }
 
 /// Returns the problem of machine j over some rows with their C and their K_ii.
@@ -157,15 +157,15 @@ pub(super) fn problem(
     j: usize,
     (rows, sample_c): (&[usize], &[f64]),
     diagonal: Vec<f64>,
-) -> Result<DualProblem> {
-    let signs: Vec<bool> = rows.iter().map(|&row| code.entry(task.labels[row], j) > 0).try_collect_vec()?;
+) -> DualProblem {
+    let signs: Vec<bool> = rows.iter().map(|&row| code.entry(task.labels[row], j) > 0).collect();
     let mut problem = match task.loss {
         ClassifierLoss::Hinge => DualProblem::hinge(&signs, sample_c, diagonal),
         ClassifierLoss::SquaredHinge => DualProblem::squared_hinge(&signs, sample_c, diagonal),
         ClassifierLoss::Nu(nu) => DualProblem::nu_classification(&signs, sample_c, nu, diagonal),
-    }?;
+    };
     problem.has_equality = task.fit_intercept;
-    Ok(problem)
+    problem
 }
 
 /// Checks labels and options; returns the number of rows of each class.
@@ -181,7 +181,7 @@ pub(super) fn check_task(rows: usize, task: &Classification<'_>) -> Result<Vec<u
             return Err(Error::param("fit_intercept", false, "true for nu-SVC"));
         }
     }
-    let mut counts = try_vec![0; classes]?;
+    let mut counts = vec![0; classes];
     for &label in labels {
         *counts.get_mut(label).ok_or_else(|| Error::param("labels", label, format!("below {classes}")))? += 1;
     }
@@ -195,7 +195,7 @@ pub(super) fn check_task(rows: usize, task: &Classification<'_>) -> Result<Vec<u
 
 /// Checks before any kernel value is computed that nu is feasible for every machine.
 fn check_nu_of_machines(nu: f64, task: &Classification<'_>, code: &CodeMatrix) -> Result<()> {
-    let mut class_totals = try_vec![0.0; task.classes]?;
+    let mut class_totals = vec![0.0; task.classes];
     for (&label, weight) in task.labels.iter().zip(task.sample_c) {
         class_totals[label] += weight;
     }
@@ -239,32 +239,32 @@ impl ClassPartition {
         }
         let of_machine = (0..code.columns())
             .map(|j| (0..classes.len()).filter(|&s| code.entry(classes[s][0], j) != 0).try_collect_vec())
-            .try_collect_results()?;
+            .collect::<Result<_>>()?;
         Ok(Self { classes, of_machine })
     }
 }
 
 /// Returns the rows sorted by class block, within them by class.
-fn by_class(labels: &[usize], counts: &[usize], class_blocks: &[Vec<usize>]) -> Result<Vec<usize>> {
-    let mut next = try_vec![0; counts.len()]?;
+fn by_class(labels: &[usize], counts: &[usize], class_blocks: &[Vec<usize>]) -> Vec<usize> {
+    let mut next = vec![0; counts.len()];
     let mut start = 0;
     for &class in class_blocks.iter().flatten() {
         next[class] = start;
         start += counts[class];
     }
-    let mut order = try_vec![0; labels.len()]?;
+    let mut order = vec![0; labels.len()];
     for (row, &label) in labels.iter().enumerate() {
         order[next[label]] = row;
         next[label] += 1;
     }
-    Ok(order)
+    order
 }
 
 /// Pools the support vectors of all machines into one expansion.
 fn collect(solved: &Solved<'_>, training: &Training<'_>, task: &Classification<'_>) -> Result<SvcModel> {
     let Solved { machines, order, effort, .. } = solved;
     let q = machines.len();
-    let mut is_used = try_vec![false; order.len()]?;
+    let mut is_used = vec![false; order.len()];
     for machine in machines {
         for (first, positions) in machine.parts() {
             for (beta, position) in machine.problem().beta[first..].iter().zip(positions) {
@@ -272,17 +272,16 @@ fn collect(solved: &Solved<'_>, training: &Training<'_>, task: &Classification<'
             }
         }
     }
-    let mut used: Vec<usize> = (0..order.len()).filter(|&position| is_used[position]).try_collect_vec()?;
+    let mut used: Vec<usize> = (0..order.len()).filter(|&position| is_used[position]).collect();
     used.sort_unstable_by_key(|&position| (task.labels[order[position]], order[position]));
-    let mut line_of = try_vec![0; order.len()]?;
-    let mut class_counts = try_vec![0; task.classes]?;
+    let mut line_of = vec![0; order.len()];
+    let mut class_counts = vec![0; task.classes];
     for (line, &position) in used.iter().enumerate() {
         line_of[position] = line;
         class_counts[task.labels[order[position]]] += 1;
     }
     let mut coefficients = memory::try_zero_matrix("the coefficients", (used.len(), q))?;
-    let (mut intercepts, mut certificates) =
-        (try_with_capacity("the intercepts", q)?, try_with_capacity("the certificates", q)?);
+    let (mut intercepts, mut certificates) = (Vec::with_capacity(q), Vec::with_capacity(q));
     let is_nu = matches!(task.loss, ClassifierLoss::Nu(_));
     let outcomes = training.ctx.try_map(q, |j| {
         let machine = &machines[j];
@@ -307,7 +306,7 @@ fn collect(solved: &Solved<'_>, training: &Training<'_>, task: &Classification<'
         intercepts.push(scale * b);
         certificates.push(certificate);
     }
-    let support: Vec<usize> = used.into_iter().map(|position| order[position]).try_collect_vec()?;
+    let support: Vec<usize> = used.into_iter().map(|position| order[position]).collect();
     let corrections = solved.intercept_correction(&support, coefficients.view());
     for (b, correction) in intercepts.iter_mut().zip(corrections) {
         *b -= correction;

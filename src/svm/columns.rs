@@ -14,7 +14,6 @@ use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
 use crate::kernels::{Kernel, KernelFunction, KernelRows, is_packed_sparse, rows_per_tile};
-use crate::memory::TryCollect;
 use crate::platform::Stopwatch;
 use ndarray::ArrayView2;
 use std::ops::Range;
@@ -110,7 +109,7 @@ impl<K: KernelValue> ClassBlock<'_, K> {
         let batch = rows_between_checks(self.positions.len(), depth);
         while !missing.is_empty() {
             let later = missing.split_off(batch.min(missing.len()));
-            let rows: Vec<usize> = missing.iter().map(|&position| order[position]).try_collect_vec()?;
+            let rows: Vec<usize> = missing.iter().map(|&position| order[position]).collect();
             self.source.compute(&rows, &mut cache.slots_mut(&missing), ctx)?;
             missing = later;
             if !missing.is_empty()
@@ -165,7 +164,7 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
             let source = none.with_columns(&order[positions.clone()], ctx)?;
             Ok(ClassBlock { positions, source, stored: StoredRows::None })
         });
-        let mut class_blocks = packed.try_collect_results()?;
+        let mut class_blocks = packed.collect::<Result<Vec<_>>>()?;
         let depth = depth(rows.kernel, rows.rows);
         if is_cached(depth, machine_size, params) {
             let packed: usize = class_blocks.iter().map(|s| s.source.bytes()).sum();
@@ -197,7 +196,7 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
             let source = none.with_columns(&[], ctx)?;
             Ok(ClassBlock { positions: end - size..end, source, stored: StoredRows::Matrix(matrix) })
         });
-        let class_blocks = class_blocks.try_collect_results()?;
+        let class_blocks = class_blocks.collect::<Result<_>>()?;
         let diagonal = rows.diagonal(&order);
         Ok(Self { class_blocks, order, diagonal, depth: depth(rows.kernel, rows.rows), values, start })
     }
@@ -209,16 +208,16 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
         machine_size: usize,
     ) -> Result<KernelColumns<'a, f64>> {
         let Self { order, values, class_blocks, .. } = self;
-        let sizes: Vec<usize> = class_blocks.iter().map(|block| block.positions.len()).try_collect_vec()?;
+        let sizes: Vec<usize> = class_blocks.iter().map(|block| block.positions.len()).collect();
         drop(class_blocks);
         KernelColumns::new(training, values.in_double(), order, &sizes, machine_size)
     }
 
     /// Returns the training rows in some class blocks, the variables of a machine, and their K_ii.
-    pub(super) fn variables(&self, class_blocks: &[usize]) -> Result<(Vec<usize>, Vec<f64>)> {
+    pub(super) fn variables(&self, class_blocks: &[usize]) -> (Vec<usize>, Vec<f64>) {
         let positions = || class_blocks.iter().flat_map(|&b| self.class_blocks[b].positions.clone());
-        let rows = positions().map(|position| self.order[position]).try_collect_vec()?;
-        Ok((rows, positions().map(|position| self.diagonal[position]).try_collect_vec()?))
+        let rows = positions().map(|position| self.order[position]).collect();
+        (rows, positions().map(|position| self.diagonal[position]).collect())
     }
 
     /// Returns the columns of some training rows with the given K_ii, without caches.
@@ -270,7 +269,7 @@ impl<'a, K: KernelValue> KernelColumns<'a, K> {
         check: impl Fn() -> Result<()> + Sync,
     ) -> Result<()> {
         let Self { class_blocks, order, depth, .. } = self;
-        let mut pairs: Vec<_> = class_blocks.iter_mut().zip(positions).try_collect_vec()?;
+        let mut pairs: Vec<_> = class_blocks.iter_mut().zip(positions).collect();
         ctx.try_for_each_chunk(&mut pairs, 1, |_, pair| {
             let (class_block, positions) = &mut pair[0];
             class_block.fetch(positions, order, *depth, ctx, &check)

@@ -26,7 +26,7 @@ use super::training::Training;
 use crate::context::{Progress, StopReason};
 use crate::error::Result;
 use crate::kernels::Precision;
-use crate::memory::{Arenas, TryCollect, TryGrow};
+use crate::memory::Arenas;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -86,7 +86,7 @@ fn solve_together<'a, K: KernelValue>(
     loop {
         let checked = check_all(machines, &mut shared, columns, training);
         let running: Vec<usize> =
-            (0..machines.len()).filter(|&m| machines[m].is_running()).take(max_running).try_collect_vec()?;
+            (0..machines.len()).filter(|&m| machines[m].is_running()).take(max_running).collect();
         if running.is_empty() {
             break;
         }
@@ -98,7 +98,20 @@ fn solve_together<'a, K: KernelValue>(
         }
     }
     let columns = &*columns;
-    training.ctx.try_for_each_chunk(machines, 1, |_, machine| machine[0].finish(columns, training))
+    finish_all(machines, columns, training)
+}
+
+/// Finishes machines that have ended, in parallel.
+fn finish_all<K: KernelValue>(
+    machines: &mut [Machine<'_>],
+    columns: &KernelColumns<'_, K>,
+    training: &Training<'_>,
+) -> Result<()> {
+    let count = machines.len();
+    training.ctx.try_for_each_chunk(machines, 1, |_, machine| {
+        let _vectors = machine[0].reserve_vectors(count, training.ctx)?;
+        machine[0].finish(columns, training)
+    })
 }
 
 /// Solves machines that share no kernel rows, each from its first round to its last on one thread: its blocks stay in
@@ -114,11 +127,12 @@ fn solve_independently<'a, K: KernelValue>(
     let tick = || training.ctx.check("fit", done.load(Ordering::Relaxed), count);
     let solved = training.ctx.try_for_each_chunk(machines, 1, |_, machine| {
         let machine = &mut machine[0];
+        let _vectors = machine.reserve_vectors(count, training.ctx)?;
         while machine.is_running() {
             tick()?;
             check(machine, columns, &sequential)?;
             if machine.is_running() {
-                machine.select(sequential.ctx)?;
+                machine.select(sequential.ctx);
                 solve_and_update(machine, columns, memory, &sequential, tick)?;
             }
         }
@@ -127,6 +141,7 @@ fn solve_independently<'a, K: KernelValue>(
     });
     let Some(reason) = StopReason::from_result(solved)? else { return Ok(()) };
     training.ctx.try_for_each_chunk(machines, 1, |_, machine| {
+        let _vectors = machine[0].reserve_vectors(count, training.ctx)?;
         machine[0].end(reason);
         machine[0].finish(columns, &sequential)
     })
@@ -228,20 +243,26 @@ fn round<'a, K: KernelValue>(
             ..Progress::new("fit", ended(machines), count)
         })
     };
-    let mut selecting = listed(machines, running)?;
-    training.ctx.try_for_each_chunk(&mut selecting, 1, |_, machine| machine[0].select(training.ctx))?;
+    let mut selecting = listed(machines, running);
+    training.ctx.try_for_each_chunk(&mut selecting, 1, |_, machine| {
+        let _vectors = machine[0].reserve_vectors(running.len(), training.ctx)?;
+        machine[0].select(training.ctx);
+        Ok(())
+    })?;
     let mut remaining = running;
     while !remaining.is_empty() {
         tick(machines)?;
-        let (group, positions) = next_group(remaining, machines, &columns.class_blocks)?;
+        let (group, positions) = next_group(remaining, machines, &columns.class_blocks);
         remaining = &remaining[group.len()..];
         columns.fetch(&positions, training.ctx, || tick(machines))?;
-        let mut group = listed(machines, group)?;
+        let mut group = listed(machines, group);
         let columns = &*columns;
         let tick = || training.ctx.check("fit", done, count);
+        let group_size = group.len();
         training.ctx.try_for_each_chunk(&mut group, 1, |_, machine| {
             // The machines before this one may have taken long.
             tick()?;
+            let _vectors = machine[0].reserve_vectors(group_size, training.ctx)?;
             solve_and_update(machine[0], columns, memory, training, tick)
         })?;
     }
@@ -249,9 +270,9 @@ fn round<'a, K: KernelValue>(
 }
 
 /// Returns the machines with the given numbers, which are ascending.
-fn listed<'m, 'a>(machines: &'m mut [Machine<'a>], numbers: &[usize]) -> Result<Vec<&'m mut Machine<'a>>> {
+fn listed<'m, 'a>(machines: &'m mut [Machine<'a>], numbers: &[usize]) -> Vec<&'m mut Machine<'a>> {
     let machines = machines.iter_mut().enumerate();
-    machines.filter(|(m, _)| numbers.binary_search(m).is_ok()).map(|(_, machine)| machine).try_collect_vec()
+    machines.filter(|(m, _)| numbers.binary_search(m).is_ok()).map(|(_, machine)| machine).collect()
 }
 
 /// Returns the first machines whose working sets the caches can hold at once, at least one, and the positions whose rows
@@ -260,7 +281,7 @@ fn next_group<'w, K: KernelValue>(
     remaining: &'w [usize],
     machines: &[Machine<'_>],
     class_blocks: &[ClassBlock<'_, K>],
-) -> Result<(&'w [usize], Vec<Vec<usize>>)> {
+) -> (&'w [usize], Vec<Vec<usize>>) {
     let mut positions: Vec<Vec<usize>> = vec![Vec::new(); class_blocks.len()]; // small: one list per class
     let mut count = 0;
     for &m in remaining {
@@ -270,16 +291,16 @@ fn next_group<'w, K: KernelValue>(
         if count > 0 && capacity.is_some_and(|capacity| capacity < machine.working_set.size) {
             break;
         }
-        let cached: Vec<usize> = caches().map(|(b, _)| b).try_collect_vec()?;
+        let cached: Vec<usize> = caches().map(|(b, _)| b).collect();
         for class_block in cached {
             let rows = &mut positions[class_block];
-            rows.try_extend(machine.selected_positions())?;
+            rows.extend(machine.selected_positions());
             rows.sort_unstable();
             rows.dedup();
         }
         count += 1;
     }
-    Ok((&remaining[..count], positions))
+    (&remaining[..count], positions)
 }
 
 /// Steps 4 and 5 for one machine.

@@ -76,8 +76,8 @@ impl FewColumns {
         let len = list.len() * d;
         let mut values = try_vec![0.0; len]?;
         let monomials = Monomials::new(&rows.standardized_kernel(), rows.rows.cols())?;
-        ctx.for_operations(len).try_for_each_chunk(&mut values, ROWS_PER_TASK * d, |task, lines| {
-            let mut factors = try_vec![0.0; if monomials.is_some() { rows.rows.cols() + 1 } else { 0 }]?;
+        ctx.for_operations(len).for_each_chunk(&mut values, ROWS_PER_TASK * d, |task, lines| {
+            let mut factors = vec![0.0; if monomials.is_some() { rows.rows.cols() + 1 } else { 0 }];
             for (&row, line) in list[task * ROWS_PER_TASK..].iter().zip(lines.chunks_exact_mut(d)) {
                 if let Some(monomials) = &monomials {
                     factors.fill(0.0);
@@ -87,8 +87,7 @@ impl FewColumns {
                     rows.for_each_standardized(row, |k, v| line[k] = v);
                 }
             }
-            Ok(())
-        })?;
+        });
         let roundings = monomials.map_or(1, |monomials| monomials.roundings());
         Ok(Some(Self { values, d, roundings }))
     }
@@ -130,67 +129,64 @@ impl FewColumns {
         n: usize,
         ctx: Context<'_>,
         term: impl Fn(usize) -> (usize, f64) + Sync,
-    ) -> Result<Vec<f64>> {
+    ) -> Vec<f64> {
         let of_range = |range: Range<usize>| {
-            let mut sum = try_vec![0.0; self.d]?;
+            let mut sum = vec![0.0; self.d];
             for k in range {
                 let (row, value) = term(k);
                 axpy(value, self.row(row), &mut sum);
             }
-            Ok(sum)
+            sum
         };
-        let add = |first: Result<Vec<f64>>, second: Result<Vec<f64>>| {
-            let mut first = first?;
-            axpy(1.0, &second?, &mut first);
-            Ok(first)
+        let add = |mut first: Vec<f64>, second: Vec<f64>| {
+            axpy(1.0, &second, &mut first);
+            first
         };
         let ctx = ctx.for_operations(n * self.d);
-        ctx.reduce(n, ROWS_PER_TASK, of_range, add).unwrap_or_else(|| try_vec![0.0; self.d])
+        ctx.reduce(n, ROWS_PER_TASK, of_range, add).unwrap_or_else(|| vec![0.0; self.d])
     }
 
     /// Sets the gradients of a problem from the weights of its coefficients, and returns the maximum rounding errors.
-    pub(super) fn set_gradients(&self, problem: &mut DualProblem, ctx: Context<'_>) -> Result<Rounding> {
-        let weights = self.weights(&problem.beta, ctx)?;
-        let outputs = self.outputs(&weights, ctx)?;
+    pub(super) fn set_gradients(&self, problem: &mut DualProblem, ctx: Context<'_>) -> Rounding {
+        let weights = self.weights(&problem.beta, ctx);
+        let outputs = self.outputs(&weights, ctx);
         problem.set_outputs(&outputs);
         let (of_unit, quadratic) = weights.errors(problem, self.roundings);
         let output = of_unit * largest_magnitude(&problem.diagonal).sqrt();
-        Ok(Rounding { output, quadratic, linear_losses: quadratic })
+        Rounding { output, quadratic, linear_losses: quadratic }
     }
 
     /// Returns the weights of the coefficients of all rows.
-    fn weights(&self, beta: &[f64], ctx: Context<'_>) -> Result<Weights> {
+    fn weights(&self, beta: &[f64], ctx: Context<'_>) -> Weights {
         let of_range = |range: Range<usize>| {
-            let (mut sum, mut errors, mut size) = (try_vec![0.0; self.d]?, try_vec![0.0; self.d]?, 0.0);
+            let (mut sum, mut errors, mut size) = (vec![0.0; self.d], vec![0.0; self.d], 0.0);
             for i in range.filter(|&i| beta[i] != 0.0) {
                 axpy_compensated(beta[i], self.row(i), &mut sum, &mut errors);
                 size += beta[i].abs() * dot(self.row(i), self.row(i)).sqrt();
             }
-            Ok((sum, errors, size))
+            (sum, errors, size)
         };
-        let add = |first: Result<Sums>, second: Result<Sums>| {
-            let ((mut sum, mut errors, size), (other, other_errors, other_size)) = (first?, second?);
+        let add = |(mut sum, mut errors, size): Sums, (other, other_errors, other_size): Sums| {
             axpy_compensated(1.0, &other, &mut sum, &mut errors);
             axpy(1.0, &other_errors, &mut errors);
-            Ok((sum, errors, size + other_size))
+            (sum, errors, size + other_size)
         };
         let ctx = ctx.for_operations(beta.len() * self.d);
         let sums = ctx.reduce(beta.len(), ROWS_PER_TASK, of_range, add);
-        let (mut values, errors, size) =
-            sums.unwrap_or_else(|| Ok((try_vec![0.0; self.d]?, try_vec![0.0; self.d]?, 0.0)))?;
+        let (mut values, errors, size) = sums.unwrap_or_else(|| (vec![0.0; self.d], vec![0.0; self.d], 0.0));
         axpy(1.0, &errors, &mut values);
-        Ok(Weights { values, size })
+        Weights { values, size }
     }
 
     /// Returns the outputs F w of all rows.
-    fn outputs(&self, weights: &Weights, ctx: Context<'_>) -> Result<Vec<f64>> {
-        let mut outputs = try_vec![0.0; self.values.len() / self.d]?;
+    fn outputs(&self, weights: &Weights, ctx: Context<'_>) -> Vec<f64> {
+        let mut outputs = vec![0.0; self.values.len() / self.d];
         ctx.for_operations(self.values.len()).for_each_chunk(&mut outputs, ROWS_PER_TASK, |task, outputs| {
             for (i, out) in (task * ROWS_PER_TASK..).zip(outputs) {
                 *out = dot(self.row(i), &weights.values);
             }
         });
-        Ok(outputs)
+        outputs
     }
 }
 
@@ -238,21 +234,19 @@ mod tests {
         let columns = FewColumns::new(values, d);
         let beta: Vec<f64> =
             (0..n).map(|i| if i % 2 == 0 { 1.0 } else { -1.0 } * (1.0 + (i / 2) as f64)).collect();
-        let weights = columns.weights(&beta, Context::SEQUENTIAL).unwrap();
+        let weights = columns.weights(&beta, Context::SEQUENTIAL);
         assert_eq!(weights.values[0], 0.0);
-        let plain = columns.combination(n, Context::SEQUENTIAL, |i| (i, beta[i])).unwrap();
+        let plain = columns.combination(n, Context::SEQUENTIAL, |i| (i, beta[i]));
         for (a, b) in weights.values.iter().zip(&plain) {
             assert!((a - b).abs() < 1e-6 * (1.0 + b.abs()));
         }
-        let outputs = columns.outputs(&weights, Context::default()).unwrap();
+        let outputs = columns.outputs(&weights, Context::default());
         assert_eq!(
             outputs,
-            columns
-                .outputs(&columns.weights(&beta, Context::default()).unwrap(), Context::SEQUENTIAL)
-                .unwrap()
+            columns.outputs(&columns.weights(&beta, Context::default()), Context::SEQUENTIAL)
         );
         let diagonal: Vec<f64> = (0..n).map(|i| dot(columns.row(i), columns.row(i))).collect();
-        let problem = DualProblem::regression(&vec![0.0; n], &vec![1e3; n], 0.1, diagonal).unwrap();
+        let problem = DualProblem::regression(&vec![0.0; n], &vec![1e3; n], 0.1, diagonal);
         let (of_output, of_quadratic) = weights.errors(&problem, 1);
         // The bound of sums over kernel values.
         let largest = largest_magnitude(&problem.diagonal);

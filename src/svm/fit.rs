@@ -20,7 +20,7 @@ use super::start::Start;
 use super::training::Training;
 use crate::error::Result;
 use crate::kernels::KernelRows;
-use crate::memory::TryCollect;
+use crate::memory;
 use ndarray::ArrayView2;
 use std::sync::Arc;
 
@@ -36,10 +36,10 @@ pub(super) struct MachineLayout {
 
 impl MachineLayout {
     /// Returns the layout of `machines` machines, each over all rows of `order`.
-    pub(super) fn one_class_block(order: Vec<usize>, machines: usize) -> Result<Self> {
+    pub(super) fn one_class_block(order: Vec<usize>, machines: usize) -> Self {
         let sizes = vec![order.len()]; // small: one class block
-        let of_machine = (0..machines).map(|_| vec![0]).try_collect_vec()?; // small: one class block
-        Ok(Self { order, sizes, of_machine })
+        let of_machine = (0..machines).map(|_| vec![0]).collect(); // small: one class block
+        Self { order, sizes, of_machine }
     }
 
     /// Returns the number of variables of the largest machine.
@@ -92,11 +92,14 @@ pub(super) fn fit_machines<'a>(
     training: &Training<'a>,
     layout: MachineLayout,
     start: Option<Start<'_>>,
-    problem: impl Fn(usize, &[usize], Vec<f64>) -> Result<DualProblem> + Sync,
+    problem: impl Fn(usize, &[usize], Vec<f64>) -> DualProblem + Sync,
 ) -> Result<Solved<'a>> {
     let mut rounds = first_rounds(training, layout, start, problem)?;
-    let starts_in_double = |machine: &Machine<'_>| machine.starts_in_double(&rounds.columns, training);
     let q = rounds.machines.len();
+    let starts_in_double = |machine: &Machine<'_>| {
+        let _vectors = machine.reserve_vectors(q, training.ctx)?;
+        machine.starts_in_double(&rounds.columns, training)
+    };
     let needs_double = start.is_some()
         && training.ctx.try_map(q, |j| starts_in_double(&rounds.machines[j]))?.contains(&true);
     let engine = if needs_double {
@@ -117,15 +120,19 @@ fn first_rounds<'t, 'a>(
     training: &'t Training<'a>,
     layout: MachineLayout,
     start: Option<Start<'_>>,
-    problem: impl Fn(usize, &[usize], Vec<f64>) -> Result<DualProblem> + Sync,
+    problem: impl Fn(usize, &[usize], Vec<f64>) -> DualProblem + Sync,
 ) -> Result<Rounds<'t, 'a, f32>> {
     let (machine_size, q, n) = (layout.machine_size(), layout.of_machine.len(), training.rows.rows.rows());
     let MachineLayout { order, sizes, of_machine } = layout;
     let columns = KernelColumns::<f32>::new(training, training.values(), order, &sizes, machine_size)?;
     let machines = training.ctx.try_map(q, |j| {
         let class_blocks = &of_machine[j];
-        let (rows, diagonal) = columns.variables(class_blocks)?;
-        let mut problem = problem(j, &rows, diagonal)?;
+        let _vectors = memory::reserve_part(
+            q.min(training.ctx.threads()),
+            class_blocks.iter().map(|&b| sizes[b]).sum(),
+        )?;
+        let (rows, diagonal) = columns.variables(class_blocks);
+        let mut problem = problem(j, &rows, diagonal);
         let mut is_exact = false;
         if let Some(start) = start {
             let beta = start.of_machine(n, j, q, &rows)?;

@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn one_class_machines_have_their_margin_inside() {
-        let mut problem = DualProblem::one_class(&[1.0; 4], 1.5, vec![1.0; 4]).unwrap();
+        let mut problem = DualProblem::one_class(&[1.0; 4], 1.5, vec![1.0; 4]);
         problem.beta = vec![1.0, 0.25, 0.25, 0.0];
         problem.gradient = vec![0.1, 0.3, 0.5, 0.6];
         assert_eq!(intercept(&problem), (-0.3, 0.0));

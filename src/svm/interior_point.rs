@@ -38,7 +38,6 @@ use super::problem::{DualProblem, MAX_GROUPS};
 use super::stall::largest_magnitude;
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{TryCollect, try_vec};
 use crate::simd::blas::{axpy, dot};
 use point::{MAX_RELATIVE_GAP, Point, Residuals, STEP_SHARE};
 
@@ -64,13 +63,13 @@ pub(super) fn solve(
     columns: &FewColumns,
     ctx: Context<'_>,
 ) -> Result<Option<Vec<f64>>> {
-    let Some(mut point) = Point::new(problem, columns, ctx)? else { return Ok(None) };
+    let Some(mut point) = Point::new(problem, columns, ctx) else { return Ok(None) };
     point.iterate(ctx)?;
     if !point.t.iter().chain(&point.w).all(|v| v.is_finite()) {
         return Ok(None);
     }
     point.move_to_bounds(ctx)?;
-    let mut beta = try_vec![0.0; problem.len()]?;
+    let mut beta = vec![0.0_f64; problem.len()];
     for (part, t) in point.parts.iter().zip(&point.t) {
         beta[part.variable] += t;
     }
@@ -81,7 +80,7 @@ pub(super) fn solve(
         return Ok(None);
     }
     let (before, after) =
-        (objective(problem, columns, &problem.beta, ctx)?, objective(problem, columns, &beta, ctx)?);
+        (objective(problem, columns, &problem.beta, ctx), objective(problem, columns, &beta, ctx));
     Ok((after < before).then_some(beta))
 }
 
@@ -97,12 +96,12 @@ fn keeps_sums(problem: &DualProblem, beta: &[f64]) -> bool {
 }
 
 /// Returns 1/2 b'(K + diag r) b + s'b + e sum |b|.
-fn objective(problem: &DualProblem, columns: &FewColumns, beta: &[f64], ctx: Context<'_>) -> Result<f64> {
-    let weights = columns.combination(beta.len(), ctx, |v| (v, beta[v]))?;
+fn objective(problem: &DualProblem, columns: &FewColumns, beta: &[f64], ctx: Context<'_>) -> f64 {
+    let weights = columns.combination(beta.len(), ctx, |v| (v, beta[v]));
     let of_variables: f64 = (beta.iter().enumerate())
         .map(|(v, b)| b * (problem.linear[v] + 0.5 * problem.ridge[v] * b) + problem.epsilon * b.abs())
         .sum();
-    Ok(0.5 * dot(&weights, &weights) + of_variables)
+    0.5 * dot(&weights, &weights) + of_variables
 }
 
 impl Point<'_> {
@@ -111,7 +110,7 @@ impl Point<'_> {
         let (mut best, mut idle) = ([f64::INFINITY; 3], 0);
         for iteration in 0..MAX_ITERATIONS {
             ctx.check("interior point", iteration, MAX_ITERATIONS)?;
-            let residuals = self.residuals(ctx)?;
+            let residuals = self.residuals(ctx);
             let merit = self.merit(&residuals);
             if merit <= MAX_RELATIVE_GAP || merit.is_nan() {
                 break;
@@ -138,10 +137,10 @@ impl Point<'_> {
                 let (below, above) = self.distances(k);
                 1.0 / (self.parts[k].ridge + self.at_lower[k] / below + self.at_upper[k] / above)
             })
-            .try_collect_vec()?;
+            .collect();
         let Some(system) = self.system(&theta, ctx)? else { return Ok(false) };
         let mean = self.mean_product(None);
-        let predictor = self.direction(&system, &theta, residuals, |_| (0.0, 0.0), ctx)?;
+        let predictor = self.direction(&system, &theta, residuals, |_| (0.0, 0.0), ctx);
         let length = self.longest_step(&predictor);
         let centring = (self.mean_product(Some((&predictor, length))) / mean).powi(3);
         let target = |k: usize| {
@@ -151,7 +150,7 @@ impl Point<'_> {
                 centring * mean + change * predictor.at_upper[k],
             )
         };
-        let direction = self.direction(&system, &theta, residuals, target, ctx)?;
+        let direction = self.direction(&system, &theta, residuals, target, ctx);
         let length = (STEP_SHARE * self.longest_step(&direction)).min(1.0);
         axpy(length, &direction.t, &mut self.t);
         axpy(length, &direction.w, &mut self.w);
@@ -180,7 +179,7 @@ mod tests {
     /// Returns the violation of the conditions relative to the largest |s|, or to the largest derivative without linear terms.
     fn violation(problem: &mut DualProblem, columns: &FewColumns, beta: Vec<f64>) -> f64 {
         let n = problem.len();
-        let weights = columns.combination(n, Context::SEQUENTIAL, |v| (v, beta[v])).unwrap();
+        let weights = columns.combination(n, Context::SEQUENTIAL, |v| (v, beta[v]));
         let outputs: Vec<f64> = (0..n).map(|v| dot(columns.row(v), &weights)).collect();
         problem.beta = beta;
         problem.set_outputs(&outputs);
@@ -205,13 +204,13 @@ mod tests {
             let positive: Vec<bool> = y.iter().map(|y| y + 3.0 * random.normal() > 0.0).collect();
             let (c, k) = (vec![c; n], diagonal(&columns, n));
             let mut problems = vec![
-                ("hinge", DualProblem::hinge(&positive, &c, k.clone()).unwrap()),
-                ("squared", DualProblem::squared_hinge(&positive, &c, k.clone()).unwrap()),
-                ("epsilon", DualProblem::regression(&y, &c, 0.3, k.clone()).unwrap()),
-                ("quantile", DualProblem::quantile(&y, &c, 0.8, k.clone()).unwrap()),
-                ("nu", DualProblem::nu_classification(&positive, &vec![1.0; n], 0.3, k.clone()).unwrap()),
-                ("one class", DualProblem::one_class(&vec![1.0; n], 30.0, k.clone()).unwrap()),
-                ("nu regression", DualProblem::nu_regression(&y, &c, 0.4, k.repeat(2)).unwrap()),
+                ("hinge", DualProblem::hinge(&positive, &c, k.clone())),
+                ("squared", DualProblem::squared_hinge(&positive, &c, k.clone())),
+                ("epsilon", DualProblem::regression(&y, &c, 0.3, k.clone())),
+                ("quantile", DualProblem::quantile(&y, &c, 0.8, k.clone())),
+                ("nu", DualProblem::nu_classification(&positive, &vec![1.0; n], 0.3, k.clone())),
+                ("one class", DualProblem::one_class(&vec![1.0; n], 30.0, k.clone())),
+                ("nu regression", DualProblem::nu_regression(&y, &c, 0.4, k.repeat(2))),
             ];
             let mut no_intercept = problems[0].1.clone();
             no_intercept.has_equality = false;
@@ -239,7 +238,7 @@ mod tests {
         let columns = rows(n, d, 2.0, &mut random);
         let positive: Vec<bool> = (0..n).map(|i| columns.row(i)[1] + random.normal() > 0.0).collect();
         let c: Vec<f64> = (0..n).map(|i| 10f64.powi(i as i32 % 9 - 7)).collect();
-        let mut problem = DualProblem::hinge(&positive, &c, diagonal(&columns, n)).unwrap();
+        let mut problem = DualProblem::hinge(&positive, &c, diagonal(&columns, n));
         let beta = solve(&problem, &columns, Context::SEQUENTIAL).unwrap().unwrap();
         assert!(violation(&mut problem, &columns, beta) < 1e-4);
     }
@@ -250,7 +249,7 @@ mod tests {
         let (n, d) = (2_000, 20);
         let columns = rows(n, d, 2.0, &mut random);
         let positive: Vec<bool> = (0..n).map(|i| columns.row(i)[0] + random.normal() > 0.0).collect();
-        let mut problem = DualProblem::hinge(&positive, &vec![1.0; n], diagonal(&columns, n)).unwrap();
+        let mut problem = DualProblem::hinge(&positive, &vec![1.0; n], diagonal(&columns, n));
         let beta = solve(&problem, &columns, Context::default()).unwrap().unwrap();
         assert_eq!(beta, solve(&problem, &columns, Context::SEQUENTIAL).unwrap().unwrap());
         assert!(violation(&mut problem, &columns, beta) < 1e-6);
@@ -261,7 +260,7 @@ mod tests {
         let (n, d) = (120, 3);
         let columns = FewColumns::new((0..n * d).map(|k| [(k / d % 5) as f64, 0.0, 2.0][k % d]).collect(), d);
         let y: Vec<f64> = (0..n).map(|i| (i % 5) as f64 * 2.0 + if i % 3 == 0 { 0.5 } else { 0.0 }).collect();
-        let mut problem = DualProblem::regression(&y, &vec![10.0; n], 0.1, diagonal(&columns, n)).unwrap();
+        let mut problem = DualProblem::regression(&y, &vec![10.0; n], 0.1, diagonal(&columns, n));
         let beta = solve(&problem, &columns, Context::SEQUENTIAL).unwrap().unwrap();
         assert!(violation(&mut problem, &columns, beta) < 1e-6);
     }

@@ -7,7 +7,7 @@ use super::precision::KernelValue;
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::KernelRows;
-use crate::memory::{self, Arena, Arenas, TryCollect};
+use crate::memory::{Arena, Arenas};
 
 /// Multiply-adds between two checks of the monitor.
 const WORK_PER_CHECK: usize = 2_000_000_000;
@@ -39,8 +39,8 @@ impl<K: KernelValue> KernelMatrix<K> {
         ctx: Context<'_>,
     ) -> Result<Self> {
         let len = order.len();
-        let rows: Vec<usize> = positions.iter().map(|&position| order[position]).try_collect_vec()?;
-        let mut line_of = memory::try_filled("lines of a kernel matrix", len, u32::MAX)?;
+        let rows: Vec<usize> = positions.iter().map(|&position| order[position]).collect();
+        let mut line_of = vec![u32::MAX; len];
         for (line, &position) in (0..).zip(positions) {
             line_of[position] = line;
         }
@@ -49,7 +49,7 @@ impl<K: KernelValue> KernelMatrix<K> {
         let lines = values.values_mut()[..rows.len() * len].chunks_mut((at_once * len).max(1));
         for (part, (some, lines)) in rows.chunks(at_once).zip(lines).enumerate() {
             ctx.check("kernel", part * at_once, rows.len())?;
-            source.compute(some, &mut lines.chunks_exact_mut(len).try_collect_vec()?, ctx)?;
+            source.compute(some, &mut lines.chunks_exact_mut(len).collect::<Vec<_>>(), ctx)?;
         }
         Ok(Self { values, line_of })
     }

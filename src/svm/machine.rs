@@ -42,7 +42,7 @@ use crate::cache::RowCache;
 use crate::context::{Context, Interruption};
 use crate::error::{Error, Result};
 use crate::kernels::Precision;
-use crate::memory::{TryCollect, TryToVec};
+use crate::memory::{self, Reservation};
 use state::State;
 use std::ops::Range;
 
@@ -110,10 +110,10 @@ impl Machine<'_> {
                 first += positions.len();
                 MachineColumns { class_block, first: first - positions.len(), positions }
             })
-            .try_collect_vec()?;
+            .collect();
         assert_eq!(first, problem.len());
         let rows = parts.iter().flat_map(|part| columns.order[part.positions.clone()].iter().copied());
-        let variables = Variables::new(problem, rows.try_collect_vec()?);
+        let variables = Variables::new(problem, rows.collect());
         let (problem, tuning) = (&variables.problem, training.params.tuning);
         let is_exact = is_exact || problem.beta.iter().all(|b| *b == 0.0);
         let mut machine = Self {
@@ -139,7 +139,7 @@ impl Machine<'_> {
             variables,
         };
         if !is_exact {
-            let beta = machine.problem().beta.try_to_vec()?;
+            let beta = machine.problem().beta.clone();
             machine.start_at(beta, columns, training).map_err(|error| match error {
                 Error::Stopped(Interruption::MaxTime) => {
                     let rule = "long enough for the gradients of the coefficients that the fit starts from";
@@ -215,9 +215,17 @@ impl Machine<'_> {
         part.positions.start + variable - part.first
     }
 
+    /// Reserves memory for the vectors of a step, if it is taken for several of `machines` at the same time.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub(super) fn reserve_vectors(&self, machines: usize, ctx: Context<'_>) -> Result<Reservation> {
+        memory::reserve_part(machines.min(ctx.threads()), self.problem().len())
+    }
+
     /// Returns the training rows of some variables.
-    pub(super) fn rows_of(&self, variables: &[usize]) -> Result<Vec<usize>> {
-        variables.iter().map(|&v| self.variables.rows[v]).try_collect_vec()
+    pub(super) fn rows_of(&self, variables: &[usize]) -> Vec<usize> {
+        variables.iter().map(|&v| self.variables.rows[v]).collect()
     }
 
     /// Returns whether the working set has all variables.
@@ -226,8 +234,8 @@ impl Machine<'_> {
     }
 
     /// Selects the next working set.
-    pub(super) fn select(&mut self, ctx: Context<'_>) -> Result<()> {
-        self.working_set.select(&self.variables.problem, &self.kkt.maximal_pairs, ctx)
+    pub(super) fn select(&mut self, ctx: Context<'_>) {
+        self.working_set.select(&self.variables.problem, &self.kkt.maximal_pairs, ctx);
     }
 
     /// Returns the positions of the members of the working set, for machines whose kernel rows are cached.

@@ -7,7 +7,7 @@
 
 use crate::error::Result;
 use crate::kernels::Kernel;
-use crate::memory::{self, try_vec};
+use crate::memory::{self};
 
 /// Maximum degree: numbers of the rows are raised to it.
 const MAX_DEGREE: u32 = 16;
@@ -52,9 +52,9 @@ impl Monomials {
         };
         let (degree, variables) = (degree as usize, columns + usize::from(coef0 > 0.0));
         let mut factors = memory::try_with_capacity(MONOMIALS, count.saturating_mul(degree))?;
-        let mut roots = memory::try_with_capacity(MONOMIALS, count)?;
+        let mut roots = Vec::with_capacity(count);
         // Rising lists of factors, in lexicographic order.
-        let mut list = try_vec![0_u16; degree]?;
+        let mut list = vec![0_u16; degree];
         for _ in 0..count {
             factors.extend_from_slice(&list);
             roots.push(multinomial(&list).sqrt());

@@ -20,7 +20,7 @@ use super::working_set::WorkingSet;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::kernels::KernelRows;
-use crate::memory::{Arenas, TryCollect};
+use crate::memory::Arenas;
 
 /// Tolerance of an inner block, relative to the violation of the large block.
 const INNER_TOLERANCE_SHARE: f64 = 0.3;
@@ -41,14 +41,14 @@ pub(super) fn solve<K: KernelValue>(
 ) -> Result<BlockSolution> {
     let source = source.with_columns(rows, ctx)?;
     let block_of = |problem: &DualProblem, members: &[usize]| {
-        let rows: Vec<usize> = members.iter().map(|&v| rows[v]).try_collect_vec()?;
+        let rows: Vec<usize> = members.iter().map(|&v| rows[v]).collect();
         Subproblem::new(problem, members, tuning, memory, |kernel, stride, slots| {
             write_block(&source, &rows, kernel, stride, slots, ctx, &check)
         })
     };
     let update = |problem: &mut DualProblem, members: &[usize], beta: &[f64]| {
         let (changed, changes) = problem.set_coefficients(members, beta);
-        let changed: Vec<usize> = changed.iter().map(|&v| rows[v]).try_collect_vec()?;
+        let changed: Vec<usize> = changed.iter().map(|&v| rows[v]).collect();
         source.add_product(&changed, &changes, &mut problem.gradient, ctx)
     };
     let mut set = WorkingSet::new(tuning.nested_block);
@@ -61,7 +61,7 @@ pub(super) fn solve<K: KernelValue>(
             break;
         }
         if is_newton_due(newton_budget, kkt.n_unbounded) {
-            let free = problem.filter(ctx, |v| problem.is_unbounded(v))?;
+            let free = problem.filter(ctx, |v| problem.is_unbounded(v));
             // SMO steps work without the memory of a Newton step.
             let (length, beta) = match block_of(&problem, &free) {
                 Ok(mut block) => {
@@ -77,7 +77,7 @@ pub(super) fn solve<K: KernelValue>(
                 continue;
             }
         }
-        set.select(&problem, &kkt.maximal_pairs, ctx)?;
+        set.select(&problem, &kkt.maximal_pairs, ctx);
         let mut block = block_of(&problem, &set.members)?;
         let tolerance = (INNER_TOLERANCE_SHARE * violation).max(0.5 * goal.tolerance);
         let made =

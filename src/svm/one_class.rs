@@ -24,7 +24,6 @@ use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{CoefficientSum, Evaluator, Kernel, KernelFunction};
-use crate::memory::{TryCollect, try_vec};
 
 /// Maximum difference of an output between ways to sum it, a fast Gauss transform among them, relative to the lengths of the
 /// terms.
@@ -109,10 +108,9 @@ fn fit_inside(
     check_nu(task.nu)?;
     let total = task.nu * task.weights.iter().sum::<f64>();
     let unit = unit_of(total);
-    let weights: Vec<f64> = task.weights.iter().map(|w| (w / unit).min(f64::MAX)).try_collect_vec()?;
+    let weights: Vec<f64> = task.weights.iter().map(|w| (w / unit).min(f64::MAX)).collect();
     let build = |diagonal| DualProblem::one_class(&weights, total / unit, diagonal);
-    let solved =
-        solve_single(&training, (0..training.rows.rows.rows()).try_collect_vec()?, task.start, build)?;
+    let solved = solve_single(&training, (0..training.rows.rows.rows()).collect(), task.start, build)?;
     let mut model = model_of(&solved, training.rows.rows.rows())?;
     let mut certificate = model.certificate;
     model.coefficients *= unit;
@@ -158,17 +156,17 @@ fn with_single_digits(rows: OwnedRows) -> OwnedRows {
 }
 
 /// Returns whether rounding to single precision keeps the differences between rows. Columns of sparse rows contain zeros.
-fn keeps_differences(rows: Rows<'_>) -> Result<bool> {
+fn keeps_differences(rows: Rows<'_>) -> bool {
     if rows.is_sparse() {
-        return Ok(true);
+        return true;
     }
-    let mut ranges = try_vec![(f64::INFINITY, f64::NEG_INFINITY); rows.cols()]?;
+    let mut ranges = vec![(f64::INFINITY, f64::NEG_INFINITY); rows.cols()];
     for row in 0..rows.rows() {
         rows.for_each_in_row(row, |k, v| ranges[k] = (ranges[k].0.min(v), ranges[k].1.max(v)));
     }
     let largest = ranges.iter().fold(0.0, |largest: f64, (low, high)| largest.max(low.abs()).max(high.abs()));
     let range = ranges.iter().fold(0.0, |widest: f64, (low, high)| widest.max(high - low));
-    Ok(0.5 * f64::from(f32::EPSILON) * largest <= MAX_ROW_ROUNDING * range)
+    0.5 * f64::from(f32::EPSILON) * largest <= MAX_ROW_ROUNDING * range
 }
 
 /// The rows near the margin of a solved machine.
@@ -194,7 +192,7 @@ impl Margin<'_, '_> {
         let shift = |window: f64| {
             let is_near =
                 |&v: &usize| problem.beta[v] < problem.upper[v] && problem.gradient[v] <= lowest + window;
-            self.shift_of(model, &(0..problem.len()).filter(is_near).try_collect_vec()?)
+            self.shift_of(model, &(0..problem.len()).filter(is_near).collect::<Vec<_>>())
         };
         let computed = match shift(window) {
             // Rounding may exceed the window.
@@ -213,7 +211,7 @@ impl Margin<'_, '_> {
     fn shift_of(&self, model: &MachineModel, variables: &[usize]) -> Result<(f64, f64)> {
         let machine = &self.solved.machines[0];
         let problem = machine.problem();
-        let rows: Vec<usize> = variables.iter().map(|&v| self.solved.order[v]).try_collect_vec()?;
+        let rows: Vec<usize> = variables.iter().map(|&v| self.solved.order[v]).collect();
         let (double, single) = self.outputs(model, &rows)?;
         let length = variables.iter().map(|&v| problem.diagonal[v].abs().sqrt()).fold(0.0, f64::max);
         let lengths = problem.beta.iter().zip(&problem.diagonal).map(|(b, d)| b * d.abs().sqrt());
@@ -257,7 +255,7 @@ impl Margin<'_, '_> {
             let single = evaluator.evaluate(samples.view(), ctx)?.into_raw_vec_and_offset().0;
             return Ok((double, Some(single)));
         }
-        if !keeps_differences(prepared.rows.reborrow())? {
+        if !keeps_differences(prepared.rows.reborrow()) {
             return Ok((double, None));
         }
         // Evaluated in double precision, so that the offset does not depend on the scale of the rows.
@@ -268,9 +266,9 @@ impl Margin<'_, '_> {
 
     /// Returns the outputs of rows in double precision for kernel values that are given.
     fn block_outputs(&self, model: &MachineModel, rows: &[usize]) -> Result<(Vec<f64>, Option<Vec<f64>>)> {
-        let mut outputs = try_vec![model.intercept; rows.len()]?;
+        let mut outputs = vec![model.intercept; rows.len()];
         let source = self.solved.source().in_double(rows, self.training.ctx)?;
-        let coefficients: Vec<f64> = model.coefficients.iter().copied().try_collect_vec()?;
+        let coefficients: Vec<f64> = model.coefficients.iter().copied().collect();
         source.add_product(&model.support, &coefficients, &mut outputs, self.training.ctx)?;
         Ok((outputs, None))
     }

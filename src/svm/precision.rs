@@ -6,9 +6,7 @@
 //! may grow without end there, since rounded kernel matrices are not positive definite.
 
 use super::problem::DualProblem;
-use crate::error::Result;
 use crate::kernels::{Magnitudes, Precision, Value};
-use crate::memory::{TryToVec, try_vec};
 use crate::simd::blas::Stored;
 
 /// Maximum rounding error of outputs with which the conditions of the optimum can be checked, relative to the tolerance.
@@ -72,11 +70,11 @@ pub(super) fn exceeds_single_precision<K: KernelValue>(squares: f64, max_roundin
 
 /// Returns the coefficients from which a machine that has stalled in single precision continues in double precision: the
 /// present ones, or zeros if they have no upper bounds and may have grown to any size.
-pub(super) fn restart_coefficients(problem: &DualProblem) -> Result<Vec<f64>> {
+pub(super) fn restart_coefficients(problem: &DualProblem) -> Vec<f64> {
     if problem.upper.iter().any(|upper| upper.is_infinite()) {
-        return try_vec![0.0; problem.len()];
+        return vec![0.0; problem.len()];
     }
-    problem.beta.try_to_vec()
+    problem.beta.clone()
 }
 
 /// Properties of the kernel values of a fit.

@@ -20,8 +20,6 @@
 
 use super::stall::{largest_magnitude, rounding};
 use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 use std::ops::Range;
 
 /// Maximum number of groups of a problem.
@@ -105,112 +103,102 @@ impl KktViolation {
 }
 
 impl DualProblem {
-    fn new(linear: Vec<f64>, lower: Vec<f64>, upper: Vec<f64>, diagonal: Vec<f64>) -> Result<Self> {
+    fn new(linear: Vec<f64>, lower: Vec<f64>, upper: Vec<f64>, diagonal: Vec<f64>) -> Self {
         let n = linear.len();
-        Ok(Self {
+        Self {
             lower,
             upper,
-            beta: try_vec![0.0; n]?,
-            gradient: linear.try_to_vec()?,
+            beta: vec![0.0; n],
+            gradient: linear.clone(),
             linear,
             diagonal,
-            ridge: try_vec![0.0; n]?,
+            ridge: vec![0.0; n],
             epsilon: 0.0,
-            group: try_vec![0; n]?,
+            group: vec![0; n],
             has_equality: true,
             keeps_margin_inside: false,
-        })
+        }
     }
 
     /// Returns C-SVC with hinge loss: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i)).
-    pub(super) fn hinge(positive: &[bool], c: &[f64], diagonal: Vec<f64>) -> Result<Self> {
-        let (lower, upper) = sides(positive, c)?;
-        Self::new(
-            positive.iter().map(|&p| if p { -1.0 } else { 1.0 }).try_collect_vec()?,
-            lower,
-            upper,
-            diagonal,
-        )
+    pub(super) fn hinge(positive: &[bool], c: &[f64], diagonal: Vec<f64>) -> Self {
+        let (lower, upper) = sides(positive, c);
+        Self::new(positive.iter().map(|&p| if p { -1.0 } else { 1.0 }).collect(), lower, upper, diagonal)
     }
 
     /// Returns C-SVC with squared hinge loss: 1/2 ||w||^2 + sum C_i max(0, 1 - y_i f(x_i))^2.
-    pub(super) fn squared_hinge(positive: &[bool], c: &[f64], diagonal: Vec<f64>) -> Result<Self> {
-        let mut problem = Self::hinge(positive, &try_vec![f64::INFINITY; c.len()]?, diagonal)?;
-        problem.ridge = c.iter().map(|c| 0.5 / c).try_collect_vec()?;
+    pub(super) fn squared_hinge(positive: &[bool], c: &[f64], diagonal: Vec<f64>) -> Self {
+        let mut problem = Self::hinge(positive, &vec![f64::INFINITY; c.len()], diagonal);
+        problem.ridge = c.iter().map(|c| 0.5 / c).collect();
         for (diagonal, ridge) in problem.diagonal.iter_mut().zip(&problem.ridge) {
             *diagonal += ridge;
         }
-        Ok(problem)
+        problem
     }
 
     /// Returns nu-SVC with row weights w that are large enough for nu in both classes, at a feasible point.
-    pub(super) fn nu_classification(
-        positive: &[bool],
-        weights: &[f64],
-        nu: f64,
-        diagonal: Vec<f64>,
-    ) -> Result<Self> {
-        let (lower, upper) = sides(positive, weights)?;
+    pub(super) fn nu_classification(positive: &[bool], weights: &[f64], nu: f64, diagonal: Vec<f64>) -> Self {
+        let (lower, upper) = sides(positive, weights);
         let total = 0.5 * nu * weights.iter().sum::<f64>();
-        let mut problem = Self::new(try_vec![0.0; positive.len()]?, lower, upper, diagonal)?;
+        let mut problem = Self::new(vec![0.0; positive.len()], lower, upper, diagonal);
         for is_positive in [true, false] {
             let of_class =
                 || positive.iter().enumerate().filter(move |&(_, &p)| p == is_positive).map(|(i, _)| i);
             let sign = if is_positive { 1.0 } else { -1.0 };
             problem.fill(of_class(), total, weights, sign);
         }
-        problem.group = positive.iter().map(|&p| u8::from(!p)).try_collect_vec()?;
-        Ok(problem)
+        problem.group = positive.iter().map(|&p| u8::from(!p)).collect();
+        problem
     }
 
     /// Returns the one-class machine with row weights w and the sum `total` = nu W of the coefficients, at a feasible point:
     /// 1/2 ||w||^2 - rho nu W + sum w_i max(0, rho - f(x_i)).
-    pub(super) fn one_class(weights: &[f64], total: f64, diagonal: Vec<f64>) -> Result<Self> {
+    pub(super) fn one_class(weights: &[f64], total: f64, diagonal: Vec<f64>) -> Self {
         let n = weights.len();
-        let mut problem = Self::new(try_vec![0.0; n]?, try_vec![0.0; n]?, weights.try_to_vec()?, diagonal)?;
+        let mut problem = Self::new(vec![0.0; n], vec![0.0; n], weights.to_vec(), diagonal);
         problem.fill(0..n, total, weights, 1.0);
         problem.keeps_margin_inside = true;
-        Ok(problem)
+        problem
     }
 
     /// Returns epsilon-SVR: 1/2 ||w||^2 + sum C_i max(0, |y_i - f(x_i)| - epsilon).
-    pub(super) fn regression(targets: &[f64], c: &[f64], epsilon: f64, diagonal: Vec<f64>) -> Result<Self> {
+    pub(super) fn regression(targets: &[f64], c: &[f64], epsilon: f64, diagonal: Vec<f64>) -> Self {
         let mut problem = Self::new(
-            targets.iter().map(|y| -y).try_collect_vec()?,
-            c.iter().map(|c| -c).try_collect_vec()?,
-            c.try_to_vec()?,
+            targets.iter().map(|y| -y).collect(),
+            c.iter().map(|c| -c).collect(),
+            c.to_vec(),
             diagonal,
-        )?;
+        );
         problem.epsilon = epsilon;
-        Ok(problem)
+        problem
     }
 
     /// Returns quantile regression: 1/2 ||w||^2 + sum C_i (q max(0, y_i - f(x_i)) + (1 - q) max(0, f(x_i) - y_i)).
-    pub(super) fn quantile(targets: &[f64], c: &[f64], q: f64, diagonal: Vec<f64>) -> Result<Self> {
+    pub(super) fn quantile(targets: &[f64], c: &[f64], q: f64, diagonal: Vec<f64>) -> Self {
         Self::new(
-            targets.iter().map(|y| -y).try_collect_vec()?,
-            c.iter().map(|c| -(1.0 - q) * c).try_collect_vec()?,
-            c.iter().map(|c| q * c).try_collect_vec()?,
+            targets.iter().map(|y| -y).collect(),
+            c.iter().map(|c| -(1.0 - q) * c).collect(),
+            c.iter().map(|c| q * c).collect(),
             diagonal,
         )
     }
 
     /// Returns nu-SVR at a feasible point: variables are the rows twice, alpha and then -alpha*, as in `diagonal`.
-    pub(super) fn nu_regression(targets: &[f64], c: &[f64], nu: f64, diagonal: Vec<f64>) -> Result<Self> {
+    pub(super) fn nu_regression(targets: &[f64], c: &[f64], nu: f64, diagonal: Vec<f64>) -> Self {
         let n = targets.len();
         let twice = |first: &dyn Fn(usize) -> f64, second: &dyn Fn(usize) -> f64| {
-            (0..n).map(first).chain((0..n).map(second)).try_collect_vec()
+            (0..n).map(first).chain((0..n).map(second)).collect()
         };
         let (zero, c_of, minus_c, minus_y) =
             (|_| 0.0, |i: usize| c[i], |i: usize| -c[i], |i: usize| -targets[i]);
-        let bounds = twice(&c_of, &c_of)?;
+        let bounds = twice(&c_of, &c_of);
         let mut problem =
-            Self::new(twice(&minus_y, &minus_y)?, twice(&zero, &minus_c)?, twice(&c_of, &zero)?, diagonal)?;
+            Self::new(twice(&minus_y, &minus_y), twice(&zero, &minus_c), twice(&c_of, &zero), diagonal);
         let total = 0.5 * nu * c.iter().sum::<f64>();
         problem.fill(0..n, total, &bounds, 1.0);
         problem.fill(n..2 * n, total, &bounds, -1.0);
-        problem.group = (0..2 * n).map(|v| u8::from(v >= n)).try_collect_vec()?;
-        Ok(problem)
+        problem.group = (0..2 * n).map(|v| u8::from(v >= n)).collect();
+        problem
     }
 
     /// Sets |b| of the variables, in order, to their bounds until their sum is `total`.
@@ -223,17 +211,16 @@ impl DualProblem {
     }
 
     /// Returns the problem of some of the variables with the others fixed, whose contribution stays in the gradients.
-    pub(super) fn select(&self, variables: &[usize], ctx: Context<'_>) -> Result<Self> {
+    pub(super) fn select(&self, variables: &[usize], ctx: Context<'_>) -> Self {
         let Self { linear, lower, upper, beta, gradient, diagonal, ridge, .. } = self;
         let fields = [linear, lower, upper, beta, gradient, diagonal, ridge];
         let mut selected = [const { Vec::new() }; 7];
         let ctx = ctx.for_operations(selected.len() * variables.len());
-        ctx.try_for_each_chunk(&mut selected, 1, |field, values| {
-            values[0] = variables.iter().map(|&v| fields[field][v]).try_collect_vec()?;
-            Ok(())
-        })?;
+        ctx.for_each_chunk(&mut selected, 1, |field, values| {
+            values[0] = variables.iter().map(|&v| fields[field][v]).collect();
+        });
         let [linear, lower, upper, beta, gradient, diagonal, ridge] = selected;
-        Ok(Self {
+        Self {
             linear,
             lower,
             upper,
@@ -242,25 +229,20 @@ impl DualProblem {
             diagonal,
             ridge,
             epsilon: self.epsilon,
-            group: variables.iter().map(|&v| self.group[v]).try_collect_vec()?,
+            group: variables.iter().map(|&v| self.group[v]).collect(),
             has_equality: self.has_equality,
             keeps_margin_inside: self.keeps_margin_inside,
-        })
+        }
     }
 
     /// Returns the variables that meet a condition, ascending.
-    pub(super) fn filter(
-        &self,
-        ctx: Context<'_>,
-        meets: impl Fn(usize) -> bool + Sync,
-    ) -> Result<Vec<usize>> {
-        let of_range = |range: Range<usize>| range.filter(|&v| meets(v)).try_collect_vec();
-        let joined = |first: Result<Vec<usize>>, second: Result<Vec<usize>>| {
-            let mut first = first?;
-            first.try_extend(second?)?;
-            Ok(first)
+    pub(super) fn filter(&self, ctx: Context<'_>, meets: impl Fn(usize) -> bool + Sync) -> Vec<usize> {
+        let of_range = |range: Range<usize>| range.filter(|&v| meets(v)).collect();
+        let joined = |mut first: Vec<usize>, second: Vec<usize>| {
+            first.extend(second);
+            first
         };
-        ctx.reduce(self.len(), VARIABLES_PER_TASK, of_range, joined).unwrap_or(Ok(Vec::new()))
+        ctx.reduce(self.len(), VARIABLES_PER_TASK, of_range, joined).unwrap_or_default()
     }
 
     /// Returns whether the objective is a quadratic form but for a constant: the linear term is the same number for all variables
@@ -282,10 +264,10 @@ impl DualProblem {
     }
 
     /// Returns the problem of some of the variables of a problem at zero, with bounds `factor` times as large.
-    pub(super) fn subsample(&self, variables: &[usize], factor: f64, ctx: Context<'_>) -> Result<Self> {
-        let mut subsample = self.select(variables, ctx)?;
+    pub(super) fn subsample(&self, variables: &[usize], factor: f64, ctx: Context<'_>) -> Self {
+        let mut subsample = self.select(variables, ctx);
         subsample.lower.iter_mut().chain(&mut subsample.upper).for_each(|bound| *bound *= factor);
-        Ok(subsample)
+        subsample
     }
 
     /// Returns whether every larger C has the same solution: no coefficient is at a bound that depends on C.
@@ -298,29 +280,29 @@ impl DualProblem {
 
     /// Returns the same problem with more variables, which cannot move: `variables` are the places of its own. `diagonal` has the
     /// K_ii of the others.
-    pub(super) fn embedded(&self, variables: &[usize], mut diagonal: Vec<f64>) -> Result<Self> {
+    pub(super) fn embedded(&self, variables: &[usize], mut diagonal: Vec<f64>) -> Self {
         let len = diagonal.len();
         let embed = |values: &[f64]| {
-            let mut all: Vec<f64> = try_vec![0.0; len]?;
+            let mut all: Vec<f64> = vec![0.0; len];
             variables.iter().zip(values).for_each(|(&v, &value)| all[v] = value);
-            Ok::<_, Error>(all)
+            all
         };
-        let mut group = try_vec![0; len]?;
+        let mut group = vec![0; len];
         variables.iter().zip(&self.group).for_each(|(&v, &of)| group[v] = of);
         variables.iter().zip(&self.diagonal).for_each(|(&v, &value)| diagonal[v] = value);
-        Ok(Self {
-            linear: embed(&self.linear)?,
-            lower: embed(&self.lower)?,
-            upper: embed(&self.upper)?,
-            beta: embed(&self.beta)?,
-            gradient: embed(&self.gradient)?,
+        Self {
+            linear: embed(&self.linear),
+            lower: embed(&self.lower),
+            upper: embed(&self.upper),
+            beta: embed(&self.beta),
+            gradient: embed(&self.gradient),
             diagonal,
-            ridge: embed(&self.ridge)?,
+            ridge: embed(&self.ridge),
             epsilon: self.epsilon,
             group,
             has_equality: self.has_equality,
             keeps_margin_inside: self.keeps_margin_inside,
-        })
+        }
     }
 
     /// Returns whether the bounds are so large that the machine is the one without bounds.
@@ -429,9 +411,9 @@ impl DualProblem {
 }
 
 /// Returns bounds [0, c] for positive rows, [-c, 0] for negative ones.
-fn sides(positive: &[bool], c: &[f64]) -> Result<(Vec<f64>, Vec<f64>)> {
+fn sides(positive: &[bool], c: &[f64]) -> (Vec<f64>, Vec<f64>) {
     let of = |side: bool, sign: f64| {
-        positive.iter().zip(c).map(|(&p, &c)| if p == side { sign * c } else { 0.0 }).try_collect_vec()
+        positive.iter().zip(c).map(|(&p, &c)| if p == side { sign * c } else { 0.0 }).collect()
     };
-    Ok((of(false, -1.0)?, of(true, 1.0)?))
+    (of(false, -1.0), of(true, 1.0))
 }

@@ -25,7 +25,7 @@ use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{CoefficientSum, KernelFunction};
-use crate::memory::{TryCollect, try_with_capacity, try_zero_matrix};
+use crate::memory::try_zero_matrix;
 use ndarray::Array2;
 
 /// Targets, weights and quantiles of a quantile regression.
@@ -72,15 +72,15 @@ pub fn fit_quantiles<'a>(
     check_targets(rows.rows(), targets)?;
     Error::check_param(!quantiles.is_empty(), "quantile", "an empty list", "at least one number")?;
     quantiles.iter().try_for_each(|&q| check_quantile(q))?;
-    let layout = MachineLayout::one_class_block((0..rows.rows()).try_collect_vec()?, quantiles.len())?;
+    let layout = MachineLayout::one_class_block((0..rows.rows()).collect(), quantiles.len());
     let solved = fit_machines(&training, layout, start, |j, _, diagonal| {
         DualProblem::quantile(targets, sample_c, quantiles[j], diagonal)
     })?;
     let is_support = |row: &usize| solved.machines.iter().any(|machine| machine.problem().beta[*row] != 0.0);
-    let support: Vec<usize> = (0..rows.rows()).filter(is_support).try_collect_vec()?;
+    let support: Vec<usize> = (0..rows.rows()).filter(is_support).collect();
     let mut coefficients = try_zero_matrix("the coefficients", (support.len(), quantiles.len()))?;
-    let mut intercepts = try_with_capacity("the intercepts", quantiles.len())?;
-    let mut certificates = try_with_capacity("the certificates", quantiles.len())?;
+    let mut intercepts = Vec::with_capacity(quantiles.len());
+    let mut certificates = Vec::with_capacity(quantiles.len());
     for (machine, mut column) in solved.machines.iter().zip(coefficients.columns_mut()) {
         let &Outcome { intercept, certificate, .. } = machine.outcome()?;
         for (entry, &row) in column.iter_mut().zip(&support) {

@@ -23,7 +23,7 @@ use super::stall::largest_magnitude;
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::KernelRows;
-use crate::memory::{TryCollect, try_vec};
+use crate::memory::try_vec;
 use crate::random::Random;
 use crate::simd::blas::dot;
 
@@ -80,21 +80,21 @@ impl Rounding {
         source: &KernelRows<'_>,
         ctx: Context<'_>,
     ) -> Result<Self> {
-        let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).try_collect_vec()?;
+        let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).collect();
         if used.is_empty() {
             return Ok(Self::default());
         }
-        let rows_of = |list: &[usize]| list.iter().map(|&v| rows[v]).try_collect_vec();
-        let beta: Vec<f64> = used.iter().map(|&v| problem.beta[v]).try_collect_vec()?;
-        let of_used = rows_of(&used)?;
+        let rows_of = |list: &[usize]| list.iter().map(|&v| rows[v]).collect::<Vec<_>>();
+        let beta: Vec<f64> = used.iter().map(|&v| problem.beta[v]).collect();
+        let of_used = rows_of(&used);
         let scales = source.rows().rounding_scales(&of_used, ctx);
-        let sample = Sample::new(&beta, &scales)?;
-        let draws: Vec<usize> = sample.places.iter().map(|&k| used[k]).try_collect_vec()?;
+        let sample = Sample::new(&beta, &scales);
+        let draws: Vec<usize> = sample.places.iter().map(|&k| used[k]).collect();
         let source = source.in_double(&of_used, ctx)?;
         let mut kernel = try_vec![0.0; draws.len() * used.len()]?;
         source.compute(
-            &rows_of(&draws)?,
-            &mut kernel.chunks_exact_mut(used.len()).try_collect_vec()?,
+            &rows_of(&draws),
+            &mut kernel.chunks_exact_mut(used.len()).collect::<Vec<_>>(),
             ctx,
         )?;
         let errors: Vec<f64> = draws
@@ -104,7 +104,7 @@ impl Rounding {
                 let output = problem.gradient[v] - problem.linear[v] - problem.ridge[v] * problem.beta[v];
                 output - dot(line, &beta)
             })
-            .try_collect_vec()?;
+            .collect();
         let mut bound = Self::bound(problem, values);
         if let Some(relative) = values.relative {
             let of_double: Vec<f64> = sample
@@ -119,7 +119,7 @@ impl Rounding {
                     }
                     error_of(relative, used.len(), scales[k], product, scaled)
                 })
-                .try_collect_vec()?;
+                .collect();
             let output = SAFETY_FACTOR * of_double.iter().fold(0.0, |largest: f64, e| largest.max(*e));
             let quadratic = sample.sum(sample.places.iter().zip(&of_double).map(|(&k, e)| beta[k].abs() * e));
             if output < bound.output {
@@ -184,17 +184,16 @@ struct Sample {
 
 impl Sample {
     /// Draws a sample for coefficients of rows whose values have errors in proportion to `scales`.
-    fn new(beta: &[f64], scales: &[f64]) -> Result<Self> {
+    fn new(beta: &[f64], scales: &[f64]) -> Self {
         let n = beta.len();
         if n <= MAX_FULLY_MEASURED {
-            return Ok(Self { places: (0..n).try_collect_vec()?, shares: Vec::new(), unseen: 0.0 });
+            return Self { places: (0..n).collect(), shares: Vec::new(), unseen: 0.0 };
         }
         let mean = scales.iter().sum::<f64>() / n as f64;
-        let weights: Vec<f64> =
-            beta.iter().zip(scales).map(|(b, s)| b.abs() * (s + mean)).try_collect_vec()?;
+        let weights: Vec<f64> = beta.iter().zip(scales).map(|(b, s)| b.abs() * (s + mean)).collect();
         let squares: f64 = beta.iter().zip(scales).map(|(b, s)| (b * b * (s + mean)).powi(2)).sum();
         let unseen = MAX_STANDARD_ERRORS * 0.5 * f64::from(f32::EPSILON) * squares.sqrt();
-        let mut places: Vec<usize> = (0..n).try_collect_vec()?;
+        let mut places: Vec<usize> = (0..n).collect();
         places.select_nth_unstable_by(N_LARGEST, |&a, &b| weights[b].total_cmp(&weights[a]).then(a.cmp(&b)));
         let others = places.split_off(N_LARGEST);
         places.sort_unstable();
@@ -205,10 +204,10 @@ impl Sample {
                 total += weights[k];
                 total
             })
-            .try_collect_vec()?;
+            .collect();
         if total == 0.0 {
             // Values of rows at the center are exact.
-            return Ok(Self { places, shares: Vec::new(), unseen });
+            return Self { places, shares: Vec::new(), unseen };
         }
         let mut random = Random::new(n as u64);
         let mut shares = Vec::with_capacity(N_DRAWN); // small: a constant number
@@ -218,7 +217,7 @@ impl Sample {
             places.push(k);
             shares.push(total / weights[k]);
         }
-        Ok(Self { places, shares, unseen })
+        Self { places, shares, unseen }
     }
 
     /// Returns an upper bound of the absolute value of the sum, from the terms of the sample.

@@ -14,7 +14,6 @@ use super::training::Training;
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::KernelRows;
-use crate::memory::{TryCollect, TryGrow, try_vec};
 
 /// Maximum share of active variables at which a machine shrinks.
 const MAX_ACTIVE_SHARE: f64 = 0.85;
@@ -57,17 +56,17 @@ impl<'a> Variables<'a> {
         let active = problem.filter(ctx, |i| {
             let (up, low) = kkt.maximal_pairs[usize::from(problem.group[i])];
             problem.up_derivative(i) <= low || problem.down_derivative(i) >= up
-        })?;
+        });
         if active.len() as f64 > MAX_ACTIVE_SHARE * problem.len() as f64 {
             return Ok(None);
         }
-        let rows: Vec<usize> = active.iter().map(|&v| self.rows[v]).try_collect_vec()?;
-        let mut number = try_vec![None; problem.len()]?;
+        let rows: Vec<usize> = active.iter().map(|&v| self.rows[v]).collect();
+        let mut number = vec![None; problem.len()];
         for (k, &v) in active.iter().enumerate() {
             number[v] = Some(k);
         }
         let source = all.with_columns(&rows, ctx)?;
-        let small = problem.select(&active, ctx)?;
+        let small = problem.select(&active, ctx);
         self.outer.push(Unshrunk {
             problem: std::mem::replace(&mut self.problem, small),
             source: self.source.replace(source),
@@ -86,19 +85,19 @@ impl<'a> Variables<'a> {
             return Ok(None);
         };
         let (mut changed, mut changes) = (Vec::new(), Vec::new());
-        let mut inactive = try_vec![true; problem.len()]?;
+        let mut inactive = vec![true; problem.len()];
         for (k, &v) in active.iter().enumerate() {
             inactive[v] = false;
             let change = self.problem.beta[k] - problem.beta[v];
             if change != 0.0 {
-                changed.try_push(rows[v])?;
-                changes.try_push(change)?;
+                changed.push(rows[v]);
+                changes.push(change);
             }
         }
-        let inactive: Vec<usize> = (0..problem.len()).filter(|&v| inactive[v]).try_collect_vec()?;
-        let mut missing = try_vec![0.0; inactive.len()]?;
+        let inactive: Vec<usize> = (0..problem.len()).filter(|&v| inactive[v]).collect();
+        let mut missing = vec![0.0; inactive.len()];
         if let Some(small) = &self.source {
-            let columns: Vec<usize> = inactive.iter().map(|&v| rows[v]).try_collect_vec()?;
+            let columns: Vec<usize> = inactive.iter().map(|&v| rows[v]).collect();
             let source = small.with_columns(&columns, training.ctx)?;
             training.add_product(&source, depth, (&changed, &changes), &mut missing)?;
         }
@@ -117,9 +116,9 @@ impl<'a> Variables<'a> {
     /// Takes all variables back without their gradients. Returns the problem before the first shrinking, whose gradients are
     /// exact, and the gain in the dual objective since then: only active variables have changed, so their gradients before
     /// and after give it exactly.
-    pub(super) fn restore_without_gradients(&mut self) -> Result<(DualProblem, f64)> {
+    pub(super) fn restore_without_gradients(&mut self) -> (DualProblem, f64) {
         let first = self.outer.first().map_or(&self.problem, |first| &first.problem);
-        let before = first.select(&(0..first.len()).try_collect_vec()?, Context::SEQUENTIAL)?;
+        let before = first.select(&(0..first.len()).collect::<Vec<_>>(), Context::SEQUENTIAL);
         let mut gain = 0.0;
         for (level, Unshrunk { problem, active, .. }) in self.outer.iter().enumerate() {
             let inner = self.outer.get(level + 1).map_or(&self.problem, |next| &next.problem);
@@ -130,7 +129,7 @@ impl<'a> Variables<'a> {
             }
         }
         while self.merge().is_some() {}
-        Ok((before, gain))
+        (before, gain)
     }
 
     /// Takes back the variables of the last shrinking, with the new values of the active ones; returns their old numbers.

@@ -13,7 +13,6 @@ use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{CoefficientSum, KernelFunction};
-use crate::memory::{TryCollect, try_matrix, try_vec};
 use ndarray::Array2;
 
 /// A fitted machine of one output as indices into its training rows.
@@ -39,9 +38,9 @@ pub(super) fn solve_single<'a>(
     training: &Training<'a>,
     order: Vec<usize>,
     start: Option<Start<'_>>,
-    build: impl Fn(Vec<f64>) -> Result<DualProblem> + Sync,
+    build: impl Fn(Vec<f64>) -> DualProblem + Sync,
 ) -> Result<Solved<'a>> {
-    let layout = MachineLayout::one_class_block(order, 1)?;
+    let layout = MachineLayout::one_class_block(order, 1);
     fit_machines(training, layout, start, |_, _, diagonal| build(diagonal))
 }
 
@@ -49,12 +48,12 @@ pub(super) fn solve_single<'a>(
 pub(super) fn model_of(solved: &Solved<'_>, n: usize) -> Result<MachineModel> {
     let machine = &solved.machines[0];
     let &Outcome { intercept, rho, certificate, .. } = machine.outcome()?;
-    let mut beta = try_vec![0.0; n]?;
+    let mut beta = vec![0.0; n];
     for (&row, b) in solved.order.iter().zip(&machine.problem().beta) {
         beta[row] += b;
     }
-    let support: Vec<usize> = (0..beta.len()).filter(|&row| beta[row] != 0.0).try_collect_vec()?;
-    let coefficients = try_matrix((support.len(), 1), |(i, _)| beta[support[i]])?;
+    let support: Vec<usize> = (0..beta.len()).filter(|&row| beta[row] != 0.0).collect();
+    let coefficients = Array2::from_shape_fn((support.len(), 1), |(i, _)| beta[support[i]]);
     let intercept = intercept - solved.intercept_correction(&support, coefficients.view())[0];
     Ok(MachineModel { support, coefficients, intercept, rho, certificate, effort: solved.effort })
 }
@@ -103,15 +102,15 @@ pub fn fit_regression<'a>(
     let solved = match loss {
         RegressionLoss::Epsilon(epsilon) => {
             let build = |diagonal| DualProblem::regression(targets, sample_c, epsilon, diagonal);
-            solve_single(&training, (0..n).try_collect_vec()?, start, build)
+            solve_single(&training, (0..n).collect(), start, build)
         }
         RegressionLoss::Quantile(q) => {
             let build = |diagonal| DualProblem::quantile(targets, sample_c, q, diagonal);
-            solve_single(&training, (0..n).try_collect_vec()?, start, build)
+            solve_single(&training, (0..n).collect(), start, build)
         }
         RegressionLoss::Nu(nu) => {
             let build = |diagonal| DualProblem::nu_regression(targets, sample_c, nu, diagonal);
-            solve_single(&training, (0..n).chain(0..n).try_collect_vec()?, start, build)
+            solve_single(&training, (0..n).chain(0..n).collect(), start, build)
         }
     }?;
     model_of(&solved, n)

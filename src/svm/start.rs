@@ -7,7 +7,6 @@ use super::columns::KernelColumns;
 use super::precision::KernelValue;
 use super::problem::{DualProblem, MAX_GROUPS};
 use crate::error::{Error, Result};
-use crate::memory::{TryCollect, try_vec};
 use ndarray::{ArrayView2, Axis};
 
 /// Minimum best multiple, relative to the ratio of two C, that is rounded up to this ratio, so that bounded coefficients stay
@@ -52,7 +51,7 @@ impl<'a> Start<'a> {
             self.coefficients.nrows(),
         )?;
         Error::check_len("columns of the coefficients to start from", q, self.coefficients.ncols())?;
-        let mut beta = try_vec![0.0; rows]?;
+        let mut beta = vec![0.0; rows];
         for (&row, &coefficient) in self.support.iter().zip(self.coefficients.column(machine)) {
             if row >= rows || !coefficient.is_finite() {
                 let value = format!("row {row}: {coefficient}");
@@ -60,7 +59,7 @@ impl<'a> Start<'a> {
             }
             beta[row] = coefficient;
         }
-        order.iter().map(|&row| beta[row]).try_collect_vec()
+        Ok(order.iter().map(|&row| beta[row]).collect())
     }
 
     /// Returns the known outputs of the rows named by `order`, as the kernel values of `columns` give them.
@@ -81,7 +80,7 @@ impl<'a> Start<'a> {
         if let Some(row) = outputs.iter().position(|output| !output.is_finite()) {
             return Err(Error::param("start", format!("the output {} of row {row}", outputs[row]), "finite"));
         }
-        Ok(Some(order.iter().map(|&row| outputs[row] - correction).try_collect_vec()?))
+        Ok(Some(order.iter().map(|&row| outputs[row] - correction).collect()))
     }
 }
 
@@ -123,10 +122,10 @@ impl DualProblem {
 
     /// Starts from the solution of the same machine for a smaller C; the present C is `ratio` times as large. Its coefficients
     /// are multiplied by the factor between 1 and the ratio with the best objective. Gradients follow without a kernel value.
-    pub(super) fn start_from_smaller_c(&mut self, solved: &Self, ratio: f64) -> Result<()> {
+    pub(super) fn start_from_smaller_c(&mut self, solved: &Self, ratio: f64) {
         let products: Vec<f64> = (0..self.len())
             .map(|v| solved.gradient[v] - solved.linear[v] - solved.ridge[v] * solved.beta[v])
-            .try_collect_vec()?;
+            .collect();
         let (mut slope, mut curvature) = (0.0, 0.0);
         for (v, &b) in solved.beta.iter().enumerate() {
             slope += b * self.linear[v] + self.epsilon * b.abs();
@@ -143,7 +142,6 @@ impl DualProblem {
             };
             self.gradient[v] = times * products[v] + self.linear[v] + self.ridge[v] * self.beta[v];
         }
-        Ok(())
     }
 
     /// Sets coefficients in groups of one sign with nonzero sums: scaled to the sum (which undoes the division by rho in a

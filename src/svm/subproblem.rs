@@ -16,7 +16,7 @@ use super::problem::{DualProblem, MAX_GROUPS};
 use crate::context::{Context, Interruption};
 use crate::error::Result;
 use crate::kernels::{KernelRows, MIN_TILE_ROWS};
-use crate::memory::{Arena, Arenas, TryCollect, try_vec};
+use crate::memory::{Arena, Arenas};
 use crate::simd::blas::add_rows;
 use crate::simd::scan::STRIDE;
 
@@ -116,20 +116,20 @@ impl<K: KernelValue> Subproblem<K> {
         let middle = (first + usize::from(!problem.has_equality)).next_multiple_of(STRIDE);
         let stride = middle + (members.len() - first).next_multiple_of(STRIDE);
         let slots: Vec<usize> =
-            (0..members.len()).map(|k| if k < first { k } else { middle + k - first }).try_collect_vec()?;
+            (0..members.len()).map(|k| if k < first { k } else { middle + k - first }).collect();
         let mut block = Self {
             kernel: memory.take("the kernel matrix of a block", stride * stride)?,
             stride,
             groups: [0..middle, middle..stride],
             epsilon: problem.epsilon,
             has_equality: problem.has_equality,
-            diagonal: try_vec![0.0; stride]?,
-            lower: try_vec![0.0; stride]?,
-            upper: try_vec![0.0; stride]?,
-            beta: try_vec![0.0; stride]?,
-            gradient: try_vec![0.0; stride]?,
-            up: try_vec![f64::INFINITY; stride]?,
-            low: try_vec![f64::NEG_INFINITY; stride]?,
+            diagonal: vec![0.0; stride],
+            lower: vec![0.0; stride],
+            upper: vec![0.0; stride],
+            beta: vec![0.0; stride],
+            gradient: vec![0.0; stride],
+            up: vec![f64::INFINITY; stride],
+            low: vec![f64::NEG_INFINITY; stride],
             steps: 0,
             newton_budget: StepBudget::newton(tuning.newton_steps),
             active_set_budget: StepBudget::active_set(tuning.active_set),
@@ -180,17 +180,15 @@ impl<K: KernelValue> Subproblem<K> {
     }
 
     /// Assigns new values to some variables, and updates the gradients.
-    pub(super) fn set_values(&mut self, slots: &[usize], values: &[f64]) -> Result<()> {
-        let changes: Vec<f64> =
-            slots.iter().zip(values).map(|(&i, value)| value - self.beta[i]).try_collect_vec()?;
+    pub(super) fn set_values(&mut self, slots: &[usize], values: &[f64]) {
+        let changes: Vec<f64> = slots.iter().zip(values).map(|(&i, value)| value - self.beta[i]).collect();
         let mut gradient = std::mem::take(&mut self.gradient);
-        add_rows(&changes, &slots.iter().map(|&i| self.row(i)).try_collect_vec()?, 0, &mut gradient);
+        add_rows(&changes, &slots.iter().map(|&i| self.row(i)).collect::<Vec<_>>(), 0, &mut gradient);
         self.gradient = gradient;
         for (&i, &value) in slots.iter().zip(values) {
             self.beta[i] = value;
             self.update_directions(i);
         }
-        Ok(())
     }
 
     /// Updates the directions in which a variable can move after a change of its coefficient.

@@ -28,7 +28,7 @@ use super::problem::DualProblem;
 use super::training::Training;
 use crate::context::StopReason;
 use crate::error::Result;
-use crate::memory::{Arenas, TryCollect, TryToVec, try_vec};
+use crate::memory::Arenas;
 use crate::random::Random;
 use std::sync::Arc;
 
@@ -111,10 +111,10 @@ fn levels<'t, 'a, K: KernelValue>(
         // One of every few neighbors: variables are ordered by class.
         let variables: Vec<usize> = (0..larger.problem().len() / SUBSAMPLE_RATIO)
             .map(|k| SUBSAMPLE_RATIO * k + random.below(SUBSAMPLE_RATIO as u64) as usize)
-            .try_collect_vec()?;
-        let problem = larger.problem().subsample(&variables, SUBSAMPLE_RATIO as f64, training.ctx)?;
-        let diagonal = problem.diagonal.try_to_vec()?;
-        let columns = columns.subset(larger.rows_of(&variables)?, diagonal, training.ctx)?;
+            .collect();
+        let problem = larger.problem().subsample(&variables, SUBSAMPLE_RATIO as f64, training.ctx);
+        let diagonal = problem.diagonal.clone();
+        let columns = columns.subset(larger.rows_of(&variables), diagonal, training.ctx)?;
         let machines = vec![Machine::new(problem, true, &[0], &columns, training)?];
         rows_represented = SUBSAMPLE_RATIO * variables.len();
         let (memory, earlier_effort) = (Arc::clone(memory), Effort::default());
@@ -148,9 +148,9 @@ impl<'a, K: KernelValue> Level<'_, 'a, K> {
         larger.add_work_of(self.machine());
         let &Outcome { intercept, certificate, .. } = self.machine().outcome()?;
         let solved = self.machine().problem();
-        let used: Vec<usize> = (0..solved.len()).filter(|&k| solved.beta[k] != 0.0).try_collect_vec()?;
-        let support: Vec<usize> = used.iter().map(|&k| self.variables[k]).try_collect_vec()?;
-        let values: Vec<f64> = used.iter().map(|&k| solved.beta[k]).try_collect_vec()?;
+        let used: Vec<usize> = (0..solved.len()).filter(|&k| solved.beta[k] != 0.0).collect();
+        let support: Vec<usize> = used.iter().map(|&k| self.variables[k]).collect();
+        let values: Vec<f64> = used.iter().map(|&k| solved.beta[k]).collect();
         let mut stop = certificate.stop.interruption().map(StopReason::from);
         if stop.is_none() {
             let unbounded = used.iter().filter(|&&k| solved.is_unbounded(k)).count();
@@ -158,13 +158,13 @@ impl<'a, K: KernelValue> Level<'_, 'a, K> {
                 return Ok(LargerStart::AtZero);
             }
             let started = larger.outputs((&support, &values), columns, training).and_then(|outputs| {
-                larger.start_at(coefficients_at_bounds(larger.problem(), &outputs)?, columns, training)
+                larger.start_at(coefficients_at_bounds(larger.problem(), &outputs), columns, training)
             });
             stop = StopReason::from_result(started)?;
         }
         if let Some(reason) = stop {
             let ratio = SUBSAMPLE_RATIO as f64;
-            let mut beta = try_vec![0.0; larger.problem().len()]?;
+            let mut beta = vec![0.0; larger.problem().len()];
             support.iter().zip(&values).for_each(|(&v, value)| beta[v] = value / ratio);
             larger.finish_at(beta, intercept / ratio, scaled_dual(solved, &certificate), reason);
         }
@@ -181,7 +181,7 @@ fn scaled_dual(solved: &DualProblem, certificate: &Certificate) -> f64 {
 }
 
 /// Returns the coefficients at the bounds that outputs determine, with sum zero if it must be kept.
-fn coefficients_at_bounds(problem: &DualProblem, outputs: &[f64]) -> Result<Vec<f64>> {
+fn coefficients_at_bounds(problem: &DualProblem, outputs: &[f64]) -> Vec<f64> {
     let derivative = |v: usize| outputs[v] + problem.linear[v];
     let at = |v: usize, level: f64| {
         let above = derivative(v) - level;
@@ -194,7 +194,7 @@ fn coefficients_at_bounds(problem: &DualProblem, outputs: &[f64]) -> Result<Vec<
         }
     };
     let variables = 0..problem.len();
-    let all = |level: f64| variables.clone().map(|v| at(v, level)).try_collect_vec();
+    let all = |level: f64| variables.clone().map(|v| at(v, level)).collect();
     if !problem.has_equality {
         return all(0.0);
     }
@@ -210,7 +210,7 @@ fn coefficients_at_bounds(problem: &DualProblem, outputs: &[f64]) -> Result<Vec<
         let sum: f64 = variables.clone().map(|v| at(v, level)).sum();
         if sum > 0.0 { above = level } else { below = level }
     }
-    let mut beta: Vec<f64> = all(below)?;
+    let mut beta: Vec<f64> = all(below);
     // Variables at the level make up for the difference.
     let mut missing = -beta.iter().sum::<f64>();
     for v in variables {
@@ -220,7 +220,7 @@ fn coefficients_at_bounds(problem: &DualProblem, outputs: &[f64]) -> Result<Vec<
             missing -= range;
         }
     }
-    Ok(beta)
+    beta
 }
 
 #[cfg(test)]
@@ -243,9 +243,9 @@ mod tests {
                 DualProblem::regression(&targets, &c, epsilon, vec![1.0; c.len()])
             } else {
                 DualProblem::hinge(&signs, &c, vec![1.0; c.len()])
-            }.unwrap();
+            };
             problem.has_equality = has_equality;
-            let beta = coefficients_at_bounds(&problem, &outputs).unwrap();
+            let beta = coefficients_at_bounds(&problem, &outputs);
             for (v, &b) in beta.iter().enumerate() {
                 prop_assert!(b >= problem.lower[v] && b <= problem.upper[v]);
             }

@@ -8,8 +8,6 @@
 
 use super::problem::{DualProblem, MaximalPairs, VARIABLES_PER_TASK};
 use crate::context::Context;
-use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow, TryToVec, try_vec};
 use std::ops::Range;
 
 /// Interval between two new variables that come from a sample of all violators.
@@ -45,40 +43,33 @@ impl WorkingSet {
     }
 
     /// Selects the next working set; `maximal_pairs` are those of the problem.
-    pub(super) fn select(
-        &mut self,
-        problem: &DualProblem,
-        maximal_pairs: &MaximalPairs,
-        ctx: Context<'_>,
-    ) -> Result<()> {
+    pub(super) fn select(&mut self, problem: &DualProblem, maximal_pairs: &MaximalPairs, ctx: Context<'_>) {
         let size = self.size.min(problem.len());
         let first = self.round == 0 && problem.beta.iter().all(|b| *b == 0.0);
         self.round += 1;
         // The maximal violating pair must always be included, or a round could do nothing.
         let keep = (size / 2).min(size.saturating_sub(2));
-        let mut old: Vec<(usize, u64)> =
-            self.members.drain(..).zip(self.entered.drain(..)).try_collect_vec()?;
+        let mut old: Vec<(usize, u64)> = self.members.drain(..).zip(self.entered.drain(..)).collect();
         // small: the variables of a block
         old.sort_by_key(|&(v, entered)| (!problem.is_unbounded(v), std::cmp::Reverse(entered)));
         old.truncate(keep);
-        let mut chosen = try_vec![false; problem.len()]?;
+        let mut chosen = vec![false; problem.len()];
         for &(v, _) in &old {
             chosen[v] = true;
         }
         let n_new = size - old.len();
 
-        let mut lists = violators(problem, maximal_pairs, &chosen, ctx)?;
+        let mut lists = violators(problem, maximal_pairs, &chosen, ctx);
         // Partial selection takes a few operations for each violator.
         let count = 4 * lists.iter().map(Vec::len).sum::<usize>();
-        ctx.for_operations(count).try_for_each_chunk(&mut lists, 1, |_, list| {
+        ctx.for_operations(count).for_each_chunk(&mut lists, 1, |_, list| {
             if first {
                 // Gradients are mostly equal at the start: an even sample stands for the whole.
-                list[0] = evenly_spaced(&list[0], n_new)?;
-                Ok(())
+                list[0] = evenly_spaced(&list[0], n_new);
             } else {
-                largest_with_sample(&mut list[0], n_new)
+                largest_with_sample(&mut list[0], n_new);
             }
-        })?;
+        });
         // The group with the larger violation comes first: a block of two must contain its maximal violating pair.
         let gap = |group: usize| maximal_pairs[group].1 - maximal_pairs[group].0;
         if gap(1) > gap(0) {
@@ -93,7 +84,7 @@ impl WorkingSet {
                 is_any_left = true;
                 if added < n_new && !chosen[v] {
                     chosen[v] = true;
-                    old.try_push((v, self.round))?;
+                    old.push((v, self.round));
                     added += 1;
                 }
             }
@@ -104,7 +95,6 @@ impl WorkingSet {
         // Sorted, so that kernel values are gathered in the order of memory.
         old.sort_unstable_by_key(|&(v, _)| (problem.group[v], v));
         (self.members, self.entered) = old.into_iter().unzip(); // small: the variables of a block
-        Ok(())
     }
 }
 
@@ -118,7 +108,7 @@ fn violators(
     maximal_pairs: &MaximalPairs,
     is_chosen: &[bool],
     ctx: Context<'_>,
-) -> Result<[Violators; 4]> {
+) -> [Violators; 4] {
     let of_range = |range: Range<usize>| {
         let mut lists = [const { Violators::new() }; 4];
         for v in range.filter(|&v| !is_chosen[v]) {
@@ -126,23 +116,21 @@ fn violators(
             let (up, low) = maximal_pairs[group];
             let (increase, decrease) = (problem.up_derivative(v), problem.down_derivative(v));
             if increase < low {
-                lists[2 * group].try_push((increase, v))?;
+                lists[2 * group].push((increase, v));
             }
             if decrease > up {
-                lists[2 * group + 1].try_push((-decrease, v))?;
+                lists[2 * group + 1].push((-decrease, v));
             }
         }
-        Ok(lists)
+        lists
     };
-    let joined = |first: Result<[Violators; 4]>, second: Result<[Violators; 4]>| {
-        let (mut first, second) = (first?, second?);
+    let joined = |mut first: [Violators; 4], second: [Violators; 4]| {
         for (list, more) in first.iter_mut().zip(second) {
-            list.try_extend(more)?;
+            list.extend(more);
         }
-        Ok(first)
+        first
     };
-    ctx.reduce(problem.len(), VARIABLES_PER_TASK, of_range, joined)
-        .unwrap_or(Ok([const { Violators::new() }; 4]))
+    ctx.reduce(problem.len(), VARIABLES_PER_TASK, of_range, joined).unwrap_or_default()
 }
 
 /// Sorts the `count` smallest entries to the front, and removes the rest.
@@ -157,18 +145,17 @@ fn partially_sort(list: &mut Vec<(f64, usize)>, count: usize) {
 
 /// Keeps the `count` smallest entries, sorted; if they are many, every [`SAMPLE_INTERVAL`]th of them is replaced by one of an
 /// even sample of the whole list.
-fn largest_with_sample(list: &mut Vec<(f64, usize)>, count: usize) -> Result<()> {
+fn largest_with_sample(list: &mut Vec<(f64, usize)>, count: usize) {
     let has_sample = count >= MIN_SAMPLED_COUNT && list.len() > count;
-    let sample = if has_sample { evenly_spaced(list, count / SAMPLE_INTERVAL)? } else { Vec::new() };
+    let sample = if has_sample { evenly_spaced(list, count / SAMPLE_INTERVAL) } else { Vec::new() };
     partially_sort(list, count);
     for (slot, sampled) in list.iter_mut().skip(SAMPLE_INTERVAL - 1).step_by(SAMPLE_INTERVAL).zip(sample) {
         *slot = sampled;
     }
-    Ok(())
 }
 
 /// Returns at most `count` entries of the list, evenly spaced.
-fn evenly_spaced(list: &[(f64, usize)], count: usize) -> Result<Vec<(f64, usize)>> {
+fn evenly_spaced(list: &[(f64, usize)], count: usize) -> Vec<(f64, usize)> {
     let n = list.len();
-    if n > count { (0..count).map(|k| list[k * n / count]).try_collect_vec() } else { list.try_to_vec() }
+    if n > count { (0..count).map(|k| list[k * n / count]).collect() } else { list.to_vec() }
 }

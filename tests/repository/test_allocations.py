@@ -42,7 +42,9 @@ COPIES = {
 #: A reason why a product is small, on the line of the allocation or the one before it.
 SMALL = re.compile(r"// small: \w+")
 #: A factor that does not grow with the data: a number, a constant, the width of a panel.
-CONSTANT = re.compile(r"[\d_.]+|(?:\w+::)*[A-Z][A-Z\d_]+|width|panel_width::<\w+>\(\)|lanes::<\w+>\(\)")
+CONSTANT = re.compile(
+    r"[\d_.]+|(?:\w+::)*[A-Z][A-Z\d_]+|(?:self\.)?width|panel_width::<\w+>\(\)|lanes::<\w+>\(\)"
+)
 
 
 def arguments(text: str) -> list[str]:

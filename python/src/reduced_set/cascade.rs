@@ -4,10 +4,9 @@ use numpy::PyReadonlyArray2;
 use numpy::ndarray::Array2;
 use pyo3::prelude::*;
 use svmarrow::data::Rows;
-use svmarrow::memory::try_matrix;
 use svmarrow::reduced_set::{self, Decision, Moments, Projection, StageSize, UNDECIDED};
 
-use crate::array::{RowsArg, matrix_view, owned_matrix, same_length};
+use crate::array::{RowsArg, filled_matrix, matrix_view, owned_matrix, same_length};
 use crate::dict::Object;
 use crate::error::to_python;
 use crate::expansion::ExpansionArg;
@@ -27,8 +26,8 @@ pub(crate) fn expansion_moments(
     let (target, kept) = (expansion.view()?, kept.view()?);
     let cost = Cost::unknown(target.len().saturating_add(kept.vector_lengths()));
     let found = run(py, n_jobs, cost, None, |ctx| reduced_set::moments(&target, kept, ctx))?;
-    let masses = try_matrix((2, target.outputs()), |(i, j)| [&found.sums, &found.masses][i][j]);
-    Ok((Object(found.products), Object(found.at_kept), Object(masses.map_err(to_python)?)))
+    let masses = filled_matrix((2, target.outputs()), |(i, j)| [&found.sums, &found.masses][i][j])?;
+    Ok((Object(found.products), Object(found.at_kept), Object(masses)))
 }
 
 /// A path whose sizes are orthogonal projections, with what [`expansion_moments`] gives for its vectors.
@@ -114,7 +113,7 @@ impl Cascade {
         let rows = x.view()?;
         let cost = self.cost(&rows);
         let counts = run(py, n_jobs, cost, None, |ctx| self.cascade.count_decided(rows, ctx))?;
-        try_matrix(counts.dim(), |at| counts[at] as u64).map(Object).map_err(to_python)
+        filled_matrix(counts.dim(), |at| counts[at] as u64).map(Object)
     }
 }
 

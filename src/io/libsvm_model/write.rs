@@ -13,7 +13,7 @@ use crate::expansion::ExpansionView;
 use crate::io::atomic;
 use crate::io::lines::{Number, check_columns};
 use crate::kernels::Kernel;
-use crate::memory::{TryCollect, try_filled};
+use crate::memory::try_filled;
 
 /// Writes a model file, all or nothing.
 ///
@@ -71,8 +71,7 @@ fn checked_writer<'a>(
 
     let (m, k) = (vectors.rows(), labels.len());
     let ranks = Ranks::new(expansion, k, class_counts, ctx)?;
-    let counts: Vec<usize> =
-        (0..k).map(|class| (0..m).filter(|&i| ranks.lists(i, class)).count()).try_collect_vec()?;
+    let counts: Vec<usize> = (0..k).map(|class| (0..m).filter(|&i| ranks.lists(i, class)).count()).collect();
     let total = if k == 0 { m } else { counts.iter().sum() };
     Ok(move |out: &mut dyn Write| {
         writeln!(out, "svm_type {}\n{kernel_lines}", svm_type.name())?;

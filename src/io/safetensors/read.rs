@@ -183,7 +183,7 @@ fn take<'a>(
 ) -> Result<Tensor<'a>, ContentError> {
     let tensor = tensors.remove(name).ok_or_else(|| format!("no tensor {name:?}"))?;
     if !dtypes.contains(&tensor.dtype) {
-        let names: Vec<_> = dtypes.iter().map(|d| d.name()).try_collect_vec()?;
+        let names: Vec<_> = dtypes.iter().map(|d| d.name()).collect();
         let (found, names) = (tensor.dtype.name(), names.join(" or "));
         return Err(format!("tensor {name:?} is {found}, expected {names}").into());
     }

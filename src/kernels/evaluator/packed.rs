@@ -14,7 +14,7 @@ use crate::data::Rows;
 use crate::error::Result;
 use crate::expansion::ExpansionView;
 use crate::fast_gauss::FastGaussTransform;
-use crate::memory::{self, TryCollect, TryToVec};
+use crate::memory::{self};
 use crate::once::OnceCell;
 use crate::simd::Real;
 use std::ops::Deref;
@@ -72,7 +72,7 @@ impl PackedVectors {
         unit: Option<Unit>,
         ctx: Context<'_>,
     ) -> Result<Panels<T>> {
-        let all: Vec<usize> = (0..vectors.rows()).try_collect_vec()?;
+        let all: Vec<usize> = (0..vectors.rows()).collect();
         Panels::pack(vectors, &all, self.standardization(kernel, vectors)?, unit, ctx)
     }
 
@@ -175,7 +175,7 @@ impl Coefficients {
     pub(super) fn new(expansion: &ExpansionView<'_>) -> Result<Self> {
         Ok(Self {
             values: memory::try_to_vec(MODEL, expansion.flat())?,
-            intercepts: expansion.intercepts.try_to_vec()?,
+            intercepts: expansion.intercepts.to_vec(),
             needs_double: OnceCell::default(),
             weights: OnceCell::default(),
             fast_gauss: OnceCell::default(),

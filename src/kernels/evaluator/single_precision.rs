@@ -14,7 +14,7 @@ use super::PackedExpansion;
 use crate::context::Context;
 use crate::data::{OwnedRows, Rows};
 use crate::error::Result;
-use crate::memory::{TryCollect, try_vec};
+use crate::memory::try_vec;
 use ndarray::Array2;
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl PackedExpansion {
                 return Ok(false);
             }
             let count = m.min(MAX_SAMPLE);
-            let places: Vec<usize> = (0..count).map(|k| k * m / count).try_collect_vec()?;
+            let places: Vec<usize> = (0..count).map(|k| k * m / count).collect();
             let sample = vectors.gather(&places)?;
             // The rounding of the samples themselves is none of the arithmetic.
             let Some(sample) = sample.view().to_single()? else { return Ok(true) };
@@ -68,11 +68,11 @@ impl PackedExpansion {
             let spread = |j: usize| -> Result<f64> {
                 let more = if is_boundary(j) { between.nrows() } else { 0 };
                 let all = outputs.column(j).into_iter().chain(between.column(j).into_iter().take(more));
-                let mut sorted: Vec<f64> = all.copied().try_collect_vec()?;
+                let mut sorted: Vec<f64> = all.copied().collect();
                 sorted.sort_unstable_by(f64::total_cmp);
                 Ok(if sorted.len() > 3 { sorted[sorted.len() - 2] - sorted[1] } else { 0.0 })
             };
-            let mut spreads = try_vec![0.0; q]?;
+            let mut spreads = vec![0.0; q];
             for (j, value) in spreads.iter_mut().enumerate() {
                 *value = spread(j)?;
             }
@@ -81,8 +81,8 @@ impl PackedExpansion {
                 self.packed.adopt(trial.packed);
                 return Ok(false);
             }
-            let mut errors = try_vec![0.0_f64; q]?;
-            let mut exact = try_vec![0.0; q]?;
+            let mut errors = vec![0.0_f64; q];
+            let mut exact = vec![0.0; q];
             for (k, outputs) in outputs.rows().into_iter().enumerate() {
                 ctx.check("outputs", 0, 0)?;
                 exact.copy_from_slice(&self.coefficients.intercepts);
@@ -106,7 +106,7 @@ impl PackedExpansion {
     /// Returns the error of each output if its terms are rounded to single precision independently.
     fn independent_errors(&self, vectors: Rows<'_>) -> Result<Vec<f64>> {
         let q = self.outputs();
-        let mut errors = try_vec![0.0; q]?;
+        let mut errors = vec![0.0; q];
         for (i, line) in self.coefficients.values.chunks_exact(q.max(1)).enumerate() {
             let error = self.rounding_of(vectors, i)?;
             errors.iter_mut().zip(line).for_each(|(sum, c)| *sum += (c * error) * (c * error));

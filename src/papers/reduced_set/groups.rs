@@ -252,7 +252,8 @@ impl ActiveProblem {
                 if momentum == 1.0 {
                     break;
                 }
-                (self.b, momentum) = (best.try_to_vec()?, 1.0);
+                self.b.copy_from_slice(&best);
+                momentum = 1.0;
                 continue;
             }
             let next = 0.5 + (0.25 + momentum * momentum).sqrt();

@@ -223,7 +223,7 @@ impl ZeroNorm<'_> {
         let scaled: Vec<Vec<f64>> = remaining
             .iter()
             .map(|&i| self.line(i).iter().map(|l| scales[i] * l).try_collect_vec())
-            .try_collect_results()?;
+            .collect::<Result<_>>()?;
         if remaining.len() >= r {
             // S = L' D^2 L + gamma I
             let mut s = try_zeros("a matrix of the zero norm", r * r)?;

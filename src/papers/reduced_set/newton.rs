@@ -117,11 +117,9 @@ impl Point<'_> {
     ) -> Result<Option<Vec<f64>>> {
         let (n, q) = (self.bounds.len(), self.outputs);
         let Workspace { damped, inverse, u, rhs, d, system, complements, clipped, counts, of_output } = work;
-        damped.clear();
-        damped.try_extend(self.quadratic.iter().copied())?;
+        refill(damped, self.quadratic.iter().copied())?;
         damped.iter_mut().step_by(n + 1).for_each(|v| *v *= 1.0 + damping);
-        inverse.clear();
-        inverse.try_extend(damped.iter().copied())?;
+        refill(inverse, damped.iter().copied())?;
         if !cholesky::invert(inverse, n, &mut of_output.vector, counter)? {
             return Ok(None);
         }
@@ -170,8 +168,7 @@ impl Point<'_> {
             return Ok(None);
         }
         cholesky::solve(system, n, &mut growth, 1);
-        rhs.clear();
-        rhs.try_extend(self.residual.iter().copied())?;
+        refill(rhs, self.residual.iter().copied())?;
         let (mut first, mut start) = (0, 0);
         for (j, &k) in counts.iter().enumerate() {
             let mine = &clipped[first..first + k];
@@ -212,8 +209,7 @@ impl Point<'_> {
     /// Returns the change of the objective from B to another matrix.
     fn change(&self, b: &[f64], work: &mut Workspace, counter: &mut WorkCounter<'_>) -> Result<f64> {
         let Workspace { u: curved, rhs: step, .. } = work;
-        step.clear();
-        step.try_extend(b.iter().zip(self.b).map(|(new, old)| new - old))?;
+        refill(step, b.iter().zip(self.b).map(|(new, old)| new - old))?;
         product(self.quadratic, step, self.outputs, curved, counter)?;
         let rows = b.chunks_exact(self.outputs).zip(self.row_max).zip(self.bounds);
         let penalty: f64 = rows.map(|((row, max), bound)| bound * (max_norm(row) - max)).sum();
@@ -272,18 +268,9 @@ impl OutputWorkspace {
     ) -> Result<bool> {
         let Self { free, factor, solved, across, .. } = self;
         let (k, f) = (clipped.len(), free.len());
-        factor.clear();
-        solved.clear();
-        across.clear();
-        for &i in free.iter() {
-            let line = &h[i * n..(i + 1) * n];
-            factor.try_extend(free.iter().map(|&other| line[other]))?;
-            solved.try_extend(clipped.iter().map(|&(other, _)| line[other]))?;
-        }
-        for &(i, _) in clipped {
-            let line = &h[i * n..(i + 1) * n];
-            across.try_extend(free.iter().map(|&other| -line[other]))?;
-        }
+        refill(factor, free.iter().flat_map(|&i| free.iter().map(move |&other| h[i * n + other])))?;
+        refill(solved, free.iter().flat_map(|&i| clipped.iter().map(move |&(other, _)| h[i * n + other])))?;
+        refill(across, clipped.iter().flat_map(|&(i, _)| free.iter().map(move |&other| -h[i * n + other])))?;
         if cholesky::factor(factor, f).is_err() {
             return Ok(false);
         }
@@ -291,6 +278,12 @@ impl OutputWorkspace {
         add_rows(across, &solved.chunks_exact(k.max(1)).collect::<Vec<_>>(), 0, form);
         Ok(true)
     }
+}
+
+/// Replaces the numbers of a vector.
+fn refill(values: &mut Vec<f64>, numbers: impl Iterator<Item = f64>) -> Result<()> {
+    values.clear();
+    values.try_extend(numbers)
 }
 
 /// Computes out = A X for A (n, n) and X (n, q).

@@ -188,7 +188,7 @@ impl<T: Real> Tree<T> {
         // A binary tree of n nodes has (n + 1) / 2 leaves.
         let grown = self.nodes.len().div_ceil(2) >= self.params.max_leaves;
         let Node::Leaf(leaf) = &mut self.nodes[at] else { return Ok(false) };
-        leaf.scores(&self.formula, &self.row, &mut self.workspace, &mut self.scores)?;
+        leaf.scores(&self.formula, &self.row, &mut self.workspace, &mut self.scores);
         let double = size_of::<T>() == size_of::<f64>();
         check_values(&self.params.kernel, number, self.scores.iter().copied(), double)?;
         let (update, margin) = Update::new(&self.scores, label);
@@ -269,7 +269,7 @@ impl<T: Real> Tree<T> {
         let mut kernel = try_zeros("kernel values of a split", n * m)?;
         for (i, row) in rows.iter().enumerate() {
             counter.charge(values_of_a_row)?;
-            leaf.to_columns(&self.formula, row, &mut self.workspace, i, &mut kernel)?;
+            leaf.to_columns(&self.formula, row, &mut self.workspace, i, &mut kernel);
         }
         let induced = matches!(self.params.strategy, Strategy::Heuristic(_, Selection::Induced));
         let vectors = if induced { self.rows(leaf.ids.iter().copied()) } else { Ok(Vec::new()) }?;
@@ -278,7 +278,7 @@ impl<T: Real> Tree<T> {
             counter.charge(values_of_a_row)?;
             gram.extend(
                 leaf.pool
-                    .values(&self.formula, vector, &mut self.workspace)?
+                    .values(&self.formula, vector, &mut self.workspace)
                     .iter()
                     .map(|value| value.to_f64()),
             );

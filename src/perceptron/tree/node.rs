@@ -75,12 +75,12 @@ impl<T: Real> Rule<T> {
         match self {
             Self::Linear { direction, threshold } => Ok(projection(direction, row) > *threshold),
             Self::Kernel { vector, threshold, .. } => {
-                let value = vector.values(formula, row, workspace)?[0].to_f64();
+                let value = vector.values(formula, row, workspace)[0].to_f64();
                 check_rule(!value.is_nan())?;
                 Ok(value <= *threshold)
             }
             Self::Nearest { rows, left, .. } => {
-                let distances = rows.values(&formula.squared_distance(), row, workspace)?;
+                let distances = rows.values(&formula.squared_distance(), row, workspace);
                 let best = nearest(distances);
                 check_rule(distances[best].to_f64().is_finite())?;
                 Ok(left[best])
@@ -172,12 +172,11 @@ impl<T: Real> Leaf<T> {
         workspace: &mut PoolWorkspace<T>,
         i: usize,
         columns: &mut [f64],
-    ) -> Result<()> {
+    ) {
         let n = columns.len() / self.ids.len().max(1);
-        for (column, value) in columns.chunks_exact_mut(n).zip(self.pool.values(formula, row, workspace)?) {
+        for (column, value) in columns.chunks_exact_mut(n).zip(self.pool.values(formula, row, workspace)) {
             column[i] = value.to_f64();
         }
-        Ok(())
     }
 
     /// Computes the outputs for a row. Cost: one kernel value for each vector.
@@ -187,16 +186,15 @@ impl<T: Real> Leaf<T> {
         row: &RowBuffer<T>,
         workspace: &mut PoolWorkspace<T>,
         out: &mut [f64],
-    ) -> Result<()> {
+    ) {
         out.copy_from_slice(&self.intercepts);
-        let values = self.pool.values(formula, row, workspace)?;
+        let values = self.pool.values(formula, row, workspace);
         for (value, coefficients) in values.iter().zip(self.coefficients.chunks_exact(out.len())) {
             let value = value.to_f64();
             for (score, coefficient) in out.iter_mut().zip(coefficients) {
                 *score += coefficient * value;
             }
         }
-        Ok(())
     }
 }
 

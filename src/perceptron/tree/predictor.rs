@@ -13,7 +13,7 @@ use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluation, Formula, Kernel, PackedExpansion, Partial, PoolWorkspace};
-use crate::memory::{try_filled, try_zero_matrix};
+use crate::memory::try_zero_matrix;
 use crate::perceptron::params::check_values;
 use crate::simd::Real;
 use ndarray::{Array2, ArrayView2};
@@ -148,7 +148,7 @@ impl<T: Real> Predict for PackedTree<T> {
         let (n, q) = (x.rows(), self.outputs);
         let mut out = try_zero_matrix("the answers of a tree", (n, q))?;
         let part = self.rows_per_check() * ctx.threads();
-        let mut routes = try_filled("the leaves of a block of rows", part.min(n), Route::default())?;
+        let mut routes = vec![Route::default(); part.min(n)];
         for first in (0..n).step_by(part) {
             ctx.check("tree", first, n)?;
             let routes = &mut routes[..part.min(n - first)];
@@ -173,7 +173,7 @@ impl<T: Real> Predict for PackedTree<T> {
 
     fn routes(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Vec<Route>> {
         self.check(x)?;
-        let mut routes = try_filled("the paths of rows", x.rows(), Route::default())?;
+        let mut routes = vec![Route::default(); x.rows()];
         let part = self.rows_per_check() * ctx.threads();
         for (round, out) in routes.chunks_mut(part).enumerate() {
             ctx.check("tree", round * part, x.rows())?;

@@ -14,10 +14,10 @@ use super::rows::Store;
 use crate::data::{OwnedRows, Rows};
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, RowBuffer, RowWriter, VectorPool};
-use crate::memory::{TryCollect, TryGrow, try_zero_matrix};
+use crate::memory::{TryCollect, try_with_capacity, try_zero_matrix};
 use crate::perceptron::params::check_counts;
 use crate::simd::Real;
-use ndarray::{Array2, aview1, s};
+use ndarray::{Array2, ArrayView2, aview1, s};
 use std::collections::BTreeMap;
 
 const LEAF: u8 = 0;
@@ -69,9 +69,6 @@ pub struct TreeState {
 
 impl TreeState {
     /// Returns a tree of one empty leaf for a stream with the columns, layout and precision of `like`.
-    ///
-    /// # Errors
-    /// [`Error::Memory`].
     pub fn new(like: Rows<'_>, outputs: usize, seed: u64) -> Self {
         Self {
             rows: RowWriter::new(like.cols(), like.is_sparse(), like.is_f64()).finish(),
@@ -212,13 +209,8 @@ impl TreeState {
                     nodes.push(Node::Leaf(Leaf {
                         ids,
                         pool,
-                        coefficients: weights.iter().copied().try_collect_vec()?,
-                        accumulator: self
-                            .accumulator
-                            .slice(s![range.clone(), ..])
-                            .iter()
-                            .copied()
-                            .try_collect_vec()?,
+                        coefficients: flat(weights)?,
+                        accumulator: flat(self.accumulator.slice(s![range.clone(), ..]))?,
                         age: self.age[node],
                         intercepts: self.intercepts.row(node).iter().copied().collect(),
                         sample,
@@ -254,8 +246,15 @@ impl TreeState {
             }
             Ok::<u64, Error>(number)
         };
-        let (mut weights, mut accumulator, mut directions, mut linear) =
-            (Vec::new(), Vec::new(), Vec::new(), 0);
+        let (members, linear) = nodes.iter().fold((0, 0), |(members, linear), node| match node {
+            Node::Leaf(leaf) => (members + leaf.ids.len(), linear),
+            Node::Branch { rule: Rule::Linear { .. }, .. } => (members, linear + 1),
+            Node::Branch { rule: Rule::Kernel { .. }, .. } => (members + 1, linear),
+            Node::Branch { rule: Rule::Nearest { ids, .. }, .. } => (members + ids.len(), linear),
+        });
+        let numbers_of = |lines: usize, length| try_with_capacity("the arrays of a tree", lines * length);
+        let (mut weights, mut accumulator) = (numbers_of(members, outputs)?, numbers_of(members, outputs)?);
+        let mut directions = numbers_of(linear, features)?;
         let n = nodes.len();
         state.children = Array2::zeros((n, 2));
         state.intercepts = try_zero_matrix("a matrix of results", (n, outputs))?;
@@ -269,8 +268,8 @@ impl TreeState {
                     for &id in &leaf.ids {
                         state.members.push(number(id)?);
                     }
-                    weights.try_extend(leaf.coefficients.iter().copied())?;
-                    accumulator.try_extend(leaf.accumulator.iter().copied())?;
+                    weights.extend_from_slice(&leaf.coefficients);
+                    accumulator.extend_from_slice(&leaf.accumulator);
                     state.age[at] = leaf.age;
                     for &(id, label) in &leaf.sample {
                         state.sample.push(number(id)?);
@@ -283,14 +282,13 @@ impl TreeState {
                     state.children.row_mut(at).assign(&aview1(&[*left as u64, *right as u64]));
                     state.kinds[at] = match rule {
                         Rule::Linear { direction, threshold } => {
-                            directions.try_extend(direction.iter().map(|w| w.to_f64()))?;
-                            linear += 1;
+                            directions.extend(direction.iter().map(|w| w.to_f64()));
                             state.thresholds[at] = *threshold;
                             LINEAR
                         }
                         Rule::Kernel { id, threshold, .. } => {
                             state.members.push(number(*id)?);
-                            weights.try_extend(std::iter::repeat_n(0.0, outputs))?;
+                            weights.extend(std::iter::repeat_n(0.0, outputs));
                             state.thresholds[at] = *threshold;
                             KERNEL
                         }
@@ -298,7 +296,7 @@ impl TreeState {
                             for (&id, &left) in ids.iter().zip(left) {
                                 state.members.push(number(id)?);
                                 weights.push(f64::from(u8::from(left)));
-                                weights.try_extend(std::iter::repeat_n(0.0, outputs - 1))?;
+                                weights.extend(std::iter::repeat_n(0.0, outputs - 1));
                             }
                             NEAREST
                         }
@@ -306,7 +304,7 @@ impl TreeState {
                 }
             }
             // The weights of the members of rules are not learned.
-            accumulator.try_resize(weights.len(), 0.0)?;
+            accumulator.resize(weights.len(), 0.0);
             state.starts.push(state.members.len() as u64);
             state.sample_starts.push(state.sample.len() as u64);
         }
@@ -316,6 +314,11 @@ impl TreeState {
         state.rows = writer.finish();
         Ok(state)
     }
+}
+
+/// Copies the values of a matrix, row-major.
+fn flat(values: ArrayView2<'_, f64>) -> Result<Vec<f64>> {
+    values.iter().copied().try_collect_vec()
 }
 
 /// Returns the matrix of row-major values.

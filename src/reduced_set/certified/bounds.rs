@@ -351,7 +351,7 @@ impl Directions {
             Ok(())
         })?;
         let inverse: Vec<Vec<f64>> =
-            (0..p).map(|i| (0..=i).map(|k| columns[k][i]).try_collect_vec()).try_collect_results()?;
+            (0..p).map(|i| (0..=i).map(|k| columns[k][i]).try_collect_vec()).collect::<Result<_>>()?;
         // Row i of L^-1 K, then its products with the rows of L^-1 up to the i-th.
         let row_properties = |i: usize| {
             let mut product = vec![0.0; p];

@@ -22,7 +22,7 @@ use crate::context::{Context, Progress, StopReason};
 use crate::data::{Rows, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors, RelativeRounding, diagonal};
-use crate::memory::{TryCollect, TryToVec, try_filled, try_matrix, try_vec, try_zero_matrix};
+use crate::memory::{TryToVec, try_filled, try_matrix, try_vec, try_zero_matrix};
 use crate::reduced_set::coding::Coding;
 use crate::simd::blas::dot;
 
@@ -124,7 +124,7 @@ impl Cascade {
             from = stage.size.vectors;
         }
         let p = stages.last().map_or(0, |stage| stage.size.directions);
-        let lines = (0..p).map(|i| row(factor, i)[..=i].try_to_vec()).try_collect_results()?;
+        let lines = (0..p).map(|i| row(factor, i)[..=i].try_to_vec()).collect::<Result<_>>()?;
         let intercepts = target.intercepts.to_vec();
         let machine = Machine {
             deltas: feature_space(target)?,
@@ -227,7 +227,8 @@ impl Cascade {
             })?;
         }
         let shape = (x.rows(), q);
-        Ok((try_matrix(shape, |(i, j)| found[i * q + j].0)?, try_matrix(shape, |(i, j)| found[i * q + j].1)?))
+        let part = |of: fn(&(f64, f64)) -> f64| try_matrix(shape, |(i, j)| of(&found[i * q + j]));
+        Ok((part(|pair| pair.0)?, part(|pair| pair.1)?))
     }
 
     /// Returns the number of rows that the outputs of stage i decide with the distances of stage j <= i, (stages, stages).

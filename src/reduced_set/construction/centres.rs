@@ -87,7 +87,7 @@ fn lloyd(rows: Rows<'_>, sample: &[usize], count: usize, ctx: Context<'_>) -> Re
     'rounds: for round in 0..MAX_ROUNDS {
         let norms: Vec<f64> =
             centres.chunks_exact(d).map(|c| 0.5 * c.iter().map(|v| v * v).sum::<f64>()).collect();
-        let (mut sums, mut counts) = (try_vec![0.0; count * d]?, try_vec![0_usize; count]?);
+        let (mut sums, mut counts) = (try_vec![0.0; count * d]?, vec![0_usize; count]);
         for points in points.chunks(block * d) {
             if StopReason::from_result(ctx.check("centres", round, MAX_ROUNDS))?.is_some() {
                 break 'rounds;

@@ -10,7 +10,7 @@ use super::scales::ColumnScales;
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::{Batch, TrainableExpansion, Workspace};
-use crate::memory::{TryCollect, TryGrow, try_vec};
+use crate::memory::try_vec;
 use crate::random::Random;
 use crate::simd::adam;
 
@@ -37,13 +37,14 @@ pub(super) struct Descent {
 impl Descent {
     /// Returns an expansion before its first step.
     pub(super) fn new(mut expansion: TrainableExpansion, scales: ColumnScales, rates: Rates) -> Result<Self> {
+        let zeros = |len: usize| try_vec![0.0; len];
         let panels = expansion.panels.iter().map(|panel| -> Result<_> {
             let (z, b) = (panel.vectors.len(), panel.coefficients.len());
-            Ok([try_vec![0.0; z]?, try_vec![0.0; z]?, try_vec![0.0; b]?, try_vec![0.0; b]?])
+            Ok([zeros(z)?, zeros(z)?, zeros(b)?, zeros(b)?])
         });
-        let panels = panels.try_collect_results()?;
+        let panels = panels.collect::<Result<_>>()?;
         let q = expansion.intercepts.len();
-        let intercepts = [try_vec![0.0; q]?, try_vec![0.0; q]?];
+        let intercepts = [vec![0.0; q], vec![0.0; q]];
         expansion.has_scales = rates.scales > 0.0;
         Ok(Self { expansion, scales, rates, panels, intercepts, work: Workspace::default() })
     }
@@ -59,7 +60,7 @@ impl Descent {
     }
 
     /// Takes a step against the gradients of the last batch, with `decay` times the rates; `number` is 1 for the first step.
-    pub(super) fn step(&mut self, decay: f64, number: usize, ctx: Context<'_>) -> Result<()> {
+    pub(super) fn step(&mut self, decay: f64, number: usize, ctx: Context<'_>) {
         let Self { expansion, scales, rates, panels, intercepts: [means, squares], work } = self;
         let for_vectors = adam::corrected(rates.vectors * decay, number);
         let for_coefficients = adam::corrected(rates.coefficients * decay, number);
@@ -68,8 +69,7 @@ impl Descent {
         }
         let factors = expansion.has_scales.then_some(&*scales.factors);
         let kernel = expansion.kernel();
-        let mut parts: Vec<_> =
-            expansion.panels.iter_mut().zip(panels).zip(&work.panels).try_collect_vec()?;
+        let mut parts: Vec<_> = expansion.panels.iter_mut().zip(panels).zip(&work.panels).collect();
         ctx.for_each_chunk(&mut parts, 1, |_, part| {
             let ((panel, [v1, v2, c1, c2]), slopes) = &mut part[0];
             adam::step(for_vectors, &slopes.vectors, v1, v2, &mut panel.vectors);
@@ -80,7 +80,6 @@ impl Descent {
             panel.refresh(kernel);
         });
         adam::step(for_coefficients, &work.intercepts, means, squares, &mut expansion.intercepts);
-        Ok(())
     }
 }
 
@@ -95,18 +94,18 @@ pub(super) struct Samples {
 
 impl Samples {
     /// Returns the samples of the first `n` rows.
-    pub(super) fn new(params: &GradientParams, n: usize) -> Result<Self> {
-        Ok(Self {
+    pub(super) fn new(params: &GradientParams, n: usize) -> Self {
+        Self {
             random: Random::stream(params.seed, 0),
-            order: (0..n).try_collect_vec()?,
+            order: (0..n).collect(),
             batch_size: params.batch.min(n),
             next: n,
             picked: Vec::new(),
-        })
+        }
     }
 
     /// Draws the next batch: rows, and a place of each.
-    pub(super) fn draw(&mut self, places: usize) -> Result<&[(usize, usize)]> {
+    pub(super) fn draw(&mut self, places: usize) -> &[(usize, usize)] {
         let Self { random, order, batch_size, next, picked } = self;
         if *next + *batch_size > order.len() {
             random.shuffle(order);
@@ -114,8 +113,8 @@ impl Samples {
         }
         picked.clear();
         let rows = &order[*next..*next + *batch_size];
-        picked.try_extend(rows.iter().map(|&row| (row, random.below(places as u64) as usize)))?;
+        picked.extend(rows.iter().map(|&row| (row, random.below(places as u64) as usize)));
         *next += *batch_size;
-        Ok(picked)
+        picked
     }
 }

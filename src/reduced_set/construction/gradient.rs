@@ -255,7 +255,7 @@ impl Run<'_, '_> {
         ctx: Context<'_>,
     ) -> Result<()> {
         let (teacher, params) = (self.teacher, self.params);
-        let mut samples = Samples::new(params, teacher.rows.rows() - params.held_out)?;
+        let mut samples = Samples::new(params, teacher.rows.rows() - params.held_out);
         let mut batch = Batch::default();
         let (mut sum, mut count, mut work_done) = (0.0, 0, 0);
         let (m, d, q) =
@@ -271,12 +271,12 @@ impl Run<'_, '_> {
                     ..Progress::new("gradient", stage * params.steps + step, self.stages * params.steps)
                 })?;
             }
-            let picked = samples.draw(teacher.places)?;
+            let picked = samples.draw(teacher.places);
             self.fill(&mut batch, picked, &descent.scales, ctx)?;
             sum += descent.gradient(&batch, self.loss_of(picked), ctx)?;
             count += picked.len();
             let decay = 0.5 * (1.0 + (std::f64::consts::PI * step as f64 / params.steps as f64).cos());
-            descent.step(decay, step + 1, ctx)?;
+            descent.step(decay, step + 1, ctx);
             *done = step + 1;
             if *done % params.steps.div_ceil(10) == 0 || *done == params.steps {
                 losses.push(sum / f64::from(count as u32));

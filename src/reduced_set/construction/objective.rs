@@ -157,7 +157,7 @@ impl Objective {
                     })
                     .try_collect_vec(),
             })
-            .try_collect_results()
+            .collect()
     }
 }
 

@@ -204,7 +204,7 @@ impl<'s, 'a> Sampled<'s, 'a> {
         self.remaining.retain(|&p| p != proposal.candidate);
         self.taken.push(proposal.candidate);
         try_reserve("predictions of the vectors chosen", &mut self.images, image.len())?;
-        self.images.try_extend(image.iter().copied())?;
+        self.images.extend(image.iter().copied());
         // The new direction in terms of the vectors taken: L' delta = e.
         let t = self.taken.len();
         let mut delta = vec![0.0; t];

@@ -21,7 +21,7 @@ use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, KernelRows, Precision, diagonal, gram};
-use crate::memory::{TryCollect, TryToVec, try_with_capacity, try_zeros};
+use crate::memory::{TryCollect, try_with_capacity, try_zeros};
 use crate::simd::blas::{dot, row_times};
 use std::ops::Range;
 
@@ -107,7 +107,7 @@ impl TargetProducts {
     /// Returns those of some candidates.
     pub(in crate::reduced_set) fn of(&self, places: &[usize], outputs: usize) -> Result<Self> {
         let lines = places.iter().flat_map(|p| &self.targets[p * outputs..(p + 1) * outputs]);
-        Ok(Self { norms: self.norms.try_to_vec()?, targets: lines.copied().try_collect_vec()? })
+        Ok(Self { norms: self.norms.clone(), targets: lines.copied().try_collect_vec()? })
     }
 
     /// Returns sum_j ||w_j||^2.
@@ -240,7 +240,7 @@ impl<'a> Space<'a> {
             Products::Features(source) => {
                 let columns_wanted = list.len();
                 let columns = list.iter().map(|_| try_zeros("columns of a kernel matrix", count));
-                let mut columns = columns.try_collect_results()?;
+                let mut columns = columns.collect::<Result<Vec<_>>>()?;
                 let mut slices: Vec<&mut [f64]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
                 let at_once = (8 * WORK_PER_CHECK / (count * self.pool.cols().max(1)).max(1))
                     .clamp(1, list.len().max(1));
@@ -266,9 +266,7 @@ impl<'a> Space<'a> {
                 let (zero, values) = (vec![0.0; list.len()], matrix((rows.rows(), list.len()), &values)?);
                 let expansion = ExpansionView::new(self.kernel, *rows, values, &zero)?;
                 let lines = in_blocks(&Evaluator::new(&expansion)?, self.pool, ctx)?;
-                let column = |c: usize| lines.iter().skip(c).step_by(list.len()).copied().try_collect_vec();
-                let columns = (0..list.len()).map(column).try_collect_results()?;
-                Ok(columns)
+                columns_of(&lines, list.len())
             }
         }
     }
@@ -380,8 +378,12 @@ fn products_of(images: &[f64], n: usize, list: &[usize], ctx: Context<'_>) -> Re
             }
         });
     }
-    let column = |c: usize| out.iter().skip(c).step_by(columns).copied().try_collect_vec();
-    (0..columns).map(column).try_collect_results()
+    columns_of(&out, columns)
+}
+
+/// Returns the columns of a row-major matrix.
+fn columns_of(values: &[f64], count: usize) -> Result<Vec<Vec<f64>>> {
+    (0..count).map(|c| values.iter().skip(c).step_by(count).copied().try_collect_vec()).collect()
 }
 
 /// Concatenates the results of `evaluate` for blocks of rows; a row takes `work` multiplications.

@@ -17,7 +17,6 @@ use super::super::precision::KernelValue;
 use super::super::subproblem::{Goal, Subproblem};
 use crate::error::Result;
 use crate::linalg::growing::GrowingCholesky;
-use crate::memory::TryCollect;
 
 /// Maximum number of free variables at the start of a run.
 const MAX_INITIAL_FREE: usize = 48;
@@ -43,7 +42,7 @@ impl FreeFactor {
             return Ok(false);
         }
         let row = block.row(i);
-        let values: Vec<f64> = self.free.iter().map(|&(j, _)| row[j].wide()).try_collect_vec()?;
+        let values: Vec<f64> = self.free.iter().map(|&(j, _)| row[j].wide()).collect();
         let is_added = self.factor.append(&values, block.diagonal[i] + self.ridge, 0.0)?;
         if is_added {
             self.free.push((i, rate));
@@ -123,7 +122,7 @@ impl<K: KernelValue> Subproblem<K> {
                 _ => break,
             }
             moves += 1;
-            match self.move_free(&set)? {
+            match self.move_free(&set) {
                 MoveEnd::Start => break,
                 MoveEnd::Bound(k) => {
                     set.remove(k);
@@ -150,7 +149,7 @@ impl<K: KernelValue> Subproblem<K> {
     }
 
     /// Moves the free variables towards the minimum, up to the first bound.
-    fn move_free(&mut self, set: &FreeFactor) -> Result<MoveEnd> {
+    fn move_free(&mut self, set: &FreeFactor) -> MoveEnd {
         let direction = set.direction(self);
         let (mut length, mut bound) = (1.0, None);
         for (k, (&(i, rate), &d)) in set.free.iter().zip(&direction).enumerate() {
@@ -166,7 +165,7 @@ impl<K: KernelValue> Subproblem<K> {
         if !direction.iter().all(|d| d.is_finite())
             || (length <= 0.0 && bound.is_some_and(|(k, _)| is_last(k)))
         {
-            return Ok(MoveEnd::Start);
+            return MoveEnd::Start;
         }
         // Bounds are assigned, so that "at its bound" remains an exact comparison.
         let mut to: Vec<f64> = (set.free.iter().zip(&direction).enumerate())
@@ -183,8 +182,8 @@ impl<K: KernelValue> Subproblem<K> {
             self.restore_sum(set, bound, &mut to);
         }
         let slots: Vec<usize> = set.free.iter().map(|&(i, _)| i).collect();
-        self.set_values(&slots, &to)?;
-        Ok(bound.map_or(MoveEnd::Minimum, MoveEnd::Bound))
+        self.set_values(&slots, &to);
+        bound.map_or(MoveEnd::Minimum, MoveEnd::Bound)
     }
 
     /// Subtracts what rounding in a badly conditioned system has added to the sum from the variable farthest from its bounds.

@@ -24,7 +24,6 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::linalg::cholesky;
 use crate::linalg::dense::{Square, factor};
-use crate::memory::TryCollect;
 use crate::simd::blas::add_rows;
 
 /// Minimum number of free variables in a Newton step; for fewer, SMO steps are as fast.
@@ -53,10 +52,10 @@ impl<K: KernelValue> Subproblem<K> {
     /// # Errors
     /// Returns the errors of the factorization, except for a matrix that is not positive definite and for memory.
     pub(in crate::svm) fn newton_step(&mut self, ctx: Context<'_>) -> Result<f64> {
-        let free = FreeSet::new(self)?;
+        let free = FreeSet::new(self);
         let Some((values, length)) = free.solve(ctx)? else { return Ok(0.0) };
         let slots = free.slots;
-        self.set_values(&slots, &values)?;
+        self.set_values(&slots, &values);
         Ok(length)
     }
 }
@@ -78,19 +77,19 @@ struct FreeSet<'a, K> {
 
 impl<'a, K: KernelValue> FreeSet<'a, K> {
     /// Returns the unbounded variables of a block.
-    fn new(block: &'a Subproblem<K>) -> Result<Self> {
-        let slots: Vec<usize> = block.unbounded().try_collect_vec()?;
+    fn new(block: &'a Subproblem<K>) -> Self {
+        let slots: Vec<usize> = block.unbounded().collect();
         let group = |slot: usize| u8::from(slot >= block.groups[1].start);
         let with_sum = |group: u8| Some(group).filter(|group| *group > 0 || block.has_equality);
-        Ok(Self {
+        Self {
             kernel: block.kernel.values(),
             stride: block.stride,
-            values: slots.iter().map(|&i| block.beta[i]).try_collect_vec()?,
-            derivatives: slots.iter().map(|&i| block.gradient[i] + block.up[i]).try_collect_vec()?,
-            intervals: slots.iter().map(|&i| block.interval(i)).try_collect_vec()?,
-            groups: slots.iter().map(|&i| with_sum(group(i))).try_collect_vec()?,
+            values: slots.iter().map(|&i| block.beta[i]).collect(),
+            derivatives: slots.iter().map(|&i| block.gradient[i] + block.up[i]).collect(),
+            intervals: slots.iter().map(|&i| block.interval(i)).collect(),
+            groups: slots.iter().map(|&i| with_sum(group(i))).collect(),
             slots,
-        })
+        }
     }
 
     /// Returns values that decrease the objective, and the step length relative to the full step; `None` if none are found.

@@ -8,7 +8,6 @@ use super::point::{Direction, Point, Residuals};
 use super::system::System;
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{TryCollect, TryToVec, try_vec};
 use crate::simd::blas::{axpy, dot};
 
 impl Point<'_> {
@@ -26,7 +25,7 @@ impl Point<'_> {
         residuals: &Residuals,
         target: impl Fn(usize) -> (f64, f64) + Sync,
         ctx: Context<'_>,
-    ) -> Result<Direction> {
+    ) -> Direction {
         let (n, d) = (self.t.len(), self.columns.count());
         let right_side: Vec<f64> = (0..n)
             .map(|k| {
@@ -37,28 +36,28 @@ impl Point<'_> {
                     if self.parts[k].upper.is_finite() { upper / above - self.at_upper[k] } else { 0.0 };
                 of_lower - of_upper - residuals.dual[k]
             })
-            .try_collect_vec()?;
+            .collect();
         let term = |k: usize| (self.parts[k].variable, theta[k] * right_side[k]);
-        let mut solution = self.columns.combination(n, ctx, term)?;
+        let mut solution = self.columns.combination(n, ctx, term);
         axpy(1.0, &residuals.weights, &mut solution);
-        let mut sums = residuals.sums.try_to_vec()?;
+        let mut sums = residuals.sums.clone();
         for k in 0..n {
             if let Some(group) = self.parts[k].group {
                 sums[group] -= theta[k] * right_side[k];
             }
         }
         solution.extend_from_slice(&sums);
-        system.solve(&mut solution)?;
+        system.solve(&mut solution);
         let y = solution.split_off(d);
         let w = solution;
-        let mut t = try_vec![0.0; n]?;
+        let mut t = vec![0.0; n];
         ctx.for_operations(n * d).for_each_chunk(&mut t, ROWS_PER_TASK, |task, t| {
             for (k, out) in (task * ROWS_PER_TASK..).zip(t) {
                 let product = dot(self.columns.row(self.parts[k].variable), &w);
                 *out = theta[k] * (right_side[k] - product + self.level(&y, k));
             }
         });
-        let multipliers = (0..n)
+        let (at_lower, at_upper) = (0..n)
             .map(|k| {
                 let ((below, above), (lower, upper)) = (self.distances(k), target(k));
                 let of_lower = (lower - self.at_lower[k] * t[k]) / below - self.at_lower[k];
@@ -69,9 +68,7 @@ impl Point<'_> {
                     if part.upper.is_finite() { of_upper } else { 0.0 },
                 )
             })
-            .try_collect_vec()?;
-        let at_lower = multipliers.iter().map(|m| m.0).try_collect_vec()?;
-        let at_upper = multipliers.iter().map(|m| m.1).try_collect_vec()?;
-        Ok(Direction { t, w, y, at_lower, at_upper })
+            .unzip();
+        Direction { t, w, y, at_lower, at_upper }
     }
 }

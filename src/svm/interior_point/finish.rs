@@ -9,7 +9,6 @@
 use super::point::Point;
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::try_vec;
 use crate::simd::blas::{axpy, dot};
 use crate::svm::stall::largest_magnitude;
 
@@ -28,7 +27,7 @@ impl Point<'_> {
         let largest = |values: &[f64]| largest_magnitude(values).max(f64::MIN_POSITIVE);
         let of_multipliers = largest(&self.at_lower).max(largest(&self.at_upper));
         let of_t = largest(&self.t);
-        let mut theta = try_vec![0.0; self.t.len()]?;
+        let mut theta = vec![0.0; self.t.len()];
         for (k, theta) in theta.iter_mut().enumerate() {
             let (below, above) = self.distances(k);
             let part = &self.parts[k];
@@ -53,8 +52,8 @@ impl Point<'_> {
             let Some(system) = self.system(&theta, ctx)? else { return Ok(()) };
             let mut has_crossed = false;
             while left > 0 && !has_crossed {
-                let residuals = self.residuals(ctx)?;
-                let direction = self.direction(&system, &theta, &residuals, |_| (0.0, 0.0), ctx)?;
+                let residuals = self.residuals(ctx);
+                let direction = self.direction(&system, &theta, &residuals, |_| (0.0, 0.0), ctx);
                 axpy(1.0, &direction.w, &mut self.w);
                 axpy(1.0, &direction.y, &mut self.y);
                 for (k, change) in direction.t.iter().enumerate() {

@@ -7,8 +7,6 @@ use super::super::few_columns::{FewColumns, ROWS_PER_TASK};
 use super::super::problem::{DualProblem, MAX_GROUPS};
 use super::super::stall::largest_magnitude;
 use crate::context::Context;
-use crate::error::Result;
-use crate::memory::{TryCollect, TryToVec, try_vec};
 use crate::simd::blas::{axpy, dot};
 
 /// Complementarity of a solution, relative to the objective.
@@ -69,19 +67,15 @@ pub(super) struct Point<'a> {
 
 impl<'a> Point<'a> {
     /// Returns the first point; `None` if a variable without space to move is not zero.
-    pub(super) fn new(
-        problem: &DualProblem,
-        columns: &'a FewColumns,
-        ctx: Context<'_>,
-    ) -> Result<Option<Self>> {
-        let mut sums = try_vec![0.0; if problem.has_equality { MAX_GROUPS } else { 0 }]?;
+    pub(super) fn new(problem: &DualProblem, columns: &'a FewColumns, ctx: Context<'_>) -> Option<Self> {
+        let mut sums = vec![0.0; if problem.has_equality { MAX_GROUPS } else { 0 }];
         let mut parts = Vec::new();
         for v in 0..problem.len() {
             let (lower, upper, s, e) =
                 (problem.lower[v], problem.upper[v], problem.linear[v], problem.epsilon);
             if lower >= upper {
                 if problem.beta[v] != 0.0 {
-                    return Ok(None);
+                    return None;
                 }
                 continue;
             }
@@ -113,7 +107,7 @@ impl<'a> Point<'a> {
         let scale = if scale > 0.0 {
             scale
         } else {
-            let weights = columns.combination(problem.len(), ctx, |v| (v, problem.beta[v]))?;
+            let weights = columns.combination(problem.len(), ctx, |v| (v, problem.beta[v]));
             (length * dot(&weights, &weights).sqrt()).max(f64::MIN_POSITIVE.sqrt())
         };
         let first = |part: &Part| match (part.lower.is_finite(), part.upper.is_finite()) {
@@ -123,18 +117,18 @@ impl<'a> Point<'a> {
             _ => part.upper - 0.5 * scale / part.ridge,
         };
         let of_bound = |bound: f64| if bound.is_finite() { scale } else { 0.0 };
-        Ok(Some(Self {
-            t: parts.iter().map(first).try_collect_vec()?,
-            w: try_vec![0.0; columns.count()]?,
-            y: try_vec![0.0; sums.len()]?,
-            at_lower: parts.iter().map(|part| of_bound(part.lower)).try_collect_vec()?,
-            at_upper: parts.iter().map(|part| of_bound(part.upper)).try_collect_vec()?,
+        Some(Self {
+            t: parts.iter().map(first).collect(),
+            w: vec![0.0; columns.count()],
+            y: vec![0.0; sums.len()],
+            at_lower: parts.iter().map(|part| of_bound(part.lower)).collect(),
+            at_upper: parts.iter().map(|part| of_bound(part.upper)).collect(),
             columns,
             parts,
             sums,
             scale,
             length,
-        }))
+        })
     }
 
     /// Returns the distances of a variable from its bounds.
@@ -148,8 +142,8 @@ impl<'a> Point<'a> {
         self.parts[k].group.map_or(0.0, |group| y[group])
     }
 
-    pub(super) fn residuals(&self, ctx: Context<'_>) -> Result<Residuals> {
-        let mut dual = try_vec![0.0; self.t.len()]?;
+    pub(super) fn residuals(&self, ctx: Context<'_>) -> Residuals {
+        let mut dual = vec![0.0; self.t.len()];
         ctx.for_operations(dual.len() * self.columns.count()).for_each_chunk(
             &mut dual,
             ROWS_PER_TASK,
@@ -165,20 +159,20 @@ impl<'a> Point<'a> {
             },
         );
         let term = |k: usize| (self.parts[k].variable, self.t[k]);
-        let mut weights = self.columns.combination(self.t.len(), ctx, term)?;
+        let mut weights = self.columns.combination(self.t.len(), ctx, term);
         axpy(-1.0, &self.w, &mut weights);
-        Ok(Residuals { dual, weights, sums: self.missing_sums()? })
+        Residuals { dual, weights, sums: self.missing_sums() }
     }
 
     /// Returns a - A t.
-    pub(super) fn missing_sums(&self) -> Result<Vec<f64>> {
-        let mut missing = self.sums.try_to_vec()?;
+    pub(super) fn missing_sums(&self) -> Vec<f64> {
+        let mut missing = self.sums.clone();
         for (part, t) in self.parts.iter().zip(&self.t) {
             if let Some(group) = part.group {
                 missing[group] -= t;
             }
         }
-        Ok(missing)
+        missing
     }
 
     /// Returns the largest relative difference from the conditions of the optimum.

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::linalg::cholesky::solve_one;
 use crate::linalg::dense::{self, Square, subtract_gram};
-use crate::memory::{TryCollect, TryToVec, try_vec};
+use crate::memory::try_vec;
 use crate::simd::blas::{axpy, dot};
 
 /// First addition to the scaled diagonal of a system that is singular in double precision, and the factor of the next ones.
@@ -67,8 +67,7 @@ impl System {
                 line[i] += 1.0;
             }
         }
-        let scale: Vec<f64> =
-            matrix.diagonal().map(|v| if v > 0.0 { 1.0 / v.sqrt() } else { 1.0 }).try_collect_vec()?;
+        let scale: Vec<f64> = matrix.diagonal().map(|v| if v > 0.0 { 1.0 / v.sqrt() } else { 1.0 }).collect();
         let mut shift = FIRST_SHIFT;
         while shift <= MAX_SHIFT {
             let mut factor = matrix.shifted::<f64>(|_| 0.0, ctx)?;
@@ -87,8 +86,8 @@ impl System {
     }
 
     /// Solves the system in place, with corrections by the residual.
-    pub(super) fn solve(&self, b: &mut [f64]) -> Result<()> {
-        let right_side = b.try_to_vec()?;
+    pub(super) fn solve(&self, b: &mut [f64]) {
+        let right_side = b.to_vec();
         let (n, stride, from) = (b.len(), self.factor.stride(), self.matrix.stride());
         let substitute = |b: &mut [f64]| {
             b.iter_mut().zip(&self.scale).for_each(|(v, s)| *v *= s);
@@ -97,7 +96,7 @@ impl System {
         };
         substitute(b);
         for _ in 0..REFINEMENTS {
-            let mut residual = right_side.try_to_vec()?;
+            let mut residual = right_side.clone();
             let values = self.matrix.values();
             for i in 0..n {
                 let line = &values[i * from..i * from + i + 1];
@@ -107,6 +106,5 @@ impl System {
             substitute(&mut residual);
             axpy(1.0, &residual, b);
         }
-        Ok(())
     }
 }

@@ -13,7 +13,7 @@ use super::super::training::Training;
 use super::{MAX_STEPS_PER_VARIABLE, Machine};
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{Arenas, TryCollect, try_vec};
+use crate::memory::Arenas;
 use crate::simd::gather::Indices;
 
 /// Maximum number of entries scanned in one block: a few tenths of a second.
@@ -47,8 +47,8 @@ impl Machine<'_> {
         if !columns.are_stored() && members.len() > self.tuning.nested_block {
             let source = &columns.class_blocks[self.parts[0].class_block].source;
             let goal = Goal { tolerance: relative(NESTED_TOLERANCE_SHARE), max_iterations, max_rounding };
-            let problem = self.problem().select(members, ctx)?;
-            let rows = self.rows_of(members)?;
+            let problem = self.problem().select(members, ctx);
+            let rows = self.rows_of(members);
             let budget = &mut self.newton_budget;
             return nested::solve(problem, (&rows, source), &self.tuning, memory, (goal, budget), ctx, check);
         }
@@ -71,11 +71,11 @@ impl Machine<'_> {
             let class_blocks = &columns.class_blocks;
             if !columns.are_stored() {
                 let source = &class_blocks[self.parts[0].class_block].source;
-                return write_block(source, &self.rows_of(members)?, kernel, stride, slots, ctx, check);
+                return write_block(source, &self.rows_of(members), kernel, stride, slots, ctx, check);
             }
             // Runs of members of one part at consecutive slots: part, first slot, columns in a row of its class block.
             let mut runs: Vec<(usize, usize, Vec<usize>)> = Vec::new();
-            let mut member_of = try_vec![None; stride]?;
+            let mut member_of = vec![None; stride];
             for (&v, &slot) in members.iter().zip(slots) {
                 let part = self.part_of(v);
                 let column = v - self.parts[part].first;
@@ -87,10 +87,10 @@ impl Machine<'_> {
                 }
                 member_of[slot] = Some(v);
             }
-            let runs = runs.iter().map(|(part, first, columns)| {
-                Ok((self.parts[*part].class_block, *first, Indices::new(columns)))
-            });
-            let runs: Vec<(usize, usize, Indices)> = runs.try_collect_results()?;
+            let runs: Vec<(usize, usize, Indices)> = runs
+                .iter()
+                .map(|(part, first, columns)| (self.parts[*part].class_block, *first, Indices::new(columns)))
+                .collect();
             ctx.for_each_chunk(kernel, ROWS_PER_TASK * stride, |task, lines| {
                 for (i, line) in lines.chunks_exact_mut(stride).enumerate() {
                     let Some(member) = member_of[task * ROWS_PER_TASK + i] else { continue };

@@ -16,7 +16,6 @@ use super::{Machine, cache_capacity};
 use crate::context::{Context, StopReason};
 use crate::error::{Error, Result};
 use crate::kernels::Precision;
-use crate::memory::{TryCollect, TryToVec};
 
 impl Machine<'_> {
     /// Measures how far rounding has moved the gradients of a problem of all variables.
@@ -60,7 +59,7 @@ impl Machine<'_> {
         ctx: Context<'_>,
     ) -> Result<()> {
         let levels = intercept(self.problem());
-        let (exact, gain) = self.variables.restore_without_gradients()?;
+        let (exact, gain) = self.variables.restore_without_gradients();
         let rounding = self.measure_rounding(&exact, columns, ctx)?;
         let size = |problem: &DualProblem| problem.beta.iter().map(|b| b.abs()).sum::<f64>();
         let gain = gain - rounding.output * (size(&exact) + size(self.problem()));
@@ -114,11 +113,8 @@ impl Machine<'_> {
         let size = self.tuning.first_block(self.problem().len()).max(self.working_set.size);
         self.working_set = WorkingSet::new(size.min(cache_capacity(&self.parts, columns)));
         let has_stalled = self.reason() == Some(StopReason::Stalled);
-        let beta = if has_stalled {
-            restart_coefficients(self.problem())?
-        } else {
-            self.problem().beta.try_to_vec()?
-        };
+        let beta =
+            if has_stalled { restart_coefficients(self.problem()) } else { self.problem().beta.clone() };
         self.resume();
         self.is_double = K::PRECISION == Precision::Double;
         if let Some(reason) = StopReason::from_result(self.start_at(beta, columns, training))? {
@@ -139,10 +135,9 @@ impl Machine<'_> {
         let problem = self.problem();
         let source = &columns.class_blocks[self.parts[0].class_block].source;
         let scales = source.rows().rounding_scales(&self.variables.rows, training.ctx);
-        let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).try_collect_vec()?;
-        let sizes: Vec<f64> = used.iter().map(|&v| problem.beta[v].abs()).try_collect_vec()?;
-        let scaled: Vec<f64> =
-            used.iter().zip(&sizes).map(|(&v, size)| size * scales[v]).try_collect_vec()?;
+        let used: Vec<usize> = (0..problem.len()).filter(|&v| problem.beta[v] != 0.0).collect();
+        let sizes: Vec<f64> = used.iter().map(|&v| problem.beta[v].abs()).collect();
+        let scaled: Vec<f64> = used.iter().zip(&sizes).map(|(&v, size)| size * scales[v]).collect();
         let products = self.outputs((&used, &sizes), columns, training)?;
         let scaled = self.outputs((&used, &scaled), columns, training)?;
         Ok(Rounding::bound_by_values(problem, &columns.values, &scales, (&products, &scaled)))
@@ -181,10 +176,10 @@ impl Machine<'_> {
         if !self.is_double || !matches!(reason, StopReason::Converged | StopReason::Stalled) {
             return Ok(());
         }
-        let beta = self.problem().beta.try_to_vec()?;
+        let beta = self.problem().beta.clone();
         let few_columns = self.in_few_columns(training)?;
         let rounding = if let Some(rows) = &few_columns {
-            self.start_by_weights(beta, rows, training.ctx)?
+            self.start_by_weights(beta, rows, training.ctx)
         } else {
             if StopReason::from_result(self.start_at(beta, columns, training))?.is_some() {
                 return Ok(());

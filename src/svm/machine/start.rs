@@ -12,7 +12,7 @@ use super::super::training::Training;
 use super::Machine;
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity};
+use crate::memory::try_with_capacity;
 
 impl Machine<'_> {
     /// Sets feasible coefficients and computes their gradients, in a machine that is not shrunk.
@@ -25,8 +25,8 @@ impl Machine<'_> {
         columns: &KernelColumns<'_, K>,
         training: &Training<'_>,
     ) -> Result<()> {
-        let used: Vec<usize> = (0..beta.len()).filter(|&v| beta[v] != 0.0).try_collect_vec()?;
-        let values: Vec<f64> = used.iter().map(|&v| beta[v]).try_collect_vec()?;
+        let used: Vec<usize> = (0..beta.len()).filter(|&v| beta[v] != 0.0).collect();
+        let values: Vec<f64> = used.iter().map(|&v| beta[v]).collect();
         let outputs = self.outputs((&used, &values), columns, training)?;
         let problem = &mut self.variables.problem;
         for (v, output) in outputs.into_iter().enumerate() {
@@ -44,8 +44,8 @@ impl Machine<'_> {
         columns: &KernelColumns<'_, K>,
         training: &Training<'_>,
     ) -> Result<Vec<f64>> {
-        let rows = self.rows_of(variables)?;
-        let mut outputs = try_vec![0.0; self.problem().len()]?;
+        let rows = self.rows_of(variables);
+        let mut outputs = vec![0.0; self.problem().len()];
         for part in &self.parts {
             let outputs = &mut outputs[part.first..part.first + part.positions.len()];
             let source = &columns.class_blocks[part.class_block].source;
@@ -95,7 +95,7 @@ impl Machine<'_> {
         let mut output_error = 0.0;
         if let Some(rows) = self.in_few_columns(training)? {
             let Some(solution) = solve(self.problem(), &rows)? else { return Ok(0.0) };
-            output_error = self.start_by_weights(solution, &rows, training.ctx)?.output;
+            output_error = self.start_by_weights(solution, &rows, training.ctx).output;
         } else {
             let factor = unless_memory_is_short(self.factored(columns, training))?;
             let Some(factor) = factor else {
@@ -103,7 +103,7 @@ impl Machine<'_> {
                 return Ok(0.0);
             };
             let Some(solution) = solve(self.problem(), &factor)? else { return Ok(0.0) };
-            let (beta, gradient) = (self.problem().beta.try_to_vec()?, self.problem().gradient.try_to_vec()?);
+            let (beta, gradient) = (self.problem().beta.clone(), self.problem().gradient.clone());
             let objective = self.problem().objective();
             self.start_at(solution, columns, training)?;
             if !(self.problem().objective() < objective) {
@@ -146,13 +146,10 @@ impl Machine<'_> {
         beta: Vec<f64>,
         rows: &FewColumns,
         ctx: Context<'_>,
-    ) -> Result<Rounding> {
+    ) -> Rounding {
         let problem = &mut self.variables.problem;
-        let before = std::mem::replace(&mut problem.beta, beta);
+        problem.beta = beta;
         let rounding = rows.set_gradients(problem, ctx);
-        if rounding.is_err() {
-            problem.beta = before;
-        }
         self.kkt = problem.kkt_violation(ctx);
         rounding
     }

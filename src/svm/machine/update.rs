@@ -14,7 +14,6 @@ use super::super::training::Training;
 use super::{Machine, cache_capacity};
 use crate::context::{Context, StopReason};
 use crate::error::{Error, Result};
-use crate::memory::{TryCollect, TryToVec};
 use crate::simd::blas::add_rows;
 
 /// Number of rounds without progress after which a machine has stalled.
@@ -46,7 +45,7 @@ impl<'a> Machine<'a> {
         let members = &self.working_set.members;
         let problem = &self.variables.problem;
         let before: Vec<(f64, f64)> =
-            members.iter().map(|&v| (problem.beta[v], problem.gradient[v])).try_collect_vec()?;
+            members.iter().map(|&v| (problem.beta[v], problem.gradient[v])).collect();
         let (changed, changes) = self.variables.problem.set_coefficients(members, &solution.beta);
         match &solution.gradient {
             Some(gradient) if self.has_whole_block() => {
@@ -125,11 +124,12 @@ impl<'a> Machine<'a> {
         training: &Training<'_>,
     ) -> Result<()> {
         if columns.are_stored() {
-            return self.add_stored_rows((changed, changes), columns, training.ctx);
+            self.add_stored_rows((changed, changes), columns, training.ctx);
+            return Ok(());
         }
         let (depth, n) = (columns.depth(), self.problem().len());
         let before = if training.may_stop_product(depth, changed.len(), n) {
-            Some(self.problem().gradient.try_to_vec()?)
+            Some(self.problem().gradient.clone())
         } else {
             None
         };
@@ -148,7 +148,7 @@ impl<'a> Machine<'a> {
         training: &Training<'_>,
     ) -> Result<()> {
         let depth = columns.depth();
-        let rows = self.rows_of(changed)?;
+        let rows = self.rows_of(changed);
         let gradient = &mut self.variables.problem.gradient;
         if let Some(source) = &self.variables.source {
             return training.add_product(source, depth, (&rows, changes), gradient);
@@ -167,19 +167,17 @@ impl<'a> Machine<'a> {
         (changed, changes): (&[usize], &[f64]),
         columns: &KernelColumns<'_, K>,
         ctx: Context<'_>,
-    ) -> Result<()> {
-        let positions: Vec<usize> = changed.iter().map(|&v| self.position(v)).try_collect_vec()?;
+    ) {
+        let positions: Vec<usize> = changed.iter().map(|&v| self.position(v)).collect();
         for part in &self.parts {
             let class_block = &columns.class_blocks[part.class_block];
-            let rows: Vec<&[K]> =
-                positions.iter().map(|&position| class_block.row(position)).try_collect_vec()?;
+            let rows: Vec<&[K]> = positions.iter().map(|&position| class_block.row(position)).collect();
             let gradient =
                 &mut self.variables.problem.gradient[part.first..part.first + part.positions.len()];
             ctx.for_each_chunk(gradient, COLUMNS_PER_TASK, |task, gradient| {
                 add_rows(changes, &rows, task * COLUMNS_PER_TASK, gradient);
             });
         }
-        Ok(())
     }
 
     /// Sets variables aside that no pair can move at present, if kernel values are not cached.

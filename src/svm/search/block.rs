@@ -19,7 +19,6 @@ use super::chain::{Chain, ChainSolver, ChainValues, nonzero};
 use super::work::FoldResult;
 use crate::context::{Context, StopReason};
 use crate::error::{Error, Result};
-use crate::memory::{TryCollect, TryToVec, try_vec};
 use crate::simd::gather::Indices;
 use std::sync::Arc;
 
@@ -60,14 +59,14 @@ impl<'c, 'w, K: KernelValue> Block<'c, 'w, K> {
         k: usize,
         start: Option<Vec<f64>>,
     ) -> Result<Option<Self>> {
-        let positions = chain.members(machine)?;
-        let rows = chain.rows_of(&positions)?;
+        let positions = chain.members(machine);
+        let rows = chain.rows_of(&positions);
         let diagonal = values.source.diagonal(&rows);
-        let Some(mut problem) = chain.problem(machine, k, &rows, &diagonal)? else { return Ok(None) };
+        let Some(mut problem) = chain.problem(machine, k, &rows, &diagonal) else { return Ok(None) };
         if let Some(beta) = start {
             problem.project(&beta);
-            let (used, weights) = nonzero(&problem.beta, &rows)?;
-            let mut products = try_vec![0.0; rows.len()]?;
+            let (used, weights) = nonzero(&problem.beta, &rows);
+            let mut products = vec![0.0; rows.len()];
             let columns = values.source.with_columns(&rows, Context::SEQUENTIAL)?;
             columns.add_product(&used, &weights, &mut products, Context::SEQUENTIAL)?;
             problem.set_outputs(&products);
@@ -103,7 +102,7 @@ impl<'c, 'w, K: KernelValue> Block<'c, 'w, K> {
 
     /// Returns the block with the present problem.
     fn take_block(&mut self) -> Result<Subproblem<K>> {
-        let members: Vec<usize> = (0..self.rows.len()).try_collect_vec()?;
+        let members: Vec<usize> = (0..self.rows.len()).collect();
         if let Some(mut block) = self.subproblem.take() {
             block.set_problem(&self.problem, &members);
             return Ok(block);
@@ -142,8 +141,8 @@ impl<'c, 'w, K: KernelValue> Block<'c, 'w, K> {
             let solution = interior_point::solve(problem, &columns, sequential);
             if let Some(solution) = unless_memory_is_short(solution)? {
                 problem.beta = solution;
-                columns.set_gradients(problem, sequential)?;
-                let members: Vec<usize> = (0..self.rows.len()).try_collect_vec()?;
+                columns.set_gradients(problem, sequential);
+                let members: Vec<usize> = (0..self.rows.len()).collect();
                 block.set_problem(problem, &members);
             }
         }
@@ -213,11 +212,8 @@ impl<'c, 'w> SinglePrecision for Block<'c, 'w, f32> {
     }
 
     fn into_double(self) -> Result<Self::Double> {
-        let beta = if self.is_early() {
-            restart_coefficients(&self.problem)?
-        } else {
-            self.problem.beta.try_to_vec()?
-        };
+        let beta =
+            if self.is_early() { restart_coefficients(&self.problem) } else { self.problem.beta.clone() };
         let (chain, machine, k) = (self.chain, self.machine, self.k);
         let values = Arc::new(chain.values_in_double(&self.values.source)?);
         drop(self);
@@ -234,9 +230,9 @@ impl<K: KernelValue> ChainSolver for Block<'_, '_, K> {
         let has_converged = self.result.as_ref().is_some_and(|result| result.stop == StopReason::Converged);
         self.is_solved = has_converged && self.problem.is_solved_for_larger_c();
         if !self.is_solved
-            && let Some(mut problem) = self.chain.problem(self.machine, k, &self.rows, &self.diagonal)?
+            && let Some(mut problem) = self.chain.problem(self.machine, k, &self.rows, &self.diagonal)
         {
-            problem.start_from_smaller_c(&self.problem, self.chain.ratio(k))?;
+            problem.start_from_smaller_c(&self.problem, self.chain.ratio(k));
             self.problem = problem;
         }
         Ok(())
@@ -246,7 +242,7 @@ impl<K: KernelValue> ChainSolver for Block<'_, '_, K> {
         let result = match &self.result {
             Some(result) if self.is_solved => FoldResult { seconds: 0.0, iterations: 0, ..result.clone() },
             _ => {
-                let (used, coefficients) = nonzero(&self.problem.beta, &self.rows)?;
+                let (used, coefficients) = nonzero(&self.problem.beta, &self.rows);
                 let (b, _) = intercept(&self.problem);
                 FoldResult {
                     outputs: self.values.held_out.outputs(&used, &coefficients, b, Context::SEQUENTIAL)?,

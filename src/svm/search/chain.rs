@@ -11,7 +11,7 @@ use super::work::{FoldResult, Prepared, Work};
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::KernelRows;
-use crate::memory::{self, Arenas, TryCollect, TryToVec, try_vec};
+use crate::memory::Arenas;
 use std::sync::Arc;
 
 /// The machines of a fold with a kernel.
@@ -48,14 +48,14 @@ pub(super) trait ChainSolver: Solve {
 }
 
 impl<'c, 'w> Chain<'c, 'w> {
-    pub(super) fn new(work: &'c Work<'w>, prepared: &'c Prepared<'w>, fold: usize) -> Result<Self> {
+    pub(super) fn new(work: &'c Work<'w>, prepared: &'c Prepared<'w>, fold: usize) -> Self {
         let (layout, rows) = (&work.plan.layout, &work.grid.folds[fold]);
-        let mut position_of = try_vec![0; layout.order.len()]?;
+        let mut position_of = vec![0; layout.order.len()];
         for (position, &row) in layout.order.iter().enumerate() {
             position_of[row] = position;
         }
-        let mut is_trained = memory::try_filled("rows of a fold", position_of.len(), false)?;
-        let mut weights = memory::try_filled("weights of a fold", position_of.len(), 0.0)?;
+        let mut is_trained = vec![false; position_of.len()];
+        let mut weights = vec![0.0; position_of.len()];
         for (&row, &weight) in rows.train.iter().zip(rows.weights) {
             is_trained[position_of[row]] = true;
             weights[row] = weight;
@@ -63,18 +63,18 @@ impl<'c, 'w> Chain<'c, 'w> {
         let mut end = 0;
         let train = layout.sizes.iter().map(|&size| {
             end += size;
-            (end - size..end).filter(|&position| is_trained[position]).try_collect_vec()
+            (end - size..end).filter(|&position| is_trained[position]).collect()
         });
         let points = work.grid.points.row(prepared.index);
-        Ok(Self {
+        Self {
             work,
             prepared,
             fold,
-            costs: (0..points.len()).filter(|&c| points[c]).try_collect_vec()?,
-            train: train.try_collect_results()?,
-            test: rows.test.iter().map(|&row| position_of[row]).try_collect_vec()?,
+            costs: (0..points.len()).filter(|&c| points[c]).collect(),
+            train: train.collect(),
+            test: rows.test.iter().map(|&row| position_of[row]).collect(),
             weights,
-        })
+        }
     }
 
     /// Reports to the monitor.
@@ -88,13 +88,13 @@ impl<'c, 'w> Chain<'c, 'w> {
     }
 
     /// Returns the positions of the training rows of a machine.
-    pub(super) fn members(&self, machine: usize) -> Result<Vec<usize>> {
+    pub(super) fn members(&self, machine: usize) -> Vec<usize> {
         let class_blocks = &self.work.plan.layout.of_machine[machine];
-        class_blocks.iter().flat_map(|&b| self.train[b].iter().copied()).try_collect_vec()
+        class_blocks.iter().flat_map(|&b| self.train[b].iter().copied()).collect()
     }
 
-    pub(super) fn rows_of(&self, positions: &[usize]) -> Result<Vec<usize>> {
-        positions.iter().map(|&position| self.work.plan.layout.order[position]).try_collect_vec()
+    pub(super) fn rows_of(&self, positions: &[usize]) -> Vec<usize> {
+        positions.iter().map(|&position| self.work.plan.layout.order[position]).collect()
     }
 
     /// Returns the problem of a machine over its training rows, with their K_ii, for the k-th C of the chain.
@@ -104,10 +104,10 @@ impl<'c, 'w> Chain<'c, 'w> {
         k: usize,
         rows: &[usize],
         diagonal: &[f64],
-    ) -> Result<Option<DualProblem>> {
+    ) -> Option<DualProblem> {
         let cost = self.work.grid.costs[self.costs[k]];
-        let sample_c: Vec<f64> = rows.iter().map(|&row| cost * self.weights[row]).try_collect_vec()?;
-        self.work.plan.problem(machine, rows, &sample_c, diagonal.try_to_vec()?)
+        let sample_c: Vec<f64> = rows.iter().map(|&row| cost * self.weights[row]).collect();
+        self.work.plan.problem(machine, rows, &sample_c, diagonal.to_vec())
     }
 
     /// Returns the kernel values in single precision.
@@ -133,9 +133,9 @@ impl<'c, 'w> Chain<'c, 'w> {
         source: &KernelRows<'w>,
     ) -> Result<HeldOut<'w, K>> {
         let Some(matrix) = matrix else {
-            return HeldOut::computed(source, &self.rows_of(&self.test)?, self.work.ctx);
+            return HeldOut::computed(source, &self.rows_of(&self.test), self.work.ctx);
         };
-        let train: Vec<usize> = self.train.iter().flatten().copied().try_collect_vec()?;
+        let train: Vec<usize> = self.train.iter().flatten().copied().collect();
         HeldOut::gather(matrix, &self.work.plan.layout.order, &train, &self.test)
     }
 
@@ -147,7 +147,7 @@ impl<'c, 'w> Chain<'c, 'w> {
 }
 
 /// Returns the rows with a nonzero coefficient, and these coefficients.
-pub(super) fn nonzero(beta: &[f64], rows: &[usize]) -> Result<(Vec<usize>, Vec<f64>)> {
+pub(super) fn nonzero(beta: &[f64], rows: &[usize]) -> (Vec<usize>, Vec<f64>) {
     let used = || beta.iter().zip(rows).filter(|(b, _)| **b != 0.0);
-    Ok((used().map(|(_, &row)| row).try_collect_vec()?, used().map(|(&b, _)| b).try_collect_vec()?))
+    (used().map(|(_, &row)| row).collect(), used().map(|(&b, _)| b).collect())
 }

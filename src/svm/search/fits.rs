@@ -20,7 +20,7 @@ use super::large::LargeMachines;
 use super::work::{FoldResult, Work};
 use crate::context::{Interruption, StopReason};
 use crate::error::{Error, Result};
-use crate::memory::{TryCollect, try_zero_matrix};
+use crate::memory::try_zero_matrix;
 use crate::platform::Stopwatch;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -48,7 +48,7 @@ impl<'w> Chain<'_, 'w> {
             (0..machines).partition(|&j| self.size(j) <= MAX_ONE_BLOCK);
         let ctx = self.work.ctx;
         let values = Arc::new(self.values()?);
-        let mut results: Vec<Vec<FoldResult>> = (0..machines).map(|_| Vec::new()).try_collect_vec()?;
+        let mut results: Vec<Vec<FoldResult>> = (0..machines).map(|_| Vec::new()).collect();
         let fitted = ctx.map(small.len(), |i| {
             let mut results = Vec::new();
             let ended = self.fit_small(small[i], &values, &mut results);
@@ -136,8 +136,7 @@ impl<'w> Chain<'_, 'w> {
 
     /// Passes the results for the k-th C of the chain to the callback, if all machines have one.
     fn report(&self, k: usize, results: &[Vec<FoldResult>]) -> Result<()> {
-        let fitted: Vec<&FoldResult> =
-            results.iter().filter_map(|results| results.get(k)).try_collect_vec()?;
+        let fitted: Vec<&FoldResult> = results.iter().filter_map(|results| results.get(k)).collect();
         if fitted.len() < self.work.plan.layout.of_machine.len() {
             return Ok(());
         }
@@ -203,7 +202,7 @@ mod tests {
             rows,
             params: &params,
             plan: &plan,
-            trained: plan.trained(&folds).unwrap(),
+            trained: plan.trained(&folds),
             grid: Grid { kernels: &kernels, costs: &[10.0], points: points.view(), folds: &folds },
             callback: &Nothing,
             progress: &progress,
@@ -212,7 +211,7 @@ mod tests {
             chains_at_once: 1,
             memory: Arc::default(),
         };
-        let chain = Chain::new(&work, &prepared, 0).unwrap();
+        let chain = Chain::new(&work, &prepared, 0);
         let values = Arc::new(chain.values_in_double(&chain.values().unwrap().source).unwrap());
         let outputs = |start: Option<Vec<f64>>| {
             let mut block = Block::new(&chain, 0, Arc::clone(&values), 0, start).unwrap().unwrap();
@@ -221,9 +220,9 @@ mod tests {
             assert_eq!(result.stop, StopReason::Converged);
             result.outputs
         };
-        let members = chain.rows_of(&chain.members(0).unwrap()).unwrap();
+        let members = chain.rows_of(&chain.members(0));
         let diagonal = values.source.diagonal(&members);
-        let problem = chain.problem(0, 0, &members, &diagonal).unwrap().unwrap();
+        let problem = chain.problem(0, 0, &members, &diagonal).unwrap();
         let unbalanced = problem.upper.iter().map(|upper| if *upper > 0.0 { 1.0 } else { -0.5 }).collect();
         for (from_zero, from_start) in outputs(None).iter().zip(outputs(Some(unbalanced))) {
             assert!((from_zero - from_start).abs() < 1e-4, "{from_zero} {from_start}");

@@ -8,7 +8,7 @@ use super::super::precision::KernelValue;
 use crate::context::Context;
 use crate::error::Result;
 use crate::kernels::KernelRows;
-use crate::memory::{self, TryCollect, try_vec};
+use crate::memory::{self, try_vec};
 use crate::simd::blas::add_rows;
 use crate::simd::gather::Indices;
 
@@ -37,7 +37,7 @@ impl<'a, K: KernelValue> HeldOut<'a, K> {
     ) -> Result<Self> {
         let count = test.len();
         let mut values = memory::try_zeros("kernel values of held-out rows", train.len() * count)?;
-        let mut lines = try_vec![NO_LINE; order.len()]?;
+        let mut lines = vec![NO_LINE; order.len()];
         let columns = Indices::new(test);
         for ((line, &position), out) in (0..).zip(train).zip(values.chunks_exact_mut(count.max(1))) {
             lines[order[position]] = line;
@@ -65,7 +65,7 @@ impl<'a, K: KernelValue> HeldOut<'a, K> {
             source.add_product(rows, coefficients, &mut out, ctx)?;
         } else {
             let line = |&row: &usize| &self.values[self.lines[row] as usize * self.count..][..self.count];
-            let lines: Vec<&[K]> = rows.iter().map(line).try_collect_vec()?;
+            let lines: Vec<&[K]> = rows.iter().map(line).collect();
             add_rows(coefficients, &lines, 0, &mut out);
         }
         Ok(out)

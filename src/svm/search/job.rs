@@ -17,7 +17,7 @@ use crate::context::{Context, StopReason};
 use crate::data::Rows;
 use crate::error::Result;
 use crate::kernels::{Precision, packed_bytes};
-use crate::memory::{TryCollect, try_with_capacity};
+use crate::memory;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -43,7 +43,7 @@ pub fn search(
     check(rows, grid)?;
     let fitted_kernels =
         (0..grid.kernels.len()).filter(|&k| grid.points.row(k).iter().any(|is_fitted| *is_fitted));
-    let fitted_kernels: Vec<usize> = fitted_kernels.try_collect_vec()?;
+    let fitted_kernels: Vec<usize> = fitted_kernels.collect();
     let total = grid.points.iter().filter(|is_fitted| **is_fitted).count() * grid.folds.len();
     let progress = SearchProgress { monitor: ctx.monitor(), done: AtomicUsize::new(0), total };
     let plan = Plan::new(task.reborrow(), rows.rows())?;
@@ -51,7 +51,7 @@ pub fn search(
     // Lifetimes of ndarray's views are invariant.
     let &Grid { kernels, costs, points, folds } = grid;
     let grid = Grid { kernels, costs, points: points.reborrow(), folds };
-    let trained = plan.trained(folds)?;
+    let trained = plan.trained(folds);
     let chains_at_once = chains_at_once(rows, &plan, &grid, params, ctx)?;
     let work = Work {
         rows: rows.reborrow(),
@@ -114,8 +114,8 @@ impl Work<'_> {
         let &Self { params, ctx, sums, .. } = self;
         let memory = &self.memory;
         let largest = self.grid.costs.last().copied().unwrap_or(1.0);
-        let weights = self.plan.weights(largest)?;
-        let mut prepared = try_with_capacity("kernel matrices of the search", kernels.len())?;
+        let weights = self.plan.weights(largest);
+        let mut prepared = Vec::with_capacity(kernels.len());
         for &k in kernels {
             let kernel = self.grid.kernels[k];
             let accuracy = Accuracy::of_scores(params.tolerance);
@@ -131,15 +131,16 @@ impl Work<'_> {
             };
             prepared.push(Prepared { index: k, training, matrix });
         }
-        let chains = kernels.len() * self.grid.folds.len();
-        let mut chains: Vec<usize> = (0..chains).try_collect_vec()?;
+        let n_chains = kernels.len() * self.grid.folds.len();
+        let mut chains: Vec<usize> = (0..n_chains).collect();
         let have_caches = !with_matrices && self.plan.layout.machine_size() > MAX_ONE_BLOCK;
         let is_limited = have_caches && self.chains_at_once < ctx.threads();
         let together = if is_limited { self.chains_at_once } else { chains.len().max(1) };
         for chains in chains.chunks_mut(together) {
             ctx.try_for_each_chunk(chains, 1, |_, chain| {
                 let (kernel, fold) = (chain[0] / self.grid.folds.len(), chain[0] % self.grid.folds.len());
-                Chain::new(self, &prepared[kernel], fold)?.run()
+                let _vectors = memory::reserve_part(n_chains.min(ctx.threads()), self.rows.rows())?;
+                Chain::new(self, &prepared[kernel], fold).run()
             })?;
         }
         for matrix in prepared.into_iter().filter_map(|prepared| prepared.matrix) {

@@ -17,7 +17,6 @@ use super::work::FoldResult;
 use crate::context::StopReason;
 use crate::error::{Error, Result};
 use crate::kernels::Precision;
-use crate::memory::{TryCollect, TryToVec};
 use std::sync::Arc;
 
 /// The machines of a chain that are solved in rounds.
@@ -46,17 +45,17 @@ impl<'c, 'w, K: KernelValue> LargeMachines<'c, 'w, K> {
         let in_training = training.values();
         let precision = if K::PRECISION == Precision::Double { in_training.in_double() } else { in_training };
         let columns = if let Some(matrix) = values.matrix {
-            KernelColumns::of_matrix(training, precision, layout.order.try_to_vec()?, &layout.sizes, matrix)?
+            KernelColumns::of_matrix(training, precision, layout.order.clone(), &layout.sizes, matrix)?
         } else {
-            let order = chain.rows_of(&chain.train.iter().flatten().copied().try_collect_vec()?)?;
-            let sizes: Vec<usize> = chain.train.iter().map(Vec::len).try_collect_vec()?;
+            let order = chain.rows_of(&chain.train.iter().flatten().copied().collect::<Vec<_>>());
+            let sizes: Vec<usize> = chain.train.iter().map(Vec::len).collect();
             let machine_size = indices.iter().map(|&j| chain.size(j)).max().unwrap_or(0);
             KernelColumns::<K>::new(training, precision, order, &sizes, machine_size)?
         };
         let (mut variables, mut machines) = (Vec::new(), Vec::new());
         for &j in indices {
-            let of_machine = MachineVariables::new(j, chain, values.matrix.is_some(), &columns)?;
-            if let Some(problem) = of_machine.problem(chain, k)? {
+            let of_machine = MachineVariables::new(j, chain, values.matrix.is_some(), &columns);
+            if let Some(problem) = of_machine.problem(chain, k) {
                 machines.push(Machine::new(problem, false, &layout.of_machine[j], &columns, training)?);
                 variables.push(of_machine);
             }
@@ -101,8 +100,8 @@ impl<K: KernelValue> ChainSolver for LargeMachines<'_, '_, K> {
         for (machine, variables) in machines.iter_mut().zip(&self.variables) {
             let is_solved =
                 machine.reason() == Some(StopReason::Converged) && machine.problem().is_solved_for_larger_c();
-            if !is_solved && let Some(mut problem) = variables.problem(self.chain, k)? {
-                problem.start_from_smaller_c(machine.problem(), self.chain.ratio(k))?;
+            if !is_solved && let Some(mut problem) = variables.problem(self.chain, k) {
+                problem.start_from_smaller_c(machine.problem(), self.chain.ratio(k));
                 machine.set_problem(problem, training.ctx);
             }
         }
@@ -113,7 +112,7 @@ impl<K: KernelValue> ChainSolver for LargeMachines<'_, '_, K> {
         let Rounds { machines, training, .. } = &self.rounds;
         let results = machines.iter().zip(&self.variables).map(|(machine, variables)| {
             let &Outcome { intercept, certificate, .. } = machine.outcome()?;
-            let (used, coefficients) = nonzero(&machine.problem().beta, &variables.rows)?;
+            let (used, coefficients) = nonzero(&machine.problem().beta, &variables.rows);
             let result = FoldResult {
                 outputs: self.values.held_out.outputs(&used, &coefficients, intercept, training.ctx)?,
                 seconds: seconds / machines.len() as f64,
@@ -123,7 +122,7 @@ impl<K: KernelValue> ChainSolver for LargeMachines<'_, '_, K> {
             };
             Ok((variables.machine, result))
         });
-        results.try_collect_results()
+        results.collect()
     }
 }
 
@@ -146,23 +145,19 @@ impl MachineVariables {
         chain: &Chain<'_, '_>,
         has_held_out: bool,
         columns: &KernelColumns<'_, K>,
-    ) -> Result<Self> {
-        let (rows, diagonal) = columns.variables(&chain.work.plan.layout.of_machine[machine])?;
+    ) -> Self {
+        let (rows, diagonal) = columns.variables(&chain.work.plan.layout.of_machine[machine]);
         let is_trained = |&v: &usize| !has_held_out || chain.weights[rows[v]] > 0.0;
-        let trained = (0..rows.len()).filter(is_trained).try_collect_vec()?;
-        Ok(Self { machine, rows, diagonal, trained })
+        let trained = (0..rows.len()).filter(is_trained).collect();
+        Self { machine, rows, diagonal, trained }
     }
 
     /// Returns the problem for the k-th C of the chain; `None` if the training rows have one label.
-    fn problem(&self, chain: &Chain<'_, '_>, k: usize) -> Result<Option<DualProblem>> {
-        let of_trained = |values: &[usize]| self.trained.iter().map(|&v| values[v]).try_collect_vec();
-        let diagonal: Vec<f64> = self.trained.iter().map(|&v| self.diagonal[v]).try_collect_vec()?;
-        let problem = chain.problem(self.machine, k, &of_trained(&self.rows)?, &diagonal)?;
-        match problem {
-            Some(problem) if self.trained.len() < self.rows.len() => {
-                problem.embedded(&self.trained, self.diagonal.try_to_vec()?).map(Some)
-            }
-            problem => Ok(problem),
-        }
+    fn problem(&self, chain: &Chain<'_, '_>, k: usize) -> Option<DualProblem> {
+        let rows: Vec<usize> = self.trained.iter().map(|&v| self.rows[v]).collect();
+        let diagonal: Vec<f64> = self.trained.iter().map(|&v| self.diagonal[v]).collect();
+        let problem = chain.problem(self.machine, k, &rows, &diagonal)?;
+        let has_held_out = self.trained.len() < self.rows.len();
+        Some(if has_held_out { problem.embedded(&self.trained, self.diagonal.clone()) } else { problem })
     }
 }

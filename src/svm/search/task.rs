@@ -7,7 +7,6 @@ use super::super::single::{Regression, RegressionLoss, check_regression};
 use super::grid::Fold;
 use crate::error::{Error, Result};
 use crate::kernels::CoefficientSum;
-use crate::memory::{TryCollect, try_vec};
 use crate::multiclass::CodeMatrix;
 use std::borrow::Cow;
 
@@ -94,24 +93,22 @@ impl<'a> Plan<'a> {
                     return Err(Error::param("loss", "nu", "one with a C to be searched for"));
                 }
                 check_regression(rows, &regression)?;
-                let layout = MachineLayout::one_class_block((0..rows).try_collect_vec()?, 1)?;
+                let layout = MachineLayout::one_class_block((0..rows).collect(), 1);
                 Ok(Self { task, code: None, layout })
             }
         }
     }
 
     /// Returns the positions of the training rows of any fold, ascending.
-    pub(super) fn trained(&self, folds: &[Fold<'_>]) -> Result<Vec<usize>> {
-        let mut is_trained = try_vec![false; self.layout.order.len()]?;
+    pub(super) fn trained(&self, folds: &[Fold<'_>]) -> Vec<usize> {
+        let mut is_trained = vec![false; self.layout.order.len()];
         folds.iter().flat_map(|fold| fold.train).for_each(|&row| is_trained[row] = true);
-        (0..self.layout.order.len())
-            .filter(|&position| is_trained[self.layout.order[position]])
-            .try_collect_vec()
+        (0..self.layout.order.len()).filter(|&position| is_trained[self.layout.order[position]]).collect()
     }
 
     /// Returns the C of each row: its weight times `cost`.
-    pub(super) fn weights(&self, cost: f64) -> Result<Vec<f64>> {
-        self.task.weights().iter().map(|w| cost * w).try_collect_vec()
+    pub(super) fn weights(&self, cost: f64) -> Vec<f64> {
+        self.task.weights().iter().map(|w| cost * w).collect()
     }
 
     /// Returns the problem of a machine over some rows with their C and their K_ii; `None` if they all have one label, or if
@@ -122,25 +119,25 @@ impl<'a> Plan<'a> {
         rows: &[usize],
         sample_c: &[f64],
         diagonal: Vec<f64>,
-    ) -> Result<Option<DualProblem>> {
+    ) -> Option<DualProblem> {
         match (&self.task, &self.code) {
             (SearchTask::Classes(task), Some(code)) => {
-                let problem = classifier::problem(task, code, machine, (rows, sample_c), diagonal)?;
+                let problem = classifier::problem(task, code, machine, (rows, sample_c), diagonal);
                 let both = problem.upper.iter().any(|u| *u > 0.0) && problem.lower.iter().any(|l| *l < 0.0);
-                Ok(both.then_some(problem))
+                both.then_some(problem)
             }
             (SearchTask::Numbers(Regression { targets, loss, .. }), _) => {
-                let targets: Vec<f64> = rows.iter().map(|&row| targets[row]).try_collect_vec()?;
+                let targets: Vec<f64> = rows.iter().map(|&row| targets[row]).collect();
                 let problem = match *loss {
                     RegressionLoss::Epsilon(epsilon) => {
                         DualProblem::regression(&targets, sample_c, epsilon, diagonal)
                     }
                     RegressionLoss::Quantile(q) => DualProblem::quantile(&targets, sample_c, q, diagonal),
-                    RegressionLoss::Nu(_) => return Ok(None),
-                }?;
-                Ok((!rows.is_empty()).then_some(problem))
+                    RegressionLoss::Nu(_) => return None,
+                };
+                (!rows.is_empty()).then_some(problem)
             }
-            _ => Ok(None),
+            _ => None,
         }
     }
 }
