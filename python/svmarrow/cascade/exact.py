@@ -203,8 +203,8 @@ class ExactCascade(Cascade, schema="exact-cascade/1"):
 
     References
     ----------
-    .. [1] J. Weston and G. Bakir, "Reduced set selection methods", Technical report 132, Max Planck Institute
-       for Biological Cybernetics, 2004: the projection.
+    .. [1] J. Weston and G. Bakir, "Fast Binary and Multi-Output Reduced Set Selection", technical report
+       TR-132, Max Planck Institute for Biological Cybernetics, 2004: the projection.
 
     Examples
     --------

@@ -190,7 +190,7 @@ class KMPClassifier(ClassifierOutputMixin, MatchingPursuit, schema="kmp-classifi
     References
     ----------
     P. Vincent and Y. Bengio, "Kernel matching pursuit", Machine Learning 48, 2002; several outputs as in J.
-    Weston and G. Bakir, "Reduced set selection methods", 2004, equation 13.
+    Weston and G. Bakir, "Fast Binary and Multi-Output Reduced Set Selection", 2004, equation 13.
 
     Examples
     --------
@@ -510,7 +510,7 @@ class KMPRegressor(RegressorOutputMixin, MatchingPursuit, schema="kmp-regressor/
     References
     ----------
     P. Vincent and Y. Bengio, "Kernel matching pursuit", Machine Learning 48, 2002; several outputs as in J.
-    Weston and G. Bakir, "Reduced set selection methods", 2004, equation 13.
+    Weston and G. Bakir, "Fast Binary and Multi-Output Reduced Set Selection", 2004, equation 13.
 
     Examples
     --------

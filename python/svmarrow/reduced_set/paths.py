@@ -474,8 +474,8 @@ def compression_path(
 
     References
     ----------
-    .. [1] J. Weston and G. Bakir, "Reduced set selection methods", Technical report 132, Max Planck Institute
-       for Biological Cybernetics, 2004, algorithm 3.2.
+    .. [1] J. Weston and G. Bakir, "Fast Binary and Multi-Output Reduced Set Selection", technical report
+       TR-132, Max Planck Institute for Biological Cybernetics, 2004, algorithm 3.2.
     .. [2] Z. Xu, J. Gardner, S. Tyree and K. Weinberger, "Compressed support vector machines", 2015, equation
        10, after C. Burges and B. Schoelkopf, "Improving the accuracy and speed of support vector machines",
        NIPS 1997.
