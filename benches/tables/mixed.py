@@ -151,8 +151,9 @@ def histogram_boosting(X: pd.DataFrame, y: np.ndarray, is_label: bool) -> Fitted
 
     def prepared(rows: pd.DataFrame) -> pd.DataFrame:
         rows = with_parts(rows)
-        texts = {name: rows[name].astype(str).where(rows[name].notna()) for name in kinds}
-        return rows.assign(**{name: pd.Categorical(texts[name], dtype=kinds[name]) for name in kinds})
+        texts = {name: rows[name].astype(str) for name in kinds}
+        known = {name: text.where(text.isin(kinds[name].categories)) for name, text in texts.items()}
+        return rows.assign(**{name: pd.Categorical(known[name], dtype=kinds[name]) for name in kinds})
 
     kind = HistGradientBoostingClassifier if is_label else HistGradientBoostingRegressor
     model = kind(random_state=0, categorical_features="from_dtype").fit(prepared(X), y)

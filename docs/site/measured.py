@@ -810,6 +810,18 @@ def mixed_sentence() -> str:
     return f"`Tabular*` has a smaller mean error {' and '.join(texts)}."
 
 
+@part
+def pursuit_sizes() -> str:
+    """Returns how rules that choose the size of a matching pursuit compare with the best size."""
+    runs = load("pursuit_sizes")["runs"]
+    texts = []
+    for rule in ("generalized cross-validation", "five folds", "a tenth held out"):
+        ratios = [run["rules"][rule]["error"] / run["rules"]["best"]["error"] for run in runs]
+        texts.append(f"{100 * (geometric_mean(ratios) - 1):.0f} % with {rule}")
+    sets = len({run["set"] for run in runs})
+    return f"on {sets} data sets the error is above that of the best size by {', '.join(texts)}"
+
+
 def _about(kind: dict[str, Any]) -> str:
     of = "regression" if kind["measure"] == "mse" else f"{kind['classes']} classes"
     chosen = f"C = {kind['C']:.3g}" + ("" if kind["gamma"] is None else f", gamma = {kind['gamma']:.2g}")
