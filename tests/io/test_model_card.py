@@ -33,11 +33,22 @@ def test_metadata_travel_with_a_model(tmp_path):
     assert "metadata" not in info(tmp_path / "plain")
 
 
-@pytest.mark.parametrize("metadata", [{"a": np.nan}, {"a": object()}, {3: "b"}])
-def test_metadata_are_plain(metadata, tmp_path):
-    with pytest.raises(ValueError, match=r"metadata=.* must be a dict from names"):
-        svmarrow.save(SVC().fit(IRIS, KIND), tmp_path / "model", metadata)
+@pytest.mark.parametrize("value", [np.nan, object(), np.arange(3), {3: "b"}, np.float64(np.inf)])
+def test_metadata_are_plain(value, tmp_path):
+    model = SVC().fit(IRIS, KIND)
+    with pytest.raises(ValueError, match=r"metadata=\{'wrong': .* must be a dict from names"):
+        svmarrow.save(model, tmp_path / "model", {"right": 1, "wrong": value})
+    with pytest.raises(ValueError, match=r"metadata=\{3: 'b'\} .* must be a dict from names"):
+        svmarrow.save(model, tmp_path / "model", {3: "b"})
+    with pytest.raises(ValueError, match=r"metadata='text' .* must be a dict from names"):
+        svmarrow.save(model, tmp_path / "model", "text")
     assert not (tmp_path / "model").exists()
+
+
+def test_metadata_may_be_numbers_of_numpy(tmp_path):
+    metadata = {"n": np.int64(3), "score": np.float32(0.5), "good": np.bool_(True), "list": [np.int8(1)]}
+    svmarrow.save(SVC().fit(IRIS, KIND), tmp_path / "model", metadata)
+    assert info(tmp_path / "model")["metadata"] == {"n": 3, "score": 0.5, "good": True, "list": [1]}
 
 
 def test_info_has_the_loss_of_a_compression(tmp_path):

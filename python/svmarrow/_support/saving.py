@@ -144,20 +144,29 @@ def _about(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     return about if metadata is None else {**about, "metadata": _checked_metadata(metadata)}
 
 
-def _checked_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns metadata as JSON stores it; raises ``ValueError`` for other values."""
-    try:
-        text = json.dumps(dict(metadata), allow_nan=False)
-        if all(isinstance(name, str) for name in metadata):
-            stored: dict[str, Any] = json.loads(text)
-            # JSON turns other keys into text.
-            if stored == metadata:
-                return stored
-    except (TypeError, ValueError, RecursionError):
-        pass
-    raise refuse(
-        "metadata", metadata, "a dict from names to texts, finite numbers, booleans, None and lists of them"
-    )
+def _checked_metadata(metadata: Any) -> dict[str, Any]:
+    """Returns metadata as JSON stores it; raises ``ValueError`` with the item for other values."""
+    rule = "a dict from names to texts, finite numbers, booleans, None and lists of them"
+    if not isinstance(metadata, Mapping):
+        raise refuse("metadata", metadata, rule)
+    stored = {}
+    for name, value in metadata.items():
+        try:
+            stored[name] = json.loads(json.dumps(value, allow_nan=False, default=_scalar))
+            # JSON turns keys of inner dicts into text.
+            is_kept = isinstance(name, str) and bool(stored[name] == value)
+        except (TypeError, ValueError, RecursionError):
+            is_kept = False
+        if not is_kept:
+            raise refuse("metadata", {name: value}, rule)
+    return stored
+
+
+def _scalar(value: Any) -> Any:
+    """Returns a number of NumPy as one of Python."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} is no value of JSON")
 
 
 def read_about(path: str | os.PathLike[str]) -> dict[str, Any]:
