@@ -106,7 +106,7 @@ def test_points_from_all_rows(client, lazy, digits, selection):
         assert one.indices_.max() >= 360
     assert hasattr(one, "remaining_trace_") == (selection in ("pivoted_cholesky", "greedy_trace"))
     assert one.score(*rows) > 0.93
-    with pytest.warns(UserWarning, match="n_vectors=1000 is more than the 500 rows"):
+    with pytest.warns(UserWarning, match="n_vectors=1000 is more than the 500 samples"):
         every = DaskLowRankRLSClassifier(1000, random_state=0).fit(*rows)
     assert every.expansion_.n_vectors == 500
 

@@ -301,5 +301,5 @@ def test_categories_that_are_refused(rng):
     lenient = OneHotEncoder(sparse_output=False, handle_unknown="ignore")
     with pytest.raises(ValueError, match=r"column 0 .* not exact in single precision"):
         to_c(fitted(lenient, X[:, 1:] + 0.1))
-    with pytest.raises(ValueError, match="encode categories as numbers"):
+    with pytest.raises(ValueError, match="encode texts as numbers"):
         to_c(fitted(lenient, np.where(X[:, 1:] > 0.0, "a", "b")))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +14,6 @@ from svmarrow import SVC, PerceptronTreeClassifier, compress
 from svmarrow._support.rows import rows_of
 from svmarrow.exceptions import FormatError
 from svmarrow.online import KernelPerceptron
-
-OLD_FILE = Path(__file__).parents[2] / "fuzz" / "corpus" / "model" / "tree"
 
 
 def stream(datasets, which, n=None):
@@ -150,19 +147,6 @@ def test_a_converted_tree_averages_what_it_learns(datasets, tmp_path):
     assert np.array_equal(again.decision_function(X), tree.decision_function(X))
     more = [model.partial_fit(X[40:90], y[40:90]).decision_function(X) for model in (again, tree)]
     assert np.array_equal(*more)
-
-
-def test_an_old_file_answers_as_it_did_and_begins_its_averages(tmp_path):
-    assert b"age" not in OLD_FILE.read_bytes()
-    tree = svmarrow.load(OLD_FILE)
-    assert (tree.n_seen_, tree.n_leaves_, tree.prediction) == (12, 4, "last")
-    rows = np.asarray(tree._state["rows"])
-    last = tree.decision_function(rows)
-    tree.set_params(prediction="averaged").save(tmp_path / "tree")
-    tree = svmarrow.load(tmp_path / "tree")
-    assert np.array_equal(tree.decision_function(rows), last)
-    tree.partial_fit(rows, tree.predict(rows))
-    assert tree._state["age"].sum() == len(rows)
 
 
 def test_a_leaf_of_averages_is_compressed(datasets):
