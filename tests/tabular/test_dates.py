@@ -8,7 +8,6 @@ import sys
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.preprocessing import OrdinalEncoder
@@ -82,6 +81,7 @@ def test_dates_in_every_form(model, name):
 
 
 def test_frames_of_polars(model):
+    pl = pytest.importorskip("polars")
     frame = pl.DataFrame(
         {
             "when": [None if pd.isna(value) else value.to_pydatetime() for value in GAPS["when"]],
