@@ -113,7 +113,7 @@ class StepText:
             gap = self._do(f"Equal ({rows}, {self._constant(np.array(float(step.missing)))})")
         values = self._constant(np.array(step.values, dtype=np.float64))
         filled = self._do(f"Where ({gap}, {values}, {rows})")
-        if step.flags is None:
+        if step.flags is None or not step.flags.size:
             return filled
         flags = self._do(f"CastLike ({gap}, {rows})")
         flags = self._do(f"Gather <axis = 1> ({flags}, {self._constant(step.flags)})")
@@ -132,7 +132,9 @@ class StepText:
             turns = self._do(f"Div ({day}, {self._constant(np.array(period))})")
             part = self._do(f"Sub ({turns}, {self._do(f'Floor ({turns})')})")
             angle = self._do(f"Mul ({part}, {self._constant(np.array(2.0 * np.pi))})")
-            blocks += [self._do(f"{function} ({angle})") for function in ("Sin", "Cos")]
+            # Old versions of onnxruntime have no cosine in double precision.
+            quarter = self._do(f"Add ({angle}, {self._constant(np.array(0.5 * np.pi))})")
+            blocks += [self._do(f"Sin ({turned})") for turned in (angle, quarter)]
         return self._do(f"Concat <axis = 1> ({', '.join(blocks)})")
 
     def _encode(self, step: Encode, rows: str) -> str:
