@@ -229,6 +229,14 @@ def test_categories_without_effect_are_not_learned():
     assert fitted.predict(new).std() < 0.4
 
 
+@pytest.mark.parametrize("unit", [1e-100, 1e-3, 1e6])
+def test_mean_targets_do_not_depend_on_the_unit_of_the_target(unit):
+    frame, y = shops(300, 0)
+    expected = TabularRegressor(n_samples=120).fit(frame, y).predict(frame)
+    scaled = TabularRegressor(n_samples=120).fit(frame, unit * y).predict(frame) / unit
+    np.testing.assert_allclose(scaled, expected, atol=1e-6)
+
+
 def test_mean_targets_are_shrunk_weighted_means():
     rng = np.random.default_rng(0)
     column = rng.choice(["a", "b", "c", None], 60).astype(object)[:, np.newaxis]

@@ -169,7 +169,7 @@ class Tabular(Estimator):
         matrix = matrix_of(table, X, self._columns)
         labels = self._check_targets(y)
         random = check_random_state(self.random_state)
-        codes = _codes(y, labels)
+        codes = _codes(y, labels, weights)
         table_encoder, rows = encoder(matrix, self._columns, codes, weights, random.randint(2**31 - 1))
         sources, groups = sources_of(table_encoder, self._columns)
         # The fit to all samples needs time too.
@@ -319,10 +319,12 @@ def _with_objects(X: Any) -> Any:
     return with_days(X)
 
 
-def _codes(y: NDArray[Any], labels: NDArray[np.intp] | None) -> NDArray[np.float64]:
-    """Returns the targets (n, q): for two classes 1 for the second, for more 1 in the column of the class."""
+def _codes(
+    y: NDArray[Any], labels: NDArray[np.intp] | None, weights: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Returns standardized targets (n, q); of labels 1 for the second of two classes, or for each class."""
     if labels is None:
-        return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        return standardized(np.asarray(y, dtype=np.float64).reshape(len(y), -1), weights)[0]
     k = int(labels.max()) + 1
     return np.eye(k)[labels][:, 1 if k == 2 else 0 :]
 
