@@ -91,6 +91,8 @@ def test_frames_of_polars(model):
     fitted = TabularRegressor(n_samples=120).fit(frame, Y)
     for form in (model, fitted, as_expansion(model)):
         np.testing.assert_array_equal(form.predict(frame), model.predict(GAPS))
+        with pytest.raises(TypeError, match=r"dates .* in column 'x', which the model takes as numbers"):
+            form.predict(frame.with_columns(x=pl.col("when")))
 
 
 def test_days_of_whole_dates():

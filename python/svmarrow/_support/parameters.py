@@ -300,15 +300,20 @@ def is_date(dtype: Any) -> bool:
     return getattr(dtype, "kind", "") == "M" or type(dtype).__name__ in ("Date", "Datetime")
 
 
-def with_days(X: Any) -> Any:
+def with_days(X: Any, are_dates: NDArray[np.bool_] | None = None) -> Any:
     """Returns a frame of polars with days since 1970-01-01 instead of dates, other samples as they are.
 
-    NumPy takes the dates of polars as numbers in their own units.
+    NumPy takes the dates of polars as numbers in their own units. A TypeError for dates in a column that
+    `are_dates` (n_features,) does not name.
     """
     if type(X).__module__.partition(".")[0] != "polars" or not hasattr(X, "with_columns"):
         return X
-    for name, dtype in zip(X.columns, X.dtypes, strict=True):
+    for place, (name, dtype) in enumerate(zip(X.columns, X.dtypes, strict=True)):
         if is_date(dtype):
+            if are_dates is not None and not are_dates[place : place + 1].any():
+                raise TypeError(
+                    f"X holds dates ({dtype}) in column {name!r}, which the model takes as numbers"
+                )
             # Polars multiplies by a reciprocal, which rounds once more than the division of Python's dates.
             days = X[name].dt.epoch("us").to_numpy() / 86_400e6
             X = X.with_columns(type(X[name])(name, days))

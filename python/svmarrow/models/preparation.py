@@ -77,6 +77,10 @@ class Step(ABC):
         Errors name a column by its element of `names`.
         """
 
+    def _are_dates(self) -> NDArray[np.bool_]:
+        """Which columns (n_in,) may hold dates."""
+        return np.full(self.n_in, self.dates)
+
     def _names_out(self, names: Sequence[Any]) -> Sequence[Any]:
         """Names of the columns after the step, for errors of the next one."""
         return names if self.n_out == self.n_in else range(self.n_out)
@@ -126,7 +130,7 @@ class Step(ABC):
             For a wrong number of features, a category that is not known, a gap that nothing fills.
         """
         check_array_types(takes_dates=self.dates, X=X)
-        matrix: Any = with_days(X) if self.dates else X
+        matrix: Any = with_days(X, self._are_dates()) if self.dates else X
         names = getattr(X, "columns", None) if names is None else names
         if not sparse.issparse(X):
             # Numbers beside strings are an array of objects; columns that nothing reads may hold anything.
@@ -405,6 +409,13 @@ class Parts(Step):
         """True if columns may hold dates."""
         return any(step is not None and step.dates for step in self.steps)
 
+    def _are_dates(self) -> NDArray[np.bool_]:
+        found = np.zeros(self.n_in, dtype=bool)
+        for taken, step in zip(self.columns, self.steps, strict=True):
+            if step is not None:
+                found[taken] |= step._are_dates()
+        return found
+
     @property
     def n_out(self) -> int:  # type: ignore[override]
         """Columns after."""
@@ -470,6 +481,9 @@ class Chain(Step):
     def dates(self) -> bool:  # type: ignore[override]
         """True if columns may hold dates."""
         return self.steps[0].dates
+
+    def _are_dates(self) -> NDArray[np.bool_]:
+        return self.steps[0]._are_dates()
 
     @property
     def n_in(self) -> int:  # type: ignore[override]

@@ -264,7 +264,8 @@ class Tabular(Estimator):
         assert step is not None
         check_array_types(takes_dates=step.dates, X=X)
         with np.errstate(over="ignore", invalid="ignore"):
-            X = validate_data(self, _with_objects(X), reset=False, dtype=None, ensure_all_finite="allow-nan")
+            table = _with_objects(with_days(X, self._columns.is_date))
+            X = validate_data(self, table, reset=False, dtype=None, ensure_all_finite="allow-nan")
         with np.errstate(over="ignore", invalid="ignore"):
             matrix = X.astype(np.float64) if X.dtype.kind in "fiub" else X
             rows = step.rows(matrix, getattr(self, "feature_names_in_", None))
