@@ -24,9 +24,9 @@ from svmarrow.exceptions import FormatError
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "file-format.md"
-SCRIPT = ROOT / "tests" / "data" / "write_golden_files.py"
-FILES = sorted((ROOT / "tests" / "data" / "files").glob("*.safetensors"))
-NUMBERS = json.loads((ROOT / "tests" / "data" / "files" / "numbers.json").read_text(encoding="utf-8"))
+SCRIPT = ROOT / "tests" / "golden" / "write_golden_files.py"
+FILES = sorted((ROOT / "tests" / "golden" / "files").glob("*.safetensors"))
+NUMBERS = json.loads((ROOT / "tests" / "golden" / "files" / "numbers.json").read_text(encoding="utf-8"))
 VERSION = svmarrow.__version__
 
 

@@ -1,7 +1,7 @@
 """Writes the golden files: small files of every schema, with the numbers that they must give.
 
-    python tests/data/write_golden_files.py            # writes the files that are missing
-    python tests/data/write_golden_files.py svc/1      # and those of a schema again
+    python tests/golden/write_golden_files.py            # writes the files that are missing
+    python tests/golden/write_golden_files.py svc/1      # and those of a schema again
 
 A golden file stays as it is for ever: it is the memory of what users have. A schema with a new number gets
 new files beside the old ones (``svc-2.safetensors``), and `tests/io/test_schemas.py` reads all of them. A
