@@ -40,7 +40,7 @@ def test_the_number_of_fits_and_the_penalty_are_limited():
         return alpha
 
     # The error falls with the penalty for ever.
-    assert descend(fit, lambda alpha: -alpha, 1.0, 1.0) == PENALTY_LIMITS[1]
+    assert descend(fit, lambda alpha: 1.0 / alpha, 1.0, 1.0) == PENALTY_LIMITS[1]
     assert max(alpha for _, alpha in fitted) == PENALTY_LIMITS[1]
     fitted.clear()
     descend(fit, lambda _: -float(len(fitted)), 1.0, 1.0)

@@ -11,7 +11,9 @@ from sklearn.datasets import make_friedman1
 
 from svmarrow import RLSRegressor
 from svmarrow.expansion.gradients import gradient_outer_product
+from svmarrow.least_squares._base import MIN_STEP_GAIN
 from svmarrow.preprocessing import LearnedScaler, _search
+from svmarrow.preprocessing import scaler as scaler_module
 from svmarrow.preprocessing._metric import threshold
 from svmarrow.preprocessing._shapes import deal_folds, draw
 
@@ -268,3 +270,35 @@ def test_a_seed_decides_on_the_drawn_samples():
 def test_parameters_are_checked(wrong):
     with pytest.raises(ValueError, match=f"{next(iter(wrong))}="):
         clone(LearnedScaler(**wrong)).fit(X, WAVE)
+
+
+def test_few_samples_choose_the_bandwidth_and_the_penalty_of_candidates(monkeypatch):
+    drawn = []
+
+    def recorded(*arguments):
+        drawn.append(draw(*arguments))
+        return drawn[-1]
+
+    monkeypatch.setattr(scaler_module, "MAX_SEARCHED", 60)
+    monkeypatch.setattr(scaler_module, "draw", recorded)
+    scaler = LearnedScaler(max_iter=0).fit(X, WAVE)
+    every, searched = drawn
+    assert (every.size, searched.size) == (150, 60)
+    y = (WAVE - WAVE.mean()) / WAVE.std()
+
+    def loo_error(rows, taken, gamma, alpha):
+        model = RLSRegressor(alpha, gamma=gamma, fit_intercept=True, leave_one_out=True)
+        return model.fit(rows[taken], y[taken]).loo_error_
+
+    start, quantile, _ = scaler.history_
+    standard = (X - X.mean(axis=0)) / X.std(axis=0)
+    least = loo_error(standard, every, start.gamma, start.alpha)
+    assert start.loo_error == pytest.approx(least, rel=1e-9)
+    for gamma, alpha in ((2.0, 1.0), (0.5, 1.0), (1.0, 4.0), (1.0, 0.25)):
+        error = loo_error(standard, every, start.gamma * gamma, start.alpha * alpha)
+        assert error > (1.0 - MIN_STEP_GAIN) * least
+    rows = LearnedScaler(shape="quantile", max_iter=0).fit(X, WAVE).transform(X)
+    assert (start.shape, quantile.shape) == ("standard", "quantile")
+    found = loo_error(rows, searched, quantile.gamma, quantile.alpha)
+    assert quantile.loo_error == pytest.approx(found, rel=1e-9)
+    assert found <= loo_error(rows, searched, start.gamma, start.alpha)

@@ -342,7 +342,7 @@ def test_the_encoded_frame_is_exported(service, tmp_path):
     model = TabularClassifier(categories=[*names, "code"], n_samples=400).fit(numbers(frame), y)
     rows = numbers(new)
     same = model.predict(rows) == service.predict(new)
-    assert same.mean() > 0.9
+    assert same.mean() > 0.8
     path = tmp_path / "model.onnx"
     svmarrow.export.to_onnx(model, path, dtype="float64")
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])

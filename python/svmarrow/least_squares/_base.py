@@ -355,6 +355,8 @@ def with_chosen_penalty(
 
 #: Factors of a step of the width and of the penalty, and the maximum number of fits of a search for both.
 WIDTH_FACTOR, PENALTY_FACTOR, MAX_FITS = 2.0, 4.0, 24
+#: Share of the error that a step must gain: along a valley whose floor is flat there is no end.
+MIN_STEP_GAIN = 1e-3
 #: Range of the penalties of a search.
 PENALTY_LIMITS = (1e-7, 1e4)
 
@@ -368,6 +370,7 @@ def descend(
     alpha: float,
     best: Fit | None = None,
     max_fits: int = MAX_FITS,
+    min_gain: float = MIN_STEP_GAIN,
 ) -> Fit | None:
     """Returns the fit whose width and penalty no step improves: pattern search (Hooke and Jeeves 1961).
 
@@ -386,6 +389,8 @@ def descend(
         The fit there, if there is one.
     max_fits : int, default=24
         Limit of the fits.
+    min_gain : float, default=1e-3
+        Share of the error that a step must gain.
 
     Returns
     -------
@@ -415,7 +420,7 @@ def descend(
         if other is None:
             return None
         errors[point] = error(other)
-        if best is not None and not errors[point] < errors[here]:
+        if best is not None and not errors[point] < (1.0 - min_gain) * errors[here]:
             return False
         best, here = other, point
         return True

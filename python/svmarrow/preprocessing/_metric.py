@@ -12,16 +12,18 @@ Guard: M depends on all targets, so the leave-one-out errors of a learned metric
 without a sample uses a metric that has seen it. Therefore every update is also made on the training parts of
 k folds, each with the metrics of that part alone, and the losses are those of held-out samples. An update
 replaces the current metric if the mean of the paired differences of these losses exceeds a number of standard
-errors, which grows with the number of candidates of the step. The bandwidth and the penalty of the folds are
-those of the fit on all samples: one factorization for each fold.
+errors, which grows with the number of candidates of the step. All folds have one bandwidth and one penalty,
+by leave-one-out errors: a factorization for each fold. Those of equal scales are chosen by all samples, those
+of other candidates by few, from where the candidate before stands, and a step must gain more.
 
 Invariant: doing nothing is a candidate, so a step never increases the error on held-out samples.
-Cost: about 10 leave-one-out paths for each update, each a few factorizations of n x n matrices.
+Cost: for each update a factorization of an n x n matrix, and for each power k smaller ones and some six of
+the samples that choose.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,7 +34,7 @@ from scipy.special import ndtr, ndtri
 from svmarrow._support.blas import one_blas_thread, product
 from svmarrow._support.rows import select_rows
 from svmarrow.expansion.gradients import gradient_outer_product
-from svmarrow.least_squares._base import descend
+from svmarrow.least_squares._base import MIN_STEP_GAIN, descend
 from svmarrow.least_squares.exact import RLSRegressor
 from svmarrow.least_squares.targets import solve
 
@@ -45,11 +47,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Candidate", "MetricProblem", "apply_map", "gain", "threshold", "weighted_mean"]
 
-#: Penalties of the first fit, and every how many-th of them a coarse fit tries.
-FIRST_ALPHAS = tuple(10.0 ** (exponent / 2.0) for exponent in range(-10, 5))
-COARSE_STRIDE = 3
-#: Maximum number of fits of a search for bandwidth and penalty: the next update changes the best ones.
-MAX_FITS = 6
+#: The first penalty, and those of a coarse fit.
+FIRST_ALPHA, COARSE_ALPHAS = 0.003, (1e-5, 1e-3, 0.1)
+#: Maximum number of fits of the first search for bandwidth and penalty, and of the others: the next update
+#: changes the best ones.
+MAX_FIRST_FITS, MAX_FITS = 16, 6
+#: Share of the error that a step of a search by few samples must gain.
+MIN_SEARCH_GAIN = 0.01
 #: Share of the mean that every scale keeps, so that none is 0.
 MIN_SHARE = 1e-9
 #: Standard errors by which a single candidate must win. Chosen on 35 tables, see the decision record.
@@ -61,11 +65,11 @@ class Candidate(NamedTuple):
 
     #: Maps (p,) or (p, r): that of all samples, then those of the folds.
     maps: tuple[NDArray[np.float64], ...]
-    #: The fits in the same order.
+    #: The fits on the training parts of the folds.
     fits: tuple[KernelExpansion, ...]
     gamma: float
     alpha: float
-    #: Mean leave-one-out error of the fit on all samples.
+    #: Mean leave-one-out error of the samples that choose bandwidth and penalty.
     loo_error: float
     #: Losses of the samples, each by the fit of the fold that holds it out, (n,).
     losses: NDArray[np.float64]
@@ -80,17 +84,22 @@ class MetricProblem:
     weights: NDArray[np.float64] | None
     #: Numbers of the samples that each fold holds out.
     folds: tuple[NDArray[np.intp], ...]
+    #: Numbers of the samples that choose bandwidth and penalty.
+    searched: NDArray[np.intp]
     #: Columns with the same number share a scale.
     groups: NDArray[np.int64]
     full: bool
     rank: int | None
     n_jobs: int | None
 
-    def start(self, gamma: float | None = None, alpha: float | None = None) -> Candidate:
+    def start(self, gamma: float | None = None, alpha: float = FIRST_ALPHA) -> Candidate:
         """Returns the candidate with equal scales; `gamma` and `alpha` are where the search begins."""
-        equal = np.ones(int(self.rows.shape[1]))
-        width = self._start_width if gamma is None else gamma
-        return self._candidate((equal,) * (1 + len(self.folds)), width, alpha)
+        maps = (np.ones(int(self.rows.shape[1])),) * (1 + len(self.folds))
+        if gamma is not None:
+            return self.candidate(maps, gamma, alpha)
+        everything = replace(self, searched=np.arange(len(self.targets)))
+        best = everything._search(maps[0], self._start_width, alpha, MAX_FIRST_FITS, min_gain=MIN_STEP_GAIN)
+        return self.hold_out(best, maps)
 
     @property
     def _start_width(self) -> float:
@@ -101,23 +110,31 @@ class MetricProblem:
         shared = self._shared(sizes)
         return normalised(np.sqrt(shared / shared.mean() + MIN_SHARE))
 
-    def coarse_fit(self, scales: NDArray[np.float64]) -> Any:
-        """Returns least squares on all samples with one bandwidth and the best of few penalties."""
-        rows = apply_map(self.rows, scales)
-        return self._path(rows, self._start_width, FIRST_ALPHAS[::COARSE_STRIDE])
+    def coarse_fit(self, scales: NDArray[np.float64]) -> RLSRegressor:
+        """Returns least squares with one bandwidth and the best of few penalties."""
+        return self._path(self._searched_rows(scales), self._start_width, COARSE_ALPHAS)
 
-    def fine_fit(self, coarse: Any, scales: NDArray[np.float64]) -> Any:
+    def fine_fit(self, coarse: RLSRegressor, scales: NDArray[np.float64]) -> RLSRegressor:
         """Returns least squares with the best bandwidth and penalty, from those of a coarse fit."""
-        return self._search(apply_map(self.rows, scales), float(coarse.gamma), coarse.alpha_, coarse)
+        assert coarse.alpha_ is not None
+        return self._search(scales, float(coarse.gamma), coarse.alpha_, best=coarse)
 
-    def update(self, current: Candidate, power: float) -> Candidate:
-        """Returns the candidate whose metric is a power of the average gradient outer product."""
-        maps = []
-        for number, (linear, fit) in enumerate(zip(current.maps, current.fits, strict=True)):
-            taken = None if number == 0 else self.fold_rows(number - 1)
-            weights = self.weights if taken is None or self.weights is None else self.weights[taken]
-            maps.append(self._new_map(linear, fit, weights, power))
-        return self._candidate(tuple(maps), current.gamma, current.alpha)
+    def updates(self, current: Candidate, powers: Sequence[float]) -> list[Candidate]:
+        """Returns the candidates whose metrics are powers of the average gradient outer product."""
+        every = np.arange(len(self.targets))
+        fit = self._solve(apply_map(self.rows, current.maps[0]), every, current.gamma, current.alpha)
+        outers = [self._outer_product(current.maps[0], fit, self.weights)]
+        for fold, fit in enumerate(current.fits):
+            weights = None if self.weights is None else self.weights[self.fold_rows(fold)]
+            outers.append(self._outer_product(current.maps[1 + fold], fit, weights))
+        candidates = []
+        for power in powers:
+            maps = [
+                self._new_map(linear, outer, power)
+                for linear, outer in zip(current.maps, outers, strict=True)
+            ]
+            candidates.append(self.candidate(tuple(maps), current.gamma, current.alpha))
+        return candidates
 
     def _shared(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns the mean of the sizes of each group, for each column."""
@@ -128,73 +145,86 @@ class MetricProblem:
         """Returns the samples that a fold trains on."""
         return np.setdiff1d(np.arange(len(self.targets)), self.folds[fold])
 
-    def _new_map(
-        self,
-        linear: NDArray[np.float64],
-        fit: KernelExpansion,
-        weights: NDArray[np.float64] | None,
-        power: float,
+    def _outer_product(
+        self, linear: NDArray[np.float64], fit: KernelExpansion, weights: NDArray[np.float64] | None
     ) -> NDArray[np.float64]:
+        """Returns the average gradient outer product of a fit for the shaped rows: its diagonal, or all."""
         # The rows of the fit are U L, so the gradient with respect to U is L times that with respect to U L.
         outer = gradient_outer_product(fit, fit.vectors, weights, full=self.full, n_jobs=self.n_jobs)
         if not self.full:
-            sizes = outer * linear**2
-            sizes = self._shared(sizes)
-            if not sizes.any():
-                return linear
-            return normalised((sizes / sizes.mean() + MIN_SHARE) ** (0.5 * power))
+            return self._shared(outer * linear**2)
         if linear.ndim == 1:
-            outer = outer * linear[:, np.newaxis] * linear
-        else:
-            outer = product(product(linear, outer), linear.T)
+            return outer * linear[:, np.newaxis] * linear
+        return product(product(linear, outer), linear.T)
+
+    def _new_map(
+        self, linear: NDArray[np.float64], outer: NDArray[np.float64], power: float
+    ) -> NDArray[np.float64]:
+        """Returns the map of a power of an outer product; the former map if all gradients are 0."""
         if not outer.any():
             return linear
-        return root(outer, power, self.rank)
+        if self.full:
+            return root(outer, power, self.rank)
+        return normalised((outer / outer.mean() + MIN_SHARE) ** (0.5 * power))
 
-    def _candidate(
-        self, maps: tuple[NDArray[np.float64], ...], gamma: float, alpha: float | None
-    ) -> Candidate:
-        mapped, best = apply_map(self.rows, maps[0]), None
-        if alpha is None:
-            best = self._path(mapped, gamma, FIRST_ALPHAS)
-            alpha = float(best.alpha_)
-        return self.hold_out(self._search(mapped, gamma, alpha, best), maps)
+    def candidate(self, maps: tuple[NDArray[np.float64], ...], gamma: float, alpha: float) -> Candidate:
+        """Returns the candidate of maps; `gamma` and `alpha` are where the search begins."""
+        return self.hold_out(self._search(maps[0], gamma, alpha), maps)
 
-    def _search(self, mapped: Any, gamma: float, alpha: float, best: Any = None) -> Any:
-        """Returns least squares with the bandwidth and penalty of the least leave-one-out error."""
-
-        def fit(width: float, penalty: float) -> Any:
-            return self._path(mapped, width, [penalty])
-
-        return descend(fit, lambda model: model.loo_error_, gamma, alpha, best, MAX_FITS)
-
-    def hold_out(self, best: Any, maps: tuple[NDArray[np.float64], ...]) -> Candidate:
-        """Returns the candidate of a fit on all samples and of the maps of all samples and of each fold."""
+    def hold_out(self, best: RLSRegressor, maps: tuple[NDArray[np.float64], ...]) -> Candidate:
+        """Returns the candidate of the maps of all samples and of each fold, with the settings of a fit."""
+        assert best.alpha_ is not None
         width, penalty = float(best.gamma), best.alpha_
-        fits, losses = [best.expansion_], np.zeros(len(self.targets))
+        fits, losses = [], np.zeros(len(self.targets))
         for fold, held_out in enumerate(self.folds):
             rows = apply_map(self.rows, maps[1 + fold])
-            training_rows = self.fold_rows(fold)
-            fit = solve(
-                select_rows(rows, training_rows, precomputed=False),
-                self.targets[training_rows],
-                penalty,
-                ("rbf", width, 0.0, 3),
-                fit_intercept=True,
-                leave_one_out=False,
-                n_jobs=self.n_jobs,
-                verbose=False,
-                weights=None if self.weights is None else self.weights[training_rows],
-            ).expansion
+            fit = self._solve(rows, self.fold_rows(fold), width, penalty)
             fits.append(fit)
             outputs = fit._evaluate(select_rows(rows, held_out, precomputed=False), self.n_jobs)
             losses[held_out] = ((outputs - self.targets[held_out]) ** 2).mean(axis=1)
         return Candidate(maps, tuple(fits), width, penalty, best.loo_error_, losses)
 
-    def _path(self, rows: Any, gamma: float, alphas: Sequence[float]) -> Any:
+    def _search(
+        self,
+        linear: NDArray[np.float64],
+        gamma: float,
+        alpha: float,
+        max_fits: int = MAX_FITS,
+        best: RLSRegressor | None = None,
+        min_gain: float = MIN_SEARCH_GAIN,
+    ) -> RLSRegressor:
+        """Returns least squares with the bandwidth and penalty of the least leave-one-out error."""
+        rows = self._searched_rows(linear)
+
+        def fit(width: float, penalty: float) -> RLSRegressor:
+            return self._path(rows, width, [penalty])
+
+        found = descend(fit, lambda model: model.loo_error_, gamma, alpha, best, max_fits, min_gain)
+        assert found is not None
+        return found
+
+    def _searched_rows(self, linear: NDArray[np.float64]) -> Any:
+        return apply_map(select_rows(self.rows, self.searched, precomputed=False), linear)
+
+    def _path(self, rows: Any, gamma: float, alphas: Sequence[float]) -> RLSRegressor:
         """Returns least squares with the penalty of the least leave-one-out error."""
         model = RLSRegressor(alphas=list(alphas), gamma=gamma, fit_intercept=True, n_jobs=self.n_jobs)
-        return model.fit(rows, self.targets, self.weights)
+        weights = None if self.weights is None else self.weights[self.searched]
+        return model.fit(rows, self.targets[self.searched], weights)
+
+    def _solve(self, rows: Any, taken: NDArray[np.intp], gamma: float, alpha: float) -> KernelExpansion:
+        """Returns least squares on some of the mapped rows."""
+        return solve(
+            select_rows(rows, taken, precomputed=False),
+            self.targets[taken],
+            alpha,
+            ("rbf", gamma, 0.0, 3),
+            fit_intercept=True,
+            leave_one_out=False,
+            n_jobs=self.n_jobs,
+            verbose=False,
+            weights=None if self.weights is None else self.weights[taken],
+        ).expansion
 
 
 def apply_map(rows: Any, linear: NDArray[np.float64]) -> Any:

@@ -61,9 +61,10 @@ class ScaleStep:
     power : float
         Power of the average gradient outer product; 0 for the start.
     gamma, alpha : float
-        Bandwidth and penalty of the fit on all drawn samples, by its leave-one-out error.
+        Bandwidth and penalty, by the leave-one-out error: of all drawn samples for the first candidate, of at
+        most 500 for others.
     loo_error : float
-        Its mean leave-one-out error, in units of the targets' variances.
+        Mean leave-one-out error of the samples that chose these, in units of the targets' variances.
     error : float
         Mean squared error of the samples that folds held out, in the same units.
     gain, standard_error : float
@@ -160,6 +161,7 @@ def learn_metric(
     names: tuple[ShapeName, ...],
     groups: NDArray[np.int64],
     folds: tuple[NDArray[np.intp], ...],
+    searched: NDArray[np.intp],
     full: bool,
     rank: int | None,
     max_iter: int,
@@ -187,7 +189,7 @@ def learn_metric(
         shared = np.unique(groups[of.sources] * 2 + kind, return_inverse=True)[1].ravel()
         # Systems of small penalties are ill-conditioned in single precision.
         rows = of.apply(X).astype(np.float64)
-        return MetricProblem(rows, targets, weights, folds, shared, full, rank, n_jobs)
+        return MetricProblem(rows, targets, weights, folds, searched, shared, full, rank, n_jobs)
 
     problems = {name: problem(of) for name, of in every.items()}
     name = names[0]
@@ -274,13 +276,9 @@ class _TreeStarts:
         for other, problem in self.problems.items():
             if other != name:
                 maps = tuple(self._scales(other, size.astype(np.float64)) for size in sizes)
-                tried.append(
-                    (
-                        problem.hold_out(problem.fine_fit(problem.coarse_fit(maps[0]), maps[0]), maps),
-                        other,
-                        0.0,
-                    )
-                )
+                # Distances grow with the number of columns.
+                width = current.gamma * current.maps[0].shape[0] / maps[0].size
+                tried.append((problem.candidate(maps, width, current.alpha), other, 0.0))
         return tried
 
     def _sizes(
@@ -319,10 +317,10 @@ def _from_trees(
     iteration = 0
     while not wins and iteration < max_iter and may_begin():
         iteration += 1
-        update = steps.attempt(partial(trees.problems[name].update, current, POWERS[0]))
-        if update is None or fresh.choose(current, [(update, name, POWERS[0])], iteration) is None:
+        updates = steps.attempt(partial(trees.problems[name].updates, current, POWERS[:1]))
+        if updates is None or fresh.choose(current, [(updates[0], name, POWERS[0])], iteration) is None:
             break
-        before, current = current, update
+        before, current = current, updates[0]
         wins = _wins(rival, current, search.weights)
         is_ahead = search.error(current) < search.error(rival)
         if search.error(current) > (1.0 - (MIN_GAIN if is_ahead else MIN_START_GAIN)) * search.error(before):
@@ -349,7 +347,8 @@ def _updates(
     problem: MetricProblem, current: Candidate, name: ShapeName
 ) -> list[tuple[Candidate, ShapeName, float]]:
     """Returns the candidates of an iteration."""
-    return [(problem.update(current, power), name, power) for power in POWERS]
+    candidates = problem.updates(current, POWERS)
+    return [(candidate, name, power) for candidate, power in zip(candidates, POWERS, strict=True)]
 
 
 def _varies(X: Any) -> bool:

@@ -47,12 +47,14 @@ if TYPE_CHECKING:
     from svmarrow.preprocessing._search import ScaleStep
     from svmarrow.preprocessing._shapes import ColumnShapes, ShapeName
 
-__all__ = ["MIN_WEIGHT", "LearnedScaler"]
+__all__ = ["MAX_SEARCHED", "MIN_WEIGHT", "LearnedScaler"]
 
 #: Samples of a smaller share of the largest weight have no effect in double precision.
 MIN_WEIGHT = 1e-15
 #: Folds of the guard.
 N_FOLDS = 5
+#: Maximum number of the drawn samples that choose bandwidths and penalties.
+MAX_SEARCHED = 500
 
 
 def _is_vector_or_none(value: Any) -> bool:
@@ -137,8 +139,11 @@ class LearnedScaler(TransformerMixin, Estimator, schema="learned-scaler/1"):
 
     Notes
     -----
-    A fit takes some sixty factorizations of a matrix of `n_samples` rows and columns, and a forest of 50
-    small trees. If these promise a gain, it takes five more forests, and the updates are repeated.
+    Equal scales take some ten factorizations of a matrix of `n_samples` rows and columns. Every other
+    candidate takes one for each of five folds, and some six of at most 500 samples, which choose its
+    bandwidth and penalty. There are two candidates for other shapes, and two for each update. A forest of 25
+    small trees gives other starts. If these promise a gain, five more forests follow, and the updates are
+    repeated.
 
     References
     ----------
@@ -275,6 +280,7 @@ class LearnedScaler(TransformerMixin, Estimator, schema="learned-scaler/1"):
             names=names,
             groups=self._group_numbers(),
             folds=folds,
+            searched=draw(chosen_rows.size, MAX_SEARCHED, labels, random),
             full=self.metric == "full",
             rank=None if self.n_components is None else int(self.n_components),
             max_iter=int(self.max_iter),

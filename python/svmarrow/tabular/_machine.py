@@ -4,8 +4,8 @@ Columns: numbers, categories, dates and gaps become numbers without gaps. Traini
 targets of the other folds, so that leave-one-out errors stay honest.
 
 Least squares: kernel, bandwidth and penalty have the least leave-one-out error of those that a pattern search
-visits. The choice uses at most `MAX_CHOSEN` samples. The final model is exact up to `MAX_EXACT` samples and
-low-rank above.
+visits. The choice uses at most `MAX_CHOSEN` samples, and most of the search a few of them: the time of a fit
+grows with the cube of the samples. The final model is exact up to `MAX_EXACT` samples and low-rank above.
 """
 
 from __future__ import annotations
@@ -463,50 +463,80 @@ def choose(
     y: NDArray[Any],
     weights: NDArray[np.float64] | None,
     *,
+    searched: NDArray[np.intp],
     classify: bool,
     kernels: Sequence[str],
-    gamma: float,
-    alpha: float,
+    starts: Sequence[tuple[float, float]],
     about: dict[str, Any],
     steps: Steps = UNTIMED,
 ) -> Choice:
     """Returns least squares with the kernel, bandwidth and penalty of the least leave-one-out error.
 
-    If the time of `steps` is over, that is the least error so far. The first fit is always made.
+    The samples `searched` choose bandwidth and penalty of each kernel, from the better of several `starts`
+    for the RBF kernel. All samples choose the kernel, and search from there. If the time of `steps` is over,
+    the result is that of the least error so far. The first fit to all samples is always made.
     """
     kind: Any = RLSClassifier if classify else RLSRegressor
     counted = weights
     if classify and about.get("class_weight") is not None:
         classes, labels = np.unique(y, return_inverse=True)
         counted = class_weights(about["class_weight"], weights, classes, labels)[1]
+    is_searched_by_all = searched.size == len(y)
+    few = (X[searched], y[searched], None if weights is None else weights[searched])
+    few_error = partial(_error, weights=None if counted is None else counted[searched])
+    error = partial(_error, weights=counted)
     best: Choice | None = None
-    n_fits = 0
+    last_error = np.inf
 
-    def limited(
-        fit: Callable[[float, float], Choice], number: int, width: float, alpha: float
-    ) -> Choice | None:
-        nonlocal n_fits
-        n_fits += 1
-        if n_fits == 1:
-            return fit(width, alpha)
-        if not steps.may_begin(PHASE, number, len(kernels)):
-            return None
-        return steps.attempt(partial(fit, width, alpha))
+    def timed(kernel: str, samples: tuple[Any, Any, Any]) -> Callable[[float, float], Choice | None]:
+        fit = partial(_fit, kind, *samples, {**about, "kernel": kernel})
 
-    # The exponent of a Matérn kernel is 1 at the same distance.
-    width = gamma if kernels[0] == "rbf" else float(np.sqrt(gamma))
-    for number, kernel in enumerate(kernels):
-        fit = partial(_fit, kind, X, y, weights, {**about, "kernel": kernel})
-        candidate = descend(partial(limited, fit, number), partial(_error, weights=counted), width, alpha)
+        def fit_in_time(width: float, penalty: float) -> Choice | None:
+            if not steps.may_begin(PHASE, kernels.index(kernel), len(kernels)):
+                return None
+            return steps.attempt(partial(fit, width, penalty))
+
+        return fit_in_time
+
+    def start_error(width: float, penalty: float) -> float:
+        try:
+            tried = timed(kernels[0], few)(width, penalty)
+        except np.linalg.LinAlgError:
+            return np.inf
+        return np.inf if tried is None else few_error(tried)
+
+    if kernels[0] != "rbf":
+        # The exponent of a Matérn kernel is 1 at the same distance.
+        starts = [(float(np.sqrt(gamma)), penalty) for gamma, penalty in starts]
+    start = starts[int(np.argmin([start_error(*start) for start in starts]))]
+    here = start
+    for kernel in kernels:
+        try:
+            candidate = descend(timed(kernel, few), few_error, *start)
+            if candidate is None:
+                break
+            here = (float(candidate.machine.gamma), candidate.machine.alpha_)
+            # The next kernel is a little rougher.
+            start = (float(np.sqrt(here[0])), here[1]) if kernel == "rbf" else here
+            if not is_searched_by_all:
+                candidate = timed(kernel, (X, y, weights))(*here)
+        except np.linalg.LinAlgError:
+            continue
         if candidate is None:
             break
-        # The next kernel is a little rougher.
-        width, alpha = float(candidate.machine.gamma), candidate.machine.alpha_
-        width = float(np.sqrt(width)) if kernel == "rbf" else width
         if best is None or _wins(best, candidate, counted):
             best = candidate
-    assert best is not None
-    return best
+        # The kernels are in the order of their roughness, along which the error has one minimum.
+        if error(candidate) > last_error:
+            break
+        last_error = error(candidate)
+    if best is None:
+        return _fit(kind, X, y, weights, {**about, "kernel": kernels[0]}, *here)
+    if is_searched_by_all:
+        return best
+    machine = best.machine
+    fit = timed(machine.kernel, (X, y, weights))
+    return descend(fit, error, float(machine.gamma), machine.alpha_, best) or best
 
 
 def _wins(before: Choice, after: Choice, weights: NDArray[np.float64] | None) -> bool:

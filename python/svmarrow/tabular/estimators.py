@@ -39,7 +39,7 @@ from svmarrow.models.categories import with_text
 from svmarrow.models.outputs import ClassifierOutputMixin, RegressorOutputMixin
 from svmarrow.models.preparation import check_length
 from svmarrow.preprocessing._shapes import draw, standardized
-from svmarrow.preprocessing.scaler import MIN_WEIGHT, LearnedScaler
+from svmarrow.preprocessing.scaler import MAX_SEARCHED, MIN_WEIGHT, LearnedScaler
 from svmarrow.tabular._machine import (
     KERNELS,
     MAX_CHOSEN,
@@ -74,7 +74,7 @@ __all__ = [
 # --- base class of the estimators of tables: encoding, learned scales, choice of the kernel ---
 
 
-#: The penalty where the search begins if the scaler learned nothing.
+#: A penalty where the search may begin, beside that of the scaler.
 START_ALPHA = 0.1
 #: Share of `max_time` for the search if the final fit has more samples.
 SEARCH_SHARE = 0.5
@@ -186,14 +186,15 @@ class Tabular(Estimator):
         remaining = search.remaining
         is_short = remaining is not None and remaining < FIT_SECONDS
         search.was_stopped |= is_short and len(scaled) > FEW_CHOSEN
-        taken = draw(len(scaled), FEW_CHOSEN if is_short else MAX_CHOSEN, labels, random)
-        if labels is not None:
-            # A rare class may not be among the drawn samples.
-            missing = np.setdiff1d(labels, labels[taken])
-            taken = np.sort(np.concatenate([taken, np.unique(labels, return_index=True)[1][missing]]))
+        taken = _drawn(len(scaled), FEW_CHOSEN if is_short else MAX_CHOSEN, labels, random)
+        few = _drawn(taken.size, MAX_SEARCHED, None if labels is None else labels[taken], random)
         drawn = None if weights is None else weights[taken]
         units = self._units(y[taken], drawn)
         y = y if units is None else y / units
+        starts = [(0.5 / scaled.shape[1], START_ALPHA)]
+        if scaler.gamma_ is not None and scaler.alpha_ is not None:
+            # If the scaler saw few samples of each class, its width may be useless.
+            starts.append((scaler.gamma_, scaler.alpha_))
         about: dict[str, Any] = {"n_jobs": self.n_jobs}
         if self._classifies:
             about["class_weight"] = self.class_weight  # type: ignore[attr-defined]
@@ -201,10 +202,10 @@ class Tabular(Estimator):
             scaled[taken],
             y[taken],
             drawn,
+            searched=few,
             classify=self._classifies,
             kernels=KERNELS if self.kernel == "auto" else (self.kernel,),
-            gamma=scaler.gamma_ or 0.5 / scaled.shape[1],
-            alpha=scaler.alpha_ or START_ALPHA,
+            starts=starts,
             about=about,
             steps=search,
         )
@@ -318,6 +319,18 @@ def _with_objects(X: Any) -> Any:
     if hasattr(X, "iloc") and any(getattr(dtype, "kind", "O") in "OM" for dtype in getattr(X, "dtypes", ())):
         return X.astype(object)
     return with_days(X)
+
+
+def _drawn(
+    n: int, n_samples: int, labels: NDArray[np.intp] | None, random: np.random.RandomState
+) -> NDArray[np.intp]:
+    """Returns the numbers of about `n_samples` samples, among them one of each class."""
+    taken = draw(n, n_samples, labels, random)
+    if labels is None:
+        return taken
+    classes, first = np.unique(labels, return_index=True)
+    missing = ~np.isin(classes, labels[taken])
+    return np.sort(np.concatenate([taken, first[missing]]))
 
 
 def _codes(

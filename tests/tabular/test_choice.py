@@ -1,0 +1,83 @@
+"""The choice of kernel, bandwidth and penalty: a few samples search, all samples decide."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from svmarrow import RLSClassifier, RLSRegressor
+from svmarrow._support.progress import Steps
+from svmarrow.least_squares._base import MIN_STEP_GAIN
+from svmarrow.tabular import _machine
+from svmarrow.tabular._machine import KERNELS, choose
+
+RNG = np.random.default_rng(4)
+X = RNG.normal(size=(160, 4))
+WAVE = np.sin(2.0 * X[:, 0]) + np.abs(X[:, 1]) + 0.05 * RNG.normal(size=160)
+LABELS = np.digitize(WAVE, [0.3, 1.0])
+FEW = np.sort(RNG.permutation(160)[:50])
+STARTS = [(0.125, 0.1), (1e-6, 0.003)]
+
+
+def chosen(y, classify, **changed):
+    about = {"n_jobs": 1, **({"class_weight": None} if classify else {})}
+    arguments = {"searched": FEW, "kernels": KERNELS, "starts": STARTS, "about": about, "classify": classify}
+    return choose(X, y, None, **{**arguments, **changed})
+
+
+@pytest.mark.parametrize("classify", [False, True])
+@pytest.mark.parametrize("searched", [FEW, np.arange(160)])
+def test_no_step_from_the_choice_lowers_the_error_of_all_samples(classify, searched):
+    y = LABELS if classify else WAVE
+    choice = chosen(y, classify, searched=searched)
+    machine = choice.machine
+    kind = RLSClassifier if classify else RLSRegressor
+
+    def error(width, penalty):
+        gamma, alpha = width * machine.gamma, penalty * machine.alpha_
+        model = kind(kernel=machine.kernel, gamma=gamma, alpha=alpha, fit_intercept=True, leave_one_out=True)
+        model.fit(X, y)
+        if not classify:
+            return np.mean((model.loo_prediction_ - y) ** 2)
+        codes = np.where(y[:, np.newaxis] == np.arange(3), 1.0, -1.0)
+        return np.mean((model.loo_decision_ - codes) ** 2)
+
+    assert choice.losses.mean() == pytest.approx(error(1.0, 1.0), rel=1e-9)
+    for steps in ((2.0, 1.0), (0.5, 1.0), (1.0, 4.0), (1.0, 0.25)):
+        assert error(*steps) > (1.0 - MIN_STEP_GAIN) * choice.losses.mean()
+
+
+def test_the_better_start_is_taken():
+    useless = [(1e-6, 0.003)]
+    both = chosen(WAVE, False, starts=[*useless, (0.125, 0.1)], kernels=("rbf",))
+    alone = chosen(WAVE, False, starts=[(0.125, 0.1)], kernels=("rbf",))
+    assert (both.machine.gamma, both.machine.alpha_) == (alone.machine.gamma, alone.machine.alpha_)
+
+
+def refusing(refuses):
+    fit = _machine._fit
+
+    def fit_or_refuse(kind, rows, y, weights, about, gamma, alpha):
+        if refuses(len(y), about["kernel"]):
+            raise np.linalg.LinAlgError("not positive definite")
+        return fit(kind, rows, y, weights, about, gamma, alpha)
+
+    return fit_or_refuse
+
+
+def test_a_kernel_whose_system_has_no_solution_is_left_out(monkeypatch):
+    monkeypatch.setattr(_machine, "_fit", refusing(lambda n, kernel: n == 160 and kernel == "rbf"))
+    assert chosen(WAVE, False).machine.kernel != "rbf"
+    monkeypatch.undo()
+    monkeypatch.setattr(_machine, "_fit", refusing(lambda _, kernel: kernel != "matern12"))
+    assert chosen(WAVE, False).machine.kernel == "matern12"
+    monkeypatch.undo()
+    monkeypatch.setattr(_machine, "_fit", refusing(lambda *_: True))
+    with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
+        chosen(WAVE, False)
+
+
+def test_without_time_the_first_fit_is_made():
+    choice = chosen(WAVE, False, steps=Steps(None, 0.0))
+    assert choice.losses.size == 160
+    assert choice.machine.kernel == "rbf"
