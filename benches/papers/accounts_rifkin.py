@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import accounts
 from accounts import Account, drawn_codes, own, svmarrow_times
+from judging import table
+
+if TYPE_CHECKING:
+    from judging import Row
 
 #: Of all pages.
 ACCOUNTS: dict[str, Account] = dict(accounts.ACCOUNTS)
+
+
+def gammas_that_hold(_rows: list[Row]) -> str:
+    """Return at which gamma the claims of figure 1 and of figure 2 on ADULT hold."""
+    below = [
+        row["gamma"]
+        for row in table("perceptron_trees", "a9a: figure 1 by gamma")
+        if row["splits below the Stoptron"] == "9"
+    ]
+    lowest = []
+    for row in table("perceptron_trees", "a9a: figure 2 by gamma"):
+        columns = ("WPQ", "best Projectron", "best of the others")
+        errors = [float(row[column].partition(",")[0].split()[-1]) for column in columns]
+        if row["by"] == "mistakes" and errors[0] < min(errors[1:]):
+            lowest.append(row["gamma"])
+    at_both = sorted(set(below) & set(lowest))
+    return (
+        f"ADULT: all nine splits are below the Stoptron at gamma = {', '.join(below) or 'none'}; WPQ makes "
+        f"the fewest mistakes of all methods at gamma = {', '.join(lowest) or 'none'}. Both hold at "
+        f"{', '.join(at_both) or 'no gamma that was tried'}."
+    )
+
 
 SOLVER = "rifkin_svmfu"
 ACCOUNTS |= {
@@ -426,6 +454,7 @@ ACCOUNTS |= {
         "over gamma, judged by the claims themselves.",
         "Which split is best depends on gamma. A narrow kernel makes every split better than the Stoptron; "
         "with a wide kernel few samples are independent, so a Projectron keeps few vectors.",
+        gammas_that_hold,
     ),
     f"{TREES}/convert": Account(
         "Section 1: a tree of a trained SVM",

@@ -49,7 +49,10 @@ def at_gamma(found: tuple[str, str], gammas: list[str]) -> tuple[str, str]:
     """Return the verdict of a claim that differs at the chosen gamma and may hold at others."""
     if found[0] == AGREES or not gammas:
         return found
-    basis = f"holds at gamma = {', '.join(gammas)}, a search over a parameter that is not printed"
+    basis = (
+        f"holds at gamma = {', '.join(gammas)}, not at the one that is chosen; a search judged by the claim, "
+        "over a parameter that is not printed"
+    )
     return REPRODUCED, "; ".join(filter(None, (found[1], basis)))
 
 
