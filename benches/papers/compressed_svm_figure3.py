@@ -221,9 +221,8 @@ def figure3(report: Report, options: argparse.Namespace, name: str) -> None:
     report.figure(figure, name)
 
 
-#: Sets of the part *finishes*, and the most iterations of a method of SciPy.
-FINISHED_SETS = ("magic", "page_blocks")
-MAX_ITERATIONS = {"magic": 300, "page_blocks": 2000}
+#: The largest number of iterations of a method of SciPy by set of the part *finishes*.
+MAX_ITERATIONS = {"magic": 200}
 N_SEEDS = 3
 
 
@@ -231,7 +230,7 @@ def finishes(report: Report, options: argparse.Namespace) -> None:
     """What else was tried at a tenth of the vectors: other minimizers, a finish, and a selected basis."""
     quick = options.quick
     lines: list[tuple[Any, ...]] = []
-    for name in FINISHED_SETS[-1:] if quick else FINISHED_SETS:
+    for name in MAX_ITERATIONS:
         data = prepared(name, quick)
         chosen = parameters(name, data)
         full = SVC(**chosen, loss=LOSS).fit(data.X, data.y)

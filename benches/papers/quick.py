@@ -56,7 +56,7 @@ BANDS: dict[str, dict[str, Band]] = {
         "mnist": Band("mnist: test error", 0, "CVM", 12, 28),
         "magic": Band("magic: test error", 0, "CVM", 14, 22),
         "page_blocks": Band("page_blocks: test error", 0, "CVM", 7, 14),
-        "finishes": Band("A tenth of the vectors", 0, "mean", 5, 20),
+        "finishes": Band("A tenth of the vectors", 0, "mean", 10, 25),
         "path": Band("The first classes of letter", 0, "outputs", 3, 3),
     },
     "promises": {
