@@ -222,7 +222,7 @@ def figure3(report: Report, options: argparse.Namespace, name: str) -> None:
 
 
 #: The largest number of iterations of a method of SciPy by set of the part *finishes*.
-MAX_ITERATIONS = {"magic": 200}
+MAX_ITERATIONS = {"magic": 100}
 N_SEEDS = 3
 
 
@@ -301,7 +301,10 @@ def path(report: Report, options: argparse.Namespace) -> None:
         full = SVC(**MACHINES["letter"]).fit(X, y)
         vectors = full.expansion_.n_vectors
         began = time.process_time()
-        chosen = reduced_set.path(full, n_vectors=vectors // 10, method="lars", tol=0, X=X, y=y, n_jobs=1)
+        joint = reduced_set.PaperSettings(joint=True)
+        chosen = reduced_set.path(
+            full, X, y, n_vectors=vectors // 10, method="lars", tol=0, settings=joint, n_jobs=1
+        )
         spent = time.process_time() - began
         met = "yes" if chosen.stop == "converged" else f"no ({chosen.stop})"
         table.append((classes, full.expansion_.n_outputs, vectors, vectors // 10, spent, met))
