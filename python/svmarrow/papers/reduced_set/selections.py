@@ -39,8 +39,8 @@ class PaperSettings(SelectionSettings):
         As in `svmarrow.reduced_set.SelectionSettings`. For ``"l1"`` and ``"lars"``, True is equation 5 of
         TR-132 and False is equation 4; for ``"l0"`` algorithms 3.5 and 3.4. With False and ``"basic"`` an
         output keeps its own vectors: its coefficients on the vectors of other outputs are 0. None is False
-        for ``"lars"``, where each binary machine selects for itself, and True for every other method. A
-        joint path of ``"lars"`` for more than 100 outputs takes minutes to hours.
+        for ``"lars"``, where each binary machine selects for itself, and True for every other method that
+        reads it. A joint path of ``"lars"`` for more than 100 outputs takes minutes to hours.
     rank_tolerance, criterion, sample
         As in `svmarrow.reduced_set.SelectionSettings`; `criterion` and `sample` for ``"basic"`` too.
     chunk : int, default=None
