@@ -32,7 +32,7 @@ def gammas_that_hold(_rows: list[Row]) -> str:
     return (
         f"ADULT: all nine splits are below the Stoptron at gamma = {', '.join(below) or 'none'}; WPQ makes "
         f"the fewest mistakes of all methods at gamma = {', '.join(lowest) or 'none'}. Both hold at "
-        f"{', '.join(at_both) or 'no gamma that was tried'}."
+        f"{', '.join(at_both) or 'no gamma of both tables'}."
     )
 
 
