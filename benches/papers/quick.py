@@ -89,6 +89,7 @@ BANDS: dict[str, dict[str, Band]] = {
         "draws-satimage": Band("Overlaps over draws", 0, "overlap", 0.95, 0.99),
         "draws-yeast": Band("Errors over draws", 0, "error %", 45, 57),
         "weak": Band("tables 4.1 and 4.2", 0, "error %, degree 4", 16, 27),
+        "weak_complete": Band("table 4.2, yeast", 0, "error %, degree 4", 38, 60),
         "shuttle": Band("shuttle, sigma", 0, "error %", 0.2, 3.0),
         "news": Band("table 4.5, 20newsgroups", 0, "error %, random splits", 65, 92),
         "shared": Band("Kernel products of an answer", 0, "vectors of the pool", 285, 335),
