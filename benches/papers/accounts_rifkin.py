@@ -437,7 +437,7 @@ ACCOUNTS |= {
         FIGURE2_DIFFERENCES.strip(),
         "About one sample in five remains a mistake to the end, so the last hypothesis depends on the last "
         "mistakes: its error varies with the order by more than the methods differ. The Projectron is not "
-        "poor at eta = 0.3, with about half of WPQ's kernel values. [Variants](perceptron_variants.md) "
+        "poor at eta = 0.1, with as many kernel values as WPQ. [Variants](perceptron_variants.md) "
         "that were tried since: leaves that project make no more mistakes than the perceptron.",
     ),
     f"{TREES}/figure2-ijcnn1": Account(

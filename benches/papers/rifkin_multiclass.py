@@ -11,11 +11,12 @@ as the thesis does. yeast: the same walk scored by five folds. left_out: table 4
 yeast with the thesis's settings, leaving out each row and training all machines again, the complete code's
 511 among them. draws-satimage, draws-yeast: tables 4.5 to 4.7 with twenty draws of the random codes. weak:
 tables 4.1 and 4.2 with a polynomial of degree 4. weak_complete: the complete code of table 4.2. shuttle: the
-error of section 4.2.3. drawn: sparse codes as the thesis draws them. news: table 4.5 of 20newsgroups, linear regularized least squares on tf-idf rows of
-length 1 with the thesis's lambda n, over random splits like its own and over the split by date. shared:
-machines that share kernel products beside machines that do not (section 4.5). speed: beside scikit-learn's
-wrappers around its SVC with two jobs, in turns in one run, medians of three of ours and one of theirs.
-errors: drawn codes beside scikit-learn's output codes. bounds: section 4.4.1.
+error of section 4.2.3. drawn: sparse codes as the thesis draws them. news: table 4.5 of 20newsgroups, linear
+regularized least squares on tf-idf rows of length 1 with the thesis's lambda n, over random splits like its
+own and over the split by date. shared: machines that share kernel products beside machines that do not
+(section 4.5). speed: beside scikit-learn's wrappers around its SVC with two jobs, in turns in one run,
+medians of three of ours and one of theirs. errors: drawn codes beside scikit-learn's output codes. bounds:
+section 4.4.1.
 """
 
 from __future__ import annotations
