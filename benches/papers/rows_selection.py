@@ -495,24 +495,42 @@ def by_ties(paper: float, row: dict[str, str]) -> tuple[str, str]:
     return DIFFERS, f"{by_size(paper, smallest)[1]}; {setting}"
 
 
+def by_stops(paper: float, found: tuple[str, str], row: dict[str, str]) -> tuple[str, str]:
+    """Compare a number of vectors with those of pursuits that stop after several functions without a gain."""
+    counts = {head.split()[-1]: number(cell) for head, cell in row.items() if head.startswith("vectors, %")}
+    low, high = min(counts.values()), max(counts.values())
+    first, *_, last = sorted(counts, key=int)
+    stops = f"{low:g} to {high:g} vectors where the pursuit stops after {first} to {last} functions without a gain"
+    if low <= paper <= high:
+        return REPRODUCED, f"{found[1]}; {stops}, a search over a rule that is not printed"
+    return DIFFERS, f"{found[1]}; {stops}"
+
+
 def kmp_table3() -> Iterator[Row]:
     """Yield the errors and vectors on four sets, means over 50 random splits."""
     part = "kmp/table3"
     lines = table("kmp", "Table 3")
     ties = {(row["set"], row["model"]): row for row in table("kmp", "Both ends of the ties")}
+    stops = {(row["set"], row["model"]): row for row in table("kmp", "KMP at the paper's number of vectors")}
     for row in lines:
         spread = numbers(row[list(row)[-1]])
         columns = (("SVM", "SVM"), ("KMP-mse", "mse"), ("KMP-tanh", "tanh"))
         for (model, short), error in zip(columns, spread, strict=True):
             paper, ours = both(row[model])
-            yield Row(
-                part, "Table 3", f"{row['set']}, {model}", f"{paper} %", f"{ours} %",
-                *by_error(paper, ours, sqrt(2) * error),
-            )  # fmt: skip
+            found = by_error(paper, ours, sqrt(2) * error)
+            if found[0] != AGREES and short in ("mse", "tanh"):
+                line = stops[row["set"], short]
+                there = number(line["% with as many"])
+                at_size = by_error(paper, there, sqrt(2) * number(line["standard error"]))
+                setting = f"with the printed number of vectors {there} %, {at_size[1]}"
+                found = (REPRODUCED if at_size[0] == AGREES else DIFFERS), f"{found[1]}; {setting}"
+            yield Row(part, "Table 3", f"{row['set']}, {model}", f"{paper} %", f"{ours} %", *found)
             paper, ours = both(row[f"{short} vectors"])
             found = by_size(paper, ours)
             if found[0] != AGREES:
                 found = by_ties(paper, ties[row["set"], short])
+            if found[0] == DIFFERS and short in ("mse", "tanh"):
+                found = by_stops(paper, found, stops[row["set"], short])
             yield Row(
                 part, "Table 3", f"{row['set']}, vectors of {model}", f"{paper:g}", f"{ours:g}", *found
             )  # fmt: skip
