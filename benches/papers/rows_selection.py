@@ -500,7 +500,8 @@ def by_stops(paper: float, found: tuple[str, str], row: dict[str, str]) -> tuple
     counts = {head.split()[-1]: number(cell) for head, cell in row.items() if head.startswith("vectors, %")}
     low, high = min(counts.values()), max(counts.values())
     first, *_, last = sorted(counts, key=int)
-    stops = f"{low:g} to {high:g} vectors where the pursuit stops after {first} to {last} functions without a gain"
+    rule = f"where the pursuit stops after {first} to {last} functions without a gain"
+    stops = f"{low:g} to {high:g} vectors {rule}"
     if low <= paper <= high:
         return REPRODUCED, f"{found[1]}; {stops}, a search over a rule that is not printed"
     return DIFFERS, f"{found[1]}; {stops}"
