@@ -127,7 +127,7 @@ def descended(
     found = minimize(value, begin, jac=True, method=method, options={"maxiter": iterations})
     Z, B, b = parts(found.x)
     expansion = KernelExpansion(np.ascontiguousarray(Z), B, b, kernel="rbf", gamma=gamma)
-    return expansion, int(found.nit), 2 * float(found.fun) / wanted.size
+    return expansion, int(found.nit), 2 * float(found.fun) / q
 
 
 def figure3(report: Report, options: argparse.Namespace, name: str) -> None:
