@@ -85,6 +85,33 @@ def drawn_codes(_rows: list[Row]) -> str:
     )
 
 
+def finishes_of_figure3(_rows: list[Row]) -> str:
+    """Return the mean errors of all methods on each set."""
+    lines = table("compressed_svm_figure3", "A tenth of the vectors")
+    return (
+        "Mean test errors in percent: "
+        + "; ".join(
+            f"{name}: " + ", ".join(f"{row['method']} {row['mean']}" for row in lines if row["set"] == name)
+            for name in dict.fromkeys(row["set"] for row in lines)
+        )
+        + "."
+    )
+
+
+def zero_norm_readings(_rows: list[Row]) -> str:
+    """Return by reading at how many sizes the pursuit has the lower and the higher objective."""
+    lines = table("tr132", "Figure 3: readings of the lossy zero norm")
+    counts: dict[str, list[int]] = {}
+    for row in lines:
+        z = number(row["difference"].lstrip("+")) / number(row["standard error"])
+        count = counts.setdefault(f"{row['penalty']}, {row['coefficients']}", [0, 0, 0])
+        count[0] += 1
+        count[1] += z < -2
+        count[2] += z > 2
+    readings = (f"{name}: {lower} and {higher} of {n}" for name, (n, lower, higher) in counts.items())
+    return f"Sizes at which the pursuit has the lower and the higher objective: {'; '.join(readings)}."
+
+
 ACCOUNTS: dict[str, Account] = {
     "tr132/figure1": Account(
         "Figure 1: a linear SVM on two clouds in ten dimensions",
@@ -108,9 +135,21 @@ ACCOUNTS: dict[str, Account] = {
         "The times differ in both directions: our l1 solves the same problem by an exact path, which is "
         "faster than a quadratic program, and our l0 gains less from a compiled language than the pursuit "
         "does. From a fifth of the vectors on our l0 has a lower objective than the pursuit, in contrast "
-        "to the printed curve. It is the majorisation of the log penalty; the printed penalty has another "
-        "form, and no other reading of it was run. The error rate on German is lower than the printed one "
-        "over 100 splits, so the draw of the splits does not explain it.",
+        "to the printed curve; the next part has the other readings of l0. The error rate on German is lower "
+        "than the printed one over 100 splits, so the draw of the splits does not explain it.",
+    ),
+    "tr132/zero-norm": Account(
+        "Figure 3: readings of the lossy zero norm",
+        "The objective is lowest for the pursuit on Waveform.",
+        "The report prints the lossy step of l0 with the penalty gamma times the sum of lambda_i beta_i, and "
+        "says that it is the trick of l1. We run four readings, with the coefficients of the last round and "
+        "with the best ones on the same vectors.",
+        "As printed the penalty has no absolute values, and no coefficient becomes zero. With absolute "
+        "values it does not depend on beta, so that l0 is l1. Both other readings, which penalise the log "
+        "of the coefficients, have a lower objective than the pursuit from a tenth or a fifth of the vectors "
+        "on, whichever coefficients they keep.",
+        zero_norm_readings,
+        "The claim is judged in the part above.",
     ),
     "tr132/multi-class": Account(
         "Table 2, figure 4, section 4.3: many classes",
@@ -228,8 +267,8 @@ ACCOUNTS: dict[str, Account] = {
         "USPS, 50 vectors, half the squared distance between outputs at the support vectors. The paper uses "
         "conjugate gradients.",
         svmarrow_times("compressed_svm", "usps, 50 vectors: half", "loss", "Loss at the end of the six runs"),
-        "A likely reason is that the function has many local minima and stochastic steps leave the "
-        "shallow ones.",
+        "With 800 iterations conjugate gradients have a higher loss than Adam after 8,000 steps, and take "
+        "longer. Why was not tested.",
     ),
     "compressed_svm/search": own(
         "Size and parameters together",
@@ -248,7 +287,8 @@ FIGURE3_DIFFERENCES = (
     "outputs at the support vectors, but moves vectors by Adam on batches; conjugate gradients are run "
     "once, at a tenth. Our LARS-SVM solves for the coefficients again on the chosen vectors and chooses "
     "its thresholds on the training samples; the paper keeps the coefficients of the path. Reduced-SVM "
-    "selects its vectors at random in one step, the paper's in several steps by a heuristic. "
+    "selects its vectors at random in one step, the paper's in several steps by a heuristic; the last part "
+    "has more minimizers and the heuristic on Magic. "
 )
 ACCOUNTS |= {
     "compressed_svm_figure3/mnist": Account(
@@ -302,6 +342,15 @@ ACCOUNTS |= {
         "Every step of the path concerns all outputs, and the number of outputs grows with the square of "
         "the number of classes.",
     ),
+    "compressed_svm_figure3/finishes": own(
+        "Other minimizers, seeds, and a selected basis",
+        "Magic at a tenth of the vectors, with C and gamma of the part above. Conjugate "
+        "gradients and L-BFGS start from LARS, as Adam does. The selected basis of Reduced-SVM is that of "
+        "Keerthi, Chapelle and DeCoste (2006).",
+        finishes_of_figure3,
+        "The paper moves vectors by conjugate gradients and does not print the number of iterations.",
+        FIGURE3_CLAIM,
+    ),
     "kmp/table1": Account(
         "Table 1: USPS, each digit against the others",
         "With as many vectors as the SVM, squared-error KMP performs as well as the SVM, unlike an RBF "
@@ -311,11 +360,12 @@ ACCOUNTS |= {
         "Neither prints the width; ours is that of four which gives the SVM (C = 10) the numbers of "
         "support vectors nearest to the printed ones, on the training samples. Our KMP has no intercept, "
         "as the paper's dictionary of kernels. Our k-means network fits its weights by least squares with "
-        "alpha = .001; that of the paper was trained by gradient descent (Schoelkopf and others, 1997). "
-        "The test samples are the same.",
+        "alpha = .001; that of the paper was trained by gradient descent (Schoelkopf and others, 1997), "
+        "which the last table has for three numbers of steps. The test samples are the same.",
         "With this width all ten numbers of support vectors agree, and so do the errors of the SVM and of "
-        "KMP. The k-means network errs less than the printed one, whose weights were trained in another "
-        "way.",
+        "KMP. With least squares the k-means network errs less than the printed one. Gradient descent "
+        "approaches these weights slowly: after 100,000 steps it errs more than the printed network, after "
+        "1,000,000 less.",
     ),
     "kmp/table2": Account(
         "Table 2: Mushrooms by the number of training samples",
@@ -342,7 +392,8 @@ ACCOUNTS |= {
         "of ties has both ends for a path of 100 functions that is not stopped.",
         "The numbers of vectors depend on how the size is stopped, which the paper describes only as "
         "early stopping on the validation set. KMP-tanh on Sonar stops at far fewer vectors in the paper "
-        "than here, which goes with its higher error. The intercept decides Ionosphere: without it the "
+        "than here; with as many vectors our error is the printed one. No single rule gives all the printed "
+        "numbers of vectors. The intercept decides Ionosphere: without it the "
         "error is 11.8 % and not 6.9 % (printed: 6.87 %), so the paper's dictionary must have had the "
         "constant function there. Elsewhere the difference is small.",
     ),

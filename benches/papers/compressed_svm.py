@@ -227,8 +227,11 @@ def starts(report: Report, options: argparse.Namespace) -> None:
     lines = []
     for start in ("lars", "backfit", "centers"):
         began = time.perf_counter()
+        joint = reduced_set.PaperSettings(joint=True)
         begin = (
-            None if start == "centers" else reduced_set.path(full, n_vectors=50, method=start, **common)[50]
+            None
+            if start == "centers"
+            else reduced_set.path(full, n_vectors=50, method=start, settings=joint, **common)[50]
         )
         took = time.perf_counter() - began
         given: Any = start if begin is None else begin

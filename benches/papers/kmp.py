@@ -38,6 +38,7 @@ from svmarrow.least_squares import LowRankRLSClassifier
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from cited_preprocessing import smoothed
 from common import Report, arguments, load, run
+from kmp_network import STEPS, descended_outputs
 from kmp_tables import TABLE_3, repository_set, table_2, table_3, thirds
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def table_1(report: Report, options: argparse.Namespace) -> None:
         "printed."
     )
     X, X_test = smoothed(X, width), smoothed(data.X_test, width)
-    rows, found, pairs = [], [], []
+    rows, found, pairs, networks = [], [], [], []
     for digit in digits:
         one, test = np.where(y == digit, 1, -1), np.where(data.y_test == digit, 1, -1)
         svc = SVC(C=10.0, gamma=GAMMA_1).fit(X, one)
@@ -109,6 +110,9 @@ def table_1(report: Report, options: argparse.Namespace) -> None:
         ).fit(X, one)
         centres_wrong = centres.predict(X_test) != test
         classical = int(centres_wrong.sum())
+        outputs = descended_outputs(centres.expansion_.vectors, GAMMA_1, (X, one), X_test)
+        descended = [int(((output > 0) != (test > 0)).sum()) for output in outputs]
+        networks.append([digit, TABLE_1["kmeans"][digit], classical, *descended])
         others = (wrong, same), (same, half), (same, centres_wrong)
         pairs.append((digit, *(int((first != second).sum()) for first, second in others)))
         rows.append(
@@ -136,6 +140,12 @@ def table_1(report: Report, options: argparse.Namespace) -> None:
         "Table 1: test samples on which exactly one of two of our models is wrong",
         ("digit", "SVM and KMP, same", "KMP, same and half", "KMP, same and k-means RBF"),
         pairs,
+    )
+    networks.append(["all", *(sum(column) for column in list(zip(*networks, strict=True))[1:])])
+    report.table(
+        "Table 1: test errors of the k-means network by the steps of gradient descent for its weights",
+        ("digit", "paper", "least squares", *(f"{count:,} steps" for count in STEPS)),
+        networks,
     )
     names = ("svm", "kmeans", "same", "half")
     report.numbers["table1"] = dict(zip(names, total, strict=True))

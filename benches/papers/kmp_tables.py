@@ -269,15 +269,48 @@ def largest_tie(path: Any, X: np.ndarray, y: np.ndarray) -> Any:
     return path[sizes[len(sizes) - 1 - int(scores[::-1].argmax())]]
 
 
+#: Numbers of functions without a gain on the validation samples after which a pursuit stops.
+PATIENCES = (3, 10, 20)
+
+
+def stopped_after(scores: np.ndarray, patience: int) -> int:
+    """Return the place of the best score before the first `patience` scores without a gain."""
+    best = 0
+    for place, score in enumerate(scores):
+        if score > scores[best]:
+            best = place
+        elif place - best >= patience:
+            break
+    return best
+
+
+def stops(path: Any, size: int, valid: tuple[Any, Any], test: tuple[Any, Any]) -> list[float]:
+    """Return the test error in percent at a size, then the size and the error at each patience."""
+    sizes = np.array([number for number in path.sizes if number > 0])
+    chosen, wrong = np.asarray(path.scores(*valid, sizes)), 100 * (1 - np.asarray(path.scores(*test, sizes)))
+    places = [stopped_after(chosen, patience) for patience in PATIENCES]
+    at_size = wrong[int(np.abs(sizes - size).argmin())]
+    return [float(at_size), *(float(value[place]) for place in places for value in (sizes, wrong))]
+
+
+def stop_line(name: str, model: str, printed: float, size: int, found: list[list[float]]) -> tuple[Any, ...]:
+    """Return a line of the table of early stops: means over the splits."""
+    means, n_splits = np.mean(found, axis=0), len(found)
+    error = np.std([values[0] for values in found], ddof=1) / np.sqrt(n_splits)
+    cells = [f"{size:.0f}, {wrong:.2f}" for size, wrong in zip(means[1::2], means[2::2], strict=True)]
+    return (name, model, size, f"{printed:.2f}", f"{means[0]:.2f}", f"{error:.2f}", *cells)
+
+
 def table_3(report: Report, options: argparse.Namespace) -> None:
     """Four sets, random splits into thirds."""
     quick = options.quick
-    rows, without, ties = [], [], []
+    rows, without, ties, stopped = [], [], [], []
     for name, (sigma, printed, sizes, values) in TABLE_3.items():
         X, y = repository_set(name)
         gamma = 1 / sigma**2
         errors, vectors = [], []
         tied: dict[str, list[Any]] = {"smallest": [], "largest": []}
+        found: dict[str, list[list[float]]] = {"mse": [], "tanh": []}
         for split in range(2 if quick else 50):
             train, valid, test = thirds(split, len(y))
             held = {"X_val": X[valid], "y_val": y[valid]}
@@ -299,6 +332,8 @@ def table_3(report: Report, options: argparse.Namespace) -> None:
                 stopped_kmp(gamma, len(train), MAX_FUNCTIONS, loss=loss).fit(X[train], y[train], **held)
                 for loss in ("squared_error", "squared_tanh")
             ]
+            for several, machine, size in zip(found.values(), whole, sizes[1:], strict=True):
+                several.append(stops(machine.path_, size, (X[valid], y[valid]), (X[test], y[test])))
             for end, of_end in (
                 ("smallest", [models[0], *whole]),
                 ("largest", [last, *(largest_tie(m.path_, X[valid], y[valid]) for m in whole)]),
@@ -327,6 +362,7 @@ def table_3(report: Report, options: argparse.Namespace) -> None:
             ties.append((name, model, sizes[k], *(f"{count:.0f}" for count in counts)))
             ties[-1] += (f"{printed[k]:.2f}", *(f"{value:.2f}" for value in percent))
         for k, loss in ((1, "mse"), (2, "tanh")):
+            stopped.append(stop_line(name, loss, printed[k], sizes[k], found[loss]))
             cells = against_no_intercept(printed[k], table[:, [k, k + 2]], kept[[k, k + 2]])
             without.append((name, loss, *cells))
         report.numbers[f"table3 {name}"] = {
@@ -352,5 +388,13 @@ def table_3(report: Report, options: argparse.Namespace) -> None:
         "Both ends of the ties of the validation error: smallest and largest C of the SVM, size of KMP",
         ("set", "model", "paper's vectors", "smallest", "largest", "paper, %", "smallest, %", "largest, %"),
         ties,
+    )
+    report.table(
+        "KMP at the paper's number of vectors, and stopped after several functions without a gain",
+        (
+            *("set", "model", "paper's vectors", "paper, %", "% with as many", "standard error"),
+            *(f"vectors, % after {patience}" for patience in PATIENCES),
+        ),
+        stopped,
     )
     report.table("KMP with and without the constant function", ("set", "loss", *NO_INTERCEPT), without)

@@ -56,6 +56,7 @@ BANDS: dict[str, dict[str, Band]] = {
         "mnist": Band("mnist: test error", 0, "CVM", 12, 28),
         "magic": Band("magic: test error", 0, "CVM", 14, 22),
         "page_blocks": Band("page_blocks: test error", 0, "CVM", 7, 14),
+        "finishes": Band("A tenth of the vectors", 0, "mean", 10, 25),
         "path": Band("The first classes of letter", 0, "outputs", 3, 3),
     },
     "promises": {
@@ -88,6 +89,7 @@ BANDS: dict[str, dict[str, Band]] = {
         "draws-satimage": Band("Overlaps over draws", 0, "overlap", 0.95, 0.99),
         "draws-yeast": Band("Errors over draws", 0, "error %", 45, 57),
         "weak": Band("tables 4.1 and 4.2", 0, "error %, degree 4", 16, 27),
+        "weak_complete": Band("table 4.2, yeast", 0, "error %, degree 4", 38, 60),
         "shuttle": Band("shuttle, sigma", 0, "error %", 0.2, 3.0),
         "news": Band("table 4.5, 20newsgroups", 0, "error %, random splits", 65, 92),
         "shared": Band("Kernel products of an answer", 0, "vectors of the pool", 285, 335),
@@ -110,6 +112,7 @@ BANDS: dict[str, dict[str, Band]] = {
     "tr132": {
         "figure1": Band("Vectors, and the largest", 1, "l0, lossless", 10, 10),
         "two-class": Band("Table 2: the models", 0, "vectors", 200, 260),
+        "zero-norm": Band("Figure 3: readings", 0, "pursuit", 0.8, 0.98),
         "multi-class": Band("Table 2: the models", 0, "test error", 0.08, 0.1),
         "smoothed": Band("Table 2 with smoothed", 0, "vectors", 310, 370),
         "regression": Band("Table 2: the models", 0, "error", 0.45, 0.57),

@@ -8,6 +8,10 @@ from judging import DIFFERS, OPEN, Row
 
 #: By part and the beginning of a row.
 TESTED: dict[tuple[str, str], str] = {
+    ("tr132/two-class", "Waveform: the objective is lowest for the pursuit"): (
+        "by no reading of lossy l0 is the pursuit lowest at all sizes, except where l0 is l1 itself (part "
+        "zero-norm)"
+    ),
     ("rifkin_svmfu/blocks", "the same: almost certain to lead to disaster"): (
         "a block costs its size in updates of the gradients, which are kept: blocks times size changes by .8 "
         "(USPS) and 7 times (magic)"

@@ -500,7 +500,8 @@ def crossplot(report: Report, options: argparse.Namespace) -> None:
         svm_area, rls_area = (float(roc_auc_score(t[drawn], f[drawn])) for f in test)
         differences.append(rls_area - svm_area)
     error = float(np.std(differences, ddof=1))
-    chunks = [np.sort(rng.permutation(len(y))[chunk::10]) for chunk in range(10)]
+    order = np.random.default_rng(0).permutation(len(y))
+    chunks = [np.sort(order[chunk::10]) for chunk in range(10)]
     machine = RLSRegressor(rls.alpha, gamma=1 / 50)
     average = as_expansion(chunk_average(machine, X, y.astype(float), chunks))
     report.table(

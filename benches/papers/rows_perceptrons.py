@@ -49,7 +49,10 @@ def at_gamma(found: tuple[str, str], gammas: list[str]) -> tuple[str, str]:
     """Return the verdict of a claim that differs at the chosen gamma and may hold at others."""
     if found[0] == AGREES or not gammas:
         return found
-    basis = f"holds at gamma = {', '.join(gammas)}, a search over a parameter that is not printed"
+    basis = (
+        f"holds at gamma = {', '.join(gammas)}, not at the one that is chosen; a search judged by the claim, "
+        "over a parameter that is not printed"
+    )
     return REPRODUCED, "; ".join(filter(None, (found[1], basis)))
 
 
@@ -172,9 +175,15 @@ def figure2() -> Iterator[Row]:
         apart = (found["wpq"][reading] - found[best][reading]) / spread
         searched = "mistakes" if reading == "mistakes" else "test error"
         lowest = holding_gammas("a9a", searched, wpq_is_lowest)
-        decided = best == "wpq" or abs(apart) > 2
         basis = f"{apart:.1f} standard errors apart"
-        verdict = claim(best == "wpq", basis) if decided else (NOT_COMPARED, f"no power: {basis}")
+        if reading == "mistakes":
+            # The deviation in the table is that of the test error.
+            gap = found["wpq"][reading] - found[best][reading]
+            verdict = claim(best == "wpq", f"larger by {gap:.4f}" if gap else "")
+        elif best == "wpq" or abs(apart) > 2:
+            verdict = claim(best == "wpq", basis)
+        else:
+            verdict = NOT_COMPARED, f"no power: {basis}"
         yield Row(
             part, where, f"ADULT: WPQ has the lowest error of all methods ({label})", "lowest",
             f"WPQ {found['wpq'][reading]:g}; lowest: {best} {found[best][reading]:g}",

@@ -39,7 +39,7 @@ MAX_LIMITING_CACHE = 40
 NEAR_THE_LIMIT = "between the two limits of the claim, on another processor"
 FACES = "the set of faces is not available"
 YEAST_SAMPLES, SHUTTLE_SAMPLES = 1484, 14_500
-OUTLIERS = "the outliers lie at (-4, -12), a search over a place that is not printed"
+OUTLIERS = "the outliers lie at (-4, -12); a search judged by the claim, over a place that is not printed"
 #: Gain of stability that counts as none: two values of the largest of six changes differ by as much.
 MAX_STABLE_GAIN = 1.5
 #: Loss of area under the ROC curve that counts as performing as well.
@@ -264,7 +264,11 @@ def crossplot() -> Iterator[Row]:
     found = claim(chosen in good, basis)
     if found[0] == DIFFERS and good:
         lowest = min(min(linear[cost]) for cost in good)
-        found = REPRODUCED, f"at least {lowest} with C = {' and '.join(good)}; C is not printed; {basis}"
+        basis = (
+            f"at least {lowest} with C = {' and '.join(good)}; a search judged by the claim, over a C that "
+            f"is not printed; {basis}"
+        )
+        found = REPRODUCED, basis
     yield Row(
         part, "Figure 3-12", "USPS: outputs of RLS and SVM are very well correlated", "crossplot",
         f"correlation {linear[chosen][0]} on the training samples, {linear[chosen][1]} on the test samples "
@@ -388,13 +392,12 @@ def weak_machines() -> Iterator[Row]:
             if code == "ovr":
                 by_steps = table("rifkin_multiclass", "One-vs-all, raw features")
                 ours += [number(row[f"{name}, error %"]) for row in by_steps]
+            allwein = [row["Allwein's"] for row in lines if row["code"] == code]
             if not ours:
-                yield Row(
-                    part, where, f"{name}, {code}, degree 4", "40.4 %", "", NOT_COMPARED,
-                    "not run: 511 machines for each of ten folds",
-                )  # fmt: skip
-                continue
-            paper = number(next(row["Allwein's"] for row in lines if row["code"] == code))
+                complete = table("rifkin_multiclass", "table 4.2, yeast, the complete code")
+                ours = [number(row["error %, degree 4"]) for row in complete]
+                allwein = [row["Allwein's"] for row in complete]
+            paper = number(allwein[0])
             # All values are of the same samples; about this many errors are not shared by two models.
             samples = {"satimage": 2000, "yeast": 1484}[name]
             error = 100 * sqrt(unshared() * 2 * paper / 100 / samples)

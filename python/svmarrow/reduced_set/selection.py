@@ -103,6 +103,10 @@ class SelectionSettings:
     def __post_init__(self) -> None:
         check(asdict(self), self._rules)
 
+    def _for_method(self, _method: str, /) -> SelectionSettings:
+        """Return the settings with the values that depend on the method."""
+        return self
+
 
 def selection_of(settings: object, method: str) -> SelectionSettings:
     """The settings for a method; None stands for the defaults."""
@@ -122,7 +126,8 @@ def selection_of(settings: object, method: str) -> SelectionSettings:
 
 def as_arguments(settings: SelectionSettings, method: str) -> dict[str, Any]:
     """The method and its settings as the extension module takes them."""
-    given = PAPER_DEFAULTS | {name: value for name, value in asdict(settings).items() if name != "criterion"}
+    values = asdict(settings._for_method(method))
+    given = PAPER_DEFAULTS | {name: value for name, value in values.items() if name != "criterion"}
     return given | {"gamma": given.pop("max_change"), "method": CORE_METHODS.get(method, method)}
 
 

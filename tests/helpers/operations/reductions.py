@@ -104,7 +104,13 @@ def _choices() -> None:
     _compression("rank", 4000, method="rank")
     for method, size in (("l0", 1500), ("l1", 2500), ("lars", 1200)):
         _compression(method, size, method=method)
-        _compression(f"{method} ten classes", size // 2, "plain ten", method=method)
+        _compression(
+            f"{method} ten classes",
+            size // 2,
+            "plain ten",
+            method=method,
+            settings=PaperSettings(joint=True),
+        )
         _compression(
             f"{method} each output",
             size // 3,

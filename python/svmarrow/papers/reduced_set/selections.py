@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from svmarrow._support.parameters import Rule, boolean, check, either, none, one_of, real, refuse
@@ -35,10 +35,12 @@ class PaperSettings(SelectionSettings):
 
     Parameters
     ----------
-    joint : bool, default=True
+    joint : bool, default=None
         As in `svmarrow.reduced_set.SelectionSettings`. For ``"l1"`` and ``"lars"``, True is equation 5 of
         TR-132 and False is equation 4; for ``"l0"`` algorithms 3.5 and 3.4. With False and ``"basic"`` an
-        output keeps its own vectors: its coefficients on the vectors of other outputs are 0.
+        output keeps its own vectors: its coefficients on the vectors of other outputs are 0. None is False
+        for ``"lars"``, where each binary machine selects for itself, and True for every other method that
+        reads it. A joint path of ``"lars"`` for more than 100 outputs takes minutes to hours.
     rank_tolerance, criterion, sample
         As in `svmarrow.reduced_set.SelectionSettings`; `criterion` and `sample` for ``"basic"`` too.
     chunk : int, default=None
@@ -82,6 +84,7 @@ class PaperSettings(SelectionSettings):
 
     _rules: ClassVar[Mapping[str, Rule]] = {
         **SelectionSettings._rules,
+        "joint": either(none, boolean),
         "inverse_weights": boolean,
         "cost": either(none, real(above=0.0)),
         "refit": boolean,
@@ -100,11 +103,15 @@ class PaperSettings(SelectionSettings):
         "penalty": ("l1", "lars"),
     }
 
+    joint: bool | None = None  # type: ignore[assignment]
     inverse_weights: bool = False
     cost: float | None = None
     refit: bool = True
     max_change: float | None = None
     penalty: float | None = None
+
+    def _for_method(self, method: str, /) -> PaperSettings:
+        return self if self.joint is not None else replace(self, joint=method != "lars")
 
 
 METHODS = ("basic", "l0", "l1", "lars", "backfit", "prefit", "rank")
