@@ -437,7 +437,7 @@ def write_libsvm_model(
 ) -> None: ...
 def libsvm_program(
     name: str,
-    arguments: Sequence[_Path],
+    arguments: Sequence[str],
     output: TextIO | None,
     messages: TextIO | None,
     n_jobs: int,

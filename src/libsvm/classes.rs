@@ -1,4 +1,7 @@
 //! Classes in the order of LIBSVM's models, and their pairs.
+//!
+//! The order decides the signs of decision values, ties of votes and the lines of a model file, so it is LIBSVM's
+//! (`svm_group_classes`): that of the first samples, but 1 before -1. Cost: a look-up in a hash table for each sample.
 
 use super::failure::{Failure, Outcome};
 use std::collections::HashMap;

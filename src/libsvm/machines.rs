@@ -1,4 +1,8 @@
 //! The machines of a model: fitted to some samples of a problem, and turned into LIBSVM's expansion and report.
+//!
+//! The solver's machine of two classes is positive for the second class, LIBSVM's for the first; `into_expansion` changes the
+//! sign. Vectors of a precomputed kernel are serial numbers, counted from 0. Invariant: a fit that the monitor interrupts is an
+//! error and never a model. Cost: that of the fit, and a copy of its rows.
 
 use super::classes::{counts, pairs};
 use super::failure::{Failure, Outcome};

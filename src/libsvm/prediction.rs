@@ -1,4 +1,7 @@
 //! Outputs of a model, and what they mean: labels, numbers or probabilities.
+//!
+//! Source: `svm_predict_values` and `svm_predict_probability` of LIBSVM. A feature that a row or the model lacks is 0. Equal votes
+//! and equal probabilities go to the first class of the model. Cost: that of the kernel values; a copy of the listed rows.
 
 use super::classes::pairs;
 use super::failure::{Failure, Outcome};

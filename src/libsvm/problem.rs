@@ -1,4 +1,5 @@
-//! Training and test data: rows of features, or kernel values with the serial number of each row.
+//! Training and test data: rows of features, or kernel values with the serial number of each row. A [`Problem`] has been checked:
+//! its samples, targets and options fit together.
 //!
 //! Rows of features have columns counted from the index 1. Rows of a precomputed kernel have columns counted from the index 0,
 //! whose number is the serial number of the training row; the value of the index j belongs to the training row j.

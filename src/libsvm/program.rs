@@ -1,4 +1,7 @@
 //! The programs, their exit codes and error messages.
+//!
+//! An error is one line that begins with the name of the program; wrong arguments are followed by the usage. The caller owns the
+//! streams and the process: [`Program::execute`] returns a code for every failure, also one of the output stream.
 
 use super::failure::{Failure, Outcome};
 use super::options::{PREDICT_USAGE, TRAIN_USAGE};

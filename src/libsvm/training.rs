@@ -1,5 +1,9 @@
 //! Training by LIBSVM's rules, and cross-validation.
 //!
+//! Source: `svm_train`, `svm_binary_svc_probability`, `svm_svr_probability` and `svm_cross_validation` of LIBSVM. Random numbers
+//! are drawn in LIBSVM's order: the folds of the pairs of classes, one after the other, inside the folds of `-v`. Cost: a fit for
+//! each fold; five more for each pair of classes with `-b 1`.
+//!
 //! Probabilities (`-b 1`) come from five-fold cross-validation with the folds of LIBSVM's random numbers: a sigmoid for each pair
 //! of classes, the scale of the errors of a regression.
 
