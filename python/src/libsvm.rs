@@ -200,17 +200,18 @@ pub(crate) fn libsvm_cross_validate<'py>(
     targets: PyReadonlyArray1<'py, f64>,
     words: Vec<OsString>,
     n_jobs: usize,
-) -> PyResult<(Object<Vec<f64>>, Vec<String>, Vec<String>)> {
+) -> PyResult<Bound<'py, PyTuple>> {
     let options = TrainOptions::parse(&words).map_err(exception)?;
     let n_folds = options.n_folds.ok_or_else(|| {
         to_python(Error::param("words", "options without -v", "options of a cross-validation"))
     })?;
     let (rows, targets) = (x.view()?, vector(&targets)?);
-    run_part(py, n_jobs, Cost::unknown(rows.vector_lengths()), |ctx| {
+    let (predictions, warnings, early) = run_part(py, n_jobs, Cost::unknown(rows.vector_lengths()), |ctx| {
         let problem = Problem::new(rows, targets, &options, ctx)?;
         let (predictions, early) = cross_validate(&problem, n_folds, ctx)?;
-        Ok((Object(predictions), problem.warnings()?, early))
-    })
+        Ok((predictions, problem.warnings()?, early))
+    })?;
+    (Object(predictions), warnings, early).into_pyobject(py)
 }
 
 /// The folds of `-v` for a classifier: labels, the class of each sample (n,), the samples of each fold, and the values (n, n) of a
@@ -255,14 +256,14 @@ pub(crate) fn libsvm_answers<'py>(
     head: (usize, Vec<i32>, Vec<f64>, Vec<f64>),
     probability: bool,
     n_jobs: usize,
-) -> PyResult<(Object<Vec<f64>>, Option<Object<Array2<f64>>>, Option<String>)> {
+) -> PyResult<Bound<'py, PyTuple>> {
     let (svm_type, labels, prob_a, prob_b) = head;
     let parameters = ProbabilityParams::new(prob_a, prob_b);
     let decoder = Decoder { svm_type: svm_type_of(svm_type)?, labels: &labels, probability: &parameters };
     let outputs = matrix_view(&outputs)?;
     let cost = Cost::of(outputs.nrows(), labels.len(), labels.len().saturating_mul(16));
     let answers = run_part(py, n_jobs, cost, |ctx| decoder.answers(outputs, probability, ctx))?;
-    Ok((Object(answers.predictions), answers.probabilities.map(Object), answers.remark))
+    (Object(answers.predictions), answers.probabilities.map(Object), answers.remark).into_pyobject(py)
 }
 
 /// Compares targets and predictions (n,): accuracy in percent, mean squared error, squared correlation coefficient, and the lines

@@ -49,10 +49,12 @@ impl Machines {
             )));
         }
         let options = problem.options;
-        let mut params = SvmParams::default();
-        params.tolerance = options.tolerance;
-        params.cache_bytes = (options.megabytes * 1e6) as usize;
-        params.shrinking = options.shrinking;
+        let params = SvmParams {
+            tolerance: options.tolerance,
+            cache_bytes: (options.megabytes * 1e6) as usize,
+            shrinking: options.shrinking,
+            ..SvmParams::default()
+        };
         let rows = problem.training_rows(list, ctx)?;
         let machines = match classes {
             Some((classes, labels)) => {

@@ -23,8 +23,7 @@ pub(super) fn read_data(
     base: IndexBase,
     ctx: Context<'_>,
 ) -> Outcome<(SvmlightData, Reservation)> {
-    let mut options = ReadOptions::default();
-    options.base = base;
+    let options = ReadOptions { base, ..ReadOptions::default() };
     let data = read(path, &options, ctx)?;
     if data.targets.is_empty() {
         return Err(Failure::input(format!("{}: the file has no rows", path.display())));

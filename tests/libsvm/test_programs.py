@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -286,6 +287,18 @@ def test_a_reader_that_has_ended_is_no_error(tmp_path):
         process.stdout.close()
         error = process.stderr.read()
     assert (process.returncode, error) == (1, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device without space")
+def test_a_full_disk_is_reported(tmp_path):
+    (tmp_path / "data").write_text("1 1:1 2:2\n-1 1:-1 2:3\n" * 20_000)
+    with Path("/dev/full").open("w") as full:
+        arguments = command_line("svm-scale", tmp_path / "data")
+        done = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("svm-scale: ")
+    assert "No space left on device" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 @package_only

@@ -56,10 +56,12 @@ def run(name: str, arguments: Sequence[str]) -> int:
             sys.stderr.write("grid: interrupted; nothing was written\n")
         return _INTERRUPTED
     except OSError as error:
-        if error.filename is None:  # of the output: Python must not flush the remaining text at exit
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if name == "grid" and not isinstance(error, BrokenPipeError):
+            text = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+            sys.stderr.write(f"grid: {text}\n")
         else:
-            sys.stderr.write(f"{name}: {error.filename}: {error.strerror}\n")
+            # The output stream: a program has reported it. Python must not flush the remaining text at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, TypeError, ImportError, MemoryError) as error:
         sys.stderr.write(f"{name}: {' '.join((str(error) or type(error).__name__).split())}\n")
     return 1
