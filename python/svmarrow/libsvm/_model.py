@@ -129,7 +129,8 @@ class svm_model:  # noqa: N801 - LIBSVM's name
         and the lines that are printed about them.
         """
         head = (self._svm_type, self._labels, self._prob_a, self._prob_b)
-        return _core.libsvm_answers(np.ascontiguousarray(outputs), head, probability, threads(None))
+        n_jobs = threads(None) if probability else 1  # labels alone take less time than counting the cores
+        return _core.libsvm_answers(np.ascontiguousarray(outputs), head, probability, n_jobs)
 
 
 def svm_save_model(model_file_name: str | PathLike[str], model: svm_model) -> None:
