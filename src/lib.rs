@@ -36,6 +36,7 @@
 //! | `io` | `io`: model files, LIBSVM models, svmlight text; `save` and `load` of the models |
 //! | `reduce` | `reduced_set` and [`Reduction`] |
 //! | `online` | `perceptron` |
+//! | `cli` | the program `svmarrow`: LIBSVM's commands without Python |
 //! | `papers` | `papers`: methods that only experiments of the papers need |
 
 #![deny(unsafe_code)]
@@ -59,6 +60,9 @@ pub mod io;
 mod kernel;
 pub mod kernels;
 pub mod least_squares;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod libsvm;
 mod linalg;
 pub mod matching_pursuit;
 #[doc(hidden)]

@@ -20,13 +20,17 @@ import subprocess
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.preprocessing import MinMaxScaler
 
+from svmarrow.io import load_svmlight
 from svmarrow.libsvm import svm_load_model, svm_model
-from svmarrow.libsvm._problem import Samples, read_samples
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 PARAMETERS = (
     "-c 1 -n 0.1 -p 0.1 -g 0.2 -r 0.5 -d 2",
@@ -85,17 +89,15 @@ def write_data(path: Path, X: np.ndarray, y: np.ndarray, serials: np.ndarray | N
     path.write_text("\n".join(lines) + "\n", encoding="ascii")
 
 
-def decision_values(libsvm: ctypes.CDLL, model: Path, samples: Samples, n_outputs: int) -> np.ndarray:
-    """LIBSVM's decision values (n_samples, n_outputs)."""
+def decision_values(
+    libsvm: ctypes.CDLL, model: Path, X: sp.csr_array, first: int, n_outputs: int
+) -> np.ndarray:
+    """LIBSVM's decision values (n_samples, n_outputs); `first` is the index of the first column."""
     loaded = libsvm.svm_load_model(str(model).encode())
-    values = np.empty((len(samples), n_outputs))
-    X = samples.X
-    for i in range(len(samples)):
-        if samples.is_kernel:
-            row = [(0, float(samples.serials[i])), *((j + 1, v) for j, v in enumerate(X[i].tolist()))]
-        else:
-            part = slice(X.indptr[i], X.indptr[i + 1])
-            row = [(j + 1, v) for j, v in zip(X.indices[part].tolist(), X.data[part].tolist(), strict=True)]
+    values = np.empty((X.shape[0], n_outputs))
+    for i in range(X.shape[0]):
+        part = slice(X.indptr[i], X.indptr[i + 1])
+        row = [(j + first, v) for j, v in zip(X.indices[part].tolist(), X.data[part].tolist(), strict=True)]
         nodes = (Node * (len(row) + 1))(*[Node(j, v) for j, v in row], Node(-1, 0.0))
         out = (ctypes.c_double * n_outputs)()
         libsvm.svm_predict_values(loaded, nodes, out)
@@ -103,29 +105,29 @@ def decision_values(libsvm: ctypes.CDLL, model: Path, samples: Samples, n_output
     return values
 
 
-def rounding(model: svm_model, samples: Samples) -> np.ndarray:
+def rounding(model: svm_model, X: sp.csr_array) -> np.ndarray:
     """Machine epsilon times the sum of the magnitudes of the terms of each decision value."""
     expansion, m = model._expansion, model.get_nr_sv()
     single = expansion.replaced(coefficients=np.eye(m), intercepts=np.zeros(m))
-    kernel_values = svm_model(3, single, [], [], [], [])._decision_values(samples)
+    kernel_values = svm_model(3, single, [], [], [], [])._decision_values(X)
     return np.finfo(float).eps * (np.abs(kernel_values) @ np.abs(expansion.coefficients))
 
 
 def compare(libsvm: ctypes.CDLL, test: Path, model: Path, folder: Path, probability: bool) -> dict:
     """Differences of one model."""
     loaded = svm_load_model(model)
-    _, samples = read_samples(test, is_kernel=loaded._is_precomputed)
-    ours = loaded._decision_values(samples)
-    theirs = decision_values(libsvm, model, samples, ours.shape[1])
+    X, _ = load_svmlight(test, zero_based=loaded._is_precomputed)
+    ours = loaded._decision_values(X)
+    theirs = decision_values(libsvm, model, X, 0 if loaded._is_precomputed else 1, ours.shape[1])
     scale = np.maximum(1.0, np.abs(theirs))
     found = {
         "decision": float((np.abs(ours - theirs) / scale).max()),
-        "rounding": float((rounding(loaded, samples) / scale).max()),
+        "rounding": float((rounding(loaded, X) / scale).max()),
     }
     output = folder / "predicted"
     subprocess.run(["svm-predict", "-q", test, model, output], check=True)
     wanted = np.loadtxt(output, ndmin=1)
-    predicted = loaded._labels_of(ours)
+    predicted = loaded._answers(ours, probability=False)[0]
     if loaded.get_svm_type() >= 3:
         found["decision"] = max(
             found["decision"], float((np.abs(predicted - wanted) / np.maximum(1.0, np.abs(wanted))).max())
@@ -138,7 +140,8 @@ def compare(libsvm: ctypes.CDLL, test: Path, model: Path, folder: Path, probabil
         subprocess.run(["svm-predict", "-q", "-b", "1", test, model, output], check=True)
         shares = np.loadtxt(output, skiprows=1, ndmin=2)[:, 1:]
         # The file has six digits; the same format makes them comparable.
-        printed = np.array([[float(f"{v:g}") for v in row] for row in loaded._probabilities_of(ours)])
+        probabilities = loaded._answers(ours, probability=True)[1]
+        printed = np.array([[float(f"{v:g}") for v in row] for row in probabilities])
         found["probability"] = float(np.abs(printed - shares).max())
     elif probability:
         done = subprocess.run(

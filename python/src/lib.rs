@@ -26,6 +26,7 @@ mod function;
 mod io;
 mod kernels;
 mod least_squares;
+mod libsvm;
 mod low_rank;
 mod matching_pursuit;
 mod memory;
@@ -64,6 +65,11 @@ mod _core {
         least_squares_inverse_bytes, least_squares_path, least_squares_path_bytes, linear_least_squares_cg,
     };
     #[pymodule_export]
+    use crate::libsvm::{
+        libsvm_answers, libsvm_cross_validate, libsvm_evaluate, libsvm_folds, libsvm_kernel_outputs,
+        libsvm_options, libsvm_predict_options, libsvm_program, libsvm_train,
+    };
+    #[pymodule_export]
     use crate::low_rank::{Features, low_rank_solve, low_rank_sums, select_points_by_kernel};
     #[pymodule_export]
     use crate::matching_pursuit::matching_pursuit;
@@ -82,7 +88,7 @@ mod _core {
         PerceptronTree, box_budget_program, perceptron_tree, perceptron_tree_of, perceptron_tree_stream,
     };
     #[pymodule_export]
-    use crate::probability::{couple_pairs, fit_sigmoid, laplace_scale};
+    use crate::probability::fit_sigmoid;
     #[pymodule_export]
     use crate::reduced_set::cascade::{Cascade, expansion_moments};
     #[pymodule_export]

@@ -1,12 +1,10 @@
-//! `svmarrow::probability`: sigmoids, coupling, errors of a regression.
+//! `svmarrow::probability`: sigmoids.
 
-use numpy::ndarray::Array2;
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
-use svmarrow::probability::{self, Sigmoid};
+use svmarrow::probability;
 
-use crate::array::{matrix_view, same_length, vector};
-use crate::dict::Object;
+use crate::array::vector;
 use crate::run::{Cost, run};
 
 /// Multiplications that one sample of a fit of a sigmoid takes.
@@ -27,30 +25,4 @@ pub(crate) fn fit_sigmoid(
         probability::fit_sigmoid(outputs, is_first, weights, offset_penalty, ctx)
     })?;
     Ok((found.a, found.b))
-}
-
-/// Probabilities (n, k) of classes for the outputs (n, k (k - 1) / 2) of pairs, positive for the first, and the parameters
-/// of their sigmoids, by LIBSVM's coupling.
-#[pyfunction]
-pub(crate) fn couple_pairs(
-    py: Python<'_>,
-    outputs: PyReadonlyArray2<'_, f64>,
-    prob_a: Vec<f64>,
-    prob_b: Vec<f64>,
-    n_classes: usize,
-    n_jobs: usize,
-) -> PyResult<Object<Array2<f64>>> {
-    let outputs = matrix_view(&outputs)?;
-    same_length("probB", prob_a.len(), prob_b.len())?;
-    let sigmoids: Vec<Sigmoid> = prob_a.into_iter().zip(prob_b).map(|(a, b)| Sigmoid { a, b }).collect();
-    let cost = Cost::of(outputs.nrows(), n_classes, n_classes.saturating_mul(16));
-    run(py, n_jobs, cost, None, |ctx| probability::couple_pairs(outputs, &sigmoids, n_classes, ctx))
-        .map(Object)
-}
-
-/// The scale of a Laplace distribution of errors (n,).
-#[pyfunction]
-pub(crate) fn laplace_scale(py: Python<'_>, errors: PyReadonlyArray1<'_, f64>) -> PyResult<f64> {
-    let errors = vector(&errors)?;
-    run(py, 1, Cost::of(errors.len(), 1, 2), None, |_| Ok(probability::laplace_scale(errors)))
 }

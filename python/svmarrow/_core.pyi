@@ -5,7 +5,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, final
+from typing import Any, Literal, NotRequired, TextIO, TypeAlias, TypedDict, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ __all__ = [
     "box_budget_program",
     "centres",
     "code_distances",
-    "couple_pairs",
     "decode_scores",
     "decode_winners",
     "estimate_selection_memory",
@@ -38,7 +37,6 @@ __all__ = [
     "fit_svr",
     "gradient_vectors",
     "gram",
-    "laplace_scale",
     "least_squares",
     "least_squares_bytes",
     "least_squares_cg",
@@ -47,6 +45,15 @@ __all__ = [
     "least_squares_path",
     "least_squares_path_bytes",
     "leave_one_out_rows",
+    "libsvm_answers",
+    "libsvm_cross_validate",
+    "libsvm_evaluate",
+    "libsvm_folds",
+    "libsvm_kernel_outputs",
+    "libsvm_options",
+    "libsvm_predict_options",
+    "libsvm_program",
+    "libsvm_train",
     "linear_least_squares_cg",
     "linear_weights",
     "low_rank_solve",
@@ -308,14 +315,6 @@ def fit_sigmoid(
     weights: _Floats,
     offset_penalty: float,
 ) -> tuple[float, float]: ...
-def couple_pairs(
-    outputs: _Floats,
-    prob_a: Sequence[float],
-    prob_b: Sequence[float],
-    n_classes: int,
-    n_jobs: int,
-) -> _Floats: ...
-def laplace_scale(errors: _Floats) -> float: ...
 
 class _LeaveOneOutRows(TypedDict):
     outputs: _Floats
@@ -436,6 +435,32 @@ def write_libsvm_model(
     class_counts: _Indices,
     probability: tuple[Sequence[float], Sequence[float]],
 ) -> None: ...
+def libsvm_program(
+    name: str,
+    arguments: Sequence[str],
+    output: TextIO | None,
+    messages: TextIO | None,
+    n_jobs: int,
+) -> int: ...
+def libsvm_options(words: Sequence[str]) -> dict[str, Any]: ...
+def libsvm_predict_options(words: Sequence[str]) -> tuple[bool, bool]: ...
+def libsvm_train(x: _Rows, targets: _Floats, words: Sequence[str], n_jobs: int) -> dict[str, Any]: ...
+def libsvm_cross_validate(
+    x: _Rows, targets: _Floats, words: Sequence[str], n_jobs: int
+) -> tuple[_Floats, list[str], list[str]]: ...
+def libsvm_folds(
+    x: _Rows, targets: _Floats, words: Sequence[str]
+) -> tuple[list[int], _Indices, list[_Indices], _Rows | None]: ...
+def libsvm_kernel_outputs(expansion: _Expansion, x: _Rows, n_jobs: int) -> _Floats: ...
+def libsvm_answers(
+    outputs: _Floats,
+    head: tuple[int, Sequence[int], Sequence[float], Sequence[float]],
+    probability: bool,
+    n_jobs: int,
+) -> tuple[_Floats, _Floats | None, str | None]: ...
+def libsvm_evaluate(
+    targets: _Floats, predictions: _Floats, svm_type: int
+) -> tuple[float, float, float, str, str]: ...
 def read_model(
     path: _Path,
 ) -> tuple[dict[str, dict[str, Any]], dict[str, tuple[str, list[int], NDArray[np.uint8]]], str]: ...

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from svmarrow.exceptions import FormatError
@@ -230,6 +231,33 @@ def test_evaluations():
 def test_options_are_refused_by_name(options, message):
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         svm_train([1, -1, -1], [[1.0], [2.0], [3.0]], options)
+
+
+def test_an_early_end_is_a_warning(capsys):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.where(rng.random(60) < 0.5, 1, -1)
+    match = (
+        r"ended before the tolerance was reached \(stalled\): the violation is .* for -e 1e-15, .* raise -e$"
+    )
+    with pytest.warns(ConvergenceWarning, match=match) as warned:
+        svm_train(y, X, "-c 1e3 -e 1e-15 -q")
+    assert [warning.filename for warning in warned] == [__file__]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_attributes_of_the_options_may_be_changed():
+    parameter = svm_parameter("-c 2 -w1 3 -v 4 -b 1")
+    assert (parameter.C, parameter.weight_label, parameter.weight) == (2.0, [1], [3.0])
+    assert (parameter.cross_validation, parameter.nr_fold, parameter.probability) == (True, 4, 1)
+    parameter.C, parameter.shrinking, parameter.eps = np.float64(0.1) * 3, False, 1e-300
+    parameter.check()
+    assert vars(svm_parameter(parameter._words())) == vars(parameter)
+    parameter.nr_fold = 1
+    with pytest.raises(ValueError, match="-v 1: the value must be at least 2"):
+        parameter.check()
+    parameter.cross_validation, parameter.C = False, -1
+    with pytest.raises(ValueError, match=r"-c -1\.0: the value must be above 0"):
+        svm_train([1, -1], [[1.0], [2.0]], parameter)
 
 
 @pytest.mark.parametrize(

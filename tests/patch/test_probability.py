@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 
 import svmarrow
+from svmarrow import _core
 from svmarrow.models.calibration import coupled, sigmoid
 from svmarrow.patch import svm
 from svmarrow.patch.svm import FOLDS, deal, out_of_fold
@@ -70,8 +71,8 @@ def test_sigmoids_of_contradicting_outputs_are_constant(seed):
     target = ones * (ones + 1) / (ones + 2) + zeros / (zeros + 2)
     # The derivative of the loss by B, with its penalty.
     assert target - (ones + zeros) * (expit(-B) - 0.03 * B) == pytest.approx(0.0, abs=1e-4)
-    as_libsvm = sigmoid(outputs, first, weights, as_libsvm=True)
-    assert as_libsvm[0] > 0.0
+    slope, _ = _core.fit_sigmoid(outputs, first, weights, 0.0)
+    assert slope > 0.0
     model = svmarrow.as_expansion(svmarrow.SVC().fit(X[:100], Y[:100]))
     assert model.calibrated(X[:100], 1 - Y[:100]).calibration.slopes.tolist() == [0.0]
 

@@ -34,6 +34,7 @@ QUICK = [
     "KernelExpansion.decision_function function", "PerceptronTreeClassifier.apply", "MatchingPath.scores",
     "make_code dense", "Code", "ExpansionClassifier.decode hamming", "rifkin.leave_one_out", "save",
     "load", "load_libsvm_model", "save_svmlight", "load_svmlight", "svmarrow train", "svmarrow predict",
+    "svm_train", "svm-train -v",
 ]  # fmt: skip
 
 

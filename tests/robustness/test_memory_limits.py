@@ -18,6 +18,7 @@ QUICK = [
     "compress pursuit",
     "compress rank", "compress l0", "compress lars", "ExactCascade.from_path", "make_code dense",
     "KernelExpansion.decision_function many outputs", "load", "load_svmlight", "load_libsvm_model",
+    "svm_train", "svm-train -v",
 ]  # fmt: skip
 #: Whose small blocks and whose threads once ended the process, or raised what does not say memory.
 THREADED = [

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import re
 import warnings
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import FitFailedWarning
 
+from svmarrow import _core
 from svmarrow._support.displays import GridScoresDisplay, image_axes
 from svmarrow._support.files import write_text
-from svmarrow.libsvm._options import KERNELS, svm_parameter, to_int
-from svmarrow.libsvm._problem import GlibcRandom, group_classes, read_samples, svm_problem
-from svmarrow.libsvm._svmutil import evaluations
-from svmarrow.libsvm._training import check_problem, cross_validate, folds_of
+from svmarrow._support.rows import core_rows, rows_of, threads
+from svmarrow.io.svmlight import load_svmlight
+from svmarrow.libsvm._options import KERNELS, svm_parameter
+from svmarrow.libsvm._problem import svm_problem
+from svmarrow.libsvm._svmutil import print_warning
 from svmarrow.model_selection.classification import SVCCV
 
 if TYPE_CHECKING:
@@ -95,7 +98,7 @@ def _task_of(arguments: Sequence[str]) -> GridTask:
         "-log2g": list(range(3, -16, -2)),
     }
     files: dict[str, str | None] = {"-out": f"{title}.out", "-png": None, "-resume": None}
-    folds, passed = 5, []
+    folds, passed = "5", []
     position = 0
     while position < len(options):
         option = options[position]
@@ -117,13 +120,13 @@ def _task_of(arguments: Sequence[str]) -> GridTask:
         if option in ranges:
             ranges[option] = _exponents(option, value)
         elif option == "-v":
-            folds = to_int(option, value)
+            folds = value
         elif option == "-gnuplot":
             if value != "null":
                 raise ValueError(f"-gnuplot {value} is not supported: -png draws without gnuplot")
         else:
             files[option] = None if option == "-out" and value == "null" else value
-    parameter = svm_parameter([*passed, "-v", str(folds)])
+    parameter = svm_parameter([*passed, "-v", folds])
     if parameter.svm_type > 2:
         raise ValueError(
             f"-s {parameter.svm_type}: the search maximizes accuracy, which regression does not have; "
@@ -183,23 +186,27 @@ def _rates(problem: svm_problem, task: GridTask, points: list[Point]) -> dict[Po
     rates = _rates_at_once(problem, parameter, points) if is_plain else {}
     for c, g in points:
         if (c, g) not in rates or np.isnan(rates[c, g]):
-            one = svm_parameter()
-            vars(one).update(vars(parameter))
-            one.C = one.C if c is None else 2.0**c
-            one.gamma = one.gamma if g is None else 2.0**g
-            rates[c, g] = evaluations(problem.y, cross_validate(problem, one, GlibcRandom()))[0]
+            point = copy(parameter)
+            point.C = point.C if c is None else 2.0**c
+            point.gamma = point.gamma if g is None else 2.0**g
+            predictions, _, early = _core.libsvm_cross_validate(
+                core_rows(problem.samples), problem.y, point._words(), threads(None)
+            )
+            for text in early:
+                print_warning(text)
+            rates[c, g] = _core.libsvm_evaluate(problem.y, predictions, point.svm_type)[0]
     return {point: float(f"{rates[point]:g}") for point in points}
 
 
 def _rates_at_once(problem: svm_problem, parameter: svm_parameter, points: list[Point]) -> dict[Point, float]:
     """The accuracies by one search; NaN where a fold has a single class."""
-    every = np.arange(problem.l)
-    labels, classes = group_classes(problem.y)
+    labels, classes, folds, kernel_values = _core.libsvm_folds(
+        core_rows(problem.samples), problem.y, parameter._words()
+    )
     if len(labels) < 2:
         return {}
-    folds = folds_of(problem, parameter, parameter.nr_fold, GlibcRandom(), every)
-    held = [np.sort(fold) for fold in folds if fold.size]
-    splits = [(np.setdiff1d(every, fold), fold) for fold in held]
+    test_parts = [np.sort(fold) for fold in folds if fold.size]
+    splits = [(np.setdiff1d(np.arange(problem.l), part), part) for part in test_parts]
     costs = sorted({1.0 if c is None else 2.0**c for c, _ in points})
     default = parameter.gamma or 1.0 / max(1, problem.n)
     has_gamma = KERNELS[parameter.kernel_type] in ("poly", "rbf", "sigmoid")
@@ -221,8 +228,8 @@ def _rates_at_once(problem: svm_problem, parameter: svm_parameter, points: list[
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitFailedWarning)  # such points are fitted one by one
-        grid.fit(problem._rows(every), classes)
-    sizes = np.array([fold.size for fold in held])
+        grid.fit(problem.samples if kernel_values is None else rows_of(kernel_values), classes)
+    sizes = np.array([part.size for part in test_parts])
     scores: NDArray[np.float64] = np.asarray(grid._scores)  # (gammas, Cs, folds)
     accuracies = 100.0 * np.rint(scores * sizes).sum(axis=2) / problem.l
     rates = {}
@@ -236,8 +243,9 @@ def search(task: GridTask, say: Callable[[str], None]) -> None:
     """Searches the grid, and prints and writes what grid.py does."""
     axes = None if task.png is None else image_axes()  # fails early without matplotlib
     known = _resumed(task.resume)
-    problem = svm_problem._of(*read_samples(task.dataset, is_kernel=task.parameter.kernel_type == 4))
-    check_problem(problem, task.parameter)
+    is_kernel = task.parameter.kernel_type == 4
+    samples, y = load_svmlight(task.dataset, zero_based=is_kernel)
+    problem = svm_problem._of(y, samples, is_kernel)
     points = _points(task)
     new = [point for point in points if point not in known]
     rates = known | (_rates(problem, task, new) if new else {})

@@ -10,17 +10,14 @@ import scipy.sparse as sp
 
 from svmarrow import _core
 from svmarrow._support.decoding import pairs
-from svmarrow._support.rows import core_rows, threads
+from svmarrow._support.rows import as_rows, core_rows, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.libsvm._options import SVM_TYPES
-from svmarrow.libsvm._problem import dense_columns
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from numpy.typing import NDArray
-
-    from svmarrow.libsvm._problem import Samples
 
 __all__ = ["svm_load_model", "svm_model", "svm_save_model"]
 
@@ -108,54 +105,32 @@ class svm_model:  # noqa: N801 - LIBSVM's name
         """True if the kernel is precomputed."""
         return bool(self._expansion.kernel == "precomputed")
 
-    def _decision_values(self, samples: Samples) -> NDArray[np.float64]:
-        """Computes the outputs (n_samples, n_outputs), positive for the first class of each pair."""
-        expansion, X = self._expansion, samples.X
-        if len(samples) == 0:
+    def _decision_values(self, X: Any) -> NDArray[np.float64]:
+        """Computes the outputs (n_samples, n_outputs) of rows, positive for the first class of each pair."""
+        expansion, n_samples = self._expansion, X.shape[0]
+        if n_samples == 0:
             return np.empty((0, expansion.n_outputs))
         if expansion.n_vectors == 0:
-            return np.tile(expansion.intercepts, (len(samples), 1))
-        if samples.is_kernel:
-            columns = np.asarray(expansion.vectors)[:, 0].astype(np.int64)
-            if int(columns.max()) >= X.shape[1]:
-                raise ValueError(
-                    f"the rows hold {X.shape[1]} kernel values and the model needs the one of index "
-                    f"{int(columns.max()) + 1}"
-                )
-            places = np.arange(columns.size, dtype=np.float64)[:, np.newaxis]
-            expansion = expansion.replaced(vectors=places)
-            return np.asarray(expansion.decision_function(dense_columns(X, columns)))
+            return np.tile(expansion.intercepts, (n_samples, 1))
+        if self._is_precomputed:
+            return _core.libsvm_kernel_outputs(expansion.core_parts, core_rows(as_rows(X)), threads(None))
         width = max(X.shape[1], expansion.vectors.shape[1], 1)
-        X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
+        X = sp.csr_array((X.data, X.indices, X.indptr), shape=(n_samples, width))
         if width != expansion.vectors.shape[1]:
             rows = sp.csr_array(expansion.vectors)
             vectors = sp.csr_array((rows.data, rows.indices, rows.indptr), shape=(rows.shape[0], width))
             expansion = expansion.replaced(vectors=vectors)
         return expansion.decision_function(X)
 
-    def _labels_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns the predictions for some outputs; equal votes go to the first class of the model."""
-        if self._svm_type == 2:
-            return np.where(outputs[:, 0] > 0.0, 1.0, -1.0)
-        if not self._labels:
-            return outputs[:, 0]
-        votes = np.zeros((outputs.shape[0], len(self._labels)), dtype=np.int64)
-        for output, (a, b) in enumerate(pairs(len(self._labels))):
-            is_first = outputs[:, output] > 0.0
-            votes[:, a] += is_first
-            votes[:, b] += ~is_first
-        winners: NDArray[np.float64] = np.array(self._labels, dtype=np.float64)[votes.argmax(axis=1)]
-        return winners
-
-    def _probabilities_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns the probabilities (n_samples, n_classes) for some outputs, by LIBSVM's coupling."""
-        values = np.ascontiguousarray(outputs)
-        return _core.couple_pairs(values, self._prob_a, self._prob_b, len(self._labels), threads(None))
-
-    def _most_probable(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns the label of the largest probability of each sample."""
-        winners: NDArray[np.float64] = np.array(self._labels, dtype=np.float64)[probabilities.argmax(axis=1)]
-        return winners
+    def _answers(
+        self, outputs: NDArray[np.float64], probability: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, str | None]:
+        """Returns the predictions for some outputs, the probabilities of a classifier if they are asked for,
+        and the lines that are printed about them.
+        """
+        head = (self._svm_type, self._labels, self._prob_a, self._prob_b)
+        n_jobs = threads(None) if probability else 1  # labels alone take less time than counting the cores
+        return _core.libsvm_answers(np.ascontiguousarray(outputs), head, probability, n_jobs)
 
 
 def svm_save_model(model_file_name: str | PathLike[str], model: svm_model) -> None:
@@ -196,16 +171,10 @@ def svm_save_model(model_file_name: str | PathLike[str], model: svm_model) -> No
     """
     if not isinstance(model, svm_model):
         raise TypeError(f"model={model!r} is not allowed: it must be a model of svm_train or svm_load_model")
-    expansion = model._expansion
     _core.write_libsvm_model(
         os.fspath(model_file_name),
         SVM_TYPES[model._svm_type],
-        (
-            core_rows(expansion.vectors),
-            np.ascontiguousarray(expansion.coefficients),
-            np.ascontiguousarray(expansion.intercepts),
-            expansion.kernel_spec,
-        ),
+        model._expansion.core_parts,
         np.array(model._labels, dtype=np.int64),
         np.array(model._counts, dtype=np.int64),
         (model._prob_a, model._prob_b),

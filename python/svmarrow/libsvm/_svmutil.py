@@ -6,28 +6,22 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
+from svmarrow import _core
+from svmarrow._support.atomic import warn_caller
+from svmarrow._support.rows import core_rows, threads
+from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.libsvm._model import svm_model
-from svmarrow.libsvm._options import check_flag, svm_parameter, take_options, to_int
-from svmarrow.libsvm._problem import GlibcRandom, group_classes, samples_of, svm_problem
-from svmarrow.libsvm._training import check_problem, cross_validate, train_model
+from svmarrow.libsvm._options import svm_parameter, words_of
+from svmarrow.libsvm._problem import samples_of, svm_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from svmarrow.libsvm._problem import Samples
-
-__all__ = [
-    "accuracy_line",
-    "evaluations",
-    "predict",
-    "print_warning",
-    "run_training",
-    "svm_predict",
-    "svm_train",
-]
+__all__ = ["evaluations", "print_warning", "svm_predict", "svm_train"]
 
 
 def evaluations(ty: Any, pv: Any) -> tuple[float, float, float]:
@@ -57,20 +51,12 @@ def evaluations(ty: Any, pv: Any) -> tuple[float, float, float]:
     y, v = np.asarray(ty, dtype=np.float64), np.asarray(pv, dtype=np.float64)
     if y.shape != v.shape or y.ndim != 1:
         raise ValueError(f"ty has shape {y.shape} and pv {v.shape}: they must be vectors of one length")
-    n = y.size
-    if n == 0:
+    if y.size == 0:
         raise ValueError("ty is empty: at least one target is needed")
-    correct = int((y == v).sum())
-    upper = n * float((v * y).sum()) - float(v.sum()) * float(y.sum())
-    lower = (n * float((v * v).sum()) - float(v.sum()) ** 2) * (
-        n * float((y * y).sum()) - float(y.sum()) ** 2
+    accuracy, error, correlation, _, _ = _core.libsvm_evaluate(
+        np.ascontiguousarray(y), np.ascontiguousarray(v), 0
     )
-    correlation = upper * upper / lower if lower != 0.0 else float("nan")
-    return 100.0 * correct / n, float(((v - y) ** 2).sum() / n), correlation
-
-
-def _print(line: str) -> None:
-    print(line)
+    return accuracy, error, correlation
 
 
 def print_warning(text: str) -> None:
@@ -134,68 +120,45 @@ def svm_train(
     parameter.check()
     if problem is None:
         problem = svm_problem(arg1, arg2, isKernel=parameter.kernel_type == 4)
-    check_problem(problem, parameter)
-    return run_training(problem, parameter, _print)
-
-
-def run_training(
-    problem: svm_problem, parameter: svm_parameter, report: Callable[[str], None]
-) -> svm_model | float:
-    """Trains or cross-validates, and reports as ``svm-train`` does."""
-    if parameter.svm_type == 0:
-        present = set(group_classes(problem.y)[0])
-        for label in parameter.weight_label:
-            if label not in present:
-                print_warning(f"class label {label} specified in weight is not found")
-    if not parameter.cross_validation:
-        return train_model(problem, parameter, GlibcRandom(), report=None if parameter.quiet else report)
-    predictions = cross_validate(problem, parameter, GlibcRandom())
-    if parameter.nr_fold > problem.l:
-        print_warning(
-            "# folds > # data. Will use # folds = # data instead (i.e., leave-one-out cross validation)"
-        )
-    accuracy, error, correlation = evaluations(problem.y, predictions)
-    if parameter.svm_type in (3, 4):
-        report(f"Cross Validation Mean squared error = {error:g}")
-        report(f"Cross Validation Squared correlation coefficient = {correlation:g}")
-        return error
-    report(f"Cross Validation Accuracy = {accuracy:g}%")
-    return accuracy
-
-
-def predict(
-    samples: Samples, model: svm_model, probability: bool, report: Callable[[str], None]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Predictions and decision values, or probabilities where a classifier is asked for them."""
-    if probability and not model.is_probability_model():
+    if problem.isKernel != (parameter.kernel_type == 4):
         raise ValueError(
-            "-b 1 is not allowed: the model does not support probability estimates; train it with -b 1"
+            "-t 4 needs rows of kernel values (isKernel=True), the other kernels rows of features"
         )
-    outputs = model._decision_values(samples)
-    if not probability:
-        if model.is_probability_model():
-            report("Model supports probability estimates, but disabled in prediction.")
-        return model._labels_of(outputs), outputs
-    if model.get_svm_type() in (3, 4):
-        report(
-            "Prob. model for test data: target value = predicted value + z,\n"
-            f"z: Laplace distribution e^(-|z|/sigma)/(2sigma),sigma={model.get_svr_probability():g}"
-        )
-        return model._labels_of(outputs), np.empty((len(samples), 0))
-    shares = model._probabilities_of(outputs)
-    return model._most_probable(shares), shares
+    return _cross_validate(problem, parameter) if parameter.cross_validation else _train(problem, parameter)
 
 
-def accuracy_line(model: svm_model, y: NDArray[np.float64], predictions: NDArray[np.float64]) -> str:
-    """The lines of ``svm-predict`` about its predictions."""
-    accuracy, error, correlation = evaluations(y, predictions)
-    if model.get_svm_type() in (3, 4):
-        return (
-            f"Mean squared error = {error:g} (regression)\n"
-            f"Squared correlation coefficient = {correlation:g} (regression)"
-        )
-    correct = int((y == predictions).sum())
-    return f"Accuracy = {accuracy:g}% ({correct}/{y.size}) (classification)"
+def _warn(warnings: Sequence[str], early: Sequence[str]) -> None:
+    """Reports warnings about options as LIBSVM does, and fits that ended early as the estimators do."""
+    for text in warnings:
+        print_warning(text)
+    for text in early:
+        warn_caller(text, ConvergenceWarning)
+
+
+def _train(problem: svm_problem, parameter: svm_parameter) -> svm_model:
+    fitted = _core.libsvm_train(core_rows(problem.samples), problem.y, parameter._words(), threads(None))
+    _warn(fitted["warnings"], fitted["early"])
+    if not parameter.quiet:
+        print(fitted["report"])
+    return svm_model(
+        parameter.svm_type,
+        KernelExpansion._of_parts(fitted),
+        fitted["labels"],
+        fitted["class_counts"],
+        fitted["prob_a"],
+        fitted["prob_b"],
+        (np.asarray(fitted["support"]) + 1).tolist(),
+    )
+
+
+def _cross_validate(problem: svm_problem, parameter: svm_parameter) -> float:
+    predictions, warnings, early = _core.libsvm_cross_validate(
+        core_rows(problem.samples), problem.y, parameter._words(), threads(None)
+    )
+    _warn(warnings, early)
+    accuracy, error, _, lines, _ = _core.libsvm_evaluate(problem.y, predictions, parameter.svm_type)
+    print(lines)
+    return error if parameter.svm_type in (3, 4) else accuracy
 
 
 def svm_predict(
@@ -235,30 +198,23 @@ def svm_predict(
         raise TypeError(f"m={m!r} is not allowed: it must be a model of svm_train or svm_load_model")
     if not isinstance(y, (list, tuple, np.ndarray)):
         raise TypeError(f"type of y: {type(y)} is not supported: give a list or an array")
-    chosen = {"-b": 0, "-q": 0}
-
-    def handle(option: str, following: list[str]) -> int:
-        if option == "-q":
-            chosen[option] = 1
-            return 0
-        if option != "-b":
-            raise ValueError(f"unknown option: {option}")
-        if not following:
-            raise ValueError("-b needs a value")
-        chosen[option] = check_flag("-b", to_int("-b", following[0]))
-        return 1
-
-    arguments = options.split() if isinstance(options, str) else list(options)
-    used = take_options(arguments, handle)
-    if used < len(arguments):
-        raise ValueError(f"{arguments[used]} is no option of svm_predict")
+    probability, is_quiet = _core.libsvm_predict_options(words_of(options))
     samples = samples_of(x, m._is_precomputed)
-    report: Callable[[str], None] = (lambda _: None) if chosen["-q"] else _print
-    targets = np.zeros(len(samples)) if len(y) == 0 else np.asarray(y, dtype=np.float64)
-    if targets.shape != (len(samples),):
-        raise ValueError(f"len(y) is {targets.size} and len(x) is {len(samples)}: they must be equal")
-    if not len(samples):
+    n_samples = samples.shape[0]
+    targets: NDArray[np.float64] = np.zeros(n_samples)
+    if len(y):
+        targets = np.ascontiguousarray(y, dtype=np.float64)
+    if targets.shape != (n_samples,):
+        raise ValueError(f"len(y) is {targets.size} and len(x) is {n_samples}: they must be equal")
+    if not n_samples:
         raise ValueError("x has no rows: at least one is needed")
-    predictions, values = predict(samples, m, bool(chosen["-b"]), report)
-    report(accuracy_line(m, targets, predictions))
-    return predictions.tolist(), evaluations(targets, predictions), values.tolist()
+    values = m._decision_values(samples)
+    predictions, probabilities, remark = m._answers(values, probability)
+    if probability:  # a regression has a scale of its errors instead
+        values = np.empty((n_samples, 0)) if probabilities is None else probabilities
+    accuracy, error, correlation, _, lines = _core.libsvm_evaluate(targets, predictions, m.get_svm_type())
+    if not is_quiet:
+        if remark is not None:
+            print(remark)
+        print(lines)
+    return predictions.tolist(), (accuracy, error, correlation), values.tolist()

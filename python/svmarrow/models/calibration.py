@@ -196,25 +196,19 @@ class Calibration:
 
 
 def sigmoid(
-    outputs: NDArray[np.float64],
-    first: NDArray[np.bool_],
-    weights: NDArray[np.float64],
-    *,
-    as_libsvm: bool = False,
+    outputs: NDArray[np.float64], first: NDArray[np.bool_], weights: NDArray[np.float64]
 ) -> tuple[float, float]:
     """A and B of p(first class) = 1 / (1 + exp(A f + B)), by Newton's method with backtracking.
 
     The objective is the log loss with Platt's targets and a weak penalty on B, and A is never positive: a
     larger output makes the first class no less probable. If the optimum has another sign, which outputs of
-    cross-validation without a signal often give, A is 0 and B the best for it, since the loss is convex. With
-    ``as_libsvm=True`` the penalty is 0 and A may have any sign.
+    cross-validation without a signal often give, A is 0 and B the best for it, since the loss is convex.
     """
     outputs, weights = (np.ascontiguousarray(values, dtype=np.float64) for values in (outputs, weights))
     first = np.ascontiguousarray(first, dtype=np.bool_)
-    penalty = 0.0 if as_libsvm else OFFSET_PENALTY
-    slope, offset = _core.fit_sigmoid(outputs, first, weights, penalty)
-    if slope > 0.0 and not as_libsvm:
-        slope, offset = _core.fit_sigmoid(np.zeros_like(outputs), first, weights, penalty)
+    slope, offset = _core.fit_sigmoid(outputs, first, weights, OFFSET_PENALTY)
+    if slope > 0.0:
+        slope, offset = _core.fit_sigmoid(np.zeros_like(outputs), first, weights, OFFSET_PENALTY)
     return slope, offset
 
 

@@ -5,64 +5,48 @@
 //! svmarrow compress model small -n 100                svmarrow convert model model.safetensors
 //! ```
 //!
-//! Options, output, files and exit codes are those of `svmarrow svm-train` and its siblings in the Python package, whose tests
-//! run on both. A process starts in milliseconds.
+//! LIBSVM's programs are those of the library's module `libsvm`, which the commands of the Python package call too. A process
+//! starts in milliseconds.
 //! Installed by `cargo install svmarrow --features cli`.
 
-mod arguments;
-mod evaluation;
-mod folds;
 mod models;
-mod options;
-mod prediction;
-mod problem;
-mod scaling;
-mod training;
 
-use arguments::Failure;
-use std::io::Write;
+use std::ffi::OsString;
+use std::io::{BufWriter, stderr, stdout};
+use std::path::Path;
 use std::process::ExitCode;
+use svmarrow::context::Context;
+use svmarrow::libsvm::{PROGRAMS, Program, Streams};
 
-/// The programs with their usage.
-const USAGE: [(&str, &str); 5] = [
-    ("svm-train", options::USAGE),
-    ("svm-predict", prediction::USAGE),
-    ("svm-scale", scaling::USAGE),
-    ("compress", models::COMPRESS_USAGE),
-    ("convert", models::CONVERT_USAGE),
+/// Number of bytes of output that are written together.
+const OUTPUT_BYTES: usize = 1 << 16;
+
+/// The programs beside LIBSVM's.
+const MODEL_PROGRAMS: [Program; 2] = [
+    Program { name: "compress", usage: models::COMPRESS_USAGE, run: models::compress },
+    Program { name: "convert", usage: models::CONVERT_USAGE, run: models::convert },
 ];
 
 fn main() -> ExitCode {
-    let mut arguments: Vec<String> = std::env::args().collect();
+    let mut arguments = std::env::args_os();
     // A link with the name of a program is that program, as LIBSVM's tools expect.
-    let called = arguments.first().and_then(|path| path.rsplit(['/', '\\']).next()).unwrap_or("");
-    let called = called.strip_suffix(".exe").unwrap_or(called);
-    let first = usize::from(!USAGE.iter().any(|(name, _)| *name == called));
-    let name = if first == 0 { called.to_owned() } else { arguments.get(1).cloned().unwrap_or_default() };
-    let rest = arguments.split_off((first + 1).min(arguments.len()));
-    let Some((_, usage)) = USAGE.iter().find(|(known, _)| *known == name) else {
-        let names: Vec<&str> = USAGE.iter().map(|(name, _)| *name).collect();
+    let called = arguments.next().unwrap_or_default();
+    let called = Path::new(&called).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let called = called.strip_suffix(".exe").unwrap_or(&called);
+    let program_of = |name: &str| PROGRAMS.iter().chain(&MODEL_PROGRAMS).find(|program| program.name == name);
+    let mut name = OsString::from(called);
+    let mut program = program_of(called);
+    if program.is_none() {
+        name = arguments.next().unwrap_or_default();
+        program = program_of(&name.to_string_lossy());
+    }
+    let Some(program) = program else {
+        let names: Vec<&str> = PROGRAMS.iter().chain(&MODEL_PROGRAMS).map(|program| program.name).collect();
         print!("Usage: svmarrow PROGRAM [options]\nPrograms: {}\n", names.join(", "));
-        return ExitCode::from(u8::from(!matches!(name.as_str(), "--help" | "-h")));
+        return ExitCode::from(u8::from(name != "--help" && name != "-h"));
     };
-    if rest.is_empty() || rest[0] == "--help" {
-        print!("{usage}");
-        return ExitCode::from(u8::from(rest.is_empty()));
-    }
-    let ended = match name.as_str() {
-        "svm-train" => training::run(&rest),
-        "svm-predict" => prediction::run(&rest),
-        "svm-scale" => scaling::run(&rest),
-        "compress" => models::compress(&rest),
-        _ => models::convert(&rest),
-    };
-    let ended = ended.and_then(|()| std::io::stdout().flush().map_err(Failure::output));
-    let Err(failure) = ended else { return ExitCode::SUCCESS };
-    if !failure.text.is_empty() {
-        eprintln!("{name}: {}", failure.text.split_whitespace().collect::<Vec<_>>().join(" "));
-    }
-    if failure.is_usage {
-        eprint!("{usage}");
-    }
-    ExitCode::FAILURE
+    let arguments: Vec<OsString> = arguments.collect();
+    let (mut output, mut messages) = (BufWriter::with_capacity(OUTPUT_BYTES, stdout()), stderr());
+    let mut streams = Streams { output: &mut output, messages: &mut messages };
+    ExitCode::from(program.execute(&arguments, &mut streams, Context::default()))
 }

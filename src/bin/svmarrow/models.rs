@@ -1,18 +1,18 @@
 //! `compress` and `convert`: model files of LIBSVM and of svmarrow.
 
-use crate::arguments::{Failure, Outcome, integer, leading, value};
-use crate::training::pairs;
 use ndarray::{Array2, Axis};
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
-use svmarrow::Reduction;
 use svmarrow::context::Context;
 use svmarrow::estimators::{Classifier, Detector, Model, Regressor, Strategy};
 use svmarrow::expansion::KernelExpansion;
 use svmarrow::io::libsvm_model::{LibsvmModel, ProbabilityParams, SvmType, read, write};
 use svmarrow::io::svmlight::IndexBase;
+use svmarrow::libsvm::{Failure, Outcome, Streams, integer, leading, pairs, value};
+use svmarrow::{Error, Reduction};
 
 pub(crate) const COMPRESS_USAGE: &str = "\
 Usage: compress [options] model_file small_file
@@ -33,43 +33,43 @@ enum AnyModel {
 }
 
 /// Runs `compress`.
-pub(crate) fn compress(arguments: &[String]) -> Outcome {
+pub(crate) fn compress(arguments: &[OsString], _: &mut Streams<'_>, ctx: Context<'_>) -> Outcome {
     let mut n_vectors = 100;
     let paths = leading(arguments, |option, following| match option {
         "-n" => {
             let text = value(option, following)?;
-            let count = usize::try_from(integer(option, text)?).unwrap_or(0);
-            n_vectors = count;
-            if count > 0 { Ok(1) } else { Err(format!("-n {text}: the value must be at least 1")) }
+            let count = integer(option, text)?;
+            n_vectors = usize::try_from(count).unwrap_or(0);
+            if n_vectors > 0 { Ok(1) } else { Err(format!("-n {count}: the value must be at least 1")) }
         }
         _ => Err(format!("unknown option: {option}")),
     })?;
     let [from, to] = paths else { return Err(Failure::usage("give model_file and small_file")) };
     let reduction = Reduction::builder(n_vectors).build()?;
-    let small = match load(from)? {
+    let small = match load(from, ctx)? {
         AnyModel::Classifier(model) => AnyModel::Classifier(reduction.apply(&model)?),
         AnyModel::Regressor(model) => AnyModel::Regressor(reduction.apply(&model)?),
         AnyModel::Detector(model) => AnyModel::Detector(reduction.apply(&model)?),
     };
-    save(&small, to)
+    save(&small, to, ctx)
 }
 
 /// Runs `convert`.
-pub(crate) fn convert(arguments: &[String]) -> Outcome {
+pub(crate) fn convert(arguments: &[OsString], _: &mut Streams<'_>, ctx: Context<'_>) -> Outcome {
     let paths = leading(arguments, |option, _| Err(format!("unknown option: {option}")))?;
     let [from, to] = paths else { return Err(Failure::usage("give model_file and other_file")) };
-    save(&load(from)?, to)
+    save(&load(from, ctx)?, to, ctx)
 }
 
-fn load(path: &str) -> Outcome<AnyModel> {
-    let failed = |error: std::io::Error| Failure::input(format!("{path}: {error}"));
+fn load(path: &OsStr, ctx: Context<'_>) -> Outcome<AnyModel> {
+    let path = Path::new(path);
+    let failed = |source| Error::Io { path: path.to_owned(), source };
     let mut start = Vec::new();
     File::open(path).map_err(failed)?.take(9).read_to_end(&mut start).map_err(failed)?;
     if start != b"svm_type " {
-        return load_own(path);
+        return load_safetensors(path);
     }
-    let LibsvmModel { svm_type, expansion, labels, .. } =
-        read(Path::new(path), None, IndexBase::One, Context::default())?;
+    let LibsvmModel { svm_type, expansion, labels, .. } = read(path, None, IndexBase::One, ctx)?;
     Ok(match svm_type {
         SvmType::OneClass => AnyModel::Detector(Detector::new(expansion, None)?),
         SvmType::EpsilonSvr | SvmType::NuSvr => AnyModel::Regressor(Regressor::new(expansion, None)?),
@@ -84,7 +84,7 @@ fn load(path: &str) -> Outcome<AnyModel> {
     })
 }
 
-fn load_own(path: &str) -> Outcome<AnyModel> {
+fn load_safetensors(path: &Path) -> Outcome<AnyModel> {
     let classifier = match Classifier::load(path) {
         Ok(model) => return Ok(AnyModel::Classifier(model)),
         Err(error) => error,
@@ -117,9 +117,10 @@ fn reordered(expansion: KernelExpansion, order: &[usize], is_negated: bool) -> O
     Ok(KernelExpansion::new(kernel, Arc::unwrap_or_clone(vectors), coefficients, intercepts)?)
 }
 
-fn save(model: &AnyModel, path: &str) -> Outcome {
-    let is_own = Path::new(path).extension().is_some_and(|extension| extension == "safetensors");
-    if is_own {
+fn save(model: &AnyModel, path: &OsStr, ctx: Context<'_>) -> Outcome {
+    let path = Path::new(path);
+    let is_safetensors = path.extension().is_some_and(|extension| extension == "safetensors");
+    if is_safetensors {
         match model {
             AnyModel::Classifier(model) => model.save(path)?,
             AnyModel::Regressor(model) => model.save(path)?,
@@ -128,15 +129,7 @@ fn save(model: &AnyModel, path: &str) -> Outcome {
         return Ok(());
     }
     let write_as = |svm_type, expansion: &KernelExpansion, labels: &[i32]| -> Outcome {
-        Ok(write(
-            Path::new(path),
-            svm_type,
-            &expansion.view(),
-            labels,
-            &[],
-            &ProbabilityParams::default(),
-            Context::default(),
-        )?)
+        Ok(write(path, svm_type, &expansion.view(), labels, &[], &ProbabilityParams::default(), ctx)?)
     };
     match model {
         AnyModel::Regressor(model) => write_as(SvmType::EpsilonSvr, model.expansion(), &[]),

@@ -7,6 +7,8 @@ import io
 from typing import Any
 
 from helpers.operations.kinds import Run, Settings, data, operation
+from svmarrow import _core
+from svmarrow._support.rows import threads
 from svmarrow.io import save_svmlight
 from svmarrow.libsvm import (
     evaluations,
@@ -29,6 +31,22 @@ def training(settings: Settings) -> Run:
         model = svm_train(problem, parameter)
         parameter.check()
         assert len(model.get_sv_coef()) == len(model.get_SV()) == len(model.get_sv_indices())
+
+    return Run(work)
+
+
+@operation("svm-train -v", 3000, 300)
+def cross_validating(settings: Settings) -> Run:
+    X, y = data("plain ten", settings.n)
+    save_svmlight(X, y, settings.folder / "program.svm")
+    arguments = ["-c", "10", "-v", "5", str(settings.folder / "program.svm")]
+
+    def work(_: Any) -> None:
+        out, messages = io.StringIO(), io.StringIO()
+        code = _core.libsvm_program("svm-train", arguments, out, messages, threads(None))
+        if "not enough memory" in messages.getvalue():
+            raise MemoryError(messages.getvalue())
+        assert code == 0, messages.getvalue()
 
     return Run(work)
 
