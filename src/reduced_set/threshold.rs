@@ -54,7 +54,8 @@ fn best_among(mut rows: Vec<(f64, f64)>, below: f64, lowest: f64, highest: f64) 
         return Ok(0.0);
     }
     let unchanged = below + rows.iter().filter(|row| row.0 < 0.0).map(|row| row.1).sum::<f64>();
-    let below = below + keep_near(&mut rows)?;
+    let resolution = RESOLUTION * highest.abs().max(lowest.abs());
+    let below = below + keep_near(&mut rows, resolution)?;
     rows.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let (mut best, mut best_shift) = (unchanged, 0.0_f64);
     let mut consider = |gain: f64, shift: f64| {
@@ -66,7 +67,6 @@ fn best_among(mut rows: Vec<(f64, f64)>, below: f64, lowest: f64, highest: f64) 
             (best, best_shift) = (gain, shift);
         }
     };
-    let resolution = RESOLUTION * highest.abs().max(lowest.abs());
     let margin = (1e-3 * (highest - lowest).max(1e-6)).max(resolution);
     if rows[0].0 == lowest {
         consider(below, lowest - margin);
@@ -86,11 +86,13 @@ fn best_among(mut rows: Vec<(f64, f64)>, below: f64, lowest: f64, highest: f64) 
 /// Keeps the rows near the best shift; returns the sum of the gains of those below them.
 ///
 /// Upwards from 0, rows with a gain must compensate those with a cost. The search ends where the costs exceed the sum of all
-/// gains, and at the last row with a gain; one more row is kept so that midpoints between neighbors do not change. The
-/// same holds downwards with the signs changed. Errors are few, so few rows remain to sort.
-fn keep_near(rows: &mut Vec<(f64, f64)>) -> Result<f64> {
-    let highest = max_distance(rows.iter().filter(|row| row.0 >= 0.0).map(|row| (row.0, row.1)))?;
-    let lowest = -max_distance(rows.iter().filter(|row| row.0 < 0.0).map(|row| (-row.0, -row.1)))?;
+/// gains, and at the last row with a gain; those that the resolution does not part from it and the next one are kept too, so
+/// that midpoints between neighbors do not change. The same holds downwards with the signs changed. Errors are few, so few
+/// rows remain to sort.
+fn keep_near(rows: &mut Vec<(f64, f64)>, resolution: f64) -> Result<f64> {
+    let above = rows.iter().filter(|row| row.0 >= 0.0).map(|row| (row.0, row.1));
+    let below = rows.iter().filter(|row| row.0 < 0.0).map(|row| (-row.0, -row.1));
+    let (highest, lowest) = (max_distance(above, resolution)?, -max_distance(below, resolution)?);
     let mut below = 0.0;
     rows.retain(|row| {
         if row.0 < lowest {
@@ -102,15 +104,16 @@ fn keep_near(rows: &mut Vec<(f64, f64)>) -> Result<f64> {
 }
 
 /// Returns the maximum distance to search among rows at a distance from 0, each with its gain.
-fn max_distance(rows: impl Iterator<Item = (f64, f64)> + Clone) -> Result<f64> {
+fn max_distance(rows: impl Iterator<Item = (f64, f64)> + Clone, resolution: f64) -> Result<f64> {
     let (mut last, mut total, mut count) = (0.0_f64, 0.0, 0_usize);
     for (at, gain) in rows.clone().filter(|row| row.1 > 0.0) {
         last = last.max(at);
         total += gain;
         count += 1;
     }
-    // The row after the last one with a gain; without gains, the rows next to 0.
-    let after = rows.clone().filter(|row| row.0 > last).fold(f64::INFINITY, |next, row| next.min(row.0));
+    // The row that is clearly after the last one with a gain; without gains, the rows next to 0.
+    let end = if count == 0 { last } else { last + resolution };
+    let after = rows.clone().filter(|row| row.0 > end).fold(f64::INFINITY, |next, row| next.min(row.0));
     let mut costs: Vec<(f64, f64)> = rows.filter(|row| row.1 < 0.0 && row.0 <= after).collect();
     if count == 0 || costs.is_empty() {
         return if after.is_finite() { Ok(after) } else { Ok(last) };
@@ -193,6 +196,8 @@ struct CoordinateDescent<'a> {
     weights: Vec<f64>,
     /// Scores (q, n) in the order of the labels.
     columns: Vec<f64>,
+    /// The largest absolute score.
+    largest_score: f64,
     shifts: Vec<f64>,
     top_two: Vec<[usize; 2]>,
     /// The shifted score of the label for correct rows, infinity for the others.
@@ -219,6 +224,7 @@ impl<'a> CoordinateDescent<'a> {
             starts,
             weights,
             columns,
+            largest_score: scores.iter().fold(0.0, |largest, score| largest.max(score.abs())),
             shifts,
             top_two,
             correct_score,
@@ -231,6 +237,12 @@ impl<'a> CoordinateDescent<'a> {
     /// Returns a shifted score.
     fn value(&self, row: usize, output: usize) -> f64 {
         self.columns[output * self.rows.len() + row] + self.shifts[output]
+    }
+
+    /// Returns a bound of the resolution of needed shifts, which are differences of two shifted scores.
+    fn resolution(&self) -> f64 {
+        let shift = self.shifts.iter().fold(0.0_f64, |largest, shift| largest.max(shift.abs()));
+        RESOLUTION * 2.0 * (self.largest_score + shift)
     }
 
     /// Finds the correct and the misclassified rows.
@@ -288,6 +300,7 @@ impl<'a> CoordinateDescent<'a> {
         }
         let (low, high) =
             near.iter().fold((0.0_f64, 0.0_f64), |(low, high), row| (low.min(row.0), high.max(row.0)));
+        let (low, high) = (low - self.resolution(), high + self.resolution());
         let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
         // Correct rows: those between the misclassified ones, and the next one on either side.
         let (mut above, mut below) = ((f64::INFINITY, 0.0), (f64::NEG_INFINITY, 0.0));
@@ -405,6 +418,33 @@ mod tests {
         let shift = binary(&scores, &positive, None).unwrap();
         assert!(scores.iter().all(|score| (score + shift).abs() > 1e-7), "{shift}");
         assert_eq!(errors(&scores, &positive, shift), 1);
+    }
+
+    #[test]
+    fn rows_that_rounding_parts_do_not_hide_the_next_one() {
+        // After a shift of the first output the last sample needs .125625, at which rounding places a sample that it costs.
+        let rows: [([f64; 4], usize, f64); 5] = [
+            ([-0.5, -0.125, 0.0, 0.0], 0, 1.0),
+            ([1.0, 0.0, 0.875, 0.0], 0, 1.0),
+            ([0.125, 0.0, 0.5, 0.0], 0, 1.0),
+            ([-0.75, -0.5, -0.25, -0.25], 0, 1.0),
+            ([0.875, 1.25, 0.0, 0.0], 1, 1.5),
+        ];
+        let scores: Vec<f64> = rows.iter().flat_map(|row| row.0).collect();
+        let labels: Vec<usize> = rows.iter().map(|row| row.1).collect();
+        let weights: Vec<f64> = rows.iter().map(|row| row.2).collect();
+        let shifts = joint(matrix((5, 4), &scores).unwrap(), &labels, Some(&weights), Context::default());
+        assert_eq!(shifts.unwrap(), [0.500625, 0.188125, 0.0, 0.0]);
+        // The same in one coordinate, on either side of 0.
+        for sign in [1.0, -1.0] {
+            let rows = vec![
+                (0.5 * sign, 1.5 * sign),
+                ((0.5 + 1e-12) * sign, -sign),
+                (sign, -sign),
+                (2.0 * sign, -sign),
+            ];
+            assert_eq!(best_shift(rows.clone()).unwrap(), plain_shift(rows));
+        }
     }
 
     /// Searches every rival.
