@@ -17,6 +17,11 @@ use crate::memory::{BYTES_PER_ITEM, Reservation, reserve, try_zero_matrix};
 use ndarray::{Array2, Axis};
 use std::path::Path;
 
+/// The maximum difference of two mirrored values of a kernel matrix, as a share of the largest value.
+const MAX_ASYMMETRY: f64 = 1e-5;
+/// The size of the tiles in which mirrored values are compared.
+const TILE: usize = 64;
+
 /// Reads a data file with at least one row, and reserves memory for vectors over its rows and columns.
 pub(super) fn read_data(
     path: &Path,
@@ -97,6 +102,7 @@ impl<'a> Problem<'a> {
         let mut problem = Self { rows, y, options, columns: Vec::new() };
         if options.is_precomputed() {
             problem.columns = problem.columns_of_serials(ctx)?;
+            problem.check_symmetry(ctx)?;
         } else if problem.n_features() == 0 {
             return Err(Failure::input(
                 "the training data has no features: at least one value must not be 0",
@@ -123,6 +129,34 @@ impl<'a> Problem<'a> {
                 "the serial numbers (index 0) of a precomputed kernel must be integers from 1 to the number of columns, {m}"
             ))
         })
+    }
+
+    fn check_symmetry(&self, ctx: Context<'_>) -> Outcome {
+        let all: Vec<usize> = (0..self.y.len()).collect();
+        let columns: Vec<usize> = self.columns.iter().map(|&column| column + 1).collect();
+        let values = columns_of(self.rows, all.iter().copied(), &columns, ctx)?;
+        let limit = MAX_ASYMMETRY * values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
+        let interrupts = ctx.interrupts();
+        // Tiles, so that both mirrored values are in the cache.
+        for top in all.iter().step_by(TILE) {
+            for left in all[..=*top].iter().step_by(TILE) {
+                interrupts.charge(TILE * TILE).map_err(Error::from)?;
+                for i in *top..(top + TILE).min(all.len()) {
+                    for j in *left..(left + TILE).min(i) {
+                        let (value, mirrored) = (values[[i, j]], values[[j, i]]);
+                        if (value - mirrored).abs() > limit {
+                            return Err(Failure::input(format!(
+                                "the kernel matrix is not symmetric: rows {} and {} have the values {value:?} and {mirrored:?}, \
+                                 and {MAX_ASYMMETRY:?} of the largest value may differ",
+                                j + 1,
+                                i + 1
+                            )));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     fn check_nu(&self) -> Outcome {

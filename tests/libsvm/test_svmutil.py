@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -274,3 +275,41 @@ def test_attributes_of_the_options_may_be_changed():
 def test_data_is_refused(y, x, options, message):
     with pytest.raises(ValueError, match=message):
         svm_train(y, x, options)
+
+
+def test_an_asymmetric_kernel_matrix_is_refused(tmp_path):
+    rows = np.random.default_rng(0).normal(size=(12, 3))
+    kernel = np.exp(-((rows[:, np.newaxis] - rows) ** 2).sum(axis=2))
+    serials = np.arange(1.0, 13.0)[:, np.newaxis]
+    y = np.repeat([1.0, -1.0], 6)
+    model = svm_train(y, np.hstack([serials, kernel]), "-t 4 -q")
+    assert model.get_nr_sv() > 0
+    kernel[3, 8] += 1e-3
+    wrong = np.hstack([serials, kernel])
+    for options in ("-t 4 -q", "-t 4 -s 3 -q", "-t 4 -b 1 -q", "-t 4 -v 3 -q"):
+        with pytest.raises(ValueError, match="not symmetric: rows 4 and 9 have the values"):
+            svm_train(y, wrong, options)
+    path = tmp_path / "kernel"
+    lines = [
+        f"{label:g} " + " ".join(f"{j}:{value!r}" for j, value in enumerate(map(float, row)))
+        for label, row in zip(y, wrong, strict=True)
+    ]
+    path.write_text("\n".join(lines) + "\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "svmarrow", "svm-train", "-t", "4", path, tmp_path / "model"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "not symmetric: rows 4 and 9" in done.stderr
+
+
+def test_options_may_be_a_list_with_numbers():
+    parameter = svm_parameter(["-c", 4, "-w1", 2.5])
+    assert (parameter.C, parameter.weight_label, parameter.weight) == (4.0, [1], [2.5])
+    parameter.weight_label = [1.0]
+    parameter.check()
+    parameter.weight_label = [1.5]
+    with pytest.raises(ValueError, match=r"1\.5"):
+        parameter.check()

@@ -80,4 +80,29 @@ def test_a_kernel_whose_system_has_no_solution_is_left_out(monkeypatch):
 def test_without_time_the_first_fit_is_made():
     choice = chosen(WAVE, False, steps=Steps(None, 0.0))
     assert choice.losses.size == 160
-    assert choice.machine.kernel == "rbf"
+    assert (choice.machine.kernel, choice.machine.gamma, choice.machine.alpha_) == ("rbf", *STARTS[0])
+
+
+def test_a_refused_search_passes_its_start_on(monkeypatch):
+    starts = []
+    fit = _machine._fit
+
+    def recorded(kind, rows, y, weights, about, gamma, alpha):
+        starts.append((about["kernel"], gamma, alpha))
+        if about["kernel"] == "rbf":
+            raise np.linalg.LinAlgError("not positive definite")
+        return fit(kind, rows, y, weights, about, gamma, alpha)
+
+    monkeypatch.setattr(_machine, "_fit", recorded)
+    chosen(WAVE, False)
+    place = next(place for place, (kernel, *_) in enumerate(starts) if kernel == "matern52")
+    assert starts[place] == ("matern52", np.sqrt(STARTS[0][0]), STARTS[0][1])
+
+
+def test_progress_does_not_run_backwards():
+    reports = []
+    steps = Steps(lambda phase, done, *_: reports.append((phase, done)), None)
+    chosen(WAVE, False, steps=steps)
+    done = [number for phase, number in reports if phase == "kernels"]
+    assert done == sorted(done)
+    assert done[-1] == len(KERNELS) - 1

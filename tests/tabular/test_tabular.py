@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -233,6 +234,24 @@ def test_many_classes_and_classes_of_one_sample():
     assert model.score(X, y) > 0.9
     alone = TabularClassifier().fit(X[:8], list("abcdefgh"))
     assert alone.predict(X[:8]).tolist() == list("abcdefgh")
+
+
+def test_many_classes_do_not_warn():
+    # Among the few samples that search most classes have one sample.
+    y = np.repeat(np.arange(260), 3)
+    X = RNG.normal(size=(260, 3))[y] + 0.01 * RNG.normal(size=(780, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = TabularClassifier(n_samples=780).fit(X, y)
+    assert model.score(X, y) > 0.9
+
+
+def test_a_single_class_with_weight():
+    # No tree splits on targets that do not vary.
+    X = RNG.normal(size=(N, 3))
+    labels = np.where(X[:, 0] > 0.0, "a", "b")
+    model = TabularClassifier(class_weight={"a": 3.0, "b": 0.0}).fit(X, labels)
+    assert set(model.predict(X)) == {"a"}
 
 
 def test_samples_of_weight_zero_take_no_part():

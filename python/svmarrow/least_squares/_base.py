@@ -355,7 +355,7 @@ def with_chosen_penalty(
 
 #: Factors of a step of the width and of the penalty, and the maximum number of fits of a search for both.
 WIDTH_FACTOR, PENALTY_FACTOR, MAX_FITS = 2.0, 4.0, 24
-#: Share of the error that a step must gain: along a valley whose floor is flat there is no end.
+#: Share of the error that a step must gain, so that a search ends in a flat valley.
 MIN_STEP_GAIN = 1e-3
 #: Range of the penalties of a search.
 PENALTY_LIMITS = (1e-7, 1e4)

@@ -41,8 +41,8 @@ def words_of(options: str | Sequence[str]) -> list[str]:
     if isinstance(options, str):
         return options.split()
     if not isinstance(options, (list, tuple)):
-        raise TypeError(f"options={options!r} is not allowed: it must be a string or a list of strings")
-    return list(options)
+        raise TypeError(f"options={options!r} is not allowed: it must be a string or a list of words")
+    return [str(word) for word in options]
 
 
 class svm_parameter:  # noqa: N801 - LIBSVM's name
@@ -99,7 +99,7 @@ class svm_parameter:  # noqa: N801 - LIBSVM's name
         for option, name in _NUMBERS.items():
             words += [option, str(getattr(self, name) + 0)]  # a truth value becomes a number
         for label, weight in zip(self.weight_label, self.weight, strict=True):
-            words += [f"-w{label}", str(weight + 0)]
+            words += [f"-w{int(label) if label == int(label) else label}", str(weight + 0)]
         if self.cross_validation:
             words += ["-v", str(self.nr_fold)]
         return words + ["-q"] * self.quiet

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
 import warnings
@@ -61,7 +63,8 @@ def run(name: str, arguments: Sequence[str]) -> int:
             sys.stderr.write(f"grid: {text}\n")
         else:
             # The output stream: a program has reported it. Python must not flush the remaining text at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            with contextlib.suppress(AttributeError, io.UnsupportedOperation):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, TypeError, ImportError, MemoryError) as error:
         sys.stderr.write(f"{name}: {' '.join((str(error) or type(error).__name__).split())}\n")
     return 1

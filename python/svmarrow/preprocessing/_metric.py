@@ -119,6 +119,11 @@ class MetricProblem:
         assert coarse.alpha_ is not None
         return self._search(scales, float(coarse.gamma), coarse.alpha_, best=coarse)
 
+    def searched_error(self, candidate: Candidate) -> float:
+        """Returns the leave-one-out error of a candidate for the samples that choose."""
+        rows = self._searched_rows(candidate.maps[0])
+        return float(self._path(rows, candidate.gamma, [candidate.alpha]).loo_error_)
+
     def updates(self, current: Candidate, powers: Sequence[float]) -> list[Candidate]:
         """Returns the candidates whose metrics are powers of the average gradient outer product."""
         every = np.arange(len(self.targets))

@@ -258,10 +258,11 @@ class _TreeStarts:
         every = self._sizes(problem, None)
         fits = [problem.coarse_fit(self._scales(name, sizes)) for sizes in every]
         number = int(np.argmin([fit.loo_error_ for fit in fits]))
-        if fits[number].loo_error_ > MAX_COARSE_RATIO * rival.loo_error:
+        rival_error = problem.searched_error(rival)
+        if fits[number].loo_error_ > MAX_COARSE_RATIO * rival_error:
             return None
         fit = problem.fine_fit(fits[number], self._scales(name, every[number]))
-        if fit.loo_error_ > MAX_START_RATIO * rival.loo_error:
+        if fit.loo_error_ > MAX_START_RATIO * rival_error:
             return None
         folds = [self._sizes(problem, problem.fold_rows(fold))[number] for fold in range(len(problem.folds))]
         maps = [self._scales(name, sizes) for sizes in (every[number], *folds)]

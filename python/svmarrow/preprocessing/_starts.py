@@ -76,7 +76,10 @@ def start_sizes(
 ) -> tuple[NDArray[np.float64], ...]:
     """Returns the squared scales (d,) of the starts; columns of a group divide its size among them."""
     counts = np.bincount(groups)
-    totals = np.bincount(groups, importances)
+    totals = np.asarray(np.bincount(groups, importances), dtype=np.float64)
+    if not totals.any():
+        # No tree has split.
+        totals = np.ones(totals.size)
     order = np.argsort(-totals, kind="stable")
     floored = totals[order] + MIN_IMPORTANCE * totals.mean()
     # At most half of the columns are selected: below are ratios of noise.

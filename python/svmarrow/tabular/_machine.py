@@ -14,6 +14,7 @@ import datetime as dt
 import numbers
 import re
 import time
+import warnings
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -442,7 +443,10 @@ def _fit(
     kind: Any, X: Any, y: Any, weights: Any, about: dict[str, Any], gamma: float, alpha: float
 ) -> Choice:
     begin = time.monotonic()
-    machine = kind(gamma=gamma, alphas=[alpha], fit_intercept=True, **about).fit(X, y, weights)
+    with warnings.catch_warnings():
+        # Few samples of a table may have a class each.
+        warnings.filterwarnings("ignore", message="The number of unique classes")
+        machine = kind(gamma=gamma, alphas=[alpha], fit_intercept=True, **about).fit(X, y, weights)
     seconds = time.monotonic() - begin
     if kind is RLSRegressor:
         losses = ((machine.loo_prediction_ - y) ** 2).reshape(len(y), -1).mean(axis=1)
@@ -488,11 +492,13 @@ def choose(
     best: Choice | None = None
     last_error = np.inf
 
-    def timed(kernel: str, samples: tuple[Any, Any, Any]) -> Callable[[float, float], Choice | None]:
+    def timed(
+        kernel: str, samples: tuple[Any, Any, Any], done: int
+    ) -> Callable[[float, float], Choice | None]:
         fit = partial(_fit, kind, *samples, {**about, "kernel": kernel})
 
         def fit_in_time(width: float, penalty: float) -> Choice | None:
-            if not steps.may_begin(PHASE, kernels.index(kernel), len(kernels)):
+            if not steps.may_begin(PHASE, done, len(kernels)):
                 return None
             return steps.attempt(partial(fit, width, penalty))
 
@@ -500,7 +506,7 @@ def choose(
 
     def start_error(width: float, penalty: float) -> float:
         try:
-            tried = timed(kernels[0], few)(width, penalty)
+            tried = timed(kernels[0], few, 0)(width, penalty)
         except np.linalg.LinAlgError:
             return np.inf
         return np.inf if tried is None else few_error(tried)
@@ -508,22 +514,25 @@ def choose(
     if kernels[0] != "rbf":
         # The exponent of a Matérn kernel is 1 at the same distance.
         starts = [(float(np.sqrt(gamma)), penalty) for gamma, penalty in starts]
-    start = starts[int(np.argmin([start_error(*start) for start in starts]))]
-    here = start
-    for kernel in kernels:
+    start = first = starts[int(np.argmin([start_error(*start) for start in starts]))]
+    for number, kernel in enumerate(kernels):
+        candidate = None
         try:
-            candidate = descend(timed(kernel, few), few_error, *start)
+            candidate = descend(timed(kernel, few, number), few_error, *start)
             if candidate is None:
                 break
-            here = (float(candidate.machine.gamma), candidate.machine.alpha_)
-            # The next kernel is a little rougher.
-            start = (float(np.sqrt(here[0])), here[1]) if kernel == "rbf" else here
+            start = (float(candidate.machine.gamma), candidate.machine.alpha_)
+            first = start if number == 0 else first
             if not is_searched_by_all:
-                candidate = timed(kernel, (X, y, weights))(*here)
+                candidate = timed(kernel, (X, y, weights), number)(*start)
+                if candidate is None:
+                    break
         except np.linalg.LinAlgError:
-            continue
+            candidate = None
+        # The next kernel is a little rougher.
+        start = (float(np.sqrt(start[0])), start[1]) if kernel == "rbf" else start
         if candidate is None:
-            break
+            continue
         if best is None or _wins(best, candidate, counted):
             best = candidate
         # The kernels are in the order of their roughness, along which the error has one minimum.
@@ -531,11 +540,11 @@ def choose(
             break
         last_error = error(candidate)
     if best is None:
-        return _fit(kind, X, y, weights, {**about, "kernel": kernels[0]}, *here)
+        return _fit(kind, X, y, weights, {**about, "kernel": kernels[0]}, *first)
     if is_searched_by_all:
         return best
     machine = best.machine
-    fit = timed(machine.kernel, (X, y, weights))
+    fit = timed(machine.kernel, (X, y, weights), len(kernels) - 1)
     return descend(fit, error, float(machine.gamma), machine.alpha_, best) or best
 
 

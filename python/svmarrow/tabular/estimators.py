@@ -194,7 +194,7 @@ class Tabular(Estimator):
         starts = [(0.5 / scaled.shape[1], START_ALPHA)]
         if scaler.gamma_ is not None and scaler.alpha_ is not None:
             # If the scaler saw few samples of each class, its width may be useless.
-            starts.append((scaler.gamma_, scaler.alpha_))
+            starts.insert(0, (scaler.gamma_, scaler.alpha_))
         about: dict[str, Any] = {"n_jobs": self.n_jobs}
         if self._classifies:
             about["class_weight"] = self.class_weight  # type: ignore[attr-defined]
