@@ -140,7 +140,7 @@ impl<'a> Problem<'a> {
         // Tiles, so that both mirrored values are in the cache.
         for top in all.iter().step_by(TILE) {
             for left in all[..=*top].iter().step_by(TILE) {
-                interrupts.charge(TILE * TILE).map_err(Error::from)?;
+                interrupts.charge(TILE * TILE)?;
                 for i in *top..(top + TILE).min(all.len()) {
                     for j in *left..(left + TILE).min(i) {
                         let (value, mirrored) = (values[[i, j]], values[[j, i]]);
