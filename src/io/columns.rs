@@ -33,7 +33,8 @@ impl Columns {
     pub(super) fn add(&mut self, low: i64, high: i64, line: usize) -> Result<(), String> {
         self.has_zero |= low == 0;
         if low == 0 && self.base == IndexBase::One {
-            let rule = "index 0: the columns of a one-based file count from 1, and only precomputed kernels have an index 0";
+            let rule = "index 0: the columns of a one-based file count from 1, but for the serial numbers of precomputed \
+                        kernels (-t 4); zero_based=True reads others";
             return Err(rule.to_owned());
         }
         self.largest = self.largest.max(Some(high));

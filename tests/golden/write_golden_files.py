@@ -65,7 +65,7 @@ from svmarrow.preprocessing._shapes import ColumnShapes
 from svmarrow.reduced_set import GradientSettings, SelectionSettings
 from svmarrow.reduced_set.path import PathNumbers
 from svmarrow.svm import QuantileSVR
-from svmarrow.tabular._machine import Columns
+from svmarrow.tabular._columns import Columns
 
 FILES = Path(__file__).resolve().parent / "files"
 DATE = "2026-11-28"

@@ -8,8 +8,8 @@ import pytest
 from svmarrow import RLSClassifier, RLSRegressor
 from svmarrow._support.progress import Steps
 from svmarrow.least_squares._base import MIN_STEP_GAIN
-from svmarrow.tabular import _machine
-from svmarrow.tabular._machine import KERNELS, choose
+from svmarrow.tabular import _choice
+from svmarrow.tabular._choice import KERNELS, choose
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(160, 4))
@@ -55,7 +55,7 @@ def test_the_better_start_is_taken():
 
 
 def refusing(refuses):
-    fit = _machine._fit
+    fit = _choice._fit
 
     def fit_or_refuse(kind, rows, y, weights, about, gamma, alpha):
         if refuses(len(y), about["kernel"]):
@@ -66,13 +66,13 @@ def refusing(refuses):
 
 
 def test_a_kernel_whose_system_has_no_solution_is_left_out(monkeypatch):
-    monkeypatch.setattr(_machine, "_fit", refusing(lambda n, kernel: n == 160 and kernel == "rbf"))
+    monkeypatch.setattr(_choice, "_fit", refusing(lambda n, kernel: n == 160 and kernel == "rbf"))
     assert chosen(WAVE, False).machine.kernel != "rbf"
     monkeypatch.undo()
-    monkeypatch.setattr(_machine, "_fit", refusing(lambda _, kernel: kernel != "matern12"))
+    monkeypatch.setattr(_choice, "_fit", refusing(lambda _, kernel: kernel != "matern12"))
     assert chosen(WAVE, False).machine.kernel == "matern12"
     monkeypatch.undo()
-    monkeypatch.setattr(_machine, "_fit", refusing(lambda *_: True))
+    monkeypatch.setattr(_choice, "_fit", refusing(lambda *_: True))
     with pytest.raises(np.linalg.LinAlgError, match="positive definite"):
         chosen(WAVE, False)
 
@@ -85,7 +85,7 @@ def test_without_time_the_first_fit_is_made():
 
 def test_a_refused_search_passes_its_start_on(monkeypatch):
     starts = []
-    fit = _machine._fit
+    fit = _choice._fit
 
     def recorded(kind, rows, y, weights, about, gamma, alpha):
         starts.append((about["kernel"], gamma, alpha))
@@ -93,7 +93,7 @@ def test_a_refused_search_passes_its_start_on(monkeypatch):
             raise np.linalg.LinAlgError("not positive definite")
         return fit(kind, rows, y, weights, about, gamma, alpha)
 
-    monkeypatch.setattr(_machine, "_fit", recorded)
+    monkeypatch.setattr(_choice, "_fit", recorded)
     chosen(WAVE, False)
     place = next(place for place, (kernel, *_) in enumerate(starts) if kernel == "matern52")
     assert starts[place] == ("matern52", np.sqrt(STARTS[0][0]), STARTS[0][1])

@@ -14,7 +14,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 import svmarrow
 from svmarrow import TabularClassifier, TabularRegressor, as_expansion, compress
-from svmarrow.tabular._machine import MeanTargets
+from svmarrow.tabular._columns import MeanTargets
 
 N = 260
 START = pd.Timestamp("2023-01-05")

@@ -19,7 +19,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 import svmarrow
 from svmarrow import RLSRegressor, TabularClassifier, TabularRegressor, as_expansion, compress
-from svmarrow.tabular import _machine, estimators
+from svmarrow.tabular import _choice, estimators
 
 RNG = np.random.default_rng(0)
 N = 160
@@ -302,7 +302,7 @@ def test_class_weights_move_the_boundary():
 def test_the_kernel_is_the_one_of_the_least_error():
     X, y = make_friedman1(120, noise=0.1, random_state=0)
     model = TabularRegressor().fit(X, y)
-    assert model.kernel_ in _machine.KERNELS
+    assert model.kernel_ in _choice.KERNELS
     assert model.loo_error_ < 0.2 * y.var()
     rough = np.sign(X[:, 0] - 0.5) + np.abs(X[:, 1] - 0.5)
     assert TabularRegressor().fit(X, rough).kernel_ != "rbf"
@@ -312,8 +312,8 @@ def test_more_samples_than_the_choice_takes(monkeypatch):
     X, y = make_friedman1(300, noise=0.1, random_state=0)
     for name in ("exact", "low rank"):
         monkeypatch.setattr(estimators, "MAX_CHOSEN", 100)
-        monkeypatch.setattr(_machine, "MAX_EXACT", 1000 if name == "exact" else 200)
-        monkeypatch.setattr(_machine, "N_VECTORS", 150)
+        monkeypatch.setattr(_choice, "MAX_EXACT", 1000 if name == "exact" else 200)
+        monkeypatch.setattr(_choice, "N_VECTORS", 150)
         model = TabularRegressor(n_samples=100).fit(X[:250], y[:250])
         assert model.expansion_.n_vectors == (250 if name == "exact" else 150)
         assert model.score(X[250:], y[250:]) > 0.85
@@ -472,7 +472,7 @@ def test_a_fit_to_all_samples_whose_time_is_over_keeps_the_choice(kind, monkeypa
 
 def test_a_fit_to_all_samples_without_time_for_an_exact_one_is_of_low_rank(monkeypatch):
     monkeypatch.setattr(estimators, "MAX_CHOSEN", 60)
-    monkeypatch.setattr(_machine, "N_VECTORS", 20)
+    monkeypatch.setattr(_choice, "N_VECTORS", 20)
     original = estimators.final_machine
 
     def slow(choice, *arguments):

@@ -40,17 +40,8 @@ from svmarrow.models.outputs import ClassifierOutputMixin, RegressorOutputMixin
 from svmarrow.models.preparation import check_length
 from svmarrow.preprocessing._shapes import draw, standardized
 from svmarrow.preprocessing.scaler import MAX_SEARCHED, MIN_WEIGHT, LearnedScaler
-from svmarrow.tabular._machine import (
-    KERNELS,
-    MAX_CHOSEN,
-    check_labels,
-    choose,
-    columns_of,
-    encoder,
-    final_machine,
-    matrix_of,
-    sources_of,
-)
+from svmarrow.tabular._choice import KERNELS, MAX_CHOSEN, choose, final_machine
+from svmarrow.tabular._columns import check_labels, columns_of, encoder, matrix_of, sources_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,7 +52,7 @@ if TYPE_CHECKING:
     from svmarrow.models.classifier import ExpansionClassifier
     from svmarrow.models.compiled import CompiledModel
     from svmarrow.models.regressor import ExpansionRegressor
-    from svmarrow.tabular._machine import Columns
+    from svmarrow.tabular._columns import Columns
 
 
 __all__ = [
