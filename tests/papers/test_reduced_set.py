@@ -257,9 +257,10 @@ def test_outputs_together_meet_the_conditions_of_their_problem(method, digits_ov
         cost = 2 * np.abs(alpha).max()
         wanted = np.where(alpha != 0, np.sign(alpha) - full.intercepts, K @ alpha)
         gram, target = cost * K @ K + K, cost * K @ wanted
-    first = reduced_set.path(full, n_vectors=1, method=method, tol=0).penalties[0]
+    together = PaperSettings(joint=True)
+    first = reduced_set.path(full, n_vectors=1, method=method, settings=together, tol=0).penalties[0]
     for share in (0.5, 0.1, 0.02) if method == "l1" else (0.8, 0.5):
-        settings = PaperSettings(refit=False, penalty=float(share * first))
+        settings = PaperSettings(joint=True, refit=False, penalty=float(share * first))
         path = reduced_set.path(full, method=method, settings=settings, tol=0)
         assert path.stop == "converged"
         B = np.zeros_like(alpha)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["Candidate", "MetricProblem", "apply_map", "gain", "threshold", "weighted_mean"]
 
 #: The first penalty, and those of a coarse fit.
-FIRST_ALPHA, COARSE_ALPHAS = 0.003, (1e-5, 1e-3, 0.1)
+FIRST_ALPHA, COARSE_ALPHAS = 0.003, (1e-5, 10.0**-3.5, 0.01, 10.0**-0.5, 10.0)
 #: Maximum number of fits of the first search for bandwidth and penalty, and of the others: the next update
 #: changes the best ones.
 MAX_FIRST_FITS, MAX_FITS = 16, 6

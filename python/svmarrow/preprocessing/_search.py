@@ -35,7 +35,7 @@ MIN_GAIN = 0.005
 #: A start by trees is dropped unless its leave-one-out error is at most this share of that of the scales
 #: learned from equal ones, and at most the other share with a coarse choice of the penalty, which saves most
 #: tables a search. Both have seen all targets.
-MAX_START_RATIO, MAX_COARSE_RATIO = 0.95, 1.0
+MAX_START_RATIO, MAX_COARSE_RATIO = 0.95, 1.05
 #: Standard errors by which the scales learned from a start by trees must win.
 START_STANDARD_ERRORS = 3.0
 #: Share of the held-out error that an update must gain while the error is above that of the scales learned
