@@ -1,4 +1,4 @@
-//! Why a program, or a function that follows its rules, ends without a result.
+//! The reasons for which a program, or a function that follows its rules, ends without a result.
 
 use crate::error::Error;
 use std::fmt::{Display, Formatter};

@@ -135,7 +135,7 @@ impl Decoder<'_> {
     /// Returns the predictions for outputs (n_samples, n_outputs).
     ///
     /// # Errors
-    /// Those of [`check`](Self::check), and [`Failure::Library`] from the coupling of probabilities.
+    /// The errors of [`check`](Self::check), and [`Failure::Library`] from the coupling of probabilities.
     pub fn answers(
         &self,
         outputs: ArrayView2<'_, f64>,

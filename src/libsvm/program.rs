@@ -12,7 +12,7 @@ use crate::error::Error;
 use std::ffi::OsString;
 use std::io::ErrorKind;
 
-/// What shells report for a program that Ctrl-C ended: 128 + SIGINT.
+/// The exit code that shells report for a program that Ctrl-C ended: 128 + SIGINT.
 const INTERRUPTED: u8 = 130;
 
 /// A program.

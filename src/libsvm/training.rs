@@ -55,7 +55,7 @@ pub fn train(problem: &Problem<'_>, ctx: Context<'_>) -> Outcome<TrainedModel> {
 /// sample, and its warnings.
 ///
 /// # Errors
-/// Those of [`train`], and [`Failure::Input`] for a single sample.
+/// The errors of [`train`], and [`Failure::Input`] for a single sample.
 pub fn cross_validate(
     problem: &Problem<'_>,
     n_folds: usize,

@@ -24,6 +24,11 @@ SIDE = np.where(X[:, 0] * X[:, 1] > 0.0, "yes", "no")
 FAST = {"shape": "standard", "max_iter": 2}
 
 
+@pytest.fixture(autouse=True, params=[500, 60], ids=["all samples search", "few samples search"])
+def max_searched(request, monkeypatch):
+    monkeypatch.setattr(scaler_module, "MAX_SEARCHED", request.param)
+
+
 @pytest.mark.parametrize("y", [WAVE, SIDE, np.column_stack([X[:, 0] ** 2, np.sin(2.0 * X[:, 1])])])
 @pytest.mark.parametrize("metric", ["diagonal", "full"])
 def test_relevant_columns_are_found(y, metric):

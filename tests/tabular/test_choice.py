@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.utils.class_weight import compute_sample_weight
 
 from svmarrow import RLSClassifier, RLSRegressor
 from svmarrow._support.progress import Steps
@@ -19,10 +20,10 @@ FEW = np.sort(RNG.permutation(160)[:50])
 STARTS = [(0.125, 0.1), (1e-6, 0.003)]
 
 
-def chosen(y, classify, **changed):
-    about = {"n_jobs": 1, **({"class_weight": None} if classify else {})}
+def chosen(y, classify, weights=None, class_weight=None, **changed):
+    about = {"n_jobs": 1, **({"class_weight": class_weight} if classify else {})}
     arguments = {"searched": FEW, "kernels": KERNELS, "starts": STARTS, "about": about, "classify": classify}
-    return choose(X, y, None, **{**arguments, **changed})
+    return choose(X, y, weights, **{**arguments, **changed})
 
 
 @pytest.mark.parametrize("classify", [False, True])
@@ -45,6 +46,49 @@ def test_no_step_from_the_choice_lowers_the_error_of_all_samples(classify, searc
     assert choice.losses.mean() == pytest.approx(error(1.0, 1.0), rel=1e-9)
     for steps in ((2.0, 1.0), (0.5, 1.0), (1.0, 4.0), (1.0, 0.25)):
         assert error(*steps) > (1.0 - MIN_STEP_GAIN) * choice.losses.mean()
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 1.0, 1: 2.0, 2: 5.0}])
+def test_weights_count_in_the_choice(class_weight):
+    weights = RNG.integers(1, 4, size=160).astype(float)
+    choice = chosen(LABELS, True, weights, class_weight)
+    machine = choice.machine
+    by_class = compute_sample_weight(class_weight, LABELS) if class_weight != "balanced" else None
+    if by_class is None:
+        totals = np.bincount(LABELS, weights)
+        by_class = (weights.sum() / (3.0 * totals))[LABELS]
+
+    def error(width, penalty):
+        model = RLSClassifier(
+            kernel=machine.kernel,
+            gamma=width * machine.gamma,
+            alpha=penalty * machine.alpha_,
+            fit_intercept=True,
+            leave_one_out=True,
+            class_weight=class_weight,
+        ).fit(X, LABELS, weights)
+        codes = np.where(LABELS[:, np.newaxis] == np.arange(3), 1.0, -1.0)
+        losses = ((model.loo_decision_ - codes) ** 2).mean(axis=1)
+        return np.average(losses, weights=weights * by_class)
+
+    least = error(1.0, 1.0)
+    assert np.average(choice.losses, weights=weights * by_class) == pytest.approx(least, rel=1e-9)
+    for steps in ((2.0, 1.0), (0.5, 1.0), (1.0, 4.0), (1.0, 0.25)):
+        assert error(*steps) > (1.0 - MIN_STEP_GAIN) * least
+
+
+def test_several_targets_share_a_choice():
+    y = np.column_stack([WAVE, X[:, 2] * X[:, 3]])
+    choice = chosen(y, False)
+    machine = choice.machine
+    model = RLSRegressor(
+        kernel=machine.kernel,
+        gamma=machine.gamma,
+        alpha=machine.alpha_,
+        fit_intercept=True,
+        leave_one_out=True,
+    ).fit(X, y)
+    assert choice.losses == pytest.approx(((model.loo_prediction_ - y) ** 2).mean(axis=1), rel=1e-9)
 
 
 def test_the_better_start_is_taken():

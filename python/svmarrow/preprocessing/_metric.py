@@ -13,12 +13,12 @@ without a sample uses a metric that has seen it. Therefore every update is also 
 k folds, each with the metrics of that part alone, and the losses are those of held-out samples. An update
 replaces the current metric if the mean of the paired differences of these losses exceeds a number of standard
 errors, which grows with the number of candidates of the step. All folds have one bandwidth and one penalty,
-by leave-one-out errors: a factorization for each fold. Those of equal scales are chosen by all samples, those
-of other candidates by few, from where the candidate before stands, and a step must gain more.
+by leave-one-out errors: a factorization for each fold. All samples determine them for equal scales. For
+other candidates a few samples do, the search begins at the candidate before, and a step must gain more.
 
 Invariant: doing nothing is a candidate, so a step never increases the error on held-out samples.
-Cost: for each update a factorization of an n x n matrix, and for each power k smaller ones and some six of
-the samples that choose.
+Cost: for each update a factorization of an n x n matrix, and for each power k smaller ones and some six for
+the few samples.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Candidate(NamedTuple):
     fits: tuple[KernelExpansion, ...]
     gamma: float
     alpha: float
-    #: Mean leave-one-out error of the samples that choose bandwidth and penalty.
+    #: Mean leave-one-out error of the samples that determine bandwidth and penalty.
     loo_error: float
     #: Losses of the samples, each by the fit of the fold that holds it out, (n,).
     losses: NDArray[np.float64]
@@ -84,7 +84,7 @@ class MetricProblem:
     weights: NDArray[np.float64] | None
     #: Numbers of the samples that each fold holds out.
     folds: tuple[NDArray[np.intp], ...]
-    #: Numbers of the samples that choose bandwidth and penalty.
+    #: Numbers of the samples that determine bandwidth and penalty.
     searched: NDArray[np.intp]
     #: Columns with the same number share a scale.
     groups: NDArray[np.int64]
@@ -92,14 +92,25 @@ class MetricProblem:
     rank: int | None
     n_jobs: int | None
 
-    def start(self, gamma: float | None = None, alpha: float = FIRST_ALPHA) -> Candidate:
-        """Returns the candidate with equal scales; `gamma` and `alpha` are where the search begins."""
-        maps = (np.ones(int(self.rows.shape[1])),) * (1 + len(self.folds))
-        if gamma is not None:
-            return self.candidate(maps, gamma, alpha)
-        everything = replace(self, searched=np.arange(len(self.targets)))
-        best = everything._search(maps[0], self._start_width, alpha, MAX_FIRST_FITS, min_gain=MIN_STEP_GAIN)
+    @property
+    def equal_maps(self) -> tuple[NDArray[np.float64], ...]:
+        """Equal scales for all samples and for each fold."""
+        return (np.ones(int(self.rows.shape[1])),) * (1 + len(self.folds))
+
+    def start(self) -> Candidate:
+        """Returns the candidate with equal scales, whose bandwidth and penalty all samples determine."""
+        problem = replace(self, searched=np.arange(len(self.targets)))
+        maps = self.equal_maps
+        best = problem._search(
+            maps[0], self._start_width, FIRST_ALPHA, MAX_FIRST_FITS, min_gain=MIN_STEP_GAIN
+        )
         return self.hold_out(best, maps)
+
+    def in_this_shape(self, current: Candidate, maps: tuple[NDArray[np.float64], ...]) -> Candidate:
+        """Returns the candidate of maps of this shape; the search begins at a candidate of another shape."""
+        # Distances grow with the number of columns.
+        width = current.gamma * current.maps[0].shape[0] / maps[0].shape[0]
+        return self.candidate(maps, width, current.alpha)
 
     @property
     def _start_width(self) -> float:
@@ -120,7 +131,7 @@ class MetricProblem:
         return self._search(scales, float(coarse.gamma), coarse.alpha_, best=coarse)
 
     def searched_error(self, candidate: Candidate) -> float:
-        """Returns the leave-one-out error of a candidate for the samples that choose."""
+        """Returns the leave-one-out error of a candidate for the few samples."""
         rows = self._searched_rows(candidate.maps[0])
         return float(self._path(rows, candidate.gamma, [candidate.alpha]).loo_error_)
 

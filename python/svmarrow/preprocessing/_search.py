@@ -64,7 +64,7 @@ class ScaleStep:
         Bandwidth and penalty, by the leave-one-out error: of all drawn samples for the first candidate, of at
         most 500 for others.
     loo_error : float
-        Mean leave-one-out error of the samples that chose these, in units of the targets' variances.
+        Mean leave-one-out error of the samples that determine them, in units of the targets' variances.
     error : float
         Mean squared error of the samples that folds held out, in the same units.
     gain, standard_error : float
@@ -200,13 +200,14 @@ def learn_metric(
     search.choose(None, [(current, name, 0.0)], 0)
     others = [other for other in every if other != name]
     if others and steps.may_begin(PHASE, 0, max_iter):
-        size = problems[name].rows.shape[1]
 
-        def start(other: ShapeName) -> Candidate:
-            width = current.gamma * size / problems[other].rows.shape[1]
-            return problems[other].start(width, current.alpha)
+        def candidates() -> list[tuple[Candidate, ShapeName, float]]:
+            return [
+                (problems[other].in_this_shape(first, problems[other].equal_maps), other, 0.0)
+                for other in others
+            ]
 
-        shaped = steps.attempt(lambda: [(start(other), other, 0.0) for other in others])
+        shaped = steps.attempt(candidates)
         best = None if shaped is None else search.choose(current, shaped, 0)
         if shaped is not None and best is not None:
             current, name, _ = shaped[best]
@@ -277,9 +278,7 @@ class _TreeStarts:
         for other, problem in self.problems.items():
             if other != name:
                 maps = tuple(self._scales(other, size.astype(np.float64)) for size in sizes)
-                # Distances grow with the number of columns.
-                width = current.gamma * current.maps[0].shape[0] / maps[0].size
-                tried.append((problem.candidate(maps, width, current.alpha), other, 0.0))
+                tried.append((problem.in_this_shape(current, maps), other, 0.0))
         return tried
 
     def _sizes(

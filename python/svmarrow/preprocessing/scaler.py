@@ -53,7 +53,7 @@ __all__ = ["MAX_SEARCHED", "MIN_WEIGHT", "LearnedScaler"]
 MIN_WEIGHT = 1e-15
 #: Folds of the guard.
 N_FOLDS = 5
-#: Maximum number of the drawn samples that choose bandwidths and penalties.
+#: Maximum number of the drawn samples that determine bandwidths and penalties.
 MAX_SEARCHED = 500
 
 
@@ -140,7 +140,7 @@ class LearnedScaler(TransformerMixin, Estimator, schema="learned-scaler/1"):
     Notes
     -----
     Equal scales take some ten factorizations of a matrix of `n_samples` rows and columns. Every other
-    candidate takes one for each of five folds, and some six of at most 500 samples, which choose its
+    candidate takes one for each of five folds, and some six of at most 500 samples, which determine its
     bandwidth and penalty. There are two candidates for other shapes, and two for each update. A forest of 25
     small trees gives other starts. If these promise a gain, five more forests follow, and the updates are
     repeated.

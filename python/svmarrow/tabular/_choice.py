@@ -82,9 +82,10 @@ def choose(
 ) -> Choice:
     """Returns least squares with the kernel, bandwidth and penalty of the least leave-one-out error.
 
-    The samples `searched` choose bandwidth and penalty of each kernel, from the better of several `starts`
-    for the RBF kernel. All samples choose the kernel, and search from there. If the time of `steps` is over,
-    the result is that of the least error so far. The first fit to all samples is always made.
+    The search for each kernel uses the samples `searched` and begins at the better of several `starts`, which
+    are those of the RBF kernel. The kernels are compared on all samples, and the best one is searched on all.
+    If the time of `steps` is over, the result is the best machine so far. The first fit to all samples is
+    always made.
     """
     kind: Any = RLSClassifier if classify else RLSRegressor
     counted = weights

@@ -65,7 +65,7 @@ __all__ = [
 # --- base class of the estimators of tables: encoding, learned scales, choice of the kernel ---
 
 
-#: A penalty where the search may begin, beside that of the scaler.
+#: The penalty where the search begins if it leads to a smaller error than the scaler's.
 START_ALPHA = 0.1
 #: Share of `max_time` for the search if the final fit has more samples.
 SEARCH_SHARE = 0.5
