@@ -25,10 +25,10 @@ from svmarrow.libsvm import (
 @operation("svm_train", 3000, 300)
 def training(settings: Settings) -> Run:
     X, y = data("plain ten", settings.n)
-    problem, parameter = svm_problem(y, X), svm_parameter("-b 1 -q -c 10")
+    parameter = svm_parameter("-b 1 -q -c 10")
 
     def work(_: Any) -> None:
-        model = svm_train(problem, parameter)
+        model = svm_train(svm_problem(y, X), parameter)
         parameter.check()
         assert len(model.get_sv_coef()) == len(model.get_SV()) == len(model.get_sv_indices())
 
