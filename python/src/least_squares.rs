@@ -7,16 +7,17 @@ use svmarrow::context::Context;
 use svmarrow::least_squares::exact::{self, BorderedInverse};
 use svmarrow::least_squares::iterative::{self, RandomPoints};
 use svmarrow::least_squares::{
-    IterationOutcome, LeaveOneOut, Problem, Solution, Spectrum, Stopping, linear, path_bytes, solve,
+    Groups, IterationOutcome, LeaveOneOut, Problem, Solution, Spectrum, Stopping, linear, path_bytes, solve,
     solve_path,
 };
 
 use crate::array::{RowsArg, matrix_array, matrix_view, vector};
 use crate::dict::{Object, fields, records};
+use crate::error::to_python;
 use crate::function::FunctionArg;
 use crate::run::{Cost, duration};
 
-/// A least squares problem: targets (n, q) at rows (n, d), squares with weights (n,) or None.
+/// A least squares problem: targets (n, q) at rows (n, d), squares with weights (n,) or None, numbers of groups (n,) or None.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct ProblemArg<'py> {
@@ -24,6 +25,7 @@ pub(crate) struct ProblemArg<'py> {
     targets: PyReadonlyArray2<'py, f64>,
     kernel: FunctionArg,
     weights: Option<PyReadonlyArray1<'py, f64>>,
+    groups: Option<Vec<usize>>,
     fit_intercept: bool,
 }
 
@@ -38,12 +40,14 @@ impl<'py> ProblemArg<'py> {
     ) -> PyResult<R> {
         let (rows, targets, kernel) = (self.x.view()?, matrix_view(&self.targets)?, &self.kernel);
         let weights = self.weights.as_ref().map(vector).transpose()?;
+        let groups = self.groups.as_deref().map(Groups::new).transpose().map_err(to_python)?;
         let fit_intercept = self.fit_intercept;
         // The matrix, and its factor or as many products with it.
         let cost = Cost::of_values(&rows, rows.rows(), rows.cols().saturating_add(rows.rows()));
         let (solution, raised) = kernel.run(py, n_jobs, cost, progress, |kernel, ctx| {
             let (rows, targets) = (rows.reborrow(), targets.reborrow());
-            work(&Problem { kernel, rows, targets, fit_intercept, weights }, ctx)
+            let groups = groups.as_ref();
+            work(&Problem { kernel, rows, targets, fit_intercept, weights, groups }, ctx)
         })?;
         raised.map_or(Ok(solution), Err)
     }

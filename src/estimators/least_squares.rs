@@ -45,6 +45,7 @@ impl LeastSquares {
             targets: targets.reborrow(),
             fit_intercept,
             weights: None,
+            groups: None,
         };
         let solution = solve(&problem, self.alpha, false, context)?;
         let all: Vec<usize> = (0..rows.rows()).collect();

@@ -83,8 +83,15 @@ impl CentredRows {
 
     /// Returns the problem of these rows.
     pub(super) fn problem<'b, 'a: 'b>(&'b self, problem: &Problem<'a>) -> Problem<'b> {
-        let Problem { kernel, targets, fit_intercept, weights, .. } = *problem;
-        Problem { kernel, rows: self.rows.view(), targets: targets.reborrow(), fit_intercept, weights }
+        let Problem { kernel, targets, fit_intercept, weights, groups, .. } = *problem;
+        Problem {
+            kernel,
+            rows: self.rows.view(),
+            targets: targets.reborrow(),
+            fit_intercept,
+            weights,
+            groups,
+        }
     }
 
     /// Moves the intercepts (q,) that belong to weights (d, q) of the columns to the rows as they were given.
@@ -127,6 +134,7 @@ mod tests {
             targets: targets.view(),
             fit_intercept: true,
             weights: Some(&weights),
+            groups: None,
         };
         let (ctx, stopping) = (Context::default(), Stopping::new(1e-11));
         let expected = solve(&problem((&near).try_into().unwrap()), 0.1, false, ctx).unwrap();

@@ -26,6 +26,7 @@
 //!     targets: y.view(),
 //!     fit_intercept: false,
 //!     weights: None,
+//!     groups: None,
 //! };
 //! let solution = exact::solve(&problem, 0.1, false, Context::default())?;
 //! assert_eq!(solution.coefficients.dim(), (40, 1));
@@ -35,7 +36,7 @@
 use super::centre::about_centre;
 use super::intercept::right_hand_sides;
 use super::problem::{Problem, check_alpha, kernel_matrix};
-use super::solution::Solution;
+use super::solution::{InverseDiagonal, Solution};
 use crate::context::{Context, StopReason};
 use crate::error::{Error, Result};
 use crate::linalg::columns;
@@ -118,7 +119,8 @@ pub(super) fn factored(
     columns::solve(&k, &mut panels, ctx)?;
     columns::from_panels(&panels, values, n, q);
     let inverse = leave_one_out.then(|| inverse_diagonal(&mut k, ctx)).transpose()?;
-    Solution::new(problem, alpha, solved, diagonal, inverse)
+    let inverse = inverse.map(|diagonal| InverseDiagonal { diagonal, factor: Some(&k) });
+    Solution::new(problem, alpha, solved, diagonal, inverse, ctx)
 }
 
 /// The inverse of the matrix of the system, and what an intercept adds to it.
@@ -218,5 +220,5 @@ fn refined<T: Real>(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Resu
         _ if outcome.residuals.iter().all(|r| *r <= 16.0 * rounding) => {}
         _ => return Ok(None),
     }
-    Solution::new(problem, alpha, solved, k.diagonal().collect(), None).map(Some)
+    Solution::new(problem, alpha, solved, k.diagonal().collect(), None, ctx).map(Some)
 }

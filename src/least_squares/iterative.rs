@@ -28,6 +28,7 @@
 //!     targets: y.view(),
 //!     fit_intercept: false,
 //!     weights: None,
+//!     groups: None,
 //! };
 //! let points = RandomPoints { count: 10, seed: 0 };
 //! let found = solve(&problem, 0.1, Stopping::new(1e-10), points, Context::default())?;

@@ -26,6 +26,7 @@
 //!     targets: y.view(),
 //!     fit_intercept: false,
 //!     weights: None,
+//!     groups: None,
 //! };
 //! let found = solve(&problem, 1e-6, Stopping::new(1e-10), Context::default())?;
 //! assert!((found.weights[[0, 0]] - 3.0).abs() < 1e-3);
@@ -202,7 +203,14 @@ mod tests {
         let targets = Array2::from_shape_fn((n, q), |(i, j)| ((i * q + j) as f64 * 0.31).cos());
         let rows: Rows<'_> = Rows::from_shape((n, d), &data).unwrap();
         let kernel = Kernel::Linear.into();
-        let problem = Problem { kernel, rows, targets: targets.view(), fit_intercept: false, weights: None };
+        let problem = Problem {
+            kernel,
+            rows,
+            targets: targets.view(),
+            fit_intercept: false,
+            weights: None,
+            groups: None,
+        };
         let stopping = Stopping { tolerance: 1e-12, max_iterations: 500, max_time: None };
         let solved = solve(&problem, alpha, stopping, Context::default()).unwrap();
         for k in 0..d {

@@ -16,6 +16,7 @@
 //! | `spectral` | many alphas from one eigendecomposition |
 //! | `path` | many alphas, and the best of them |
 //! | `solution` | what the direct solvers find; exact leave-one-out values and scores |
+//! | `groups` | the same values where rows of a group leave together |
 //! | `iterative` | the system by conjugate gradients, the kernel matrix never stored |
 //! | `linear` | the linear kernel on many sparse columns, by conjugate gradients |
 //! | `iteration` | what these two share |
@@ -38,6 +39,7 @@
 //!     targets: y.view(),
 //!     fit_intercept: false,
 //!     weights: None,
+//!     groups: None,
 //! };
 //! let solution = solve(&problem, 0.1, true, Context::default())?;
 //! // (K + alpha I) c = y, so that y - f = alpha c on the training samples.
@@ -48,6 +50,7 @@
 
 mod centre;
 pub mod exact;
+mod groups;
 mod intercept;
 mod iteration;
 pub mod iterative;
@@ -60,6 +63,7 @@ mod solution;
 mod spectral;
 
 pub use exact::solve;
+pub use groups::Groups;
 pub use iteration::{IterationOutcome, Stopping};
 pub use path::{PathPoint, path_bytes, solve_path};
 pub use problem::Problem;

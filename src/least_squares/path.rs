@@ -50,7 +50,7 @@ pub struct PathPoint {
 
 /// Solves for several alphas and keeps the solution with the least leave-one-out error, by rate or squared; the larger
 /// alpha wins a tie, also of errors that differ by rounding. An alpha whose system is not positive definite has errors that
-/// are not numbers. A spectrum is that of the rows as they are: for the linear kernel with an intercept, which is then not
+/// are not numbers. Groups need factors: a spectrum is not used then. A spectrum is that of the rows as they are: for the linear kernel with an intercept, which is then not
 /// computed about a center, their mean should be near zero.
 ///
 /// # Errors
@@ -66,6 +66,7 @@ pub fn solve_path(
     for &alpha in alphas {
         check_alpha(alpha)?;
     }
+    let spectrum = spectrum.filter(|_| problem.groups.is_none());
     let solve = |problem: &Problem<'_>| solve_path_given(problem, alphas, by_rate, spectrum, ctx);
     if spectrum.is_some() {
         return solve(problem);

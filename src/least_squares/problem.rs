@@ -1,5 +1,6 @@
 //! The problem that every solver of this folder is given.
 
+use super::groups::Groups;
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::{Error, Result};
@@ -24,6 +25,8 @@ pub struct Problem<'a> {
     pub fit_intercept: bool,
     /// Positive weights of the squares, (n,); `None` is 1 for each.
     pub weights: Option<&'a [f64]>,
+    /// Rows that leave-one-out values of the direct solvers leave out together; `None` is each row alone.
+    pub groups: Option<&'a Groups>,
 }
 
 impl Problem<'_> {
@@ -42,6 +45,9 @@ impl Problem<'_> {
             if let Some(weight) = weights.iter().find(|w| !(w.is_finite() && **w > 0.0)) {
                 return Err(Error::param("weights", *weight, "finite and above 0"));
             }
+        }
+        if let Some(groups) = self.groups {
+            Error::check_len("groups (one for each row)", n, groups.len())?;
         }
         let kernel = self.kernel.built_in();
         kernel.check()?;

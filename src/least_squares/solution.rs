@@ -12,7 +12,9 @@
 use super::intercept::coefficients_and_intercepts;
 use super::problem::Problem;
 use crate::argmax::argmax;
+use crate::context::Context;
 use crate::error::Result;
+use crate::linalg::dense::Square;
 use crate::memory::try_matrix;
 use ndarray::{Array2, ArrayView1};
 
@@ -29,27 +31,33 @@ pub struct Solution {
     pub diagonal: Vec<f64>,
 }
 
+/// The diagonal of the inverse of the system's matrix, (n,), and the factor that [`inverse_diagonal`] inverted, which
+/// values of groups need.
+///
+/// [`inverse_diagonal`]: crate::linalg::inverse::inverse_diagonal
+pub(super) struct InverseDiagonal<'a> {
+    pub diagonal: Vec<f64>,
+    pub factor: Option<&'a Square<f64>>,
+}
+
 impl Solution {
     /// Converts G (Y, 1) to a solution, with leave-one-out values if the diagonal of G is given.
     ///
     /// # Errors
-    /// [`Error::Param`](crate::Error::Param) if they are not finite.
+    /// [`Error::Param`](crate::Error::Param) if they are not finite, the errors of [`Groups::left_out`].
     pub(super) fn new(
         problem: &Problem<'_>,
         alpha: f64,
         solved: Array2<f64>,
         diagonal: Vec<f64>,
-        inverse: Option<Vec<f64>>,
+        inverse: Option<InverseDiagonal<'_>>,
+        ctx: Context<'_>,
     ) -> Result<Self> {
         let (coefficients, intercepts, ones) = coefficients_and_intercepts(problem, solved)?;
-        let leave_one_out = inverse.map(|mut inverse| {
-            if let Some(ones) = ones {
-                let total: f64 = ones.iter().sum();
-                inverse.iter_mut().zip(&ones).for_each(|(g, one)| *g -= one * one / total);
-            }
-            LeaveOneOut::new(problem, &coefficients, inverse)
-        });
-        let leave_one_out = leave_one_out.transpose()?;
+        let leave_one_out = match inverse {
+            Some(inverse) => Some(LeaveOneOut::new(problem, &coefficients, inverse, ones.as_deref(), ctx)?),
+            None => None,
+        };
         problem.check_solution(alpha, coefficients.iter().chain(&intercepts))?;
         if let Some(found) = &leave_one_out {
             problem.check_solution(alpha, found.values.iter().chain(&found.gcv))?;
@@ -61,7 +69,7 @@ impl Solution {
 /// Leave-one-out values for one alpha.
 #[derive(Debug, Clone)]
 pub struct LeaveOneOut {
-    /// f^(-i)(x_i), (n, q).
+    /// f^(-i)(x_i), (n, q); of a problem with groups, the outputs of the model without the row's group.
     pub values: Array2<f64>,
     /// The diagonal of the inverse, (n,).
     pub inverse_diagonal: Vec<f64>,
@@ -71,20 +79,30 @@ pub struct LeaveOneOut {
 }
 
 impl LeaveOneOut {
-    /// Computes the values from coefficients (n, q) and the diagonal of the inverse (n,).
-    pub(super) fn new(
+    /// Computes the values from coefficients (n, q), and from G 1 where there is an intercept.
+    fn new(
         problem: &Problem<'_>,
         coefficients: &Array2<f64>,
-        inverse_diagonal: Vec<f64>,
+        inverse: InverseDiagonal<'_>,
+        ones: Option<&[f64]>,
+        ctx: Context<'_>,
     ) -> Result<Self> {
+        let InverseDiagonal { diagonal: mut inverse_diagonal, factor } = inverse;
+        if let Some(ones) = ones {
+            let total: f64 = ones.iter().sum();
+            inverse_diagonal.iter_mut().zip(ones).for_each(|(g, one)| *g -= one * one / total);
+        }
         let n = inverse_diagonal.len();
         let mut gcv = vec![0.0; problem.outputs()];
-        let values = try_matrix(coefficients.dim(), |(i, j)| {
+        let mut values = try_matrix(coefficients.dim(), |(i, j)| {
             let (c, g) = (coefficients[[i, j]], inverse_diagonal[i]);
             gcv[j] += c * c / problem.weight(i);
             // A row that alone determines its own value (n = 1 with an intercept) has no leave-one-out value.
             if g > 0.0 { problem.targets[[i, j]] - c / g } else { f64::NAN }
         })?;
+        if let (Some(groups), Some(factor)) = (problem.groups, factor) {
+            values = groups.left_out(problem, coefficients, factor, ones, ctx)?;
+        }
         // Residuals are alpha c / w, and 1 - tr(H) / n is alpha tr(G / w) / n: alpha cancels.
         let trace: f64 = inverse_diagonal.iter().enumerate().map(|(i, g)| g / problem.weight(i)).sum();
         for gcv in &mut gcv {

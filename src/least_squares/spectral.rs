@@ -15,7 +15,7 @@
 
 use super::intercept::right_hand_sides;
 use super::problem::Problem;
-use super::solution::Solution;
+use super::solution::{InverseDiagonal, Solution};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memory::{try_to_matrix, try_vec, try_with_capacity, try_zero_matrix};
@@ -103,7 +103,8 @@ impl<'a> Spectral<'a> {
         let lines = Array2::from_shape_vec((n, columns + 1), lines).expect("a line for each row");
         let solved = try_to_matrix(lines.slice(s![.., ..columns]))?;
         let hat = lines.column(columns).iter().copied().collect::<Vec<_>>();
-        match Solution::new(problem, alpha, solved, diagonal.to_vec(), Some(hat)) {
+        let inverse = Some(InverseDiagonal { diagonal: hat, factor: None });
+        match Solution::new(problem, alpha, solved, diagonal.to_vec(), inverse, ctx) {
             Err(error @ Error::Memory { .. }) => Err(error),
             solution => Ok(solution.ok()),
         }

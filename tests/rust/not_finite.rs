@@ -106,6 +106,7 @@ fn fits_refuse_them() {
                 rows: x.reborrow(),
                 targets: columns.view(),
                 weights: None,
+                groups: None,
                 fit_intercept: true,
             };
             assert_refused(least_squares::solve(&problem, 1.0, false, ctx), &what("least squares"));

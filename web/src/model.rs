@@ -415,6 +415,7 @@ impl Model {
             targets: targets.view(),
             fit_intercept,
             weights: None,
+            groups: None,
         };
         let solution = exact::solve(&problem, alpha, true, CONTEXT)?;
         let values = solution.leave_one_out.expect("leave-one-out values were requested").values;
