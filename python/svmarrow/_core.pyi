@@ -490,6 +490,7 @@ class _Problem(TypedDict):
     targets: _Floats
     kernel: _FitKernel
     weights: _Floats | None
+    groups: list[int] | None
     fit_intercept: bool
 
 class _Stopping(TypedDict):

@@ -21,7 +21,7 @@ from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.bases import MultiOutputMixin
 from svmarrow._support.decoding import class_indices, class_targets, encode_classes
 from svmarrow._support.memory import MemoryEstimate, refuse_beyond_memory
-from svmarrow._support.parameters import Rule, either, none
+from svmarrow._support.parameters import Rule, either, is_missing, none
 from svmarrow._support.progress import fitting
 from svmarrow._support.rows import (
     class_weights,
@@ -49,13 +49,15 @@ __all__ = [
     "average",
     "descend",
     "fit_all",
+    "gain",
+    "group_numbers",
     "is_clear_gain",
     "kernel_of",
     "with_chosen_penalty",
 ]
 
 
-def fit_all(model: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+def fit_all(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Any:
     """Validates the data, fits the model, stores the leave-one-out values, and returns the model."""
     with fitting(model, X, y, sample_weight):
         model._check_parameters()
@@ -66,23 +68,48 @@ def fit_all(model: Any, X: Any, y: Any, sample_weight: Any) -> Any:
         refuse_beyond_memory(f"{type(model).__name__}.fit", needed, model._remedy())
         weights = model._row_weights(targets, sample_weights(sample_weight, X.shape[0]))
         model._weighted = weights_differ(weights)
-        left = _fit_counted(model, X, targets, weights)
+        numbers = {} if groups is None else {"groups": group_numbers(groups, X.shape[0], weights)}
+        left = _fit_counted(model, X, targets, weights, **numbers)
         if left is not None:
             model.loo_error_ = model._loo_error(left, targets, weights)
     return model
 
 
+def group_numbers(groups: Any, n: int, weights: NDArray[np.float64] | None) -> NDArray[np.intp]:
+    """Returns the number of the group of each of n samples, from 0; samples of weight 0 make no group."""
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        raise ValueError(f"groups has shape {labels.shape}: it must have one group for each of {n} samples")
+    if any(map(is_missing, labels.tolist())):
+        raise ValueError("groups has missing values: each sample must belong to a group")
+    try:
+        numbers = np.unique(labels, return_inverse=True)[1].ravel()
+    except TypeError as error:
+        raise ValueError(f"groups cannot be sorted: {error}; pass integers or strings") from None
+    if np.unique(numbers if weights is None else numbers[weights > 0.0]).size < 2:
+        raise ValueError("groups holds one group: at least 2 are needed, since each is left out in turn")
+    return numbers
+
+
 def _fit_counted(
-    model: Any, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+    model: Any,
+    X: Any,
+    targets: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    groups: NDArray[np.intp] | None = None,
 ) -> NDArray[np.float64] | None:
     """Fits without the rows of weight 0, whose leave-one-out values are the model's outputs."""
+    numbers = {} if groups is None else {"groups": groups}
     if weights is None or weights.all():
-        left: NDArray[np.float64] | None = model._fit(X, targets, weights)
+        left: NDArray[np.float64] | None = model._fit(X, targets, weights, **numbers)
         return left
     counted = np.flatnonzero(weights)
     refuse_zero_weights(weights)
     rows = select_rows(X, counted, precomputed=model._is_precomputed())
-    left = model._fit(rows, np.ascontiguousarray(targets[counted]), np.ascontiguousarray(weights[counted]))
+    if groups is not None:
+        numbers = {"groups": np.unique(groups[counted], return_inverse=True)[1].ravel()}
+    few_targets, few_weights = (np.ascontiguousarray(values[counted]) for values in (targets, weights))
+    left = model._fit(rows, few_targets, few_weights, **numbers)
     model._spread(X, counted)
     if left is None:
         return None
@@ -450,12 +477,29 @@ def descend(
 
 
 def is_clear_gain(
-    gains: NDArray[np.float64], weights: NDArray[np.float64] | None, standard_errors: float
+    gains: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+    standard_errors: float,
+    groups: NDArray[np.intp] | None = None,
 ) -> bool:
-    """Returns whether the mean of paired gains (n,) is larger than a number of its standard errors."""
+    """Returns whether the mean of paired gains (n,) is larger than a number of its standard errors.
+
+    Gains of different groups are independent, those of a group are not.
+    """
+    mean, error = gain(gains, weights, groups)
+    return mean > standard_errors * error
+
+
+def gain(
+    gains: NDArray[np.float64], weights: NDArray[np.float64] | None, groups: NDArray[np.intp] | None = None
+) -> tuple[float, float]:
+    """Returns the mean of paired gains (n,) and its standard error, for gains that differ between groups."""
     w = np.full(len(gains), 1.0 / len(gains)) if weights is None else weights / weights.sum()
     mean = float(w @ gains)
-    return mean > standard_errors * float(np.sqrt(np.sum((w * (gains - mean)) ** 2)))
+    deviations = w * (gains - mean)
+    if groups is not None:
+        deviations = np.bincount(groups, deviations)
+    return mean, float(np.sqrt(np.sum(deviations**2)))
 
 
 def average(values: NDArray[Any], weights: NDArray[np.float64] | None) -> NDArray[np.float64]:

@@ -153,16 +153,25 @@ class ExactLeastSquares(KernelMachine):
     _stored_as: ClassVar[dict[str, str]] = {"_ridge": "ridge_"}
 
     def _fit(
-        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+        self,
+        X: Any,
+        targets: NDArray[np.float64],
+        weights: NDArray[np.float64] | None,
+        groups: NDArray[np.intp] | None = None,
     ) -> NDArray[np.float64] | None:
         self.n_iter_, self.solver_ = 1, self.solver
         refuse_time(self.max_time, self.solver)
+        if groups is not None and not self._wants_leave_one_out():
+            raise ValueError(
+                f"groups are for leave-one-out values, and leave_one_out={self.leave_one_out!r} has none: "
+                "set leave_one_out=True, or leave groups out"
+            )
         if self._chooses_width():
-            return self._with_chosen_width(X, targets, weights)
+            return self._with_chosen_width(X, targets, weights, groups)
         if self.solver == "cg":
             fit = self._by_conjugate_gradients(X, targets, weights)
         elif self.alphas is not None:
-            fit = self._along_path(X, targets, weights)
+            fit = self._along_path(X, targets, weights, groups)
         else:
             self.alpha_ = float(self.alpha)
             fit = solve(
@@ -175,6 +184,7 @@ class ExactLeastSquares(KernelMachine):
                 n_jobs=self.n_jobs,
                 verbose=self.verbose,
                 weights=weights,
+                groups=groups,
             )
         # A model does not follow what the caller writes to the training samples later.
         self.expansion_ = fit.expansion.replaced(vectors=fit.expansion.vectors.copy())
@@ -182,7 +192,8 @@ class ExactLeastSquares(KernelMachine):
             self._ridge = self.alpha_ / (np.ones(len(targets)) if weights is None else weights)
         if fit.gcv is not None:
             self.gcv_ = fit.gcv
-        self._bound(fit, targets, weights)
+        if groups is None:
+            self._bound(fit, targets, weights)
         return fit.loo
 
     def _bytes(self, X: Any, outputs: int) -> int:
@@ -223,7 +234,11 @@ class ExactLeastSquares(KernelMachine):
         def _losses(self, left: NDArray[np.float64], targets: NDArray[np.float64]) -> NDArray[np.float64]: ...
 
     def _with_chosen_width(
-        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+        self,
+        X: Any,
+        targets: NDArray[np.float64],
+        weights: NDArray[np.float64] | None,
+        groups: NDArray[np.intp] | None,
     ) -> NDArray[np.float64]:
         """Fits with the width of the least leave-one-out error; returns the outputs without each sample."""
         if self.solver == "cg" or not self._wants_leave_one_out():
@@ -237,7 +252,7 @@ class ExactLeastSquares(KernelMachine):
         def trial(width: float) -> WidthTrial:
             machine = copy.copy(self)
             machine.gamma, machine.leave_one_out = width, True
-            left = machine._fit(X, targets, weights)
+            left = machine._fit(X, targets, weights, groups)
             assert left is not None
             losses = self._losses(left, targets)
             errors[width] = float(average(losses, weights))
@@ -255,7 +270,7 @@ class ExactLeastSquares(KernelMachine):
                 best = other
             if best is not first:
                 break
-        if not is_clear_gain(first.losses - best.losses, weights, WIDTH_STANDARD_ERRORS):
+        if not is_clear_gain(first.losses - best.losses, weights, WIDTH_STANDARD_ERRORS, groups):
             best = first
         for name, value in vars(best.machine).items():
             if name not in ("gamma", "leave_one_out"):
@@ -302,7 +317,11 @@ class ExactLeastSquares(KernelMachine):
             raise ValueError(f"the penalties do not describe {self.expansion_.n_vectors} rows")
 
     def _along_path(
-        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
+        self,
+        X: Any,
+        targets: NDArray[np.float64],
+        weights: NDArray[np.float64] | None,
+        groups: NDArray[np.intp] | None,
     ) -> TargetFit:
         if not self._wants_leave_one_out():
             raise refuse("leave_one_out", self.leave_one_out, "True or 'auto' where alphas are given")
@@ -313,15 +332,18 @@ class ExactLeastSquares(KernelMachine):
         function: Any = TrainingKernel(kernel[0], X) if callable(kernel[0]) else kernel
         rows, spectrum, centre = X, None, None
         most = min(DECOMPOSED, ROWS_PER_ALPHA * np.unique(alphas).size)
-        if not callable(kernel[0]) and len(targets) <= most:
+        if not callable(kernel[0]) and len(targets) <= most and groups is None:
             self.solver_ = "eigh"
             if kernel[0] == "linear" and self.fit_intercept:
                 centre = centre_of(X)
                 rows = translated(X, centre)
             spectrum = _decomposed(rows, kernel, weights, threads(self.n_jobs))
+        fit_intercept = bool(self.fit_intercept)
         with progress(self.verbose) as reporter:
             solution = _core.least_squares_path(
-                problem(core_rows(rows), targets, function, weights, fit_intercept=bool(self.fit_intercept)),
+                problem(
+                    core_rows(rows), targets, function, weights, fit_intercept=fit_intercept, groups=groups
+                ),
                 alphas.tolist(),
                 spectrum,
                 self._by_rate,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from svmarrow._support.atomic import consistent
+from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.parameters import CLASS_WEIGHT, check, real
 from svmarrow._support.rows import validated
-from svmarrow.least_squares._base import SquareLossClassifier, SquareLossRegressor, average
+from svmarrow.least_squares._base import SquareLossClassifier, SquareLossRegressor, average, fit_all
 from svmarrow.least_squares._exact import EXACT_RULES, ExactLeastSquares
 from svmarrow.least_squares._leave_one_out import class_margins, conformal_limits
 
@@ -120,7 +120,7 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares, schema="rls-classif
         Share of the samples that would then be misclassified.
     loo_error_bound_ : ndarray of shape (n_outputs,)
         Upper bounds of the leave-one-out error of each output that need no inverse (equation 3.59); without
-        ``fit_intercept``.
+        ``fit_intercept`` and without groups.
     gcv_ : ndarray of shape (n_outputs,)
         Generalized cross-validation scores; with ``leave_one_out``.
     feature_importances_ : ndarray of shape (n_features_in_,)
@@ -185,6 +185,43 @@ class RLSClassifier(SquareLossClassifier, ExactLeastSquares, schema="rls-classif
         self.max_time = max_time
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    @atomic_fit
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Solve the system.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Samples; the (n, n) kernel matrix for the precomputed kernel.
+        y : array-like of shape (n,)
+            Labels of at least two classes.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights w of the squares, and of the samples in leave-one-out errors; None is 1 for each. A sample
+            of weight 2 counts as two samples, one of weight 0 takes no part.
+        groups : array-like of shape (n,) or None, default=None
+            Group of each sample, such as the patient or the site. Leave-one-out values, and the choices by
+            their errors, are then those of models without the sample's whole group, exactly; None leaves
+            out each sample alone.
+
+        Returns
+        -------
+        object
+            The fitted classifier.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, a single class, a system that is not
+            positive definite (raise alpha), and for groups where no leave-one-out value is computed, with
+            missing values, or fewer than two.
+        MemoryError
+            If a kernel matrix that is needed does not fit in the free memory.
+        KeyboardInterrupt
+            On Ctrl-C; the model is then as it was before the call.
+        """
+        fitted: Self = fit_all(self, X, y, sample_weight, groups)
+        return fitted
 
     @consistent
     def predict_set(self, X: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
@@ -383,6 +420,43 @@ class RLSRegressor(SquareLossRegressor, ExactLeastSquares, schema="rls-regressor
         self.max_time = max_time
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    @atomic_fit
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Solve the system.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n, d)
+            Samples; the (n, n) kernel matrix for the precomputed kernel.
+        y : array-like of shape (n,) or (n, n_outputs)
+            Targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Weights w of the squares, and of the samples in leave-one-out errors; None is 1 for each. A sample
+            of weight 2 counts as two samples, one of weight 0 takes no part.
+        groups : array-like of shape (n,) or None, default=None
+            Group of each sample, such as the patient or the site. Leave-one-out values, and the choices by
+            their errors, are then those of models without the sample's whole group, exactly; None leaves
+            out each sample alone.
+
+        Returns
+        -------
+        object
+            The fitted regressor.
+
+        Raises
+        ------
+        ValueError
+            For parameters outside their rules, NaN or infinities, a system that is not
+            positive definite (raise alpha), and for groups where no leave-one-out value is computed, with
+            missing values, or fewer than two.
+        MemoryError
+            If a kernel matrix that is needed does not fit in the free memory.
+        KeyboardInterrupt
+            On Ctrl-C; the model is then as it was before the call.
+        """
+        fitted: Self = fit_all(self, X, y, sample_weight, groups)
+        return fitted
 
     @consistent
     def predict(self, X: Any, return_std: bool = False) -> Any:

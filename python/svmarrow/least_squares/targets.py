@@ -189,15 +189,19 @@ def solve(
     n_jobs: int | None,
     verbose: bool | int,
     weights: NDArray[np.float64] | None = None,
+    groups: NDArray[np.intp] | None = None,
 ) -> TargetFit:
-    """Does the same as `fit_targets` for validated rows and parameters; weights must be positive."""
+    """Does the same as `fit_targets` for validated rows and parameters; weights must be positive.
+
+    Leave-one-out values leave out the samples with the same number in `groups` (n,) together.
+    """
     if leave_one_out:
         check_leaves_samples(X, fit_intercept=fit_intercept)
     refuse_system(X, leave_one_out=leave_one_out)
     function: Any = TrainingKernel(kernel[0], X) if callable(kernel[0]) else kernel
     with progress(verbose) as reporter:
         solution = _core.least_squares(
-            problem(core_rows(X), targets, function, weights, fit_intercept=fit_intercept),
+            problem(core_rows(X), targets, function, weights, fit_intercept=fit_intercept, groups=groups),
             alpha,
             leave_one_out,
             reporter.callback,
@@ -228,7 +232,13 @@ def bordered_inverse(
 
 
 def problem(
-    rows: Any, targets: NDArray[np.float64], kernel: Any, weights: Any, *, fit_intercept: bool
+    rows: Any,
+    targets: NDArray[np.float64],
+    kernel: Any,
+    weights: Any,
+    *,
+    fit_intercept: bool,
+    groups: NDArray[np.intp] | None = None,
 ) -> _Problem:
     """Returns the problem in the form of the extension module."""
     return {
@@ -236,6 +246,7 @@ def problem(
         "targets": np.ascontiguousarray(targets),
         "kernel": kernel,
         "weights": weights,
+        "groups": None if groups is None else groups.tolist(),
         "fit_intercept": fit_intercept,
     }
 

@@ -29,8 +29,15 @@ __all__ = ["KERNELS", "MAX_CHOSEN", "Choice", "choose", "final_machine"]
 
 #: Maximum number of samples of the choice, of an exact machine, and of vectors of one of low rank.
 MAX_CHOSEN, MAX_EXACT, N_VECTORS = 2000, 20_000, 2000
-#: Kernels that are tried, the first is the default.
-KERNELS = ("rbf", "matern52", "matern32", "matern12")
+#: Kernels of the Euclidean distance, the smoothest first, which is the default.
+DISTANCE_KERNELS = ("rbf", "matern52", "matern32", "matern12")
+#: The kernel of sums of absolute differences: a product over the columns, so that a target may jump along one
+#: column and be smooth in the others, as trees' predictions do.
+SUM_KERNEL = "laplacian"
+#: Kernels that are tried, in this order.
+KERNELS = (*DISTANCE_KERNELS, SUM_KERNEL)
+#: `SUM_KERNEL` is dropped if its first error on the searched samples is this many times the least one there.
+MAX_FIRST_RATIO = 1.25
 #: Name of this phase in progress reports.
 PHASE = "kernels"
 #: Standard errors of paired leave-one-out losses by which another kernel must win.
@@ -84,8 +91,8 @@ def choose(
 
     The search for each kernel uses the samples `searched` and begins at the better of several `starts`, which
     are those of the RBF kernel. The kernels are compared on all samples, and the best one is searched on all.
-    If the time of `steps` is over, the result is the best machine so far. The first fit to all samples is
-    always made.
+    Kernels of the distance are tried until a rougher one has a larger error. If the time of `steps` is over,
+    the result is the best machine so far. The first fit to all samples is always made.
     """
     kind: Any = RLSClassifier if classify else RLSRegressor
     counted = weights
@@ -96,8 +103,6 @@ def choose(
     few = (X[searched], y[searched], None if weights is None else weights[searched])
     few_error = partial(_error, weights=None if counted is None else counted[searched])
     error = partial(_error, weights=counted)
-    best: Choice | None = None
-    last_error = np.inf
 
     def timed(
         kernel: str, samples: tuple[Any, Any, Any], done: int
@@ -118,33 +123,41 @@ def choose(
             return np.inf
         return np.inf if tried is None else few_error(tried)
 
-    if kernels[0] != "rbf":
-        # The exponent of a Matérn kernel is 1 at the same distance.
-        starts = [(float(np.sqrt(gamma)), penalty) for gamma, penalty in starts]
-    start = first = starts[int(np.argmin([start_error(*start) for start in starts]))]
+    ratio = _ratio_of_distances(few[0])
+    starts = [(_width(gamma, "rbf", kernels[0], ratio), penalty) for gamma, penalty in starts]
+    first = starts[int(np.argmin([start_error(*start) for start in starts]))]
+    # Kernel, width and penalty where the next search begins.
+    latest = (kernels[0], *first)
+    best: Choice | None = None
+    least_few = last_error = np.inf
+    is_past_minimum = False
     for number, kernel in enumerate(kernels):
-        candidate = None
+        if is_past_minimum and kernel != SUM_KERNEL:
+            continue
+        fit = timed(kernel, few, number)
         try:
-            candidate = descend(timed(kernel, few, number), few_error, *start)
+            candidate = fit(_width(latest[1], latest[0], kernel, ratio), latest[2])
             if candidate is None:
                 break
-            start = (float(candidate.machine.gamma), candidate.machine.alpha_)
-            first = start if number == 0 else first
+            if kernel == SUM_KERNEL and few_error(candidate) > MAX_FIRST_RATIO * least_few:
+                continue
+            settings = (float(candidate.machine.gamma), candidate.machine.alpha_)
+            candidate = descend(fit, few_error, *settings, candidate)
+            assert candidate is not None
+            least_few = min(least_few, few_error(candidate))
+            settings = (float(candidate.machine.gamma), candidate.machine.alpha_)
+            if kernel != SUM_KERNEL:
+                latest = (kernel, *settings)
+            first = settings if number == 0 else first
             if not is_searched_by_all:
-                candidate = timed(kernel, (X, y, weights), number)(*start)
+                candidate = timed(kernel, (X, y, weights), number)(*settings)
                 if candidate is None:
                     break
         except np.linalg.LinAlgError:
-            candidate = None
-        # The next kernel is a little rougher.
-        start = (float(np.sqrt(start[0])), start[1]) if kernel == "rbf" else start
-        if candidate is None:
             continue
         if best is None or _wins(best, candidate, counted):
             best = candidate
-        # The kernels are in the order of their roughness, along which the error has one minimum.
-        if error(candidate) > last_error:
-            break
+        is_past_minimum = error(candidate) > last_error
         last_error = error(candidate)
     if best is None:
         return _fit(kind, X, y, weights, {**about, "kernel": kernels[0]}, *first)
@@ -153,6 +166,23 @@ def choose(
     machine = best.machine
     fit = timed(machine.kernel, (X, y, weights), len(kernels) - 1)
     return descend(fit, error, float(machine.gamma), machine.alpha_, best) or best
+
+
+def _ratio_of_distances(X: NDArray[np.float64]) -> float:
+    """Returns the mean Euclidean distance of pairs of samples over their mean sum of absolute differences."""
+    differences = np.abs(X - np.roll(X, len(X) // 2, axis=0))
+    total = float(differences.sum(axis=1).mean())
+    return float(np.sqrt((differences**2).sum(axis=1)).mean()) / total if total > 0.0 else 1.0
+
+
+def _width(gamma: float, kernel: str, other: str, ratio: float) -> float:
+    """Returns gamma of another kernel whose exponent is 1 at about the same distance."""
+    if kernel == other:
+        return gamma
+    inverse_distance = float(np.sqrt(gamma)) if kernel == "rbf" else gamma
+    if other == SUM_KERNEL:
+        return inverse_distance * ratio
+    return inverse_distance
 
 
 def _wins(before: Choice, after: Choice, weights: NDArray[np.float64] | None) -> bool:

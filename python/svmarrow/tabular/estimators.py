@@ -352,9 +352,10 @@ class TabularClassifier(ClassifierOutputMixin, Tabular, schema="tabular-classifi
         strings (but texts of dates such as "2026-01-31") and of pandas' type "category" always are.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, as in `svmarrow.RLSClassifier`.
-    kernel : {"auto", "rbf", "matern52", "matern32", "matern12"}, default="auto"
-        The kernel; "auto" takes the one of the least leave-one-out error.
-        `svmarrow.inspection.shapley_values` needs "rbf".
+    kernel : {"auto", "rbf", "matern52", "matern32", "matern12", "laplacian"}, default="auto"
+        The kernel; "auto" takes the one of the least leave-one-out error: "laplacian", a product over the
+        columns, for targets that change abruptly along single columns. `svmarrow.inspection.shapley_values`
+        needs "rbf" or "laplacian".
     n_samples : int, default=1000
         Maximum number of samples from which scales and shapes are learned.
     random_state : int, RandomState instance or None, default=0
@@ -383,7 +384,7 @@ class TabularClassifier(ClassifierOutputMixin, Tabular, schema="tabular-classifi
         Each feature's share of the squared scales, see `svmarrow.preprocessing.LearnedScaler`; the shares add
         up to 1.
     kernel_ : str
-        The chosen kernel: "rbf", "matern52", "matern32" or "matern12".
+        The chosen kernel: "rbf", "matern52", "matern32", "matern12" or "laplacian".
     gamma_ : float
         The coefficient of the kernel.
     alpha_ : float
@@ -430,7 +431,7 @@ class TabularClassifier(ClassifierOutputMixin, Tabular, schema="tabular-classifi
         *,
         categories: ArrayLike | None = None,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
-        kernel: Literal["auto", "rbf", "matern52", "matern32", "matern12"] = "auto",
+        kernel: Literal["auto", "rbf", "matern52", "matern32", "matern12", "laplacian"] = "auto",
         n_samples: int = 1000,
         random_state: int | np.random.RandomState | None = 0,
         max_time: float | None = None,
@@ -540,9 +541,10 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular, schema="
     categories : list of str or int or None, default=None
         Names or numbers of columns that are categories although they hold numbers or dates. Columns of
         strings (but texts of dates such as "2026-01-31") and of pandas' type "category" always are.
-    kernel : {"auto", "rbf", "matern52", "matern32", "matern12"}, default="auto"
-        The kernel; "auto" takes the one of the least leave-one-out error.
-        `svmarrow.inspection.shapley_values` needs "rbf".
+    kernel : {"auto", "rbf", "matern52", "matern32", "matern12", "laplacian"}, default="auto"
+        The kernel; "auto" takes the one of the least leave-one-out error: "laplacian", a product over the
+        columns, for targets that change abruptly along single columns. `svmarrow.inspection.shapley_values`
+        needs "rbf" or "laplacian".
     n_samples : int, default=1000
         Maximum number of samples from which scales and shapes are learned.
     random_state : int, RandomState instance or None, default=0
@@ -569,7 +571,7 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular, schema="
         Each feature's share of the squared scales, see `svmarrow.preprocessing.LearnedScaler`; the shares add
         up to 1.
     kernel_ : str
-        The chosen kernel: "rbf", "matern52", "matern32" or "matern12".
+        The chosen kernel: "rbf", "matern52", "matern32", "matern12" or "laplacian".
     gamma_ : float
         The coefficient of the kernel.
     alpha_ : float
@@ -613,7 +615,7 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular, schema="
         self,
         *,
         categories: ArrayLike | None = None,
-        kernel: Literal["auto", "rbf", "matern52", "matern32", "matern12"] = "auto",
+        kernel: Literal["auto", "rbf", "matern52", "matern32", "matern12", "laplacian"] = "auto",
         n_samples: int = 1000,
         random_state: int | np.random.RandomState | None = 0,
         max_time: float | None = None,
