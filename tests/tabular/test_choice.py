@@ -22,7 +22,14 @@ STARTS = [(0.125, 0.1), (1e-6, 0.003)]
 
 def chosen(y, classify, weights=None, class_weight=None, **changed):
     about = {"n_jobs": 1, **({"class_weight": class_weight} if classify else {})}
-    arguments = {"searched": FEW, "kernels": KERNELS, "starts": STARTS, "about": about, "classify": classify}
+    arguments = {
+        "searched": FEW,
+        "kernels": KERNELS,
+        "starts": STARTS,
+        "about": about,
+        "classify": classify,
+        "blocks": None,
+    }
     return choose(X, y, weights, **{**arguments, **changed})
 
 
@@ -101,10 +108,10 @@ def test_the_better_start_is_taken():
 def refusing(refuses):
     fit = _choice._fit
 
-    def fit_or_refuse(kind, rows, y, weights, about, gamma, alpha):
+    def fit_or_refuse(kind, rows, y, weights, blocks, about, gamma, alpha):
         if refuses(len(y), about["kernel"]):
             raise np.linalg.LinAlgError("not positive definite")
-        return fit(kind, rows, y, weights, about, gamma, alpha)
+        return fit(kind, rows, y, weights, blocks, about, gamma, alpha)
 
     return fit_or_refuse
 
@@ -131,11 +138,11 @@ def test_a_refused_search_passes_its_start_on(monkeypatch):
     starts = []
     fit = _choice._fit
 
-    def recorded(kind, rows, y, weights, about, gamma, alpha):
+    def recorded(kind, rows, y, weights, blocks, about, gamma, alpha):
         starts.append((about["kernel"], gamma, alpha))
         if about["kernel"] == "rbf":
             raise np.linalg.LinAlgError("not positive definite")
-        return fit(kind, rows, y, weights, about, gamma, alpha)
+        return fit(kind, rows, y, weights, blocks, about, gamma, alpha)
 
     monkeypatch.setattr(_choice, "_fit", recorded)
     chosen(WAVE, False)
@@ -150,3 +157,48 @@ def test_progress_does_not_run_backwards():
     done = [number for phase, number in reports if phase == "kernels"]
     assert done == sorted(done)
     assert done[-1] == len(KERNELS) - 1
+
+
+def test_a_target_that_jumps_along_single_columns_has_the_laplacian_kernel():
+    jumps = np.floor(2.0 * X[:, 0]) + (X[:, 1] > 0.3) + 0.05 * RNG.normal(size=160)
+    choice = chosen(jumps, False)
+    assert choice.machine.kernel == "laplacian"
+    smooth = chosen(jumps, False, kernels=KERNELS[:-1])
+    assert choice.losses.mean() < 0.9 * smooth.losses.mean()
+    assert chosen(WAVE, False, kernels=("laplacian",)).machine.kernel == "laplacian"
+
+
+def test_the_first_width_of_the_laplacian_kernel_is_that_of_the_same_distances(monkeypatch):
+    widths = {}
+    fit = _choice._fit
+
+    def recorded(kind, rows, y, weights, blocks, about, gamma, alpha):
+        widths.setdefault(about["kernel"], gamma)
+        return fit(kind, rows, y, weights, blocks, about, gamma, alpha)
+
+    monkeypatch.setattr(_choice, "_fit", recorded)
+    chosen(WAVE, False, kernels=("rbf", "laplacian"))
+    differences = np.abs(X[FEW] - np.roll(X[FEW], len(FEW) // 2, axis=0))
+    ratio = np.sqrt((differences**2).sum(axis=1)).mean() / differences.sum(axis=1).mean()
+    rbf = chosen(WAVE, False, kernels=("rbf",), searched=FEW)
+    assert 0.3 < widths["laplacian"] / (np.sqrt(rbf.machine.gamma) * ratio) < 3.0
+
+
+@pytest.mark.parametrize("classify", [False, True])
+def test_blocks_leave_together(classify):
+    y = LABELS if classify else WAVE
+    blocks = np.arange(160) % 9
+    choice = chosen(y, classify, blocks=blocks)
+    machine = choice.machine
+    kind = RLSClassifier if classify else RLSRegressor
+    settings = {"kernel": machine.kernel, "gamma": machine.gamma, "alpha": machine.alpha_}
+    losses = np.zeros(160)
+    for block in range(9):
+        out = blocks == block
+        model = kind(**settings, fit_intercept=True).fit(X[~out], y[~out])
+        if classify:
+            codes = np.where(y[out, np.newaxis] == np.arange(3), 1.0, -1.0)
+            losses[out] = ((model.decision_function(X[out]) - codes) ** 2).mean(axis=1)
+        else:
+            losses[out] = (model.predict(X[out]) - y[out]) ** 2
+    assert choice.losses == pytest.approx(losses, rel=1e-5)

@@ -375,7 +375,7 @@ def test_progress_is_shown(capsys, monkeypatch):
     TabularRegressor(verbose=True).fit(FRAME, Y)
     shown = capsys.readouterr().err
     assert "learning scales: 0 %" in shown
-    assert "choosing the kernel: 25 %" in shown
+    assert "choosing the kernel: 20 %" in shown
 
 
 def test_constant_targets():

@@ -37,6 +37,7 @@ from svmarrow.expansion.gradients import gradient_outer_product
 from svmarrow.least_squares._base import MIN_STEP_GAIN, descend
 from svmarrow.least_squares.exact import RLSRegressor
 from svmarrow.least_squares.targets import solve
+from svmarrow.preprocessing._shapes import some_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
 
-__all__ = ["Candidate", "MetricProblem", "apply_map", "gain", "threshold", "weighted_mean"]
+__all__ = ["Candidate", "MetricProblem", "apply_map", "threshold", "weighted_mean"]
 
 #: The first penalty, and those of a coarse fit.
 FIRST_ALPHA, COARSE_ALPHAS = 0.003, (1e-5, 10.0**-3.5, 0.01, 10.0**-0.5, 10.0)
@@ -88,6 +89,8 @@ class MetricProblem:
     searched: NDArray[np.intp]
     #: Columns with the same number share a scale.
     groups: NDArray[np.int64]
+    #: Samples with the same number leave together in leave-one-out errors; None if each leaves alone.
+    blocks: NDArray[np.intp] | None
     full: bool
     rank: int | None
     n_jobs: int | None
@@ -226,7 +229,8 @@ class MetricProblem:
         """Returns least squares with the penalty of the least leave-one-out error."""
         model = RLSRegressor(alphas=list(alphas), gamma=gamma, fit_intercept=True, n_jobs=self.n_jobs)
         weights = None if self.weights is None else self.weights[self.searched]
-        return model.fit(rows, self.targets[self.searched], weights)
+        blocks = some_blocks(self.blocks, self.searched)
+        return model.fit(rows, self.targets[self.searched], weights, blocks)
 
     def _solve(self, rows: Any, taken: NDArray[np.intp], gamma: float, alpha: float) -> KernelExpansion:
         """Returns least squares on some of the mapped rows."""
@@ -278,16 +282,6 @@ def root(outer: NDArray[np.float64], power: float, rank: int | None) -> NDArray[
 def weighted_mean(values: NDArray[np.float64], weights: NDArray[np.float64] | None) -> float:
     """Returns the weighted mean."""
     return float(np.average(values, weights=weights))
-
-
-def gain(
-    before: NDArray[np.float64], after: NDArray[np.float64], weights: NDArray[np.float64] | None
-) -> tuple[float, float]:
-    """Returns the mean of paired differences of losses and its standard error."""
-    differences = before - after
-    w = np.full(len(before), 1.0 / len(before)) if weights is None else weights / weights.sum()
-    mean = float(w @ differences)
-    return mean, float(np.sqrt(np.sum((w * (differences - mean)) ** 2)))
 
 
 def threshold(n_candidates: int) -> float:

@@ -11,10 +11,10 @@ import scipy.sparse as sp
 
 from svmarrow._support.progress import UNTIMED, Steps
 from svmarrow._support.schemas import savable
+from svmarrow.least_squares._base import gain, is_clear_gain
 from svmarrow.preprocessing._metric import (
     Candidate,
     MetricProblem,
-    gain,
     threshold,
     weighted_mean,
 )
@@ -105,6 +105,8 @@ class _Search:
     """The candidates tried so far."""
 
     weights: NDArray[np.float64] | None
+    #: Gains of samples with the same number are not independent.
+    blocks: NDArray[np.intp] | None
     history: list[ScaleStep]
     start: str = "equal"
 
@@ -130,7 +132,7 @@ class _Search:
             n_errors = threshold(len(tried)) if iteration else 0.0
         for candidate, _, _ in tried:
             before = candidate if current is None else current
-            gains.append(gain(before.losses, candidate.losses, self.weights))
+            gains.append(gain(before.losses - candidate.losses, self.weights, self.blocks))
         best = int(np.argmax([mean for mean, _ in gains]))
         mean, error = gains[best]
         is_better = current is None or (mean > 0.0 and mean >= n_errors * error)
@@ -162,6 +164,7 @@ def learn_metric(
     groups: NDArray[np.int64],
     folds: tuple[NDArray[np.intp], ...],
     searched: NDArray[np.intp],
+    blocks: NDArray[np.intp] | None,
     full: bool,
     rank: int | None,
     max_iter: int,
@@ -172,8 +175,9 @@ def learn_metric(
     """Learns shapes and a metric from the drawn samples; the first of the `names` is the default shape.
 
     The shape of the least held-out error is kept. Then the metric is updated until no update wins, or the
-    time of `steps` is over. `seed` is that of the trees from whose importances the updates begin again; the
-    result replaces that of equal scales if its held-out error is smaller by some standard errors.
+    time of `steps` is over. Samples with the same number in `blocks` are left out together. `seed` is that of
+    the trees from whose importances the updates begin again; the result replaces that of equal scales if its
+    held-out error is smaller by some standard errors.
     """
     every = {name: column_shapes(X, weights, name, groups) for name in names}
     # A shape without a quantile column is the standard one.
@@ -181,7 +185,7 @@ def learn_metric(
     shapes = every[names[0]]
     if len(targets) < MIN_SAMPLES or not targets.any() or not _varies(X):
         return LearnedMetric(shapes, np.ones(shapes.sources.size), None, None, ())
-    search = _Search(weights, [])
+    search = _Search(weights, blocks, [])
 
     def problem(of: ColumnShapes) -> MetricProblem:
         # Both shapes of a column have a scale of their own, and columns of a group share one.
@@ -189,7 +193,7 @@ def learn_metric(
         shared = np.unique(groups[of.sources] * 2 + kind, return_inverse=True)[1].ravel()
         # Systems of small penalties are ill-conditioned in single precision.
         rows = of.apply(X).astype(np.float64)
-        return MetricProblem(rows, targets, weights, folds, searched, shared, full, rank, n_jobs)
+        return MetricProblem(rows, targets, weights, folds, searched, shared, blocks, full, rank, n_jobs)
 
     problems = {name: problem(of) for name, of in every.items()}
     name = names[0]
@@ -312,7 +316,7 @@ def _from_trees(
     if start is None:
         return rival, name
     current, label = start
-    fresh = _Search(search.weights, [], label)
+    fresh = _Search(search.weights, search.blocks, [], label)
     wins = fresh.choose(rival, [(current, name, 0.0)], 0, n_errors=START_STANDARD_ERRORS) is not None
     iteration = 0
     while not wins and iteration < max_iter and may_begin():
@@ -321,7 +325,9 @@ def _from_trees(
         if updates is None or fresh.choose(current, [(updates[0], name, POWERS[0])], iteration) is None:
             break
         before, current = current, updates[0]
-        wins = _wins(rival, current, search.weights)
+        wins = is_clear_gain(
+            rival.losses - current.losses, search.weights, START_STANDARD_ERRORS, search.blocks
+        )
         is_ahead = search.error(current) < search.error(rival)
         if search.error(current) > (1.0 - (MIN_GAIN if is_ahead else MIN_START_GAIN)) * search.error(before):
             break
@@ -335,12 +341,6 @@ def _from_trees(
         current = _update(trees.problems[name], current, name, fresh, iterations, steps, max_iter - 1)
     search.history += [replace(step, kept=step.kept and wins) for step in fresh.history]
     return (current, name) if wins else (rival, name)
-
-
-def _wins(before: Candidate, after: Candidate, weights: NDArray[np.float64] | None) -> bool:
-    """Returns whether one of two starts has the smaller held-out error by enough standard errors."""
-    mean, error = gain(before.losses, after.losses, weights)
-    return mean > 0.0 and mean >= START_STANDARD_ERRORS * error
 
 
 def _updates(

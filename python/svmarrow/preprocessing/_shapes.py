@@ -33,6 +33,7 @@ __all__ = [
     "column_shapes",
     "deal_folds",
     "draw",
+    "some_blocks",
     "standardized",
     "training_targets",
 ]
@@ -122,10 +123,34 @@ def draw(
     return np.sort(order[:n_samples])
 
 
+def some_blocks(blocks: NDArray[np.intp] | None, taken: NDArray[np.intp]) -> NDArray[np.intp] | None:
+    """Returns the blocks of some samples, numbered from 0; None if they are all of one block."""
+    if blocks is None:
+        return None
+    numbers = np.unique(blocks[taken], return_inverse=True)[1].ravel()
+    return numbers if numbers.any() else None
+
+
 def deal_folds(
-    n: int, n_folds: int, labels: NDArray[np.intp] | None, random: np.random.RandomState
+    n: int,
+    n_folds: int,
+    labels: NDArray[np.intp] | None,
+    random: np.random.RandomState,
+    blocks: NDArray[np.intp] | None = None,
 ) -> tuple[NDArray[np.intp], ...]:
-    """Returns the samples that each fold holds out; classes are dealt out evenly."""
+    """Returns the samples that each fold holds out; classes are dealt out evenly.
+
+    Samples with the same number in `blocks` are in the same fold: the largest blocks are dealt out first,
+    each to the smallest fold.
+    """
+    if blocks is not None:
+        sizes = np.bincount(blocks)
+        fold_of, totals = np.zeros(sizes.size, dtype=np.intp), np.zeros(min(n_folds, sizes.size))
+        shuffled = random.permutation(sizes.size)
+        for block in shuffled[np.argsort(-sizes[shuffled], kind="stable")]:
+            fold_of[block] = np.argmin(totals)
+            totals[fold_of[block]] += sizes[block]
+        return tuple(np.flatnonzero(fold_of[blocks] == fold) for fold in range(totals.size))
     order = random.permutation(n)
     if labels is not None:
         order = order[np.argsort(labels[order], kind="stable")]

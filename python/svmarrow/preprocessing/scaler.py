@@ -36,7 +36,7 @@ from svmarrow._support.rows import (
 from svmarrow.models.preparation import Affine, Parts, PiecewiseLinear, chain, check_length
 from svmarrow.preprocessing._metric import apply_map
 from svmarrow.preprocessing._search import learn_metric
-from svmarrow.preprocessing._shapes import Task, deal_folds, draw, training_targets
+from svmarrow.preprocessing._shapes import Task, deal_folds, draw, some_blocks, training_targets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -249,7 +249,15 @@ class LearnedScaler(TransformerMixin, Estimator, schema="learned-scaler/1"):
         with fitting(self, X, y, sample_weight):
             return self._fit(X, y, sample_weight)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, steps: Steps = UNTIMED) -> Self:
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        steps: Steps = UNTIMED,
+        blocks: NDArray[np.intp] | None = None,
+    ) -> Self:
+        """Fits; samples with the same number in `blocks` (n,) are held out and left out together."""
         check({name: getattr(self, name) for name in self._rules}, self._rules)
         X, y = validated(self, X, y, reset=True, with_y=True, multi_output=True)
         weights = sample_weights(sample_weight, X.shape[0])
@@ -272,7 +280,8 @@ class LearnedScaler(TransformerMixin, Estimator, schema="learned-scaler/1"):
         if drawn is not None:
             drawn = drawn / drawn.mean()
         names = self._shape_names(X)
-        folds = deal_folds(chosen_rows.size, N_FOLDS, labels, random)
+        blocks = some_blocks(blocks, chosen_rows)
+        folds = deal_folds(chosen_rows.size, N_FOLDS, labels, random, blocks)
         metric = learn_metric(
             select_rows(X, chosen_rows),
             targets.values[chosen_rows],
@@ -281,6 +290,7 @@ class LearnedScaler(TransformerMixin, Estimator, schema="learned-scaler/1"):
             groups=self._group_numbers(),
             folds=folds,
             searched=draw(chosen_rows.size, MAX_SEARCHED, labels, random),
+            blocks=blocks,
             full=self.metric == "full",
             rank=None if self.n_components is None else int(self.n_components),
             max_iter=int(self.max_iter),

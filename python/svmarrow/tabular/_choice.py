@@ -19,6 +19,7 @@ from svmarrow._support.rows import class_weights
 from svmarrow.least_squares._base import descend, is_clear_gain
 from svmarrow.least_squares.exact import RLSClassifier, RLSRegressor
 from svmarrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegressor
+from svmarrow.preprocessing._shapes import some_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,13 +54,13 @@ class Choice(NamedTuple):
 
 
 def _fit(
-    kind: Any, X: Any, y: Any, weights: Any, about: dict[str, Any], gamma: float, alpha: float
+    kind: Any, X: Any, y: Any, weights: Any, blocks: Any, about: dict[str, Any], gamma: float, alpha: float
 ) -> Choice:
     begin = time.monotonic()
     with warnings.catch_warnings():
         # Few samples of a table may have a class each.
         warnings.filterwarnings("ignore", message="The number of unique classes")
-        machine = kind(gamma=gamma, alphas=[alpha], fit_intercept=True, **about).fit(X, y, weights)
+        machine = kind(gamma=gamma, alphas=[alpha], fit_intercept=True, **about).fit(X, y, weights, blocks)
     seconds = time.monotonic() - begin
     if kind is RLSRegressor:
         losses = ((machine.loo_prediction_ - y) ** 2).reshape(len(y), -1).mean(axis=1)
@@ -81,6 +82,7 @@ def choose(
     weights: NDArray[np.float64] | None,
     *,
     searched: NDArray[np.intp],
+    blocks: NDArray[np.intp] | None,
     classify: bool,
     kernels: Sequence[str],
     starts: Sequence[tuple[float, float]],
@@ -89,10 +91,11 @@ def choose(
 ) -> Choice:
     """Returns least squares with the kernel, bandwidth and penalty of the least leave-one-out error.
 
-    The search for each kernel uses the samples `searched` and begins at the better of several `starts`, which
-    are those of the RBF kernel. The kernels are compared on all samples, and the best one is searched on all.
-    Kernels of the distance are tried until a rougher one has a larger error. If the time of `steps` is over,
-    the result is the best machine so far. The first fit to all samples is always made.
+    Samples with the same number in `blocks` (n,) leave together; None is each alone. The search for each
+    kernel uses the samples `searched` and begins at the better of several `starts`, which are those of the
+    RBF kernel. The kernels are compared on all samples, and the best one is searched on all. Kernels of the
+    distance are tried until a rougher one has a larger error. If the time of `steps` is over, the result is
+    the best machine so far. The first fit to all samples is always made.
     """
     kind: Any = RLSClassifier if classify else RLSRegressor
     counted = weights
@@ -100,12 +103,14 @@ def choose(
         classes, labels = np.unique(y, return_inverse=True)
         counted = class_weights(about["class_weight"], weights, classes, labels)[1]
     is_searched_by_all = searched.size == len(y)
-    few = (X[searched], y[searched], None if weights is None else weights[searched])
+    every = (X, y, weights, blocks)
+    few_weights = None if weights is None else weights[searched]
+    few = (X[searched], y[searched], few_weights, some_blocks(blocks, searched))
     few_error = partial(_error, weights=None if counted is None else counted[searched])
     error = partial(_error, weights=counted)
 
     def timed(
-        kernel: str, samples: tuple[Any, Any, Any], done: int
+        kernel: str, samples: tuple[Any, Any, Any, Any], done: int
     ) -> Callable[[float, float], Choice | None]:
         fit = partial(_fit, kind, *samples, {**about, "kernel": kernel})
 
@@ -150,21 +155,21 @@ def choose(
                 latest = (kernel, *settings)
             first = settings if number == 0 else first
             if not is_searched_by_all:
-                candidate = timed(kernel, (X, y, weights), number)(*settings)
+                candidate = timed(kernel, every, number)(*settings)
                 if candidate is None:
                     break
         except np.linalg.LinAlgError:
             continue
-        if best is None or _wins(best, candidate, counted):
+        if best is None or is_clear_gain(best.losses - candidate.losses, counted, STANDARD_ERRORS, blocks):
             best = candidate
         is_past_minimum = error(candidate) > last_error
         last_error = error(candidate)
     if best is None:
-        return _fit(kind, X, y, weights, {**about, "kernel": kernels[0]}, *first)
+        return _fit(kind, *every, {**about, "kernel": kernels[0]}, *first)
     if is_searched_by_all:
         return best
     machine = best.machine
-    fit = timed(machine.kernel, (X, y, weights), len(kernels) - 1)
+    fit = timed(machine.kernel, every, len(kernels) - 1)
     return descend(fit, error, float(machine.gamma), machine.alpha_, best) or best
 
 
@@ -183,10 +188,6 @@ def _width(gamma: float, kernel: str, other: str, ratio: float) -> float:
     if other == SUM_KERNEL:
         return inverse_distance * ratio
     return inverse_distance
-
-
-def _wins(before: Choice, after: Choice, weights: NDArray[np.float64] | None) -> bool:
-    return is_clear_gain(before.losses - after.losses, weights, STANDARD_ERRORS)
 
 
 def final_machine(

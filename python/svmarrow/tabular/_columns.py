@@ -20,6 +20,7 @@ from svmarrow._support.atomic import warn_caller
 from svmarrow._support.parameters import TIME_REMEDY, column_text, is_date, is_missing
 from svmarrow._support.schemas import savable
 from svmarrow.models.categories import Dates, Encode, Table, days_of, text_of
+from svmarrow.preprocessing._shapes import deal_folds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -257,12 +258,18 @@ class MeanTargets(TransformerMixin, BaseEstimator):
 
     Means of few samples shrink towards that of all, by the ratio of the variance within categories to that
     between them. Training samples get the means of the other folds: their own targets would make the columns
-    look better than they are.
+    look better than they are. Samples with the same number in `blocks` are in one fold.
     """
 
-    def __init__(self, weights: NDArray[np.float64] | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        weights: NDArray[np.float64] | None = None,
+        seed: int = 0,
+        blocks: NDArray[np.intp] | None = None,
+    ) -> None:
         self.weights = weights
         self.seed = seed
+        self.blocks = blocks
 
     def fit(self, X: NDArray[Any], y: NDArray[np.float64]) -> Self:
         """Computes the means of all samples."""
@@ -274,11 +281,10 @@ class MeanTargets(TransformerMixin, BaseEstimator):
         """Computes the means of all samples, and returns for each sample those of the other folds."""
         self.fit(X, y)
         rows = np.empty((len(y), len(self.tables_) * y.shape[1]))
-        folds = np.random.RandomState(self.seed).permutation(len(y)) % N_FOLDS
-        for fold in range(N_FOLDS):
-            others = folds != fold
+        for held_out in deal_folds(len(y), N_FOLDS, None, np.random.RandomState(self.seed), self.blocks):
+            others = np.setdiff1d(np.arange(len(y)), held_out)
             weights = None if self.weights is None else self.weights[others]
-            rows[~others] = MeanTargets(weights).fit(X[others], y[others]).transform(X[~others])
+            rows[held_out] = MeanTargets(weights).fit(X[others], y[others]).transform(X[held_out])
         return rows
 
     def transform(self, X: NDArray[Any]) -> NDArray[np.float64]:
@@ -325,11 +331,12 @@ def encoder(
     targets: NDArray[np.float64],
     weights: NDArray[np.float64] | None,
     seed: int,
+    blocks: NDArray[np.intp] | None = None,
 ) -> tuple[Any, NDArray[np.float64]]:
     """Returns the fitted transformer from such a matrix to numbers without gaps, and the training rows.
 
-    Gaps become columns. `targets` (n, q) and `weights` are for the mean targets of categories with many
-    values.
+    Gaps become columns. `targets` (n, q), `weights` and `blocks` are for the mean targets of categories with
+    many values.
     """
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
@@ -356,7 +363,7 @@ def encoder(
         parts.append(("dates", make_pipeline(Calendar(), MinMaxScaler(clip=True)), dates.tolist()))
     many = [j for j in kinds.tolist() if _n_values(matrix[:, j]) > MAX_CATEGORIES]
     if many and targets.shape[1] <= MAX_CLASSES:
-        parts.append(("targets", MeanTargets(weights, seed), many))
+        parts.append(("targets", MeanTargets(weights, seed, blocks), many))
     with np.errstate(over="ignore", invalid="ignore"):
         fitted = ColumnTransformer(parts, sparse_threshold=0.0)
         rows = fitted.fit_transform(matrix, targets)

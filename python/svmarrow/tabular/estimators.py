@@ -33,12 +33,13 @@ from svmarrow._support.progress import Steps, fitting, progress
 from svmarrow._support.rows import refuse_zero_weights, sample_weights, weights_differ
 from svmarrow.expansion.kernel_expansion import scale_outputs
 from svmarrow.interop.convert import as_expansion
+from svmarrow.least_squares._base import group_numbers
 from svmarrow.models import compiled as compilation
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.categories import with_text
 from svmarrow.models.outputs import ClassifierOutputMixin, RegressorOutputMixin
 from svmarrow.models.preparation import check_length
-from svmarrow.preprocessing._shapes import draw, standardized
+from svmarrow.preprocessing._shapes import draw, some_blocks, standardized
 from svmarrow.preprocessing.scaler import MAX_SEARCHED, MIN_WEIGHT, LearnedScaler
 from svmarrow.tabular._choice import KERNELS, MAX_CHOSEN, choose, final_machine
 from svmarrow.tabular._columns import check_labels, columns_of, encoder, matrix_of, sources_of
@@ -118,14 +119,14 @@ class Tabular(Estimator):
         "verbose": VERBOSE,
     }
 
-    def _fit_all(self, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _fit_all(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
         check({name: getattr(self, name) for name in self._rules}, self._rules)
         with progress(self.verbose) as reporter:
             steps = Steps(reporter.callback, None if self.max_time is None else float(self.max_time))
-            self._fit_steps(X, y, sample_weight, steps)
+            self._fit_steps(X, y, sample_weight, groups, steps)
         return self
 
-    def _fit_steps(self, X: Any, y: Any, sample_weight: Any, steps: Steps) -> None:
+    def _fit_steps(self, X: Any, y: Any, sample_weight: Any, groups: Any, steps: Steps) -> None:
         from sklearn.pipeline import Pipeline
 
         check_array_types(takes_dates=True, X=X)
@@ -146,6 +147,7 @@ class Tabular(Estimator):
                 y_numeric=not self._classifies,
             )
         weights = sample_weights(sample_weight, X.shape[0])
+        blocks = None if groups is None else group_numbers(groups, X.shape[0], weights)
         if weights is not None:
             refuse_zero_weights(weights)
             weighted_rows = np.flatnonzero(weights > MIN_WEIGHT * weights.max())
@@ -154,6 +156,7 @@ class Tabular(Estimator):
                     "sample_weight leaves one sample, and the others no weight: at least 2 are needed"
                 )
             X, y, weights = X[weighted_rows], y[weighted_rows], weights[weighted_rows] / weights.max()
+            blocks = some_blocks(blocks, weighted_rows)
             if hasattr(table, "iloc"):
                 table = table.iloc[weighted_rows]
         self._columns = columns_of(table, X, self.categories)
@@ -161,7 +164,9 @@ class Tabular(Estimator):
         labels = self._check_targets(y)
         random = check_random_state(self.random_state)
         codes = _codes(y, labels, weights)
-        table_encoder, rows = encoder(matrix, self._columns, codes, weights, random.randint(2**31 - 1))
+        table_encoder, rows = encoder(
+            matrix, self._columns, codes, weights, random.randint(2**31 - 1), blocks
+        )
         sources, groups = sources_of(table_encoder, self._columns)
         # The fit to all samples needs time too.
         search = steps.first_part(SEARCH_SHARE if len(rows) > MAX_CHOSEN else 1.0)
@@ -172,7 +177,7 @@ class Tabular(Estimator):
             class_weight=getattr(self, "class_weight", None),
             random_state=random.randint(2**31 - 1),
             n_jobs=self.n_jobs,
-        )._fit(rows, y, weights, search)
+        )._fit(rows, y, weights, search, blocks)
         scaled = scaler.transform(rows)
         remaining = search.remaining
         is_short = remaining is not None and remaining < FIT_SECONDS
@@ -194,6 +199,7 @@ class Tabular(Estimator):
             y[taken],
             drawn,
             searched=few,
+            blocks=some_blocks(blocks, taken),
             classify=self._classifies,
             kernels=KERNELS if self.kernel == "auto" else (self.kernel,),
             starts=starts,
@@ -448,7 +454,7 @@ class TabularClassifier(ClassifierOutputMixin, Tabular, schema="tabular-classifi
         self.verbose = verbose
 
     @atomic_fit
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the encoding, the scales and the machine.
 
         Parameters
@@ -459,6 +465,10 @@ class TabularClassifier(ClassifierOutputMixin, Tabular, schema="tabular-classifi
             Labels of at least two classes.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights of the squared errors; None is 1 for each. A sample of weight 0 takes no part.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Group of each sample, such as the patient or the site, for models that are used on new groups. All
+            choices, `loo_error_` and the probabilities are then those of models without the sample's whole
+            group. None leaves out each sample alone.
 
         Returns
         -------
@@ -468,7 +478,8 @@ class TabularClassifier(ClassifierOutputMixin, Tabular, schema="tabular-classifi
         Raises
         ------
         ValueError
-            For parameters outside their rules, infinities, a table of gaps alone, a single class.
+            For parameters outside their rules, infinities, a table of gaps alone, a single class, fewer than
+            two groups, and groups with missing values.
         MemoryError
             If the matrix of the samples does not fit in the free memory.
         KeyboardInterrupt
@@ -482,7 +493,7 @@ class TabularClassifier(ClassifierOutputMixin, Tabular, schema="tabular-classifi
             If a column of text, which is taken as categories, holds more than 30 different numbers.
         """
         with fitting(self, X, y, sample_weight):
-            return self._fit_all(X, y, sample_weight)
+            return self._fit_all(X, y, sample_weight, groups)
 
     def _check_targets(self, y: NDArray[Any]) -> NDArray[np.intp]:
         check_classification_targets(y)
@@ -631,7 +642,7 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular, schema="
         self.verbose = verbose
 
     @atomic_fit
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the encoding, the scales and the machine.
 
         Parameters
@@ -642,6 +653,10 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular, schema="
             Targets.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights of the squared errors; None is 1 for each. A sample of weight 0 takes no part.
+        groups : array-like of shape (n_samples,) or None, default=None
+            Group of each sample, such as the patient or the site, for models that are used on new groups. All
+            choices, `loo_error_` and the probabilities are then those of models without the sample's whole
+            group. None leaves out each sample alone.
 
         Returns
         -------
@@ -651,7 +666,8 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular, schema="
         Raises
         ------
         ValueError
-            For parameters outside their rules, infinities, a table of gaps alone.
+            For parameters outside their rules, infinities, a table of gaps alone, fewer than two groups, and
+            groups with missing values.
         MemoryError
             If the matrix of the samples does not fit in the free memory.
         KeyboardInterrupt
@@ -665,7 +681,7 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular, schema="
             If a column of text, which is taken as categories, holds more than 30 different numbers.
         """
         with fitting(self, X, y, sample_weight):
-            return self._fit_all(X, y, sample_weight)
+            return self._fit_all(X, y, sample_weight, groups)
 
     def _check_targets(self, y: NDArray[Any]) -> None:
         self._single = np.ndim(y) == 1
