@@ -160,11 +160,11 @@ def test_progress_does_not_run_backwards():
 
 
 def test_a_target_that_jumps_along_single_columns_has_the_laplacian_kernel():
-    jumps = np.floor(2.0 * X[:, 0]) + (X[:, 1] > 0.3) + 0.05 * RNG.normal(size=160)
+    jumps = np.sign(X).sum(axis=1) + 0.05 * RNG.normal(size=160)
     choice = chosen(jumps, False)
     assert choice.machine.kernel == "laplacian"
     smooth = chosen(jumps, False, kernels=KERNELS[:-1])
-    assert choice.losses.mean() < 0.9 * smooth.losses.mean()
+    assert choice.losses.mean() < 0.3 * smooth.losses.mean()
     assert chosen(WAVE, False, kernels=("laplacian",)).machine.kernel == "laplacian"
 
 

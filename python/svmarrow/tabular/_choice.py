@@ -38,7 +38,7 @@ SUM_KERNEL = "laplacian"
 #: Kernels that are tried, in this order.
 KERNELS = (*DISTANCE_KERNELS, SUM_KERNEL)
 #: `SUM_KERNEL` is dropped if its first error on the searched samples is this many times the least one there.
-MAX_FIRST_RATIO = 1.25
+MAX_FIRST_RATIO = 2.0
 #: Name of this phase in progress reports.
 PHASE = "kernels"
 #: Standard errors of paired leave-one-out losses by which another kernel must win.
