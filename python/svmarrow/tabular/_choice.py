@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -76,6 +77,52 @@ def _error(choice: Choice, weights: Any) -> float:
     return float(np.average(choice.losses, weights=weights))
 
 
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The samples of the search and of the choice, and fits of least squares to them while there is time."""
+
+    kind: Any
+    about: dict[str, Any]
+    n_kernels: int
+    steps: Steps
+    #: Samples, targets, weights and blocks: all, and those that search.
+    every: tuple[Any, Any, Any, Any]
+    few: tuple[Any, Any, Any, Any]
+    #: The weights of the losses of both.
+    every_weights: NDArray[np.float64] | None
+    few_weights: NDArray[np.float64] | None
+
+    def fits(
+        self, kernel: str, done: int, *, to_all: bool = False
+    ) -> Callable[[float, float], Choice | None]:
+        """Returns the fit of a kernel with a width and a penalty, which is None when the time is over."""
+        samples = self.every if to_all else self.few
+        fit = partial(_fit, self.kind, *samples, {**self.about, "kernel": kernel})
+
+        def fit_in_time(width: float, penalty: float) -> Choice | None:
+            if not self.steps.may_begin(PHASE, done, self.n_kernels):
+                return None
+            return self.steps.attempt(partial(fit, width, penalty))
+
+        return fit_in_time
+
+    def error(self, choice: Choice) -> float:
+        """Returns the error of a fit to all samples."""
+        return _error(choice, self.every_weights)
+
+    def few_error(self, choice: Choice) -> float:
+        """Returns the error of a fit to the samples that search."""
+        return _error(choice, self.few_weights)
+
+    def start_error(self, kernel: str, start: tuple[float, float]) -> float:
+        """Returns the error of a start on the samples that search; infinite if it has no solution."""
+        try:
+            tried = self.fits(kernel, 0)(*start)
+        except np.linalg.LinAlgError:
+            return np.inf
+        return np.inf if tried is None else self.few_error(tried)
+
+
 def choose(
     X: Any,
     y: NDArray[Any],
@@ -97,40 +144,23 @@ def choose(
     distance are tried until a rougher one has a larger error. If the time of `steps` is over, the result is
     the best machine so far. The first fit to all samples is always made.
     """
-    kind: Any = RLSClassifier if classify else RLSRegressor
     counted = weights
     if classify and about.get("class_weight") is not None:
         classes, labels = np.unique(y, return_inverse=True)
         counted = class_weights(about["class_weight"], weights, classes, labels)[1]
-    is_searched_by_all = searched.size == len(y)
-    every = (X, y, weights, blocks)
-    few_weights = None if weights is None else weights[searched]
-    few = (X[searched], y[searched], few_weights, some_blocks(blocks, searched))
-    few_error = partial(_error, weights=None if counted is None else counted[searched])
-    error = partial(_error, weights=counted)
-
-    def timed(
-        kernel: str, samples: tuple[Any, Any, Any, Any], done: int
-    ) -> Callable[[float, float], Choice | None]:
-        fit = partial(_fit, kind, *samples, {**about, "kernel": kernel})
-
-        def fit_in_time(width: float, penalty: float) -> Choice | None:
-            if not steps.may_begin(PHASE, done, len(kernels)):
-                return None
-            return steps.attempt(partial(fit, width, penalty))
-
-        return fit_in_time
-
-    def start_error(width: float, penalty: float) -> float:
-        try:
-            tried = timed(kernels[0], few, 0)(width, penalty)
-        except np.linalg.LinAlgError:
-            return np.inf
-        return np.inf if tried is None else few_error(tried)
-
-    ratio = _ratio_of_distances(few[0])
-    starts = [(_width(gamma, "rbf", kernels[0], ratio), penalty) for gamma, penalty in starts]
-    first = starts[int(np.argmin([start_error(*start) for start in starts]))]
+    search = _Search(
+        RLSClassifier if classify else RLSRegressor,
+        about,
+        len(kernels),
+        steps,
+        (X, y, weights, blocks),
+        (*(None if v is None else v[searched] for v in (X, y, weights)), some_blocks(blocks, searched)),
+        counted,
+        None if counted is None else counted[searched],
+    )
+    distance_ratio = _ratio_of_distances(X[searched])
+    starts = [(_width(gamma, "rbf", kernels[0], distance_ratio), penalty) for gamma, penalty in starts]
+    first = starts[int(np.argmin([search.start_error(kernels[0], start) for start in starts]))]
     # Kernel, width and penalty where the next search begins.
     latest = (kernels[0], *first)
     best: Choice | None = None
@@ -139,38 +169,39 @@ def choose(
     for number, kernel in enumerate(kernels):
         if is_past_minimum and kernel != SUM_KERNEL:
             continue
-        fit = timed(kernel, few, number)
+        fit = search.fits(kernel, number)
+        start, begun = (_width(latest[1], latest[0], kernel, distance_ratio), latest[2]), None
         try:
-            candidate = fit(_width(latest[1], latest[0], kernel, ratio), latest[2])
+            if kernel == SUM_KERNEL and best is not None:
+                begun = fit(*start)
+                if begun is None:
+                    break
+                if search.few_error(begun) > MAX_FIRST_RATIO * least_few:
+                    continue
+            candidate = descend(fit, search.few_error, *start, begun)
             if candidate is None:
                 break
-            if kernel == SUM_KERNEL and few_error(candidate) > MAX_FIRST_RATIO * least_few:
-                continue
+            least_few = min(least_few, search.few_error(candidate))
             settings = (float(candidate.machine.gamma), candidate.machine.alpha_)
-            candidate = descend(fit, few_error, *settings, candidate)
-            assert candidate is not None
-            least_few = min(least_few, few_error(candidate))
-            settings = (float(candidate.machine.gamma), candidate.machine.alpha_)
-            if kernel != SUM_KERNEL:
-                latest = (kernel, *settings)
+            latest = latest if kernel == SUM_KERNEL else (kernel, *settings)
             first = settings if number == 0 else first
-            if not is_searched_by_all:
-                candidate = timed(kernel, every, number)(*settings)
+            if searched.size < len(y):
+                candidate = search.fits(kernel, number, to_all=True)(*settings)
                 if candidate is None:
                     break
         except np.linalg.LinAlgError:
             continue
         if best is None or is_clear_gain(best.losses - candidate.losses, counted, STANDARD_ERRORS, blocks):
             best = candidate
-        is_past_minimum = error(candidate) > last_error
-        last_error = error(candidate)
+        is_past_minimum = search.error(candidate) > last_error
+        last_error = search.error(candidate)
     if best is None:
-        return _fit(kind, *every, {**about, "kernel": kernels[0]}, *first)
-    if is_searched_by_all:
+        return _fit(search.kind, *search.every, {**about, "kernel": kernels[0]}, *first)
+    if searched.size == len(y):
         return best
     machine = best.machine
-    fit = timed(machine.kernel, every, len(kernels) - 1)
-    return descend(fit, error, float(machine.gamma), machine.alpha_, best) or best
+    fit = search.fits(machine.kernel, len(kernels) - 1, to_all=True)
+    return descend(fit, search.error, float(machine.gamma), machine.alpha_, best) or best
 
 
 def _ratio_of_distances(X: NDArray[np.float64]) -> float:
