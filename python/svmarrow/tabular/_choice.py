@@ -148,13 +148,14 @@ def choose(
     if classify and about.get("class_weight") is not None:
         classes, labels = np.unique(y, return_inverse=True)
         counted = class_weights(about["class_weight"], weights, classes, labels)[1]
+    few_weights = None if weights is None else weights[searched]
     search = _Search(
         RLSClassifier if classify else RLSRegressor,
         about,
         len(kernels),
         steps,
         (X, y, weights, blocks),
-        (*(None if v is None else v[searched] for v in (X, y, weights)), some_blocks(blocks, searched)),
+        (X[searched], y[searched], few_weights, some_blocks(blocks, searched)),
         counted,
         None if counted is None else counted[searched],
     )
