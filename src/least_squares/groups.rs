@@ -15,14 +15,13 @@
 //! of threads. Cost: n / 2 multiply-adds for each entry of the lower triangles of the blocks, and their factors; memory for
 //! the largest block.
 
-use super::problem::Problem;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::linalg::columns;
 use crate::linalg::dense::{self, Square};
 use crate::memory::{try_vec, try_zero_matrix};
 use crate::simd::blas::dot;
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView2};
 
 /// Number of rows of a block that one task computes.
 const ROWS_PER_TASK: usize = 16;
@@ -81,7 +80,7 @@ impl Groups {
         self.starts.windows(2).map(|ends| &self.rows[ends[0]..ends[1]])
     }
 
-    /// Returns f^(-g)(x_g) for all groups, (n, q), from the coefficients (n, q) and L^-T.
+    /// Returns f^(-g)(x_g) for all groups, (n, q), from targets and coefficients (n, q) and L^-T.
     ///
     /// `inverted` holds L^-T above the diagonal, and L on it; `ones` is G 1 where there is an intercept.
     ///
@@ -89,13 +88,13 @@ impl Groups {
     /// [`Error::NotPositiveDefinite`] for a group without which the system has no solution, [`Error::Stopped`].
     pub(super) fn left_out(
         &self,
-        problem: &Problem<'_>,
+        targets: ArrayView2<'_, f64>,
         coefficients: &Array2<f64>,
         inverted: &Square<f64>,
         ones: Option<&[f64]>,
         ctx: Context<'_>,
     ) -> Result<Array2<f64>> {
-        let q = problem.outputs();
+        let q = targets.ncols();
         let total = ones.map_or(1.0, |ones| ones.iter().sum());
         let mut values = try_zero_matrix("leave-one-group-out values", coefficients.dim())?;
         for (number, group) in self.iter().enumerate() {
@@ -121,7 +120,7 @@ impl Groups {
             columns::solve(&block, &mut panels, ctx)?;
             columns::from_panels(&panels, residuals, group.len(), q);
             for (residual, &row) in right.rows().into_iter().zip(group) {
-                values.row_mut(row).assign(&(&problem.targets.row(row) - &residual));
+                values.row_mut(row).assign(&(&targets.row(row) - &residual));
             }
         }
         Ok(values)

@@ -101,7 +101,7 @@ impl LeaveOneOut {
             if g > 0.0 { problem.targets[[i, j]] - c / g } else { f64::NAN }
         })?;
         if let (Some(groups), Some(factor)) = (problem.groups, factor) {
-            values = groups.left_out(problem, coefficients, factor, ones, ctx)?;
+            values = groups.left_out(problem.targets.view(), coefficients, factor, ones, ctx)?;
         }
         // Residuals are alpha c / w, and 1 - tr(H) / n is alpha tr(G / w) / n: alpha cancels.
         let trace: f64 = inverse_diagonal.iter().enumerate().map(|(i, g)| g / problem.weight(i)).sum();
