@@ -183,6 +183,16 @@ pub fn try_entries<I, T>(what: &'static str, len: usize) -> Result<(Vec<I>, Vec<
     Ok((try_with_capacity(what, len)?, try_with_capacity(what, len)?))
 }
 
+/// Reserves capacity for the indices and the values of `more` stored entries, growing as vectors grow.
+pub fn try_reserve_entries<I, T>(
+    what: &'static str,
+    (indices, values): (&mut Vec<I>, &mut Vec<T>),
+    more: usize,
+) -> Result<()> {
+    try_reserve(what, indices, more)?;
+    try_reserve(what, values, more)
+}
+
 /// Reserves capacity for `more` items, growing as a vector grows.
 pub fn try_reserve<T>(what: &'static str, values: &mut Vec<T>, more: usize) -> Result<()> {
     if values.capacity() - values.len() >= more {
@@ -308,6 +318,11 @@ impl<T> TryGrow<T> for Vec<T> {
         self.resize(len, value);
         Ok(())
     }
+}
+
+/// Appends an item to each of several columns.
+pub(crate) fn push_row<T>(columns: &mut [Vec<T>], items: impl IntoIterator<Item = T>) -> Result<()> {
+    columns.iter_mut().zip(items).try_for_each(|(column, item)| column.try_push(item))
 }
 
 /// An array of numbers, zeros at first.

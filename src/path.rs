@@ -22,13 +22,13 @@
 //! # Ok::<(), svmarrow::Error>(())
 //! ```
 
-use ndarray::{Array2, Array3, ArrayView2, Axis};
+use ndarray::{Array2, Array3, ArrayView2, Axis, s};
 
 use crate::context::{Context, Stop, StopReason};
-use crate::data::{Rows, flat, row};
+use crate::data::{Rows, copy_flat, flat, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, gram};
-use crate::memory::{TryCollect, try_to_matrix, try_vec, try_zeros};
+use crate::memory::{try_to_matrix, try_vec, try_zeros};
 use crate::simd::blas::{axpy, dot};
 
 /// A greedy reduction of an expansion with q outputs to at most M vectors.
@@ -181,7 +181,7 @@ pub fn path_coefficients(path: &PathView<'_>, size: usize) -> Result<Array2<f64>
     Error::check_param(size <= m, "size", size, format!("at most {m}, the vectors of the path"))?;
     let a = match path.form {
         Form::Factored(factor) => {
-            let mut a: Vec<f64> = path.projections.iter().take(size * q).copied().try_collect_vec()?;
+            let mut a = copy_flat(path.projections.slice(s![..size, ..]))?;
             for t in (0..size).rev() {
                 let line = row(&factor, t);
                 let (before, mine) = a.split_at_mut(t * q);

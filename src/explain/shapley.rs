@@ -104,22 +104,29 @@ impl Lanes {
     fn new(rows: Rows<'_>) -> Result<Self> {
         let (n, d) = (rows.rows(), rows.cols());
         let lanes = n.next_multiple_of(LANE_MULTIPLE);
-        let mut values = memory::try_zeros("the background samples", lanes.saturating_mul(d))?;
+        let values = spread(rows, "the background samples", lanes.saturating_mul(d), (1, lanes))?;
         let mut weights = vec![0.0; lanes];
         weights[..n].fill(1.0 / n as f64);
-        for row in 0..n {
-            rows.for_each_in_row(row, |column, value| values[column * lanes + row] = value);
-        }
         Ok(Self { values, count: lanes, weights })
     }
 }
 
 /// Vectors or samples as dense rows.
 fn dense(rows: Rows<'_>, what: &'static str) -> Result<Vec<f64>> {
-    let d = rows.cols();
-    let mut values = memory::try_zeros(what, rows.rows().saturating_mul(d))?;
+    let (n, d) = (rows.rows(), rows.cols());
+    spread(rows, what, n.saturating_mul(d), (d, 1))
+}
+
+/// Writes rows to a dense array of `len` numbers with these strides of rows and columns.
+fn spread(
+    rows: Rows<'_>,
+    what: &'static str,
+    len: usize,
+    (row_stride, column_stride): (usize, usize),
+) -> Result<Vec<f64>> {
+    let mut values = memory::try_zeros(what, len)?;
     for row in 0..rows.rows() {
-        rows.for_each_in_row(row, |column, value| values[row * d + column] = value);
+        rows.for_each_in_row(row, |column, value| values[row * row_stride + column * column_stride] = value);
     }
     Ok(values)
 }

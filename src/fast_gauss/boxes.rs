@@ -83,11 +83,12 @@ impl Plan {
     /// Computes the polynomials of sums over `y`.
     pub(super) fn coefficients(&self, (y, weights): (&[f64], &[f64]), ctx: Context<'_>) -> Result<Vec<f64>> {
         let size = self.boxes.size();
-        let mut values = memory::try_zeros(SUM, size + MARGIN)?;
+        let zeros = || memory::try_zeros(SUM, size + MARGIN);
+        let mut values = zeros()?;
         collect(&self.boxes, self.scale, y, weights, &mut values);
         let stencil = self.stencil();
         for axis in 0..self.boxes.counts.len() {
-            let mut next = memory::try_zeros(SUM, size + MARGIN)?;
+            let mut next = zeros()?;
             self.pass(axis, &stencil, &values[..size], &mut next[..size], ctx);
             values = next;
         }

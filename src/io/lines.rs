@@ -123,6 +123,11 @@ fn make_room<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     Ok(())
 }
 
+/// Copies the items at some places.
+fn selected<T: Copy>(values: &[T], places: &[usize]) -> Result<Vec<T>> {
+    places.iter().map(|&place| values[place]).try_collect_vec()
+}
+
 /// Appends an item to a vector that grows with the file.
 pub(crate) fn push<T>(values: &mut Vec<T>, item: T) -> Result<()> {
     make_room(values, 1)?;
@@ -233,11 +238,11 @@ impl<T: Element + FromStr> SparseBuilder<T> {
     fn sort_row(&mut self, start: usize) -> Result<(), ContentError> {
         let mut order: Vec<usize> = (start..self.indices.len()).try_collect_vec()?;
         order.sort_unstable_by_key(|&entry| self.indices[entry]);
-        let indices: Vec<i64> = order.iter().map(|&entry| self.indices[entry]).try_collect_vec()?;
+        let indices = selected(&self.indices, &order)?;
         if let Some([index, ..]) = indices.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(format!("index {index} appears twice").into());
         }
-        let values: Vec<T> = order.iter().map(|&entry| self.values[entry]).try_collect_vec()?;
+        let values = selected(&self.values, &order)?;
         self.indices[start..].copy_from_slice(&indices);
         self.values[start..].copy_from_slice(&values);
         Ok(())

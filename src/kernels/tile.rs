@@ -226,13 +226,11 @@ impl<'a> KernelRows<'a> {
             Packed::Single(panels) => self.tiles(panels, rows, out, ctx)?,
             Packed::Double(panels) => self.tiles(panels, rows, out, ctx)?,
             Packed::Precomputed(columns) => {
-                for (&row, out) in rows.iter().zip(out) {
-                    let mut values = try_vec![0.0; self.rows.rows.cols()]?;
-                    self.rows.rows.for_each_in_row(row, |k, v| values[k] = v);
-                    for (out, &column) in out.iter_mut().zip(columns) {
+                self.rows.rows.for_each_dense(rows.iter().copied(), |place, values| {
+                    for (out, &column) in out[place].iter_mut().zip(columns) {
                         *out = O::from_f64(values[column]);
                     }
-                }
+                })?;
             }
             Packed::Blocks(blocks, columns) => {
                 let count = (MAX_BLOCK_VALUES / columns.len()).max(1);

@@ -12,9 +12,9 @@
 //! vector has, in each of two layouts.
 
 use crate::context::Context;
-use crate::data::{Element, Rows, row as dense_row};
+use crate::data::{Element, Rows, copy_flat, matrix, row as dense_row};
 use crate::error::{Error, Result};
-use crate::memory::{self, TryCollect};
+use crate::memory;
 use crate::once::OnceCell;
 use crate::simd::blas::{axpy, axpy_compensated};
 use crate::simd::inner::row_products;
@@ -245,7 +245,7 @@ fn rounded(mut sums: Vec<f64>, rests: &[f64]) -> Vec<f64> {
 /// Transposes (rows, columns) to (columns, rows).
 fn transposed(values: Option<&Vec<f64>>, rows: usize, columns: usize) -> Result<Vec<f64>> {
     let values = values.expect("one of the layouts is always present");
-    (0..rows * columns).map(|at| values[at % rows * columns + at / rows]).try_collect_vec()
+    copy_flat(matrix((rows, columns), values)?.t())
 }
 
 #[cfg(test)]

@@ -144,8 +144,9 @@ impl EntriesByColumn {
             starts[k + 1] += starts[k];
         }
         let mut next = memory::try_to_vec(BY_COLUMN, &starts)?;
-        let (mut rows, mut values): (Vec<u32>, Vec<f64>) =
-            (memory::try_zeros(BY_COLUMN, starts[d])?, memory::try_zeros(BY_COLUMN, starts[d])?);
+        let (mut rows, mut values) = memory::try_entries::<u32, f64>(BY_COLUMN, starts[d])?;
+        rows.resize(starts[d], 0);
+        values.resize(starts[d], 0.0);
         for i in 0..n {
             x.for_each_in_row(i, |k, v| {
                 if v != 0.0 {

@@ -9,8 +9,10 @@
 //! Cost of a column 2 n l multiply-adds for n columns before it, 3 n l where it is done twice.
 
 use crate::context::Context;
+use crate::data::{copy_flat, matrix};
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow, try_matrix, try_reserve, try_vec, try_with_capacity};
+use crate::linalg::matrix_of_rows;
+use crate::memory::{TryCollect, TryGrow, try_reserve, try_vec, try_with_capacity};
 use crate::simd::blas::{add_rows, axpy, dot};
 use crate::simd::inner::row_products;
 use ndarray::Array2;
@@ -169,7 +171,7 @@ impl Basis {
             axpy(1.0, some, &mut products);
         }
         if count > 1 {
-            products = (0..n * count).map(|at| products[at % n * count + at / n]).try_collect_vec()?;
+            products = copy_flat(matrix((n, count), &products)?.t())?;
         }
         Ok(products)
     }
@@ -286,8 +288,9 @@ impl Basis {
         for (j, &c) in line.iter().enumerate() {
             axpy(-c, &self.validation[j * n..(j + 1) * n], &mut validation);
         }
-        try_reserve("the basis of a pursuit", &mut self.vectors, direction.len())?;
-        try_reserve("the basis of a pursuit", &mut self.validation, validation.len())?;
+        let basis = "the basis of a pursuit";
+        try_reserve(basis, &mut self.vectors, direction.len())?;
+        try_reserve(basis, &mut self.validation, validation.len())?;
         self.validation.extend(validation.iter().map(|v| v / pivot));
         self.vectors.extend(direction);
         line.push(pivot);
@@ -312,8 +315,7 @@ impl Basis {
 
     /// L, (n, n).
     pub(super) fn factor(&self) -> Result<Array2<f64>> {
-        let n = self.len();
-        try_matrix((n, n), |(i, j)| self.lines[i].get(j).copied().unwrap_or(0.0))
+        matrix_of_rows(&self.lines)
     }
 }
 

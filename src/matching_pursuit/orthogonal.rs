@@ -25,8 +25,8 @@ use super::levels::CandidateLevels;
 use super::state::State;
 use super::task::{MatchingParams, Task, Variant};
 use crate::context::{Context, Progress, Stop, StopReason};
+use crate::data::{copy_columns, matrix};
 use crate::error::Result;
-use crate::memory::TryToVec;
 use crate::random::Random;
 use crate::simd::blas::dot;
 use ndarray::Array2;
@@ -232,9 +232,9 @@ fn best_drawn(
     let mut rests = Vec::new();
     // Squared distances from the span, and whether they are outside of it.
     let distances: Vec<(f64, bool)> = if tolerance < SPAN_TOLERANCE {
-        for column in columns.chunks_exact(l) {
-            rests.push(ColumnResidual::of(column.try_to_vec()?));
-        }
+        rests.extend(
+            copy_columns(matrix((list.len(), l), &columns)?.t())?.into_iter().map(ColumnResidual::of),
+        );
         state.basis.orthogonalize(&mut rests, &mut inside, ctx)?;
         for (column, rest) in columns.chunks_exact_mut(l).zip(&rests) {
             column.copy_from_slice(rest.column());

@@ -3,6 +3,7 @@
 use super::loss::Loss;
 use super::source::{Functions, RowSet};
 use crate::error::{Error, Result};
+use crate::memory::try_vec;
 use ndarray::ArrayView2;
 use std::ops::Range;
 
@@ -64,6 +65,11 @@ impl Task<'_> {
     /// Number of validation rows n.
     pub(super) fn validation_rows(&self) -> usize {
         self.validation.map_or(0, |v| v.targets.nrows())
+    }
+
+    /// Returns zero outputs of the validation rows, (q, n).
+    pub(super) fn validation_zeros(&self) -> Result<Vec<f64>> {
+        try_vec![0.0; self.validation_rows() * self.outputs()]
     }
 
     /// The sum of the weights.

@@ -19,8 +19,9 @@
 use super::code::CodeMatrix;
 use crate::argmax::argmax;
 use crate::context::Context;
+use crate::data::copy_flat;
 use crate::error::{Error, Result};
-use crate::memory::{TryCollect, try_zero_matrix};
+use crate::memory::try_zero_matrix;
 use ndarray::{Array2, ArrayView2};
 use std::borrow::Cow;
 
@@ -229,7 +230,7 @@ impl<'a> Decoding<'a> {
         }
         let outputs = match outputs.to_slice() {
             Some(outputs) => outputs.into(),
-            None => outputs.iter().copied().try_collect_vec()?.into(),
+            None => copy_flat(outputs)?.into(),
         };
         Ok(Self { outputs, table: Table::new(code, decoder) })
     }

@@ -64,7 +64,7 @@ impl Workspace {
     fn new(k: usize) -> Result<Self> {
         let what = "the coupling of probabilities";
         let entries = if k == 2 { 0 } else { k.saturating_mul(k) };
-        Ok(Self { q: try_zeros(what, entries)?, product: try_zeros(what, k)?, k })
+        Ok(Self { q: try_zeros(what, entries)?, product: vec![0.0; k], k })
     }
 
     fn couple(&mut self, mut pairwise: impl Iterator<Item = f64>, p: &mut [f64]) {

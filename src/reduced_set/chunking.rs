@@ -19,11 +19,10 @@
 use super::matrix::{Method, OrderedPaths, select};
 use super::pursuit::{PursuitParams, TargetProducts, for_blocks, pursuit};
 use crate::context::{Context, GracePeriod, StopReason};
-use crate::data::{Rows, flat, matrix};
+use crate::data::{Rows, copy_flat, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::Evaluator;
-use crate::memory::TryToVec;
 use crate::path::{Path, path_coefficients};
 use crate::simd::blas::dot;
 
@@ -186,7 +185,7 @@ fn reduce_chunks(
     let (q, most) = (target.outputs(), reducer.max_vectors());
     let mut remaining = Remaining {
         indices: (0..target.len()).collect(),
-        coefficients: target.flat().try_to_vec()?,
+        coefficients: copy_flat(target.coefficients)?,
         error_bound: 0.0,
     };
     while remaining.indices.len() > chunk {

@@ -20,7 +20,7 @@ use super::strategy::{Partition, Selection, Strategy};
 use crate::context::WorkCounter;
 use crate::error::{Error, Result};
 use crate::kernels::RowBuffer;
-use crate::memory::{try_vec, try_zero_matrix, try_zeros};
+use crate::memory::{try_to_matrix, try_vec, try_zero_matrix, try_zeros};
 use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::blas::axpy;
@@ -185,9 +185,7 @@ impl<T: Real> Problem<'_, T> {
     /// Returns the best C vectors for all rows, for a leaf that cannot be split.
     pub(super) fn reduce(&self, random: &mut Random, counter: &mut WorkCounter<'_>) -> Result<Vec<bool>> {
         let m = self.m();
-        let mut total = try_zero_matrix("the program of a split", self.total.dim())?;
-        total.assign(&self.total);
-        let side = Side::new(total, self.most);
+        let side = Side::new(try_to_matrix(self.total.view())?, self.most);
         let mut p = vec![self.most.min(m) as f64 / m as f64; m];
         side.relax(&mut p, counter)?;
         rounded(&side.program(), self.draws, &p, random, counter)

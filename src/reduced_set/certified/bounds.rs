@@ -28,11 +28,12 @@
 use ndarray::{Array2, ArrayView2, s};
 
 use crate::context::{Context, WorkCounter};
-use crate::data::{Rows, flat, matrix, row};
+use crate::data::{Rows, copy_flat, flat, matrix, row};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, diagonal, gram_symmetric, relative_error_bound, rounding};
-use crate::memory::{TryCollect, try_to_matrix, try_vec, try_with_capacity, try_zero_matrix};
+use crate::linalg::copy_triangle;
+use crate::memory::{try_to_matrix, try_vec, try_with_capacity, try_zero_matrix};
 use crate::path::{Form, PathView, path_coefficients};
 use crate::reduced_set::coding::Coding;
 use crate::reduced_set::pursuit::{check_kernel, for_blocks};
@@ -226,9 +227,8 @@ impl Shared {
             counter.charge((t * q) as u64)?;
             of_v.extend(row_times(&line[..t], a.as_slice().unwrap_or_default(), q));
         }
-        let transposed = |values: ArrayView2<'_, f64>| values.t().iter().copied().try_collect_vec();
-        let of_w = transposed(source.moments.at_kept.slice(s![..t, ..]))?;
-        let (coefficients, of_v) = (transposed(a.view())?, transposed(matrix((t, q), &of_v)?)?);
+        let of_w = copy_flat(source.moments.at_kept.slice(s![..t, ..]).t())?;
+        let (coefficients, of_v) = (copy_flat(a.t())?, copy_flat(matrix((t, q), &of_v)?.t())?);
         let column = |values: &'_ [f64], j: usize| -> std::ops::Range<usize> {
             let length = values.len() / q;
             j * length..(j + 1) * length
@@ -350,8 +350,7 @@ impl Directions {
             })?);
             Ok(())
         })?;
-        let inverse: Vec<Vec<f64>> =
-            (0..p).map(|i| (0..=i).map(|k| columns[k][i]).try_collect_vec()).collect::<Result<_>>()?;
+        let inverse = copy_triangle(p, |i| columns.iter().map(move |column| column[i]))?;
         // Row i of L^-1 K, then its products with the rows of L^-1 up to the i-th.
         let row_properties = |i: usize| {
             let mut product = vec![0.0; p];

@@ -22,7 +22,8 @@ use crate::context::{Context, Progress, StopReason};
 use crate::data::{Rows, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors, RelativeRounding, diagonal};
-use crate::memory::{TryToVec, try_filled, try_matrix, try_vec, try_zero_matrix};
+use crate::linalg::copy_triangle;
+use crate::memory::{try_filled, try_matrix, try_vec, try_zero_matrix};
 use crate::reduced_set::coding::Coding;
 use crate::simd::blas::dot;
 
@@ -124,7 +125,7 @@ impl Cascade {
             from = stage.size.vectors;
         }
         let p = stages.last().map_or(0, |stage| stage.size.directions);
-        let lines = (0..p).map(|i| row(factor, i)[..=i].try_to_vec()).collect::<Result<_>>()?;
+        let lines = copy_triangle(p, |i| row(factor, i).iter().copied())?;
         let intercepts = target.intercepts.to_vec();
         let machine = Machine {
             deltas: feature_space(target)?,
@@ -238,12 +239,13 @@ impl Cascade {
     pub fn count_decided(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<usize>> {
         self.check(x)?;
         let count = self.stages.len();
-        let mut sums = try_zero_matrix("a matrix of results", (count, count))?;
+        let zeros = || try_zero_matrix("a matrix of results", (count, count));
+        let mut sums = zeros()?;
         let of_block = |block: usize| -> Result<Array2<usize>> {
             let first = block * ROWS_PER_BLOCK;
             let rows = ROWS_PER_BLOCK.min(x.rows() - first);
             let mut distances = try_vec![f64::INFINITY; rows * count]?;
-            let mut decided = try_zero_matrix("a matrix of results", (count, count))?;
+            let mut decided = zeros()?;
             self.pass(x, first, rows, &mut |at, stage, outputs, precision| {
                 distances[at * count + stage] = precision.distance;
                 for earlier in 0..=stage {

@@ -9,10 +9,10 @@
 use ndarray::Array2;
 
 use crate::context::{Context, StopReason};
-use crate::data::Rows;
+use crate::data::{Rows, rounded};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, gram};
-use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zeros};
+use crate::memory::{TryToVec, try_vec, try_with_capacity, try_zeros};
 use crate::random::Random;
 
 /// Maximum number of rounds.
@@ -119,7 +119,7 @@ fn lloyd(rows: Rows<'_>, sample: &[usize], count: usize, ctx: Context<'_>) -> Re
             break;
         }
     }
-    centres.into_iter().map(|v| v as f32).try_collect_vec()
+    rounded(&centres)
 }
 
 #[cfg(test)]

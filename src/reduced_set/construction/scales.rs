@@ -63,7 +63,7 @@ impl Best {
         if self.loss.is_none_or(|best| loss < best) {
             let mut kept = ColumnScales::new(0);
             kept.values.clone_from(&scales.values);
-            (self.loss, self.state) = (Some(loss), Some((expansion.try_clone()?, kept)));
+            (self.loss, self.state) = (Some(loss), Some((expansion.copied()?, kept)));
         }
         Ok(())
     }
