@@ -209,10 +209,10 @@ fn refined<T: Real>(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Resu
         Limits { relative: 8.0 * rounding, backward: rounding, max_iterations: MAX_REFINEMENT_PRODUCTS };
     let (right, values) = (right.as_slice().expect(ROW_MAJOR), solved.as_slice_mut().expect(ROW_MAJOR));
     let outcome = conjugate::solve(right, values, q, limits, apply, precondition, ctx)?;
-    if let Some(interruption) = outcome.reason.interruption() {
+    if let Some(interruption) = outcome.stop.reason.interruption() {
         return Err(Error::Stopped(interruption));
     }
-    match outcome.reason {
+    match outcome.stop.reason {
         StopReason::Converged => {}
         // What rounding alone leaves is what a factor in double precision leaves, too.
         _ if outcome.residuals.iter().all(|r| *r <= 16.0 * rounding) => {}

@@ -33,9 +33,9 @@
 //! ```
 
 use super::centre::CentredRows;
-use super::iteration::{IterationOutcome, Stopping, WeightRoots, conjugate_gradients};
+use super::iteration::{Stopping, WeightRoots, conjugate_gradients};
 use super::problem::Problem;
-use crate::context::{Budget, Context};
+use crate::context::{Budget, Context, Stop};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, KernelFunction};
@@ -57,8 +57,8 @@ pub struct LinearSolution {
     pub weights: Array2<f64>,
     /// b, (q,).
     pub intercepts: Vec<f64>,
-    /// The outcome of the iteration.
-    pub ending: IterationOutcome,
+    /// The end of the iteration: products with the system's matrix, and the largest relative residual as the gap.
+    pub stop: Stop,
 }
 
 /// Solves the problem, whose kernel is the linear one.
@@ -118,12 +118,12 @@ fn solve_given(
         out.copy_from_slice(r);
         Ok(())
     };
-    let (coefficients, intercepts, ending) =
+    let (coefficients, intercepts, stop) =
         conjugate_gradients(problem, alpha, &roots, stopping, apply, precondition, timed)?;
     let q = problem.outputs();
     let weights = columns.product(&coefficients.into_raw_vec_and_offset().0, q, ctx.silent())?;
     let weights = Array2::from_shape_vec((rows.cols(), q), weights).expect("a line for each feature");
-    Ok(LinearSolution { weights, intercepts, ending })
+    Ok(LinearSolution { weights, intercepts, stop })
 }
 
 /// The stored entries by column, so that X'p is one sum for each column.

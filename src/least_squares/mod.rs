@@ -60,7 +60,7 @@ mod solution;
 mod spectral;
 
 pub use exact::solve;
-pub use iteration::{IterationOutcome, Stopping};
+pub use iteration::Stopping;
 pub use path::{PathPoint, path_bytes, solve_path};
 pub use problem::Problem;
 pub use solution::{LeaveOneOut, Solution};
