@@ -408,14 +408,14 @@ mod tests {
 
     #[test]
     fn refused_memory_is_an_error() {
-        let most = isize::MAX as usize;
+        let max_length = isize::MAX as usize;
         for error in [
-            try_zeros::<f64>("a", most).unwrap_err(),
+            try_zeros::<f64>("a", max_length).unwrap_err(),
             try_zeros::<u8>("a", usize::MAX).unwrap_err(),
             try_zero_matrix::<f32>("a", (1 << 40, 1 << 40)).unwrap_err(),
-            try_filled("a", most / 8, 1.0).unwrap_err(),
-            try_with_capacity::<u16>("a", most).unwrap_err(),
-            try_reserve("a", &mut vec![1_u64], most / 8).unwrap_err(),
+            try_filled("a", max_length / 8, 1.0).unwrap_err(),
+            try_with_capacity::<u16>("a", max_length).unwrap_err(),
+            try_reserve("a", &mut vec![1_u64], max_length / 8).unwrap_err(),
         ] {
             assert!(
                 matches!(error, Error::Memory { what: "a", bytes, remedy: "" } if bytes > 1 << 60),

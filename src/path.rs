@@ -208,7 +208,7 @@ pub fn path_coefficients(path: &PathView<'_>, size: usize) -> Result<Array2<f64>
 
 /// Outputs at the rows of X for several sizes of a path, (sizes, n, q).
 ///
-/// `kept` holds the path's M vectors in order, `sizes` increases. Cost n M (d + M / 2) whatever the number of sizes.
+/// `selected` holds the path's M vectors in order, `sizes` increases. Cost n M (d + M / 2) whatever the number of sizes.
 ///
 /// # Errors
 /// [`Error::Param`] where the sizes do not increase or exceed M, [`Error::Shape`] where the arrays disagree,
@@ -216,22 +216,22 @@ pub fn path_coefficients(path: &PathView<'_>, size: usize) -> Result<Array2<f64>
 #[allow(clippy::too_many_arguments)]
 pub fn path_decisions(
     kernel: &Kernel,
-    kept: Rows<'_>,
+    selected: Rows<'_>,
     path: &PathView<'_>,
     intercepts: &[f64],
     x: Rows<'_>,
     sizes: &[usize],
     ctx: Context<'_>,
 ) -> Result<Array3<f64>> {
-    let reader = Reader::new(path, kept.rows(), intercepts, sizes)?;
-    let (n, m) = (x.rows(), kept.rows());
+    let reader = Reader::new(path, selected.rows(), intercepts, sizes)?;
+    let (n, m) = (x.rows(), selected.rows());
     let mut by_row = cube((n, sizes.len(), intercepts.len()))?;
     let block = (WORK_PER_CHECK / (m * (x.cols() + m / 2)).max(1)).clamp(16, 4096).max(ctx.threads());
     for (part, mut out) in by_row.axis_chunks_iter_mut(Axis(0), block).enumerate() {
         let first = part * block;
         ctx.check("path", first, n)?;
         let rows = x.slice(first..n.min(first + block));
-        let mut features = flat(gram(kernel, rows, kept, ctx.silent())?);
+        let mut features = flat(gram(kernel, rows, selected, ctx.silent())?);
         reader.read(&mut features, out.as_slice_mut().expect("rows of a new array"), ctx);
     }
     by_size(&by_row)

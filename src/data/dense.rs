@@ -12,7 +12,7 @@ pub(crate) fn matrix<T>(shape: (usize, usize), data: &[T]) -> Result<ArrayView2<
         _ => Err(Error::Shape {
             what: "elements of a dense matrix",
             expected: shape.0.saturating_mul(shape.1),
-            found: data.len(),
+            actual: data.len(),
         }),
     }
 }

@@ -98,8 +98,8 @@ impl Plan {
     /// Turns moments into coefficients along an axis, the first of `from`, which becomes the last of `to`.
     fn pass(&self, axis: usize, stencil: &Array2<f64>, from: &[f64], to: &mut [f64], ctx: Context<'_>) {
         let (order, count, len) = (self.boxes.order, self.boxes.counts[axis], self.boxes.len(axis));
-        let (rest, neighbours) = (from.len() / len, n_neighbours(1.0 / self.scale));
-        let from = ArrayView2::from_shape((len, rest), from).expect("all coefficients");
+        let (lines, neighbours) = (from.len() / len, n_neighbours(1.0 / self.scale));
+        let from = ArrayView2::from_shape((len, lines), from).expect("all coefficients");
         ctx.for_each_chunk(to, TASK_LINES * len, |chunk, to| {
             let lines = to.len() / len;
             let mut to = ArrayViewMut2::from_shape((lines, len), to).expect("whole lines");

@@ -114,9 +114,9 @@ impl<'p, R: BufRead> Lines<'p, R> {
 /// Room for more items, by a quarter at a time: doubling would take three times the numbers when it moves them.
 fn make_room<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     if values.capacity() - values.len() < more {
-        let room = (values.len() / 4).max(more).max(1 << 8);
-        values.try_reserve_exact(room).map_err(|_| {
-            let bytes = (values.len() + room) * size_of::<T>();
+        let capacity = (values.len() / 4).max(more).max(1 << 8);
+        values.try_reserve_exact(capacity).map_err(|_| {
+            let bytes = (values.len() + capacity) * size_of::<T>();
             Error::Memory { what: "the numbers of a text file", bytes, remedy: "" }
         })?;
     }
@@ -156,7 +156,7 @@ pub(crate) fn finite<T: Element + FromStr>(token: &str) -> Result<T, String> {
 /// A hexadecimal number of at most 53 significant bits, as `printf("%a")` writes doubles; it is exact.
 fn hexadecimal(token: &str) -> Option<f64> {
     let (negative, digits) = match token.strip_prefix('-') {
-        Some(rest) => (true, rest),
+        Some(unsigned) => (true, unsigned),
         None => (false, token.strip_prefix('+').unwrap_or(token)),
     };
     let digits = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"))?;

@@ -535,12 +535,12 @@ mod tests {
                     "{kernel:?} {loss} {expected}"
                 );
                 let width = panel_width::<f32>();
-                let check = |what: &str, at: usize, found: f32, value: &dyn Fn(f64) -> f64| {
+                let check = |what: &str, at: usize, actual: f32, value: &dyn Fn(f64) -> f64| {
                     let expected = (value(1e-5) - value(-1e-5)) / 2e-5;
-                    let error = (f64::from(found) - expected).abs();
+                    let error = (f64::from(actual) - expected).abs();
                     assert!(
                         error < 1e-3 * (1.0 + expected.abs()),
-                        "{kernel:?} {what}{at}: {found} {expected}"
+                        "{kernel:?} {what}{at}: {actual} {expected}"
                     );
                 };
                 let moved = |values: &[f64], at: usize, by: f64| {
@@ -549,12 +549,12 @@ mod tests {
                     values
                 };
                 for at in [0, d + 1, m * d - 1] {
-                    let found = work.panels[at / d / width].vectors[at % d * width + at / d % width];
-                    check("z", at, found, &|by| value(&moved(&z64, at, by), &b64));
+                    let actual = work.panels[at / d / width].vectors[at % d * width + at / d % width];
+                    check("z", at, actual, &|by| value(&moved(&z64, at, by), &b64));
                 }
                 for at in [0, m * q - 1] {
-                    let found = work.panels[at / q / width].coefficients[at % q * width + at / q % width];
-                    check("b", at, found, &|by| value(&z64, &moved(&b64, at, by)));
+                    let actual = work.panels[at / q / width].coefficients[at % q * width + at / q % width];
+                    check("b", at, actual, &|by| value(&z64, &moved(&b64, at, by)));
                 }
                 if expansion.has_scales {
                     let scaled = |values: &[f64], f: usize, by: f64| -> Vec<f64> {
@@ -593,9 +593,9 @@ mod tests {
             let step = (exponent as f32).exp2();
             let expected = 2.0 * gamma * (-gamma * f64::from(step)).exp();
             for sign in [1.0, -1.0] {
-                let found = gradient_at(sign * step);
-                assert!((f64::from(sign * found[0]) - expected).abs() < 1e-5, "{exponent} {found:?}");
-                assert_eq!(found[1..], [0.0; 2]);
+                let actual = gradient_at(sign * step);
+                assert!((f64::from(sign * actual[0]) - expected).abs() < 1e-5, "{exponent} {actual:?}");
+                assert_eq!(actual[1..], [0.0; 2]);
             }
         }
     }

@@ -229,7 +229,7 @@ fn pack_all<T: Real>(kernel: &Kernel, rows: Rows<'_>, ctx: Context<'_>) -> Resul
 /// See [`gram`].
 pub fn gram_symmetric(kernel: &Kernel, z: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
     let mut out = gram(kernel, z, z, ctx)?;
-    out.diag_mut().iter_mut().zip(diagonal(kernel, z)).for_each(|(own, value)| *own = value);
+    out.diag_mut().iter_mut().zip(diagonal(kernel, z)).for_each(|(entry, value)| *entry = value);
     copy_upper_to_lower(out.as_slice_mut().expect("a new array is row-major"), z.rows());
     Ok(out)
 }

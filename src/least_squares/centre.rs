@@ -146,12 +146,12 @@ mod tests {
                 (path.coefficients, path.intercepts),
                 (iterated.coefficients, iterated.intercepts),
             ] {
-                let found = outputs(rows, coefficients.view(), &intercepts);
-                assert!((found - &expected).iter().all(|e| e.abs() < 1e-3));
+                let actual = outputs(rows, coefficients.view(), &intercepts);
+                assert!((actual - &expected).iter().all(|e| e.abs() < 1e-3));
             }
             let weights = linear::solve(&problem, 0.1, stopping, ctx).unwrap();
-            let found = far.dot(&weights.weights) + arr1(&weights.intercepts);
-            assert!((found - &expected).iter().all(|e| e.abs() < 1e-5));
+            let actual = far.dot(&weights.weights) + arr1(&weights.intercepts);
+            assert!((actual - &expected).iter().all(|e| e.abs() < 1e-5));
         }
     }
 }

@@ -77,7 +77,7 @@ pub fn solve(problem: &Problem<'_>, alpha: f64, leave_one_out: bool, ctx: Contex
     problem.checked()?;
     check_alpha(alpha)?;
     let solve = |problem: &Problem<'_>| solve_given(problem, alpha, leave_one_out, ctx);
-    about_centre(problem, solve, |found| (found.coefficients.view(), &mut found.intercepts))
+    about_centre(problem, solve, |solution| (solution.coefficients.view(), &mut solution.intercepts))
 }
 
 /// Returns the solution for the rows as they are.
@@ -140,7 +140,7 @@ pub fn bordered_inverse(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> 
     problem.checked()?;
     check_alpha(alpha)?;
     let solve = |problem: &Problem<'_>| inverse_given(problem, alpha, ctx);
-    about_centre(problem, solve, |found| (found.inverse.view(), &mut found.intercepts))
+    about_centre(problem, solve, |solution| (solution.inverse.view(), &mut solution.intercepts))
 }
 
 /// Returns the inverse for the rows as they are.

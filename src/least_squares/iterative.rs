@@ -96,7 +96,7 @@ pub fn solve(
         return Err(Error::param("kernel", "precomputed", "computed from rows for conjugate gradients"));
     }
     let solve = |problem: &Problem<'_>| solve_given(problem, kernel, alpha, stopping, points, ctx);
-    about_centre(problem, solve, |found| (found.coefficients.view(), &mut found.intercepts))
+    about_centre(problem, solve, |solution| (solution.coefficients.view(), &mut solution.intercepts))
 }
 
 /// Returns the solution for the rows as they are.

@@ -76,9 +76,9 @@ pub fn solve(
         return Err(Error::param("kernel", problem.kernel.built_in().name(), "linear"));
     }
     let Some(centred) = CentredRows::of(problem)? else { return solve_given(problem, alpha, stopping, ctx) };
-    let mut found = solve_given(&centred.problem(problem), alpha, stopping, ctx)?;
-    centred.move_back(found.weights.view(), &mut found.intercepts);
-    Ok(found)
+    let mut solution = solve_given(&centred.problem(problem), alpha, stopping, ctx)?;
+    centred.move_back(solution.weights.view(), &mut solution.intercepts);
+    Ok(solution)
 }
 
 /// Returns the solution for the rows as they are.

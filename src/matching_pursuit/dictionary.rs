@@ -89,8 +89,12 @@ impl<'a> Dictionary<'a> {
             let list: Vec<usize> = (from..count.min(from + step)).collect();
             let range = from * rows..(from + list.len()) * rows;
             let squared_norms = match &mut values {
-                Values::Double(kept) => dictionary.keep(DOUBLE, &list, &mut kept.values_mut()[range], ctx)?,
-                Values::Single(kept) => dictionary.keep(SINGLE, &list, &mut kept.values_mut()[range], ctx)?,
+                Values::Double(columns) => {
+                    dictionary.keep(DOUBLE, &list, &mut columns.values_mut()[range], ctx)?
+                }
+                Values::Single(columns) => {
+                    dictionary.keep(SINGLE, &list, &mut columns.values_mut()[range], ctx)?
+                }
                 Values::Drawn(_) => Vec::new(),
             };
             dictionary.squared_norms.extend(squared_norms);

@@ -115,8 +115,8 @@ impl Task<'_> {
         }
         for part in self.functions {
             Error::check_len("training rows of a part of the dictionary", l, part.rows(RowSet::Training))?;
-            let (rows, found) = (self.validation_rows(), part.rows(RowSet::Validation));
-            Error::check_len("validation rows of a part of the dictionary", rows, found)?;
+            let (rows, actual) = (self.validation_rows(), part.rows(RowSet::Validation));
+            Error::check_len("validation rows of a part of the dictionary", rows, actual)?;
         }
         Ok(())
     }

@@ -396,9 +396,10 @@ mod tests {
             let outputs = Array2::from_shape_fn((n, code.columns()), number);
             for ctx in [Context::SEQUENTIAL, Context::default()] {
                 for decoder in LOSSES.map(Decoder::Loss).into_iter().chain([Decoder::Hamming]) {
-                    let found = scores(outputs.view(), &code, decoder, ctx).unwrap();
+                    let actual = scores(outputs.view(), &code, decoder, ctx).unwrap();
                     let winners = winners(outputs.view(), &code, decoder, ctx).unwrap();
-                    for (row, (outputs, of_row)) in outputs.rows().into_iter().zip(found.rows()).enumerate() {
+                    for (row, (outputs, of_row)) in outputs.rows().into_iter().zip(actual.rows()).enumerate()
+                    {
                         for (class, score) in of_row.iter().enumerate() {
                             let cost: f64 = (0..code.columns())
                                 .map(|i| {
@@ -428,8 +429,8 @@ mod tests {
         // Class 2 beats everyone: pairs (0,1) (0,2) (0,3) (1,2) (1,3) (2,3).
         let outputs = arr2(&[[1.0, -1.0, 1.0, -1.0, 1.0, 1.0]]);
         assert_eq!(winners(outputs.view(), &code, Decoder::Dag, Context::SEQUENTIAL).unwrap(), [2]);
-        let found = scores(outputs.view(), &code, Decoder::Dag, Context::SEQUENTIAL).unwrap();
-        assert_eq!(found, arr2(&[[1.0, 2.0, 3.0, 0.0]]));
+        let actual = scores(outputs.view(), &code, Decoder::Dag, Context::SEQUENTIAL).unwrap();
+        assert_eq!(actual, arr2(&[[1.0, 2.0, 3.0, 0.0]]));
         let other = CodeMatrix::one_vs_rest(4).unwrap();
         assert!(scores(Array2::zeros((1, 4)).view(), &other, Decoder::Dag, Context::SEQUENTIAL).is_err());
     }

@@ -66,12 +66,12 @@ impl PerceptronState {
         Error::check_param(params.allows(m), "budget", params.budget, rule)?;
         let pairs = if params.policy.keeps_pairs() { m } else { 0 };
         let scored = if params.policy.keeps_scores() { m } else { 0 };
-        for (what, expected, found) in [
+        for (what, expected, actual) in [
             ("coefficients of the state", (m, q), self.coefficients.dim()),
             ("matrix of the state", (pairs, pairs), self.matrix.dim()),
             ("scores of the state", (scored, q), self.scores.dim()),
         ] {
-            Error::check_shape(what, expected, found)?;
+            Error::check_shape(what, expected, actual)?;
         }
         check_counts(self.seen, self.mistakes)?;
         let last = self.born.iter().copied().max().unwrap_or(0);

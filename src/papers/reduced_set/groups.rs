@@ -138,9 +138,9 @@ impl<'a> Groups<'a> {
             for &i in &self.active {
                 is_active[i] = true;
             }
-            let wanted: Vec<usize> =
+            let entering: Vec<usize> =
                 (0..m).filter(|&i| !is_active[i] && self.entry_level(i) > half).collect();
-            self.active.extend(wanted);
+            self.active.extend(entering);
             let mut problem = ActiveProblem::new(self, half)?;
             let mut result = (0..TRIAL_SWEEPS).try_for_each(|_| problem.sweep(counter));
             self.store(&problem);

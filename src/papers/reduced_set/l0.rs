@@ -95,11 +95,11 @@ pub(super) fn order(
 }
 
 /// Interleaves the orders: the first of every order, then the second, and so on, each vector once.
-fn interleaved(orders: &[Vec<usize>], m: usize, most: usize) -> Vec<usize> {
+fn interleaved(orders: &[Vec<usize>], m: usize, max_count: usize) -> Vec<usize> {
     let (mut union, mut inside) = (Vec::new(), vec![false; m]);
     for place in 0..orders.iter().map(Vec::len).max().unwrap_or(0) {
         for &i in orders.iter().filter_map(|order| order.get(place)) {
-            if !std::mem::replace(&mut inside[i], true) && union.len() < most {
+            if !std::mem::replace(&mut inside[i], true) && union.len() < max_count {
                 union.push(i);
             }
         }

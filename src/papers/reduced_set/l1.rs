@@ -374,15 +374,15 @@ pub(super) fn lars_order(
     let (m, q) = (target.len(), target.outputs());
     let cost = cost.unwrap_or_else(|| 2.0 * target.flat().iter().fold(0.0, |a: f64, v| a.max(v.abs())));
     // The target is y - b for a vector of the output, otherwise the machine's value.
-    let mut wanted = problem.times(target.flat())?;
-    for (wanted, alpha) in wanted.chunks_exact_mut(q).zip(target.flat().chunks_exact(q)) {
-        for ((wanted, &alpha), b) in wanted.iter_mut().zip(alpha).zip(target.intercepts) {
+    let mut targets = problem.times(target.flat())?;
+    for (targets, alpha) in targets.chunks_exact_mut(q).zip(target.flat().chunks_exact(q)) {
+        for ((targets, &alpha), b) in targets.iter_mut().zip(alpha).zip(target.intercepts) {
             if alpha != 0.0 {
-                *wanted = alpha.signum() - b;
+                *targets = alpha.signum() - b;
             }
         }
     }
-    let mut linear = problem.times(&wanted)?;
+    let mut linear = problem.times(&targets)?;
     for v in &mut linear {
         *v *= cost;
     }

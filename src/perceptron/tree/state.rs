@@ -111,8 +111,8 @@ impl TreeState {
             ("counts of the leaves of a tree", n, self.leaf_seen.len()),
             ("rows that the leaves of a tree learned from", n, self.age.len()),
         ];
-        for (what, expected, found) in lengths {
-            Error::check_len(what, expected, found)?;
+        for (what, expected, actual) in lengths {
+            Error::check_len(what, expected, actual)?;
         }
         Error::check_shape("children of a tree", (n, 2), self.children.dim())?;
         Error::check_shape("intercepts of a tree", (n, q), self.intercepts.dim())?;

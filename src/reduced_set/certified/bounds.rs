@@ -45,7 +45,7 @@ pub struct Moments {
     /// <w_a, w_b>, (q, q).
     pub products: Array2<f64>,
     /// <w_j, phi(s)> for the vectors s of the path, (M, q).
-    pub at_kept: Array2<f64>,
+    pub at_selected: Array2<f64>,
     /// sum_i |B_ij| sqrt(k(z_i, z_i)), (q,).
     pub sums: Vec<f64>,
     /// At least sum_i |B_ij| |k(x, z_i)| / sqrt(k(x, x)) for any x, (q,).
@@ -56,7 +56,7 @@ pub struct Moments {
 ///
 /// # Errors
 /// See [`Evaluator::new`]; [`Error::Param`] for kernels without a feature space; [`Error::Stopped`].
-pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, ctx: Context<'_>) -> Result<Moments> {
+pub fn moments(target: &ExpansionView<'_>, selected: Rows<'_>, ctx: Context<'_>) -> Result<Moments> {
     feature_space(target)?;
     let q = target.outputs();
     // The outputs with the absolute coefficients come second: they share the kernel values.
@@ -69,8 +69,8 @@ pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, ctx: Context<'_>) -> 
         let work = evaluator.len().max(1) * (rows.cols() + 2 * q);
         for_blocks(rows, work, ctx, |block| evaluator.evaluate_double(block, ctx.silent()).map(flat))
     };
-    let (at_vectors, at_kept) = (outputs_at(target.vectors)?, outputs_at(kept)?);
-    let at_kept = try_to_matrix(matrix((kept.rows(), 2 * q), &at_kept)?.slice(s![.., ..q]))?;
+    let (at_vectors, at_selected) = (outputs_at(target.vectors)?, outputs_at(selected)?);
+    let at_selected = try_to_matrix(matrix((selected.rows(), 2 * q), &at_selected)?.slice(s![.., ..q]))?;
     let mut products = try_zero_matrix("a matrix of results", (q, q))?;
     let (mut sums, mut squares) = (vec![0.0; q], vec![0.0; q]);
     let self_values = diagonal(&target.kernel, target.vectors);
@@ -91,7 +91,7 @@ pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, ctx: Context<'_>) -> 
             *mass = mass.min(1.01 * square.sqrt());
         }
     }
-    Ok(Moments { products, at_kept, sums, masses })
+    Ok(Moments { products, at_selected, sums, masses })
 }
 
 /// Returns the relative error of a kernel value in double and in single precision.
@@ -139,7 +139,7 @@ pub struct Projection<'a> {
     /// The machine.
     pub target: ExpansionView<'a>,
     /// The M vectors of the path.
-    pub kept: Rows<'a>,
+    pub selected: Rows<'a>,
     /// L, (M, M).
     pub factor: ArrayView2<'a, f64>,
     /// G, (M, q).
@@ -165,13 +165,13 @@ pub(super) fn stages(
     coding: Coding,
     ctx: Context<'_>,
 ) -> Result<Vec<Stage>> {
-    let (q, m) = (source.target.outputs(), source.kept.rows());
+    let (q, m) = (source.target.outputs(), source.selected.rows());
     let moments = source.moments;
     source.path().check()?;
     Error::check_len("factor of a path", m, source.factor.nrows())?;
     Error::check_len("outputs of a path", q, source.projections.ncols())?;
     Error::check_shape("products of the outputs", (q, q), moments.products.dim())?;
-    Error::check_shape("products with the kept vectors", (m, q), moments.at_kept.dim())?;
+    Error::check_shape("products with the selected vectors", (m, q), moments.at_selected.dim())?;
     Error::check_len("masses of the outputs", q, moments.masses.len())?;
     Error::check_len("sums of the outputs", q, moments.sums.len())?;
     let grows = |w: &[StageSize]| w[0].vectors < w[1].vectors && w[0].directions <= w[1].directions;
@@ -202,7 +202,7 @@ impl Shared {
     fn new(source: &Projection<'_>, last: &StageSize, deltas: (f64, f64), ctx: Context<'_>) -> Result<Self> {
         let (target, t) = (&source.target, last.vectors);
         check_kernel(&target.kernel)?;
-        let gram = flat(gram_symmetric(&target.kernel, source.kept.slice(0..t), ctx)?);
+        let gram = flat(gram_symmetric(&target.kernel, source.selected.slice(0..t), ctx)?);
         let lengths: Vec<f64> = (0..t).map(|i| gram[i * t + i].max(0.0).sqrt()).collect();
         let lines: Vec<&[f64]> = (0..last.directions).map(|i| &row(&source.factor, i)[..=i]).collect();
         let mut counter = ctx.counter("directions", last.directions);
@@ -227,7 +227,7 @@ impl Shared {
             counter.charge((t * q) as u64)?;
             of_v.extend(row_times(&line[..t], a.as_slice().unwrap_or_default(), q));
         }
-        let of_w = copy_flat(source.moments.at_kept.slice(s![..t, ..]).t())?;
+        let of_w = copy_flat(source.moments.at_selected.slice(s![..t, ..]).t())?;
         let (coefficients, of_v) = (copy_flat(a.t())?, copy_flat(matrix((t, q), &of_v)?.t())?);
         let column = |values: &'_ [f64], j: usize| -> std::ops::Range<usize> {
             let length = values.len() / q;

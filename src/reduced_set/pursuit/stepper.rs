@@ -240,9 +240,9 @@ impl<'s, 'a> Complete<'s, 'a> {
         for (i, ((correlations, distance), scores)) in
             state.zip(self.scores.chunks_mut(CANDIDATES_PER_TASK)).enumerate()
         {
-            let (mine, rest) =
+            let (mine, following) =
                 latest.split_at_mut(if basic { 0 } else { distance.len() * FACTOR_BLOCK_WIDTH });
-            latest = rest;
+            latest = following;
             blocks.push(CandidateBlock {
                 first: i * CANDIDATES_PER_TASK,
                 latest: mine,
