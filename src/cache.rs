@@ -247,8 +247,8 @@ mod tests {
                         let missing = cache.claim(&rows);
                         hits += rows.len() - missing.len();
                         misses += missing.len();
-                        let kept: Vec<usize> = rows.iter().copied().filter(|r| present.contains(r)).collect();
-                        for row in kept {
+                        let present_rows: Vec<usize> = rows.iter().copied().filter(|r| present.contains(r)).collect();
+                        for row in present_rows {
                             present.retain(|&r| r != row);
                             present.insert(0, row);
                         }

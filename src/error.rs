@@ -33,14 +33,14 @@ pub enum Error {
         rule: String,
     },
     /// Two sizes that must agree do not.
-    #[error("{what}: expected {expected}, found {found}")]
+    #[error("{what}: expected {expected}, found {actual}")]
     Shape {
         /// Which size of which array.
         what: &'static str,
         /// The size that was needed.
         expected: usize,
         /// The size that was given.
-        found: usize,
+        actual: usize,
     },
     /// A dense matrix whose rows cannot be read as slices one after the other.
     #[error(
@@ -147,7 +147,7 @@ impl Error {
     /// A failure at a file: the system's, or one of this crate's that came through a stream.
     pub(crate) fn io(path: &std::path::Path, source: std::io::Error) -> Self {
         match source.downcast::<Self>() {
-            Ok(own) => own,
+            Ok(error) => error,
             Err(source) => Self::Io { path: path.into(), source },
         }
     }
@@ -206,13 +206,13 @@ impl Error {
     }
 
     /// A check of two sizes, [`Error::Shape`] where they differ.
-    pub fn check_len(what: &'static str, expected: usize, found: usize) -> Result<()> {
-        if expected == found { Ok(()) } else { Err(Self::Shape { what, expected, found }) }
+    pub fn check_len(what: &'static str, expected: usize, actual: usize) -> Result<()> {
+        if expected == actual { Ok(()) } else { Err(Self::Shape { what, expected, actual }) }
     }
 
     /// A check of rows and columns.
-    pub fn check_shape(what: &'static str, expected: (usize, usize), found: (usize, usize)) -> Result<()> {
-        Self::check_len(what, expected.0, found.0)?;
-        Self::check_len(what, expected.1, found.1)
+    pub fn check_shape(what: &'static str, expected: (usize, usize), actual: (usize, usize)) -> Result<()> {
+        Self::check_len(what, expected.0, actual.0)?;
+        Self::check_len(what, expected.1, actual.1)
     }
 }

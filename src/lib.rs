@@ -29,20 +29,27 @@
 //!
 //! # Features
 //!
-//! `io`, `reduce` and `online` are on by default. Without them the crate trains and predicts, with fewer dependencies.
+//! `explain`, `io`, `online` and `reduce` are on by default. Without them the crate trains and predicts, with fewer dependencies.
 //!
 //! | feature | adds |
 //! |---|---|
 //! | `io` | `io`: model files, LIBSVM models, svmlight text; `save` and `load` of the models |
 //! | `reduce` | `reduced_set` and [`Reduction`] |
 //! | `online` | `perceptron` |
+//! | `explain` | `explain`: Shapley values |
 //! | `cli` | the program `svmarrow`: LIBSVM's commands without Python |
 //! | `papers` | `papers`: methods that only experiments of the papers need |
 
 #![deny(unsafe_code)]
 // Parts that only some features use are not dead code in the crate.
 #![cfg_attr(
-    not(all(feature = "io", feature = "online", feature = "papers", feature = "reduce")),
+    not(all(
+        feature = "explain",
+        feature = "io",
+        feature = "online",
+        feature = "papers",
+        feature = "reduce"
+    )),
     allow(dead_code, unused_imports)
 )]
 
@@ -53,6 +60,7 @@ pub mod data;
 pub mod error;
 pub mod estimators;
 pub mod expansion;
+#[cfg(feature = "explain")]
 pub mod explain;
 mod fast_gauss;
 #[cfg(feature = "io")]

@@ -183,6 +183,16 @@ pub fn try_entries<I, T>(what: &'static str, len: usize) -> Result<(Vec<I>, Vec<
     Ok((try_with_capacity(what, len)?, try_with_capacity(what, len)?))
 }
 
+/// Reserves capacity for the indices and the values of `more` stored entries, growing as vectors grow.
+pub fn try_reserve_entries<I, T>(
+    what: &'static str,
+    (indices, values): (&mut Vec<I>, &mut Vec<T>),
+    more: usize,
+) -> Result<()> {
+    try_reserve(what, indices, more)?;
+    try_reserve(what, values, more)
+}
+
 /// Reserves capacity for `more` items, growing as a vector grows.
 pub fn try_reserve<T>(what: &'static str, values: &mut Vec<T>, more: usize) -> Result<()> {
     if values.capacity() - values.len() >= more {
@@ -310,6 +320,11 @@ impl<T> TryGrow<T> for Vec<T> {
     }
 }
 
+/// Appends an item to each of several columns.
+pub(crate) fn push_row<T>(columns: &mut [Vec<T>], items: impl IntoIterator<Item = T>) -> Result<()> {
+    columns.iter_mut().zip(items).try_for_each(|(column, item)| column.try_push(item))
+}
+
 /// An array of numbers, zeros at first.
 pub(crate) enum Arena<T = f32> {
     /// An anonymous mapping.
@@ -393,14 +408,14 @@ mod tests {
 
     #[test]
     fn refused_memory_is_an_error() {
-        let most = isize::MAX as usize;
+        let max_length = isize::MAX as usize;
         for error in [
-            try_zeros::<f64>("a", most).unwrap_err(),
+            try_zeros::<f64>("a", max_length).unwrap_err(),
             try_zeros::<u8>("a", usize::MAX).unwrap_err(),
             try_zero_matrix::<f32>("a", (1 << 40, 1 << 40)).unwrap_err(),
-            try_filled("a", most / 8, 1.0).unwrap_err(),
-            try_with_capacity::<u16>("a", most).unwrap_err(),
-            try_reserve("a", &mut vec![1_u64], most / 8).unwrap_err(),
+            try_filled("a", max_length / 8, 1.0).unwrap_err(),
+            try_with_capacity::<u16>("a", max_length).unwrap_err(),
+            try_reserve("a", &mut vec![1_u64], max_length / 8).unwrap_err(),
         ] {
             assert!(
                 matches!(error, Error::Memory { what: "a", bytes, remedy: "" } if bytes > 1 << 60),

@@ -22,13 +22,13 @@
 //! # Ok::<(), svmarrow::Error>(())
 //! ```
 
-use ndarray::{Array2, Array3, ArrayView2, Axis};
+use ndarray::{Array2, Array3, ArrayView2, Axis, s};
 
 use crate::context::{Context, Stop, StopReason};
-use crate::data::{Rows, flat, row};
+use crate::data::{Rows, copy_flat, flat, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, gram};
-use crate::memory::{TryCollect, try_to_matrix, try_vec, try_zeros};
+use crate::memory::{try_to_matrix, try_vec, try_zeros};
 use crate::simd::blas::{axpy, dot};
 
 /// A greedy reduction of an expansion with q outputs to at most M vectors.
@@ -181,7 +181,7 @@ pub fn path_coefficients(path: &PathView<'_>, size: usize) -> Result<Array2<f64>
     Error::check_param(size <= m, "size", size, format!("at most {m}, the vectors of the path"))?;
     let a = match path.form {
         Form::Factored(factor) => {
-            let mut a: Vec<f64> = path.projections.iter().take(size * q).copied().try_collect_vec()?;
+            let mut a = copy_flat(path.projections.slice(s![..size, ..]))?;
             for t in (0..size).rev() {
                 let line = row(&factor, t);
                 let (before, mine) = a.split_at_mut(t * q);
@@ -208,7 +208,7 @@ pub fn path_coefficients(path: &PathView<'_>, size: usize) -> Result<Array2<f64>
 
 /// Outputs at the rows of X for several sizes of a path, (sizes, n, q).
 ///
-/// `kept` holds the path's M vectors in order, `sizes` increases. Cost n M (d + M / 2) whatever the number of sizes.
+/// `selected` holds the path's M vectors in order, `sizes` increases. Cost n M (d + M / 2) whatever the number of sizes.
 ///
 /// # Errors
 /// [`Error::Param`] where the sizes do not increase or exceed M, [`Error::Shape`] where the arrays disagree,
@@ -216,22 +216,22 @@ pub fn path_coefficients(path: &PathView<'_>, size: usize) -> Result<Array2<f64>
 #[allow(clippy::too_many_arguments)]
 pub fn path_decisions(
     kernel: &Kernel,
-    kept: Rows<'_>,
+    selected: Rows<'_>,
     path: &PathView<'_>,
     intercepts: &[f64],
     x: Rows<'_>,
     sizes: &[usize],
     ctx: Context<'_>,
 ) -> Result<Array3<f64>> {
-    let reader = Reader::new(path, kept.rows(), intercepts, sizes)?;
-    let (n, m) = (x.rows(), kept.rows());
+    let reader = Reader::new(path, selected.rows(), intercepts, sizes)?;
+    let (n, m) = (x.rows(), selected.rows());
     let mut by_row = cube((n, sizes.len(), intercepts.len()))?;
     let block = (WORK_PER_CHECK / (m * (x.cols() + m / 2)).max(1)).clamp(16, 4096).max(ctx.threads());
     for (part, mut out) in by_row.axis_chunks_iter_mut(Axis(0), block).enumerate() {
         let first = part * block;
         ctx.check("path", first, n)?;
         let rows = x.slice(first..n.min(first + block));
-        let mut features = flat(gram(kernel, rows, kept, ctx.silent())?);
+        let mut features = flat(gram(kernel, rows, selected, ctx.silent())?);
         reader.read(&mut features, out.as_slice_mut().expect("rows of a new array"), ctx);
     }
     by_size(&by_row)

@@ -289,6 +289,6 @@ pub(crate) fn rows_object(py: Python<'_>, rows: OwnedRows) -> PyResult<Bound<'_,
 }
 
 /// Checks that two counts agree.
-pub(crate) fn same_length(what: &'static str, expected: usize, found: usize) -> PyResult<()> {
-    Error::check_len(what, expected, found).map_err(to_python)
+pub(crate) fn same_length(what: &'static str, expected: usize, actual: usize) -> PyResult<()> {
+    Error::check_len(what, expected, actual).map_err(to_python)
 }

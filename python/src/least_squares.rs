@@ -3,12 +3,11 @@
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use svmarrow::context::Context;
+use svmarrow::context::{Context, Stop};
 use svmarrow::least_squares::exact::{self, BorderedInverse};
 use svmarrow::least_squares::iterative::{self, RandomPoints};
 use svmarrow::least_squares::{
-    Groups, IterationOutcome, LeaveOneOut, Problem, Solution, Spectrum, Stopping, linear, path_bytes, solve,
-    solve_path,
+    Groups, LeaveOneOut, Problem, Solution, Spectrum, Stopping, linear, path_bytes, solve, solve_path,
 };
 
 use crate::array::{RowsArg, matrix_array, matrix_view, vector};
@@ -155,7 +154,7 @@ pub(crate) fn least_squares_cg<'py>(
         iterative::solve(problem, alpha, stopping, points, ctx)
     })?;
     let dict = fields!(py, solution, coefficients, intercepts, diagonal);
-    set_ending(&dict, solution.ending)?;
+    set_stop(&dict, solution.stop)?;
     Ok(dict)
 }
 
@@ -175,7 +174,7 @@ pub(crate) fn linear_least_squares_cg<'py>(
     let solution = problem
         .solve(py, progress.as_ref(), n_jobs, |problem, ctx| linear::solve(problem, alpha, stopping, ctx))?;
     let dict = fields!(py, solution, weights, intercepts);
-    set_ending(&dict, solution.ending)?;
+    set_stop(&dict, solution.stop)?;
     Ok(dict)
 }
 
@@ -197,11 +196,11 @@ pub(crate) fn least_squares_inverse_bytes(n: usize) -> usize {
     exact::inverse_bytes(n)
 }
 
-/// Products, residual and why it ended.
-fn set_ending(dict: &Bound<'_, PyDict>, ending: IterationOutcome) -> PyResult<()> {
-    dict.set_item("products", ending.products)?;
-    dict.set_item("residual", ending.residual)?;
-    dict.set_item("stop", ending.reason.name())
+/// Sets the number of products, the largest residual and the reason of the end.
+fn set_stop(dict: &Bound<'_, PyDict>, stop: Stop) -> PyResult<()> {
+    dict.set_item("products", stop.iterations)?;
+    dict.set_item("residual", stop.gap)?;
+    dict.set_item("stop", stop.reason.name())
 }
 
 records! {

@@ -109,9 +109,9 @@ impl PythonFunctions {
         let values = self.call.function.bind(py).call1((list, set == RowSet::Validation))?;
         let values: PyReadonlyArray2<'_, f64> = values.extract()?;
         if values.shape() != out.shape() || !values.is_c_contiguous() {
-            let (found, expected) =
+            let (actual, expected) =
                 (format!("{:?}", values.shape()), format!("contiguous and {:?}", out.shape()));
-            return Err(to_python(Error::param("values of functions", found, expected)));
+            return Err(to_python(Error::param("values of functions", actual, expected)));
         }
         out.assign(&matrix_view(&values)?);
         Ok(())

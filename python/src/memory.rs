@@ -26,8 +26,8 @@ fn address_space() -> Option<u64> {
 }
 
 fn group_limit() -> Option<u64> {
-    let own = read_to_string("/proc/self/cgroup").ok()?;
-    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let cgroups = read_to_string("/proc/self/cgroup").ok()?;
+    let path = cgroups.lines().find_map(|line| line.strip_prefix("0::"))?;
     let root = Path::new("/sys/fs/cgroup");
     // A limit anywhere above holds too; inside a container only the root of the mount may be visible.
     root.join(path.trim_start_matches('/'))

@@ -34,24 +34,24 @@ pub(crate) fn path_coefficients(
 }
 
 /// The vectors of a path: `(vectors, intercepts, kernel)`.
-type KeptArg<'py> = (RowsArg<'py>, PyReadonlyArray1<'py, f64>, KernelArg);
+type SelectedArg<'py> = (RowsArg<'py>, PyReadonlyArray1<'py, f64>, KernelArg);
 
 /// The decisions (sizes, n, q) of a path at increasing sizes, every kernel value computed once.
 #[pyfunction]
 pub(crate) fn path_decisions(
     py: Python<'_>,
     path: PathArg<'_>,
-    kept: KeptArg<'_>,
+    selected: SelectedArg<'_>,
     x: RowsArg<'_>,
     sizes: PyReadonlyArray1<'_, i64>,
     n_jobs: usize,
 ) -> PyResult<Object<Array3<f64>>> {
-    let (view, (kept, intercepts, kernel)) = (path.view()?, kept);
-    let (kept, x) = (kept.view()?, x.view()?);
+    let (view, (selected, intercepts, kernel)) = (path.view()?, selected);
+    let (selected, x) = (selected.view()?, x.view()?);
     let (intercepts, sizes) = (vector(&intercepts)?, indices("sizes", &sizes)?);
     let cost = Cost::of_outputs(&x, view.vectors(), view.outputs().saturating_add(view.vectors()));
     run(py, n_jobs, cost, None, |ctx| {
-        path::path_decisions(&kernel.0, kept, &view, intercepts, x, &sizes, ctx)
+        path::path_decisions(&kernel.0, selected, &view, intercepts, x, &sizes, ctx)
     })
     .map(Object)
 }

@@ -166,7 +166,7 @@ pub(crate) fn box_budget_program(
     py: Python<'_>,
     q: PyReadonlyArray2<'_, f64>,
     w: PyReadonlyArray1<'_, f64>,
-    most: f64,
+    max_vectors: f64,
     tolerance: f64,
 ) -> PyResult<Object<Vec<f64>>> {
     let (q, w) = (matrix_view(&q)?, vector(&w)?);
@@ -175,7 +175,7 @@ pub(crate) fn box_budget_program(
     same_length("w (one number for each row of Q)", m, w.len())?;
     run(py, 1, Cost::of(m, m, m), None, |_| {
         let mut p = vec![0.0; m];
-        tree::box_budget_program(&Program { q, w, most }, tolerance, &mut p)?;
+        tree::box_budget_program(&Program { q, w, max_vectors }, tolerance, &mut p)?;
         Ok(p)
     })
     .map(Object)

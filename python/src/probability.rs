@@ -21,8 +21,8 @@ pub(crate) fn fit_sigmoid(
 ) -> PyResult<(f64, f64)> {
     let (outputs, is_first, weights) = (vector(&outputs)?, vector(&is_first)?, vector(&weights)?);
     let cost = Cost::of(outputs.len(), 1, SIGMOID_COST);
-    let found = run(py, 1, cost, None, |ctx| {
+    let sigmoid = run(py, 1, cost, None, |ctx| {
         probability::fit_sigmoid(outputs, is_first, weights, offset_penalty, ctx)
     })?;
-    Ok((found.a, found.b))
+    Ok((sigmoid.a, sigmoid.b))
 }

@@ -233,9 +233,9 @@ impl Single {
     fn outputs(&self, row: &Bound<'_, PyAny>) -> PyResult<Vec<f64>> {
         let mut values = numbers(row, self.columns)?;
         if values.len() != self.columns {
-            let found = values.len();
+            let actual = values.len();
             return Err(PyValueError::new_err(format!(
-                "a row of {found} numbers: the model has {} columns",
+                "a row of {actual} numbers: the model has {} columns",
                 self.columns
             )));
         }

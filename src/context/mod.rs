@@ -307,8 +307,8 @@ mod tests {
             assert!((expected - 9.787_606_036_044_348).abs() < 1e-12);
             for threads in [1, 2, 3, 8] {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                let found = pool.install(|| sum(Context::default(), size));
-                assert_eq!(found.to_bits(), expected.to_bits(), "{threads} threads, tasks of {size}");
+                let actual = pool.install(|| sum(Context::default(), size));
+                assert_eq!(actual.to_bits(), expected.to_bits(), "{threads} threads, tasks of {size}");
             }
         }
         assert_eq!(Context::default().reduce(0, 4, |_| 1, |a: i32, b| a + b), None);

@@ -3,7 +3,7 @@
 use ndarray::{Array2, ArrayView2, Axis};
 
 use crate::error::{Error, Result};
-use crate::memory::try_with_capacity;
+use crate::memory::{TryCollect, try_with_capacity};
 
 /// Views row-major elements as a matrix of `shape` (rows, columns).
 pub(crate) fn matrix<T>(shape: (usize, usize), data: &[T]) -> Result<ArrayView2<'_, T>> {
@@ -12,7 +12,7 @@ pub(crate) fn matrix<T>(shape: (usize, usize), data: &[T]) -> Result<ArrayView2<
         _ => Err(Error::Shape {
             what: "elements of a dense matrix",
             expected: shape.0.saturating_mul(shape.1),
-            found: data.len(),
+            actual: data.len(),
         }),
     }
 }
@@ -23,6 +23,21 @@ pub(crate) fn flat<T>(array: Array2<T>) -> Vec<T> {
     array.into_raw_vec_and_offset().0
 }
 
+/// Copies the elements of a view of any layout, row after row.
+pub(crate) fn copy_flat<T: Copy>(view: ArrayView2<'_, T>) -> Result<Vec<T>> {
+    view.iter().copied().try_collect_vec()
+}
+
+/// Copies the columns of a view.
+pub(crate) fn copy_columns(view: ArrayView2<'_, f64>) -> Result<Vec<Vec<f64>>> {
+    view.columns().into_iter().map(|column| column.iter().copied().try_collect_vec()).collect()
+}
+
+/// Rounds numbers to single precision.
+pub(crate) fn rounded<'v>(values: impl IntoIterator<Item = &'v f64>) -> Result<Vec<f32>> {
+    values.into_iter().map(|&v| v as f32).try_collect_vec()
+}
+
 /// Returns one row of a view inside a [`Rows`](super::Rows).
 #[inline]
 pub(crate) fn row<'a, T>(view: &ArrayView2<'a, T>, row: usize) -> &'a [T] {
@@ -30,7 +45,7 @@ pub(crate) fn row<'a, T>(view: &ArrayView2<'a, T>, row: usize) -> &'a [T] {
 }
 
 /// Copies the given rows.
-pub(super) fn gather<T: Copy>(view: &ArrayView2<'_, T>, rows: &[usize]) -> Result<Array2<T>> {
+pub(crate) fn gather<T: Copy>(view: &ArrayView2<'_, T>, rows: &[usize]) -> Result<Array2<T>> {
     let mut data = try_with_capacity("gathered rows", rows.len() * view.ncols())?;
     for &i in rows {
         data.extend_from_slice(row(view, i));

@@ -26,7 +26,7 @@ mod row_set;
 mod rows;
 
 pub use csr::{CsrView, IndexSlice};
-pub(crate) use dense::{flat, matrix, row};
+pub(crate) use dense::{copy_columns, copy_flat, flat, gather, matrix, rounded, row};
 pub use element::Element;
 pub(crate) use row_set::RowSet;
 pub use rows::{DenseElement, IntoRows, OwnedRows, Rows, SparseElement};

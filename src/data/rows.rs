@@ -9,10 +9,10 @@ use std::ops::Range;
 use ndarray::{Array2, ArrayView2, s};
 
 use super::csr::{CsrView, IndexSlice};
-use super::dense::{gather, matrix, row as row_of};
+use super::dense::{gather, matrix, rounded, row as row_of};
 use super::element::Element;
 use crate::error::{Error, Result};
-use crate::memory::TryCollect;
+use crate::memory::try_vec;
 
 /// Number of elements of a dense row that are compared with zero together.
 const ZERO_CHECK_LENGTH: usize = 8;
@@ -195,12 +195,30 @@ impl<'a> Rows<'a> {
 }
 
 impl Rows<'_> {
+    /// Calls `visit` with the place in `list` and the values of each listed row, of all columns.
+    ///
+    /// # Errors
+    /// [`Error::Memory`]: sparse rows can have many columns.
+    pub(crate) fn for_each_dense(
+        &self,
+        list: impl IntoIterator<Item = usize>,
+        mut visit: impl FnMut(usize, &[f64]),
+    ) -> Result<()> {
+        let mut values = try_vec![0.0; self.cols()]?;
+        for (place, row) in list.into_iter().enumerate() {
+            values.fill(0.0);
+            self.for_each_in_row(row, |k, v| values[k] = v);
+            visit(place, &values);
+        }
+        Ok(())
+    }
+
     /// Copies rows in double precision to single precision; `None` if a number is outside its normal range.
     pub(crate) fn to_single(self) -> Result<Option<OwnedRows>> {
         let is_outside = |(v, single): (&f64, &f32)| *v != 0.0 && !single.is_normal();
         match self {
             Self::DenseF64(d) => {
-                let values: Vec<f32> = d.iter().map(|&v| v as f32).try_collect_vec()?;
+                let values = rounded(d)?;
                 let is_inside = !d.iter().zip(&values).any(is_outside);
                 let array = Array2::from_shape_vec(d.dim(), values).expect("a number for each entry");
                 Ok(is_inside.then(|| array.into()))
@@ -208,7 +226,7 @@ impl Rows<'_> {
             Self::CsrF64(s) => {
                 let all: Vec<usize> = (0..self.rows()).collect();
                 let (indptr, indices, stored) = s.gather(&all)?;
-                let values: Vec<f32> = stored.iter().map(|&v| v as f32).try_collect_vec()?;
+                let values = rounded(&stored)?;
                 let is_inside = !stored.iter().zip(&values).any(is_outside);
                 Ok(is_inside.then_some(OwnedRows::CsrF32 { indptr, indices, values, cols: s.cols() }))
             }

@@ -104,22 +104,29 @@ impl Lanes {
     fn new(rows: Rows<'_>) -> Result<Self> {
         let (n, d) = (rows.rows(), rows.cols());
         let lanes = n.next_multiple_of(LANE_MULTIPLE);
-        let mut values = memory::try_zeros("the background samples", lanes.saturating_mul(d))?;
+        let values = spread(rows, "the background samples", lanes.saturating_mul(d), (1, lanes))?;
         let mut weights = vec![0.0; lanes];
         weights[..n].fill(1.0 / n as f64);
-        for row in 0..n {
-            rows.for_each_in_row(row, |column, value| values[column * lanes + row] = value);
-        }
         Ok(Self { values, count: lanes, weights })
     }
 }
 
 /// Vectors or samples as dense rows.
 fn dense(rows: Rows<'_>, what: &'static str) -> Result<Vec<f64>> {
-    let d = rows.cols();
-    let mut values = memory::try_zeros(what, rows.rows().saturating_mul(d))?;
+    let (n, d) = (rows.rows(), rows.cols());
+    spread(rows, what, n.saturating_mul(d), (d, 1))
+}
+
+/// Writes rows to a dense array of `len` numbers with these strides of rows and columns.
+fn spread(
+    rows: Rows<'_>,
+    what: &'static str,
+    len: usize,
+    (row_stride, column_stride): (usize, usize),
+) -> Result<Vec<f64>> {
+    let mut values = memory::try_zeros(what, len)?;
     for row in 0..rows.rows() {
-        rows.for_each_in_row(row, |column, value| values[row * d + column] = value);
+        rows.for_each_in_row(row, |column, value| values[row * row_stride + column * column_stride] = value);
     }
     Ok(values)
 }
@@ -175,7 +182,7 @@ pub fn shapley_values(
         samples: dense(x, "the samples as dense rows")?,
         absent,
     };
-    let mut found = Found {
+    let mut sums = Sums {
         values: memory::try_zeros("the Shapley values", n.saturating_mul(params.players).saturating_mul(q))?,
         totals: memory::try_zeros("the sums of Shapley values", n.saturating_mul(q).saturating_mul(TOTALS))?,
     };
@@ -184,25 +191,25 @@ pub fn shapley_values(
     let mut open: Vec<usize> = (0..n).collect();
     let mut error = memory::try_zero_matrix("the errors of additivity", (n, q))?;
     loop {
-        problem.explain(&open, nodes, &mut found, ctx)?;
+        problem.explain(&open, nodes, &mut sums, ctx)?;
         for &sample in &open {
             for output in 0..q {
-                error[[sample, output]] = found.error(sample, output, params.players, q);
+                error[[sample, output]] = sums.error(sample, output, params.players, q);
             }
         }
         if nodes == exact {
             break;
         }
         open.retain(|&sample| {
-            (0..q).any(|output| !(error[[sample, output]] <= TOLERANCE * found.magnitude(sample, output, q)))
+            (0..q).any(|output| !(error[[sample, output]] <= TOLERANCE * sums.magnitude(sample, output, q)))
         });
         if open.is_empty() {
             break;
         }
         nodes = (2 * nodes).min(exact);
     }
-    let base = problem.base(&found, n);
-    let values = Array3::from_shape_vec((n, params.players, q), found.values)
+    let base = problem.base(&sums, n);
+    let values = Array3::from_shape_vec((n, params.players, q), sums.values)
         .expect("the values were made in this shape");
     if values.iter().any(|value| !value.is_finite()) {
         let row = values.axis_iter(Axis(0)).position(|v| v.iter().any(|v| !v.is_finite())).unwrap_or(0);
@@ -216,14 +223,14 @@ pub fn shapley_values(
 const TOTALS: usize = 3;
 
 /// The sums of all tasks so far.
-struct Found {
+struct Sums {
     /// (n, P, q).
     values: Vec<f64>,
     /// (n, [`TOTALS`], q).
     totals: Vec<f64>,
 }
 
-impl Found {
+impl Sums {
     fn total(&self, sample: usize, which: usize, output: usize, q: usize) -> f64 {
         self.totals[(sample * TOTALS + which) * q + output]
     }
@@ -269,15 +276,15 @@ struct Scratch {
 
 impl Problem<'_> {
     /// Computes the values of some samples with `count` quadrature nodes.
-    fn explain(&self, open: &[usize], count: usize, found: &mut Found, ctx: Context<'_>) -> Result<()> {
+    fn explain(&self, open: &[usize], count: usize, sums: &mut Sums, ctx: Context<'_>) -> Result<()> {
         let (players, q, m) = (self.params.players, self.expansion.outputs(), self.expansion.len());
         let mut nodes = Vec::with_capacity(count.next_multiple_of(NODES_TOGETHER));
         nodes.extend(gauss_legendre(count).iter().map(|node| (node.t, node.weight)));
         // Nodes of weight 0 complete the last group.
         nodes.resize(count.next_multiple_of(NODES_TOGETHER), (0.5, 0.0));
         for &sample in open {
-            found.values[sample * players * q..][..players * q].fill(0.0);
-            found.totals[sample * TOTALS * q..][..TOTALS * q].fill(0.0);
+            sums.values[sample * players * q..][..players * q].fill(0.0);
+            sums.totals[sample * TOTALS * q..][..TOTALS * q].fill(0.0);
         }
         let (sample_blocks, vector_blocks) =
             (open.len().div_ceil(SAMPLES_PER_TASK), m.div_ceil(VECTORS_PER_TASK));
@@ -306,8 +313,8 @@ impl Problem<'_> {
                 let samples = &open[block..open.len().min(block + SAMPLES_PER_TASK)];
                 for (&sample, part) in samples.iter().zip(part.chunks_exact((players + TOTALS) * q)) {
                     let (values, totals) = part.split_at(players * q);
-                    add(&mut found.values[sample * players * q..][..players * q], values);
-                    add(&mut found.totals[sample * TOTALS * q..][..TOTALS * q], totals);
+                    add(&mut sums.values[sample * players * q..][..players * q], values);
+                    add(&mut sums.totals[sample * TOTALS * q..][..TOTALS * q], totals);
                 }
             }
         }
@@ -391,12 +398,12 @@ impl Problem<'_> {
     }
 
     /// The value of the empty coalition for each output.
-    fn base(&self, found: &Found, n: usize) -> Vec<f64> {
+    fn base(&self, sums: &Sums, n: usize) -> Vec<f64> {
         let q = self.expansion.outputs();
         let mut base = self.expansion.intercepts.to_vec();
         if n > 0 {
             for (output, base) in base.iter_mut().enumerate() {
-                *base += found.total(0, 1, output, q);
+                *base += sums.total(0, 1, output, q);
             }
         }
         base
@@ -475,10 +482,10 @@ mod tests {
             let (expansion, x, background) = example(kernel, 5, 21, 7);
             let params = ShapleyParams { game: Game::Interventional, player_of: &player_of, players };
             let rows = (Rows::try_from(&x).unwrap(), Rows::try_from(&background).unwrap());
-            let found =
+            let explained =
                 shapley_values(&expansion.view(), rows.0, rows.1, &params, Context::default()).unwrap();
-            assert!(found.additivity_error.iter().all(|&error| error < 1e-12));
-            for (sample, values) in x.rows().into_iter().zip(found.values.outer_iter()) {
+            assert!(explained.additivity_error.iter().all(|&error| error < 1e-12));
+            for (sample, values) in x.rows().into_iter().zip(explained.values.outer_iter()) {
                 let expected =
                     brute_force(&expansion, sample.as_slice().unwrap(), &background, &player_of, players);
                 for (value, expected) in values.iter().zip(&expected) {

@@ -83,11 +83,12 @@ impl Plan {
     /// Computes the polynomials of sums over `y`.
     pub(super) fn coefficients(&self, (y, weights): (&[f64], &[f64]), ctx: Context<'_>) -> Result<Vec<f64>> {
         let size = self.boxes.size();
-        let mut values = memory::try_zeros(SUM, size + MARGIN)?;
+        let zeros = || memory::try_zeros(SUM, size + MARGIN);
+        let mut values = zeros()?;
         collect(&self.boxes, self.scale, y, weights, &mut values);
         let stencil = self.stencil();
         for axis in 0..self.boxes.counts.len() {
-            let mut next = memory::try_zeros(SUM, size + MARGIN)?;
+            let mut next = zeros()?;
             self.pass(axis, &stencil, &values[..size], &mut next[..size], ctx);
             values = next;
         }
@@ -97,8 +98,8 @@ impl Plan {
     /// Turns moments into coefficients along an axis, the first of `from`, which becomes the last of `to`.
     fn pass(&self, axis: usize, stencil: &Array2<f64>, from: &[f64], to: &mut [f64], ctx: Context<'_>) {
         let (order, count, len) = (self.boxes.order, self.boxes.counts[axis], self.boxes.len(axis));
-        let (rest, neighbours) = (from.len() / len, n_neighbours(1.0 / self.scale));
-        let from = ArrayView2::from_shape((len, rest), from).expect("all coefficients");
+        let (lines, neighbours) = (from.len() / len, n_neighbours(1.0 / self.scale));
+        let from = ArrayView2::from_shape((len, lines), from).expect("all coefficients");
         ctx.for_each_chunk(to, TASK_LINES * len, |chunk, to| {
             let lines = to.len() / len;
             let mut to = ArrayViewMut2::from_shape((lines, len), to).expect("whole lines");

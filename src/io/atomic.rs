@@ -53,11 +53,11 @@ fn replace(
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    let kept = existing.as_ref().map(|opened| opened.file().metadata()).transpose()?;
-    if let Some(file) = existing.filter(|_| kept.as_ref().is_some_and(|m| !m.is_file())) {
+    let existing_metadata = existing.as_ref().map(|opened| opened.file().metadata()).transpose()?;
+    if let Some(file) = existing.filter(|_| existing_metadata.as_ref().is_some_and(|m| !m.is_file())) {
         return finish(file, ctx, write).map(drop);
     }
-    let target = if kept.is_some() { fs::canonicalize(path)? } else { path.to_path_buf() };
+    let target = if existing_metadata.is_some() { fs::canonicalize(path)? } else { path.to_path_buf() };
     let directory = match target.parent() {
         Some(parent) if parent != Path::new("") => parent.to_path_buf(),
         _ => PathBuf::from("."),
@@ -72,7 +72,7 @@ fn replace(
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // less the umask
     let (file, temporary) = builder.tempfile_in(&directory)?.into_parts();
     let file = finish(file, ctx, write)?;
-    if let Some(metadata) = kept {
+    if let Some(metadata) = existing_metadata {
         file.set_permissions(metadata.permissions())?;
     }
     file.sync_all()?;

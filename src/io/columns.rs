@@ -65,8 +65,8 @@ impl Columns {
         if let (true, Some((line, index)), Some(count)) = (zero_based, self.undecided, self.n_features) {
             return Err((line, beyond(index, count) + ", which counts from 0"));
         }
-        let found = self.largest.map_or(0, |index| index as usize + usize::from(zero_based));
-        Ok(self.n_features.unwrap_or(found))
+        let count = self.largest.map_or(0, |index| index as usize + usize::from(zero_based));
+        Ok(self.n_features.unwrap_or(count))
     }
 }
 

@@ -64,7 +64,7 @@ impl Dtype {
 
     /// The type of a name of the format.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, own, _)| *own == name).map(|(dtype, ..)| dtype)
+        Self::ALL.into_iter().find(|(_, dtype_name, _)| *dtype_name == name).map(|(dtype, ..)| dtype)
     }
 
     /// Returns the name in the format.

@@ -186,13 +186,13 @@ mod tests {
             let place = |(i, j)| (codes[3 * i + j], f64::from(lows[j]));
             let single = Array2::from_shape_fn((m, 3), |at| number::<f32>(place(at).0, place(at).1, step));
             let double = Array2::from_shape_fn((m, 3), |at| number::<f64>(place(at).0, place(at).1, step));
-            if let Some(found) = restored(&single, Steps::Shared) {
-                prop_assert_eq!(found, single);
+            if let Some(decoded) = restored(&single, Steps::Shared) {
+                prop_assert_eq!(decoded, single);
             } else {
                 prop_assert!(codes.iter().all(|code| *code == codes[0]));
             }
-            if let Some(found) = restored(&double, Steps::Shared) {
-                prop_assert_eq!(found, double);
+            if let Some(decoded) = restored(&double, Steps::Shared) {
+                prop_assert_eq!(decoded, double);
             }
         }
     }

@@ -107,13 +107,13 @@ impl ProbabilityParams {
     /// Checks the numbers of values against a model's; `k` is 0 for a model that is no classifier.
     fn check(&self, k: usize) -> Result<(), String> {
         let expected = if k == 0 { (1, 0) } else { (pairs(k).unwrap_or(0), pairs(k).unwrap_or(0)) };
-        let found = (self.prob_a.len(), self.prob_b.len());
-        if self.is_empty() || found == expected {
+        let lengths = (self.prob_a.len(), self.prob_b.len());
+        if self.is_empty() || lengths == expected {
             return Ok(());
         }
         Err(format!(
             "probA and probB have {} and {} values, expected {} and {}",
-            found.0, found.1, expected.0, expected.1
+            lengths.0, lengths.1, expected.0, expected.1
         ))
     }
 }

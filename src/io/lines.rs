@@ -114,13 +114,18 @@ impl<'p, R: BufRead> Lines<'p, R> {
 /// Room for more items, by a quarter at a time: doubling would take three times the numbers when it moves them.
 fn make_room<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     if values.capacity() - values.len() < more {
-        let room = (values.len() / 4).max(more).max(1 << 8);
-        values.try_reserve_exact(room).map_err(|_| {
-            let bytes = (values.len() + room) * size_of::<T>();
+        let capacity = (values.len() / 4).max(more).max(1 << 8);
+        values.try_reserve_exact(capacity).map_err(|_| {
+            let bytes = (values.len() + capacity) * size_of::<T>();
             Error::Memory { what: "the numbers of a text file", bytes, remedy: "" }
         })?;
     }
     Ok(())
+}
+
+/// Copies the items at some places.
+fn selected<T: Copy>(values: &[T], places: &[usize]) -> Result<Vec<T>> {
+    places.iter().map(|&place| values[place]).try_collect_vec()
 }
 
 /// Appends an item to a vector that grows with the file.
@@ -151,7 +156,7 @@ pub(crate) fn finite<T: Element + FromStr>(token: &str) -> Result<T, String> {
 /// A hexadecimal number of at most 53 significant bits, as `printf("%a")` writes doubles; it is exact.
 fn hexadecimal(token: &str) -> Option<f64> {
     let (negative, digits) = match token.strip_prefix('-') {
-        Some(rest) => (true, rest),
+        Some(unsigned) => (true, unsigned),
         None => (false, token.strip_prefix('+').unwrap_or(token)),
     };
     let digits = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"))?;
@@ -233,11 +238,11 @@ impl<T: Element + FromStr> SparseBuilder<T> {
     fn sort_row(&mut self, start: usize) -> Result<(), ContentError> {
         let mut order: Vec<usize> = (start..self.indices.len()).try_collect_vec()?;
         order.sort_unstable_by_key(|&entry| self.indices[entry]);
-        let indices: Vec<i64> = order.iter().map(|&entry| self.indices[entry]).try_collect_vec()?;
+        let indices = selected(&self.indices, &order)?;
         if let Some([index, ..]) = indices.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(format!("index {index} appears twice").into());
         }
-        let values: Vec<T> = order.iter().map(|&entry| self.values[entry]).try_collect_vec()?;
+        let values = selected(&self.values, &order)?;
         self.indices[start..].copy_from_slice(&indices);
         self.values[start..].copy_from_slice(&values);
         Ok(())

@@ -44,15 +44,15 @@ impl<'a, S> Monitored<'a, S> {
 
 impl<S: Read> Read for Monitored<'_, S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let most = buffer.len().min(16 * BYTES_PER_CHECK);
-        self.block(|stream| stream.read(&mut buffer[..most]))
+        let max_bytes = buffer.len().min(16 * BYTES_PER_CHECK);
+        self.block(|stream| stream.read(&mut buffer[..max_bytes]))
     }
 }
 
 impl<S: Write> Write for Monitored<'_, S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let most = bytes.len().min(16 * BYTES_PER_CHECK);
-        self.block(|stream| stream.write(&bytes[..most]))
+        let max_bytes = bytes.len().min(16 * BYTES_PER_CHECK);
+        self.block(|stream| stream.write(&bytes[..max_bytes]))
     }
 
     fn flush(&mut self) -> io::Result<()> {

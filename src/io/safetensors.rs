@@ -192,8 +192,8 @@ fn checked_writer<'t>(
     }
     for (name, Array { dtype, shape, bytes }) in &contents.arrays {
         if shape.iter().product::<usize>() * dtype.bytes() != bytes.len() {
-            let found = format!("{name:?} of {} bytes", bytes.len());
-            return Err(Error::param("arrays", found, format!("{} of shape {shape:?}", dtype.name())));
+            let description = format!("{name:?} of {} bytes", bytes.len());
+            return Err(Error::param("arrays", description, format!("{} of shape {shape:?}", dtype.name())));
         }
         tensors.push(name.clone(), *dtype, shape, |out| out.write_all(bytes));
     }
@@ -317,8 +317,8 @@ fn add_coefficients<'t>(
         }
         tensors.bytes(whole, &shape, codes);
     } else if is_packed {
-        let kept = move || coefficients.iter().filter(move |value| is_present(value));
-        tensors.push(whole, Dtype::F64, &shape, move |out| each(out, kept(), |v| v.to_le_bytes()));
+        let nonzeros = move || coefficients.iter().filter(move |value| is_present(value));
+        tensors.push(whole, Dtype::F64, &shape, move |out| each(out, nonzeros(), |v| v.to_le_bytes()));
     } else {
         tensors.floats(whole, &shape, coefficients.into());
     }
@@ -341,7 +341,7 @@ fn too_many(coefficients: usize, vectors: Rows<'_>, bytes: usize) -> bool {
 
 /// Bytes of tensors whose names begin alike.
 fn bytes_of(tensors: &Tensors<'_>, name: &str) -> usize {
-    let alike = |found: &&(String, Dtype, Vec<usize>, Elements<'_>)| found.0.starts_with(name);
+    let alike = |tensor: &&(String, Dtype, Vec<usize>, Elements<'_>)| tensor.0.starts_with(name);
     tensors
         .0
         .iter()

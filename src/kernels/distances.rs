@@ -24,7 +24,7 @@ pub(super) const MIN_RELATIVE_DISTANCE: f64 = 1.0 / 16.0;
 pub(super) struct DistanceWorkspace<T> {
     near: Vec<usize>,
     line: Vec<T>,
-    rest: Vec<T>,
+    absent_terms: Vec<T>,
     /// True if the row has the feature of a line of the panel.
     present: Vec<bool>,
     /// The lines of a sparse panel in the order of their features.
@@ -43,7 +43,7 @@ pub(super) fn squared_distances<T: Real>(
 ) {
     panel_tile((Measure::Inner, Epilogue::Distance), (block, norms), first, panel, out);
     let (width, part) = (panel.norms.len(), T::from_f64(MIN_RELATIVE_DISTANCE));
-    let DistanceWorkspace { near, line, rest, present, order } = workspace;
+    let DistanceWorkspace { near, line, absent_terms, present, order } = workspace;
     near.clear();
     near_rows(out, &norms[first..], panel.norms, part, near);
     for &i in &*near {
@@ -60,11 +60,18 @@ pub(super) fn squared_distances<T: Real>(
                 if !features.is_sorted() {
                     order.sort_unstable_by_key(|&at| features[at - 1]);
                 }
-                rest.clear();
-                rest.resize(width, T::ZERO);
+                absent_terms.clear();
+                absent_terms.resize(width, T::ZERO);
                 present.clear();
                 present.resize(features.len() + 1, false);
-                sparse_distances((entries, first + i), slots, (panel.values, order), present, line, rest);
+                sparse_distances(
+                    (entries, first + i),
+                    slots,
+                    (panel.values, order),
+                    present,
+                    line,
+                    absent_terms,
+                );
             }
         }
         for ((out, &exact), &m) in out[i * width..].iter_mut().zip(&*line).zip(panel.norms) {
@@ -82,7 +89,7 @@ fn sparse_distances<T: Real>(
     (values, order): (&[T], &[usize]),
     present: &mut [bool],
     sums: &mut [T],
-    rest: &mut [T],
+    absent_terms: &mut [T],
 ) {
     let width = sums.len();
     let (features, numbers) = entries.row(row);
@@ -95,12 +102,12 @@ fn sparse_distances<T: Real>(
         }
     }
     for &at in order.iter().filter(|at| !present[**at]) {
-        for (sum, &b) in rest.iter_mut().zip(&values[at * width..]) {
+        for (sum, &b) in absent_terms.iter_mut().zip(&values[at * width..]) {
             *sum += b * b;
         }
     }
-    for (sum, &rest) in sums.iter_mut().zip(&*rest) {
-        *sum += rest;
+    for (sum, &absent_terms) in sums.iter_mut().zip(&*absent_terms) {
+        *sum += absent_terms;
     }
 }
 
@@ -250,13 +257,13 @@ mod tests {
             let dense = Rows::from_shape((N, d), &x).unwrap();
             let sparse = to_csr(dense, d, |k| k);
             for rows in [dense, sparse.view()] {
-                let found = gram(&kernel, rows, rows, Context::SEQUENTIAL).unwrap();
+                let actual = gram(&kernel, rows, rows, Context::SEQUENTIAL).unwrap();
                 let ones = Array2::from_elem((N, 1), 1.0);
                 let sums = Evaluator::new(&ExpansionView::new(kernel, rows, ones.view(), &[0.0]).unwrap());
                 let sums = sums.unwrap().evaluate(rows, Context::SEQUENTIAL).unwrap();
                 for i in 0..N {
                     let expected = |j| pair(&kernel, dense, i, dense, j);
-                    assert!((0..N).all(|j| (found[[i, j]] - expected(j)).abs() < 1e-15), "d={d} {i}");
+                    assert!((0..N).all(|j| (actual[[i, j]] - expected(j)).abs() < 1e-15), "d={d} {i}");
                     assert!((sums[[i, 0]] - (0..N).map(expected).sum::<f64>()).abs() < 1e-13, "d={d} {i}");
                 }
             }
@@ -274,8 +281,8 @@ mod tests {
                 for distance in [300.0_f32, 1e5, 1e15, 1e30] {
                     let x = vec![distance; d];
                     let x = Rows::from_shape((1, d), &x).unwrap();
-                    let found = f.evaluate(x, Context::SEQUENTIAL).unwrap()[[0, 0]];
-                    assert!((found - 0.5).abs() < 1e-30, "{kernel:?} {distance}: {found}");
+                    let actual = f.evaluate(x, Context::SEQUENTIAL).unwrap()[[0, 0]];
+                    assert!((actual - 0.5).abs() < 1e-30, "{kernel:?} {distance}: {actual}");
                 }
             }
         }

@@ -34,7 +34,7 @@ use crate::data::{RowSet, Rows};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::fast_gauss::FastGaussTransform;
-use crate::memory::{self, try_vec};
+use crate::memory;
 use crate::once::OnceCell;
 use crate::simd::Real;
 use ndarray::Array2;
@@ -378,10 +378,9 @@ impl PackedExpansion {
     fn add_columns(&self, vectors: Rows<'_>, x: Rows<'_>, out: &mut [f64]) -> Result<Option<Vec<usize>>> {
         let q = self.outputs();
         let indices = indices(vectors, x.cols())?;
-        let (mut values, uncovered) = (try_vec![0.0; x.cols()]?, RowSet::new(x.rows()));
-        for (i, out) in out.chunks_exact_mut(q).enumerate() {
-            values.fill(0.0);
-            x.for_each_in_row(i, |k, v| values[k] = v);
+        let uncovered = RowSet::new(x.rows());
+        x.for_each_dense(0..x.rows(), |i, values| {
+            let out = &mut out[i * q..(i + 1) * q];
             for (&index, coefficients) in indices.iter().zip(self.coefficients.values.chunks_exact(q)) {
                 for (out, c) in out.iter_mut().zip(coefficients) {
                     *out += c * values[index];
@@ -390,7 +389,7 @@ impl PackedExpansion {
             if !out.iter().all(|f| f.is_finite()) {
                 uncovered.insert(i);
             }
-        }
+        })?;
         Ok(uncovered.into_rows())
     }
 

@@ -31,11 +31,11 @@
 
 use super::batch::Batch;
 use super::pack::method;
-use super::trainable_panel::TrainablePanel;
+use super::trainable_panel::{TrainablePanel, panel_zeros};
 use super::{Kernel, Smoothness};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::memory::{TryGrow, TryToVec, try_vec, try_with_capacity};
+use crate::memory::{TryGrow, try_vec, try_with_capacity};
 use crate::simd::coefficients::ApplyCoefficients;
 use crate::simd::epilogue::Epilogue;
 use crate::simd::lanes;
@@ -84,22 +84,22 @@ pub(crate) struct Workspace {
     pub(crate) scales: Vec<f32>,
 }
 
-/// Results of the first pass for a block of rows: K and W panel after panel, G row after row.
+/// Results of the first pass for a block of rows: K and then W panel after panel, G row after row.
 #[derive(Debug, Default, Clone)]
 struct BlockWork {
     first: usize,
     rows: usize,
-    kernel: Vec<f32>,
-    weights: Vec<f32>,
+    kernel_and_weights: Vec<f32>,
     sums: Vec<f32>,
     outputs: Vec<f32>,
     loss: f64,
 }
 
-/// Allocates the vectors and the coefficients of a panel, zero at first.
-fn panel_zeros(features: usize, outputs: usize) -> Result<(Vec<f32>, Vec<f32>)> {
-    let zeros = |lines: usize| try_vec![0.0; lines * panel_width::<f32>()];
-    Ok((zeros(features)?, zeros(outputs)?))
+impl BlockWork {
+    /// Returns K and W.
+    fn halves(&self) -> (&[f32], &[f32]) {
+        self.kernel_and_weights.split_at(self.kernel_and_weights.len() / 2)
+    }
 }
 
 impl TrainableExpansion {
@@ -116,14 +116,7 @@ impl TrainableExpansion {
         let panels = (0..m.div_ceil(width))
             .map(|p| -> Result<TrainablePanel> {
                 let used = width.min(m - p * width);
-                let zeros = panel_zeros(features, q)?;
-                let mut panel = TrainablePanel {
-                    vectors: zeros.0,
-                    coefficients: zeros.1,
-                    norms: vec![0.0; width],
-                    packed: Vec::new(),
-                    used,
-                };
+                let mut panel = TrainablePanel::zeros(features, q, used)?;
                 for j in 0..used {
                     let row = p * width + j;
                     for f in 0..features {
@@ -145,19 +138,16 @@ impl TrainableExpansion {
     }
 
     /// Returns a copy.
-    pub(crate) fn try_clone(&self) -> Result<Self> {
-        let copied = |values: &[f32]| values.try_to_vec();
+    pub(crate) fn copied(&self) -> Result<Self> {
         let panels = self
             .panels
             .iter()
             .map(|panel| -> Result<TrainablePanel> {
-                Ok(TrainablePanel {
-                    vectors: copied(&panel.vectors)?,
-                    coefficients: copied(&panel.coefficients)?,
-                    norms: panel.norms.clone(),
-                    packed: copied(&panel.packed)?,
-                    used: panel.used,
-                })
+                let mut copy = TrainablePanel::zeros(self.features, self.intercepts.len(), panel.used)?;
+                copy.vectors.copy_from_slice(&panel.vectors);
+                copy.coefficients.copy_from_slice(&panel.coefficients);
+                copy.refresh(self.kernel);
+                Ok(copy)
             })
             .collect::<Result<Vec<_>>>()?;
         Ok(Self { panels, intercepts: self.intercepts.clone(), ..*self })
@@ -166,7 +156,8 @@ impl TrainableExpansion {
     /// Returns Z (m, d) and B (m, q), row-major.
     pub(crate) fn unpack(&self) -> Result<(Vec<f32>, Vec<f32>)> {
         let (width, q) = (panel_width::<f32>(), self.intercepts.len());
-        let (mut z, mut b) = (try_vec![0.0; self.vectors * self.features]?, try_vec![0.0; self.vectors * q]?);
+        let zeros = |columns: usize| try_vec![0.0; self.vectors * columns];
+        let (mut z, mut b) = (zeros(self.features)?, zeros(q)?);
         for (p, panel) in self.panels.iter().enumerate() {
             for j in 0..panel.used {
                 let row = p * width + j;
@@ -253,7 +244,7 @@ impl TrainableExpansion {
         for block in &work.blocks {
             for i in 0..block.rows {
                 lanes.fill(0.0);
-                for panel in block.weights.chunks_exact(block.rows * width) {
+                for panel in block.halves().1.chunks_exact(block.rows * width) {
                     let line = &panel[i * width..(i + 1) * width];
                     lanes.iter_mut().zip(line).for_each(|(sum, w)| *sum += w);
                 }
@@ -275,13 +266,13 @@ impl TrainableExpansion {
         let (q, width, lanes) = (self.intercepts.len(), panel_width::<f32>(), lanes::<f32>());
         let (rows, tile) = (work.rows, work.rows * width);
         let groups = q.div_ceil(lanes);
-        work.kernel.try_resize(self.panels.len() * tile, 0.0)?;
-        work.weights.try_resize(self.panels.len() * tile, 0.0)?;
+        work.kernel_and_weights.try_resize(2 * self.panels.len() * tile, 0.0)?;
+        let (kernel_tiles, weight_tiles) = work.kernel_and_weights.split_at_mut(self.panels.len() * tile);
         work.sums.clear();
         work.sums.try_resize(rows * groups * lanes, 0.0)?;
         let inputs = Block::Dense { data: &batch.by_row, stride: self.features, depth: self.features };
         let inputs = (inputs, &*batch.norms);
-        for (panel, kernel) in self.panels.iter().zip(work.kernel.chunks_exact_mut(tile)) {
+        for (panel, kernel) in self.panels.iter().zip(kernel_tiles.chunks_exact_mut(tile)) {
             panel_tile(method, inputs, work.first, panel.view(&panel.vectors), kernel);
             let (coefficients, out) = (&*panel.packed, &mut *work.sums);
             ApplyCoefficients { tile: kernel, rows, coefficients, groups, out }.compute();
@@ -297,7 +288,7 @@ impl TrainableExpansion {
         let gradient = (Block::Dense { data: &work.outputs, stride: q, depth: q }, &batch.norms[..rows]);
         let has_derivative = matches!(self.kernel, Kernel::Polynomial { .. } | Kernel::Matern { .. });
         let mut derivative = vec![0.0; if has_derivative { tile } else { 0 }];
-        let parts = work.kernel.chunks_exact(tile).zip(work.weights.chunks_exact_mut(tile));
+        let parts = kernel_tiles.chunks_exact(tile).zip(weight_tiles.chunks_exact_mut(tile));
         for (panel, (kernel, weights)) in self.panels.iter().zip(parts) {
             panel_tile(PRODUCT, gradient, 0, panel.view(&panel.coefficients), weights);
             let values = weights.iter_mut().zip(kernel);
@@ -364,12 +355,12 @@ impl TrainableExpansion {
                 panel_tile(PRODUCT, block, 0, panel.view(weights), out);
             }
         };
-        sum_over_rows(output_gradient, &gather(|block| &block.kernel)?, &mut gradient.coefficients);
+        sum_over_rows(output_gradient, &gather(|block| block.halves().0)?, &mut gradient.coefficients);
         // The zero vectors behind the last vector must keep zero coefficients.
         for line in gradient.coefficients.chunks_exact_mut(width) {
             line[panel.used..].fill(0.0);
         }
-        let weights = gather(|block| &block.weights)?;
+        let weights = gather(|block| block.halves().1)?;
         let term: Option<fn(f32, f32) -> f32> = match self.kernel {
             Kernel::Laplacian { .. } => Some(|x, z| sign(x - z)),
             Kernel::ChiSquared { .. } => Some(chi_squared_derivative),
@@ -430,6 +421,11 @@ impl TrainableExpansion {
     /// Returns the number of vectors.
     pub(crate) fn vectors(&self) -> usize {
         self.vectors
+    }
+
+    /// Returns the number of features.
+    pub(crate) fn features(&self) -> usize {
+        self.features
     }
 
     /// Returns the kernel.
@@ -539,12 +535,12 @@ mod tests {
                     "{kernel:?} {loss} {expected}"
                 );
                 let width = panel_width::<f32>();
-                let check = |what: &str, at: usize, found: f32, value: &dyn Fn(f64) -> f64| {
+                let check = |what: &str, at: usize, actual: f32, value: &dyn Fn(f64) -> f64| {
                     let expected = (value(1e-5) - value(-1e-5)) / 2e-5;
-                    let error = (f64::from(found) - expected).abs();
+                    let error = (f64::from(actual) - expected).abs();
                     assert!(
                         error < 1e-3 * (1.0 + expected.abs()),
-                        "{kernel:?} {what}{at}: {found} {expected}"
+                        "{kernel:?} {what}{at}: {actual} {expected}"
                     );
                 };
                 let moved = |values: &[f64], at: usize, by: f64| {
@@ -553,12 +549,12 @@ mod tests {
                     values
                 };
                 for at in [0, d + 1, m * d - 1] {
-                    let found = work.panels[at / d / width].vectors[at % d * width + at / d % width];
-                    check("z", at, found, &|by| value(&moved(&z64, at, by), &b64));
+                    let actual = work.panels[at / d / width].vectors[at % d * width + at / d % width];
+                    check("z", at, actual, &|by| value(&moved(&z64, at, by), &b64));
                 }
                 for at in [0, m * q - 1] {
-                    let found = work.panels[at / q / width].coefficients[at % q * width + at / q % width];
-                    check("b", at, found, &|by| value(&z64, &moved(&b64, at, by)));
+                    let actual = work.panels[at / q / width].coefficients[at % q * width + at / q % width];
+                    check("b", at, actual, &|by| value(&z64, &moved(&b64, at, by)));
                 }
                 if expansion.has_scales {
                     let scaled = |values: &[f64], f: usize, by: f64| -> Vec<f64> {
@@ -597,9 +593,9 @@ mod tests {
             let step = (exponent as f32).exp2();
             let expected = 2.0 * gamma * (-gamma * f64::from(step)).exp();
             for sign in [1.0, -1.0] {
-                let found = gradient_at(sign * step);
-                assert!((f64::from(sign * found[0]) - expected).abs() < 1e-5, "{exponent} {found:?}");
-                assert_eq!(found[1..], [0.0; 2]);
+                let actual = gradient_at(sign * step);
+                assert!((f64::from(sign * actual[0]) - expected).abs() < 1e-5, "{exponent} {actual:?}");
+                assert_eq!(actual[1..], [0.0; 2]);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use ndarray::Array2;
 
-use crate::memory::{self, try_vec};
+use crate::memory;
 
 use super::overflow_check::Magnitudes;
 use super::pack::Panels;
@@ -40,12 +40,9 @@ pub fn gram(kernel: &Kernel, x: Rows<'_>, z: Rows<'_>, ctx: Context<'_>) -> Resu
     }
     if matches!(kernel, Kernel::Precomputed) {
         let columns = indices(z, x.cols())?;
-        let mut values = try_vec![0.0; x.cols()]?;
-        for (i, mut out) in out.rows_mut().into_iter().enumerate() {
-            values.fill(0.0);
-            x.for_each_in_row(i, |k, v| values[k] = v);
-            out.iter_mut().zip(&columns).for_each(|(out, &column)| *out = values[column]);
-        }
+        x.for_each_dense(0..n, |i, values| {
+            out.row_mut(i).iter_mut().zip(&columns).for_each(|(out, &column)| *out = values[column]);
+        })?;
         return Ok(out);
     }
     Error::check_len("columns of the rows", z.cols(), x.cols())?;
@@ -232,7 +229,7 @@ fn pack_all<T: Real>(kernel: &Kernel, rows: Rows<'_>, ctx: Context<'_>) -> Resul
 /// See [`gram`].
 pub fn gram_symmetric(kernel: &Kernel, z: Rows<'_>, ctx: Context<'_>) -> Result<Array2<f64>> {
     let mut out = gram(kernel, z, z, ctx)?;
-    out.diag_mut().iter_mut().zip(diagonal(kernel, z)).for_each(|(own, value)| *own = value);
+    out.diag_mut().iter_mut().zip(diagonal(kernel, z)).for_each(|(entry, value)| *entry = value);
     copy_upper_to_lower(out.as_slice_mut().expect("a new array is row-major"), z.rows());
     Ok(out)
 }

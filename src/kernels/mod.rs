@@ -82,4 +82,5 @@ pub(crate) use row::{RowBuffer, RowWriter};
 pub(crate) use standardization::{CoefficientSum, Standardization, is_packed_sparse};
 pub use tile::{KernelRows, Value};
 pub(crate) use tile::{MIN_TILE_ROWS, rows_per_tile};
+pub(crate) use trainable_panel::panel_zeros;
 pub use weights::linear_weights;

@@ -184,7 +184,7 @@ impl Magnitudes {
     fn out_of_range(&self, what: &'static str, goal: String) -> Error {
         let Self { kernel, max_entry, max_length, max_value, .. } = *self;
         let gamma = kernel.gamma().map_or(String::new(), |gamma| format!(" and gamma={gamma:e}"));
-        let found = if max_length >= MAX_DOUBLE {
+        let magnitude = if max_length >= MAX_DOUBLE {
             max_length
         } else if max_value >= MAX_SINGLE || kernel != Kernel::Linear {
             max_value
@@ -196,7 +196,7 @@ impl Magnitudes {
             format!("numbers up to {max_entry:e}"),
             format!(
                 "scaled (for example by StandardScaler) so that {} kernel values {goal}: with these numbers{gamma} they \
-                 are as large as {found:e}",
+                 are as large as {magnitude:e}",
                 kernel.name()
             ),
         )
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn numbers_beyond_the_precision_are_refused_by_name() {
-        for (size, kernel, kept) in [
+        for (size, kernel, precision) in [
             (1e200, Kernel::Linear, Precision::Double),
             (1e30, Kernel::Linear, Precision::Single),
             (1e9, Kernel::Polynomial { degree: 20, gamma: 1.0, coef0: 0.0 }, Precision::Double),
@@ -231,7 +231,7 @@ mod tests {
             let x = rows(|v| size * v);
             let magnitudes =
                 Magnitudes::new("X", kernel.into(), Rows::from_shape((N, D), &x).unwrap()).unwrap();
-            let message = magnitudes.check_overflow("X", kept).unwrap_err().to_string();
+            let message = magnitudes.check_overflow("X", precision).unwrap_err().to_string();
             assert!(message.starts_with("X=numbers up to ") && message.contains(kernel.name()), "{message}");
         }
         let x = rows(|v| 1e-30 * v);

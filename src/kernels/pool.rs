@@ -202,15 +202,15 @@ impl<T: Real> Panel<T> {
         if self.features.len() <= width + MAX_LINES_PER_ENTRY * self.entries {
             return Ok(());
         }
-        let mut kept = Self::new(features, true, width)?;
+        let mut compacted = Self::new(features, true, width)?;
         for (&feature, line) in self.features.iter().zip(self.data.chunks_exact(width).skip(1)) {
             if line.iter().any(|v| *v != T::ZERO) {
-                kept.features.push(feature);
-                kept.data.try_extend(line.iter().copied())?;
-                kept.lines.enter(feature, kept.features.len())?;
+                compacted.features.push(feature);
+                compacted.data.try_extend(line.iter().copied())?;
+                compacted.lines.enter(feature, compacted.features.len())?;
             }
         }
-        (self.data, self.features, self.lines) = (kept.data, kept.features, kept.lines);
+        (self.data, self.features, self.lines) = (compacted.data, compacted.features, compacted.lines);
         Ok(())
     }
 }
@@ -436,7 +436,7 @@ mod tests {
         let base: Vec<f32> = (0..n * d).map(|_| random.uniform() as f32).collect();
         let values = |kernel: &Kernel, data: &[f32]| {
             let rows: Rows<'_> = Rows::from_shape((n, d), data).unwrap();
-            let mut found = Vec::new();
+            let mut bits = Vec::new();
             for sparse in [false, true] {
                 let formula = Formula::<f32>::of(kernel, sparse).unwrap();
                 let (mut pool, mut row, mut workspace) =
@@ -445,11 +445,11 @@ mod tests {
                     row.load(&rows, i);
                     assert!(data[i * d..(i + 1) * d] == *row.given());
                     pool.push(&row).unwrap();
-                    found.extend(pool.values(&formula, &row, &mut workspace).iter().map(|v| v.to_bits()));
-                    found.push((formula.self_value(&row) as f32).to_bits());
+                    bits.extend(pool.values(&formula, &row, &mut workspace).iter().map(|v| v.to_bits()));
+                    bits.push((formula.self_value(&row) as f32).to_bits());
                 }
             }
-            found
+            bits
         };
         for (kernel, times) in [
             (Kernel::Rbf { gamma: 0.7 }, 2),

@@ -331,9 +331,9 @@ mod tests {
                         ExpansionView::new(kernel, z, matrix((m, 2), &b).unwrap(), &[0.5, 0.0]).unwrap();
                     Evaluator::new(&view).unwrap().evaluate(x, Context::default()).unwrap()
                 };
-                let found = outputs(x_rows, z_rows);
-                assert_eq!(found, outputs(x_sparse.view(), z_rows), "{kernel:?}");
-                assert_eq!(found, outputs(x_rows, z_sparse.view()), "{kernel:?}");
+                let of_dense_rows = outputs(x_rows, z_rows);
+                assert_eq!(of_dense_rows, outputs(x_sparse.view(), z_rows), "{kernel:?}");
+                assert_eq!(of_dense_rows, outputs(x_rows, z_sparse.view()), "{kernel:?}");
             }
         }
     }

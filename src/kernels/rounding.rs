@@ -153,8 +153,8 @@ mod tests {
             }
             assert!(worst <= delta && worst > 0.0, "{kernel:?} {worst} {delta}");
             if let Some(relative) = RelativeRounding::new(&kernel, rows, true).unwrap() {
-                let most = (0..n).map(|i| relative.of(rows, i)).fold(0.0, f64::max);
-                assert!(relative_worst <= most, "{kernel:?} {relative_worst} {most}");
+                let max_relative = (0..n).map(|i| relative.of(rows, i)).fold(0.0, f64::max);
+                assert!(relative_worst <= max_relative, "{kernel:?} {relative_worst} {max_relative}");
             }
         }
         assert!(rounding(&Kernel::Sigmoid { gamma: 1.0, coef0: 0.0 }, rows, false).unwrap().is_none());

@@ -185,12 +185,12 @@ impl Standardization {
         let (mut sums, mut rests) = (vec![0.0; q], vec![0.0; q]);
         if self.centre.iter().any(|c| *c != 0.0) {
             for (&row, coefficients) in list.iter().zip(coefficients.chunks_exact(q)) {
-                let (product, rest) = self.product_with_centre(rows, row);
+                let (product, remainder) = self.product_with_centre(rows, row);
                 axpy_compensated(product, coefficients, &mut sums, &mut rests);
-                axpy(rest, coefficients, &mut rests);
+                axpy(remainder, coefficients, &mut rests);
             }
         }
-        sums.iter().zip(rests).map(|(sum, rest)| sum + rest).collect()
+        sums.iter().zip(rests).map(|(sum, remainder)| sum + remainder).collect()
     }
 }
 
@@ -305,18 +305,18 @@ fn full_columns(rows: Rows<'_>) -> Vec<u32> {
         if columns.is_empty() {
             break;
         }
-        let (mut place, mut kept) = (0, 0);
+        let (mut place, mut n_full) = (0, 0);
         rows.for_each_entry(row, |k, _| {
             while place < columns.len() && (columns[place] as usize) < k {
                 place += 1;
             }
             if columns.get(place).is_some_and(|&column| column as usize == k) {
-                columns[kept] = columns[place];
-                kept += 1;
+                columns[n_full] = columns[place];
+                n_full += 1;
                 place += 1;
             }
         });
-        columns.truncate(kept);
+        columns.truncate(n_full);
     }
     columns
 }
@@ -392,10 +392,10 @@ mod tests {
             let csr = CsrView::new(IndexSlice::I32(&indptr), IndexSlice::I32(&indices), &far, D).unwrap();
             let x = Rows::from_shape((N, D), &near).unwrap();
             for far in [Rows::from_shape((N, D), &far).unwrap(), csr.into()] {
-                let found = values(kernel, far);
+                let actual = values(kernel, far);
                 for i in 0..N {
                     for j in 0..N {
-                        assert!((found[i * N + j] - pair(&kernel, x, i, x, j)).abs() < 1e-6, "{kernel:?}");
+                        assert!((actual[i * N + j] - pair(&kernel, x, i, x, j)).abs() < 1e-6, "{kernel:?}");
                     }
                 }
             }
@@ -413,10 +413,10 @@ mod tests {
         let x: Rows<'_> =
             CsrView::new(IndexSlice::I32(&indptr), IndexSlice::I32(&indices), &x, 2).unwrap().into();
         let kernel = Kernel::Rbf { gamma: 1e-16 };
-        let found = super::super::gram(&kernel, x, z, Context::SEQUENTIAL).unwrap();
+        let actual = super::super::gram(&kernel, x, z, Context::SEQUENTIAL).unwrap();
         for i in 0..2 {
             for j in 0..3 {
-                assert!((found[[i, j]] - pair(&kernel, x, i, z, j)).abs() < 1e-15);
+                assert!((actual[[i, j]] - pair(&kernel, x, i, z, j)).abs() < 1e-15);
             }
         }
     }
@@ -433,8 +433,8 @@ mod tests {
             Kernel::Laplacian { gamma: 0.1 },
             Kernel::Matern { smoothness: Smoothness::Half, gamma: 0.1 },
         ] {
-            let found = super::super::gram(&kernel, x, x, Context::SEQUENTIAL).unwrap();
-            for (at, value) in found.indexed_iter() {
+            let actual = super::super::gram(&kernel, x, x, Context::SEQUENTIAL).unwrap();
+            for (at, value) in actual.indexed_iter() {
                 assert!((value - pair(&kernel, x, at.0, x, at.1)).abs() < 1e-15);
             }
             assert_eq!(diagonal(&kernel, x).len(), 2);
@@ -451,9 +451,9 @@ mod tests {
         let z = Rows::from_shape((2, 1), &z).unwrap();
         let f = Evaluator::new(&ExpansionView::new(kernel, z, b.view(), &[0.0]).unwrap()).unwrap();
         let x = [2.0_f32, 1e12, 3.0];
-        let found = f.evaluate(Rows::from_shape((3, 1), &x).unwrap(), Context::SEQUENTIAL).unwrap();
-        assert_eq!((found[[0, 0]], found[[2, 0]]), (16.0, 81.0));
-        assert!((found[[1, 0]] / 1e48 - 1.0).abs() < 1e-6);
+        let actual = f.evaluate(Rows::from_shape((3, 1), &x).unwrap(), Context::SEQUENTIAL).unwrap();
+        assert_eq!((actual[[0, 0]], actual[[2, 0]]), (16.0, 81.0));
+        assert!((actual[[1, 0]] / 1e48 - 1.0).abs() < 1e-6);
         let beyond = [1e100];
         let refused = f.evaluate(Rows::from_shape((1, 1), &beyond).unwrap(), Context::SEQUENTIAL);
         assert!(refused.unwrap_err().to_string().contains("scaled"));

@@ -88,10 +88,10 @@ fn write_values<T: Real, O: Real>(values: &[T], out: &mut [O]) {
     const PIECE: usize = 16;
     if size_of::<T>() == size_of::<O>() {
         let values: &[O] = bytemuck::cast_slice(values);
-        let (pieces, rest) = values.as_chunks::<PIECE>();
+        let (pieces, remainder) = values.as_chunks::<PIECE>();
         let (out_pieces, out_rest) = out.as_chunks_mut::<PIECE>();
         out_pieces.iter_mut().zip(pieces).for_each(|(out, piece)| *out = *piece);
-        out_rest.iter_mut().zip(rest).for_each(|(out, value)| *out = *value);
+        out_rest.iter_mut().zip(remainder).for_each(|(out, value)| *out = *value);
     } else {
         out.iter_mut().zip(values).for_each(|(out, value)| *out = O::from_f64(value.to_f64()));
     }
@@ -226,13 +226,11 @@ impl<'a> KernelRows<'a> {
             Packed::Single(panels) => self.tiles(panels, rows, out, ctx)?,
             Packed::Double(panels) => self.tiles(panels, rows, out, ctx)?,
             Packed::Precomputed(columns) => {
-                for (&row, out) in rows.iter().zip(out) {
-                    let mut values = try_vec![0.0; self.rows.rows.cols()]?;
-                    self.rows.rows.for_each_in_row(row, |k, v| values[k] = v);
-                    for (out, &column) in out.iter_mut().zip(columns) {
+                self.rows.rows.for_each_dense(rows.iter().copied(), |place, values| {
+                    for (out, &column) in out[place].iter_mut().zip(columns) {
                         *out = O::from_f64(values[column]);
                     }
-                }
+                })?;
             }
             Packed::Blocks(blocks, columns) => {
                 let count = (MAX_BLOCK_VALUES / columns.len()).max(1);

@@ -1,8 +1,10 @@
 //! A panel of vectors that a gradient moves, with their coefficients.
 
 use super::Kernel;
+use crate::error::Result;
+use crate::memory::try_vec;
 use crate::simd::lanes;
-use crate::simd::micro::PanelView;
+use crate::simd::micro::{PanelView, panel_width};
 
 /// The vectors of one panel and their coefficients, in lines of the panel's width.
 #[derive(Debug, Clone)]
@@ -17,7 +19,19 @@ pub(crate) struct TrainablePanel {
     pub(super) used: usize,
 }
 
+/// Allocates a number for each entry of the vectors and of the coefficients of a panel, zero at first.
+pub(crate) fn panel_zeros(features: usize, outputs: usize) -> Result<(Vec<f32>, Vec<f32>)> {
+    let zeros = |lines: usize| try_vec![0.0; lines * panel_width::<f32>()];
+    Ok((zeros(features)?, zeros(outputs)?))
+}
+
 impl TrainablePanel {
+    /// Returns a panel of `used` zero vectors without coefficients.
+    pub(super) fn zeros(features: usize, outputs: usize, used: usize) -> Result<Self> {
+        let (vectors, coefficients) = panel_zeros(features, outputs)?;
+        Ok(Self { vectors, coefficients, norms: vec![0.0; panel_width::<f32>()], packed: Vec::new(), used })
+    }
+
     /// Returns lines of the panel's width as the micro-kernel reads them.
     pub(super) fn view<'a>(&'a self, values: &'a [f32]) -> PanelView<'a, f32> {
         PanelView { values, norms: &self.norms, baseline: None }

@@ -12,9 +12,9 @@
 //! vector has, in each of two layouts.
 
 use crate::context::Context;
-use crate::data::{Element, Rows, row as dense_row};
+use crate::data::{Element, Rows, copy_flat, matrix, row as dense_row};
 use crate::error::{Error, Result};
-use crate::memory::{self, TryCollect};
+use crate::memory;
 use crate::once::OnceCell;
 use crate::simd::blas::{axpy, axpy_compensated};
 use crate::simd::inner::row_products;
@@ -238,14 +238,14 @@ fn compensated_sums(len: usize) -> Result<(Vec<f64>, Vec<f64>)> {
 }
 
 fn rounded(mut sums: Vec<f64>, rests: &[f64]) -> Vec<f64> {
-    sums.iter_mut().zip(rests).for_each(|(sum, rest)| *sum += rest);
+    sums.iter_mut().zip(rests).for_each(|(sum, error)| *sum += error);
     sums
 }
 
 /// Transposes (rows, columns) to (columns, rows).
 fn transposed(values: Option<&Vec<f64>>, rows: usize, columns: usize) -> Result<Vec<f64>> {
     let values = values.expect("one of the layouts is always present");
-    (0..rows * columns).map(|at| values[at % rows * columns + at / rows]).try_collect_vec()
+    copy_flat(matrix((rows, columns), values)?.t())
 }
 
 #[cfg(test)]
@@ -306,16 +306,16 @@ mod tests {
             {
                 let view = ExpansionView::new(Kernel::Linear, z_rows, coefficients.view(), &intercepts).unwrap();
                 let f = Evaluator::new(&view).unwrap();
-                let found = f.evaluate(x_rows, Context::default()).unwrap();
+                let actual = f.evaluate(x_rows, Context::default()).unwrap();
                 for i in 0..n {
                     let alone: Vec<f64> =
                         f.evaluate(x_rows.gather(&[i]).unwrap().view(), Context::SEQUENTIAL).unwrap().iter().copied().collect();
                     for j in 0..q {
-                        prop_assert_eq!(found[[i, j]].to_bits(), alone[j].to_bits());
+                        prop_assert_eq!(actual[[i, j]].to_bits(), alone[j].to_bits());
                         let truth = exact(&z, &b, &x[i * d..(i + 1) * d], q, j) + intercepts[j];
                         // ||w|| is at most 40 * 8 * 16 / 256 * 3; w and b are rounded, and d products added.
                         let scale = (offset as f64 + 16.0) * 60.0 * d as f64 + intercepts[j].abs();
-                        prop_assert!((found[[i, j]] - truth).abs() <= 16.0 * f64::EPSILON * scale);
+                        prop_assert!((actual[[i, j]] - truth).abs() <= 16.0 * f64::EPSILON * scale);
                     }
                 }
             }

@@ -14,10 +14,10 @@
 //! Cost: a copy of the rows in double precision.
 
 use super::problem::Problem;
-use crate::data::OwnedRows;
+use crate::data::{OwnedRows, copy_flat};
 use crate::error::Result;
 use crate::kernels::{Kernel, KernelFunction, Standardization};
-use crate::memory::{TryCollect, try_entries, try_zero_matrix};
+use crate::memory::{try_entries, try_zero_matrix};
 use ndarray::ArrayView2;
 
 /// Solves a problem about a center if a translation of the rows changes the intercepts alone; `parts` returns the coefficients
@@ -31,7 +31,7 @@ pub(super) fn about_centre<S>(
     let mut solution = solve(&centred.problem(problem))?;
     let (coefficients, intercepts) = parts(&mut solution);
     let all: Vec<usize> = (0..problem.rows.rows()).collect();
-    let flat: Vec<f64> = coefficients.iter().copied().try_collect_vec()?;
+    let flat = copy_flat(coefficients)?;
     let products = centred.standardization.centre_products(problem.rows, &all, &flat, intercepts.len());
     intercepts.iter_mut().zip(products).for_each(|(b, product)| *b -= product);
     Ok(solution)
@@ -154,12 +154,12 @@ mod tests {
                 (path.coefficients, path.intercepts),
                 (iterated.coefficients, iterated.intercepts),
             ] {
-                let found = outputs(rows, coefficients.view(), &intercepts);
-                assert!((found - &expected).iter().all(|e| e.abs() < 1e-3));
+                let actual = outputs(rows, coefficients.view(), &intercepts);
+                assert!((actual - &expected).iter().all(|e| e.abs() < 1e-3));
             }
             let weights = linear::solve(&problem, 0.1, stopping, ctx).unwrap();
-            let found = far.dot(&weights.weights) + arr1(&weights.intercepts);
-            assert!((found - &expected).iter().all(|e| e.abs() < 1e-5));
+            let actual = far.dot(&weights.weights) + arr1(&weights.intercepts);
+            assert!((actual - &expected).iter().all(|e| e.abs() < 1e-5));
         }
     }
 }

@@ -78,7 +78,7 @@ pub fn solve(problem: &Problem<'_>, alpha: f64, leave_one_out: bool, ctx: Contex
     problem.checked()?;
     check_alpha(alpha)?;
     let solve = |problem: &Problem<'_>| solve_given(problem, alpha, leave_one_out, ctx);
-    about_centre(problem, solve, |found| (found.coefficients.view(), &mut found.intercepts))
+    about_centre(problem, solve, |solution| (solution.coefficients.view(), &mut solution.intercepts))
 }
 
 /// Returns the solution for the rows as they are.
@@ -142,7 +142,7 @@ pub fn bordered_inverse(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> 
     problem.checked()?;
     check_alpha(alpha)?;
     let solve = |problem: &Problem<'_>| inverse_given(problem, alpha, ctx);
-    about_centre(problem, solve, |found| (found.inverse.view(), &mut found.intercepts))
+    about_centre(problem, solve, |solution| (solution.inverse.view(), &mut solution.intercepts))
 }
 
 /// Returns the inverse for the rows as they are.
@@ -211,10 +211,10 @@ fn refined<T: Real>(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Resu
         Limits { relative: 8.0 * rounding, backward: rounding, max_iterations: MAX_REFINEMENT_PRODUCTS };
     let (right, values) = (right.as_slice().expect(ROW_MAJOR), solved.as_slice_mut().expect(ROW_MAJOR));
     let outcome = conjugate::solve(right, values, q, limits, apply, precondition, ctx)?;
-    if let Some(interruption) = outcome.reason.interruption() {
+    if let Some(interruption) = outcome.stop.reason.interruption() {
         return Err(Error::Stopped(interruption));
     }
-    match outcome.reason {
+    match outcome.stop.reason {
         StopReason::Converged => {}
         // What rounding alone leaves is what a factor in double precision leaves, too.
         _ if outcome.residuals.iter().all(|r| *r <= 16.0 * rounding) => {}

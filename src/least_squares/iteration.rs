@@ -10,7 +10,7 @@
 
 use super::intercept::{coefficients_and_intercepts, right_hand_sides};
 use super::problem::Problem;
-use crate::context::{Context, StopReason};
+use crate::context::{Context, Stop};
 use crate::error::Result;
 use crate::linalg::conjugate::{self, Limits};
 use crate::memory::{self, TryToVec};
@@ -37,20 +37,10 @@ impl Stopping {
     }
 }
 
-/// The outcome of an iteration.
-#[derive(Debug, Clone, Copy)]
-pub struct IterationOutcome {
-    /// Number of products with the system's matrix.
-    pub products: u64,
-    /// The largest relative residual of the systems solved, computed from the solution; after a stop, the estimate of the
-    /// iteration.
-    pub residual: f64,
-    /// The reason for the end.
-    pub reason: StopReason,
-}
-
 /// Returns coefficients (n, q) and intercepts (q,). `apply(p, out, columns)` writes the product of the system's matrix, with
 /// weights that of S K S + alpha I, and p, `precondition(r, out, columns)` an approximation of what its inverse makes of r.
+/// The iterations of the stop are products with the matrix; its gap is the largest relative residual of the systems, computed
+/// from the solution, or the estimate of the iteration if the monitor stopped it.
 pub(super) fn conjugate_gradients(
     problem: &Problem<'_>,
     alpha: f64,
@@ -59,7 +49,7 @@ pub(super) fn conjugate_gradients(
     mut apply: impl FnMut(&[f64], &mut [f64], usize) -> Result<()>,
     precondition: impl Fn(&[f64], &mut [f64], usize) -> Result<()>,
     ctx: Context<'_>,
-) -> Result<(Array2<f64>, Vec<f64>, IterationOutcome)> {
+) -> Result<(Array2<f64>, Vec<f64>, Stop)> {
     const ROW_MAJOR: &str = "made row-major";
     let mut right = right_hand_sides(problem)?;
     let mut solved = memory::try_zero_matrix("the solution", right.dim())?;
@@ -77,12 +67,7 @@ pub(super) fn conjugate_gradients(
     roots.scale(0, solved.as_slice_mut().expect(ROW_MAJOR), columns);
     let (coefficients, intercepts, _) = coefficients_and_intercepts(problem, solved)?;
     problem.check_solution(alpha, coefficients.iter().chain(&intercepts).chain(&outcome.residuals))?;
-    let residual = outcome.residuals.iter().copied().fold(0.0, f64::max);
-    Ok((
-        coefficients,
-        intercepts,
-        IterationOutcome { products: outcome.products, residual, reason: outcome.reason },
-    ))
+    Ok((coefficients, intercepts, outcome.stop))
 }
 
 /// The square roots of the weights; nothing is multiplied where there are none.

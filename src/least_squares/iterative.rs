@@ -38,9 +38,9 @@
 //! ```
 
 use super::centre::about_centre;
-use super::iteration::{IterationOutcome, Stopping, WeightRoots, conjugate_gradients};
+use super::iteration::{Stopping, WeightRoots, conjugate_gradients};
 use super::problem::{Problem, kernel_matrix, rows_at_once};
-use crate::context::{Budget, Context, Interruption};
+use crate::context::{Budget, Context, Interruption, Stop};
 use crate::data::{Rows, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
@@ -74,8 +74,8 @@ pub struct IterativeSolution {
     pub intercepts: Vec<f64>,
     /// k(x_i, x_i), (n,), of the rows less their center for the linear kernel with an intercept.
     pub diagonal: Vec<f64>,
-    /// The outcome of the iteration.
-    pub ending: IterationOutcome,
+    /// The end of the iteration: products with the system's matrix, and the largest relative residual as the gap.
+    pub stop: Stop,
 }
 
 /// Solves the problem for one alpha above zero.
@@ -97,7 +97,7 @@ pub fn solve(
         return Err(Error::param("kernel", "precomputed", "computed from rows for conjugate gradients"));
     }
     let solve = |problem: &Problem<'_>| solve_given(problem, kernel, alpha, stopping, points, ctx);
-    about_centre(problem, solve, |found| (found.coefficients.view(), &mut found.intercepts))
+    about_centre(problem, solve, |solution| (solution.coefficients.view(), &mut solution.intercepts))
 }
 
 /// Returns the solution for the rows as they are.
@@ -118,7 +118,7 @@ fn solve_given(
         other => other?,
     };
     let mut product = Product { kernel, rows: rows.reborrow(), roots: &roots, alpha, ctx, evaluator: None };
-    let (coefficients, intercepts, ending) = conjugate_gradients(
+    let (coefficients, intercepts, stop) = conjugate_gradients(
         problem,
         alpha,
         &roots,
@@ -127,7 +127,7 @@ fn solve_given(
         |r, out, q| preconditioner.apply(r, out, q, ctx),
         ctx,
     )?;
-    Ok(IterativeSolution { coefficients, intercepts, diagonal: diagonal(&kernel, rows), ending })
+    Ok(IterativeSolution { coefficients, intercepts, diagonal: diagonal(&kernel, rows), stop })
 }
 
 /// Computes (S K S + alpha I) P in the precision of the rows, one block of rows at a time.

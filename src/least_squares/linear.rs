@@ -34,9 +34,9 @@
 //! ```
 
 use super::centre::CentredRows;
-use super::iteration::{IterationOutcome, Stopping, WeightRoots, conjugate_gradients};
+use super::iteration::{Stopping, WeightRoots, conjugate_gradients};
 use super::problem::Problem;
-use crate::context::{Budget, Context};
+use crate::context::{Budget, Context, Stop};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, KernelFunction};
@@ -58,8 +58,8 @@ pub struct LinearSolution {
     pub weights: Array2<f64>,
     /// b, (q,).
     pub intercepts: Vec<f64>,
-    /// The outcome of the iteration.
-    pub ending: IterationOutcome,
+    /// The end of the iteration: products with the system's matrix, and the largest relative residual as the gap.
+    pub stop: Stop,
 }
 
 /// Solves the problem, whose kernel is the linear one.
@@ -77,9 +77,9 @@ pub fn solve(
         return Err(Error::param("kernel", problem.kernel.built_in().name(), "linear"));
     }
     let Some(centred) = CentredRows::of(problem)? else { return solve_given(problem, alpha, stopping, ctx) };
-    let mut found = solve_given(&centred.problem(problem), alpha, stopping, ctx)?;
-    centred.move_back(found.weights.view(), &mut found.intercepts);
-    Ok(found)
+    let mut solution = solve_given(&centred.problem(problem), alpha, stopping, ctx)?;
+    centred.move_back(solution.weights.view(), &mut solution.intercepts);
+    Ok(solution)
 }
 
 /// Returns the solution for the rows as they are.
@@ -119,12 +119,12 @@ fn solve_given(
         out.copy_from_slice(r);
         Ok(())
     };
-    let (coefficients, intercepts, ending) =
+    let (coefficients, intercepts, stop) =
         conjugate_gradients(problem, alpha, &roots, stopping, apply, precondition, timed)?;
     let q = problem.outputs();
     let weights = columns.product(&coefficients.into_raw_vec_and_offset().0, q, ctx.silent())?;
     let weights = Array2::from_shape_vec((rows.cols(), q), weights).expect("a line for each feature");
-    Ok(LinearSolution { weights, intercepts, ending })
+    Ok(LinearSolution { weights, intercepts, stop })
 }
 
 /// The stored entries by column, so that X'p is one sum for each column.
@@ -145,8 +145,9 @@ impl EntriesByColumn {
             starts[k + 1] += starts[k];
         }
         let mut next = memory::try_to_vec(BY_COLUMN, &starts)?;
-        let (mut rows, mut values): (Vec<u32>, Vec<f64>) =
-            (memory::try_zeros(BY_COLUMN, starts[d])?, memory::try_zeros(BY_COLUMN, starts[d])?);
+        let (mut rows, mut values) = memory::try_entries::<u32, f64>(BY_COLUMN, starts[d])?;
+        rows.resize(starts[d], 0);
+        values.resize(starts[d], 0.0);
         for i in 0..n {
             x.for_each_in_row(i, |k, v| {
                 if v != 0.0 {

@@ -100,14 +100,14 @@ impl Sums {
     /// Checks the sizes against each other.
     pub fn check(&self, vectors: usize) -> Result<()> {
         let (gram, products) = (self.gram.dim(), self.products.dim());
-        for (what, expected, found) in [
+        for (what, expected, actual) in [
             ("rows of the sums of products of kernel values (vectors)", vectors, gram.0),
             ("columns of the sums of products of kernel values (vectors)", vectors, gram.1),
             ("sums of kernel values (vectors)", vectors, self.columns.len()),
             ("rows of the sums of targets (vectors)", vectors, products.0),
             ("columns of the sums of targets (outputs)", self.targets.len(), products.1),
         ] {
-            Error::check_len(what, expected, found)?;
+            Error::check_len(what, expected, actual)?;
         }
         Ok(())
     }

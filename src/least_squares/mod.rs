@@ -64,7 +64,7 @@ mod spectral;
 
 pub use exact::solve;
 pub use groups::Groups;
-pub use iteration::{IterationOutcome, Stopping};
+pub use iteration::Stopping;
 pub use path::{PathPoint, path_bytes, solve_path};
 pub use problem::Problem;
 pub use solution::{LeaveOneOut, Solution};

@@ -71,7 +71,7 @@ pub fn solve_path(
     if spectrum.is_some() {
         return solve(problem);
     }
-    about_centre(problem, solve, |(_, _, found)| (found.coefficients.view(), &mut found.intercepts))
+    about_centre(problem, solve, |(_, _, solution)| (solution.coefficients.view(), &mut solution.intercepts))
 }
 
 /// Returns the path for the rows as they are.

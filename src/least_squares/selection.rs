@@ -21,17 +21,12 @@
 //! # Ok::<(), svmarrow::Error>(())
 //! ```
 
-use crate::argmax::argmax;
 use crate::context::Context;
 use crate::data::Rows;
 use crate::error::Result;
-use crate::kernels::{CoefficientSum, Kernel, Precision, PreparedRows};
-use crate::memory::{self, TryToVec};
+use crate::kernels::{CoefficientSum, Kernel, KernelRows, Precision, PreparedRows};
+use crate::linalg::pivoted::{PivotedCholesky, SymmetricColumns};
 use crate::random::Random;
-use crate::simd::blas::dot;
-
-/// Rows of a task.
-const ROWS_PER_TASK: usize = 512;
 
 /// The rows chosen, in order, and the trace of the remainder after each; the first entry is the trace of K.
 #[derive(Debug, Clone)]
@@ -70,23 +65,23 @@ pub fn select_points(
     let n = x.rows();
     let all: Vec<usize> = (0..n).collect();
     let source = rows.kernel_rows(&all, Precision::Double, ctx)?;
-    let mut left = source.diagonal(&all);
-    let total: f64 = left.iter().sum();
-    let most = count.min(n);
-    let mut factor: Vec<f64> = memory::try_zeros("the factor of the points", n.saturating_mul(most))?;
-    let mut points = Points { rows: Vec::with_capacity(most), remaining: vec![total] };
+    let columns = KernelMatrixColumns { source: &source, rows: &all };
+    let max_points = count.min(n);
+    let mut factorization = PivotedCholesky::new(&columns, max_points)?;
+    let total: f64 = factorization.remaining.iter().sum();
+    let mut remaining = vec![total];
     let mut draws = candidates.map(|Candidates { count, seed }| (count, Random::new(seed)));
-    let enough = 1e-12 * total / n as f64;
-    while points.rows.len() < most {
-        let done = points.rows.len();
-        ctx.check("select", done, most)?;
+    let min_distance = 1e-12 * total / n as f64;
+    while factorization.order.len() < max_points {
+        ctx.check("select", factorization.order.len(), max_points)?;
+        let left = &factorization.remaining;
         let open: Vec<usize> = match &mut draws {
             None => (0..n)
                 .max_by(|&a, &b| left[a].total_cmp(&left[b]).then(b.cmp(&a)))
                 .into_iter()
                 .collect::<Vec<_>>(),
             Some((count, random)) => {
-                let open: Vec<usize> = (0..n).filter(|&i| left[i] > enough).collect();
+                let open: Vec<usize> = (0..n).filter(|&i| left[i] > min_distance).collect();
                 random
                     .sample(open.len(), open.len().min(*count))
                     .into_iter()
@@ -94,45 +89,36 @@ pub fn select_points(
                     .collect::<Vec<_>>()
             }
         };
-        let open: Vec<usize> = open.into_iter().filter(|&i| left[i] > enough).collect();
+        let open: Vec<usize> = open.into_iter().filter(|&i| left[i] > min_distance).collect();
         if open.is_empty() {
-            if done == 0 && most > 0 {
-                // A kernel that is zero everywhere has one point, since callers need at least one.
-                points.rows.push(0);
-                points.remaining.push(total);
-            }
             break;
         }
-        let mut columns: Vec<f64> = memory::try_zeros("columns of candidates", open.len() * n)?;
-        let mut lines: Vec<&mut [f64]> = columns.chunks_exact_mut(n).collect();
-        source.compute(&open, &mut lines, ctx)?;
-        let chosen: Vec<Vec<f64>> =
-            open.iter().map(|&i| factor[i * most..i * most + done].try_to_vec()).collect::<Result<_>>()?;
-        let (factor_view, mut gains) = (&factor, vec![0.0; open.len()]);
-        for (column, chosen) in columns.chunks_exact_mut(n).zip(&chosen) {
-            ctx.for_each_chunk(column, ROWS_PER_TASK, |task, column| {
-                for (i, v) in (task * ROWS_PER_TASK..).zip(column) {
-                    *v -= dot(&factor_view[i * most..i * most + done], chosen);
-                }
-            });
-        }
-        for ((gain, column), &i) in gains.iter_mut().zip(columns.chunks_exact(n)).zip(&open) {
-            *gain = dot(column, column) / left[i];
-        }
-        let best = argmax(gains.iter().copied());
-        let (row, column) = (open[best], &columns[best * n..(best + 1) * n]);
-        let pivot = left[row].sqrt();
-        for i in 0..n {
-            // The remainder of a row already chosen is rounding.
-            let value = if left[i] == 0.0 { 0.0 } else { column[i] / pivot };
-            factor[i * most + done] = value;
-            left[i] = (left[i] - value * value).max(0.0);
-        }
-        left[row] = 0.0;
-        points.rows.push(row);
-        points.remaining.push(left.iter().sum());
+        factorization.take_best(&open, ctx)?;
+        remaining.push(factorization.remaining.iter().sum());
     }
-    Ok(points)
+    let mut rows = factorization.order;
+    if rows.is_empty() && max_points > 0 {
+        // A kernel that is zero everywhere has one point, since callers need at least one.
+        rows.push(0);
+        remaining.push(total);
+    }
+    Ok(Points { rows, remaining })
+}
+
+/// The kernel matrix of rows, as columns.
+struct KernelMatrixColumns<'k, 'a> {
+    source: &'k KernelRows<'a>,
+    rows: &'k [usize],
+}
+
+impl SymmetricColumns for KernelMatrixColumns<'_, '_> {
+    fn diagonal(&self) -> Vec<f64> {
+        self.source.diagonal(self.rows)
+    }
+
+    fn write(&self, numbers: &[usize], columns: &mut [&mut [f64]], ctx: Context<'_>) -> Result<()> {
+        self.source.compute(numbers, columns, ctx)
+    }
 }
 
 #[cfg(test)]

@@ -59,8 +59,8 @@ impl Solution {
             None => None,
         };
         problem.check_solution(alpha, coefficients.iter().chain(&intercepts))?;
-        if let Some(found) = &leave_one_out {
-            problem.check_solution(alpha, found.values.iter().chain(&found.gcv))?;
+        if let Some(errors) = &leave_one_out {
+            problem.check_solution(alpha, errors.values.iter().chain(&errors.gcv))?;
         }
         Ok(Self { coefficients, intercepts, leave_one_out, diagonal })
     }

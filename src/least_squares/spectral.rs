@@ -59,7 +59,7 @@ impl<'a> Spectral<'a> {
             }
         }
         let least = spectrum.values.iter().copied().fold(f64::INFINITY, f64::min);
-        let largest = spectrum.values.iter().fold(0.0, |most: f64, s| most.max(s.abs()));
+        let largest = spectrum.values.iter().fold(0.0, |max: f64, s| max.max(s.abs()));
         Ok(Self { spectrum, projected, least, rounding: n as f64 * f64::EPSILON * largest })
     }
 

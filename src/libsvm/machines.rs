@@ -15,7 +15,6 @@ use crate::error::Error;
 use crate::expansion::KernelExpansion;
 use crate::io::libsvm_model::SvmType;
 use crate::kernels::KernelFunction;
-use crate::memory::try_matrix;
 use crate::svm::{
     Certificate, Classification, ClassifierLoss, MachineModel, OneClass, Regression, RegressionLoss,
     SvmParams, fit_classifier, fit_one_class, fit_regression,
@@ -156,7 +155,7 @@ impl Machines {
             }
         }
         let vectors = if problem.options.is_precomputed() {
-            try_matrix((support.len(), 1), |(i, _)| problem.columns[support[i]] as f64)?.into()
+            Array2::from_shape_fn((support.len(), 1), |(i, _)| problem.columns[support[i]] as f64).into()
         } else {
             problem.rows.gather(support)?
         };

@@ -52,7 +52,7 @@ pub fn kernel_outputs(
             "the rows hold {width} kernel values and the model needs the one of index {needed}"
         )));
     }
-    let places = try_matrix((columns.len(), 1), |(i, _)| i as f64)?;
+    let places = Array2::from_shape_fn((columns.len(), 1), |(i, _)| i as f64);
     let coefficients = try_to_matrix(expansion.coefficients)?;
     let intercepts = expansion.intercepts.to_vec();
     let expansion = KernelExpansion::new(Kernel::Precomputed, places.into(), coefficients, intercepts)?;

@@ -87,9 +87,9 @@ pub(super) fn substitute_forward<'l>(row: impl Fn(usize) -> &'l [f64], b: &mut [
 pub(super) fn substitute_backward<'l>(row: impl Fn(usize) -> &'l [f64], b: &mut [f64]) {
     for i in (0..b.len()).rev() {
         let row = row(i);
-        let (before, rest) = b.split_at_mut(i);
-        rest[0] /= row[i];
-        axpy(-rest[0], &row[..i], before);
+        let (before, tail) = b.split_at_mut(i);
+        tail[0] /= row[i];
+        axpy(-tail[0], &row[..i], before);
     }
 }
 

@@ -65,10 +65,10 @@ pub(crate) fn solve<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], ctx: Cont
             let (above, below) = x.split_at_mut(to * width);
             for first in (from..to).step_by(SMALL_COLUMNS) {
                 let end = to.min(first + SMALL_COLUMNS);
-                let (mine, rest) = above[first * width..].split_at_mut((end - first) * width);
+                let (mine, below) = above[first * width..].split_at_mut((end - first) * width);
                 forward(&values[first * stride + first..], stride, end - first, mine);
                 let at = Layout { start: end * stride + first, row: stride, step: 1 };
-                subtract_product(values, at, (to - end, end - first), mine, rest, width);
+                subtract_product(values, at, (to - end, end - first), mine, below, width);
             }
             let mine = &above[from * width..];
             ctx.for_each_chunk(below, 2 * ROWS_PER_TASK * width, |task, out| {
@@ -100,16 +100,16 @@ pub(crate) fn solve_transposed<A: Real, T: Real>(
         ctx.check(PHASE, panel, count)?;
         for from in (0..n).step_by(BLOCK_COLUMNS).rev() {
             let to = n.min(from + BLOCK_COLUMNS);
-            let (above, rest) = x.split_at_mut(from * width);
+            let (above, below) = x.split_at_mut(from * width);
             for first in (from..to).step_by(SMALL_COLUMNS).rev() {
                 let end = to.min(first + SMALL_COLUMNS);
-                let (left, mine) = rest.split_at_mut((first - from) * width);
+                let (left, mine) = below.split_at_mut((first - from) * width);
                 let mine = &mut mine[..(end - first) * width];
                 backward(&values[first * stride + first..], stride, end - first, mine);
                 let at = Layout { start: first * stride + from, row: 1, step: stride };
                 subtract_product(values, at, (first - from, end - first), mine, left, width);
             }
-            let mine = &rest[..(to - from) * width];
+            let mine = &below[..(to - from) * width];
             ctx.for_each_chunk(above, 2 * ROWS_PER_TASK * width, |task, out| {
                 let at = Layout { start: from * stride + 2 * task * ROWS_PER_TASK, row: 1, step: stride };
                 subtract_product(values, at, (out.len() / width, to - from), mine, out, width);

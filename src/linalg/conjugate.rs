@@ -11,7 +11,7 @@
 //!
 //! All other allocations are small: a few numbers for each right-hand side.
 
-use crate::context::{Context, Progress, StopReason};
+use crate::context::{Context, Progress, Stop, StopReason};
 use crate::error::{Error, Result};
 use crate::memory;
 
@@ -28,12 +28,10 @@ pub(crate) struct Limits {
 /// The result of an iteration.
 #[derive(Debug, Clone)]
 pub(crate) struct Outcome {
-    /// Number of products with A.
-    pub(crate) products: u64,
     /// ||b - A x|| / ||b|| of each column, 0 if b = 0.
     pub(crate) residuals: Vec<f64>,
-    /// Reason of the end.
-    pub(crate) reason: StopReason,
+    /// The end: the number of products with A, and the largest of the residuals as the gap.
+    pub(crate) stop: Stop,
 }
 
 /// Maximum number of restarts from the true residual.
@@ -87,7 +85,9 @@ pub(crate) fn solve(
     let mut iteration = Iteration::new(b, q, limits)?;
     let ended = iteration.run(x, &mut apply, &mut precondition, ctx);
     let reason = ended.or_else(Error::into_stop_reason)?;
-    Ok(Outcome { products: iteration.products, residuals: iteration.residuals(), reason })
+    let residuals = iteration.residuals();
+    let stop = Stop { reason, iterations: iteration.products, gap: worst_of(&residuals) };
+    Ok(Outcome { residuals, stop })
 }
 
 /// Writes the product of a matrix with a vector for each right-hand side.
@@ -275,7 +275,7 @@ mod tests {
                 Ok(())
             };
             let outcome = solve(&b, &mut x, 1, limits, times, same, Context::default()).unwrap();
-            assert_eq!(outcome.reason, StopReason::Stalled, "{kind}");
+            assert_eq!(outcome.stop.reason, StopReason::Stalled, "{kind}");
         }
     }
 
@@ -325,7 +325,7 @@ mod tests {
                 Ok(())
             };
             let outcome = solve(&b, &mut x, 1, limits, times, halves, ctx).unwrap();
-            stops += u64::from(outcome.reason == StopReason::MaxTime);
+            stops += u64::from(outcome.stop.reason == StopReason::MaxTime);
             let missing = x.iter().zip(&b).enumerate().map(|(i, (x, b))| b - (1 + i % 7) as f64 * x);
             let size = b.iter().map(|b| b * b).sum::<f64>();
             let residual = (missing.map(|r| r * r).sum::<f64>() / size).sqrt();
@@ -348,8 +348,8 @@ mod tests {
             Ok(())
         };
         let outcome = solve(&b, &mut x, q, limits, times, same, Context::default()).unwrap();
-        assert_eq!(outcome.reason, StopReason::Converged);
-        assert!(outcome.products <= 6, "{outcome:?}");
+        assert_eq!(outcome.stop.reason, StopReason::Converged);
+        assert!(outcome.stop.iterations <= 6, "{outcome:?}");
         for (i, x) in x.iter().enumerate() {
             assert!((values[i / q % 4] * x - b[i]).abs() < 1e-11);
         }

@@ -114,8 +114,7 @@ impl<T: Real> Square<T> {
 /// [`Error::NotPositiveDefinite`] at the first pivot that is not positive, [`Error::Stopped`].
 pub(crate) fn factor<T: Real>(a: &mut Square<T>, ctx: Context<'_>) -> Result<()> {
     let (n, stride) = (a.n, a.stride);
-    let largest =
-        a.diagonal().fold(f64::NEG_INFINITY, |most, v| if v > most || v.is_nan() { v } else { most });
+    let largest = a.diagonal().fold(f64::NEG_INFINITY, |max, v| if v > max || v.is_nan() { v } else { max });
     let values = a.values.values_mut();
     let mut panels = Vec::new();
     for from in (0..n).step_by(BLOCK_COLUMNS) {

@@ -1,34 +1,36 @@
 //! An orthonormal basis Q of the chosen columns, D_S = Q L', grown by one column at a time.
 //!
-//! Classical Gram and Schmidt, twice where rounding left too much of the span in the rest: so Q stays orthogonal whatever
-//! the condition of D_S, and residuals are orthogonal to the chosen columns. The products Q'd of a column are known before
-//! from its being a candidate; taking Q Q'd away and looking at what is left of the span is one pass over Q, by stretches
-//! of rows that stay in the cache. A pass can serve several columns, and what a column has left of the first vectors is
-//! kept, so that the newer ones alone are taken away when it is chosen. The validation rows get the same combinations.
+//! Columns are orthogonalized by the classical Gram-Schmidt method, and again if rounding left too much of the span in the
+//! residual. So Q stays orthogonal for any condition of D_S, and residuals are orthogonal to the chosen columns. The products
+//! Q'd of a column are known since it was a candidate. One pass over Q, by stretches of rows that stay in the cache, subtracts
+//! Q Q'd and computes the products of the residual. A pass can serve several columns. Residuals are stored, so that only newer
+//! vectors are subtracted from a column when it is chosen. The validation rows get the same combinations.
 //!
 //! Cost of a column 2 n l multiply-adds for n columns before it, 3 n l where it is done twice.
 
 use crate::context::Context;
+use crate::data::{copy_flat, matrix};
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow, try_matrix, try_reserve, try_vec, try_with_capacity};
+use crate::linalg::matrix_of_rows;
+use crate::memory::{TryCollect, TryGrow, try_reserve, try_vec, try_with_capacity};
 use crate::simd::blas::{add_rows, axpy, dot};
 use crate::simd::inner::row_products;
 use ndarray::Array2;
 
 /// A function whose squared distance from the span is below this share of its squared norm counts as inside it.
 pub(super) const SPAN_TOLERANCE: f64 = 1e-10;
-/// Numbers of Q that stay in a core's cache: 512 kB.
+/// Number of entries of Q that fit a core's cache: 512 kB.
 const CACHE_NUMBERS: usize = 1 << 16;
-/// Fewest and most numbers of a vector in a stretch.
+/// Minimum and maximum length of a stretch of a vector.
 const STRETCH_LENGTHS: (usize, usize) = (128, 4096);
 
-/// Share of the squared norm of a rest that may lie in the span.
+/// Maximum share of the squared norm of a residual that lies in the span.
 const REORTHOGONALIZE_ABOVE: f64 = 1e-28;
 /// Rounding error of a column, relative to its norm: a few roundings of a kernel value.
 const COLUMN_ROUNDING: f64 = 8.0 * f64::EPSILON;
 /// Squared ratio of a residual to its rounding from which it counts as known.
 const SQUARED_CERTAINTY: f64 = 1e4;
-/// Share of its squared norm that newer vectors may leave of a rest before rounding against the older ones counts.
+/// Share of its squared norm below which newer vectors reduce a residual so far that it is projected on all vectors again.
 const REPROJECT_BELOW: f64 = 1e-2;
 
 /// Q as n vectors of l numbers, L as lines, and the basis functions on the validation rows.
@@ -49,18 +51,18 @@ pub(super) struct ColumnResidual {
     line: Vec<f64>,
     /// Squared norm of the column.
     squared_norm: f64,
-    /// Squared norm of what is left.
+    /// Squared norm of the residual.
     squared: f64,
 }
 
 impl ColumnResidual {
-    /// The column itself.
+    /// Returns the residual of a column before any projection.
     pub(super) fn of(column: Vec<f64>) -> Self {
         let squared_norm = dot(&column, &column);
         Self { column, line: Vec::new(), squared_norm, squared: squared_norm }
     }
 
-    /// Returns what is left of the column.
+    /// Returns the residual.
     pub(super) fn column(&self) -> &[f64] {
         &self.column
     }
@@ -70,13 +72,13 @@ impl ColumnResidual {
         self.squared
     }
 
-    /// Number of vectors that are taken away.
+    /// Returns the number of vectors whose parts were subtracted.
     pub(super) fn seen(&self) -> usize {
         self.line.len()
     }
 }
 
-/// A column outside the span: `direction` is its normalized rest.
+/// A column outside the span: `direction` is its normalized residual.
 pub(super) struct NewDirection {
     pub(super) line: Vec<f64>,
     pub(super) pivot: f64,
@@ -91,32 +93,32 @@ impl Basis {
         Self { rows, validation_rows, vectors, validation, lines, errors }
     }
 
-    /// Number of vectors.
+    /// Returns the number of vectors.
     pub(super) fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// The n vectors, one after the other.
+    /// Returns the n vectors, one after the other.
     pub(super) fn vectors(&self) -> &[f64] {
         &self.vectors
     }
 
     fn stretch(&self) -> usize {
-        let (least, most) = STRETCH_LENGTHS;
-        (CACHE_NUMBERS / self.len().max(1)).next_multiple_of(64).clamp(least, most)
+        let (min_length, max_length) = STRETCH_LENGTHS;
+        (CACHE_NUMBERS / self.len().max(1)).next_multiple_of(64).clamp(min_length, max_length)
     }
 
-    /// Q'v.
+    /// Returns Q'v.
     pub(super) fn products(&self, v: &[f64], ctx: Context<'_>) -> Vec<f64> {
         ctx.map(self.len(), |j| dot(&self.vectors[j * self.rows..(j + 1) * self.rows], v))
     }
 
-    /// out += Q c
+    /// Adds Q c to `out`.
     pub(super) fn add(&self, c: &[f64], out: &mut [f64], ctx: Context<'_>) -> Result<()> {
         self.add_from(0, c, out, ctx)
     }
 
-    /// outs += Q c of some vectors from one on, c having a line for each out.
+    /// Adds the products of the vectors from `first` on to `outs`; `c` has a line of coefficients for each of them.
     fn add_from(&self, first: usize, c: &[f64], outs: &mut [f64], ctx: Context<'_>) -> Result<()> {
         let (rows, stretch) = (self.rows, self.stretch());
         let lines = self.lines_of(first, c, outs);
@@ -133,14 +135,14 @@ impl Basis {
         Ok(())
     }
 
-    /// The vectors from one on that c, a line for each out, has numbers for.
+    /// Returns the vectors from `first` on for which `c` has coefficients, in a line for each of `outs`.
     fn lines_of(&self, first: usize, c: &[f64], outs: &[f64]) -> Vec<&[f64]> {
         let n = c.len() * self.rows / outs.len().max(1);
         self.vectors.chunks_exact(self.rows).skip(first).take(n).collect()
     }
 
-    /// outs += Q c of some vectors from one on, what `then` makes of them, and Q'outs, in one pass over Q: c and the products
-    /// have a line for each out. `then` gets the number of a stretch's first row.
+    /// Adds the products of the vectors from `first` on to `outs`, calls `then` with each stretch and the number of its first
+    /// row, and returns Q'outs, in one pass over Q. The coefficients `c` and the products have a line for each of `outs`.
     fn pass(
         &self,
         first: usize,
@@ -169,12 +171,12 @@ impl Basis {
             axpy(1.0, some, &mut products);
         }
         if count > 1 {
-            products = (0..n * count).map(|at| products[at % n * count + at / n]).try_collect_vec()?;
+            products = copy_flat(matrix((n, count), &products)?.t())?;
         }
         Ok(products)
     }
 
-    /// out += Q c, what `then` makes of it, and Q'out, in one pass over Q. `then` gets the number of a stretch's first row.
+    /// Adds Q c to `out`, calls `then` with each stretch and the number of its first row, and returns Q'out, in one pass over Q.
     pub(super) fn add_and_project(
         &self,
         c: &[f64],
@@ -185,8 +187,8 @@ impl Basis {
         self.pass(0, c, out, then, ctx)
     }
 
-    /// Takes some vectors from one on away from columns, one after the other, whose products with these are `lines`, which
-    /// may be inexact and are corrected.
+    /// Subtracts the parts along the vectors from `first` on from columns, which lie one after the other. `lines` are their
+    /// products with these vectors; they may be inexact and are corrected.
     fn subtract_projection(
         &self,
         first: usize,
@@ -203,7 +205,7 @@ impl Basis {
         let again = left
             .chunks_exact(n)
             .zip(columns.chunks_exact(l))
-            .any(|(left, rest)| dot(left, left) > REORTHOGONALIZE_ABOVE * dot(rest, rest));
+            .any(|(left, column)| dot(left, left) > REORTHOGONALIZE_ABOVE * dot(column, column));
         if again {
             self.add_from(first, &minus(&left)?, columns, ctx)?;
             axpy(1.0, &left, lines);
@@ -211,50 +213,51 @@ impl Basis {
         Ok(())
     }
 
-    /// Takes vectors away from rests that have seen the same of them; `newer` has a line each, its products with the next
-    /// ones, which may be inexact.
+    /// Subtracts the next vectors from residuals that have seen the same number of them. `newer` has a line of products with
+    /// these vectors for each residual; they may be inexact.
     pub(super) fn orthogonalize(
         &self,
-        rests: &mut [ColumnResidual],
+        residuals: &mut [ColumnResidual],
         newer: &mut [f64],
         ctx: Context<'_>,
     ) -> Result<()> {
-        let (first, l) = (rests.first().map_or(0, ColumnResidual::seen), self.rows);
-        let n = newer.len() / rests.len().max(1);
-        let mut columns = try_with_capacity("columns of the dictionary", rests.len() * l)?;
-        for rest in rests.iter() {
-            columns.extend_from_slice(&rest.column);
+        let (first, l) = (residuals.first().map_or(0, ColumnResidual::seen), self.rows);
+        let n = newer.len() / residuals.len().max(1);
+        let mut columns = try_with_capacity("columns of the dictionary", residuals.len() * l)?;
+        for residual in residuals.iter() {
+            columns.extend_from_slice(&residual.column);
         }
         self.subtract_projection(first, &mut columns, newer, ctx)?;
-        for (k, (rest, column)) in rests.iter_mut().zip(columns.chunks_exact_mut(l)).enumerate() {
-            rest.line.try_extend(newer[k * n..(k + 1) * n].iter().copied())?;
+        for (k, (residual, column)) in residuals.iter_mut().zip(columns.chunks_exact_mut(l)).enumerate() {
+            residual.line.try_extend(newer[k * n..(k + 1) * n].iter().copied())?;
             let mut squared = dot(column, column);
-            if first > 0 && squared < REPROJECT_BELOW * rest.squared {
+            if first > 0 && squared < REPROJECT_BELOW * residual.squared {
                 let mut again = vec![0.0; first + n];
                 self.subtract_projection(0, column, &mut again, ctx)?;
-                axpy(1.0, &again, &mut rest.line);
+                axpy(1.0, &again, &mut residual.line);
                 squared = dot(column, column);
             }
-            rest.column.copy_from_slice(column);
-            rest.squared = squared;
+            residual.column.copy_from_slice(column);
+            residual.squared = squared;
         }
         Ok(())
     }
 
-    /// Returns the squared rounding error of a residual: that of its column, and those of the vectors that were taken away.
+    /// Returns the squared rounding error of a residual: that of its column, and those of the vectors that were subtracted.
     /// Roundings are taken as independent.
     fn squared_rounding(&self, line: &[f64], squared_norm: f64) -> f64 {
         let taken: f64 = line.iter().zip(&self.errors).map(|(share, error)| share * share * error).sum();
         COLUMN_ROUNDING * COLUMN_ROUNDING * squared_norm + taken
     }
 
-    /// Returns whether a column is outside the span of the vectors that were taken away: its squared distance is more than
+    /// Returns whether a column is outside the span of the vectors that were subtracted: its squared distance is more than
     /// `inside` of its squared norm, or, if functions may share a large part (`inside` is 0), more than its rounding.
-    pub(super) fn is_outside(&self, rest: &ColumnResidual, inside: f64) -> bool {
+    pub(super) fn is_outside(&self, residual: &ColumnResidual, inside: f64) -> bool {
         if inside > 0.0 {
-            rest.squared > inside * rest.squared_norm
+            residual.squared > inside * residual.squared_norm
         } else {
-            rest.squared > SQUARED_CERTAINTY * self.squared_rounding(&rest.line, rest.squared_norm)
+            residual.squared
+                > SQUARED_CERTAINTY * self.squared_rounding(&residual.line, residual.squared_norm)
         }
     }
 
@@ -262,16 +265,16 @@ impl Basis {
     /// not seen, which may be inexact. `None` if it is not outside ([`Basis::is_outside`]).
     pub(super) fn split(
         &self,
-        mut rest: ColumnResidual,
+        mut residual: ColumnResidual,
         mut newer: Vec<f64>,
         inside: f64,
         ctx: Context<'_>,
     ) -> Result<Option<NewDirection>> {
-        self.orthogonalize(std::slice::from_mut(&mut rest), &mut newer, ctx)?;
-        if !self.is_outside(&rest, inside) {
+        self.orthogonalize(std::slice::from_mut(&mut residual), &mut newer, ctx)?;
+        if !self.is_outside(&residual, inside) {
             return Ok(None);
         }
-        let ColumnResidual { mut column, line, squared_norm, squared } = rest;
+        let ColumnResidual { mut column, line, squared_norm, squared } = residual;
         let (pivot, error) = (squared.sqrt(), self.squared_rounding(&line, squared_norm) / squared);
         for v in &mut column {
             *v /= pivot;
@@ -279,15 +282,16 @@ impl Basis {
         Ok(Some(NewDirection { line, pivot, direction: column, error }))
     }
 
-    /// Takes a split column; `validation` holds its function on the validation rows.
+    /// Appends a split column; `validation` holds its function on the validation rows.
     pub(super) fn push(&mut self, outside: NewDirection, mut validation: Vec<f64>) -> Result<()> {
         let NewDirection { mut line, pivot, direction, error } = outside;
         let n = self.validation_rows;
         for (j, &c) in line.iter().enumerate() {
             axpy(-c, &self.validation[j * n..(j + 1) * n], &mut validation);
         }
-        try_reserve("the basis of a pursuit", &mut self.vectors, direction.len())?;
-        try_reserve("the basis of a pursuit", &mut self.validation, validation.len())?;
+        let basis = "the basis of a pursuit";
+        try_reserve(basis, &mut self.vectors, direction.len())?;
+        try_reserve(basis, &mut self.validation, validation.len())?;
         self.validation.extend(validation.iter().map(|v| v / pivot));
         self.vectors.extend(direction);
         line.push(pivot);
@@ -296,7 +300,7 @@ impl Basis {
         Ok(())
     }
 
-    /// Forgets the last column.
+    /// Removes the last column.
     pub(super) fn pop(&mut self) {
         self.lines.pop();
         self.errors.pop();
@@ -304,27 +308,26 @@ impl Basis {
         self.validation.truncate(self.lines.len() * self.validation_rows);
     }
 
-    /// The last vector, and the last basis function on the validation rows.
+    /// Returns the last vector, and the last basis function on the validation rows.
     pub(super) fn last(&self) -> (&[f64], &[f64]) {
         let n = self.len().saturating_sub(1);
         (&self.vectors[n * self.rows..], &self.validation[n * self.validation_rows..])
     }
 
-    /// L, (n, n).
+    /// Returns L, (n, n).
     pub(super) fn factor(&self) -> Result<Array2<f64>> {
-        let n = self.len();
-        try_matrix((n, n), |(i, j)| self.lines[i].get(j).copied().unwrap_or(0.0))
+        matrix_of_rows(&self.lines)
     }
 }
 
-/// Numbers from one to another of each line, one after the other.
+/// Copies a stretch of each line, one after the other.
 fn stretches(values: &[f64], line: usize, from: usize, to: usize) -> Result<Vec<f64>> {
     let mut out = try_with_capacity("columns of the dictionary", values.len() / line * (to - from))?;
     values.chunks_exact(line).for_each(|line| out.extend_from_slice(&line[from..to]));
     Ok(out)
 }
 
-/// Writes stretches of numbers, one after the other, to a place of each line.
+/// Writes stretches, which lie one after the other, to a place of each line.
 fn put_stretches(parts: &[f64], values: &mut [f64], line: usize, from: usize) {
     let length = parts.len() * line / values.len();
     for (line, part) in values.chunks_exact_mut(line).zip(parts.chunks_exact(length)) {
@@ -369,20 +372,21 @@ mod tests {
             assert!(again.iter().zip(column).all(|(a, b)| (a - b).abs() < 1e-13));
         }
         // Several columns together, of which the first vectors were taken away before, are split as each by itself.
-        let mut rests: Vec<ColumnResidual> = columns[..5].iter().cloned().map(ColumnResidual::of).collect();
+        let mut residuals: Vec<ColumnResidual> =
+            columns[..5].iter().cloned().map(ColumnResidual::of).collect();
         let lines = |from: usize, to: usize| -> Vec<f64> {
             let vectors = |c: &Vec<f64>| basis.products(c, Context::SEQUENTIAL)[from..to].to_vec();
             columns[..5].iter().flat_map(vectors).collect()
         };
         for (from, to) in [(0, 0), (0, 2), (2, 6)] {
-            basis.orthogonalize(&mut rests, &mut lines(from, to), Context::default()).unwrap();
+            basis.orthogonalize(&mut residuals, &mut lines(from, to), Context::default()).unwrap();
         }
-        for (rest, column) in rests.iter().zip(&columns) {
-            let mut again = rest.column.clone();
-            basis.add(&rest.line, &mut again, Context::SEQUENTIAL).unwrap();
+        for (residual, column) in residuals.iter().zip(&columns) {
+            let mut again = residual.column.clone();
+            basis.add(&residual.line, &mut again, Context::SEQUENTIAL).unwrap();
             assert!(again.iter().zip(column).all(|(a, b)| (a - b).abs() < 1e-13));
-            let left = basis.products(&rest.column, Context::SEQUENTIAL);
-            assert!(left[..6].iter().all(|v| v.abs() < 1e-13) && rest.seen() == 6);
+            let left = basis.products(&residual.column, Context::SEQUENTIAL);
+            assert!(left[..6].iter().all(|v| v.abs() < 1e-13) && residual.seen() == 6);
         }
         // Products that are known to six digits do.
         let line: Vec<f64> =

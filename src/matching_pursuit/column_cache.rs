@@ -45,11 +45,11 @@ impl ColumnCache {
             basis.orthogonalize(&mut rests, &mut lines, ctx)?;
             // The column requested is the newest.
             self.0.extend(list.into_iter().zip(rests).rev());
-            let most = (MAX_CACHED_NUMBERS / dictionary.rows().max(1)).max(COLUMNS_PER_BATCH);
-            self.0.drain(..self.0.len().saturating_sub(most));
+            let capacity = (MAX_CACHED_NUMBERS / dictionary.rows().max(1)).max(COLUMNS_PER_BATCH);
+            self.0.drain(..self.0.len().saturating_sub(capacity));
         }
-        let found = self.0.iter().find(|(waiting, _)| *waiting == p);
+        let entry = self.0.iter().find(|(waiting, _)| *waiting == p);
         // It stays in the cache: if its step is undone, it will be requested again.
-        Ok(found.expect("it was computed").1.clone())
+        Ok(entry.expect("it was computed").1.clone())
     }
 }

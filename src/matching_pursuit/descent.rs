@@ -12,9 +12,9 @@ use super::dictionary::{Dictionary, inner_products};
 use super::loss::{Derivative, Objective};
 use super::task::{MatchingParams, Task, Variant};
 use crate::context::{Context, Progress, Stop, StopReason};
-use crate::data::{flat, matrix};
+use crate::data::{copy_columns, flat, matrix};
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow, try_vec, try_with_capacity};
+use crate::memory::{TryGrow, try_vec, try_with_capacity};
 use crate::path::{Form, PathView, path_coefficients};
 use crate::random::Random;
 use crate::simd::blas::{axpy, dot};
@@ -49,7 +49,7 @@ impl<'a> State<'a> {
             f: (0..task.outputs()).map(|_| try_vec![0.0; l]).collect::<Result<_>>()?,
             coefficients: Vec::new(),
             validation: Vec::new(),
-            validation_outputs: try_vec![0.0; task.validation_rows() * task.outputs()]?,
+            validation_outputs: task.validation_zeros()?,
             basis: Basis::new(l, 0),
             order: Vec::new(),
         })
@@ -63,10 +63,15 @@ impl<'a> State<'a> {
         if let Some(outside) = self.basis.split(residual, Vec::new(), 0.0, ctx)? {
             self.basis.push(outside, Vec::new())?;
         }
-        self.coefficients.try_resize(self.outputs(), 0.0)?;
-        self.validation.push(vec![1.0; task.validation_rows()]);
+        self.add_function(vec![1.0; task.validation_rows()])?;
         self.step(0, &ones);
         Ok(())
+    }
+
+    /// Adds a function, given its values on the validation rows, with coefficients 0.
+    fn add_function(&mut self, validation: Vec<f64>) -> Result<()> {
+        self.validation.push(validation);
+        self.coefficients.try_resize(self.coefficients.len() + self.outputs(), 0.0)
     }
 
     fn outputs(&self) -> usize {
@@ -159,8 +164,7 @@ pub(super) fn fit(
     ctx: Context<'_>,
 ) -> Result<Fit> {
     let every = (params.variant != Variant::Basic).then_some(params.every);
-    let columns = task.targets.columns().into_iter().map(|y| y.iter().copied().try_collect_vec());
-    let targets: Vec<Vec<f64>> = columns.collect::<Result<_>>()?;
+    let targets = copy_columns(task.targets.view())?;
     let mut state = State::new(task, &targets)?;
     let mut stopping = Stopping::new(task, params);
     let slope = state.descent()?;
@@ -301,8 +305,7 @@ impl<'d, 'a> Candidates<'d, 'a> {
             };
             state.basis.push(outside, Vec::new())?;
         }
-        state.validation.push(self.dictionary.validation_column(p, ctx)?);
-        state.coefficients.try_resize(state.coefficients.len() + state.outputs(), 0.0)?;
+        state.add_function(self.dictionary.validation_column(p, ctx)?)?;
         let place = self.first + state.order.len();
         state.order.push(p);
         self.places[p] = Some(place);

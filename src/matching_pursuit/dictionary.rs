@@ -8,8 +8,9 @@ use super::basis::SPAN_TOLERANCE;
 use super::source::{Functions, RowSet};
 use super::task::{MatchingParams, Task};
 use crate::context::Context;
+use crate::data::{copy_flat, flat, gather, matrix};
 use crate::error::{Error, Result};
-use crate::memory::{Arena, TryCollect, try_vec, try_with_capacity, try_zeros};
+use crate::memory::{Arena, TryCollect, try_vec, try_zeros};
 use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::blas::{Stored, squares};
@@ -88,8 +89,12 @@ impl<'a> Dictionary<'a> {
             let list: Vec<usize> = (from..count.min(from + step)).collect();
             let range = from * rows..(from + list.len()) * rows;
             let squared_norms = match &mut values {
-                Values::Double(kept) => dictionary.keep(DOUBLE, &list, &mut kept.values_mut()[range], ctx)?,
-                Values::Single(kept) => dictionary.keep(SINGLE, &list, &mut kept.values_mut()[range], ctx)?,
+                Values::Double(columns) => {
+                    dictionary.keep(DOUBLE, &list, &mut columns.values_mut()[range], ctx)?
+                }
+                Values::Single(columns) => {
+                    dictionary.keep(SINGLE, &list, &mut columns.values_mut()[range], ctx)?
+                }
                 Values::Drawn(_) => Vec::new(),
             };
             dictionary.squared_norms.extend(squared_norms);
@@ -135,7 +140,7 @@ impl<'a> Dictionary<'a> {
 
     /// Targets times sqrt(w), (q, l): output after output.
     pub(super) fn scaled_targets(&self, task: &Task<'_>) -> Result<Vec<f64>> {
-        let mut targets: Vec<f64> = task.targets.t().iter().copied().try_collect_vec()?;
+        let mut targets = copy_flat(task.targets.t())?;
         targets.chunks_exact_mut(self.rows).for_each(|column| self.scale(column));
         Ok(targets)
     }
@@ -196,12 +201,7 @@ impl<'a> Dictionary<'a> {
     /// Weighted values of some functions on the training rows, in double precision.
     pub(super) fn columns(&self, list: &[usize], ctx: Context<'_>) -> Result<Vec<f64>> {
         if let Values::Double(values) = &self.values {
-            let values = values.values();
-            let mut out = try_with_capacity("values of functions", list.len() * self.rows)?;
-            for p in list {
-                out.extend_from_slice(&values[p * self.rows..(p + 1) * self.rows]);
-            }
-            return Ok(out);
+            return gather(&matrix((self.count(), self.rows), values.values())?, list).map(flat);
         }
         let mut out = try_zeros("values of functions", list.len() * self.rows)?;
         self.keep(DOUBLE, list, &mut out, ctx)?;

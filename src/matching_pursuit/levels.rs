@@ -12,8 +12,9 @@ use super::basis::SPAN_TOLERANCE;
 use super::dictionary::Dictionary;
 use super::state::State;
 use crate::context::Context;
+use crate::data::{copy_columns, matrix};
 use crate::error::Result;
-use crate::memory::{TryGrow, TryToVec};
+use crate::memory::TryGrow;
 
 /// Steps between two updates of each level.
 const LEVEL_INTERVALS: [usize; 3] = [12, 3, 1];
@@ -62,8 +63,7 @@ impl<'a> CandidateLevels<'a> {
         let correlations = dictionary.products(&all, &state.residuals, ctx)?;
         let inside = dictionary.products(&all, state.basis.vectors(), ctx)?;
         let n = state.basis.len();
-        let lines: Vec<Vec<f64>> =
-            all.iter().map(|&p| inside[p * n..(p + 1) * n].try_to_vec()).collect::<Result<_>>()?;
+        let lines = copy_columns(matrix((all.len(), n), &inside)?.t())?;
         let squares = |line: &[f64]| line.iter().map(|v| v * v).sum::<f64>();
         let distances =
             all.iter().map(|&p| dictionary.squared_norms[p] - squares(&lines[p])).collect::<Vec<_>>();

@@ -72,8 +72,8 @@ impl BuiltIn {
             Self::Squared => [0.5 * (f - y) * (f - y), f - y, 1.0],
             Self::SquaredTanh => {
                 let t = f.tanh();
-                let (rest, slope) = (t - TANH_TARGET * y, 1.0 - t * t);
-                [rest * rest, 2.0 * rest * slope, 2.0 * slope * (slope - 2.0 * rest * t)]
+                let (residual, slope) = (t - TANH_TARGET * y, 1.0 - t * t);
+                [residual * residual, 2.0 * residual * slope, 2.0 * slope * (slope - 2.0 * residual * t)]
             }
             Self::Logistic => {
                 // 1 / (1 + e^(2 m)) without overflow.
@@ -94,20 +94,24 @@ impl BuiltIn {
                 [1.0 - t, -y * (1.0 - t * t), 2.0 * y * y * t * (1.0 - t * t)]
             }
             Self::SquaredHinge => {
-                let rest = (1.0 - m).max(0.0);
-                [rest * rest, -2.0 * y * rest, 2.0 * y * y * f64::from(u8::from(rest > 0.0))]
+                let violation = (1.0 - m).max(0.0);
+                [
+                    violation * violation,
+                    -2.0 * y * violation,
+                    2.0 * y * y * f64::from(u8::from(violation > 0.0)),
+                ]
             }
             Self::SoftMargin => {
-                let rest = (1.0 - m).max(0.0);
-                if rest <= CORNER_WIDTH {
-                    let inside = f64::from(u8::from(rest > 0.0));
+                let violation = (1.0 - m).max(0.0);
+                if violation <= CORNER_WIDTH {
+                    let inside = f64::from(u8::from(violation > 0.0));
                     [
-                        0.5 * rest * rest / CORNER_WIDTH,
-                        -y * rest / CORNER_WIDTH,
+                        0.5 * violation * violation / CORNER_WIDTH,
+                        -y * violation / CORNER_WIDTH,
                         y * y * inside / CORNER_WIDTH,
                     ]
                 } else {
-                    [rest - 0.5 * CORNER_WIDTH, -y, 0.0]
+                    [violation - 0.5 * CORNER_WIDTH, -y, 0.0]
                 }
             }
             Self::Huber { delta } => {

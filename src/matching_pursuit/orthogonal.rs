@@ -25,8 +25,8 @@ use super::levels::CandidateLevels;
 use super::state::State;
 use super::task::{MatchingParams, Task, Variant};
 use crate::context::{Context, Progress, Stop, StopReason};
+use crate::data::{copy_columns, matrix};
 use crate::error::Result;
-use crate::memory::TryToVec;
 use crate::random::Random;
 use crate::simd::blas::dot;
 use ndarray::Array2;
@@ -229,17 +229,20 @@ fn best_drawn(
     let mut inside = inner_products(&columns, state.basis.vectors(), l, ctx)?;
     let n = state.basis.len();
     let squared_norms: Vec<f64> = columns.chunks_exact(l).map(|d| dot(d, d)).collect();
-    let mut rests = Vec::new();
+    let mut residuals = Vec::new();
     // Squared distances from the span, and whether they are outside of it.
     let distances: Vec<(f64, bool)> = if tolerance < SPAN_TOLERANCE {
-        for column in columns.chunks_exact(l) {
-            rests.push(ColumnResidual::of(column.try_to_vec()?));
+        residuals.extend(
+            copy_columns(matrix((list.len(), l), &columns)?.t())?.into_iter().map(ColumnResidual::of),
+        );
+        state.basis.orthogonalize(&mut residuals, &mut inside, ctx)?;
+        for (column, residual) in columns.chunks_exact_mut(l).zip(&residuals) {
+            column.copy_from_slice(residual.column());
         }
-        state.basis.orthogonalize(&mut rests, &mut inside, ctx)?;
-        for (column, rest) in columns.chunks_exact_mut(l).zip(&rests) {
-            column.copy_from_slice(rest.column());
-        }
-        rests.iter().map(|rest| (rest.squared(), state.basis.is_outside(rest, tolerance))).collect::<Vec<_>>()
+        residuals
+            .iter()
+            .map(|residual| (residual.squared(), state.basis.is_outside(residual, tolerance)))
+            .collect::<Vec<_>>()
     } else {
         let squared = |i: usize| inside[i * n..(i + 1) * n].iter().map(|v| v * v).sum::<f64>();
         let distances = squared_norms
@@ -260,13 +263,13 @@ fn best_drawn(
         }
         let size: f64 = aligned[i * q..(i + 1) * q].iter().map(|c| c * c).sum();
         let score = size / if by_gain { distance } else { squared_norms[i] };
-        if score > 0.0 && best.is_none_or(|(_, most)| score > most) {
+        if score > 0.0 && best.is_none_or(|(_, best_score)| score > best_score) {
             best = Some((i, score));
         }
     }
     let Some((i, _)) = best else { return Ok(None) };
-    if i < rests.len() {
-        return Ok(Some((list[i], rests.swap_remove(i), Vec::new())));
+    if i < residuals.len() {
+        return Ok(Some((list[i], residuals.swap_remove(i), Vec::new())));
     }
     let column = ColumnResidual::of(columns[i * l..(i + 1) * l].to_vec());
     Ok(Some((list[i], column, inside[i * n..(i + 1) * n].to_vec())))

@@ -8,7 +8,7 @@ use super::curve::Stopping;
 use super::dictionary::Dictionary;
 use super::task::Task;
 use crate::error::Result;
-use crate::memory::{TryGrow, try_vec};
+use crate::memory::TryGrow;
 use crate::simd::blas::{axpy, dot};
 
 /// The fitted part, without the candidates.
@@ -31,7 +31,7 @@ impl<'t, 'a> State<'t, 'a> {
             basis: Basis::new(task.rows(), task.validation_rows()),
             residuals: dictionary.scaled_targets(task)?,
             projections: Vec::new(),
-            validation_outputs: try_vec![0.0; task.validation_rows() * task.outputs()]?,
+            validation_outputs: task.validation_zeros()?,
             order: Vec::new(),
         })
     }

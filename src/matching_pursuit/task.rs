@@ -3,6 +3,7 @@
 use super::loss::Loss;
 use super::source::{Functions, RowSet};
 use crate::error::{Error, Result};
+use crate::memory::try_vec;
 use ndarray::ArrayView2;
 use std::ops::Range;
 
@@ -66,6 +67,11 @@ impl Task<'_> {
         self.validation.map_or(0, |v| v.targets.nrows())
     }
 
+    /// Returns zero outputs of the validation rows, (q, n).
+    pub(super) fn validation_zeros(&self) -> Result<Vec<f64>> {
+        try_vec![0.0; self.validation_rows() * self.outputs()]
+    }
+
     /// The sum of the weights.
     pub(super) fn total_weight(&self) -> f64 {
         self.weights.map_or(self.rows() as f64, |w| w.iter().sum())
@@ -109,8 +115,8 @@ impl Task<'_> {
         }
         for part in self.functions {
             Error::check_len("training rows of a part of the dictionary", l, part.rows(RowSet::Training))?;
-            let (rows, found) = (self.validation_rows(), part.rows(RowSet::Validation));
-            Error::check_len("validation rows of a part of the dictionary", rows, found)?;
+            let (rows, actual) = (self.validation_rows(), part.rows(RowSet::Validation));
+            Error::check_len("validation rows of a part of the dictionary", rows, actual)?;
         }
         Ok(())
     }

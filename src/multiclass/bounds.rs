@@ -97,13 +97,13 @@ pub fn leave_one_out_margins(
         let suspect = others().any(|r| smallest[r] < 0.0 || (smallest[r] <= 0.0 && r < label));
         (others().map(|r| smallest[r]).fold(f64::INFINITY, f64::min), suspect)
     };
-    let mut found = Vec::with_capacity(n);
+    let mut results = Vec::with_capacity(n);
     ctx.counter("bounds", n).for_each_batch(n, (columns * (classes + 32)) as u64, |part, _| {
-        found.extend(ctx.map(part.len(), |j| of_row(part.start + j)));
+        results.extend(ctx.map(part.len(), |j| of_row(part.start + j)));
         Ok(())
     })?;
-    let bounds = found.iter().map(|&(bound, _)| bound).collect::<Vec<_>>();
-    Ok((bounds, found.into_iter().map(|(_, suspect)| suspect).collect()))
+    let bounds = results.iter().map(|&(bound, _)| bound).collect::<Vec<_>>();
+    Ok((bounds, results.into_iter().map(|(_, suspect)| suspect).collect()))
 }
 
 #[cfg(test)]

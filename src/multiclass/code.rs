@@ -30,7 +30,7 @@ impl CodeMatrix {
     /// # Errors
     /// [`Error::Param`] where an invariant of the type does not hold.
     pub fn new(entries: ArrayView2<'_, i8>) -> Result<Self> {
-        let refused = |found: String, rule: &str| Err(Error::param("code", found, rule));
+        let refused = |value: String, rule: &str| Err(Error::param("code", value, rule));
         let (classes, columns) = entries.dim();
         if classes < 2 {
             return refused(format!("{classes} rows"), "of at least 2 rows, one a class");
@@ -54,8 +54,8 @@ impl CodeMatrix {
         let mut order: Vec<usize> = (0..classes).collect();
         order.sort_unstable_by_key(|&class| (code.row(class), class));
         if let Some(pair) = order.windows(2).find(|pair| code.row(pair[0]) == code.row(pair[1])) {
-            let found = format!("equal rows {} and {}", pair[0].min(pair[1]), pair[0].max(pair[1]));
-            return refused(found, "of distinct rows, or no decoder can tell the classes apart");
+            let value = format!("equal rows {} and {}", pair[0].min(pair[1]), pair[0].max(pair[1]));
+            return refused(value, "of distinct rows, or no decoder can tell the classes apart");
         }
         Ok(code)
     }
@@ -169,8 +169,8 @@ impl CodeMatrix {
         let mut nearest = None;
         let work = (WORD_PRODUCT_COST * self.columns() * columns.words) as u64;
         ctx.counter("code", self.columns()).for_each_batch(self.columns(), work, |part, _| {
-            let found = ctx.map(part.len(), |i| of_column(part.start + i));
-            nearest = found.into_iter().chain(nearest).min();
+            let distances = ctx.map(part.len(), |i| of_column(part.start + i));
+            nearest = distances.into_iter().chain(nearest).min();
             Ok(())
         })?;
         Ok(nearest)
@@ -269,11 +269,11 @@ mod tests {
                 CodeMatrix::one_vs_one(classes).unwrap(),
                 CodeMatrix::complete(classes).unwrap(),
             ] {
-                let found = (
+                let actual = (
                     code.twice_row_distance(Context::default()).unwrap(),
                     code.twice_column_distance(Context::SEQUENTIAL).unwrap().unwrap(),
                 );
-                assert_eq!(found, naive(&code), "{classes} {}", code.columns());
+                assert_eq!(actual, naive(&code), "{classes} {}", code.columns());
             }
         }
     }

@@ -19,8 +19,9 @@
 use super::code::CodeMatrix;
 use crate::argmax::argmax;
 use crate::context::Context;
+use crate::data::copy_flat;
 use crate::error::{Error, Result};
-use crate::memory::{TryCollect, try_zero_matrix};
+use crate::memory::try_zero_matrix;
 use ndarray::{Array2, ArrayView2};
 use std::borrow::Cow;
 
@@ -229,7 +230,7 @@ impl<'a> Decoding<'a> {
         }
         let outputs = match outputs.to_slice() {
             Some(outputs) => outputs.into(),
-            None => outputs.iter().copied().try_collect_vec()?.into(),
+            None => copy_flat(outputs)?.into(),
         };
         Ok(Self { outputs, table: Table::new(code, decoder) })
     }
@@ -395,9 +396,10 @@ mod tests {
             let outputs = Array2::from_shape_fn((n, code.columns()), number);
             for ctx in [Context::SEQUENTIAL, Context::default()] {
                 for decoder in LOSSES.map(Decoder::Loss).into_iter().chain([Decoder::Hamming]) {
-                    let found = scores(outputs.view(), &code, decoder, ctx).unwrap();
+                    let actual = scores(outputs.view(), &code, decoder, ctx).unwrap();
                     let winners = winners(outputs.view(), &code, decoder, ctx).unwrap();
-                    for (row, (outputs, of_row)) in outputs.rows().into_iter().zip(found.rows()).enumerate() {
+                    for (row, (outputs, of_row)) in outputs.rows().into_iter().zip(actual.rows()).enumerate()
+                    {
                         for (class, score) in of_row.iter().enumerate() {
                             let cost: f64 = (0..code.columns())
                                 .map(|i| {
@@ -427,8 +429,8 @@ mod tests {
         // Class 2 beats everyone: pairs (0,1) (0,2) (0,3) (1,2) (1,3) (2,3).
         let outputs = arr2(&[[1.0, -1.0, 1.0, -1.0, 1.0, 1.0]]);
         assert_eq!(winners(outputs.view(), &code, Decoder::Dag, Context::SEQUENTIAL).unwrap(), [2]);
-        let found = scores(outputs.view(), &code, Decoder::Dag, Context::SEQUENTIAL).unwrap();
-        assert_eq!(found, arr2(&[[1.0, 2.0, 3.0, 0.0]]));
+        let actual = scores(outputs.view(), &code, Decoder::Dag, Context::SEQUENTIAL).unwrap();
+        assert_eq!(actual, arr2(&[[1.0, 2.0, 3.0, 0.0]]));
         let other = CodeMatrix::one_vs_rest(4).unwrap();
         assert!(scores(Array2::zeros((1, 4)).view(), &other, Decoder::Dag, Context::SEQUENTIAL).is_err());
     }

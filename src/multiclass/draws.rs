@@ -37,8 +37,9 @@ impl Draws {
         let batch = (WORK_PER_CHECK / work.max(1)).clamp(1, BATCH).max(ctx.threads());
         for first in (0..self.count).step_by(batch) {
             ctx.check("code", first, self.count)?;
-            let found = ctx.try_map(batch.min(self.count - first), |t| quality((first + t) as u64, best))?;
-            for (t, quality) in found.into_iter().enumerate() {
+            let qualities =
+                ctx.try_map(batch.min(self.count - first), |t| quality((first + t) as u64, best))?;
+            for (t, quality) in qualities.into_iter().enumerate() {
                 if quality > best {
                     (best, number) = (quality, Some((first + t) as u64));
                 }

@@ -20,11 +20,11 @@
 use super::learner::{Learner, PerceptronState};
 use super::params::Policy;
 use super::update::Update;
+use crate::data::copy_columns;
 use crate::error::Result;
-use crate::memory::{TryCollect, TryGrow};
+use crate::memory::{TryCollect, push_row};
 use crate::simd::Real;
 use crate::simd::blas::{axpy, dot};
-use ndarray::ArrayView1;
 
 /// The outputs at the vectors of the pool and, for the tighter budget, the Gram matrix.
 ///
@@ -41,14 +41,14 @@ pub(super) struct PoolScores {
 impl PoolScores {
     /// Copies the arrays that the policy keeps from a state.
     pub(super) fn new(state: &PerceptronState, policy: Policy) -> Result<Self> {
-        let copy = |line: ArrayView1<'_, f64>| line.iter().copied().try_collect_vec();
-        let columns = state.scores.columns().into_iter().filter(|_| policy.keeps_scores());
-        let rows = state.matrix.rows().into_iter().filter(|_| matches!(policy, Policy::Tightest));
-        Ok(Self {
-            scores: columns.map(copy).collect::<Result<_>>()?,
-            gram: rows.map(copy).collect::<Result<_>>()?,
-            removed: Vec::new(),
-        })
+        let mut arrays = Self { scores: Vec::new(), gram: Vec::new(), removed: Vec::new() };
+        if policy.keeps_scores() {
+            arrays.scores = copy_columns(state.scores.view())?;
+        }
+        if matches!(policy, Policy::Tightest) {
+            arrays.gram = copy_columns(state.matrix.t())?;
+        }
+        Ok(arrays)
     }
 
     /// Appends the current row, which has these outputs before it is learned.
@@ -60,18 +60,14 @@ impl PoolScores {
     ) -> Result<()> {
         let (values, self_value, m) = (&learner.values, learner.self_value(), learner.values.len());
         if !self.scores.is_empty() {
-            for (column, &score) in self.scores.iter_mut().zip(scores) {
-                column.try_push(score)?;
-            }
+            push_row(&mut self.scores, scores.iter().copied())?;
             for (output, sign) in update.coefficients() {
                 axpy(sign, values, &mut self.scores[output][..m]);
                 self.scores[output][m] += sign * self_value;
             }
         }
         if matches!(learner.params.policy, Policy::Tightest) {
-            for (line, &value) in self.gram.iter_mut().zip(values) {
-                line.try_push(value)?;
-            }
+            push_row(&mut self.gram, values.iter().copied())?;
             self.gram.push(values.iter().copied().chain(std::iter::once(self_value)).try_collect_vec()?);
         }
         Ok(())

@@ -6,10 +6,11 @@
 
 use super::params::{PerceptronParams, Policy, check_counts};
 use super::update::{Update, outputs};
-use crate::data::{OwnedRows, Rows};
+use crate::data::{OwnedRows, Rows, copy_columns};
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, PoolWorkspace, RowBuffer, RowWriter, VectorPool};
-use crate::memory::{TryCollect, TryGrow, try_matrix, try_zero_matrix};
+use crate::linalg::matrix_of_rows;
+use crate::memory::{push_row, try_matrix};
 use crate::random::Random;
 use crate::simd::Real;
 use ndarray::Array2;
@@ -65,12 +66,12 @@ impl PerceptronState {
         Error::check_param(params.allows(m), "budget", params.budget, rule)?;
         let pairs = if params.policy.keeps_pairs() { m } else { 0 };
         let scored = if params.policy.keeps_scores() { m } else { 0 };
-        for (what, expected, found) in [
+        for (what, expected, actual) in [
             ("coefficients of the state", (m, q), self.coefficients.dim()),
             ("matrix of the state", (pairs, pairs), self.matrix.dim()),
             ("scores of the state", (scored, q), self.scores.dim()),
         ] {
-            Error::check_shape(what, expected, found)?;
+            Error::check_shape(what, expected, actual)?;
         }
         check_counts(self.seen, self.mistakes)?;
         let last = self.born.iter().copied().max().unwrap_or(0);
@@ -133,12 +134,7 @@ impl<'a, T: Real> Learner<'a, T> {
             origin: (0..vectors.rows()).collect(),
             current: 0,
             pool: VectorPool::new(features, sparse),
-            coefficients: state
-                .coefficients
-                .columns()
-                .into_iter()
-                .map(|column| column.iter().copied().try_collect_vec())
-                .collect::<Result<_>>()?,
+            coefficients: copy_columns(state.coefficients.view())?,
             born: state.born.clone(),
             random: Random::new(state.random),
             seen: state.seen,
@@ -202,7 +198,7 @@ impl<'a, T: Real> Learner<'a, T> {
         self.origin.push(self.current);
         self.self_values.push(self.self_value());
         self.born.push(self.seen);
-        self.coefficients.iter_mut().try_for_each(|column| column.try_push(0.0))?;
+        push_row(&mut self.coefficients, std::iter::repeat(0.0))?;
         for (output, value) in update.coefficients() {
             self.coefficients[output][self.pool.len() - 1] = value;
         }
@@ -246,11 +242,7 @@ impl<'a, T: Real> Learner<'a, T> {
             writer.push(&self.other)?;
         }
         let scored = scores.first().map_or(0, Vec::len);
-        let mut matrix =
-            try_zero_matrix("the policy's values for pairs of vectors", (pairs.len(), pairs.len()))?;
-        for (mut to, from) in matrix.rows_mut().into_iter().zip(pairs) {
-            to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
-        }
+        let matrix = matrix_of_rows(pairs)?;
         Ok(PerceptronState {
             rows: writer.finish(),
             coefficients: try_matrix((m, q), |(i, j)| self.coefficients[j][i])?,

@@ -22,8 +22,8 @@ use super::params::Policy;
 use super::update::Update;
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::linalg::copy_triangle;
 use crate::linalg::growing::GrowingCholesky;
-use crate::memory::TryCollect;
 use crate::simd::Real;
 use crate::simd::blas::{axpy, dot};
 
@@ -59,8 +59,7 @@ impl Projection {
                 && (square - self_value).abs() <= MAX_FACTOR_ERROR * self_value
         };
         if learner.self_values.iter().enumerate().all(|(i, &self_value)| agrees(i, self_value)) {
-            let row = |i: usize| matrix.row(i).iter().take(i + 1).copied().try_collect_vec();
-            let rows = (0..learner.self_values.len()).map(row).collect::<Result<_>>()?;
+            let rows = copy_triangle(learner.self_values.len(), |i| matrix.row(i).into_iter().copied())?;
             new.factor = GrowingCholesky::from_rows(rows);
             return Ok(new);
         }

@@ -64,7 +64,7 @@ impl Workspace {
     fn new(k: usize) -> Result<Self> {
         let what = "the coupling of probabilities";
         let entries = if k == 2 { 0 } else { k.saturating_mul(k) };
-        Ok(Self { q: try_zeros(what, entries)?, product: try_zeros(what, k)?, k })
+        Ok(Self { q: try_zeros(what, entries)?, product: vec![0.0; k], k })
     }
 
     fn couple(&mut self, mut pairwise: impl Iterator<Item = f64>, p: &mut [f64]) {
@@ -132,11 +132,11 @@ mod tests {
             let row = outputs(&p);
             let sigmoids = vec![sigmoid; row.len()];
             let values = Array2::from_shape_vec((1, row.len()), row).unwrap();
-            let found = couple_pairs(values.view(), &sigmoids, p.len(), Context::SEQUENTIAL).unwrap();
-            for (found, expected) in found.iter().zip(&p) {
-                assert!((found - expected).abs() < 0.01, "{found} {expected}");
+            let actual = couple_pairs(values.view(), &sigmoids, p.len(), Context::SEQUENTIAL).unwrap();
+            for (actual, expected) in actual.iter().zip(&p) {
+                assert!((actual - expected).abs() < 0.01, "{actual} {expected}");
             }
-            assert!((found.sum() - 1.0).abs() < 1e-12);
+            assert!((actual.sum() - 1.0).abs() < 1e-12);
         }
     }
 
@@ -144,8 +144,8 @@ mod tests {
     fn extreme_outputs_stay_within_the_limits() {
         let sigmoids = [Sigmoid { a: -1.0, b: 0.0 }];
         let outputs = arr2(&[[1e9], [-1e9]]);
-        let found = couple_pairs(outputs.view(), &sigmoids, 2, Context::SEQUENTIAL).unwrap();
-        assert_eq!(found, arr2(&[[1.0 - 1e-7, 1.0 - (1.0 - 1e-7)], [1e-7, 1.0 - 1e-7]]));
+        let actual = couple_pairs(outputs.view(), &sigmoids, 2, Context::SEQUENTIAL).unwrap();
+        assert_eq!(actual, arr2(&[[1.0 - 1e-7, 1.0 - (1.0 - 1e-7)], [1e-7, 1.0 - 1e-7]]));
         assert!(couple_pairs(outputs.view(), &[], 2, Context::SEQUENTIAL).is_err());
         assert!(couple_pairs(outputs.view(), &sigmoids, 3, Context::SEQUENTIAL).is_err());
         assert!(couple_pairs(outputs.view(), &sigmoids, 1, Context::SEQUENTIAL).is_err());

@@ -97,9 +97,9 @@ pub fn fit_sigmoid(
         let mut length = 1.0;
         let next = loop {
             let next = Sigmoid { a: now.a + length * da, b: now.b + length * db };
-            let found = loss(next);
-            if found < value + 1e-4 * length * descent {
-                value = found;
+            let next_value = loss(next);
+            if next_value < value + 1e-4 * length * descent {
+                value = next_value;
                 break Some(next);
             }
             length /= 2.0;
@@ -124,7 +124,7 @@ mod tests {
         let is_first = [true, true, false, true, false, false, false];
         let weights = [1.0, 2.0, 1.0, 0.5, 1.0, 3.0, 0.0];
         for penalty in [0.0, 0.03] {
-            let found = fit_sigmoid(&outputs, &is_first, &weights, penalty, Context::SEQUENTIAL).unwrap();
+            let fitted = fit_sigmoid(&outputs, &is_first, &weights, penalty, Context::SEQUENTIAL).unwrap();
             let (ones, zeros) = (3.5, 5.0);
             let loss = |s: Sigmoid| {
                 let mut sum = 0.5 * penalty * (ones + zeros) * s.b * s.b;
@@ -137,9 +137,9 @@ mod tests {
             };
             let h = 1e-5;
             let slope_a =
-                loss(Sigmoid { a: found.a + h, ..found }) - loss(Sigmoid { a: found.a - h, ..found });
+                loss(Sigmoid { a: fitted.a + h, ..fitted }) - loss(Sigmoid { a: fitted.a - h, ..fitted });
             let slope_b =
-                loss(Sigmoid { b: found.b + h, ..found }) - loss(Sigmoid { b: found.b - h, ..found });
+                loss(Sigmoid { b: fitted.b + h, ..fitted }) - loss(Sigmoid { b: fitted.b - h, ..fitted });
             assert!(slope_a.abs().max(slope_b.abs()) / (2.0 * h) < 2e-5, "{penalty}: {slope_a} {slope_b}");
         }
     }
@@ -147,8 +147,9 @@ mod tests {
     #[test]
     fn extreme_outputs_stay_finite() {
         assert_eq!((logistic(1e3), logistic(-1e3), logistic(0.0)), (1.0, 0.0, 0.5));
-        let found = fit_sigmoid(&[1e8, -1e8], &[true, false], &[1.0, 1.0], 0.0, Context::SEQUENTIAL).unwrap();
-        assert!(found.a.is_finite() && found.b.is_finite());
+        let fitted =
+            fit_sigmoid(&[1e8, -1e8], &[true, false], &[1.0, 1.0], 0.0, Context::SEQUENTIAL).unwrap();
+        assert!(fitted.a.is_finite() && fitted.b.is_finite());
         let refused = |outputs: &[f64], weights: &[f64]| {
             fit_sigmoid(outputs, &[true, false], weights, 0.0, Context::SEQUENTIAL).is_err()
         };

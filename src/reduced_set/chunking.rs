@@ -19,11 +19,10 @@
 use super::matrix::{Method, OrderedPaths, select};
 use super::pursuit::{PursuitParams, TargetProducts, for_blocks, pursuit};
 use crate::context::{Context, GracePeriod, StopReason};
-use crate::data::{Rows, flat, matrix};
+use crate::data::{Rows, copy_flat, flat, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::Evaluator;
-use crate::memory::TryToVec;
 use crate::path::{Path, path_coefficients};
 use crate::simd::blas::dot;
 
@@ -64,13 +63,15 @@ impl Reducer<'_> {
 
     /// Returns the approximate number of bytes of a selection among m vectors for q outputs.
     fn bytes(&self, m: usize, q: usize) -> u64 {
-        let (m, q, most) = (m as u64, q as u64, self.max_vectors().min(m) as u64);
+        let (m, q, max_vectors) = (m as u64, q as u64, self.max_vectors().min(m) as u64);
         let numbers = match self {
-            Self::Pursuit(params) if params.sample.is_some() && params.joint => m * (q + 8) + most * most / 2,
+            Self::Pursuit(params) if params.sample.is_some() && params.joint => {
+                m * (q + 8) + max_vectors * max_vectors / 2
+            }
             // Rows of L, and columns of the matrix computed ahead.
-            Self::Pursuit(params) if params.joint => m * (most + 2 * q + 200),
-            Self::Pursuit(_) => m * (2 * most + 40 * q + 200),
-            Self::Matrix { method, .. } => method.numbers(m, q, most),
+            Self::Pursuit(params) if params.joint => m * (max_vectors + 2 * q + 200),
+            Self::Pursuit(_) => m * (2 * max_vectors + 40 * q + 200),
+            Self::Matrix { method, .. } => method.numbers(m, q, max_vectors),
         };
         8 * numbers
     }
@@ -83,15 +84,21 @@ impl Reducer<'_> {
         }
     }
 
-    /// Selects at most `most` vectors.
-    fn run(&self, target: &ExpansionView<'_>, most: usize, is_draft: bool, ctx: Context<'_>) -> Result<Path> {
+    /// Selects at most `max_vectors` vectors.
+    fn run(
+        &self,
+        target: &ExpansionView<'_>,
+        max_vectors: usize,
+        is_draft: bool,
+        ctx: Context<'_>,
+    ) -> Result<Path> {
         match self {
             Self::Pursuit(params) => {
-                let params = PursuitParams { max_vectors: most, ..params.clone() };
+                let params = PursuitParams { max_vectors, ..params.clone() };
                 pursuit(target, None, &params, ctx)
             }
             Self::Matrix { method, tolerance, .. } => {
-                select(target, *method, most, *tolerance, is_draft, ctx)
+                select(target, *method, max_vectors, *tolerance, is_draft, ctx)
             }
         }
     }
@@ -124,7 +131,7 @@ pub fn reduce(
     limits: Limits,
     ctx: Context<'_>,
 ) -> Result<Path> {
-    let (m, q, most) = (target.len(), target.outputs(), reducer.max_vectors());
+    let (m, q, max_vectors) = (target.len(), target.outputs(), reducer.max_vectors());
     let whole = candidates.map_or(m, |rows| rows.rows());
     let fits = |size: usize| reducer.bytes(size, q) <= limits.memory;
     let too_much = |size: usize| {
@@ -132,14 +139,15 @@ pub fn reduce(
             "max_memory",
             format!("{:.0} MB", limits.memory as f64 / 1e6),
             format!(
-                "at least {:.0} MB to choose {most} of {size} vectors; choose fewer, or by another method",
+                "at least {:.0} MB to choose {max_vectors} of {size} vectors; choose fewer, or by another method",
                 reducer.bytes(size, q) as f64 / 1e6
             ),
         )
     };
     let chunk = match limits.chunk {
-        Some(chunk) if chunk < (2 * most).max(4) && chunk < whole => {
-            let rule = format!("at least {}, twice the number of vectors to choose", (2 * most).max(4));
+        Some(chunk) if chunk < (2 * max_vectors).max(4) && chunk < whole => {
+            let rule =
+                format!("at least {}, twice the number of vectors to choose", (2 * max_vectors).max(4));
             return Err(Error::param("chunk", chunk, rule));
         }
         _ => limits.chunk_size(reducer, whole, q),
@@ -153,7 +161,7 @@ pub fn reduce(
         return if fits(whole) { pursuit(target, candidates, params, ctx) } else { Err(too_much(whole)) };
     }
     if chunk >= m {
-        return reducer.run(target, most, false, ctx);
+        return reducer.run(target, max_vectors, false, ctx);
     }
     if let Reducer::Matrix { method, .. } = reducer {
         // The penalized coefficients of a chunk are not those of the whole model.
@@ -183,10 +191,10 @@ fn reduce_chunks(
     chunk: usize,
     ctx: Context<'_>,
 ) -> Result<Remaining> {
-    let (q, most) = (target.outputs(), reducer.max_vectors());
+    let (q, max_vectors) = (target.outputs(), reducer.max_vectors());
     let mut remaining = Remaining {
         indices: (0..target.len()).collect(),
-        coefficients: target.flat().try_to_vec()?,
+        coefficients: copy_flat(target.coefficients)?,
         error_bound: 0.0,
     };
     while remaining.indices.len() > chunk {
@@ -203,19 +211,19 @@ fn reduce_chunks(
             let vectors = target.vectors.gather(indices)?;
             let coefficients = matrix((indices.len(), q), coefficients)?;
             let part = ExpansionView { vectors: vectors.view(), coefficients, ..target.reborrow() };
-            let keep = (indices.len() / 4).max(most.min(indices.len() / 2)).max(1);
+            let keep = (indices.len() / 4).max(max_vectors.min(indices.len() / 2)).max(1);
             let path = reducer.run(&part, keep, true, ctx)?;
             if let Some(interruption) = path.stop.reason.interruption() {
                 return Err(Error::Stopped(interruption));
             }
             next.error_bound += path.residual_norms.last().copied().unwrap_or(0.0);
-            let kept = path_coefficients(&path.view(), path.order.len())?;
+            let reduced = path_coefficients(&path.view(), path.order.len())?;
             // Sorted, so that neighbors stay neighbors.
             let mut places: Vec<usize> = (0..path.order.len()).collect();
             places.sort_unstable_by_key(|&t| path.order[t]);
             for t in places {
                 next.indices.push(indices[path.order[t]]);
-                next.coefficients.extend(kept.row(t));
+                next.coefficients.extend(reduced.row(t));
             }
         }
         remaining = next;

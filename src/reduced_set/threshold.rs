@@ -279,11 +279,11 @@ impl<'a> CoordinateDescent<'a> {
     /// label or if it is correct without j.
     fn best_shift(&self, j: usize) -> Result<f64> {
         let n = self.rows.len();
-        let (column, own) = (&self.columns[j * n..(j + 1) * n], self.starts[j]..self.starts[j + 1]);
+        let (column, class_rows) = (&self.columns[j * n..(j + 1) * n], self.starts[j]..self.starts[j + 1]);
         let needed = |row: usize, rival: usize| self.value(row, rival) - column[row] - self.shifts[j];
         // Misclassified rows that may become correct; at a tie a row is not assigned to j.
         let mut near = Vec::new();
-        for row in own.clone() {
+        for row in class_rows.clone() {
             let [first, second] = self.top_two[row];
             let at = needed(row, if first == j { second } else { first });
             if at >= 0.0 {
@@ -304,7 +304,7 @@ impl<'a> CoordinateDescent<'a> {
         let (mut lowest, mut highest) = (f64::INFINITY, f64::NEG_INFINITY);
         // Correct rows: those between the misclassified ones, and the next one on either side.
         let (mut above, mut below) = ((f64::INFINITY, 0.0), (f64::NEG_INFINITY, 0.0));
-        for part in [0..own.start, own.end..n] {
+        for part in [0..class_rows.start, class_rows.end..n] {
             let rows =
                 self.correct_score[part.clone()].iter().zip(&column[part.clone()]).zip(&self.weights[part]);
             for ((&top, &score), &weight) in rows {
@@ -322,7 +322,7 @@ impl<'a> CoordinateDescent<'a> {
             }
         }
         let mut under = 0.0;
-        for row in own {
+        for row in class_rows {
             let [first, second] = self.top_two[row];
             let at = needed(row, if first == j { second } else { first });
             if at < 0.0 {
@@ -516,9 +516,9 @@ mod tests {
         fn no_shift_makes_fewer_errors(rows in prop::collection::vec((-8..8_i32, any::<bool>()), 1..40)) {
             let scores: Vec<f64> = rows.iter().map(|r| f64::from(r.0) / 4.0 + 0.01).collect();
             let positive: Vec<bool> = rows.iter().map(|r| r.1).collect();
-            let found = errors(&scores, &positive, binary(&scores, &positive, None).unwrap());
+            let n_errors = errors(&scores, &positive, binary(&scores, &positive, None).unwrap());
             for k in -30..30 {
-                prop_assert!(found <= errors(&scores, &positive, f64::from(k) / 8.0));
+                prop_assert!(n_errors <= errors(&scores, &positive, f64::from(k) / 8.0));
             }
         }
 

@@ -101,14 +101,14 @@ pub(crate) fn axpy(alpha: f64, x: &[f64], y: &mut [f64]) {
     });
 }
 
-/// Adds alpha x to y, and the rounding errors to `rest`, so that y + rest is as if summed in twice the precision.
-pub(crate) fn axpy_compensated(alpha: f64, x: &[f64], y: &mut [f64], rest: &mut [f64]) {
-    assert!(x.len() == y.len() && y.len() == rest.len());
-    vectorized!([] (alpha: f64, x: &[f64], y: &mut [f64], rest: &mut [f64]) {
-        for ((y, rest), &x) in y.iter_mut().zip(rest).zip(x) {
+/// Adds alpha x to y, and the rounding errors to `remainder`, so that y + rest is as if summed in twice the precision.
+pub(crate) fn axpy_compensated(alpha: f64, x: &[f64], y: &mut [f64], remainder: &mut [f64]) {
+    assert!(x.len() == y.len() && y.len() == remainder.len());
+    vectorized!([] (alpha: f64, x: &[f64], y: &mut [f64], remainder: &mut [f64]) {
+        for ((y, remainder), &x) in y.iter_mut().zip(remainder).zip(x) {
             let (sum, error) = add_product(*y, alpha, x);
             *y = sum;
-            *rest += error;
+            *remainder += error;
         }
     });
 }
@@ -117,12 +117,12 @@ pub(crate) fn axpy_compensated(alpha: f64, x: &[f64], y: &mut [f64], rest: &mut 
 pub(crate) fn dot_compensated(a: &[f64], b: &[f64]) -> (f64, f64) {
     assert_eq!(a.len(), b.len());
     vectorized!([] (a: &[f64], b: &[f64]) -> (f64, f64) {
-        let (mut total, mut rest) = (0.0, 0.0);
+        let (mut total, mut remainder) = (0.0, 0.0);
         for (&a, &b) in a.iter().zip(b) {
             let (sum, error) = add_product(total, a, b);
-            (total, rest) = (sum, rest + error);
+            (total, remainder) = (sum, remainder + error);
         }
-        (total, rest)
+        (total, remainder)
     })
 }
 
@@ -257,12 +257,12 @@ mod tests {
             let views: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
             let weights: Vec<f64> = (0..11).map(|k| f64::from(k) - 4.5).collect();
             // Terms of 1e16 cancel and leave small ones.
-            let (mut y, mut rest) = (b.clone(), vec![0.0; n]);
+            let (mut y, mut remainder) = (b.clone(), vec![0.0; n]);
             for (alpha, x) in [(1e16 / 3.0, &a), (0.5, &b), (-1e16 / 3.0, &a)] {
-                axpy_compensated(alpha, x, &mut y, &mut rest);
+                axpy_compensated(alpha, x, &mut y, &mut remainder);
             }
             for j in 0..n {
-                assert!((y[j] + rest[j] - 1.5 * b[j]).abs() < 1e-15);
+                assert!((y[j] + remainder[j] - 1.5 * b[j]).abs() < 1e-15);
             }
             let twice = [&*a, &*a, &[1e-3]].concat();
             let (large, small) = dot_compensated(

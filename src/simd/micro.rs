@@ -181,8 +181,7 @@ impl<T> SparseBlock<T> {
 
     /// Reserves memory for `entries` more entries.
     pub(crate) fn reserve(&mut self, entries: usize) -> Result<()> {
-        memory::try_reserve(ENTRIES, &mut self.features, entries)?;
-        memory::try_reserve(ENTRIES, &mut self.values, entries)
+        memory::try_reserve_entries(ENTRIES, (&mut self.features, &mut self.values), entries)
     }
 
     /// Appends an entry to the row being written.

@@ -170,17 +170,17 @@ mod tests {
         let diagonal = vec![1.5; n];
         let expected: Vec<f64> =
             (0..n).map(|i| gradient[i] + 0.7 * (f64::from(row_i[i]) - f64::from(row_j[i]))).collect();
-        let found = step_and_scan(&mut gradient, &up, &low, &row_i, &row_j, 0.7);
+        let extremes = step_and_scan(&mut gradient, &up, &low, &row_i, &row_j, 0.7);
         assert!(gradient.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-15));
         let smallest =
             (0..n).filter(|&i| up[i] == 0.0).min_by(|&a, &b| gradient[a].total_cmp(&gradient[b])).unwrap();
-        assert_eq!(found.up_index, smallest);
-        assert_eq!(found.up, gradient[smallest]);
+        assert_eq!(extremes.up_index, smallest);
+        assert_eq!(extremes.up, gradient[smallest]);
         let largest =
             (0..n).filter(|&i| low[i] == 0.0).map(|i| gradient[i]).fold(f64::NEG_INFINITY, f64::max);
-        assert_eq!(found.low, largest);
+        assert_eq!(extremes.low, largest);
         let gain = |j: usize| {
-            let violation = gradient[j] - found.up;
+            let violation = gradient[j] - extremes.up;
             if low[j] == 0.0 && violation > 0.0 {
                 violation * violation / (1.5 + 1.5 - 2.0 * f64::from(row_i[j])).max(1e-12)
             } else {
@@ -188,11 +188,11 @@ mod tests {
             }
         };
         let expected = (0..n).max_by(|&a, &b| gain(a).total_cmp(&gain(b))).unwrap();
-        let partner = second_order_partner(&gradient, &low, &row_i, &diagonal, 1.5, found.up, 1e-12);
+        let partner = second_order_partner(&gradient, &low, &row_i, &diagonal, 1.5, extremes.up, 1e-12);
         assert_eq!(partner, Some(expected));
         let none_falls = vec![f64::NEG_INFINITY; n];
         assert_eq!(
-            second_order_partner(&gradient, &none_falls, &row_i, &diagonal, 1.5, found.up, 1e-12),
+            second_order_partner(&gradient, &none_falls, &row_i, &diagonal, 1.5, extremes.up, 1e-12),
             None
         );
     }

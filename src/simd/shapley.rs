@@ -233,8 +233,8 @@ mod tests {
                         .filter(|&c| player_of[c] == player)
                         .map(|c| distance.between(samples[c * lanes + lane], vector[c]))
                         .sum();
-                    let found = out[player * lanes + lane];
-                    assert!((found - (-0.7 * sum).exp()).abs() < 1e-14, "{distance:?} {found}");
+                    let actual = out[player * lanes + lane];
+                    assert!((actual - (-0.7 * sum).exp()).abs() < 1e-14, "{distance:?} {actual}");
                 }
             }
         }

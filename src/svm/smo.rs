@@ -16,8 +16,8 @@
 use super::active_set::is_newton_due;
 use super::precision::{KernelValue, exceeds_single_precision, squared_norm};
 use super::stall::{Change, StallDetector, UNCERTAIN_ROUNDINGS, dual_gain, largest_magnitude, rounding};
-use super::subproblem::{BlockEnd, BlockStop, Goal, Subproblem};
-use crate::context::{Context, Interruption};
+use super::subproblem::{BlockEnd, Goal, Subproblem};
+use crate::context::{Context, StopReason};
 use crate::error::Result;
 use crate::simd::scan::{second_order_partner, step_and_scan};
 
@@ -95,14 +95,15 @@ impl<K: KernelValue> Subproblem<K> {
                 (best, gain_since_best) = (last.clone(), 0.0);
             }
             if exceeds_single_precision::<K>(squared_norm(&self.beta, &self.diagonal), goal.max_rounding) {
-                return Ok(BlockEnd { steps, stop: Some(BlockStop::Stalled) });
+                return Ok(BlockEnd { steps, stop: Some(StopReason::Stalled) });
             }
             if idle >= MAX_IDLE_CHECKS {
                 (self.beta, self.gradient) = best;
-                return Ok(BlockEnd { steps, stop: Some(BlockStop::Stalled) });
+                return Ok(BlockEnd { steps, stop: Some(StopReason::Stalled) });
             }
-            if let Some(interruption) = Interruption::from_result(check())? {
-                return Ok(BlockEnd { steps, stop: Some(BlockStop::Interrupted(interruption)) });
+            let stop = StopReason::from_result(check())?;
+            if stop.is_some() {
+                return Ok(BlockEnd { steps, stop });
             }
         }
     }

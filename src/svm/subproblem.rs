@@ -13,8 +13,8 @@ use super::active_set::StepBudget;
 use super::params::Tuning;
 use super::precision::KernelValue;
 use super::problem::{DualProblem, MAX_GROUPS};
-use crate::context::{Context, Interruption};
-use crate::error::Result;
+use crate::context::{Context, Interruption, StopReason};
+use crate::error::{Error, Result};
 use crate::kernels::{KernelRows, MIN_TILE_ROWS};
 use crate::memory::{Arena, Arenas};
 use crate::simd::blas::add_rows;
@@ -34,28 +34,35 @@ pub(super) struct Goal {
     pub(super) max_rounding: f64,
 }
 
-/// Why the steps in a block ended before the goal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BlockStop {
-    /// They made no progress, or coefficients became too large for single precision.
-    Stalled,
-    /// The monitor stopped them.
-    Interrupted(Interruption),
-}
-
 /// The end of the steps in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockEnd {
     /// Number of steps.
     pub(super) steps: u64,
-    /// Why the steps ended before the goal, if they did.
-    pub(super) stop: Option<BlockStop>,
+    /// Reason for which the steps ended before the goal, if they did: the monitor's, or stalled if they made no progress or
+    /// coefficients became too large for single precision.
+    pub(super) stop: Option<StopReason>,
 }
 
 impl BlockEnd {
     /// Returns the end of steps that reached the goal, or its number of steps.
     pub(super) fn at_goal(steps: u64) -> Self {
         Self { steps, stop: None }
+    }
+
+    /// Returns an error if the monitor ended the steps.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`].
+    pub(super) fn check(&self) -> Result<()> {
+        match self.stop {
+            // A maximum of the goal is no stop of the block.
+            Some(StopReason::MaxIterations) => Err(Error::Stopped(Interruption::MaxIterations)),
+            Some(reason) => {
+                reason.interruption().map_or(Ok(()), |interruption| Err(Error::Stopped(interruption)))
+            }
+            None => Ok(()),
+        }
     }
 }
 

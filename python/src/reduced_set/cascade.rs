@@ -20,25 +20,27 @@ type Matrix = Object<Array2<f64>>;
 pub(crate) fn expansion_moments(
     py: Python<'_>,
     expansion: ExpansionArg<'_>,
-    kept: RowsArg<'_>,
+    selected: RowsArg<'_>,
     n_jobs: usize,
 ) -> PyResult<(Matrix, Matrix, Matrix)> {
-    let (target, kept) = (expansion.view()?, kept.view()?);
-    let cost = Cost::unknown(target.len().saturating_add(kept.vector_lengths()));
-    let found = run(py, n_jobs, cost, None, |ctx| reduced_set::moments(&target, kept, ctx))?;
-    let masses = filled_matrix((2, target.outputs()), |(i, j)| [&found.sums, &found.masses][i][j])?;
-    Ok((Object(found.products), Object(found.at_kept), Object(masses)))
+    let (target, selected) = (expansion.view()?, selected.view()?);
+    let cost = Cost::unknown(target.len().saturating_add(selected.vector_lengths()));
+    let moments = run(py, n_jobs, cost, None, |ctx| reduced_set::moments(&target, selected, ctx))?;
+    let masses = filled_matrix((2, target.outputs()), |(i, j)| [&moments.sums, &moments.masses][i][j])?;
+    Ok((Object(moments.products), Object(moments.at_selected), Object(masses)))
 }
 
 /// A path whose sizes are orthogonal projections, with what [`expansion_moments`] gives for its vectors.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct ProjectionArg<'py> {
-    kept: RowsArg<'py>,
+    #[pyo3(item("kept"))]
+    selected: RowsArg<'py>,
     factor: PyReadonlyArray2<'py, f64>,
     projections: PyReadonlyArray2<'py, f64>,
     products: PyReadonlyArray2<'py, f64>,
-    at_kept: PyReadonlyArray2<'py, f64>,
+    #[pyo3(item("at_kept"))]
+    at_selected: PyReadonlyArray2<'py, f64>,
     masses: PyReadonlyArray2<'py, f64>,
 }
 
@@ -60,21 +62,21 @@ impl Cascade {
         break_ties: bool,
         n_jobs: usize,
     ) -> PyResult<Self> {
-        let (target, kept) = (expansion.view()?, path.kept.view()?);
+        let (target, selected) = (expansion.view()?, path.selected.view()?);
         let (factor, projections) = (matrix_view(&path.factor)?, matrix_view(&path.projections)?);
         let masses = matrix_view(&path.masses)?;
         same_length("rows of the masses", 2, masses.nrows())?;
         let moments = Moments {
             products: owned_matrix(&path.products)?,
-            at_kept: owned_matrix(&path.at_kept)?,
+            at_selected: owned_matrix(&path.at_selected)?,
             sums: masses.row(0).to_vec(),
             masses: masses.row(1).to_vec(),
         };
-        let projection = Projection { target, kept, factor, projections, moments: &moments };
+        let projection = Projection { target, selected, factor, projections, moments: &moments };
         let sizes: Vec<StageSize> =
             stages.into_iter().map(|(vectors, directions)| StageSize { vectors, directions }).collect();
         let decision = Decision { coding: coding_of(coding).map_err(to_python)?, break_ties };
-        let cost = Cost::unknown(target.len().saturating_add(kept.vector_lengths()));
+        let cost = Cost::unknown(target.len().saturating_add(selected.vector_lengths()));
         let cascade =
             run(py, n_jobs, cost, None, |ctx| reduced_set::Cascade::new(&projection, &sizes, decision, ctx))?;
         Ok(Self { cascade })
@@ -89,10 +91,10 @@ impl Cascade {
     ) -> PyResult<Object<(Vec<i64>, Vec<usize>)>> {
         let rows = x.view()?;
         let cost = self.cost(&rows);
-        let found = run(py, n_jobs, cost, None, |ctx| self.cascade.answer(rows, ctx))?;
+        let answers = run(py, n_jobs, cost, None, |ctx| self.cascade.answer(rows, ctx))?;
         let class = |c: usize| if c == UNDECIDED { -1 } else { c as i64 };
-        let classes = found.classes.into_iter().map(class).collect();
-        Ok(Object((classes, found.stages)))
+        let classes = answers.classes.into_iter().map(class).collect();
+        Ok(Object((classes, answers.stages)))
     }
 
     /// The outputs (n, q) of a stage and how far each can be from the machine's (n, q).

@@ -47,7 +47,7 @@ pub(crate) fn pursuit(
     params.criterion = rows.map_or(Criterion::Norm, Criterion::Predictions);
     params.joint = settings.joint;
     params.sample = settings.sample.map(|size| Sample { size, seed: settings.seed });
-    params.max_kept_values = settings.room();
+    params.max_kept_values = settings.max_kernel_values();
     let (reducer, limits) = (Reducer::Pursuit(params), settings.limits());
     run_within(py, n_jobs, length, progress.as_ref(), settings.max_time, |ctx| {
         reduced_set::reduce(&target, candidates, &reducer, limits, ctx)

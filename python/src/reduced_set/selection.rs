@@ -46,7 +46,7 @@ impl SelectionArg {
     }
 
     /// Half of the memory for kernel values on rows.
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn max_kernel_values(&self) -> usize {
         (self.max_memory * 1e6 / 16.0) as usize
     }
 

@@ -79,9 +79,9 @@ pub fn read_from(
                 "a blank line among the support vectors, which svm-predict takes for one: delete the line";
             return Err(lines.error_at(line, rule));
         }
-        for found in 0..width {
+        for count in 0..width {
             let Some(token) = tokens.next_if(|token| !token.contains(':')) else {
-                return Err(lines.error(format!("{found} coefficients, expected {width}")));
+                return Err(lines.error(format!("{count} coefficients, expected {width}")));
             };
             push(&mut listed, finite(token).map_err(|m| lines.error(format!("coefficient {m}")))?)?;
         }
@@ -101,10 +101,10 @@ pub fn read_from(
             return Err(lines.error(rule));
         }
     }
-    let found = vectors.indptr.len() - 1;
-    if found < layout.total {
+    let count = vectors.indptr.len() - 1;
+    if count < layout.total {
         let total = layout.total;
-        return Err(lines.error(format!("the file ends after {found} support vectors; total_sv is {total}")));
+        return Err(lines.error(format!("the file ends after {count} support vectors; total_sv is {total}")));
     }
 
     let zero_based = layout.kernel != Kernel::Precomputed && columns.are_zero_based();
@@ -197,8 +197,8 @@ impl Header {
             match (values.next(), values.next()) {
                 (Some(value), None) => Ok(value),
                 (first, _) => {
-                    let found = if first.is_none() { 0 } else { 2 + values.count() };
-                    Err(format!("{key} takes one value, found {found}"))
+                    let count = if first.is_none() { 0 } else { 2 + values.count() };
+                    Err(format!("{key} takes one value, found {count}"))
                 }
             }
         };
@@ -262,9 +262,9 @@ impl Header {
             if classes < 2 {
                 return Err(format!("nr_class={classes}: a classifier without two classes decides nothing"));
             }
-            for (key, found) in [("label", labels.len()), ("nr_sv", counts.len())] {
-                if found != classes {
-                    return Err(format!("{key} has {found} values, nr_class is {classes}"));
+            for (key, count) in [("label", labels.len()), ("nr_sv", counts.len())] {
+                if count != classes {
+                    return Err(format!("{key} has {count} values, nr_class is {classes}"));
                 }
             }
             if let Some(label) = repeated(&labels) {

@@ -194,8 +194,8 @@ fn check_probability(probability: &ProbabilityParams, k: usize) -> Result<()> {
             return Err(Error::param("probability", value, "finite numbers"));
         }
     }
-    let found = format!("{:?}", (probability.prob_a.len(), probability.prob_b.len()));
-    probability.check(k).map_err(|rule| Error::param("probability", found, rule))
+    let lengths = format!("{:?}", (probability.prob_a.len(), probability.prob_b.len()));
+    probability.check(k).map_err(|rule| Error::param("probability", lengths, rule))
 }
 
 /// Which classes list a vector: `ranks[i * k + c]` is the order in which class c was chosen for vector i, or

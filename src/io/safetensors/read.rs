@@ -37,10 +37,10 @@ pub fn read(path: &Path, ctx: Context<'_>) -> Result<ModelFile> {
     let checked = container::header_length(&bytes, length);
     checked.map_err(|message| ContentError::from(message).at(path, 0))?;
     // Bytes after the length that the system reports are not part of the file.
-    let rest = length.saturating_sub(bytes.len() as u64);
+    let remaining_bytes = length.saturating_sub(bytes.len() as u64);
     let mut whole = try_with_capacity("a model file", length as usize)?;
     whole.append(&mut bytes);
-    file.take(rest).read_to_end(&mut whole).map_err(failed)?;
+    file.take(remaining_bytes).read_to_end(&mut whole).map_err(failed)?;
     decode(&whole, ctx).map_err(|content_error| content_error.at(path, 0))
 }
 
@@ -184,8 +184,8 @@ fn take<'a>(
     let tensor = tensors.remove(name).ok_or_else(|| format!("no tensor {name:?}"))?;
     if !dtypes.contains(&tensor.dtype) {
         let names: Vec<_> = dtypes.iter().map(|d| d.name()).collect();
-        let (found, names) = (tensor.dtype.name(), names.join(" or "));
-        return Err(format!("tensor {name:?} is {found}, expected {names}").into());
+        let (actual, names) = (tensor.dtype.name(), names.join(" or "));
+        return Err(format!("tensor {name:?} is {actual}, expected {names}").into());
     }
     if tensor.shape.len() != dimensions {
         let shape = &tensor.shape;
@@ -218,8 +218,8 @@ fn check_places(
 ) -> Result<(), ContentError> {
     let all = m.checked_mul(q).ok_or("there are more coefficients than any memory holds")?;
     if bits.len() != all.div_ceil(8) {
-        let found = bits.len();
-        return Err(format!("coefficients.present has {found} bytes for {all} coefficients").into());
+        let actual = bits.len();
+        return Err(format!("coefficients.present has {actual} bytes for {all} coefficients").into());
     }
     let stored = coefficients.shape[0];
     if too_many(all, vectors, bits.len() + stored * coefficients.dtype.bytes() + vector_bytes) {
@@ -299,8 +299,8 @@ fn sparse(
     let indices = take(tensors, &format!("{name}.indices"), &[Dtype::I64], 1)?.i64s(ctx)?;
     let values = take(tensors, &format!("{name}.values"), &[Dtype::F32, Dtype::F64], 1)?;
     if rows.checked_add(1) != Some(indptr.len()) {
-        let found = indptr.len();
-        return Err(format!("vectors.indptr has {found} entries, vectors.shape says {rows} rows").into());
+        let actual = indptr.len();
+        return Err(format!("vectors.indptr has {actual} entries, vectors.shape says {rows} rows").into());
     }
     let owned = if values.dtype == Dtype::F32 {
         let values = values.f32s(ctx)?;
@@ -337,9 +337,9 @@ fn kernel_from_json(value: &Value) -> Result<Kernel, String> {
     )
     .map_err(|error| error.to_string())?;
     let needed = kernel_json(kernel);
-    let found = |key: &str| if key == "degree" { degree.is_some() } else { real(key).is_some() };
+    let has_value = |key: &str| if key == "degree" { degree.is_some() } else { real(key).is_some() };
     for key in ["gamma", "coef0", "degree"] {
-        if needed.get(key).is_some() && !found(key) {
+        if needed.get(key).is_some() && !has_value(key) {
             return Err(format!("{name} needs {key}, found {}", value[key]));
         }
     }

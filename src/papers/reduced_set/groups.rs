@@ -18,11 +18,13 @@
 //!
 //! Cost: about six |A|^2 q for a round with the active vectors A, m |A| q for checking the others.
 
-use super::newton::{Point, Workspace, max_norm, product};
+use super::newton::{Point, Workspace, max_norm, product, refill};
 use crate::context::WorkCounter;
+use crate::data::{flat, gather, matrix};
 use crate::error::Result;
-use crate::memory::{TryCollect, TryToVec, try_vec, try_zeros};
+use crate::memory::try_matrix;
 use crate::simd::blas::{add_rows, dot};
+use std::iter::repeat_n;
 
 /// Maximum violation of the conditions as a share of h c_i: small compared with the steps between two h.
 pub(super) const MAX_VIOLATION: f64 = 1e-3;
@@ -68,7 +70,9 @@ impl<'a> Groups<'a> {
         weights: &'a [f64],
         outputs: usize,
     ) -> Result<Self> {
-        let (b, residual) = (try_vec![0.0; linear.len()]?, linear.try_to_vec()?);
+        let (mut b, mut residual) = (Vec::new(), Vec::new());
+        refill(&mut b, repeat_n(0.0, linear.len()))?;
+        refill(&mut residual, linear.iter().copied())?;
         Ok(Self {
             quadratic,
             linear,
@@ -134,9 +138,9 @@ impl<'a> Groups<'a> {
             for &i in &self.active {
                 is_active[i] = true;
             }
-            let wanted: Vec<usize> =
+            let entering: Vec<usize> =
                 (0..m).filter(|&i| !is_active[i] && self.entry_level(i) > half).collect();
-            self.active.extend(wanted);
+            self.active.extend(entering);
             let mut problem = ActiveProblem::new(self, half)?;
             let mut result = (0..TRIAL_SWEEPS).try_for_each(|_| problem.sweep(counter));
             self.store(&problem);
@@ -201,17 +205,11 @@ impl ActiveProblem {
     /// Gathers the rows of the active vectors.
     fn new(of: &Groups<'_>, half: f64) -> Result<Self> {
         let (m, q, n) = (of.weights.len(), of.outputs, of.active.len());
-        let mut quadratic = try_zeros("the active vectors", n * n)?;
-        for (&i, line) in of.active.iter().zip(quadratic.chunks_exact_mut(n.max(1))) {
-            for (&j, h) in of.active.iter().zip(line) {
-                *h = of.quadratic[i * m + j];
-            }
-        }
-        let gathered = |a: &[f64]| {
-            of.active.iter().flat_map(|&i| a[i * q..(i + 1) * q].iter().copied()).try_collect_vec()
-        };
+        let quadratic =
+            try_matrix((n, n), |(a, b)| of.quadratic[of.active[a] * m + of.active[b]]).map(flat)?;
+        let rows_of = |a: &[f64]| matrix((m, q), a).and_then(|rows| gather(&rows, &of.active)).map(flat);
         let bounds = of.active.iter().map(|&i| half * of.weights[i]).collect::<Vec<_>>();
-        let (linear, b) = (gathered(of.linear)?, gathered(&of.b)?);
+        let (linear, b) = (rows_of(of.linear)?, rows_of(&of.b)?);
         Ok(Self { quadratic, linear, bounds, outputs: q, b })
     }
 
@@ -225,8 +223,9 @@ impl ActiveProblem {
         counter: &mut WorkCounter<'_>,
     ) -> Result<()> {
         let q = self.outputs;
-        let (mut best, mut value, mut momentum) = (self.b.try_to_vec()?, f64::INFINITY, 1.0_f64);
-        let mut residual = Vec::new();
+        let (mut value, mut momentum) = (f64::INFINITY, 1.0_f64);
+        let (mut best, mut before, mut residual) = (Vec::new(), Vec::new(), Vec::new());
+        refill(&mut best, self.b.iter().copied())?;
         while *rounds > 0 && !self.bounds.is_empty() {
             *rounds -= 1;
             self.sweep(counter)?;
@@ -259,7 +258,8 @@ impl ActiveProblem {
             let next = 0.5 + (0.25 + momentum * momentum).sqrt();
             let ahead = (momentum - 1.0) / next;
             (value, momentum) = (reached, next);
-            let before = std::mem::replace(&mut best, self.b.try_to_vec()?);
+            std::mem::swap(&mut best, &mut before);
+            refill(&mut best, self.b.iter().copied())?;
             for ((b, best), before) in self.b.iter_mut().zip(&best).zip(&before) {
                 *b = best + ahead * (best - before);
             }

@@ -35,11 +35,13 @@
 
 use super::Norm;
 use crate::context::{Context, Progress, StopReason, WorkCounter};
+use crate::data::copy_flat;
 use crate::error::{Error, Result};
 use crate::linalg::cholesky;
-use crate::memory::{TryCollect, TryToVec, try_to_vec, try_vec, try_zeros};
+use crate::memory::{try_vec, try_zeros};
 use crate::reduced_set::{Order, Problem, basis};
 use crate::simd::blas::{axpy, dot, row_times};
+use ndarray::s;
 
 /// Maximum number of rounds; the paper finds 10 to 20 enough.
 const MAX_ROUNDS: usize = 40;
@@ -71,9 +73,8 @@ pub(super) fn order(
         if basis.is_empty() || reason != StopReason::Converged {
             break;
         }
-        let lines = problem.target.flat().chunks_exact(q);
-        let mut coefficients: Vec<f64> =
-            lines.flat_map(|line| &line[first..first + group_size]).copied().try_collect_vec()?;
+        let columns = first..first + group_size;
+        let mut coefficients = copy_flat(problem.target.coefficients.slice(s![.., columns]))?;
         // The unit is a power of two near the largest coefficient, so that no square overflows or underflows.
         let size = coefficients.iter().fold(0.0_f64, |a, v| a.max(v.abs()));
         let unit = if size > 0.0 { size.log2().floor().exp2() } else { 1.0 };
@@ -94,16 +95,37 @@ pub(super) fn order(
 }
 
 /// Interleaves the orders: the first of every order, then the second, and so on, each vector once.
-fn interleaved(orders: &[Vec<usize>], m: usize, most: usize) -> Vec<usize> {
+fn interleaved(orders: &[Vec<usize>], m: usize, max_count: usize) -> Vec<usize> {
     let (mut union, mut inside) = (Vec::new(), vec![false; m]);
     for place in 0..orders.iter().map(Vec::len).max().unwrap_or(0) {
         for &i in orders.iter().filter_map(|order| order.get(place)) {
-            if !std::mem::replace(&mut inside[i], true) && union.len() < most {
+            if !std::mem::replace(&mut inside[i], true) && union.len() < max_count {
                 union.push(i);
             }
         }
     }
     union
+}
+
+/// Memory of the arrays of a round, used again by the next one.
+struct Workspace(Vec<f64>);
+
+impl Workspace {
+    /// Allocates memory for rounds of up to m vectors, a factor of rank r and q outputs.
+    fn new(m: usize, r: usize, q: usize) -> Result<Self> {
+        let size = m.min(r);
+        Ok(Self(try_zeros("the matrices of the zero norm", m * (r + q) + 2 * size * size + r * q)?))
+    }
+
+    /// Returns arrays of the given lengths with unspecified contents.
+    fn parts<const N: usize>(&mut self, lengths: [usize; N]) -> [&mut [f64]; N] {
+        let mut numbers = self.0.as_mut_slice();
+        lengths.map(|length| {
+            let (part, others) = std::mem::take(&mut numbers).split_at_mut(length);
+            numbers = others;
+            part
+        })
+    }
 }
 
 /// The factored kernel matrix of some vectors, and their coefficients.
@@ -167,6 +189,7 @@ impl ZeroNorm<'_> {
         let max_diagonal = (0..m).map(|i| dot(self.line(i), self.line(i))).fold(0.0, f64::max);
         let guard = if gamma > 0.0 { INITIAL_RIDGE * max_diagonal } else { 0.0 };
         let mut counter = ctx.counter("zero norm", MAX_ROUNDS);
+        let mut work = Workspace::new(m, self.rank, q)?;
         let mut remaining: Vec<usize> = (0..m).collect();
         let mut scales = vec![1.0; m];
         let mut reason = StopReason::Converged;
@@ -176,7 +199,7 @@ impl ZeroNorm<'_> {
             let gamma = if round == 0 { guard } else { gamma };
             let lambda = ctx
                 .tick(&progress)
-                .and_then(|()| self.step(gamma, &remaining, &scales, &weights, &mut counter));
+                .and_then(|()| self.step(gamma, (&remaining, &scales), &weights, &mut work, &mut counter));
             // An interrupted round keeps the scales of the one before.
             let lambda = match lambda {
                 Ok(lambda) => lambda,
@@ -211,50 +234,56 @@ impl ZeroNorm<'_> {
     }
 
     /// Returns lambda of the remaining vectors, (remaining, q).
-    fn step(
+    fn step<'w>(
         &self,
         gamma: f64,
-        remaining: &[usize],
-        scales: &[f64],
+        (remaining, scales): (&[usize], &[f64]),
         weights: &[f64],
+        work: &'w mut Workspace,
         counter: &mut WorkCounter<'_>,
-    ) -> Result<Vec<f64>> {
-        let (r, q) = (self.rank, self.outputs);
-        let scaled: Vec<Vec<f64>> = remaining
-            .iter()
-            .map(|&i| self.line(i).iter().map(|l| scales[i] * l).try_collect_vec())
-            .collect::<Result<_>>()?;
-        if remaining.len() >= r {
+    ) -> Result<&'w [f64]> {
+        let (n, r, q) = (remaining.len(), self.rank, self.outputs);
+        let is_dual = n < r;
+        let size = n.min(r);
+        let [scaled, s, factor, solution, lambda] =
+            work.parts([n * r, size * size, size * size, r * q, n * q]);
+        for (&i, line) in remaining.iter().zip(scaled.chunks_exact_mut(r)) {
+            line.iter_mut().zip(self.line(i)).for_each(|(scaled, l)| *scaled = scales[i] * l);
+        }
+        if is_dual {
+            for (a, (line, row)) in scaled.chunks_exact(r).zip(s.chunks_exact_mut(n.max(1))).enumerate() {
+                counter.charge((a * r) as u64)?;
+                for (value, other) in row.iter_mut().zip(scaled.chunks_exact(r)).take(a + 1) {
+                    *value = dot(line, other);
+                }
+            }
+        } else {
             // S = L' D^2 L + gamma I
-            let mut s = try_zeros("a matrix of the zero norm", r * r)?;
-            for line in &scaled {
+            s.fill(0.0);
+            for line in scaled.chunks_exact(r) {
                 counter.charge((r * r / 2) as u64)?;
-                for (a, row) in s.chunks_exact_mut(r.max(1)).enumerate() {
+                for (a, row) in s.chunks_exact_mut(r).enumerate() {
                     axpy(line[a], &line[..a + 1], &mut row[..a + 1]);
                 }
             }
-            let mut solution = weights.try_to_vec()?;
-            self.solve(&s, r, gamma, &mut solution, counter)?;
-            return scaled.iter().flat_map(|line| row_times(line, &solution, q)).try_collect_vec();
         }
-        let n = remaining.len();
-        let mut s = try_zeros("a matrix of the zero norm", n * n)?;
-        for a in 0..n {
-            counter.charge((a * r) as u64)?;
-            for b in 0..=a {
-                s[a * n + b] = dot(&scaled[a], &scaled[b]);
-            }
+        solution.copy_from_slice(weights);
+        if !is_dual {
+            self.solve((s, factor), size, gamma, solution, counter)?;
         }
-        let mut solution: Vec<f64> =
-            scaled.iter().flat_map(|line| row_times(line, weights, q)).try_collect_vec()?;
-        self.solve(&s, n, gamma, &mut solution, counter)?;
-        Ok(solution)
+        for (line, lambda) in scaled.chunks_exact(r).zip(lambda.chunks_exact_mut(q)) {
+            lambda.copy_from_slice(&row_times(line, solution, q));
+        }
+        if is_dual {
+            self.solve((s, factor), size, gamma, lambda, counter)?;
+        }
+        Ok(lambda)
     }
 
     /// Computes (S + gamma I)^-1 B, with the smallest addition to the diagonal that makes the factor exist.
     fn solve(
         &self,
-        s: &[f64],
+        (s, factor): (&[f64], &mut [f64]),
         n: usize,
         gamma: f64,
         b: &mut [f64],
@@ -264,14 +293,14 @@ impl ZeroNorm<'_> {
         let largest = diagonal.iter().copied().fold(0.0, f64::max);
         let mut extra = 0.0;
         loop {
-            let mut factor = try_to_vec("a factor of the zero norm", s)?;
+            factor.copy_from_slice(s);
             for i in 0..n {
                 factor[i * n + i] = diagonal[i] + gamma + extra * largest;
             }
-            match cholesky::factor_counted(&mut factor, n, counter) {
+            match cholesky::factor_counted(factor, n, counter) {
                 Ok(()) => {
                     counter.charge((2 * n * n * self.outputs) as u64)?;
-                    cholesky::solve(&factor, n, b, self.outputs);
+                    cholesky::solve(factor, n, b, self.outputs);
                     return Ok(());
                 }
                 Err(error) if matches!(error, Error::Stopped(_)) || extra > 1e-6 => return Err(error),

@@ -26,10 +26,12 @@
 use super::Norm;
 use super::groups::Groups;
 use super::lasso::{Event, Lasso};
+use super::newton::refill;
 use crate::context::{Context, Progress, StopReason, WorkCounter};
+use crate::data::{copy_columns, matrix};
 use crate::error::{Error, Result};
 use crate::linalg::copy_upper_to_lower;
-use crate::memory::{TryCollect, try_vec, try_zeros};
+use crate::memory::{try_vec, try_zeros};
 use crate::reduced_set::{Coefficients, Order, Problem};
 use crate::simd::blas::dot;
 
@@ -83,10 +85,9 @@ impl Penalised<'_> {
 
     /// Returns a path for each output.
     fn lassos(&self) -> Result<Vec<Lasso<'_>>> {
-        let column = |j: usize| self.linear.iter().skip(j).step_by(self.outputs).copied().try_collect_vec();
-        (0..self.outputs)
-            .map(|j| Ok(Lasso::new(self.quadratic, column(j)?, self.weights, self.ctx)))
-            .collect()
+        let columns = copy_columns(matrix((self.weights.len(), self.outputs), self.linear)?)?;
+        let lasso = |linear| Lasso::new(self.quadratic, linear, self.weights, self.ctx);
+        Ok(columns.into_iter().map(lasso).collect())
     }
 
     /// Follows the paths of separate outputs, event by event as lambda decreases.
@@ -317,17 +318,19 @@ impl PartialOrder {
         row: impl Fn(usize) -> &'r [f64],
     ) -> Result<()> {
         let remaining = max_vectors - self.order.vectors.len();
-        let rows = |vectors: &[usize]| vectors.iter().flat_map(|&i| row(i).iter().copied()).try_collect_vec();
+        let mut rows = Vec::new();
+        let mut set = |partial: &mut Self| {
+            refill(&mut rows, partial.order.vectors.iter().flat_map(|&i| row(i).iter().copied()))?;
+            partial.set_coefficients(&rows)
+        };
         if fresh.is_empty() && self.order.coefficients.is_some() {
-            let rows = rows(&self.order.vectors)?;
-            self.set_coefficients(&rows)?;
+            set(self)?;
         }
         for i in fresh.into_iter().take(remaining) {
             self.order.vectors.push(i);
             self.order.penalties.push(penalty);
             if self.order.coefficients.is_some() {
-                let rows = rows(&self.order.vectors)?;
-                self.set_coefficients(&rows)?;
+                set(self)?;
             }
         }
         Ok(())
@@ -371,15 +374,15 @@ pub(super) fn lars_order(
     let (m, q) = (target.len(), target.outputs());
     let cost = cost.unwrap_or_else(|| 2.0 * target.flat().iter().fold(0.0, |a: f64, v| a.max(v.abs())));
     // The target is y - b for a vector of the output, otherwise the machine's value.
-    let mut wanted = problem.times(target.flat())?;
-    for (wanted, alpha) in wanted.chunks_exact_mut(q).zip(target.flat().chunks_exact(q)) {
-        for ((wanted, &alpha), b) in wanted.iter_mut().zip(alpha).zip(target.intercepts) {
+    let mut targets = problem.times(target.flat())?;
+    for (targets, alpha) in targets.chunks_exact_mut(q).zip(target.flat().chunks_exact(q)) {
+        for ((targets, &alpha), b) in targets.iter_mut().zip(alpha).zip(target.intercepts) {
             if alpha != 0.0 {
-                *wanted = alpha.signum() - b;
+                *targets = alpha.signum() - b;
             }
         }
     }
-    let mut linear = problem.times(&wanted)?;
+    let mut linear = problem.times(&targets)?;
     for v in &mut linear {
         *v *= cost;
     }

@@ -21,8 +21,9 @@
 use crate::context::WorkCounter;
 use crate::error::Result;
 use crate::linalg::cholesky;
-use crate::memory::{TryGrow, TryToVec};
+use crate::memory::TryGrow;
 use crate::simd::blas::{add_rows, axpy, dot};
+use std::iter::repeat_n;
 
 /// Step lengths that are tried.
 const STEP_LENGTHS: [f64; 3] = [1.0, 0.5, 0.25];
@@ -125,8 +126,7 @@ impl Point<'_> {
         }
         product(inverse, self.residual, q, u, counter)?;
         let mut growth: Vec<f64> = self.bounds.iter().map(|bound| -bound).collect();
-        system.clear();
-        system.try_resize(n * n, 0.0)?;
+        refill(system, repeat_n(0.0, n * n))?;
         complements.clear();
         clipped.clear();
         counts.clear();
@@ -195,7 +195,8 @@ impl Point<'_> {
 
     /// Returns B + t D, clipped.
     fn step_to(&self, d: &[f64], growth: &[f64], length: f64) -> Result<Vec<f64>> {
-        let mut b = self.b.try_to_vec()?;
+        let mut b = Vec::new();
+        refill(&mut b, self.b.iter().copied())?;
         axpy(length, d, &mut b);
         for ((row, max), growth) in b.chunks_exact_mut(self.outputs).zip(self.row_max).zip(growth) {
             let max = (max + length * growth).max(0.0);
@@ -280,8 +281,8 @@ impl OutputWorkspace {
     }
 }
 
-/// Replaces the numbers of a vector.
-fn refill(values: &mut Vec<f64>, numbers: impl Iterator<Item = f64>) -> Result<()> {
+/// Replaces the numbers of a vector, whose memory is used again.
+pub(super) fn refill(values: &mut Vec<f64>, numbers: impl Iterator<Item = f64>) -> Result<()> {
     values.clear();
     values.try_extend(numbers)
 }
@@ -295,8 +296,7 @@ pub(super) fn product(
     counter: &mut WorkCounter<'_>,
 ) -> Result<()> {
     let rows: Vec<&[f64]> = x.chunks_exact(q).collect();
-    out.clear();
-    out.try_resize(x.len(), 0.0)?;
+    refill(out, repeat_n(0.0, x.len()))?;
     for (a, out) in a.chunks(ROWS_PER_CHECK * rows.len().max(1)).zip(out.chunks_mut(ROWS_PER_CHECK * q)) {
         counter.charge((a.len() * q) as u64)?;
         add_rows(a, &rows, 0, out);

@@ -114,9 +114,9 @@ pub fn from_expansion(
     check_piece(&expansion.kernel, classes, expansion.vectors.cols(), rows, labels)?;
     let rule =
         format!("an expansion of at most {MAX_VECTORS} vectors for this split and refit; compress it first");
-    let found = format!("{} vectors", expansion.len());
+    let size = format!("{} vectors", expansion.len());
     let has_programs = params.free_partition().is_none();
-    Error::check_param(expansion.len() <= MAX_VECTORS || !has_programs, "model", found, rule)?;
+    Error::check_param(expansion.len() <= MAX_VECTORS || !has_programs, "model", size, rule)?;
     Error::check_param(rows.rows() > 0, "X", "(0 rows)", "at least one row")?;
     Error::check_not_negative("alpha", params.refit.unwrap_or(0.0))?;
     let tree = TreeParams {
@@ -253,7 +253,7 @@ impl<'a, T: Real> Conversion<'a, T> {
         let (source, tree) = (&self.source, &mut self.tree);
         let empty = Node::Leaf(Leaf::new(&tree.row, self.root.intercepts.clone()));
         let Node::Leaf(leaf) = std::mem::replace(&mut tree.nodes[node.at], empty) else { return Ok(()) };
-        let most = node.vectors.div_ceil(2).max(source.params.budget);
+        let max_vectors = node.vectors.div_ceil(2).max(source.params.budget);
         let inside = &node.rows.inside;
         let chosen = tree.random.sample(inside.len(), inside.len().min(source.params.sample));
         let chosen: Vec<usize> = chosen.into_iter().map(|i| inside[i]).collect();
@@ -278,10 +278,13 @@ impl<'a, T: Real> Conversion<'a, T> {
             Split { cut, rows, left: Vec::new(), right: Vec::new() }
         } else {
             let labels: Vec<u32> = chosen.iter().map(|&i| source.labels[i] as u32).collect();
-            let (split, kept) = tree.divide(&leaf, &sample, &labels, most, &mut self.counter)?;
+            let (split, selected) = tree.divide(&leaf, &sample, &labels, max_vectors, &mut self.counter)?;
             let Some(split) = split else {
-                tree.nodes[node.at] = Node::Leaf(tree.child(&leaf, &kept)?);
-                self.open.push(OpenNode { vectors: kept.iter().filter(|kept| **kept).count(), ..node });
+                tree.nodes[node.at] = Node::Leaf(tree.child(&leaf, &selected)?);
+                self.open.push(OpenNode {
+                    vectors: selected.iter().filter(|selected| **selected).count(),
+                    ..node
+                });
                 return Ok(());
             };
             split
@@ -293,8 +296,9 @@ impl<'a, T: Real> Conversion<'a, T> {
         let rule = tree.rule(&leaf, &sample, &stored, &split)?;
         let children = [tree.child(&leaf, &split.left)?, tree.child(&leaf, &split.right)?];
         let left = tree.nodes.len();
-        let counts =
-            children.each_ref().map(|child| if split.left.is_empty() { most } else { child.ids.len() });
+        let counts = children
+            .each_ref()
+            .map(|child| if split.left.is_empty() { max_vectors } else { child.ids.len() });
         tree.nodes.extend(children.map(Node::Leaf));
         let [left_rows, right_rows] = self.distribute(&rule, &node.rows)?;
         let child = |side: usize, rows| OpenNode { at: left + side, vectors: counts[side], rows };
@@ -333,8 +337,8 @@ impl<'a, T: Real> Conversion<'a, T> {
         let (source, tree) = (&self.source, &mut self.tree);
         let OpenNode { at, rows: NodeRows { inside: mut rows, near }, .. } = node;
         self.counter.advance(rows.len());
-        let kept = if source.params.keeps_samples { rows.len().min(source.params.sample) } else { 0 };
-        let chosen = tree.random.sample(rows.len(), kept);
+        let n_samples = if source.params.keeps_samples { rows.len().min(source.params.sample) } else { 0 };
+        let chosen = tree.random.sample(rows.len(), n_samples);
         let Node::Leaf(leaf) = &mut tree.nodes[at] else { return Ok(()) };
         leaf.seen = rows.len() as u64;
         for i in chosen {

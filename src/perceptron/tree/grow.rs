@@ -93,14 +93,14 @@ pub fn partial_fit(
     ctx: Context<'_>,
 ) -> Result<(TreeState, Vec<u64>)> {
     params.check()?;
-    let kept = state.rows.view();
-    check_piece(&params.kernel, params.classes, kept.cols(), rows, labels)?;
+    let state_rows = state.rows.view();
+    check_piece(&params.kernel, params.classes, state_rows.cols(), rows, labels)?;
     Error::check_len("outputs of a tree that learns", outputs(params.classes), state.outputs())?;
     let stray = state.sample_labels.iter().find(|&&label| label >= params.classes as u64);
     if let Some(label) = stray {
         return Err(Error::param("sample_labels", label, format!("below {}, the classes", params.classes)));
     }
-    if kept.is_f64() {
+    if state_rows.is_f64() {
         learn::<f64>(params, state, rows, labels, ctx)
     } else {
         learn::<f32>(params, state, rows, labels, ctx)
@@ -115,8 +115,8 @@ fn learn<T: Real>(
     labels: &[usize],
     ctx: Context<'_>,
 ) -> Result<(TreeState, Vec<u64>)> {
-    let kept = state.rows.view();
-    let mut tree = Tree::<T>::new(*params, kept, state.outputs(), state.random)?;
+    let state_rows = state.rows.view();
+    let mut tree = Tree::<T>::new(*params, state_rows, state.outputs(), state.random)?;
     (tree.nodes, tree.store) = state.build(&tree.formula, true)?;
     for node in &tree.nodes {
         if let Node::Leaf(leaf) = node {
@@ -235,11 +235,11 @@ impl<T: Real> Tree<T> {
         let Node::Leaf(leaf) = std::mem::replace(&mut self.nodes[at], empty) else { return Ok(()) };
         let rows = self.rows(leaf.sample.iter().map(|&(id, _)| id))?;
         let labels: Vec<u32> = leaf.sample.iter().map(|&(_, label)| label).collect();
-        let (found, kept) = self.divide(&leaf, &rows, &labels, self.params.child_budget, counter)?;
-        if let Some(split) = found {
+        let (split, selected) = self.divide(&leaf, &rows, &labels, self.params.child_budget, counter)?;
+        if let Some(split) = split {
             return self.branch(at, leaf, rows, &split);
         }
-        let child = self.child(&leaf, &kept);
+        let child = self.child(&leaf, &selected);
         self.release(&leaf.ids);
         self.nodes[at] = Node::Leaf(Leaf { sample: leaf.sample, seen: leaf.seen, ..child? });
         Ok(())
@@ -261,7 +261,7 @@ impl<T: Real> Tree<T> {
         leaf: &Leaf<T>,
         rows: &[RowBuffer<T>],
         labels: &[u32],
-        most: usize,
+        max_vectors: usize,
         counter: &mut WorkCounter<'_>,
     ) -> Result<(Option<Split<T>>, Vec<bool>)> {
         let (n, m) = (rows.len(), leaf.ids.len());
@@ -293,7 +293,7 @@ impl<T: Real> Tree<T> {
             gram: &gram,
             coefficients: &leaf.coefficients,
             outputs: self.scores.len(),
-            most,
+            max_vectors,
             draws: self.params.draws,
             target: Vec::new(),
             total: ndarray::Array2::zeros((0, 0)),
@@ -351,8 +351,8 @@ impl<T: Real> Tree<T> {
         let sample: Vec<u32> = leaf.sample.iter().map(|&(id, _)| id).collect();
         let rule = self.rule(&leaf, &rows, &sample, split)?;
         let mut children = [self.child(&leaf, &split.left)?, self.child(&leaf, &split.right)?];
-        for (&kept, &left) in leaf.sample.iter().zip(&split.rows) {
-            children[usize::from(!left)].sample.push(kept);
+        for (&member, &left) in leaf.sample.iter().zip(&split.rows) {
+            children[usize::from(!left)].sample.push(member);
         }
         for child in &mut children {
             child.seen =

@@ -35,7 +35,7 @@ pub struct Program<'a> {
     /// w, (m,).
     pub w: &'a [f64],
     /// C, positive.
-    pub most: f64,
+    pub max_vectors: f64,
 }
 
 impl Program<'_> {
@@ -131,15 +131,15 @@ impl Point<'_> {
 /// Solves the relaxed program, writes the solution to `p` (m,) and returns its objective. `tolerance` bounds the gradient
 /// and the complementarity relative to the largest entry of w.
 pub fn box_budget_program(program: &Program<'_>, tolerance: f64, p: &mut [f64]) -> Result<f64> {
-    let (m, most, scale) = (p.len(), program.most, program.scale());
+    let (m, max_vectors, scale) = (p.len(), program.max_vectors, program.scale());
     if scale == 0.0 {
         p.fill(0.0);
         return Ok(0.0);
     }
-    p.fill((0.5 * most / m as f64).min(0.5));
+    p.fill((0.5 * max_vectors / m as f64).min(0.5));
     let (mut low, mut high, mut budget) = (vec![scale; m], vec![scale; m], scale);
     // A separate variable: most - sum p, computed by subtraction, would be rounding error.
-    let mut slack = most - p.iter().sum::<f64>();
+    let mut slack = max_vectors - p.iter().sum::<f64>();
     let mut system = try_vec![0.0; m * m]?;
     for _ in 0..MAX_STEPS {
         let gradient = program.gradient(p);
@@ -177,8 +177,8 @@ pub fn box_budget_program(program: &Program<'_>, tolerance: f64, p: &mut [f64]) 
         slack -= length * step.total;
     }
     let total: f64 = p.iter().sum();
-    if total > most {
-        let scale = most / total * (1.0 - f64::EPSILON);
+    if total > max_vectors {
+        let scale = max_vectors / total * (1.0 - f64::EPSILON);
         for p in p.iter_mut() {
             *p *= scale;
         }
@@ -226,7 +226,7 @@ mod tests {
         let g = program.gradient(p);
         let mut sorted = g.clone();
         sorted.sort_by(f64::total_cmp);
-        let (mut left, mut least) = (program.most, 0.0);
+        let (mut left, mut least) = (program.max_vectors, 0.0);
         for slope in sorted.into_iter().filter(|g| *g < 0.0) {
             least += slope * left.clamp(0.0, 1.0);
             left -= 1.0;
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn the_gap_closes() {
         let mut random = Random::new(5);
-        for (m, rank, most, size) in [
+        for (m, rank, max_vectors, size) in [
             (30, 40, 12.0, 1.0),
             (30, 7, 12.0, 1e4),
             (25, 25, 40.0, 1e-4),
@@ -249,17 +249,17 @@ mod tests {
                 Array2::from_shape_fn((m, m), |(i, j)| dot(&g[i * rank..][..rank], &g[j * rank..][..rank]));
             let w: Vec<f64> = q.rows().into_iter().map(|row| row.sum()).collect();
             let mut p = vec![0.0; m];
-            let program = Program { q: q.view(), w: &w, most };
+            let program = Program { q: q.view(), w: &w, max_vectors };
             let value = box_budget_program(&program, 1e-10, &mut p).unwrap();
-            assert!(p.iter().sum::<f64>() <= most && p.iter().all(|p| (0.0..=1.0).contains(p)));
-            assert!(gap(&program, &p) <= 1e-7 * value.abs(), "{m} {rank} {most}");
+            assert!(p.iter().sum::<f64>() <= max_vectors && p.iter().all(|p| (0.0..=1.0).contains(p)));
+            assert!(gap(&program, &p) <= 1e-7 * value.abs(), "{m} {rank} {max_vectors}");
         }
     }
 
     #[test]
     fn nothing_to_explain_selects_nothing() {
         let mut p = vec![0.5; 3];
-        let program = Program { q: aview2(&[[0.0; 3]; 3]), w: &[0.0; 3], most: 2.0 };
+        let program = Program { q: aview2(&[[0.0; 3]; 3]), w: &[0.0; 3], max_vectors: 2.0 };
         assert_eq!(box_budget_program(&program, 1e-9, &mut p).unwrap(), 0.0);
         assert_eq!(p, [0.0; 3]);
     }

@@ -25,15 +25,15 @@ pub(super) fn improve(
     p: &mut [f64],
     counter: &mut WorkCounter<'_>,
 ) -> Result<()> {
-    let (m, most) = (p.len(), program.most);
+    let (m, max_vectors) = (p.len(), program.max_vectors);
     let mut gradient = program.gradient(p);
-    let mut slack = most - p.iter().sum::<f64>();
+    let mut slack = max_vectors - p.iter().sum::<f64>();
     let scale = program.scale();
     let entry = |i: usize, j: usize| program.q[[i, j]];
     // Index m is the slack: gradient 0, no curvature.
     for _ in 0..steps * m.max(1) {
         counter.charge(4 * m as u64)?;
-        let (mut up, mut steepest) = if slack < most { (m, 0.0) } else { (usize::MAX, f64::INFINITY) };
+        let (mut up, mut steepest) = if slack < max_vectors { (m, 0.0) } else { (usize::MAX, f64::INFINITY) };
         for (i, (&g, &p)) in gradient.iter().zip(p.iter()).enumerate() {
             if g < steepest && p < 1.0 {
                 (up, steepest) = (i, g);
@@ -63,14 +63,14 @@ pub(super) fn improve(
         if down == usize::MAX {
             break;
         }
-        let max_rise = if up == m { most - slack } else { 1.0 - p[up] };
+        let max_rise = if up == m { max_vectors - slack } else { 1.0 - p[up] };
         let max_fall = if down == m { slack } else { p[down] };
         let step = (gain / slope).min(max_rise).min(max_fall);
         for (index, sign, bound) in [(up, 1.0, step == max_rise), (down, -1.0, step == max_fall)] {
             let limit = if sign < 0.0 {
                 0.0
             } else if index == m {
-                most
+                max_vectors
             } else {
                 1.0
             };
@@ -93,26 +93,26 @@ pub(super) fn rounded(
     random: &mut Random,
     counter: &mut WorkCounter<'_>,
 ) -> Result<Vec<bool>> {
-    let most = program.most as usize;
+    let max_vectors = program.max_vectors as usize;
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_unstable_by(|&a, &b| p[b].total_cmp(&p[a]).then(a.cmp(&b)));
     let mut best = vec![0.0; p.len()];
-    for &i in order.iter().take(most).filter(|&&i| p[i] > 0.0) {
+    for &i in order.iter().take(max_vectors).filter(|&&i| p[i] > 0.0) {
         best[i] = 1.0;
     }
     let mut value = program.objective(&best);
     let mut draw = vec![0.0; p.len()];
     for _ in 0..draws {
-        counter.charge((most.min(p.len()) * p.len()) as u64)?;
-        let mut left = most;
+        counter.charge((max_vectors.min(p.len()) * p.len()) as u64)?;
+        let mut left = max_vectors;
         // In the order of the fractions, so that a draw of too many loses the least likely.
         for &i in &order {
             draw[i] = f64::from(u8::from(random.uniform() < p[i] && left > 0));
             left -= draw[i] as usize;
         }
-        let found = program.objective(&draw);
-        if found < value {
-            value = found;
+        let cost = program.objective(&draw);
+        if cost < value {
+            value = cost;
             best.copy_from_slice(&draw);
         }
     }
@@ -137,14 +137,16 @@ mod tests {
 
     #[test]
     fn smo_steps_reach_the_exact_solution() {
-        for (m, rank, most) in [(30, 40, 12.0), (30, 7, 12.0), (25, 25, 40.0), (1, 1, 1.0), (40, 60, 1.0)] {
+        for (m, rank, max_vectors) in
+            [(30, 40, 12.0), (30, 7, 12.0), (25, 25, 40.0), (1, 1, 1.0), (40, 60, 1.0)]
+        {
             let (q, w) = program(m, rank, 5);
             let (mut p, mut exact) = (vec![0.0; m], vec![0.0; m]);
-            let program = Program { q: q.view(), w: &w, most };
+            let program = Program { q: q.view(), w: &w, max_vectors };
             improve(&program, 1e-10, 10_000, &mut p, &mut Context::default().counter("", 0)).unwrap();
             let least = box_budget_program(&program, 1e-11, &mut exact).unwrap();
-            assert!(p.iter().sum::<f64>() <= most + 1e-9 && p.iter().all(|p| (0.0..=1.0).contains(p)));
-            assert!((program.objective(&p) - least).abs() <= 1e-7 * least.abs(), "{m} {rank} {most}");
+            assert!(p.iter().sum::<f64>() <= max_vectors + 1e-9 && p.iter().all(|p| (0.0..=1.0).contains(p)));
+            assert!((program.objective(&p) - least).abs() <= 1e-7 * least.abs(), "{m} {rank} {max_vectors}");
         }
     }
 
@@ -152,7 +154,7 @@ mod tests {
     fn rounding_keeps_the_budget_and_finds_integer_solutions() {
         let (q, w) = program(12, 20, 9);
         let mut p = vec![0.0; 12];
-        let program = Program { q: q.view(), w: &w, most: 4.0 };
+        let program = Program { q: q.view(), w: &w, max_vectors: 4.0 };
         let relaxed = box_budget_program(&program, 1e-10, &mut p).unwrap();
         let chosen =
             rounded(&program, 200, &p, &mut Random::new(1), &mut Context::default().counter("", 0)).unwrap();

@@ -20,7 +20,7 @@ use super::strategy::{Partition, Selection, Strategy};
 use crate::context::WorkCounter;
 use crate::error::{Error, Result};
 use crate::kernels::RowBuffer;
-use crate::memory::{try_vec, try_zero_matrix, try_zeros};
+use crate::memory::{try_to_matrix, try_vec, try_zero_matrix, try_zeros};
 use crate::random::Random;
 use crate::simd::Real;
 use crate::simd::blas::axpy;
@@ -62,7 +62,7 @@ pub(super) struct Problem<'a, T> {
     pub(super) coefficients: &'a [f64],
     pub(super) outputs: usize,
     /// C.
-    pub(super) most: usize,
+    pub(super) max_vectors: usize,
     pub(super) draws: usize,
     /// r_c of each output, output after output, and Q of all rows: empty before `prepare`.
     pub(super) target: Vec<f64>,
@@ -159,7 +159,7 @@ impl<T: Real> Problem<'_, T> {
         if self.n() < 2 {
             return Ok(None);
         }
-        let found = match strategy {
+        let division = match strategy {
             Strategy::JointLinear | Strategy::JointNearest => self.joint(strategy, random, counter)?,
             Strategy::Heuristic(partition, selection) => {
                 let divided = match partition {
@@ -175,7 +175,7 @@ impl<T: Real> Problem<'_, T> {
                 divided.map(select).transpose()?
             }
         };
-        let Some(((cut, rows), selected)) = found else { return Ok(None) };
+        let Some(((cut, rows), selected)) = division else { return Ok(None) };
         let (left, right) = self.sides(&rows, counter)?;
         let left = rounded(&left.program(), self.draws, &selected.left, random, counter)?;
         let right = rounded(&right.program(), self.draws, &selected.right, random, counter)?;
@@ -185,10 +185,8 @@ impl<T: Real> Problem<'_, T> {
     /// Returns the best C vectors for all rows, for a leaf that cannot be split.
     pub(super) fn reduce(&self, random: &mut Random, counter: &mut WorkCounter<'_>) -> Result<Vec<bool>> {
         let m = self.m();
-        let mut total = try_zero_matrix("the program of a split", self.total.dim())?;
-        total.assign(&self.total);
-        let side = Side::new(total, self.most);
-        let mut p = vec![self.most.min(m) as f64 / m as f64; m];
+        let side = Side::new(try_to_matrix(self.total.view())?, self.max_vectors);
+        let mut p = vec![self.max_vectors.min(m) as f64 / m as f64; m];
         side.relax(&mut p, counter)?;
         rounded(&side.program(), self.draws, &p, random, counter)
     }
@@ -198,7 +196,7 @@ impl<T: Real> Problem<'_, T> {
         let left = self.quadratic(z, counter)?;
         let mut right = try_zero_matrix("the program of a split", self.total.dim())?;
         ndarray::Zip::from(&mut right).and(&self.total).and(&left).for_each(|to, a, b| *to = a - b);
-        Ok((Side::new(left, self.most), Side::new(right, self.most)))
+        Ok((Side::new(left, self.max_vectors), Side::new(right, self.max_vectors)))
     }
 
     /// Solves both programs from the current selections; returns the cost.
@@ -230,7 +228,7 @@ impl<T: Real> Problem<'_, T> {
     ) -> Result<Option<(Division<T>, Selections)>> {
         let mut draw = || {
             let p: Vec<f64> = (0..self.m()).map(|_| random.uniform()).collect();
-            let scale = (self.most as f64 / p.iter().sum::<f64>()).min(1.0);
+            let scale = (self.max_vectors as f64 / p.iter().sum::<f64>()).min(1.0);
             p.into_iter().map(|p| p * scale).collect::<Vec<_>>()
         };
         let (mut left, mut right) = (draw(), draw());
@@ -332,24 +330,24 @@ impl<T: Real> Problem<'_, T> {
         random: &mut Random,
         counter: &mut WorkCounter<'_>,
     ) -> Result<Selections> {
-        let (m, most) = (self.m(), self.most.min(self.m()));
+        let (m, max_vectors) = (self.m(), self.max_vectors.min(self.m()));
         let (mut left, mut right) = (vec![0.0; m], vec![0.0; m]);
         match selection {
             Selection::Optimised => {
-                left.fill(most as f64 / m as f64);
-                right.fill(most as f64 / m as f64);
+                left.fill(max_vectors as f64 / m as f64);
+                right.fill(max_vectors as f64 / m as f64);
                 let cost = self.solve(rows, &mut left, &mut right, counter)?;
                 return Ok(Selections { left, right, cost });
             }
             Selection::Random => {
                 for side in [&mut left, &mut right] {
-                    for j in random.sample(m, most) {
+                    for j in random.sample(m, max_vectors) {
                         side[j] = 1.0;
                     }
                 }
             }
             Selection::Induced => {
-                let mut left_over = [most; 2];
+                let mut left_over = [max_vectors; 2];
                 for j in (0..m).rev() {
                     let goes_left = match cut {
                         Cut::Linear { direction, threshold } => {
@@ -380,18 +378,18 @@ struct Side {
     q: Array2<f64>,
     /// Q 1.
     w: Vec<f64>,
-    most: f64,
+    max_vectors: f64,
 }
 
 impl Side {
-    fn new(q: Array2<f64>, most: usize) -> Self {
+    fn new(q: Array2<f64>, max_vectors: usize) -> Self {
         // Summed in order; ndarray does not.
         let w = q.rows().into_iter().map(|row| row.iter().sum()).collect::<Vec<_>>();
-        Self { q, w, most: most as f64 }
+        Self { q, w, max_vectors: max_vectors as f64 }
     }
 
     fn program(&self) -> Program<'_> {
-        Program { q: self.q.view(), w: &self.w, most: self.most }
+        Program { q: self.q.view(), w: &self.w, max_vectors: self.max_vectors }
     }
 
     /// Solves the relaxed program: exactly, or by some steps from `p` for the many vectors of a large expansion, whose

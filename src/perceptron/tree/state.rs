@@ -11,13 +11,13 @@
 
 use super::node::{Leaf, Node, Rule};
 use super::rows::Store;
-use crate::data::{OwnedRows, Rows};
+use crate::data::{OwnedRows, Rows, copy_flat};
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, RowBuffer, RowWriter, VectorPool};
-use crate::memory::{TryCollect, try_with_capacity, try_zero_matrix};
+use crate::memory::{try_with_capacity, try_zero_matrix};
 use crate::perceptron::params::check_counts;
 use crate::simd::Real;
-use ndarray::{Array2, ArrayView2, aview1, s};
+use ndarray::{Array2, aview1, s};
 use std::collections::BTreeMap;
 
 const LEAF: u8 = 0;
@@ -111,8 +111,8 @@ impl TreeState {
             ("counts of the leaves of a tree", n, self.leaf_seen.len()),
             ("rows that the leaves of a tree learned from", n, self.age.len()),
         ];
-        for (what, expected, found) in lengths {
-            Error::check_len(what, expected, found)?;
+        for (what, expected, actual) in lengths {
+            Error::check_len(what, expected, actual)?;
         }
         Error::check_shape("children of a tree", (n, 2), self.children.dim())?;
         Error::check_shape("intercepts of a tree", (n, q), self.intercepts.dim())?;
@@ -209,8 +209,8 @@ impl TreeState {
                     nodes.push(Node::Leaf(Leaf {
                         ids,
                         pool,
-                        coefficients: flat(weights)?,
-                        accumulator: flat(self.accumulator.slice(s![range.clone(), ..]))?,
+                        coefficients: copy_flat(weights)?,
+                        accumulator: copy_flat(self.accumulator.slice(s![range.clone(), ..]))?,
                         age: self.age[node],
                         intercepts: self.intercepts.row(node).iter().copied().collect(),
                         sample,
@@ -314,11 +314,6 @@ impl TreeState {
         state.rows = writer.finish();
         Ok(state)
     }
-}
-
-/// Copies the values of a matrix, row-major.
-fn flat(values: ArrayView2<'_, f64>) -> Result<Vec<f64>> {
-    values.iter().copied().try_collect_vec()
 }
 
 /// Returns the matrix of row-major values.

@@ -28,11 +28,12 @@
 use ndarray::{Array2, ArrayView2, s};
 
 use crate::context::{Context, WorkCounter};
-use crate::data::{Rows, flat, matrix, row};
+use crate::data::{Rows, copy_flat, flat, matrix, row};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, diagonal, gram_symmetric, relative_error_bound, rounding};
-use crate::memory::{TryCollect, try_to_matrix, try_vec, try_with_capacity, try_zero_matrix};
+use crate::linalg::copy_triangle;
+use crate::memory::{try_to_matrix, try_vec, try_with_capacity, try_zero_matrix};
 use crate::path::{Form, PathView, path_coefficients};
 use crate::reduced_set::coding::Coding;
 use crate::reduced_set::pursuit::{check_kernel, for_blocks};
@@ -44,7 +45,7 @@ pub struct Moments {
     /// <w_a, w_b>, (q, q).
     pub products: Array2<f64>,
     /// <w_j, phi(s)> for the vectors s of the path, (M, q).
-    pub at_kept: Array2<f64>,
+    pub at_selected: Array2<f64>,
     /// sum_i |B_ij| sqrt(k(z_i, z_i)), (q,).
     pub sums: Vec<f64>,
     /// At least sum_i |B_ij| |k(x, z_i)| / sqrt(k(x, x)) for any x, (q,).
@@ -55,7 +56,7 @@ pub struct Moments {
 ///
 /// # Errors
 /// See [`Evaluator::new`]; [`Error::Param`] for kernels without a feature space; [`Error::Stopped`].
-pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, ctx: Context<'_>) -> Result<Moments> {
+pub fn moments(target: &ExpansionView<'_>, selected: Rows<'_>, ctx: Context<'_>) -> Result<Moments> {
     feature_space(target)?;
     let q = target.outputs();
     // The outputs with the absolute coefficients come second: they share the kernel values.
@@ -68,8 +69,8 @@ pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, ctx: Context<'_>) -> 
         let work = evaluator.len().max(1) * (rows.cols() + 2 * q);
         for_blocks(rows, work, ctx, |block| evaluator.evaluate_double(block, ctx.silent()).map(flat))
     };
-    let (at_vectors, at_kept) = (outputs_at(target.vectors)?, outputs_at(kept)?);
-    let at_kept = try_to_matrix(matrix((kept.rows(), 2 * q), &at_kept)?.slice(s![.., ..q]))?;
+    let (at_vectors, at_selected) = (outputs_at(target.vectors)?, outputs_at(selected)?);
+    let at_selected = try_to_matrix(matrix((selected.rows(), 2 * q), &at_selected)?.slice(s![.., ..q]))?;
     let mut products = try_zero_matrix("a matrix of results", (q, q))?;
     let (mut sums, mut squares) = (vec![0.0; q], vec![0.0; q]);
     let self_values = diagonal(&target.kernel, target.vectors);
@@ -90,7 +91,7 @@ pub fn moments(target: &ExpansionView<'_>, kept: Rows<'_>, ctx: Context<'_>) -> 
             *mass = mass.min(1.01 * square.sqrt());
         }
     }
-    Ok(Moments { products, at_kept, sums, masses })
+    Ok(Moments { products, at_selected, sums, masses })
 }
 
 /// Returns the relative error of a kernel value in double and in single precision.
@@ -138,7 +139,7 @@ pub struct Projection<'a> {
     /// The machine.
     pub target: ExpansionView<'a>,
     /// The M vectors of the path.
-    pub kept: Rows<'a>,
+    pub selected: Rows<'a>,
     /// L, (M, M).
     pub factor: ArrayView2<'a, f64>,
     /// G, (M, q).
@@ -164,13 +165,13 @@ pub(super) fn stages(
     coding: Coding,
     ctx: Context<'_>,
 ) -> Result<Vec<Stage>> {
-    let (q, m) = (source.target.outputs(), source.kept.rows());
+    let (q, m) = (source.target.outputs(), source.selected.rows());
     let moments = source.moments;
     source.path().check()?;
     Error::check_len("factor of a path", m, source.factor.nrows())?;
     Error::check_len("outputs of a path", q, source.projections.ncols())?;
     Error::check_shape("products of the outputs", (q, q), moments.products.dim())?;
-    Error::check_shape("products with the kept vectors", (m, q), moments.at_kept.dim())?;
+    Error::check_shape("products with the selected vectors", (m, q), moments.at_selected.dim())?;
     Error::check_len("masses of the outputs", q, moments.masses.len())?;
     Error::check_len("sums of the outputs", q, moments.sums.len())?;
     let grows = |w: &[StageSize]| w[0].vectors < w[1].vectors && w[0].directions <= w[1].directions;
@@ -201,7 +202,7 @@ impl Shared {
     fn new(source: &Projection<'_>, last: &StageSize, deltas: (f64, f64), ctx: Context<'_>) -> Result<Self> {
         let (target, t) = (&source.target, last.vectors);
         check_kernel(&target.kernel)?;
-        let gram = flat(gram_symmetric(&target.kernel, source.kept.slice(0..t), ctx)?);
+        let gram = flat(gram_symmetric(&target.kernel, source.selected.slice(0..t), ctx)?);
         let lengths: Vec<f64> = (0..t).map(|i| gram[i * t + i].max(0.0).sqrt()).collect();
         let lines: Vec<&[f64]> = (0..last.directions).map(|i| &row(&source.factor, i)[..=i]).collect();
         let mut counter = ctx.counter("directions", last.directions);
@@ -226,9 +227,8 @@ impl Shared {
             counter.charge((t * q) as u64)?;
             of_v.extend(row_times(&line[..t], a.as_slice().unwrap_or_default(), q));
         }
-        let transposed = |values: ArrayView2<'_, f64>| values.t().iter().copied().try_collect_vec();
-        let of_w = transposed(source.moments.at_kept.slice(s![..t, ..]))?;
-        let (coefficients, of_v) = (transposed(a.view())?, transposed(matrix((t, q), &of_v)?)?);
+        let of_w = copy_flat(source.moments.at_selected.slice(s![..t, ..]).t())?;
+        let (coefficients, of_v) = (copy_flat(a.t())?, copy_flat(matrix((t, q), &of_v)?.t())?);
         let column = |values: &'_ [f64], j: usize| -> std::ops::Range<usize> {
             let length = values.len() / q;
             j * length..(j + 1) * length
@@ -350,8 +350,7 @@ impl Directions {
             })?);
             Ok(())
         })?;
-        let inverse: Vec<Vec<f64>> =
-            (0..p).map(|i| (0..=i).map(|k| columns[k][i]).try_collect_vec()).collect::<Result<_>>()?;
+        let inverse = copy_triangle(p, |i| columns.iter().map(move |column| column[i]))?;
         // Row i of L^-1 K, then its products with the rows of L^-1 up to the i-th.
         let row_properties = |i: usize| {
             let mut product = vec![0.0; p];

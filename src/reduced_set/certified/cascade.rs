@@ -22,7 +22,8 @@ use crate::context::{Context, Progress, StopReason};
 use crate::data::{Rows, row};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, PackedVectors, RelativeRounding, diagonal};
-use crate::memory::{TryToVec, try_filled, try_matrix, try_vec, try_zero_matrix};
+use crate::linalg::copy_triangle;
+use crate::memory::{try_filled, try_matrix, try_vec, try_zero_matrix};
 use crate::reduced_set::coding::Coding;
 use crate::simd::blas::dot;
 
@@ -105,7 +106,7 @@ impl Cascade {
         decision: Decision,
         ctx: Context<'_>,
     ) -> Result<Self> {
-        let Projection { target, kept, factor, moments, .. } = projection;
+        let Projection { target, selected, factor, moments, .. } = projection;
         let q = target.outputs();
         let classes = decision.coding.classes(q).unwrap_or(0);
         let fits = match decision.coding {
@@ -120,11 +121,11 @@ impl Cascade {
         let mut from = 0;
         for stage in &stages {
             let fresh: Vec<usize> = (from..stage.size.vectors).collect();
-            columns.push(PackedVectors::new(target.kernel, kept.gather(&fresh)?.view(), ctx)?);
+            columns.push(PackedVectors::new(target.kernel, selected.gather(&fresh)?.view(), ctx)?);
             from = stage.size.vectors;
         }
         let p = stages.last().map_or(0, |stage| stage.size.directions);
-        let lines = (0..p).map(|i| row(factor, i)[..=i].try_to_vec()).collect::<Result<_>>()?;
+        let lines = copy_triangle(p, |i| row(factor, i).iter().copied())?;
         let intercepts = target.intercepts.to_vec();
         let machine = Machine {
             deltas: feature_space(target)?,
@@ -171,27 +172,27 @@ impl Cascade {
     pub fn answer(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<CertainAnswers> {
         self.check(x)?;
         let n = x.rows();
-        let mut found = vec![(UNDECIDED, self.stages.len()); n];
+        let mut decisions = vec![(UNDECIDED, self.stages.len()); n];
         let rows_per_check = self.rows_per_check(x.cols(), ctx);
-        for (round, found) in found.chunks_mut(rows_per_check).enumerate() {
+        for (round, decisions) in decisions.chunks_mut(rows_per_check).enumerate() {
             let done = round * rows_per_check;
             let progress = Progress { steps: done as u64, ..Progress::new("cascade", done, n) };
             if StopReason::from_result(ctx.tick(&progress))?.is_some() {
                 break;
             }
-            ctx.try_for_each_chunk(found, ROWS_PER_BLOCK, |chunk, found| {
+            ctx.try_for_each_chunk(decisions, ROWS_PER_BLOCK, |chunk, decisions| {
                 let first = round * rows_per_check + chunk * ROWS_PER_BLOCK;
-                self.pass(x, first, found.len(), &mut |at, stage, outputs, precision| {
+                self.pass(x, first, decisions.len(), &mut |at, stage, outputs, precision| {
                     let class = self.decide(stage, outputs, precision);
                     if let Some(class) = class {
-                        found[at] = (class, stage);
+                        decisions[at] = (class, stage);
                     }
                     class.is_some()
                 })
             })?;
         }
-        let classes = found.iter().map(|&(class, _)| class).collect::<Vec<_>>();
-        let stages = found.into_iter().map(|(_, stage)| stage).collect::<Vec<_>>();
+        let classes = decisions.iter().map(|&(class, _)| class).collect::<Vec<_>>();
+        let stages = decisions.into_iter().map(|(_, stage)| stage).collect::<Vec<_>>();
         Ok(CertainAnswers { classes, stages })
     }
 
@@ -209,15 +210,15 @@ impl Cascade {
         let count = self.stages.len();
         Error::check_param(stage < count, "stage", stage, format_args!("below {count}"))?;
         let q = self.outputs();
-        let mut found = try_filled("outputs and bounds", x.rows() * q, (0.0, 0.0))?;
+        let mut answers = try_filled("outputs and bounds", x.rows() * q, (0.0, 0.0))?;
         let rows_per_check = self.rows_per_check(x.cols(), ctx);
-        for (round, found) in found.chunks_mut(rows_per_check * q).enumerate() {
+        for (round, answers) in answers.chunks_mut(rows_per_check * q).enumerate() {
             ctx.check("cascade", round * rows_per_check, x.rows())?;
-            ctx.try_for_each_chunk(found, ROWS_PER_BLOCK * q, |chunk, found| {
+            ctx.try_for_each_chunk(answers, ROWS_PER_BLOCK * q, |chunk, answers| {
                 let first = round * rows_per_check + chunk * ROWS_PER_BLOCK;
-                self.pass(x, first, found.len() / q, &mut |at, s, outputs, precision| {
+                self.pass(x, first, answers.len() / q, &mut |at, s, outputs, precision| {
                     if s == stage {
-                        let mine = &mut found[at * q..(at + 1) * q];
+                        let mine = &mut answers[at * q..(at + 1) * q];
                         for (j, (out, &f)) in mine.iter_mut().zip(outputs).enumerate() {
                             *out = (f, self.bound(s, j, precision));
                         }
@@ -227,7 +228,7 @@ impl Cascade {
             })?;
         }
         let shape = (x.rows(), q);
-        let part = |of: fn(&(f64, f64)) -> f64| try_matrix(shape, |(i, j)| of(&found[i * q + j]));
+        let part = |of: fn(&(f64, f64)) -> f64| try_matrix(shape, |(i, j)| of(&answers[i * q + j]));
         Ok((part(|pair| pair.0)?, part(|pair| pair.1)?))
     }
 
@@ -238,12 +239,13 @@ impl Cascade {
     pub fn count_decided(&self, x: Rows<'_>, ctx: Context<'_>) -> Result<Array2<usize>> {
         self.check(x)?;
         let count = self.stages.len();
-        let mut sums = try_zero_matrix("a matrix of results", (count, count))?;
+        let zeros = || try_zero_matrix("a matrix of results", (count, count));
+        let mut sums = zeros()?;
         let of_block = |block: usize| -> Result<Array2<usize>> {
             let first = block * ROWS_PER_BLOCK;
             let rows = ROWS_PER_BLOCK.min(x.rows() - first);
             let mut distances = try_vec![f64::INFINITY; rows * count]?;
-            let mut decided = try_zero_matrix("a matrix of results", (count, count))?;
+            let mut decided = zeros()?;
             self.pass(x, first, rows, &mut |at, stage, outputs, precision| {
                 distances[at * count + stage] = precision.distance;
                 for earlier in 0..=stage {
@@ -425,8 +427,8 @@ mod tests {
                     ExpansionView::new(kernel, rows, matrix((120, q), &b).unwrap(), &intercepts).unwrap();
                 let params = PursuitParams::new(120);
                 let path = pursuit(&target, None, &params, Context::SEQUENTIAL).unwrap();
-                let kept = rows.gather(&path.order).unwrap();
-                let known = moments(&target, kept.view(), Context::SEQUENTIAL).unwrap();
+                let selected = rows.gather(&path.order).unwrap();
+                let known = moments(&target, selected.view(), Context::SEQUENTIAL).unwrap();
                 let m = path.order.len();
                 let sizes: Vec<StageSize> = [1, 3, 10, 30, 60, 90, 120]
                     .iter()
@@ -436,7 +438,7 @@ mod tests {
                 let decision = Decision { coding, break_ties: false };
                 let projection = Projection {
                     target: target.reborrow(),
-                    kept: kept.view(),
+                    selected: selected.view(),
                     factor: path.factor.as_ref().unwrap().view(),
                     projections: path.projections.view(),
                     moments: &known,

@@ -9,10 +9,10 @@
 use ndarray::Array2;
 
 use crate::context::{Context, StopReason};
-use crate::data::Rows;
+use crate::data::{Rows, rounded};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, gram};
-use crate::memory::{TryCollect, TryToVec, try_vec, try_with_capacity, try_zeros};
+use crate::memory::{TryToVec, try_vec, try_with_capacity, try_zeros};
 use crate::random::Random;
 
 /// Maximum number of rounds.
@@ -119,7 +119,7 @@ fn lloyd(rows: Rows<'_>, sample: &[usize], count: usize, ctx: Context<'_>) -> Re
             break;
         }
     }
-    centres.into_iter().map(|v| v as f32).try_collect_vec()
+    rounded(&centres)
 }
 
 #[cfg(test)]
@@ -138,15 +138,15 @@ mod tests {
             x.extend(middle.iter().map(|m| m + f64::from(random.bell())));
         }
         let rows = Rows::from_shape((n, 2), &x).unwrap();
-        let found = centres(rows, Some(&groups), 4, 0, Context::SEQUENTIAL).unwrap();
-        assert_eq!(found.dim(), (4, 2));
+        let actual = centres(rows, Some(&groups), 4, 0, Context::SEQUENTIAL).unwrap();
+        assert_eq!(actual.dim(), (4, 2));
         // Class 0 has rows of both parities but i % 100 == 0 is even: its two centers are the first two middles.
         for middle in &middles[..2] {
-            assert!(found.rows().into_iter().take(2).any(|c| {
+            assert!(actual.rows().into_iter().take(2).any(|c| {
                 (f64::from(c[0]) - middle[0]).abs() < 0.3 && (f64::from(c[1]) - middle[1]).abs() < 0.3
             }));
         }
-        assert!(found.rows().into_iter().skip(2).all(|c| f64::from(c[1]) > 6.0));
+        assert!(actual.rows().into_iter().skip(2).all(|c| f64::from(c[1]) > 6.0));
         assert!(centres(rows, None, n + 1, 0, Context::SEQUENTIAL).is_err());
         assert_eq!(centres(rows, None, 7, 0, Context::SEQUENTIAL).unwrap().dim(), (7, 2));
     }

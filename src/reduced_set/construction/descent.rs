@@ -9,8 +9,7 @@ use super::params::GradientParams;
 use super::scales::ColumnScales;
 use crate::context::Context;
 use crate::error::Result;
-use crate::kernels::{Batch, TrainableExpansion, Workspace};
-use crate::memory::try_vec;
+use crate::kernels::{Batch, TrainableExpansion, Workspace, panel_zeros};
 use crate::random::Random;
 use crate::simd::adam;
 
@@ -37,13 +36,12 @@ pub(super) struct Descent {
 impl Descent {
     /// Returns an expansion before its first step.
     pub(super) fn new(mut expansion: TrainableExpansion, scales: ColumnScales, rates: Rates) -> Result<Self> {
-        let zeros = |len: usize| try_vec![0.0; len];
-        let panels = expansion.panels.iter().map(|panel| -> Result<_> {
-            let (z, b) = (panel.vectors.len(), panel.coefficients.len());
-            Ok([zeros(z)?, zeros(z)?, zeros(b)?, zeros(b)?])
+        let (d, q) = (expansion.features(), expansion.intercepts.len());
+        let panels = expansion.panels.iter().map(|_| -> Result<_> {
+            let (means, squares) = (panel_zeros(d, q)?, panel_zeros(d, q)?);
+            Ok([means.0, squares.0, means.1, squares.1])
         });
         let panels = panels.collect::<Result<_>>()?;
-        let q = expansion.intercepts.len();
         let intercepts = [vec![0.0; q], vec![0.0; q]];
         expansion.has_scales = rates.scales > 0.0;
         Ok(Self { expansion, scales, rates, panels, intercepts, work: Workspace::default() })

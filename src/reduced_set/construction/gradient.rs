@@ -28,6 +28,7 @@ use super::params::{Answers, Examples, GradientParams};
 use super::scales::{Best, ColumnScales};
 use super::teacher::Teacher;
 use crate::context::{Context, Progress, Stop, StopReason};
+use crate::data::copy_flat;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Batch, Kernel, TrainableExpansion, Workspace};
@@ -108,12 +109,8 @@ pub fn gradient_vectors(
                 break;
             }
         };
-        let mut student = Student {
-            vectors: start.iter().copied().try_collect_vec()?,
-            coefficients,
-            intercepts,
-            scales: vec![1.0; d],
-        };
+        let mut student =
+            Student { vectors: copy_flat(*start)?, coefficients, intercepts, scales: vec![1.0; d] };
         if stage == 0
             && let Some(reason) =
                 StopReason::from_result(teacher.compute_outputs(target, answers, params.objective, ctx))?

@@ -61,9 +61,9 @@ impl Best {
         scales: &ColumnScales,
     ) -> Result<()> {
         if self.loss.is_none_or(|best| loss < best) {
-            let mut kept = ColumnScales::new(0);
-            kept.values.clone_from(&scales.values);
-            (self.loss, self.state) = (Some(loss), Some((expansion.try_clone()?, kept)));
+            let mut copy = ColumnScales::new(0);
+            copy.values.clone_from(&scales.values);
+            (self.loss, self.state) = (Some(loss), Some((expansion.copied()?, copy)));
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use ndarray::ArrayView2;
 use super::objective::{Loss, Objective};
 use super::params::{Answers, GradientParams};
 use crate::context::Context;
-use crate::data::{Rows, flat};
+use crate::data::{Rows, flat, rounded};
 use crate::error::Result;
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, gram};
@@ -105,7 +105,7 @@ impl<'a> Teacher<'a> {
             return Ok(());
         }
         if let Some(Answers::Outputs(values)) = answers {
-            self.outputs = values.iter().map(|&v| v as f32).try_collect_vec()?;
+            self.outputs = rounded(values)?;
             objective.prepare(&mut self.outputs, q);
             return Ok(());
         }
@@ -257,7 +257,6 @@ impl<'a> Teacher<'a> {
         cholesky::factor_counted(&mut normal, size, &mut counter)?;
         counter.charge((2 * size * size * q) as u64)?;
         cholesky::solve(&normal, size, &mut solution, q);
-        let narrow = |values: &[f64]| values.iter().map(|&v| v as f32).try_collect_vec();
-        Ok((narrow(&solution[..m * q])?, narrow(&solution[m * q..])?))
+        Ok((rounded(&solution[..m * q])?, rounded(&solution[m * q..])?))
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn basis(
     // The remaining diagonal must be a squared distance.
     let (rank, largest) = (order.len(), problem.max_diagonal());
     let line = |i: usize| &factor[i * rank..(i + 1) * rank];
-    let remaining = problem.diagonal().enumerate().map(|(i, own)| own - dot(line(i), line(i)));
+    let remaining = problem.diagonal().enumerate().map(|(i, self_value)| self_value - dot(line(i), line(i)));
     match remaining.into_iter().find(|&v| v < -1e-6 * largest) {
         Some(negative) => Err(indefinite(&problem.target.kernel, negative)),
         None => Ok((order, factor, stopped)),

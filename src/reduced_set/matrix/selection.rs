@@ -112,18 +112,18 @@ fn penalised_path(
         }
         steps = until;
         // ||w - w^||^2 = ||w||^2 - sum over the vectors of b_i (2 f(z_i) - f^(z_i))
-        let mut rest = squared;
+        let mut squared_residual = squared;
         for (place, row) in b.chunks_exact(q).enumerate().take(size) {
             let line = &gram[vectors[place] * m..(vectors[place] + 1) * m];
             let mut outputs = vec![0.0; q];
             for (&other, row) in vectors[..size].iter().zip(b.chunks_exact(q)) {
                 axpy(line[other], row, &mut outputs);
             }
-            rest -= 2.0 * dot(row, targets.target(place, q)) - dot(row, &outputs);
+            squared_residual -= 2.0 * dot(row, targets.target(place, q)) - dot(row, &outputs);
         }
-        path.residual_norms.push(rest.max(0.0).sqrt());
+        path.residual_norms.push(squared_residual.max(0.0).sqrt());
         path.steps_of_size.push(until);
-        if rest <= tolerance * tolerance * squared {
+        if squared_residual <= tolerance * tolerance * squared {
             break;
         }
     }

@@ -37,7 +37,8 @@ use crate::context::{Context, GracePeriod, Progress, Stop, StopReason};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
-use crate::memory::{TryGrow, try_zero_matrix};
+use crate::linalg::matrix_of_rows;
+use crate::memory::TryGrow;
 use crate::path::Path;
 use crate::random::Random;
 use crate::simd::blas::dot;
@@ -387,15 +388,7 @@ impl<'s, 'a, 'p> Run<'s, 'a, 'p> {
     /// Returns the path.
     fn path(self, reason: StopReason) -> Result<Path> {
         let m = self.order.len();
-        let factor = if self.lines.is_empty() {
-            None
-        } else {
-            let mut factor = try_zero_matrix("the factor of a path", (m, m))?;
-            for (mut row, line) in factor.rows_mut().into_iter().zip(&self.lines) {
-                row.iter_mut().zip(line).for_each(|(to, from)| *to = *from);
-            }
-            Some(factor)
-        };
+        let factor = if self.lines.is_empty() { None } else { Some(matrix_of_rows(&self.lines)?) };
         let shape = (self.vector_of_step.len(), self.space.outputs());
         let gap = if self.norm > 0.0 { (self.residual / self.norm).sqrt() } else { 0.0 };
         Ok(Path {

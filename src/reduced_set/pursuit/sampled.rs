@@ -211,8 +211,8 @@ impl<'s, 'a> Sampled<'s, 'a> {
         delta[t - 1] = 1.0;
         for k in (0..t).rev() {
             delta[k] /= self.lines[k][k];
-            let (before, rest) = delta.split_at_mut(k);
-            axpy(-rest[0], &self.lines[k][..k], before);
+            let (before, tail) = delta.split_at_mut(k);
+            axpy(-tail[0], &self.lines[k][..k], before);
         }
         self.coefficients.try_resize(t * q, 0.0)?;
         for (&d, coefficients) in delta.iter().zip(self.coefficients.chunks_exact_mut(q)) {

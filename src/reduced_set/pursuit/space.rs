@@ -17,12 +17,13 @@
 //! values for each candidate.
 
 use crate::context::Context;
-use crate::data::{Rows, flat, matrix};
+use crate::data::{Rows, copy_columns, copy_flat, flat, gather, matrix};
 use crate::error::{Error, Result};
 use crate::expansion::ExpansionView;
 use crate::kernels::{Evaluator, Kernel, KernelRows, Precision, diagonal, gram};
 use crate::memory::{TryCollect, try_with_capacity, try_zeros};
 use crate::simd::blas::{dot, row_times};
+use ndarray::s;
 use std::ops::Range;
 
 /// Number of multiplications between two checks of the monitor.
@@ -106,8 +107,8 @@ impl TargetProducts {
 
     /// Returns those of some candidates.
     pub(in crate::reduced_set) fn of(&self, places: &[usize], outputs: usize) -> Result<Self> {
-        let lines = places.iter().flat_map(|p| &self.targets[p * outputs..(p + 1) * outputs]);
-        Ok(Self { norms: self.norms.clone(), targets: lines.copied().try_collect_vec()? })
+        let targets = matrix((self.targets.len() / outputs, outputs), &self.targets)?;
+        Ok(Self { norms: self.norms.clone(), targets: flat(gather(&targets, places)?) })
     }
 
     /// Returns sum_j ||w_j||^2.
@@ -266,7 +267,7 @@ impl<'a> Space<'a> {
                 let (zero, values) = (vec![0.0; list.len()], matrix((rows.rows(), list.len()), &values)?);
                 let expansion = ExpansionView::new(self.kernel, *rows, values, &zero)?;
                 let lines = in_blocks(&Evaluator::new(&expansion)?, self.pool, ctx)?;
-                columns_of(&lines, list.len())
+                copy_columns(matrix((count, list.len()), &lines)?)
             }
         }
     }
@@ -275,10 +276,7 @@ impl<'a> Space<'a> {
     pub(super) fn residual(&self, of: Range<usize>) -> Result<Vec<f64>> {
         match &self.products {
             Products::Features(_) => Ok(Vec::new()),
-            Products::Predictions { outputs, .. } => outputs
-                .chunks_exact(self.outputs)
-                .flat_map(|line| line[of.clone()].iter().copied())
-                .try_collect_vec(),
+            Products::Predictions { outputs, .. } => columns_of(outputs, self.outputs, of),
         }
     }
 
@@ -378,12 +376,12 @@ fn products_of(images: &[f64], n: usize, list: &[usize], ctx: Context<'_>) -> Re
             }
         });
     }
-    columns_of(&out, columns)
+    copy_columns(matrix((count, columns), &out)?)
 }
 
-/// Returns the columns of a row-major matrix.
-fn columns_of(values: &[f64], count: usize) -> Result<Vec<Vec<f64>>> {
-    (0..count).map(|c| values.iter().skip(c).step_by(count).copied().try_collect_vec()).collect()
+/// Copies some columns of a row-major matrix (n, q).
+pub(super) fn columns_of(values: &[f64], q: usize, columns: Range<usize>) -> Result<Vec<f64>> {
+    copy_flat(matrix((values.len() / q, q), values)?.slice(s![.., columns]))
 }
 
 /// Concatenates the results of `evaluate` for blocks of rows; a row takes `work` multiplications.

@@ -13,10 +13,10 @@
 //!
 //! Invariant: correlation and distance of every candidate belong to the residual and the span after the last step.
 
-use super::space::Space;
+use super::space::{Space, columns_of};
 use crate::context::Context;
 use crate::error::Result;
-use crate::memory::{TryCollect, try_zeros};
+use crate::memory::try_zeros;
 use crate::simd::blas::{axpy, dot};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -100,11 +100,7 @@ impl<'s, 'a> Complete<'s, 'a> {
     /// Returns a stepper for some outputs of the space.
     pub(super) fn new(space: &'s Space<'a>, outputs: Range<usize>, rule: Rule) -> Result<Self> {
         let q = space.outputs();
-        let correlations: Vec<f64> = space
-            .targets
-            .chunks_exact(q)
-            .flat_map(|line| line[outputs.clone()].iter().copied())
-            .try_collect_vec()?;
+        let correlations = columns_of(&space.targets, q, outputs.clone())?;
         let mut stepper = Self {
             space,
             rule,
@@ -244,9 +240,9 @@ impl<'s, 'a> Complete<'s, 'a> {
         for (i, ((correlations, distance), scores)) in
             state.zip(self.scores.chunks_mut(CANDIDATES_PER_TASK)).enumerate()
         {
-            let (mine, rest) =
+            let (mine, following) =
                 latest.split_at_mut(if basic { 0 } else { distance.len() * FACTOR_BLOCK_WIDTH });
-            latest = rest;
+            latest = following;
             blocks.push(CandidateBlock {
                 first: i * CANDIDATES_PER_TASK,
                 latest: mine,

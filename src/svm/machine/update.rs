@@ -9,11 +9,11 @@
 use super::super::columns::KernelColumns;
 use super::super::precision::KernelValue;
 use super::super::stall::{Change, UNCERTAIN_ROUNDINGS, dual_gain};
-use super::super::subproblem::{BlockSolution, BlockStop};
+use super::super::subproblem::BlockSolution;
 use super::super::training::Training;
 use super::{Machine, cache_capacity};
 use crate::context::{Context, StopReason};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::simd::blas::add_rows;
 
 /// Number of rounds without progress after which a machine has stalled.
@@ -67,10 +67,7 @@ impl<'a> Machine<'a> {
         // A block must be larger than the number of unbounded variables, or rounds undo each other (Rifkin 2002, 2.6.3).
         let min_size = (self.kkt.n_unbounded * 7 / 4).next_multiple_of(64).min(self.tuning.max_block);
         self.working_set.size = self.working_set.size.max(min_size).min(cache_capacity(&self.parts, columns));
-        match solution.end.stop {
-            Some(BlockStop::Interrupted(interruption)) => Err(Error::Stopped(interruption)),
-            Some(BlockStop::Stalled) | None => Ok(()),
-        }
+        solution.end.check()
     }
 
     /// Sets the members of the working set to their coefficients and gradients before a round.
@@ -101,7 +98,7 @@ impl<'a> Machine<'a> {
         let floor = UNCERTAIN_ROUNDINGS * self.gradient_rounding;
         let idle = self.stall.record_stretch(gain, solution.expected_gain, self.kkt.largest(), floor);
         // A block of a larger machine may have stalled because it was the wrong one.
-        let max_idle = if solution.end.stop != Some(BlockStop::Stalled) {
+        let max_idle = if solution.end.stop != Some(StopReason::Stalled) {
             MAX_IDLE_ROUNDS
         } else if self.working_set.members.len() < problem.len() {
             MAX_IDLE_ROUNDS / 10

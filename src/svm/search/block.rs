@@ -14,11 +14,11 @@ use super::super::kernel_matrix::KernelMatrix;
 use super::super::precision::{KernelValue, exceeds_single_precision, restart_coefficients};
 use super::super::problem::DualProblem;
 use super::super::rounding::MeasuredRounding;
-use super::super::subproblem::{BlockEnd, BlockStop, Goal, Subproblem, write_block};
+use super::super::subproblem::{BlockEnd, Goal, Subproblem, write_block};
 use super::chain::{Chain, ChainSolver, ChainValues, nonzero};
 use super::work::FoldResult;
 use crate::context::{Context, StopReason};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::simd::gather::Indices;
 use std::sync::Arc;
 
@@ -177,17 +177,14 @@ impl<K: KernelValue> Solve for Block<'_, '_, K> {
         self.end = end?;
         let kkt = self.problem.kkt_violation(Context::SEQUENTIAL);
         (self.violation, self.squared_norm) = (kkt.largest(), kkt.squared_norm);
-        match self.end.stop {
-            Some(BlockStop::Interrupted(interruption)) => Err(Error::Stopped(interruption)),
-            Some(BlockStop::Stalled) | None => Ok(()),
-        }
+        self.end.check()
     }
 }
 
 impl Block<'_, '_, f32> {
     /// Returns whether the block has ended because its coefficients became too large for single precision.
     fn is_early(&self) -> bool {
-        self.end.stop == Some(BlockStop::Stalled)
+        self.end.stop == Some(StopReason::Stalled)
             && exceeds_single_precision::<f32>(self.squared_norm, self.max_rounding())
     }
 }
