@@ -155,13 +155,14 @@ mod tests {
     fn refitted(problem: &Problem<'_>, x: &Array2<f64>, numbers: &[usize], alpha: f64) -> Array2<f64> {
         let mut values = Array2::zeros(problem.targets.dim());
         for group in 0..N {
-            let (kept, left): (Vec<usize>, Vec<usize>) = (0..N).partition(|&row| numbers[row] != group);
-            if left.is_empty() {
+            let (others, group_rows): (Vec<usize>, Vec<usize>) =
+                (0..N).partition(|&row| numbers[row] != group);
+            if group_rows.is_empty() {
                 continue;
             }
-            let (near, far) = (x.select(Axis(0), &kept), x.select(Axis(0), &left));
-            let targets = problem.targets.select(Axis(0), &kept);
-            let weights = problem.weights.map(|w| kept.iter().map(|&row| w[row]).collect::<Vec<_>>());
+            let (near, far) = (x.select(Axis(0), &others), x.select(Axis(0), &group_rows));
+            let targets = problem.targets.select(Axis(0), &others);
+            let weights = problem.weights.map(|w| others.iter().map(|&row| w[row]).collect::<Vec<_>>());
             let rows = Rows::try_from(&near).unwrap();
             let part = Problem {
                 rows: rows.reborrow(),
@@ -177,7 +178,7 @@ mod tests {
                 .unwrap()
                 .evaluate(Rows::try_from(&far).unwrap(), Context::default())
                 .unwrap();
-            for (output, &row) in outputs.rows().into_iter().zip(&left) {
+            for (output, &row) in outputs.rows().into_iter().zip(&group_rows) {
                 values.row_mut(row).assign(&output);
             }
         }
@@ -207,13 +208,13 @@ mod tests {
                     groups: Some(&groups),
                 };
                 let expected = refitted(&problem, &x, &numbers, 0.3);
-                let found = solve(&problem, 0.3, true, Context::default()).unwrap().leave_one_out.unwrap();
+                let estimate = solve(&problem, 0.3, true, Context::default()).unwrap().leave_one_out.unwrap();
                 let (points, _, best) =
                     solve_path(&problem, &[0.3], false, None, Context::default()).unwrap();
-                for (value, expected) in found.values.iter().zip(&expected) {
+                for (value, expected) in estimate.values.iter().zip(&expected) {
                     assert!((value - expected).abs() < 1e-8, "{kernel:?} {fit_intercept} {value} {expected}");
                 }
-                assert_eq!(best.leave_one_out.unwrap().values, found.values);
+                assert_eq!(best.leave_one_out.unwrap().values, estimate.values);
                 let total: f64 = (0..N).map(|i| problem.weight(i)).sum();
                 let error: f64 = (0..N)
                     .map(|i| {
