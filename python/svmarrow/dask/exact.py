@@ -32,7 +32,7 @@ from svmarrow.dask.blocks import (
 )
 from svmarrow.dask.rounds import Rounds
 from svmarrow.expansion.points import choose_points
-from svmarrow.svm._certified import decoding_of
+from svmarrow.svm._base import decoding_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -41,8 +41,7 @@ from svmarrow.model_selection._scoring import (
     takes_weights,
 )
 from svmarrow.models.machine import KernelMachine
-from svmarrow.svm._base import SupportVectorMachine
-from svmarrow.svm._certified import check_certificate
+from svmarrow.svm._base import SupportVectorMachine, check_certificate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -13,7 +13,7 @@ from svmarrow.model_selection._grid import SEARCH_RULES
 from svmarrow.model_selection._scoring import HeldOutClassifier, outputs_of_present_classes
 from svmarrow.model_selection._search import Search
 from svmarrow.models.outputs import ClassifierOutputMixin
-from svmarrow.svm._certified import (
+from svmarrow.svm._base import (
     DECODING_RULES,
     UnavailableMethod,
     decoding_of,

@@ -22,7 +22,7 @@ from svmarrow.models.calibration import Calibration, sigmoid
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.patch.replacement import Replacement, like
 from svmarrow.svm import classification, one_class, regression
-from svmarrow.svm._certified import feature_weights
+from svmarrow.svm._base import feature_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

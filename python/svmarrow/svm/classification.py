@@ -14,10 +14,13 @@ from svmarrow._support.parameters import boolean, one_of, real
 from svmarrow._support.progress import fitting
 from svmarrow.models.machine import Columns
 from svmarrow.models.outputs import ClassifierOutputMixin
-from svmarrow.svm._base import COST, SOLVER_RULES, SupportVectorMachine, cost
-from svmarrow.svm._certified import (
+from svmarrow.svm._base import (
+    COST,
     DECODING_RULES,
+    SOLVER_RULES,
+    SupportVectorMachine,
     UnavailableMethod,
+    cost,
     decoding_of,
     iterations_of_machines,
     labelled,

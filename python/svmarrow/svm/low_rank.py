@@ -36,9 +36,9 @@ from svmarrow.expansion.points import (
 )
 from svmarrow.models.machine import KernelMachine
 from svmarrow.models.outputs import ClassifierOutputMixin
-from svmarrow.svm._base import SupportVectorMachine
-from svmarrow.svm._certified import (
+from svmarrow.svm._base import (
     DECODING_RULES,
+    SupportVectorMachine,
     UnavailableMethod,
     check_certificate,
     iterations_of_machines,
