@@ -407,8 +407,8 @@ def test_an_estimate_advises_where_memory_is_short(client, lazy, monkeypatch):
 
 def test_memory_is_asked_for_before_rows_are_sent(client, lazy, monkeypatch):
     X, y = moons(600)
-    monkeypatch.setattr("svmarrow._support.memory.MIN_CHECKED_BYTES", 0)
-    monkeypatch.setattr("svmarrow._support.memory._core", FakeCore)
+    monkeypatch.setattr("svmarrow._support.training.MIN_CHECKED_BYTES", 0)
+    monkeypatch.setattr("svmarrow._support.training._core", FakeCore)
     with pytest.raises(
         MemoryError, match=r"DaskSVC.fit found \d+ support vectors .*DaskLowRankRLSClassifier"
     ):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow._support.decoding import label_indices
 from svmarrow._support.rows import as_rows
+from svmarrow._support.training import label_indices
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -30,10 +30,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support.atomic import snapshot
 from svmarrow._support.bases import BaseEstimator
-from svmarrow._support.objects import column_of, packed_objects, unpacked_objects
-from svmarrow._support.parameters import refuse
+from svmarrow._support.parameters import refuse, snapshot
+from svmarrow._support.rows import column_of, packed_objects, unpacked_objects
 from svmarrow._support.schemas import SCHEMAS, find_schema, schema_of
 from svmarrow.exceptions import FormatError
 

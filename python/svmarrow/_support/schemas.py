@@ -38,9 +38,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, g
 import numpy as np
 from numpy.typing import NDArray
 
-from svmarrow._support.atomic import fitted_attribute_names
 from svmarrow._support.bases import BaseEstimator
-from svmarrow._support.parameters import check
+from svmarrow._support.parameters import check, fitted_attribute_names
 from svmarrow._support.progress import ATTRIBUTES as CALLBACK_ATTRIBUTES
 
 if TYPE_CHECKING:

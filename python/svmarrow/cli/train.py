@@ -14,7 +14,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from svmarrow._support.displays import image_axes
 from svmarrow._support.progress import progress as shown_progress
-from svmarrow._support.rows import default_gamma
+from svmarrow._support.training import default_gamma
 from svmarrow.cli import report
 from svmarrow.cli.data import IMAGES, DataOptions, check_writable, read_data, seekable
 from svmarrow.cli.models import model_format, write_model

@@ -9,7 +9,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from dask import delayed
-from svmarrow._support.atomic import consistent
+from svmarrow._support.parameters import consistent
 from svmarrow.dask.blocks import (
     check_columns,
     check_features,

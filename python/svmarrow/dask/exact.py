@@ -12,12 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
 from svmarrow import _core
-from svmarrow._support.atomic import warn_caller
 from svmarrow._support.certificate import Certificate
-from svmarrow._support.decoding import check_shape, pair_matrix
-from svmarrow._support.memory import refuse_beyond_memory
+from svmarrow._support.parameters import check_shape, warn_caller
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import as_rows, threads
+from svmarrow._support.training import refuse_beyond_memory
 from svmarrow.dask.blocks import (
     balanced_weights,
     check_features,
@@ -32,6 +31,7 @@ from svmarrow.dask.blocks import (
 )
 from svmarrow.dask.rounds import Rounds
 from svmarrow.expansion.points import choose_points
+from svmarrow.models.outputs import pair_matrix
 from svmarrow.svm._base import decoding_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from svmarrow._support.decoding import Decoding
+    from svmarrow._support.parameters import Decoding
     from svmarrow.dask.blocks import Summary
     from svmarrow.dask.cluster import Cluster
     from svmarrow.dask.partition import Machines, RowSubset

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._support.memory import bytes_of_rows
 from svmarrow._support.rows import threads
+from svmarrow._support.training import bytes_of_rows
 from svmarrow.dask.blocks import Part, rows_by_part
 from svmarrow.dask.exact import ALTERNATIVE, bytes_of_driver, bytes_to_solve
 from svmarrow.dask.partition import fitted_rows, row_subset

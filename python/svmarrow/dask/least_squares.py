@@ -15,12 +15,10 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from svmarrow import _core
-from svmarrow._support.atomic import atomic_fit, atomic_update
-from svmarrow._support.decoding import class_targets
-from svmarrow._support.memory import refuse_beyond_memory
-from svmarrow._support.parameters import check, refuse
+from svmarrow._support.parameters import atomic_fit, atomic_update, check, refuse
 from svmarrow._support.progress import fitting
-from svmarrow._support.rows import core_rows, refuse_zero_weights, well_aligned
+from svmarrow._support.rows import core_rows, well_aligned
+from svmarrow._support.training import class_targets, refuse_beyond_memory, refuse_zero_weights
 from svmarrow.dask.blocks import (
     balanced_weights,
     check_features,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._support.atomic import atomic_fit
-from svmarrow._support.parameters import check
+from svmarrow._support.parameters import atomic_fit, check
 from svmarrow._support.progress import fitting
-from svmarrow._support.rows import core_rows, threads, weights_differ, well_aligned
+from svmarrow._support.rows import core_rows, threads, well_aligned
+from svmarrow._support.training import weights_differ
 from svmarrow.dask.blocks import Part, classification_part, gamma_of, moments_of, offsets
 from svmarrow.dask.cluster import all_threads
 from svmarrow.dask.estimator import DaskClassifier

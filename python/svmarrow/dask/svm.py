@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 import numpy as np
 from sklearn.base import clone
 
-from svmarrow._support.atomic import InterruptedFit, atomic_fit
-from svmarrow._support.parameters import check, integer, refuse
+from svmarrow._support.parameters import InterruptedFit, atomic_fit, check, integer, refuse
 from svmarrow._support.progress import fitting
-from svmarrow._support.rows import weights_differ
+from svmarrow._support.training import weights_differ
 from svmarrow.dask.blocks import classification_part, gamma_of, offsets
 from svmarrow.dask.estimator import DaskClassifier
 from svmarrow.dask.exact import prepare_fit, train_machines

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from svmarrow._support.blas import product
+from svmarrow._support.rows import product
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

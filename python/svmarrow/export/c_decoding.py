@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow._support.decoding import pair_matrix
 from svmarrow.export.c_kernels import number, table
 from svmarrow.export.common import check_text
 from svmarrow.models.calibration import MAX_LOGIT, MIN_LOGIT, TIE_LOGIT
+from svmarrow.models.outputs import pair_matrix
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow._support.decoding import pairs
+from svmarrow._support.training import pairs
 from svmarrow.export.common import check_text
 from svmarrow.models.calibration import MAX_LOGIT, MIN_LOGIT, MIN_PROBABILITY, TIE_LOGIT
 

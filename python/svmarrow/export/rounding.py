@@ -16,13 +16,12 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from svmarrow._support.atomic import warn_caller
-from svmarrow._support.blas import one_blas_thread, product
-from svmarrow._support.decoding import LOSSES, code_scores
-from svmarrow._support.parameters import MATERN_KERNELS, UNIT_DIAGONAL_KERNELS, missing_values
-from svmarrow._support.rows import as_rows
+from svmarrow._support.decoding import LOSSES
+from svmarrow._support.parameters import MATERN_KERNELS, UNIT_DIAGONAL_KERNELS, missing_values, warn_caller
+from svmarrow._support.rows import as_rows, one_blas_thread, product
 from svmarrow.export.common import dense_vectors, kernel_columns, linear_weights, matern_rate
 from svmarrow.models.categories import Dates, Encode, Impute
+from svmarrow.models.outputs import code_scores
 from svmarrow.models.preparation import Affine, Chain, Parts, PiecewiseLinear
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from svmarrow import _core
-from svmarrow._support.blas import product
 from svmarrow._support.parameters import THREADS, boolean, check, is_missing, one_of, refuse
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import as_rows, core_rows, threads
+from svmarrow._support.rows import as_rows, core_rows, product, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.inspection.display import ShapleyDisplay
 from svmarrow.interop.convert import as_expansion

@@ -22,7 +22,7 @@ from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from svmarrow._support.decoding import Decoding
+    from svmarrow._support.parameters import Decoding
 
 __all__ = ["as_expansion", "bare_expansion", "is_predictor"]
 

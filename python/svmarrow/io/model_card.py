@@ -19,7 +19,7 @@ from sklearn.metrics import (
 
 from svmarrow import _core
 from svmarrow._support.parameters import refuse
-from svmarrow._support.rows import sample_weights
+from svmarrow._support.training import sample_weights
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from svmarrow import _core
-from svmarrow._support.decoding import pairs
 from svmarrow._support.rows import as_rows, core_rows, threads
+from svmarrow._support.training import pairs
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.libsvm._options import SVM_TYPES
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
-from svmarrow._support.atomic import warn_caller
+from svmarrow._support.parameters import warn_caller
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.libsvm._model import svm_model

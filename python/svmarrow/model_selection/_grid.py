@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.parameters import (
     MAX_ITER,
     MAX_TIME,
@@ -25,7 +24,8 @@ from svmarrow._support.parameters import (
     one_of,
     real,
 )
-from svmarrow._support.rows import default_gamma, gamma_power
+from svmarrow._support.training import default_gamma, gamma_power
+from svmarrow.expansion.kernel_expansion import TrainingKernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from scipy import stats
 
-from svmarrow._support.blas import one_blas_thread
+from svmarrow._support.rows import one_blas_thread
 from svmarrow.model_selection._scoring import Fold, GridScorer, GridScores
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.stats import rankdata
 
 from svmarrow._support.bases import BaseEstimator
-from svmarrow._support.decoding import Decoding, pairs
-from svmarrow._support.parameters import refuse
+from svmarrow._support.parameters import Decoding, refuse
+from svmarrow._support.training import pairs
 from svmarrow.models.outputs import ClassifierOutputMixin, RegressorOutputMixin
 
 if TYPE_CHECKING:
@@ -65,11 +65,6 @@ class HeldOutClassifier(ClassifierOutputMixin, HeldOutEstimator):
     def __init__(self, outputs: Any, classes: Any, coding: Any, shape: Any, break_ties: bool) -> None:
         self._held_outputs, self.classes_, self._coding = outputs, classes, coding
         self.decision_function_shape, self.break_ties = shape, break_ties
-
-    @property
-    def _decoding(self) -> Decoding:
-        coding: Decoding = self._coding
-        return coding
 
 
 class HeldOutRegressor(RegressorOutputMixin, HeldOutEstimator):

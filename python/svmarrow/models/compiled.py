@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support.atomic import consistent
 from svmarrow._support.kinds import check_own
+from svmarrow._support.parameters import consistent
 from svmarrow.models.preparation import Affine
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from svmarrow import _core
-from svmarrow._support.memory import MIN_CHECKED_BYTES, refuse_beyond_memory
+from svmarrow._support.training import MIN_CHECKED_BYTES, refuse_beyond_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,14 +15,25 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
-from svmarrow._support import memory
-from svmarrow._support.atomic import InterruptedFit, atomic_fit, atomic_update, consistent
-from svmarrow._support.memory import MemoryEstimate
-from svmarrow._support.parameters import ROW_KERNELS, THREADS, VERBOSE, check, integer, kernel_rules, seed_of
+from svmarrow._support.parameters import (
+    ROW_KERNELS,
+    THREADS,
+    VERBOSE,
+    InterruptedFit,
+    atomic_fit,
+    atomic_update,
+    check,
+    consistent,
+    integer,
+    kernel_rules,
+    seed_of,
+)
 from svmarrow._support.progress import fitting, subtasks
-from svmarrow._support.rows import default_gamma, in_layout_of, rows_of, validated
+from svmarrow._support.rows import in_layout_of, rows_of, validated
 from svmarrow._support.saving import check_columns
 from svmarrow._support.schemas import check_state
+from svmarrow._support.training import MemoryEstimate, default_gamma
+from svmarrow._support.training import estimate_memory as memory_method
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.machine import KernelMachine
 from svmarrow.models.outputs import ClassifierOutputMixin
@@ -194,7 +205,7 @@ class StreamClassifier(ClassifierOutputMixin, KernelMachine):
             done = rest.stop
         self.mistake_indices_ = np.concatenate(wrong)
 
-    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory.estimate_memory
+    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory_method
 
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         self._check_parameters()

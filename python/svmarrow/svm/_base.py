@@ -14,51 +14,52 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
-from svmarrow._support import memory
-from svmarrow._support.atomic import InterruptedFit, consistent, warn_caller
 from svmarrow._support.certificate import Certificate
-from svmarrow._support.decoding import encode_classes
 from svmarrow._support.estimator import Estimator
-from svmarrow._support.kernel_function import TrainingKernel, bytes_of_pairs
-from svmarrow._support.memory import (
-    MIN_CHECKED_BYTES,
-    MemoryEstimate,
-    bytes_of_rows,
-    refuse_beyond_memory,
-)
-from svmarrow._support.objects import contents
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
     MAX_ITER,
     MAX_TIME,
     THREADS,
     VERBOSE,
+    InterruptedFit,
     Rule,
     boolean,
     check,
+    consistent,
     either,
     function,
     kernel_rules,
     none,
     one_of,
     real,
+    warn_caller,
 )
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import (
     cache_bytes,
-    check_every_class,
-    class_weights,
+    contents,
     core_rows,
-    default_gamma,
-    refuse_zero_weights,
-    sample_weights,
     select_rows,
     threads,
     validated,
-    weights_differ,
     with_sparse_interface,
 )
-from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow._support.training import (
+    MIN_CHECKED_BYTES,
+    MemoryEstimate,
+    bytes_of_rows,
+    check_every_class,
+    class_weights,
+    default_gamma,
+    encode_classes,
+    refuse_beyond_memory,
+    refuse_zero_weights,
+    sample_weights,
+    weights_differ,
+)
+from svmarrow._support.training import estimate_memory as memory_method
+from svmarrow.expansion.kernel_expansion import KernelExpansion, TrainingKernel, bytes_of_pairs
 from svmarrow.models.machine import KernelMachine
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from svmarrow._support.decoding import Decoding
-    from svmarrow._support.kernel_function import KernelFunction
+    from svmarrow._support.parameters import Decoding
+    from svmarrow.expansion.kernel_expansion import KernelFunction
 
 __all__ = [
     "COST",
@@ -397,7 +398,7 @@ class SupportVectorMachine(KernelMachine):
             f"{certificate.gap:.3g} of {certificate.primal:.6g}{cause}. The model is usable; {remedy}"
         )
 
-    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory.estimate_memory
+    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory_method
 
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         n = int(rows.shape[0])

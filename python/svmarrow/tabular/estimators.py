@@ -10,9 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from svmarrow._support.atomic import atomic_fit, consistent, warn_caller
 from svmarrow._support.bases import MultiOutputMixin
-from svmarrow._support.decoding import encode_classes
 from svmarrow._support.estimator import Estimator
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
@@ -21,16 +19,19 @@ from svmarrow._support.parameters import (
     THREADS,
     VERBOSE,
     Rule,
+    atomic_fit,
     check,
     check_array_types,
+    consistent,
     either,
     integer,
     none,
     one_of,
+    warn_caller,
     with_days,
 )
 from svmarrow._support.progress import Steps, fitting, progress
-from svmarrow._support.rows import refuse_zero_weights, sample_weights, weights_differ
+from svmarrow._support.training import encode_classes, refuse_zero_weights, sample_weights, weights_differ
 from svmarrow.expansion.kernel_expansion import scale_outputs
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models import compiled as compilation

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from svmarrow._support.decoding import Code, code_scores, loss_of, make_code
+from svmarrow._support.decoding import Code, loss_of, make_code
 from svmarrow._support.rows import as_rows
 from svmarrow.least_squares.exact import RLSClassifier
+from svmarrow.models.outputs import code_scores
 from svmarrow.papers.rifkin.stability import Bound, multiclass_generalization, ramp_loss, stability
 from svmarrow.svm._base import cost
 from svmarrow.svm.classification import SVC
