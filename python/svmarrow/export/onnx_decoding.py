@@ -198,7 +198,7 @@ def decoding(spec: OutputSpec, kind: str) -> tuple[str, dict[str, NDArray[Any]],
     Returns
     -------
     text, arrays, scalars
-        As `svmarrow.export.onnx_steps.kernel_function`; the labels are the constant ``classes``.
+        As `svmarrow.export.onnx_kernels.kernel_function`; the labels are the constant ``classes``.
     outputs : list of str
         Declarations of the results.
     """

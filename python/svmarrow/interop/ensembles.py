@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.base import is_classifier
 
-from svmarrow._support.kinds import REMEDY, find_kind
+from svmarrow._support.estimator import REMEDY, find_kind
 from svmarrow._support.training import any_weighted
 from svmarrow.expansion.expansion_sum import average, merge
 from svmarrow.expansion.kernel_expansion import KernelExpansion

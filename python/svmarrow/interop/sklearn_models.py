@@ -12,7 +12,7 @@ from sklearn.base import is_outlier_detector
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from svmarrow._support.kinds import find_kind
+from svmarrow._support.estimator import find_kind
 from svmarrow._support.parameters import refuse
 from svmarrow._support.training import pairs, weights_differ
 from svmarrow.expansion.kernel_expansion import KernelExpansion

@@ -13,9 +13,9 @@ from sklearn.exceptions import FitFailedWarning
 
 from svmarrow import _core
 from svmarrow._support.displays import GridScoresDisplay, image_axes
-from svmarrow._support.files import write_text
 from svmarrow._support.rows import core_rows, rows_of, threads
-from svmarrow.io.svmlight import load_svmlight
+from svmarrow._support.system import write_text
+from svmarrow.io.files import load_svmlight
 from svmarrow.libsvm._options import KERNELS, svm_parameter
 from svmarrow.libsvm._problem import svm_problem
 from svmarrow.libsvm._svmutil import print_warning

@@ -29,7 +29,7 @@ from svmarrow._support.progress import fitting
 from svmarrow._support.rows import validated
 from svmarrow._support.training import encode_classes, sample_weights
 from svmarrow._support.training import estimate_memory as memory_method
-from svmarrow.models import compiled as compilation
+from svmarrow.models.base import compiled as compiled_method
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.machine import ColumnMixer
 from svmarrow.models.outputs import ClassifierOutputMixin, code_class_indices, code_decision_values
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from svmarrow._support.decoding import Code
     from svmarrow._support.training import MemoryEstimate
     from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.models.compiled import CompiledModel
+    from svmarrow.models.base import CompiledModel
 
 __all__ = ["CodedClassifier"]
 
@@ -444,7 +444,7 @@ class CodedClassifier(
             raise AttributeError(f"this {type(self).__name__} has no {name}_: {otherwise}")
         return value
 
-    compiled: ClassVar[Callable[..., CompiledModel]] = compilation.compiled
+    compiled: ClassVar[Callable[..., CompiledModel]] = compiled_method
 
     @consistent
     def as_expansion(self) -> ExpansionClassifier:

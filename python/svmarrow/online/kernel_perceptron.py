@@ -26,8 +26,7 @@ from svmarrow._support.parameters import (
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, rows_of, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.online._memory import Rows, bytes_of_pool, rows_that_fit
-from svmarrow.online._stream import STREAM_RULES, StreamClassifier
+from svmarrow.online._stream import STREAM_RULES, Rows, StreamClassifier, bytes_of_pool, rows_that_fit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -29,8 +29,7 @@ from svmarrow.expansion.expansion_tree import leaf_members
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
-from svmarrow.online._memory import Rows, TreeSizes, rows_that_fit
-from svmarrow.online._stream import STREAM_RULES, StreamClassifier
+from svmarrow.online._stream import STREAM_RULES, Rows, StreamClassifier, TreeSizes, rows_that_fit
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

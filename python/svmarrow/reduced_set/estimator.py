@@ -35,7 +35,7 @@ from svmarrow._support.training import (
 )
 from svmarrow._support.training import estimate_memory as memory_method
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models import compiled as compilation
+from svmarrow.models.base import compiled as compiled_method
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
 from svmarrow.models.regressor import ExpansionRegressor
 from svmarrow.reduced_set.paths import RULES, PathRequest, bytes_of_work, path_of
@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.models.base import ExpansionModel
-    from svmarrow.models.compiled import CompiledModel
+    from svmarrow.models.base import CompiledModel, ExpansionModel
     from svmarrow.reduced_set.construction import GradientSettings
     from svmarrow.reduced_set.paths import Method
     from svmarrow.reduced_set.selection import SelectionSettings
@@ -453,7 +452,7 @@ class ReducedSet(ModelWrapper, schema="reduced-set/1"):
         metric = accuracy_score if is_classifier(self) else r2_score
         return float(metric(y, self.predict(X), sample_weight=sample_weight))
 
-    compiled: ClassVar[Callable[..., CompiledModel]] = compilation.compiled
+    compiled: ClassVar[Callable[..., CompiledModel]] = compiled_method
 
     @consistent
     def as_expansion(self) -> ExpansionClassifier | ExpansionRegressor:

@@ -34,7 +34,7 @@ from svmarrow._support.progress import Steps, fitting, progress
 from svmarrow._support.training import encode_classes, refuse_zero_weights, sample_weights, weights_differ
 from svmarrow.expansion.kernel_expansion import scale_outputs
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models import compiled as compilation
+from svmarrow.models.base import compiled as compiled_method
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.categories import with_text
 from svmarrow.models.outputs import ClassifierOutputMixin, RegressorOutputMixin
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.base import CompiledModel
     from svmarrow.models.classifier import ExpansionClassifier
-    from svmarrow.models.compiled import CompiledModel
     from svmarrow.models.regressor import ExpansionRegressor
     from svmarrow.tabular._columns import Columns
 
@@ -279,7 +279,7 @@ class Tabular(Estimator):
             )
         check_length("feature_importances_", self.feature_importances_, self.n_features_in_)
 
-    compiled: ClassVar[Callable[..., CompiledModel]] = compilation.compiled
+    compiled: ClassVar[Callable[..., CompiledModel]] = compiled_method
 
     @consistent
     def as_expansion(self) -> Any:
