@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from svmarrow._support.parameters import Decoding
     from svmarrow.dask.blocks import Summary
-    from svmarrow.dask.cluster import Cluster
+    from svmarrow.dask.estimator import Cluster
     from svmarrow.dask.partition import Machines, RowSubset
     from svmarrow.dask.rounds import Round
 

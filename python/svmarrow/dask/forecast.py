@@ -33,7 +33,7 @@ from svmarrow.dask.rounds import concatenate
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from svmarrow.dask.cluster import Cluster
+    from svmarrow.dask.estimator import Cluster
     from svmarrow.dask.partition import Machines, RowSubset
 
 __all__ = [

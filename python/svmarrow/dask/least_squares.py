@@ -33,8 +33,7 @@ from svmarrow.dask.blocks import (
     regression_part,
     summary_of,
 )
-from svmarrow.dask.cluster import all_threads, tree_sum
-from svmarrow.dask.estimator import DaskClassifier, DaskEstimator
+from svmarrow.dask.estimator import DaskClassifier, DaskEstimator, all_threads, tree_sum
 from svmarrow.dask.exact import choose_distributed_points
 from svmarrow.expansion.points import POINT_RULES, bytes_of_sums
 from svmarrow.least_squares import LowRankRLSClassifier, LowRankRLSRegressor
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.dask.blocks import Part, Summary
-    from svmarrow.dask.cluster import Cluster
+    from svmarrow.dask.estimator import Cluster
 
 __all__ = ["DaskLowRankRLSClassifier", "DaskLowRankRLSRegressor"]
 

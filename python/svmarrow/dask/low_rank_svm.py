@@ -17,8 +17,7 @@ from svmarrow._support.progress import fitting
 from svmarrow._support.rows import core_rows, threads, well_aligned
 from svmarrow._support.training import weights_differ
 from svmarrow.dask.blocks import Part, classification_part, gamma_of, moments_of, offsets
-from svmarrow.dask.cluster import all_threads
-from svmarrow.dask.estimator import DaskClassifier
+from svmarrow.dask.estimator import DaskClassifier, all_threads
 from svmarrow.dask.exact import choose_distributed_points, prepare_fit, train_machines
 from svmarrow.dask.partition import Machines
 from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow._support.certificate import Certificate
-    from svmarrow.dask.cluster import Cluster
+    from svmarrow.dask.estimator import Cluster
     from svmarrow.dask.rounds import Round
 
 __all__ = ["DaskLowRankSVC"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow._support.certificate import Certificate
-    from svmarrow.dask.cluster import Cluster
+    from svmarrow.dask.estimator import Cluster
     from svmarrow.dask.exact import PreparedFit
     from svmarrow.dask.forecast import FitEstimate
     from svmarrow.dask.partition import RowSubset

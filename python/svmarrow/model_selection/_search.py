@@ -20,17 +20,18 @@ from svmarrow._support.progress import Steps, fitting, progress
 from svmarrow._support.rows import as_rows, core_rows, n_joblib_workers, validated
 from svmarrow._support.training import refuse_zero_weights, sample_weights
 from svmarrow.expansion.kernel_expansion import TrainingKernel
-from svmarrow.model_selection._distributed import run_distributed, run_search
-from svmarrow.model_selection._grid import cost_values, gamma_values
-from svmarrow.model_selection._racing import FitPoints, first_stage, race
+from svmarrow.model_selection._grid import cost_values, gamma_values, run_distributed, run_search
 from svmarrow.model_selection._scoring import (
     BestScore,
+    FitPoints,
     Fold,
     GridScorer,
     GridScores,
     choose,
     cv_results,
+    first_stage,
     mean_scores,
+    race,
     takes_weights,
 )
 from svmarrow.models.machine import KernelMachine
