@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from svmarrow import _core
 from svmarrow._support.parameters import refuse, seed_of
@@ -18,12 +17,9 @@ from svmarrow._support.rows import threads
 from svmarrow._support.schemas import savable
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["CODES", "DECODERS", "LOSSES", "Code", "check_decoder", "make_code"]
-
-_Floats = NDArray[np.float64]
-_Matrix = NDArray[np.int8]
 
 
 #: Names of the codes that `make_code` constructs from the number of classes.

@@ -11,33 +11,39 @@ plot of the scores; a subclass creates the model of a size and scores all sizes 
 something else. A conversion knows what the methods of a class compute. It holds for instances of that
 class, and for instances of a subclass whose predictions are made by the same functions. A subclass may
 train in another way, because a conversion reads what training has left.
+
+`columns_of`, `metadata_of`: the facts of any fitted estimator, scikit-learn's too, that a model takes over.
 """
 
 from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+from scipy import sparse
 from sklearn import get_config
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
     get_routing_for_object,
     process_routing,
 )
-from sklearn.utils.validation import _check_method_params, has_fit_parameter
+from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
 from svmarrow._support.bases import BaseEstimator, CallbackSupportMixin
 from svmarrow._support.displays import SizeAccuracyDisplay, new_axes
 from svmarrow._support.parameters import check, integer
 from svmarrow._support.saving import check_columns, save_method
 from svmarrow._support.schemas import savable
+from svmarrow._support.training import weights_differ
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow._support.parameters import Rule
@@ -47,13 +53,15 @@ __all__ = [
     "Estimator",
     "RoutesFit",
     "SizePath",
+    "check_fitted",
     "check_overrides",
     "check_own",
     "check_takes_weights",
+    "columns_of",
     "find_kind",
     "is_routing",
+    "metadata_of",
     "of_rows",
-    "package_of",
     "scoring_chunks",
 ]
 
@@ -450,3 +458,50 @@ def _differs(kind: type, base: type, name: str) -> bool:
         return False
     definer = next((each for each in kind.__mro__ if name in vars(each)), object)
     return definer.__module__ != "sklearn.base"
+
+
+def check_fitted(model: Any) -> None:
+    """Raise NotFittedError, which names the class, for an estimator that is not fitted."""
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        raise NotFittedError(f"this {type(model).__name__} is not fitted yet: call fit first") from None
+
+
+def dense_numbers(matrix: Any) -> NDArray[np.float64]:
+    dense = matrix.toarray() if sparse.issparse(matrix) else matrix
+    return np.asarray(dense, dtype=np.float64)
+
+
+def columns_of(model: Any) -> dict[str, Any]:
+    """Names and number of the features, as parameters of an `ExpansionModel`."""
+    return {
+        "feature_names": getattr(model, "feature_names_in_", None),
+        "n_features": getattr(model, "n_features_in_", None),
+    }
+
+
+def metadata_of(model: Any) -> dict[str, Any]:
+    """`columns_of`, and whether the model was fitted with weights that differ."""
+    return {**columns_of(model), "weighted": _weighted(model)}
+
+
+def _weighted(model: Any) -> bool | None:
+    """True if the model was fitted with weights that differ; None if that is not known.
+
+    scikit-learn's machines keep the weights of classes. Those of rows show where coefficients exceed C, and
+    are not known otherwise.
+    """
+    if hasattr(model, "_weighted"):
+        known: bool | None = model._weighted
+        return known
+    if weights_differ(getattr(model, "class_weight_", None)):
+        return True
+    dual, C = getattr(model, "dual_coef_", None), getattr(model, "C", None)
+    if (
+        isinstance(C, Real)
+        and dual is not None
+        and np.abs(dense_numbers(dual)).max(initial=0.0) > 1.000001 * C
+    ):
+        return True
+    return None

@@ -74,7 +74,6 @@ __all__ = [
     "refuse",
     "seed_of",
     "snapshot",
-    "starts_from_last_fit",
     "warn_caller",
     "with_days",
 ]

@@ -50,7 +50,6 @@ __all__ = [
     "column_of",
     "contents",
     "core_rows",
-    "function_of",
     "in_layout_of",
     "is_objects",
     "n_joblib_workers",

@@ -45,13 +45,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "answers_of",
-    "c_name",
     "convert",
     "model_and_pieces",
     "model_format",
     "read_model_and_data",
     "scores_of",
-    "with_meaning",
     "write_model",
 ]
 

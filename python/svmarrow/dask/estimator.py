@@ -46,15 +46,11 @@ __all__ = [
     "DaskClassifier",
     "DaskEstimator",
     "all_threads",
-    "cluster_of",
-    "current_client",
     "decision_function",
     "predict",
-    "predict_lazily",
     "predict_proba",
     "prediction_model",
     "score",
-    "some_client",
     "tree_sum",
 ]
 

@@ -53,8 +53,6 @@ __all__ = [
     "LINEAR",
     "POINT_RULES",
     "VALUE_RULES",
-    "FactoredPoints",
-    "KernelFeatures",
     "Points",
     "bytes_of_features",
     "bytes_of_points",

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from svmarrow.models.calibration import Calibration
     from svmarrow.models.outputs import OutputSpec
 
-__all__ = ["labels_text", "prediction", "probabilities", "score_values"]
+__all__ = [
+    "labels_text",
+    "prediction",
+    "probabilities",
+]
 
 _LOSSES = {
     "hinge": "return z < 1.0f ? 1.0f - z : 0.0f;",

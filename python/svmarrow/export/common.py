@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from svmarrow.models.preparation import Step
 
 __all__ = [
-    "MAX_ERROR",
-    "WARNING_ERROR",
     "LoopOutputs",
     "TreeOutputs",
     "TreeTables",

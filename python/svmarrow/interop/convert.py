@@ -14,12 +14,19 @@ from sklearn import __version__ as sklearn_version
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 
 from svmarrow import _core
-from svmarrow._support.estimator import REMEDY, check_overrides, check_own, find_kind
+from svmarrow._support.estimator import (
+    REMEDY,
+    check_fitted,
+    check_overrides,
+    check_own,
+    find_kind,
+    metadata_of,
+)
 from svmarrow._support.saving import load
 from svmarrow.exceptions import FormatError
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.ensembles import ENSEMBLES
-from svmarrow.interop.sklearn_models import MODELS, check_fitted, metadata_of
+from svmarrow.interop.sklearn_models import MODELS
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
 from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from svmarrow._support.progress import ProgressCallback
 
 __all__ = [
-    "bytes_one_vs_rest",
     "info",
     "load_svmlight",
     "save",

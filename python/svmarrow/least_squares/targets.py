@@ -13,8 +13,7 @@ from svmarrow import _core
 from svmarrow._support.parameters import THREADS, boolean, check, either, function, kernel_rules, real
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import as_samples, core_rows, threads
-from svmarrow._support.saving import check_columns
-from svmarrow._support.schemas import check_state
+from svmarrow._support.saving import check_columns, check_state
 from svmarrow._support.training import bytes_of_rows, check_kernel_matrix, default_gamma, refuse_beyond_memory
 from svmarrow.expansion.kernel_expansion import KernelExpansion, TrainingKernel
 

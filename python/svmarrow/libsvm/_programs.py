@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
-    "GRID_USAGE",
     "PROGRAMS",
-    "GridTask",
     "run",
     "search",
     "svm_predict_main",

@@ -35,8 +35,7 @@ from svmarrow._support.parameters import (
 )
 from svmarrow._support.progress import fitting, subtasks
 from svmarrow._support.rows import in_layout_of, rows_of, validated
-from svmarrow._support.saving import check_columns
-from svmarrow._support.schemas import check_state
+from svmarrow._support.saving import check_columns, check_state
 from svmarrow._support.training import MIN_CHECKED_BYTES, MemoryEstimate, default_gamma, refuse_beyond_memory
 from svmarrow._support.training import estimate_memory as memory_method
 from svmarrow.expansion.kernel_expansion import KernelExpansion

@@ -31,16 +31,13 @@ __all__ = [
     "TIKHONOV",
     "Bound",
     "BoundedMachine",
-    "RowColumns",
     "admissibility",
     "bagging_stability",
     "generalization",
     "multiclass_generalization",
     "multiclass_generalization_of",
-    "norm_weight",
     "parts_of",
     "ramp_loss",
-    "solution_errors",
     "stability",
 ]
 
