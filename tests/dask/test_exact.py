@@ -24,8 +24,8 @@ from svmarrow.dask import (
     DaskLowRankSVC,
     DaskSVC,
 )
-from svmarrow.dask.exact import code_of
 from svmarrow.dask.partition import Machines
+from svmarrow.dask.svm import code_of
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 
@@ -359,7 +359,7 @@ class Asks(Progress):
 
 def test_a_callback_ends_a_fit_after_a_round(client, lazy, monkeypatch):
     X, y = moons(900)
-    monkeypatch.setattr("svmarrow.dask.exact.progress", lambda _: Asks())
+    monkeypatch.setattr("svmarrow.dask.svm.progress", lambda _: Asks())
     svc = DaskSVC(C=10.0).fit(*lazy(100, X, y))
     certificate, optimum = svc.certificate_, SVC(C=10.0).fit(X, y).certificate_
     assert certificate.stop == "interrupted"
