@@ -23,7 +23,6 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from sklearn import get_config
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metadata_routing import (
@@ -37,6 +36,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, has_
 from svmarrow._support.bases import BaseEstimator, CallbackSupportMixin
 from svmarrow._support.displays import SizeAccuracyDisplay, new_axes
 from svmarrow._support.parameters import check, integer
+from svmarrow._support.rows import dense
 from svmarrow._support.saving import check_columns, save_method
 from svmarrow._support.schemas import savable
 from svmarrow._support.training import weights_differ
@@ -468,11 +468,6 @@ def check_fitted(model: Any) -> None:
         raise NotFittedError(f"this {type(model).__name__} is not fitted yet: call fit first") from None
 
 
-def dense_numbers(matrix: Any) -> NDArray[np.float64]:
-    dense = matrix.toarray() if sparse.issparse(matrix) else matrix
-    return np.asarray(dense, dtype=np.float64)
-
-
 def columns_of(model: Any) -> dict[str, Any]:
     """Names and number of the features, as parameters of an `ExpansionModel`."""
     return {
@@ -498,10 +493,6 @@ def _weighted(model: Any) -> bool | None:
     if weights_differ(getattr(model, "class_weight_", None)):
         return True
     dual, C = getattr(model, "dual_coef_", None), getattr(model, "C", None)
-    if (
-        isinstance(C, Real)
-        and dual is not None
-        and np.abs(dense_numbers(dual)).max(initial=0.0) > 1.000001 * C
-    ):
+    if isinstance(C, Real) and dual is not None and np.abs(dense(dual)).max(initial=0.0) > 1.000001 * C:
         return True
     return None

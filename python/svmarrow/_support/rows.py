@@ -50,6 +50,7 @@ __all__ = [
     "column_of",
     "contents",
     "core_rows",
+    "dense",
     "in_layout_of",
     "is_objects",
     "n_joblib_workers",
@@ -478,11 +479,16 @@ def rows_of(rows: CoreRows) -> Any:
     return sp.csr_array((data, indices, indptr), shape=tuple(shape))
 
 
+def dense(X: Any, dtype: Any = None) -> NDArray[Any]:
+    """Converts rows, dense or sparse, to an array."""
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=dtype)
+
+
 def in_layout_of(vectors: Any, X: Any) -> Any:
     """Rows in the layout of vectors, dense or CSR."""
     if sp.issparse(vectors):
         return X if sp.issparse(X) else sp.csr_array(X)
-    return X.toarray() if sp.issparse(X) else X
+    return dense(X)
 
 
 def with_sparse_interface(matrix: Any) -> Any:

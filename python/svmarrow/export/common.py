@@ -18,12 +18,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from svmarrow._support.decoding import LOSSES
 from svmarrow._support.parameters import MATERN_KERNELS, UNIT_DIAGONAL_KERNELS, missing_values, warn_caller
-from svmarrow._support.rows import as_rows, one_blas_thread, product
+from svmarrow._support.rows import as_rows, dense, one_blas_thread, product
 from svmarrow.expansion.expansion_sum import ExpansionSum
 from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -46,7 +45,6 @@ __all__ = [
     "both_outputs",
     "check_rounding",
     "check_text",
-    "dense",
     "dense_vectors",
     "kernel_columns",
     "kernel_rows",
@@ -128,9 +126,7 @@ def matern_rate(kernel: str, gamma: float) -> float:
 
 def dense_vectors(expansion: KernelExpansion) -> NDArray[np.float64]:
     """The vectors, dense and in double precision, (m, d)."""
-    rows = expansion.vectors
-    dense: NDArray[np.float64] = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
-    return dense
+    return dense(expansion.vectors, np.float64)
 
 
 def kernel_columns(spec: OutputSpec) -> int:
@@ -369,11 +365,6 @@ def kernel_rows(X: ArrayLike, spec: OutputSpec) -> NDArray[Any]:
     if rows.shape[1] != kernel_columns(spec):
         raise ValueError(f"X has {rows.shape[1]} columns, the model has {kernel_columns(spec)}")
     return dense(rows).astype(np.float64)
-
-
-def dense(rows: Any) -> NDArray[Any]:
-    """Rows as an array."""
-    return np.asarray(rows.toarray() if sp.issparse(rows) else rows)
 
 
 def rounded_kernel_rows(X: ArrayLike, spec: OutputSpec, dtype: str) -> NDArray[Any]:

@@ -11,8 +11,9 @@ from scipy import sparse
 from sklearn.base import is_outlier_detector
 from sklearn.exceptions import NotFittedError
 
-from svmarrow._support.estimator import check_fitted, dense_numbers, find_kind, metadata_of
+from svmarrow._support.estimator import check_fitted, find_kind, metadata_of
 from svmarrow._support.parameters import refuse
+from svmarrow._support.rows import dense
 from svmarrow._support.training import pairs
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.calibration import Calibration
@@ -158,7 +159,7 @@ PAIRWISE = {name: name for name in (*KERNELS, "laplacian", "chi2")} | {"polynomi
 def _classifier_from_sklearn(model: Any) -> ExpansionClassifier:
     check_fitted(model)
     n_classes = len(model.classes_)
-    dual = dense_numbers(model.dual_coef_)
+    dual = dense(model.dual_coef_, np.float64)
     coefficients = dual if n_classes == 2 else spread_pairs(dual, np.asarray(_fitted(model, "_n_support")))
     return ExpansionClassifier(
         _expansion_from_sklearn(model, coefficients),
@@ -187,7 +188,7 @@ def _platt(model: Any, n_classes: int) -> Calibration | None:
 def _machine_from_sklearn(model: Any) -> ExpansionRegressor | ExpansionDetector:
     check_fitted(model)
     kind = ExpansionDetector if is_outlier_detector(model) else ExpansionRegressor
-    return kind(_expansion_from_sklearn(model, dense_numbers(model.dual_coef_)), **metadata_of(model))
+    return kind(_expansion_from_sklearn(model, dense(model.dual_coef_, np.float64)), **metadata_of(model))
 
 
 def _kernel_ridge(model: Any) -> ExpansionRegressor:
@@ -204,7 +205,7 @@ def _kernel_ridge(model: Any) -> ExpansionRegressor:
         rows = np.arange(rows.shape[0], dtype=np.float64)[:, None]
     elif sparse.issparse(rows):
         rows = sparse.csr_array(rows)
-    dual = dense_numbers(model.dual_coef_)
+    dual = dense(model.dual_coef_, np.float64)
     return ExpansionRegressor(
         KernelExpansion(
             rows,
