@@ -17,7 +17,7 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning
 
 import svmarrow
-from svmarrow import SVC, LowRankSVC
+from svmarrow import SVC, LowRankSVC, _core
 from svmarrow._support.progress import Progress
 from svmarrow.dask import (
     DaskLowRankRLSClassifier,
@@ -417,6 +417,8 @@ def test_memory_is_asked_for_before_rows_are_sent(client, lazy, monkeypatch):
 
 class FakeCore:
     """A machine with a kilobyte of memory."""
+
+    estimate_svm_memory = staticmethod(_core.estimate_svm_memory)
 
     @staticmethod
     def available_memory():
