@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["new_file", "show_versions", "write_bytes", "write_text"]
 
 
+# --- files ---
+
 #: Beginning of the names of temporary files.
 _PREFIX = ".svmarrow-"
 
@@ -83,6 +85,8 @@ def _naming(path: Path) -> Iterator[None]:
             raise
         raise type(error)(error.errno, error.strerror, str(path)) from None
 
+
+# --- versions ---
 
 #: Packages that svmarrow uses, some of them optional.
 PACKAGES = (

@@ -54,6 +54,8 @@ __all__ = [
 ]
 
 
+# --- memory ---
+
 #: Minimum number of bytes for which the free memory is looked up.
 MIN_CHECKED_BYTES = 64 << 20
 
@@ -164,6 +166,8 @@ def new_threads() -> Iterator[None]:
             raise
         raise MemoryError("no thread could be started, since memory is short: lower n_jobs") from error
 
+
+# --- the default gamma ---
 
 #: Number of elements per block in passes over a dense matrix in double precision: 1 MB.
 _BLOCK_ELEMENTS = 2**17
@@ -286,6 +290,9 @@ def _weighted_moments(X: Any, weights: NDArray[np.float64]) -> tuple[float, floa
     return float(sum((share[block] @ np.square(X[block] - np.float64(mean))).sum() for block in blocks)), mean
 
 
+# --- weights of samples and of classes ---
+
+
 def sample_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
     """Validates sample weights: one finite, non-negative weight per sample; ``None`` is returned as it is."""
     if sample_weight is None:
@@ -379,6 +386,9 @@ def check_every_class(
             f"the weights of class {classes[int(np.argmin(totals))]} are all zero: every class needs a "
             "sample of positive weight (sample_weight times class_weight)"
         )
+
+
+# --- classes ---
 
 
 def encode_classes(y: Any) -> tuple[NDArray[Any], NDArray[np.intp]]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from svmarrow.cli.tables import (
+from svmarrow.cli.formats import (
     Data,
     DataOptions,
     csv_pieces,
@@ -188,6 +188,8 @@ def check_writable(path: Path, option: str = "", suffixes: tuple[str, ...] = ())
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "its folder does not exist", str(path))
 
+
+# --- files larger than memory ---
 
 #: Number of bytes per block in the search for an index 0.
 BLOCK_BYTES = 1 << 24

@@ -14,7 +14,7 @@ from scipy import sparse
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.cli import terminal
 from svmarrow.cli.data import check_writable, format_of, has_index_zero, read_data, read_pieces
-from svmarrow.cli.tables import Data, DataOptions, with_columns
+from svmarrow.cli.formats import Data, DataOptions, with_columns
 from svmarrow.cli.terminal import (
     DataFormat,
     Format,

@@ -52,6 +52,8 @@ __all__ = [
     "warn",
 ]
 
+# --- output ---
+
 P = ParamSpec("P")
 R = TypeVar("R")
 INTERRUPTED = 130
@@ -164,6 +166,9 @@ def describe_file(path: Path, before: int | None = None) -> str:
     """Reports a file that was written, and the size of another one that it replaces."""
     instead = "" if before is None else f" instead of {size(before)}"
     return f"Wrote {path} ({size(path.stat().st_size)}{instead})."
+
+
+# --- options of several commands ---
 
 
 class DataFormat(StrEnum):

@@ -287,6 +287,9 @@ def _quoted(text: str) -> str:
     return f'"{out}"'
 
 
+# --- probabilities ---
+
+
 def probabilities(spec: OutputSpec) -> tuple[dict[str, str], str, int]:
     """The definitions of scores by their names, ``$probabilities``, and the number of its constants.
 

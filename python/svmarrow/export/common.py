@@ -66,6 +66,9 @@ GOLDEN_RATIO = (1.0 + 5.0**0.5) / 2.0
 _TWICE_NU = {"matern12": 1.0, "matern32": 3.0, "matern52": 5.0}
 
 
+# --- the model and its origin ---
+
+
 def output_spec_of(model: Any) -> OutputSpec:
     """The expansion of a model, in the order in which it is added, with the meaning of its outputs.
 
@@ -472,6 +475,8 @@ def check_rounding(
         raise ValueError(message)
     warn_caller(message, UserWarning)
 
+
+# --- trees ---
 
 _LEAF, _LINEAR = 0, 1
 

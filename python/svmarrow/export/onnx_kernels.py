@@ -279,6 +279,9 @@ def _without_empty_leaves(
     return np.append(0, np.cumsum(np.maximum(counts, 1))), members, coefficients
 
 
+# --- the preparation of a sample ---
+
+
 class StepText:
     """Statements of steps for samples of a type; `arrays` are the constants that they name."""
 

@@ -363,6 +363,9 @@ def _integer_labels(classes: NDArray[Any]) -> NDArray[np.int64]:
     )
 
 
+# --- svmlight data ---
+
+
 def save_svmlight(X: ArrayLike, y: ArrayLike, path: str | PathLike[str]) -> None:
     """Write rows and targets as svmlight text, columns counted from 1.
 

@@ -1,5 +1,6 @@
-"""Models in LIBSVM's form: training and prediction with the signatures and the output of ``svmutil``, and
-files.
+"""Models in LIBSVM's form: training, prediction and files.
+
+`svm_train` and `svm_predict` have the signatures and the output of LIBSVM's ``svmutil``.
 """
 
 from __future__ import annotations
@@ -222,6 +223,9 @@ def svm_load_model(model_file_name: str | PathLike[str]) -> svm_model:
     counts = np.asarray(raw["class_counts"]).tolist()
     prob_a, prob_b = (np.asarray(raw[key]).tolist() for key in ("prob_a", "prob_b"))
     return svm_model(SVM_TYPES.index(raw["svm_type"]), expansion, labels, counts, prob_a, prob_b)
+
+
+# --- LIBSVM's functions of training and prediction ---
 
 
 def evaluations(ty: Any, pv: Any) -> tuple[float, float, float]:

@@ -42,6 +42,8 @@ __all__ = [
     "svm_train_main",
 ]
 
+# --- the grid search ---
+
 GRID_USAGE = """\
 Usage: svmarrow grid [grid options] [options of svm-train] dataset
 -log2c begin,end,step|null  exponents of C (default -5,15,2); null: C is not searched
@@ -297,6 +299,8 @@ def search(task: GridTask, say: Callable[[str], None]) -> None:
     values = " ".join(str(2.0**value) for value in best if value is not None)
     say(f"{values} {best_rate}")
 
+
+# --- the programs ---
 
 #: Names of the programs.
 PROGRAMS = ("svm-train", "svm-predict", "svm-scale", "grid")

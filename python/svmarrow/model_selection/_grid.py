@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 __all__ = ["SEARCH_RULES", "cost_values", "gamma_values", "run_distributed", "run_search"]
 
 
+# --- values of C and gamma ---
+
 #: Kernels that have a gamma.
 _KERNELS_WITH_GAMMA = ("poly", "sigmoid", *UNIT_DIAGONAL_KERNELS)
 #: Smallest and largest C, in units of 1 / mean of k(x, x).
@@ -169,6 +171,9 @@ def gamma_values(given: Any, X: Any, kernel: Any) -> NDArray[np.float64] | None:
     scale = default_gamma("scale", X, kernel=kernel)
     low, high = (float(end ** gamma_power(kernel)) for end in GAMMA_RANGE)
     return _spaced(low * scale, high * scale, int(given))
+
+
+# --- the run of the fits ---
 
 
 def run_search(

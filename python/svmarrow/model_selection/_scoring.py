@@ -328,6 +328,8 @@ def _moments(values: NDArray[np.float64], fitted: NDArray[np.bool_]) -> tuple[ND
     return mean + missing, np.sqrt(square) + missing
 
 
+# --- racing ---
+
 #: The first stage trains on one row in this many.
 SUBSAMPLE_STEP = 4
 #: Minimum number of rows for a first stage.

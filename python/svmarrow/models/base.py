@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 __all__ = ["CompiledModel", "ExpansionModel", "KernelModel", "compiled"]
 
 
+# --- a compiled model ---
+
+
 class CompiledModel:
     """A fitted model that answers single samples in microseconds.
 
@@ -223,6 +226,9 @@ def compiled(self: Any) -> CompiledModel:
     check_own(self, "_output_spec" if is_model else "as_expansion")
     spec = self._output_spec() if is_model else self.as_expansion()._output_spec()
     return CompiledModel(spec, getattr(self, "feature_names_in_", None))
+
+
+# --- models ---
 
 
 def _are_names(value: Any) -> bool:

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 __all__ = ["STREAM_RULES", "Rows", "StreamClassifier", "TreeSizes", "bytes_of_pool", "rows_that_fit"]
 
 
+# --- memory ---
+
 #: Number of bytes of a panel line: two of the largest registers.
 LINE = 128
 #: Maximum number of columns for which a sparse panel lists them all.
@@ -212,6 +214,8 @@ def rows_that_fit(name: str, rest: int, needed: Callable[[int], int]) -> int:
         )
     return max(fits, 1)
 
+
+# --- streams ---
 
 STREAM_RULES = {
     **kernel_rules(*ROW_KERNELS),

@@ -1,4 +1,4 @@
-"""Samples of a file: `Data` and the options of its reading, and the formats with columns.
+"""Samples of a file: `Data`, the options with which they are read, and the formats with columns.
 
 Tables whose columns may have names are CSV text and parquet files. NumPy archives hold X, or the four parts
 of CSR rows, and y.
@@ -146,6 +146,8 @@ def with_columns(data: Data, n_features: int) -> Data:
     return replace(data, X=np.hstack([data.X, np.zeros((data.X.shape[0], missing), dtype=data.X.dtype)]))
 
 
+# --- NumPy archives ---
+
 MAX_DECOMPRESSED_BYTES = 1 << 30
 """Number of bytes that a compressed array may have regardless of the file size."""
 MAX_COLUMNS = 2**31 - 1
@@ -240,6 +242,9 @@ def npz_names(path: Path, found: set[str], test: bool) -> list[str]:
         names = ", ".join(sorted(found)) or "nothing"
         raise FormatError(f"{path}: neither {dense} nor {', '.join(parts)} in this archive, it holds {names}")
     return [*chosen, label] if label in found else chosen
+
+
+# --- CSV text and parquet files ---
 
 
 def csv_pieces(path: Path, file: Any, options: DataOptions, most: int | None = None) -> Iterator[Data]:
