@@ -13,8 +13,7 @@ is all or nothing: if it fails, an existing file is unchanged.
 """
 
 from svmarrow.interop.convert import load_libsvm_model, load_svmlight_model
-from svmarrow.io.files import info, load_svmlight, save_libsvm_model, save_svmlight
-from svmarrow.io.model_card import model_card
+from svmarrow.io.files import info, load_svmlight, model_card, save_libsvm_model, save_svmlight
 
 __all__ = [
     "info",
