@@ -4,6 +4,8 @@ All tasks are pure functions of other tasks' results and of their arguments, so 
 results of a lost worker from the user's collections. A fit never scatters data, since scattered data cannot
 be recomputed. Results are gathered and added in the order of the partitions or in a fixed tree, so the bits
 do not depend on the number of workers.
+
+A low-rank model chooses its points from rows of all partitions, as the last function does.
 """
 
 from __future__ import annotations
@@ -16,21 +18,27 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import is_classifier
+from sklearn.utils import check_random_state
+from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import check_is_fitted
 
 from dask import delayed
 from svmarrow._support.parameters import consistent
-from svmarrow._support.rows import threads
+from svmarrow._support.rows import as_rows, threads
 from svmarrow.dask.blocks import (
     check_columns,
     check_features,
     delayed_blocks,
     is_frame,
     is_lazy,
+    rows_by_part,
     rows_of_block,
+    rows_with_indices,
 )
 from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.expansion.points import choose_points
 from svmarrow.interop.convert import as_expansion
 
 if TYPE_CHECKING:
@@ -46,6 +54,7 @@ __all__ = [
     "DaskClassifier",
     "DaskEstimator",
     "all_threads",
+    "choose_distributed_points",
     "decision_function",
     "predict",
     "predict_proba",
@@ -568,3 +577,52 @@ class DaskClassifier(DaskEstimator):
             plain: Any = super()
             return plain.decision_function(X)
         return self._lazily(X, "decision_function")
+
+
+# --- choice of the points of a low-rank model from distributed rows: drawn, or chosen from a sample ---
+
+
+#: Size of the sample from which points are chosen: rows per point, and the minimum number of rows.
+_SAMPLE_ROWS_PER_POINT, _MIN_SAMPLE_ROWS = 20, 10_000
+
+
+def choose_distributed_points(
+    cluster: Cluster,
+    parts: Sequence[Any],
+    counts: Sequence[int],
+    first: NDArray[np.int64],
+    model: Any,
+    spec: tuple[str, float, float, int],
+    alpha: float,
+) -> tuple[Any, NDArray[np.int64] | None, NDArray[np.float64] | None]:
+    """Returns the points, the indices of their samples and the remaining trace, as `choose_points` does.
+
+    ``parts`` are delayed or futures with ``counts`` samples; ``first`` is the index of the first sample of
+    each.
+    """
+    if not isinstance(model.selection, str):
+        points = as_rows(model.selection, "selection")
+        if points.shape[1] != model.n_features_in_:
+            raise ValueError(f"selection has {points.shape[1]} columns: X has {model.n_features_in_}")
+        return points, None, None
+    random = check_random_state(model.random_state)
+    total, m = int(sum(counts)), int(model.n_vectors)
+    size = m if model.selection == "random" else max(_SAMPLE_ROWS_PER_POINT * m, _MIN_SAMPLE_ROWS)
+    drawn = np.sort(sample_without_replacement(total, min(total, size), random_state=random)).astype(np.int64)
+    asked = rows_by_part(counts, drawn)
+    futures = [cluster.task(rows_with_indices, parts[number], local) for number, local in asked.items()]
+    samples = cluster.gather(futures, "the points")
+    X = [rows for rows, _ in samples]
+    sample = as_rows(sp.csr_array(sp.vstack(X)) if sp.issparse(X[0]) else np.concatenate(X))
+    numbers = np.concatenate([own + first[number] for number, (_, own) in zip(asked, samples, strict=True)])
+    points, rows, remaining = choose_points(
+        sample,
+        m,
+        spec,
+        selection=model.selection,
+        alpha=alpha,
+        random_state=random,
+        n_jobs=model.n_jobs,
+        verbose=model.verbose,
+    )
+    return points, None if rows is None else numbers[rows], remaining

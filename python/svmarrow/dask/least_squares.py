@@ -23,7 +23,6 @@ from svmarrow.dask.blocks import (
     balanced_weights,
     check_features,
     check_span,
-    choose_distributed_points,
     classes_of,
     classification_part,
     delayed_blocks,
@@ -34,7 +33,13 @@ from svmarrow.dask.blocks import (
     regression_part,
     summary_of,
 )
-from svmarrow.dask.estimator import DaskClassifier, DaskEstimator, all_threads, tree_sum
+from svmarrow.dask.estimator import (
+    DaskClassifier,
+    DaskEstimator,
+    all_threads,
+    choose_distributed_points,
+    tree_sum,
+)
 from svmarrow.expansion.points import POINT_RULES, bytes_of_sums
 from svmarrow.least_squares import LowRankRLSClassifier, LowRankRLSRegressor
 from svmarrow.least_squares.low_rank import takes_pieces

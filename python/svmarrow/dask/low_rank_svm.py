@@ -16,15 +16,8 @@ from svmarrow._support.parameters import atomic_fit, check
 from svmarrow._support.progress import fitting
 from svmarrow._support.rows import core_rows, threads, well_aligned
 from svmarrow._support.training import weights_differ
-from svmarrow.dask.blocks import (
-    Part,
-    choose_distributed_points,
-    classification_part,
-    gamma_of,
-    moments_of,
-    offsets,
-)
-from svmarrow.dask.estimator import DaskClassifier, all_threads
+from svmarrow.dask.blocks import Part, classification_part, gamma_of, moments_of, offsets
+from svmarrow.dask.estimator import DaskClassifier, all_threads, choose_distributed_points
 from svmarrow.dask.partition import Machines
 from svmarrow.dask.svm import prepare_fit, train_machines
 from svmarrow.expansion.kernel_expansion import KernelExpansion
