@@ -43,8 +43,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from svmarrow import SVC, CodedClassifier, RLSClassifier
-from svmarrow._support.decoding import code_class_indices
 from svmarrow.least_squares import LinearRLSClassifier
+from svmarrow.models.outputs import code_class_indices
 from svmarrow.multiclass import Code, make_code
 from svmarrow.papers import rifkin
 from svmarrow.papers.rifkin import BinaryErrorDisplay, OverlapDisplay

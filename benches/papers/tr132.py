@@ -21,7 +21,7 @@ from tr132_two_class import axes, figure1, two_class
 from tr132_zero_norm import zero_norm
 
 from svmarrow import SVC, KernelExpansion, RLSRegressor, as_expansion, compression_path
-from svmarrow._support.decoding import label_indices
+from svmarrow._support.training import label_indices
 from svmarrow.papers import reduced_set
 from svmarrow.reduced_set import SelectionSettings
 from svmarrow.reduced_set.score import threshold_shifts

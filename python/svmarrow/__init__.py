@@ -33,11 +33,12 @@ from svmarrow import cascade as cascade
 from svmarrow import export as export
 from svmarrow import inspection as inspection
 from svmarrow import kernels as kernels
-from svmarrow._support.versions import show_versions
+from svmarrow._support.saving import load
+from svmarrow._support.system import show_versions
 from svmarrow.distillation.imitation import distil
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
-from svmarrow.io.model import load, save
+from svmarrow.io.files import save
 from svmarrow.least_squares.exact import RLSClassifier, RLSRegressor
 from svmarrow.matching_pursuit.estimators import KMPClassifier, KMPRegressor
 from svmarrow.model_selection.classification import SVCCV

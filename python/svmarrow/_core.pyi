@@ -10,8 +10,8 @@ from typing import Any, Literal, NotRequired, TextIO, TypeAlias, TypedDict, fina
 import numpy as np
 from numpy.typing import NDArray
 
-from svmarrow._support.kernel_function import TrainingKernel
 from svmarrow._support.progress import ProgressCallback
+from svmarrow.expansion.kernel_expansion import TrainingKernel
 
 __all__ = [
     "Cascade",

@@ -12,9 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from helpers.programs import command as run
 from svmarrow import SVC, SVR, load, save
-from svmarrow.cli import pieces
-from svmarrow.cli.data import DataOptions, read_data
-from svmarrow.cli.pieces import read_pieces, sample, survey
+from svmarrow.cli import data
+from svmarrow.cli.data import DataOptions, read_data, read_pieces, sample, survey
 from svmarrow.io import save_libsvm_model, save_svmlight
 from svmarrow.least_squares import LowRankRLSClassifier
 
@@ -145,8 +144,8 @@ def test_columns_of_libsvm_that_come_late(tmp_path):
 @pytest.mark.parametrize("name", ["names.csv", "names.parquet", "digits.svm.gz", "sparse.npz", "digits.npz"])
 def test_low_rank_is_that_of_all_rows(folder, name, tmp_path, monkeypatch):
     out, readings = tmp_path / "model.safetensors", []
-    opened = pieces._pieces
-    monkeypatch.setattr(pieces, "_pieces", lambda *about: readings.append(about) or opened(*about))
+    opened = data._pieces
+    monkeypatch.setattr(data, "_pieces", lambda *about: readings.append(about) or opened(*about))
     run(
         "train",
         folder / name,

@@ -17,15 +17,15 @@ from sklearn.datasets import load_iris, make_moons
 from sklearn.exceptions import ConvergenceWarning
 
 import svmarrow
-from svmarrow import SVC, LowRankSVC
+from svmarrow import SVC, LowRankSVC, _core
 from svmarrow._support.progress import Progress
 from svmarrow.dask import (
     DaskLowRankRLSClassifier,
     DaskLowRankSVC,
     DaskSVC,
 )
-from svmarrow.dask.exact import code_of
 from svmarrow.dask.partition import Machines
+from svmarrow.dask.svm import code_of
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 
@@ -359,7 +359,7 @@ class Asks(Progress):
 
 def test_a_callback_ends_a_fit_after_a_round(client, lazy, monkeypatch):
     X, y = moons(900)
-    monkeypatch.setattr("svmarrow.dask.exact.progress", lambda _: Asks())
+    monkeypatch.setattr("svmarrow.dask.svm.progress", lambda _: Asks())
     svc = DaskSVC(C=10.0).fit(*lazy(100, X, y))
     certificate, optimum = svc.certificate_, SVC(C=10.0).fit(X, y).certificate_
     assert certificate.stop == "interrupted"
@@ -407,8 +407,8 @@ def test_an_estimate_advises_where_memory_is_short(client, lazy, monkeypatch):
 
 def test_memory_is_asked_for_before_rows_are_sent(client, lazy, monkeypatch):
     X, y = moons(600)
-    monkeypatch.setattr("svmarrow._support.memory.MIN_CHECKED_BYTES", 0)
-    monkeypatch.setattr("svmarrow._support.memory._core", FakeCore)
+    monkeypatch.setattr("svmarrow._support.training.MIN_CHECKED_BYTES", 0)
+    monkeypatch.setattr("svmarrow._support.training._core", FakeCore)
     with pytest.raises(
         MemoryError, match=r"DaskSVC.fit found \d+ support vectors .*DaskLowRankRLSClassifier"
     ):
@@ -417,6 +417,8 @@ def test_memory_is_asked_for_before_rows_are_sent(client, lazy, monkeypatch):
 
 class FakeCore:
     """A machine with a kilobyte of memory."""
+
+    estimate_svm_memory = staticmethod(_core.estimate_svm_memory)
 
     @staticmethod
     def available_memory():

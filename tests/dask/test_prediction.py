@@ -24,8 +24,7 @@ from svmarrow import (
 )
 from svmarrow.cascade import CalibratedCascade
 from svmarrow.dask import DaskSVC, decision_function, predict, predict_proba
-from svmarrow.dask.cluster import all_threads
-from svmarrow.dask.estimator import prediction_model
+from svmarrow.dask.estimator import all_threads, prediction_model
 from svmarrow.least_squares import LowRankRLSClassifier
 from svmarrow.online import KernelPerceptron
 from svmarrow.svm import QuantileSVR

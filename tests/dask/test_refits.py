@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris
 
 from helpers.comparison import assert_same, predictions
 from helpers.fingerprints import digest
-from svmarrow._support.atomic import fitted_attribute_names
+from svmarrow._support.parameters import fitted_attribute_names
 from svmarrow.dask import (
     DaskLowRankRLSClassifier,
     DaskLowRankRLSRegressor,

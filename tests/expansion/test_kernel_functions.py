@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import sklearn.svm as peers
 
 from svmarrow import SVC, SVR, KernelExpansion, OneClassSVM, compress
-from svmarrow._support import kernel_function as _kernel_function
+from svmarrow.expansion import kernel_expansion
 
 
 def linear(A, B):
@@ -57,7 +57,7 @@ def test_prediction_in_blocks(datasets, monkeypatch):
     X, y = datasets["digits"]
     svc = SVC(kernel=linear).fit(X, y)
     whole = svc.decision_function(X)
-    monkeypatch.setattr(_kernel_function, "MAX_BLOCK_VALUES", 1000)
+    monkeypatch.setattr(kernel_expansion, "MAX_BLOCK_VALUES", 1000)
     assert svc.decision_function(X) == pytest.approx(whole)
 
 

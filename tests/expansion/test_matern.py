@@ -29,7 +29,7 @@ from svmarrow import (
     save,
 )
 from svmarrow._support.parameters import MATERN_KERNELS
-from svmarrow._support.rows import default_gamma
+from svmarrow._support.training import default_gamma
 from svmarrow.inspection import shapley_values
 from svmarrow.least_squares import LowRankRLSRegressor
 from svmarrow.model_selection._grid import gamma_values

@@ -21,8 +21,7 @@ from helpers.programs import c_program, command, needs_gcc
 from svmarrow import SVC, KernelExpansion, as_expansion
 from svmarrow.export import register_skl2onnx, to_c, to_onnx
 from svmarrow.export.c_kernels import outputs_in_floats
-from svmarrow.export.common import output_spec_of
-from svmarrow.export.rounding import kernel_rows, samples_of, step_in_precision
+from svmarrow.export.common import kernel_rows, output_spec_of, samples_of, step_in_precision
 from svmarrow.least_squares import LowRankRLSClassifier
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 

@@ -14,7 +14,7 @@ from helpers.exports import KERNELS
 from helpers.programs import c_program, needs_gcc
 from svmarrow import SVC, SVR, OneClassSVM, RLSClassifier
 from svmarrow.export import to_c, to_onnx
-from svmarrow.export.trees import tree_tables
+from svmarrow.export.common import tree_tables
 from svmarrow.models import ExpansionTree
 
 DIGITS, Y = load_digits(return_X_y=True)

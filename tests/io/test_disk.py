@@ -14,7 +14,7 @@ import svmarrow
 from helpers.programs import python
 from helpers.scripts import robustness_script
 from svmarrow import KernelExpansion
-from svmarrow._support.files import new_file
+from svmarrow._support.system import new_file
 from svmarrow.export import to_c, to_onnx
 from svmarrow.io import load_svmlight, save_libsvm_model, save_svmlight
 

@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 import svmarrow
 from helpers.programs import c_program, needs_gcc
 from svmarrow import SVC, LowRankSVC, RLSClassifier
-from svmarrow.cli.tables import labels_of
+from svmarrow.cli.formats import labels_of
 from svmarrow.export import to_c, to_onnx
 
 X, KIND = load_iris(return_X_y=True)

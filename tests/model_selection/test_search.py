@@ -37,7 +37,7 @@ from sklearn.utils.fixes import parse_version
 import svmarrow
 from svmarrow import SVC, SVCCV, SVR, SVRCV
 from svmarrow.model_selection import GridScoresDisplay, QuantileSVRCV
-from svmarrow.model_selection._racing import survivors
+from svmarrow.model_selection._scoring import survivors
 
 IRIS, KIND = load_iris(return_X_y=True)
 IRIS = StandardScaler().fit_transform(IRIS)

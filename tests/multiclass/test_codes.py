@@ -16,7 +16,7 @@ from svmarrow import (
     SVC,
     CodedClassifier,
 )
-from svmarrow._support.decoding import code_class_indices, code_scores
+from svmarrow.models.outputs import code_class_indices, code_scores
 from svmarrow.multiclass import (
     Code,
     make_code,

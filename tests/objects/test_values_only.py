@@ -19,7 +19,7 @@ from svmarrow import (
     compression_path,
     load,
 )
-from svmarrow.expansion.kernel_features import factor_points
+from svmarrow.expansion.points import factor_points
 from svmarrow.least_squares import LowRankRLSClassifier, LowRankRLSRegressor
 from svmarrow.reduced_set import SelectionSettings
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from helpers import reference
 from helpers.codes import LOSSES, codes, refits
 from svmarrow import SVC, CodedClassifier, RLSClassifier
-from svmarrow._support.decoding import code_class_indices
+from svmarrow.models.outputs import code_class_indices
 from svmarrow.papers import rifkin
 
 Peer = sklearn.svm.SVC

@@ -32,7 +32,7 @@ from svmarrow import (
     compression_path,
     load,
 )
-from svmarrow._support import path as scoring
+from svmarrow._support import estimator as scoring
 from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 from svmarrow.reduced_set import CompressionPath, GradientSettings
 from svmarrow.reduced_set import path as path_module

@@ -25,7 +25,7 @@ from helpers.data import STANDARD_IRIS as X
 from helpers.estimators import QUICK, target
 from helpers.fingerprints import digest
 from helpers.interruption import HANG
-from svmarrow._support.blas import one_blas_thread, product
+from svmarrow._support.rows import one_blas_thread, product
 from svmarrow.online import KernelPerceptron
 from svmarrow.patch import ridge, svm
 

@@ -11,7 +11,7 @@ from sklearn.kernel_ridge import KernelRidge
 from helpers.data import KIND, STANDARD_IRIS
 from helpers.estimators import QUICK, name_of, target
 from svmarrow import SVC, CodedClassifier, OneClassSVM, RLSRegressor
-from svmarrow._support.kernel_function import asymmetry
+from svmarrow._support.training import asymmetry
 from svmarrow.exceptions import FallbackWarning
 from svmarrow.least_squares import fit_targets
 from svmarrow.patch import replacement, ridge, svm

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from helpers.programs import python
 from helpers.public import IMPORTS, PUBLIC
 from svmarrow import _core
-from svmarrow.online import _memory
+from svmarrow.online import _stream
 
 #: What is fitted, on how many rows and columns.
 CASES = {
@@ -142,8 +142,8 @@ def test_a_stream_that_may_outgrow_memory_is_learnt_in_parts(
         monkeypatch.setattr(_core, name, call)
 
     counted("perceptron_tree_stream" if "Tree" in model else "perceptron_stream")
-    monkeypatch.setattr(_memory, "MIN_CHECKED_BYTES", 0)
-    monkeypatch.setattr(_memory, "MIN_PART_ROWS", 8)
+    monkeypatch.setattr(_stream, "MIN_CHECKED_BYTES", 0)
+    monkeypatch.setattr(_stream, "MIN_PART_ROWS", 8)
     monkeypatch.setattr(_core, "available_memory", lambda: int(0.7 * needed))
     cut = eval(model, dict(PUBLIC)).fit(rows, y)
     assert len(parts) > cut.n_epochs

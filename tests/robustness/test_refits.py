@@ -37,7 +37,7 @@ from svmarrow import (
     RLSClassifier,
     RLSRegressor,
 )
-from svmarrow._support.atomic import fitted_attribute_names, snapshot
+from svmarrow._support.parameters import fitted_attribute_names, snapshot
 from svmarrow.cascade import CalibratedCascade, ExactCascade
 from svmarrow.least_squares import LinearRLSRegressor, LowRankRLSClassifier
 from svmarrow.online import KernelPerceptron

@@ -13,7 +13,7 @@ import svmarrow
 import svmarrow.dask
 from helpers.estimators import EXPANSION_MODELS, name_of
 from svmarrow import SVC, SVR, CodedClassifier, KMPClassifier, OneClassSVM
-from svmarrow._support.atomic import (
+from svmarrow._support.parameters import (
     InterruptedFit,
     atomic_fit,
     atomic_update,
@@ -178,7 +178,7 @@ def test_every_public_method_is_a_fit_or_reads_one_fit(name):
         function = getattr(function, "fn", function)  # of scikit-learn's `available_if`
         if not inspect.isfunction(function) or method in OF_PARAMETERS:
             continue
-        if not any(code.co_filename.endswith("atomic.py") for code in _codes(function)):
+        if not any(code.co_filename.endswith("parameters.py") for code in _codes(function)):
             plain.append(method)
     assert plain == []
 

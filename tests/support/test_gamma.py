@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from svmarrow import SVC, SVR, RLSRegressor
-from svmarrow._support.rows import default_gamma
+from svmarrow._support.training import default_gamma
 
 ROWS = np.random.default_rng(0).standard_normal((40, 3))
 WEIGHTS = np.linspace(0.0, 2.0, 40)

@@ -23,7 +23,7 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from helpers import reference
 from svmarrow import SVC, SVCCV, LowRankSVC, NuSVC
 from svmarrow._support import progress as _progress
-from svmarrow._support.decoding import class_indices
+from svmarrow.models.outputs import class_indices
 
 Peer = sklearn.svm.SVC
 

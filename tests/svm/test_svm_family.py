@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from helpers import reference
 from helpers.interruption import posix, stops_at_once
 from svmarrow import SVC, SVR, NuSVC, NuSVR, OneClassSVM, _core, compress, io, load
-from svmarrow._support import memory
+from svmarrow._support import training
 from svmarrow.models import ExpansionClassifier
 from svmarrow.svm import _base
 
@@ -433,7 +433,7 @@ def test_memory_is_estimated_before_the_fit(datasets, monkeypatch):
     assert 4 * rows.size <= estimate.parts["packed"] <= 4.1 * rows.size
     assert NuSVR().estimate_memory(X).parts["packed"] == SVR().estimate_memory(X).parts["packed"]
     monkeypatch.setattr(_base, "MIN_CHECKED_BYTES", 0)
-    monkeypatch.setattr(memory, "MIN_CHECKED_BYTES", 0)
+    monkeypatch.setattr(training, "MIN_CHECKED_BYTES", 0)
     monkeypatch.setattr(_core, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"^SVC.fit needs about .* GB in addition to the data"):
         SVC(cache_size=10).fit(X, y)

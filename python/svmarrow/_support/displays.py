@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow._support.decoding import label_indices
-from svmarrow._support.rows import as_rows
+from svmarrow._support.rows import as_rows, dense
+from svmarrow._support.training import label_indices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -201,7 +201,7 @@ class DecisionVectorsDisplay:
         pyplot()
         from sklearn.inspection import DecisionBoundaryDisplay
 
-        rows = _dense(as_rows(X))
+        rows = dense(as_rows(X), np.float64)
         if rows.shape[1] != 2:
             raise ValueError(f"X has {rows.shape[1]} features: a plot needs 2")
         vectors = _vectors(estimator, "estimator")
@@ -293,11 +293,7 @@ def _vectors(model: Any, name: str) -> NDArray[np.float64]:
     vectors = getattr(model, "support_vectors_", None) if expansion is None else expansion.vectors
     if vectors is None or not hasattr(model, "classes_"):
         raise TypeError(f"{name}={model!r} is not allowed: it must be a fitted classifier with vectors")
-    return _dense(vectors)
-
-
-def _dense(rows: Any) -> NDArray[np.float64]:
-    return np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=np.float64)
+    return dense(vectors, np.float64)
 
 
 # --- plot of the scores over a grid of C and gamma: `GridScoresDisplay` ---

@@ -1,16 +1,27 @@
-"""Input validation: converts data to what the extension module takes, without a copy if possible.
+"""Samples: converts data to what the extension module takes, without a copy if possible.
 
-A dense matrix is not copied if the elements of each row are contiguous and its type is float64, float32 or
-uint8. A CSR matrix is not copied if its column indices are sorted and unique. All other data are converted
-once.
+Rows of numbers: a dense matrix is not copied if the elements of each row are contiguous and its type is
+float64, float32 or uint8. A CSR matrix is not copied if its column indices are sorted and unique. All other
+data are converted once.
+
+Objects: samples that are not rows of numbers (strings, series of different lengths, graphs, whatever a kernel
+function takes) are stored as a column, an array of shape (n, 1) and type object. Code that selects, splits,
+counts or stacks rows then works on objects too. A kernel function gets the one-dimensional array of the
+objects, and the extension module, which sees their kernel values only, gets a placeholder of the same number
+of rows.
+
+Threads: the number that a computation uses. NumPy's and SciPy's linear algebra runs on one, because a BLAS
+library splits sums according to its number of threads, a setting of the whole process. A lock lets one thread
+at a time change it, work and restore it; other threads and forks wait. It does not protect against another
+library that changes the setting at the same time.
 """
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Mapping
-from contextlib import nullcontext
+import threading
+from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import joblib
@@ -18,58 +29,239 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.utils import compute_class_weight
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from svmarrow import _core
-from svmarrow._support.blas import one_blas_thread
-from svmarrow._support.objects import as_objects, function_of, is_objects, needs_objects
-from svmarrow._support.parameters import MATERN_KERNELS, THREADS, check_array_types, refuse
+from svmarrow._support.parameters import THREADS, check_array_types, is_missing, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator, Mapping, Sequence
 
 __all__ = [
     "CoreRows",
-    "any_weighted",
     "are_points",
+    "as_objects",
     "as_points",
     "as_rows",
     "as_samples",
     "cache_bytes",
     "canonical",
-    "check_every_class",
-    "class_weights",
+    "column_of",
+    "contents",
     "core_rows",
-    "default_gamma",
+    "dense",
     "in_layout_of",
-    "moments",
+    "is_objects",
     "n_joblib_workers",
-    "refuse_zero_weights",
+    "needs_objects",
+    "one_blas_thread",
+    "packed_objects",
+    "product",
     "rows_of",
-    "sample_weights",
+    "same_vectors",
     "select_rows",
     "threads",
+    "unpacked_objects",
     "validated",
-    "weights_differ",
     "well_aligned",
     "with_sparse_interface",
 ]
 
+# --- objects as samples ---
+
+_NUMBERS = (bool, int, float, np.generic)
+
+
+def is_objects(X: Any) -> bool:
+    """Returns whether samples are a column of objects."""
+    return isinstance(X, np.ndarray) and X.dtype == object
+
+
+def contents(X: Any) -> Any:
+    """Returns the one-dimensional array of a column of objects; rows of numbers as they are."""
+    return X[:, 0] if is_objects(X) else X
+
+
+def needs_objects(kernel: Any) -> bool:
+    """Returns whether a kernel takes objects only: the classes of `svmarrow.kernels` do."""
+    return callable(getattr(kernel, "prepare", None))
+
+
+def function_of(estimator: Any, *, reset: bool) -> tuple[Any, bool]:
+    """Returns the kernel function for which X may be objects, or None, and whether X must be objects.
+
+    Other kernels, alone or in a list, read numbers; so does a machine that was fitted to rows of numbers.
+    """
+    owner = getattr(estimator, "expansion", None) or getattr(estimator, "estimator", estimator)
+    kernel = getattr(owner, "kernel", None)
+    kernels = kernel if isinstance(kernel, (list, tuple)) else [kernel]
+    if not kernels or not all(callable(part) for part in kernels):
+        return None, False
+    expansion = None if reset else getattr(estimator, "expansion_", None)
+    if expansion is None:
+        return kernels[0], any(needs_objects(part) for part in kernels)
+    return (kernels[0], True) if is_objects(expansion.vectors) else (None, False)
+
+
+def as_objects(X: Any, name: str = "X", *, always: bool = False) -> NDArray[Any] | None:
+    """Returns samples as a column of objects, or None for rows of numbers.
+
+    Rows of numbers are sparse matrices, two-dimensional arrays and frames of numbers, and lists of lists of
+    numbers of one length. Other sequences are objects, one a sample: strings, arrays of different lengths or
+    of two dimensions (as are those of a three-dimensional array), and objects of any class.
+
+    Parameters
+    ----------
+    X : sequence
+        Samples.
+    name : str
+        Name of the parameter for errors.
+    always : bool
+        Whether each item is an object even if they could be rows of numbers.
+
+    Raises
+    ------
+    TypeError
+        For sparse matrices if ``always``.
+    ValueError
+        For missing objects, and for an empty sequence of them.
+    """
+    if sp.issparse(X):
+        if always:
+            raise TypeError(f"{name} is a sparse matrix: this kernel takes a sequence of objects")
+        return None
+    check_array_types(**{name: X})
+    items = _items(X)
+    if items is None or not (always or _are_objects(items)):
+        return None
+    if not len(items):
+        raise ValueError(f"{name} has 0 samples: at least one is needed")
+    for i, item in enumerate(items):
+        if is_missing(item):
+            raise ValueError(f"{name}[{i}] is {item!r}: every sample must be an object that the kernel takes")
+    return column_of(items)
+
+
+def column_of(items: Sequence[Any] | NDArray[Any]) -> NDArray[Any]:
+    """Returns a column of objects."""
+    column = np.empty((len(items), 1), dtype=object)
+    for row, item in zip(column, items, strict=True):
+        row[0] = item
+    return column
+
+
+def _items(X: Any) -> NDArray[Any] | list[Any] | tuple[Any, ...] | None:
+    """Returns the samples one by one; None for what is not a sequence of them."""
+    if isinstance(X, (str, bytes, dict)) or len(getattr(X, "columns", (0,))) != 1:
+        # Only a frame of one column can hold objects.
+        return None
+    if not isinstance(X, (list, tuple)):
+        if not hasattr(X, "__array__"):
+            return list(X) if hasattr(X, "__len__") else None
+        X = np.asarray(X)
+    if isinstance(X, np.ndarray):
+        if X.ndim == 0:
+            return None
+        if X.ndim == 2 and X.shape[1] == 1 and X.dtype.kind in "OUS":
+            X = X[:, 0]
+        if X.dtype.kind in "US":
+            return list(X.tolist())
+    items: NDArray[Any] | list[Any] | tuple[Any, ...] = X
+    return items
+
+
+def _are_objects(items: NDArray[Any] | list[Any] | tuple[Any, ...]) -> bool:
+    """Returns whether some of the samples are neither numbers nor rows of numbers of one length."""
+    if isinstance(items, np.ndarray) and (items.dtype != object or items.ndim > 1):
+        return items.dtype != object and items.ndim > 2
+    shapes: set[tuple[int, ...]] = set()
+    for item in items:
+        if isinstance(item, _NUMBERS) or is_missing(item):
+            shapes.add(())
+        elif isinstance(item, np.ndarray) and item.dtype != object:
+            shapes.add(item.shape)
+        elif isinstance(item, (list, tuple)) and all(isinstance(number, _NUMBERS) for number in item):
+            shapes.add((len(item),))
+        else:
+            return True
+    return len(shapes) > 1 or any(len(shape) > 1 for shape in shapes)
+
+
+# --- objects of a file: strings, bytes, and arrays whose items are of one type and shape ---
+
+
+def packed_objects(column: NDArray[Any], name: str) -> tuple[str, dict[str, NDArray[Any]]]:
+    """Returns the kind of the objects of a column, their lengths, and all their items one after the other.
+
+    Raises
+    ------
+    TypeError
+        For objects of other kinds.
+    """
+    objects = column[:, 0]
+    if all(type(item) is str for item in objects):
+        return "strings", {}
+    if all(type(item) is bytes for item in objects):
+        kind, pieces = "bytes", [np.frombuffer(item, dtype=np.uint8) for item in objects]
+    else:
+        kind, pieces = "arrays", [np.asarray(item) for item in objects]
+    forms = {(piece.dtype, piece.shape[1:]) if piece.ndim else None for piece in pieces}
+    if len(forms) != 1 or None in forms or pieces[0].dtype.kind not in "fiub":
+        raise TypeError(
+            f"{name} has objects of type {type(objects[0]).__name__}, which cannot be stored in a model "
+            "file: they must be strings, bytes or arrays of numbers of one type; pickle can store others"
+        )
+    lengths = np.array([len(piece) for piece in pieces], dtype=np.int64)
+    return kind, {"lengths": lengths, "items": np.concatenate(pieces)}
+
+
+def unpacked_objects(kind: str, lengths: NDArray[Any], items: NDArray[Any]) -> NDArray[Any]:
+    """Returns the column of `packed_objects`; raises ``ValueError`` for lengths that do not fit."""
+    if lengths.dtype != np.int64 or lengths.ndim != 1 or lengths.min(initial=0) < 0:
+        raise ValueError("the lengths of objects are not counts")
+    # Sums of huge counts may overflow.
+    if lengths.size and (lengths.max() > len(items) or lengths.sum() != len(items)):
+        raise ValueError(f"the lengths of objects do not add up to {len(items)}")
+    pieces = np.split(items, np.cumsum(lengths)[:-1])
+    return column_of([piece.tobytes() for piece in pieces] if kind == "bytes" else pieces)
+
+
+# --- linear algebra of NumPy and SciPy on one thread ---
+
+_LOCK = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Returns the loaded libraries, whose search takes a hundred times as long as setting their threads."""
+    return ThreadpoolController()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limits BLAS and LAPACK to one thread within the context."""
+    with _LOCK, _libraries().limit(limits=1, user_api="blas"):
+        yield
+
+
+def product(a: Any, b: Any) -> NDArray[np.float64]:
+    """Returns ``a @ b``, the same bits for any number of threads."""
+    with one_blas_thread():
+        result: NDArray[np.float64] = np.asarray(a @ b)
+    return result
+
+
+# --- rows of numbers, threads ---
+
 #: Rows as the extension module takes them: an array, or ``(data, indices, indptr, shape)``.
 CoreRows = NDArray[Any] | tuple[NDArray[Any], NDArray[Any], NDArray[Any], tuple[int, int]]
-
 _DENSE: tuple[np.dtype[Any], ...] = (np.dtype(np.float64), np.dtype(np.float32), np.dtype(np.uint8))
 _SPARSE = _DENSE[:2]
 #: Maximum number of elements of a dense matrix for the fast path of the validation.
 _MAX_FAST_PATH_ELEMENTS = 4096
-#: Number of elements per block in passes over a dense matrix in double precision: 1 MB.
-_BLOCK_ELEMENTS = 2**17
-#: Smallest normal number: the minimum variance and gamma.
-_MIN_NORMAL = float(np.finfo(np.float64).tiny)
-#: If the variance is below this share of the mean square, the difference of two sums has lost its digits;
-#: below its fourth power, the mean has.
-_CANCELLATION = 1e-6
 #: Share of the free memory for kernel rows.
 _CACHE_SHARE = 0.4
 #: Number of threads that may be started on any machine.
@@ -287,11 +479,16 @@ def rows_of(rows: CoreRows) -> Any:
     return sp.csr_array((data, indices, indptr), shape=tuple(shape))
 
 
+def dense(X: Any, dtype: Any = None) -> NDArray[Any]:
+    """Converts rows, dense or sparse, to an array."""
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=dtype)
+
+
 def in_layout_of(vectors: Any, X: Any) -> Any:
     """Rows in the layout of vectors, dense or CSR."""
     if sp.issparse(vectors):
         return X if sp.issparse(X) else sp.csr_array(X)
-    return X.toarray() if sp.issparse(X) else X
+    return dense(X)
 
 
 def with_sparse_interface(matrix: Any) -> Any:
@@ -361,208 +558,22 @@ def select_rows(X: Any, rows: NDArray[np.intp], *, precomputed: bool = False) ->
     return X[np.ix_(rows, rows)] if precomputed else X[rows]
 
 
-def gamma_power(kernel: Any) -> float:
-    """Returns the power of 1 / (squared distance) that gamma of the kernel is in units of."""
-    return 0.5 if kernel in MATERN_KERNELS else 1.0
-
-
-def default_gamma(
-    gamma: str | float, X: Any, *, kernel: Any, weights: NDArray[np.float64] | None = None
-) -> float:
-    """Returns scikit-learn's gamma: "scale" is 1 / (n_features X.var()), "auto" is 1 / n_features. Matérn
-    kernels, whose gamma is in units of 1 / distance, get the square root.
-
-    The variance is summed in double precision block by block, without a dense copy; with weights a row counts
-    as often as its weight. If the variance leaves the range of double precision, X is scaled by a power of 2
-    near its largest value; if gamma itself does, a ``ValueError`` is raised. Kernels without gamma get 1.
-    """
-    if kernel == "precomputed" or callable(kernel):
-        return 1.0
-    if not isinstance(gamma, str):
-        return float(gamma)
-    power = gamma_power(kernel)
-    if gamma == "auto":
-        return float((1.0 / float(X.shape[1])) ** power)
-    # Unweighted moments of dense rows do not use BLAS, whose number of threads is expensive to set.
-    context = nullcontext() if weights is None and not sp.issparse(X) else one_blas_thread()
-    with np.errstate(over="ignore", invalid="ignore"), context:
-        variance, mean = moments(X, weights)
-    scale = 1.0
-    if not max(_MIN_NORMAL, _CANCELLATION**4 * mean * mean) < variance < math.inf:
-        largest = _largest(X)
-        if not math.isfinite(largest) or largest == 0.0 or _is_constant(X):
-            return 1.0
-        exponent = min(-math.frexp(largest)[1], 1000)
-        with one_blas_thread():
-            variance, scale = moments(_times_power(X, exponent), weights)[0], 2.0**exponent
-    if not variance > 0.0:
-        return 1.0
-    # Two products, since the square of the power may leave the range although the result does not.
-    value = float((1.0 / (float(X.shape[1]) * variance)) ** power) * scale
-    value *= 1.0 if kernel in MATERN_KERNELS else scale
-    if _MIN_NORMAL < value < math.inf:
-        return value
-    if kernel == "linear":
-        return 1.0
-    raise ValueError(
-        f"gamma={gamma!r} is not allowed for these rows: 1 / (n_features * X.var()) leaves double precision, "
-        f"since the largest value of X is {_largest(X):g}; scale X, or give gamma as a number"
+def same_vectors(a: Any, b: Any) -> bool:
+    """Returns whether vectors are equal in value, type and layout; objects by ``==``, arrays by value."""
+    if is_objects(a) and is_objects(b):
+        return a.shape == b.shape and all(_are_equal(*pair) for pair in zip(a[:, 0], b[:, 0], strict=True))
+    if a.shape != b.shape or a.dtype != b.dtype or sp.issparse(a) != sp.issparse(b):
+        return False
+    if not sp.issparse(a):
+        return np.array_equal(a, b)
+    return (
+        np.array_equal(a.indptr, b.indptr)
+        and np.array_equal(a.indices, b.indices)
+        and np.array_equal(a.data, b.data)
     )
 
 
-def _largest(X: Any) -> float:
-    """Returns the largest absolute value."""
-    values = X.data if sp.issparse(X) else X
-    return max(abs(float(values.max())), abs(float(values.min()))) if values.size else 0.0
-
-
-def _is_constant(X: Any) -> bool:
-    """Returns whether all elements are equal, which a rounded variance does not show."""
-    if sp.issparse(X) and X.nnz < X.shape[0] * X.shape[1]:
-        return not X.data.any()
-    values = X.data if sp.issparse(X) else X
-    return bool(values.min() == values.max())
-
-
-def _times_power(X: Any, exponent: int) -> Any:
-    """Returns X times a power of 2 in double precision."""
-    if sp.issparse(X):
-        return sp.csr_array(
-            (np.ldexp(X.data.astype(np.float64), exponent), X.indices, X.indptr), shape=X.shape
-        )
-    return np.ldexp(X.astype(np.float64), exponent)
-
-
-def moments(X: Any, weights: NDArray[np.float64] | None) -> tuple[float, float]:
-    """Returns the variance and the mean of all elements."""
-    if weights is not None and not math.isfinite(float(weights.sum()) * float(X.shape[1])):
-        weights = weights / float(weights.max())
-    return _plain_moments(X) if weights is None else _weighted_moments(X, weights)
-
-
-def _plain_moments(X: Any) -> tuple[float, float]:
-    size = float(X.shape[0]) * float(X.shape[1])
-    if sp.issparse(X):
-        data = X.data.astype(np.float64, copy=False)
-        mean = float(data.sum()) / size
-        square = float(np.dot(data, data)) / size
-        if square - mean * mean > _CANCELLATION * square:
-            return square - mean * mean, mean
-        return (float(np.square(data - mean).sum()) + (size - data.size) * mean * mean) / size, mean
-    step = max(1, _BLOCK_ELEMENTS // max(1, X.shape[1]))
-    blocks = [slice(start, start + step) for start in range(0, X.shape[0], step)]
-    mean = float(sum(X[block].sum(dtype=np.float64) for block in blocks)) / size
-    return float(sum(np.square(X[block] - np.float64(mean)).sum() for block in blocks)) / size, mean
-
-
-def _weighted_moments(X: Any, weights: NDArray[np.float64]) -> tuple[float, float]:
-    share = weights / (float(weights.sum()) * float(X.shape[1]))
-    if sp.issparse(X):
-        data = X.data.astype(np.float64, copy=False)
-        counts = np.diff(X.indptr)
-        repeated = np.repeat(share, counts)
-        mean = float(np.dot(repeated, data))
-        square = float(np.dot(repeated, data * data))
-        if square - mean * mean > _CANCELLATION * square:
-            return square - mean * mean, mean
-        empty = float(np.dot(share, X.shape[1] - counts))
-        return float(np.dot(repeated, np.square(data - mean))) + empty * mean * mean, mean
-    step = max(1, _BLOCK_ELEMENTS // max(1, X.shape[1]))
-    blocks = [slice(start, start + step) for start in range(0, X.shape[0], step)]
-    mean = float(sum((share[block] @ X[block].astype(np.float64)).sum() for block in blocks))
-    return float(sum((share[block] @ np.square(X[block] - np.float64(mean))).sum() for block in blocks)), mean
-
-
-def sample_weights(sample_weight: Any, n: int) -> NDArray[np.float64] | None:
-    """Validates sample weights: one finite, non-negative weight per sample; ``None`` is returned as it is."""
-    if sample_weight is None:
-        return None
-    check_array_types(sample_weight=sample_weight)
-    try:
-        weights: NDArray[np.float64] = np.asarray(sample_weight, dtype=np.float64)
-    except MemoryError:
-        raise
-    except Exception as error:  # user-defined conversion  # noqa: BLE001 - the value's own methods may raise anything
-        raise refuse(
-            "sample_weight", sample_weight, f"one number, or ({n},) numbers, one a row: {error}"
-        ) from None
-    if weights.ndim == 0:
-        weights = np.full(n, float(weights))
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight has shape {weights.shape}: it must be ({n},), one weight a row")
-    if not np.isfinite(weights).all() or (weights < 0.0).any():
-        raise ValueError("sample_weight must be finite and not negative: it counts rows, 0 leaves one out")
-    return weights
-
-
-def refuse_zero_weights(weights: NDArray[np.float64]) -> None:
-    """Raises ``ValueError`` if no sample has a positive weight."""
-    if not weights.any():
-        raise ValueError("the sample weights are all zero: at least one sample needs a positive weight")
-
-
-def weights_differ(weights: NDArray[np.float64] | None) -> bool:
-    """Returns whether the positive weights differ; None stands for equal weights."""
-    if weights is None:
-        return False
-    positive = weights[weights > 0.0]
-    return bool(positive.size and positive.max() > positive.min() * (1.0 + 1e-12))
-
-
-def any_weighted(known: Iterable[bool | None]) -> bool | None:
-    """Returns whether any of several fits had different weights; None if that is unknown for one."""
-    flags = list(known)
-    return True if True in flags else None if None in flags else False
-
-
-def class_weights(
-    class_weight: Any,
-    weights: NDArray[np.float64] | None,
-    classes: NDArray[Any],
-    labels: NDArray[np.intp],
-    *,
-    counted: bool = True,
-) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    """Returns the weight of each class, and of each sample times that of its class; None means all 1.
-
-    ``class_weight`` is None, "balanced" or a dict as in scikit-learn, ``labels`` are class indices.
-    "balanced" is n / (n_classes * count of the class) over the present classes, where a sample counts as its
-    weight if ``counted``, else as 1.
-    """
-    if class_weight is None:
-        return np.ones(classes.size), weights
-    if isinstance(class_weight, str) and counted:
-        totals = np.bincount(labels, weights, minlength=classes.size).astype(np.float64)
-        scaled = np.count_nonzero(totals) * totals
-        by_class = np.divide(totals.sum(), scaled, out=np.zeros_like(totals), where=totals > 0.0)
-    else:
-        by_class = compute_class_weight(_numbers_of(class_weight), classes=classes, y=classes[labels])
-    if not np.isfinite(by_class).all() or (by_class < 0.0).any():
-        raise refuse("class_weight", class_weight, f"finite and not negative, not {by_class.tolist()}")
-    rows: NDArray[np.float64] = by_class[labels]
-    return by_class, rows if weights is None else rows * weights
-
-
-def _numbers_of(class_weight: Any) -> Any:
-    """Converts the values of a class weight to floats; raises ``ValueError`` if one is not a number."""
-    if not isinstance(class_weight, Mapping):
-        return class_weight
-    weights = {}
-    for label, weight in class_weight.items():
-        try:
-            weights[label] = float(weight)
-        except Exception:  # user-defined class  # noqa: BLE001 - the value's own methods may raise anything
-            raise refuse("class_weight", class_weight, "a dict from class to a finite number") from None
-    return weights
-
-
-def check_every_class(
-    classes: NDArray[Any], labels: NDArray[np.intp], weights: NDArray[np.float64] | None
-) -> None:
-    """Raises ``ValueError`` if a class has no sample of positive weight."""
-    totals = np.bincount(labels, weights, minlength=classes.size)
-    if not totals.all():
-        raise ValueError(
-            f"the weights of class {classes[int(np.argmin(totals))]} are all zero: every class needs a "
-            "sample of positive weight (sample_weight times class_weight)"
-        )
+def _are_equal(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(a, b)
+    return a is b or bool(a == b)

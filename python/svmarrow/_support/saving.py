@@ -30,10 +30,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support.atomic import snapshot
 from svmarrow._support.bases import BaseEstimator
-from svmarrow._support.objects import column_of, packed_objects, unpacked_objects
-from svmarrow._support.parameters import refuse
+from svmarrow._support.parameters import refuse, snapshot
+from svmarrow._support.rows import column_of, packed_objects, unpacked_objects
 from svmarrow._support.schemas import SCHEMAS, find_schema, schema_of
 from svmarrow.exceptions import FormatError
 
@@ -44,6 +43,7 @@ __all__ = [
     "check_columns",
     "check_description_size",
     "check_name",
+    "check_state",
     "load",
     "read_about",
     "save",
@@ -506,3 +506,24 @@ def _is_fitted(part: Any) -> bool:
     except NotFittedError:
         return False
     return True
+
+
+def check_state(state: dict[str, Any], empty: dict[str, Any]) -> None:
+    """Rejects the state of a stream whose keys and types differ from those of an empty stream."""
+    if state.keys() != empty.keys():
+        raise ValueError(f"the state has the parts {', '.join(state)}: expected {', '.join(empty)}")
+    for key, like in empty.items():
+        value = state[key]
+        counts = value if isinstance(value, tuple) else (value,)
+        if key == "rows":
+            continue
+        if isinstance(like, np.ndarray):
+            fits = isinstance(value, np.ndarray) and (value.dtype, value.ndim) == (like.dtype, like.ndim)
+            fits = fits and bool((np.isfinite(value) if like.dtype.kind == "f" else value >= 0).all())
+        elif isinstance(like, float):
+            fits = type(value) is float and math.isfinite(value)
+        else:
+            fits = type(value) is type(like) and len(counts) == (len(like) if isinstance(like, tuple) else 1)
+            fits = fits and all(type(count) is int and 0 <= count < 2**64 for count in counts)
+        if not fits:
+            raise ValueError(f"{key} of the state is {value!r}, expected a value like {like!r}")

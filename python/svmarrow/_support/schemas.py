@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import collections.abc
 import inspect
-import math
 import sys
 import typing
 from dataclasses import dataclass, fields, is_dataclass
@@ -38,26 +37,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin, g
 import numpy as np
 from numpy.typing import NDArray
 
-from svmarrow._support.atomic import fitted_attribute_names
 from svmarrow._support.bases import BaseEstimator
-from svmarrow._support.parameters import check
+from svmarrow._support.parameters import check, fitted_attribute_names
 from svmarrow._support.progress import ATTRIBUTES as CALLBACK_ATTRIBUTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-
-__all__ = [
-    "SCHEMAS",
-    "Schema",
-    "check_state",
-    "check_types",
-    "find_schema",
-    "kinds",
-    "savable",
-    "schema_of",
-    "upgrade",
-]
+__all__ = ["SCHEMAS", "Schema", "check_types", "find_schema", "kinds", "savable", "schema_of", "upgrade"]
 
 Kind = TypeVar("Kind", bound=type)
 #: The fields of an object by name, as a file describes them.
@@ -268,27 +255,6 @@ TYPE_NAMES: dict[str, Any] = {
     "Sequence": collections.abc.Sequence,
     "np": np,
 }
-
-
-def check_state(state: dict[str, Any], empty: dict[str, Any]) -> None:
-    """Rejects the state of a stream whose keys and types differ from those of an empty stream."""
-    if state.keys() != empty.keys():
-        raise ValueError(f"the state has the parts {', '.join(state)}: expected {', '.join(empty)}")
-    for key, like in empty.items():
-        value = state[key]
-        counts = value if isinstance(value, tuple) else (value,)
-        if key == "rows":
-            continue
-        if isinstance(like, np.ndarray):
-            fits = isinstance(value, np.ndarray) and (value.dtype, value.ndim) == (like.dtype, like.ndim)
-            fits = fits and bool((np.isfinite(value) if like.dtype.kind == "f" else value >= 0).all())
-        elif isinstance(like, float):
-            fits = type(value) is float and math.isfinite(value)
-        else:
-            fits = type(value) is type(like) and len(counts) == (len(like) if isinstance(like, tuple) else 1)
-            fits = fits and all(type(count) is int and 0 <= count < 2**64 for count in counts)
-        if not fits:
-            raise ValueError(f"{key} of the state is {value!r}, expected a value like {like!r}")
 
 
 def check_types(target: Any, names: Iterable[str], kinds: Iterable[type]) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from svmarrow._support.atomic import consistent
 from svmarrow._support.bases import ClassifierMixin
+from svmarrow._support.parameters import consistent
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.reduced_set.estimator import ModelWrapper
 

@@ -10,10 +10,9 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support.atomic import consistent
-from svmarrow._support.memory import bytes_of_rows
-from svmarrow._support.parameters import THREADS, Rule, check, integer, one_of, refuse
+from svmarrow._support.parameters import THREADS, Rule, check, consistent, integer, one_of, refuse
 from svmarrow._support.rows import core_rows, threads
+from svmarrow._support.training import bytes_of_rows
 from svmarrow.cascade.base import Cascade
 from svmarrow.reduced_set.path import CompressionPath
 from svmarrow.reduced_set.paths import METHODS, RULES, ConstantModelError, bytes_of_work, compression_path

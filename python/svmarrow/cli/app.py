@@ -12,12 +12,12 @@ import typer
 
 from svmarrow._support.displays import image_axes
 from svmarrow._support.progress import progress as shown_progress
-from svmarrow.cli import report
-from svmarrow.cli.convert import PASS_THROUGH, convert, grid, svm_predict, svm_scale, svm_train
+from svmarrow.cli import terminal
 from svmarrow.cli.data import IMAGES, DataOptions, check_writable
 from svmarrow.cli.demo import run
-from svmarrow.cli.models import model_format, read_model_and_data, write_model
-from svmarrow.cli.options import (
+from svmarrow.cli.models import convert, model_format, read_model_and_data, write_model
+from svmarrow.cli.predict import predict
+from svmarrow.cli.terminal import (
     DATA_OPTIONS,
     DATA_PANEL,
     Candidates,
@@ -30,18 +30,73 @@ from svmarrow.cli.options import (
     Scoring,
     SinglePrecision,
     Target,
+    fail_cleanly,
+    on_terminal,
+    percent,
     refuse_ignored,
+    say,
 )
-from svmarrow.cli.predict import predict
-from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say
 from svmarrow.cli.train import train
-from svmarrow.io.info import info as info_of
-from svmarrow.io.info import size_note
+from svmarrow.io.files import info as info_of
+from svmarrow.io.files import size_note
+from svmarrow.libsvm._programs import run as run_program
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 from svmarrow.reduced_set.compression import compress as compress_model
 from svmarrow.reduced_set.paths import compression_path
 
-__all__ = ["app"]
+__all__ = ["PASS_THROUGH", "app", "grid", "svm_predict", "svm_scale", "svm_train"]
+
+
+# --- LIBSVM's programs as subcommands ---
+
+
+#: Settings of commands that read their own options.
+PASS_THROUGH: dict[str, Any] = {
+    "ignore_unknown_options": True,
+    "allow_extra_args": True,
+    "help_option_names": [],
+}
+
+
+def svm_train(context: typer.Context) -> None:
+    """Train a model as LIBSVM's svm-train does; without arguments its usage.
+
+    [bold]Example[/bold]
+
+      svmarrow svm-train -s 0 -c 10 -g 0.1 train.svm train.model
+    """
+    raise typer.Exit(run_program("svm-train", context.args))
+
+
+def svm_predict(context: typer.Context) -> None:
+    """Predict as LIBSVM's svm-predict does; without arguments its usage.
+
+    [bold]Example[/bold]
+
+      svmarrow svm-predict -b 1 test.svm train.model labels.txt
+    """
+    raise typer.Exit(run_program("svm-predict", context.args))
+
+
+def svm_scale(context: typer.Context) -> None:
+    """Scale a data file as LIBSVM's svm-scale does; without arguments its usage.
+
+    [bold]Example[/bold]
+
+      svmarrow svm-scale -l 0 -u 1 -s ranges train.svm > scaled.svm
+    """
+    raise typer.Exit(run_program("svm-scale", context.args))
+
+
+def grid(context: typer.Context) -> None:
+    """Search C and gamma as LIBSVM's grid.py does, in one process; without arguments its usage.
+
+    [bold]Example[/bold]
+
+      svmarrow grid -log2c -3,9,2 -log2g 1,-9,-2 -v 5 -out results.txt train.svm
+    """
+    raise typer.Exit(run_program("grid", context.args))
+
 
 app: typer.Typer = typer.Typer(
     name="svmarrow",
@@ -314,7 +369,7 @@ def compress(
         else:
             path.plot(*judging, ax=axes, chosen=chosen)
         axes.figure.savefig(curve, dpi=160)
-    say(f"Compressed {full.expansion_.n_vectors:,} vectors to {chosen:,} in {report.seconds(elapsed)}.")
+    say(f"Compressed {full.expansion_.n_vectors:,} vectors to {chosen:,} in {terminal.seconds(elapsed)}.")
     if small.loss_bound_ is not None and small.loss_bound_.n_samples:
         say(str(small.loss_bound_))
     if errors is not None and isinstance(full, ExpansionRegressor):
@@ -323,7 +378,7 @@ def compress(
     elif errors is not None:
         before, after = percent(errors[0]), percent(errors[1])
         say(f"The error rate on {validation} is {before} before and {after} after compression.")
-    say(report.describe_file(output, before_bytes))
+    say(terminal.describe_file(output, before_bytes))
     note = size_note(full)
     if note is not None:
         say(note)

@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 
 from svmarrow import SVC, compression_path, load
 from svmarrow._support.displays import CHOICE, finish, image_axes
-from svmarrow.cli.report import describe_certificate, percent, say, seconds, size, size_table
+from svmarrow.cli.terminal import describe_certificate, percent, say, seconds, size, size_table
 from svmarrow.reduced_set import GradientSettings, subsample_baseline
 
 if TYPE_CHECKING:

@@ -1,28 +1,43 @@
-"""Model files of all formats, and data that fits a model."""
+"""Model files of all formats, the command that writes a model in another one, and data that fits a model."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path  # noqa: TC003 - typer reads annotations when it runs
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 from scipy import sparse
 
-from svmarrow.cli.data import format_of, read_data
-from svmarrow.cli.pieces import has_index_zero, read_pieces
-from svmarrow.cli.rows import Data, DataOptions, with_columns
+from svmarrow._support.progress import progress as shown_progress
+from svmarrow.cli import terminal
+from svmarrow.cli.data import check_writable, format_of, has_index_zero, read_data, read_pieces
+from svmarrow.cli.formats import Data, DataOptions, with_columns
+from svmarrow.cli.terminal import (
+    DataFormat,
+    Format,
+    Header,
+    ModelFormat,
+    Numbers,
+    Target,
+    TestKeys,
+    fail_cleanly,
+    on_terminal,
+    percent,
+    refuse_ignored,
+    say,
+)
 from svmarrow.export import to_c, to_onnx
-from svmarrow.interop.convert import as_expansion
-from svmarrow.interop.model_files import load_model_file, model_and_base, text_format
+from svmarrow.interop.convert import as_expansion, load_model_file, model_and_base, text_format
 from svmarrow.io import load_libsvm_model, load_svmlight_model, save_libsvm_model
-from svmarrow.io.model import save_as
+from svmarrow.io.files import save_as
 from svmarrow.models import ExpansionClassifier, ExpansionDetector, ExpansionRegressor
 from svmarrow.models.base import ExpansionModel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -30,14 +45,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "answers_of",
-    "c_name",
+    "convert",
     "model_and_pieces",
     "model_format",
     "read_model_and_data",
     "scores_of",
-    "with_meaning",
     "write_model",
 ]
+
 
 #: Formats of model files by the last part of their names.
 FORMATS = {
@@ -235,3 +250,89 @@ def _kernel_rows(path: Path, data: Data, model: ExpansionModel, first: int = 0) 
             f"then 1:value to at least {columns}:value, zeros written out"
         )
     return replace(data, X=data.X[:, 1 : columns + 1].toarray())
+
+
+@fail_cleanly
+def convert(
+    context: typer.Context,
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL", help="Model file: safetensors, LIBSVM or SVM-light.", show_default=False
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="File to write: .onnx, .h, .model, .safetensors.", show_default=False
+        ),
+    ],
+    model_format_: Annotated[
+        ModelFormat,
+        typer.Option("--model-format", help="Format of the output; auto uses the suffix of its name."),
+    ] = ModelFormat.auto,
+    dtype: Annotated[
+        Numbers | None,
+        typer.Option(
+            "--dtype", help="ONNX: float32 or float64. C: float32, float64 or int8.", show_default=False
+        ),
+    ] = None,
+    prefix: Annotated[
+        str | None,
+        typer.Option(
+            "--prefix", help="C: prefix of all names. Default: the name of the file.", show_default=False
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="C: data file on which int8 is optimized and measured.", show_default=False),
+    ] = None,
+    data_format: Format = DataFormat.auto,
+    target: Target = None,
+    header: Header = None,
+    test: TestKeys = False,
+) -> None:
+    """Convert a model to another format: ONNX, a C header, LIBSVM's text, safetensors.
+
+    [bold]Examples[/bold]
+
+      svmarrow convert small.safetensors -o small.onnx
+      svmarrow convert small.safetensors -o small.h --dtype int8 --data train.svm
+      svmarrow convert svm-train.model -o model.safetensors
+    """
+    kind = model_format(output, model_format_.value)
+    if dtype is not None and kind not in ("onnx", "c"):
+        raise typer.BadParameter(f"--dtype is only for ONNX and C, but {output} is written as {kind}")
+    if (prefix is not None or data is not None) and kind != "c":
+        raise typer.BadParameter(f"--prefix and --data are only for C, but {output} is written as {kind}")
+    if data is None:
+        refuse_ignored(context, ("data_format", "target", "header", "test"), "without --data")
+    check_writable(output)
+    rows = None
+    if data is None:
+        model_file = load_model_file(model)
+    else:
+        options = DataOptions(data_format.value, target, header, test)
+        with shown_progress(on_terminal()) as shown:
+            model_file, (rows,) = read_model_and_data(model, [(data, options)], shown.callback)
+    if kind == "onnx":
+        to_onnx(model_file, output, dtype=dtype.value if dtype else None)  # type: ignore[arg-type]
+    elif kind == "c":
+        made = to_c(
+            model_file,
+            output,
+            prefix=prefix or c_name(output),
+            dtype=dtype.value if dtype else "float32",
+            X=None if rows is None else rows.X,
+            y=None if rows is None else rows.y,
+        )
+        cost = f"{made.multiplications:,} multiplications for a prediction"
+        say(f"The tables take {made.flash:,} bytes, and the code needs {cost}.")
+        if made.disagreement is not None:
+            say(f"On {data} {percent(made.disagreement)} of the labels differ from those of the model.")
+        if made.score_before is not None and made.score_after is not None:
+            before, after = f"{made.score_before:.4f}", f"{made.score_after:.4f}"
+            say(f"The score on {data} is {before} before and {after} after the conversion.")
+    else:
+        write_model(model_file, output, kind)
+    say(terminal.describe_file(output))

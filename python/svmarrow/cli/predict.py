@@ -12,13 +12,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from svmarrow._support.files import new_file
 from svmarrow._support.progress import progress as shown_progress
-from svmarrow.cli import report
+from svmarrow._support.system import new_file
+from svmarrow.cli import terminal
 from svmarrow.cli.data import TEXT, DataOptions, check_writable, seekable
 from svmarrow.cli.models import answers_of, model_and_pieces, scores_of
-from svmarrow.cli.options import DataFormat, Format, Header, Jobs, Piece, SinglePrecision, Target, TestKeys
-from svmarrow.cli.report import fail_cleanly, on_terminal, percent, say
+from svmarrow.cli.terminal import (
+    DataFormat,
+    Format,
+    Header,
+    Jobs,
+    Piece,
+    SinglePrecision,
+    Target,
+    TestKeys,
+    fail_cleanly,
+    on_terminal,
+    percent,
+    say,
+)
 from svmarrow.models import ExpansionClassifier, ExpansionRegressor
 
 if TYPE_CHECKING:
@@ -131,13 +143,13 @@ def predict(
                 fitted, rows = following
         if to_stdout:
             sys.stdout.buffer.flush()
-        write = report.to_stderr().print if to_stdout else say
+        write = terminal.to_stderr().print if to_stdout else say
         if labelled.rows:
             write(labelled.summary(fitted))
             if labelled.unknown:
-                report.warn(f"{labelled.unknown:,} of {n:,} labels in {data} are not classes of the model.")
+                terminal.warn(f"{labelled.unknown:,} of {n:,} labels in {data} are not classes of the model.")
         each = f"{1e6 * seconds / n:.1f} microseconds per sample"
-        write(f"Predicted {n:,} samples in {report.seconds(seconds)} ({each}).")
+        write(f"Predicted {n:,} samples in {terminal.seconds(seconds)} ({each}).")
         if to_file is not None:
             write(f"Wrote {to_file}.")
 

@@ -14,11 +14,20 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from svmarrow._support.displays import image_axes
 from svmarrow._support.progress import progress as shown_progress
-from svmarrow._support.rows import default_gamma
-from svmarrow.cli import report
-from svmarrow.cli.data import IMAGES, DataOptions, check_writable, read_data, seekable
+from svmarrow._support.training import default_gamma
+from svmarrow.cli import terminal
+from svmarrow.cli.data import (
+    IMAGES,
+    DataOptions,
+    check_writable,
+    read_data,
+    read_pieces,
+    sample,
+    seekable,
+    survey,
+)
 from svmarrow.cli.models import model_format, write_model
-from svmarrow.cli.options import (
+from svmarrow.cli.terminal import (
     DataFormat,
     Format,
     Header,
@@ -32,12 +41,13 @@ from svmarrow.cli.options import (
     Target,
     Task,
     TestKeys,
+    fail_cleanly,
+    on_terminal,
     refuse_ignored,
+    say,
 )
-from svmarrow.cli.pieces import read_pieces, sample, survey
-from svmarrow.cli.report import fail_cleanly, on_terminal, say
 from svmarrow.interop.convert import as_expansion
-from svmarrow.io.info import size_note
+from svmarrow.io.files import size_note
 from svmarrow.least_squares import LowRankRLSRegressor
 from svmarrow.least_squares.low_rank import LowRankRLSClassifier
 from svmarrow.model_selection.classification import SVCCV
@@ -50,7 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from svmarrow._support.progress import ProgressCallback
-    from svmarrow.cli.pieces import Survey
+    from svmarrow.cli.data import Survey
 
 
 __all__ = [
@@ -339,8 +349,8 @@ def train(
         else f" and {d:,} features"
     )
     found = f"{machine.expansion_.n_vectors:,} support vectors"
-    say(f"Trained on {n:,} samples{what} in {report.seconds(elapsed)}: {found}.")
-    say(report.describe_certificate(machine.certificate_))
+    say(f"Trained on {n:,} samples{what} in {terminal.seconds(elapsed)}: {found}.")
+    say(terminal.describe_certificate(machine.certificate_))
     if search is not None:
         chosen = ", ".join(f"{name}={value:.4g}" for name, value in search.best_params_.items())
         folds = f"Cross-validation with {search.n_splits_} folds"
@@ -348,7 +358,7 @@ def train(
         if tune_plot is not None:
             search.plot(image_axes()).figure_.savefig(tune_plot, dpi=150)
             say(f"Wrote {tune_plot}.")
-    say(report.describe_file(output))
+    say(terminal.describe_file(output))
     note = size_note(machine)
     if note is not None:
         say(note)
@@ -401,8 +411,8 @@ def _train_low_rank(
     if isinstance(machine, LowRankRLSClassifier):
         what = f", {d:,} features and {len(machine.classes_)} classes"
     found = f"{machine.expansion_.n_vectors:,} vectors"
-    say(f"Trained on {known.rows:,} samples{what} in {report.seconds(elapsed)}: {found}.")
-    say(report.describe_file(output))
+    say(f"Trained on {known.rows:,} samples{what} in {terminal.seconds(elapsed)}: {found}.")
+    say(terminal.describe_file(output))
 
 
 def _search(machine: SVC | SVR, search: Literal["full", "racing"]) -> SVCCV | SVRCV:

@@ -14,16 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from dask import delayed
 from svmarrow._support.parameters import refuse
-from svmarrow._support.rows import (
-    as_rows,
-    class_weights,
-    default_gamma,
-    gamma_power,
-    moments,
-    sample_weights,
-    validated,
-    well_aligned,
-)
+from svmarrow._support.rows import as_rows, validated, well_aligned
+from svmarrow._support.training import class_weights, default_gamma, gamma_power, moments, sample_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -397,7 +389,7 @@ def gamma_of(
     kernel: Any,
     parts: Sequence[tuple[float, float, float]] | None = None,
 ) -> float:
-    """Returns gamma as `svmarrow._support.rows.default_gamma` does, from moments of the summaries or
+    """Returns gamma as `svmarrow._support.training.default_gamma` does, from moments of the summaries or
     ``parts``.
     """
     columns = max(each.columns for each in summaries)

@@ -23,27 +23,52 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._support.memory import bytes_of_rows
 from svmarrow._support.rows import threads
+from svmarrow._support.training import bytes_of_rows
 from svmarrow.dask.blocks import Part, rows_by_part
-from svmarrow.dask.exact import ALTERNATIVE, bytes_of_driver, bytes_to_solve
 from svmarrow.dask.partition import fitted_rows, row_subset
 from svmarrow.dask.rounds import concatenate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from svmarrow.dask.cluster import Cluster
+    from svmarrow.dask.estimator import Cluster
     from svmarrow.dask.partition import Machines, RowSubset
 
 __all__ = [
+    "ALTERNATIVE",
     "CHANGED_SHARE",
     "DRIVER_ROWS_PER_VECTOR",
     "EXPECTED_ROUNDS",
     "FitEstimate",
+    "bytes_of_driver",
+    "bytes_to_solve",
     "estimate_fit",
     "estimate_work",
 ]
+
+
+#: Remedy if the driver cannot store the support vectors.
+ALTERNATIVE = "train DaskLowRankRLSClassifier, whose memory does not grow with the samples"
+
+
+def bytes_to_solve(machines: Machines, rows: int, held: int, jobs: int) -> int:
+    """Returns the memory that a process needs at least to train the machines on ``rows`` samples of ``held``
+    bytes.
+    """
+    # A few rows stand for those that are not loaded yet.
+    sample = np.ones((min(max(1, rows), 512), max(1, held // max(1, 8 * rows))))
+    kernel: Any = machines.kernel if isinstance(machines.kernel[0], str) else machines.kernel[0]
+    sizes = [rows] * int(machines.matrix.shape[1])
+    return int(_core.estimate_svm_memory(sample, rows, kernel, sizes, 0, jobs)["least"])
+
+
+def bytes_of_driver(machines: Machines, rows: int, held: int, jobs: int) -> int:
+    """Returns the memory that the driver needs at least, which stores three copies of its rows: as received,
+    as concatenated and as sorted.
+    """
+    return bytes_to_solve(machines, rows, held, jobs) + 3 * held
+
 
 #: Number of rounds of a fit.
 EXPECTED_ROUNDS = 5

@@ -15,12 +15,10 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from svmarrow import _core
-from svmarrow._support.atomic import atomic_fit, atomic_update
-from svmarrow._support.decoding import class_targets
-from svmarrow._support.memory import refuse_beyond_memory
-from svmarrow._support.parameters import check, refuse
+from svmarrow._support.parameters import atomic_fit, atomic_update, check, refuse
 from svmarrow._support.progress import fitting
-from svmarrow._support.rows import core_rows, refuse_zero_weights, well_aligned
+from svmarrow._support.rows import core_rows, well_aligned
+from svmarrow._support.training import class_targets, refuse_beyond_memory, refuse_zero_weights
 from svmarrow.dask.blocks import (
     balanced_weights,
     check_features,
@@ -35,9 +33,13 @@ from svmarrow.dask.blocks import (
     regression_part,
     summary_of,
 )
-from svmarrow.dask.cluster import all_threads, tree_sum
-from svmarrow.dask.estimator import DaskClassifier, DaskEstimator
-from svmarrow.dask.exact import choose_distributed_points
+from svmarrow.dask.estimator import (
+    DaskClassifier,
+    DaskEstimator,
+    all_threads,
+    choose_distributed_points,
+    tree_sum,
+)
 from svmarrow.expansion.points import POINT_RULES, bytes_of_sums
 from svmarrow.least_squares import LowRankRLSClassifier, LowRankRLSRegressor
 from svmarrow.least_squares.low_rank import takes_pieces
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.dask.blocks import Part, Summary
-    from svmarrow.dask.cluster import Cluster
+    from svmarrow.dask.estimator import Cluster
 
 __all__ = ["DaskLowRankRLSClassifier", "DaskLowRankRLSRegressor"]
 

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._support.atomic import atomic_fit
-from svmarrow._support.parameters import check
+from svmarrow._support.parameters import atomic_fit, check
 from svmarrow._support.progress import fitting
-from svmarrow._support.rows import core_rows, threads, weights_differ, well_aligned
+from svmarrow._support.rows import core_rows, threads, well_aligned
+from svmarrow._support.training import weights_differ
 from svmarrow.dask.blocks import Part, classification_part, gamma_of, moments_of, offsets
-from svmarrow.dask.cluster import all_threads
-from svmarrow.dask.estimator import DaskClassifier
-from svmarrow.dask.exact import choose_distributed_points, prepare_fit, train_machines
+from svmarrow.dask.estimator import DaskClassifier, all_threads, choose_distributed_points
 from svmarrow.dask.partition import Machines
+from svmarrow.dask.svm import prepare_fit, train_machines
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import POINT_RULES
 from svmarrow.svm.low_rank import LowRankSVC, projected_kernel
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow._support.certificate import Certificate
-    from svmarrow.dask.cluster import Cluster
+    from svmarrow.dask.estimator import Cluster
     from svmarrow.dask.rounds import Round
 
 __all__ = ["DaskLowRankSVC"]

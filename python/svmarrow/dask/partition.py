@@ -13,11 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from svmarrow import _core
-from svmarrow._support.kernel_function import TrainingKernel, kernel_values
-from svmarrow._support.memory import bytes_of_rows
 from svmarrow._support.rows import cache_bytes, core_rows
+from svmarrow._support.training import bytes_of_rows
 from svmarrow.dask.blocks import RealignOnUnpickle
-from svmarrow.dask.cluster import all_threads
+from svmarrow.dask.estimator import all_threads
+from svmarrow.expansion.kernel_expansion import TrainingKernel, kernel_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

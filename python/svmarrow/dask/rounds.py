@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow._support.progress import Progress
-    from svmarrow.dask.cluster import Cluster
+    from svmarrow.dask.estimator import Cluster
     from svmarrow.dask.partition import Machines, Report
 
 __all__ = ["Round", "Rounds", "Solved", "concatenate"]

@@ -1,38 +1,213 @@
-"""Exact support vector classification over partitions."""
+"""Exact support vector classification over partitions.
+
+Preparation and result of any exact fit come first, low-rank machines use them too: the code, the memory of
+the driver, the collected model.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
-from svmarrow._support.atomic import InterruptedFit, atomic_fit
-from svmarrow._support.parameters import check, integer, refuse
-from svmarrow._support.progress import fitting
-from svmarrow._support.rows import weights_differ
-from svmarrow.dask.blocks import classification_part, gamma_of, offsets
+from svmarrow._support.certificate import Certificate
+from svmarrow._support.parameters import (
+    InterruptedFit,
+    atomic_fit,
+    check,
+    check_shape,
+    integer,
+    refuse,
+    warn_caller,
+)
+from svmarrow._support.progress import fitting, progress
+from svmarrow._support.rows import threads
+from svmarrow._support.training import refuse_beyond_memory, weights_differ
+from svmarrow.dask.blocks import (
+    balanced_weights,
+    check_features,
+    check_span,
+    classes_of,
+    classification_part,
+    delayed_blocks,
+    gamma_of,
+    offsets,
+    partition_indices,
+    summary_of,
+)
 from svmarrow.dask.estimator import DaskClassifier
-from svmarrow.dask.exact import prepare_fit, train_machines
-from svmarrow.dask.forecast import estimate_fit
+from svmarrow.dask.forecast import ALTERNATIVE, bytes_of_driver, estimate_fit
 from svmarrow.dask.partition import Machines, warm_start_rows
-from svmarrow.dask.rounds import concatenate
+from svmarrow.dask.rounds import Rounds, concatenate
 from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow.models.outputs import pair_matrix
+from svmarrow.svm._base import decoding_of
 from svmarrow.svm.classification import SVC
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from svmarrow._support.certificate import Certificate
-    from svmarrow.dask.cluster import Cluster
-    from svmarrow.dask.exact import PreparedFit
+    from svmarrow._support.parameters import Decoding
+    from svmarrow.dask.blocks import Summary
+    from svmarrow.dask.estimator import Cluster
     from svmarrow.dask.forecast import FitEstimate
     from svmarrow.dask.partition import RowSubset
     from svmarrow.dask.rounds import Round
 
-__all__ = ["DaskSVC"]
+__all__ = ["CollectedModel", "DaskSVC", "PreparedFit", "code_of", "prepare_fit", "train_machines"]
+
+
+@dataclass(frozen=True, eq=False)
+class CollectedModel:
+    """A model as the local estimator stores it: support vectors by class, then by row."""
+
+    vectors: Any
+    coefficients: NDArray[np.float64]
+    intercepts: NDArray[np.float64]
+    support: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    certificate: Certificate
+
+
+def code_of(decoding: Decoding, n_classes: int) -> NDArray[np.int8]:
+    """Returns the code (n_classes, n_outputs) of the machines of a decoding."""
+    if decoding == "binary":
+        return np.array([[-1], [1]], dtype=np.int8)
+    if decoding == "ovr":
+        return (2 * np.eye(n_classes) - 1).astype(np.int8)
+    return pair_matrix(n_classes)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedFit:
+    """Partitions, summaries and classes of a fit before its machines are trained."""
+
+    #: Futures of the partitions.
+    blocks: list[Any]
+    summaries: list[Summary]
+    classes: NDArray[Any]
+    by_class: NDArray[np.float64]
+    decoding: Decoding
+
+    @property
+    def matrix(self) -> NDArray[np.int8]:
+        """The code of the machines."""
+        return code_of(self.decoding, self.classes.size)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of all partitions."""
+        return sum(each.rows for each in self.summaries)
+
+
+def prepare_fit(estimator: Any, cluster: Cluster, X: Any, y: Any, sample_weight: Any) -> PreparedFit:
+    """Loads the partitions on the workers and summarizes them."""
+    check_features(estimator, X)
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    blocks = cluster.load(delayed_blocks(X, y, sample_weight))
+    futures = [cluster.submit(summary_of, block, True, estimator.gamma == "scale") for block in blocks]
+    summaries: list[Summary] = cluster.gather(futures, "the rows")
+    if not sum(each.rows for each in summaries):
+        raise ValueError("X has no rows: all of its partitions are empty")
+    check_span(estimator, summaries)
+    classes, totals, counts = classes_of(summaries)
+    by_class = balanced_weights(estimator.class_weight, counts.astype(np.float64), classes)
+    if not (totals * by_class).all():
+        raise ValueError(
+            f"the weights of class {classes[int(np.argmin(totals * by_class))]} are all zero: every class "
+            "needs a sample of positive weight (sample_weight times class_weight)"
+        )
+    decoding = decoding_of(estimator, classes.size)
+    check_shape(decoding, estimator.decision_function_shape, estimator.break_ties)
+    return PreparedFit(blocks, summaries, classes, by_class, decoding)
+
+
+def train_machines(
+    estimator: Any,
+    cluster: Cluster,
+    parts: Sequence[Any],
+    prepared: PreparedFit,
+    machines: Machines,
+    start: RowSubset | None = None,
+) -> tuple[CollectedModel, list[Round], bool]:
+    """Trains the machines; returns the model, the rounds, and whether Ctrl-C ended the fit."""
+    jobs, interrupted = threads(estimator.n_jobs), False
+    keeps = bool(getattr(estimator, "warm_start", False))
+    with progress(estimator.verbose) as reporter:
+        rounds = Rounds(
+            cluster,
+            parts,
+            machines,
+            jobs=jobs,
+            max_iter=None if estimator.max_iter == -1 else int(estimator.max_iter),
+            max_time=estimator.max_time,
+            reporter=reporter,
+        )
+        try:
+            check = _memory_check(type(estimator).__name__, machines, jobs)
+            rounds.run(rounds.first(check) if start is None else start)
+        except KeyboardInterrupt:
+            if not keeps or rounds.solved is None:
+                raise
+            rounds.end("interrupted")
+            interrupted = True
+        model = _collect(cluster, parts, rounds, offsets(prepared.summaries), prepared.classes.size)
+    if model.certificate.stop != "converged" and not rounds.stopped:
+        warn_caller(_convergence_message(estimator, model.certificate), ConvergenceWarning)
+    return model, rounds.log, interrupted
+
+
+def _convergence_message(estimator: Any, certificate: Certificate) -> str:
+    """Returns the warning of a fit that did not converge."""
+    return (
+        f"{type(estimator).__name__} ended before the tolerance was reached ({certificate.stop}): the "
+        f"violation is {certificate.violation:.3g} for tol={estimator.tol:g}, the duality gap "
+        f"{certificate.gap:.3g} of {certificate.primal:.6g}. The model is usable; raise max_iter or "
+        "max_time, or scale the data"
+    )
+
+
+def _memory_check(name: str, machines: Machines, jobs: int) -> Callable[[int, int], None]:
+    """Returns a function that raises MemoryError before support vectors are sent that the driver cannot
+    store.
+    """
+
+    def check_memory(rows: int, held: int) -> None:
+        refuse_beyond_memory(
+            f"{name}.fit found {rows} support vectors in the partitions, which the driver must store; it",
+            bytes_of_driver(machines, rows, held, jobs),
+            ALTERNATIVE,
+        )
+
+    return check_memory
+
+
+def _collect(
+    cluster: Cluster, parts: Sequence[Any], rounds: Rounds, first: NDArray[np.int64], n_classes: int
+) -> CollectedModel:
+    """Collects the model of the last round."""
+    assert rounds.solved is not None
+    solved = rounds.solved
+    rows = solved.rows.take(solved.rows.beta.any(axis=1))
+    local = [rows.local[rows.part == number] for number in range(len(parts))]
+    indices = cluster.gather(cluster.each(partition_indices, parts, local), "the rows")
+    # The driver's rows are sorted by partition.
+    support = np.concatenate([own + first[part] for part, own in enumerate(indices)])
+    order = np.lexsort((support, rows.labels))
+    return CollectedModel(
+        rows.X[order],
+        np.ascontiguousarray(rows.beta[order]),
+        solved.intercepts,
+        support[order],
+        np.bincount(rows.labels, minlength=n_classes),
+        Certificate(machines=solved.certificates, **rounds.effort),
+    )
 
 
 class DaskSVC(DaskClassifier, SVC):

@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from svmarrow._support.atomic import warn_caller
-from svmarrow._support.parameters import check, refuse
+from svmarrow._support.parameters import check, refuse, warn_caller
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow.distillation.students import DistillationSettings, Student, distillation_sizes
 from svmarrow.distillation.teachers import Teacher, numeric_rows

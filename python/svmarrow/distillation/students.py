@@ -29,8 +29,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples
 
 from svmarrow import _core
-from svmarrow._support.atomic import warn_caller
-from svmarrow._support.parameters import boolean, check, either, integer, none, one_of, real
+from svmarrow._support.parameters import boolean, check, either, integer, none, one_of, real, warn_caller
 from svmarrow._support.rows import core_rows, threads
 from svmarrow.distillation.teachers import numeric_rows
 from svmarrow.expansion.kernel_expansion import KernelExpansion

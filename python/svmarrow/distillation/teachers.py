@@ -26,11 +26,11 @@ from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from svmarrow._support.decoding import label_indices
+from svmarrow._support.estimator import check_fitted, columns_of
 from svmarrow._support.parameters import check_array_types, missing_values
 from svmarrow._support.rows import as_rows
+from svmarrow._support.training import label_indices
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.interop.sklearn_models import check_fitted, columns_of
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor

@@ -10,7 +10,8 @@ import scipy.sparse as sp
 from svmarrow import _core
 from svmarrow._support.parameters import ROW_KERNELS, refuse, seed_of
 from svmarrow._support.rows import as_rows, core_rows, in_layout_of, rows_of, threads
-from svmarrow._support.schemas import check_state, savable
+from svmarrow._support.saving import check_state
+from svmarrow._support.schemas import savable
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 
 if TYPE_CHECKING:

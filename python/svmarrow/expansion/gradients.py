@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from svmarrow._support.blas import product
+from svmarrow._support.rows import dense, product
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -168,7 +168,7 @@ def _part_gradients(expansion: KernelExpansion, X: Any, n_jobs: int | None) -> N
     width = max(1, _MAX_COLUMNS // q)
     for first in range(0, d, width):
         columns = slice(first, min(first + width, d))
-        block = _dense(Z[:, columns]) - centre[columns]
+        block = dense(Z[:, columns]) - centre[columns]
         coefficients = (B[:, :, np.newaxis] * block[:, np.newaxis, :]).reshape(len(B), -1)
         values = base.replaced(coefficients=coefficients, intercepts=np.zeros(coefficients.shape[1]))
         out[:, :, columns] = values._evaluate(X, n_jobs).reshape(n, q, -1)
@@ -177,15 +177,10 @@ def _part_gradients(expansion: KernelExpansion, X: Any, n_jobs: int | None) -> N
         return out
     sums = base.replaced(intercepts=np.zeros(q))._evaluate(X, n_jobs)
     for j in range(q):
-        out[:, j] -= (_dense(X) - centre) * sums[:, j, np.newaxis]
+        out[:, j] -= (dense(X) - centre) * sums[:, j, np.newaxis]
     out *= factor
     return out
 
 
 def _double(X: Any) -> Any:
     return X.astype(np.float64) if X.dtype != np.float64 else X
-
-
-def _dense(X: Any) -> NDArray[np.float64]:
-    dense: NDArray[np.float64] = X.toarray() if sp.issparse(X) else X
-    return dense

@@ -9,24 +9,25 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 
-from svmarrow._support.files import write_text
 from svmarrow._support.parameters import Rule, check, one_of
+from svmarrow._support.system import write_text
 from svmarrow.expansion.expansion_tree import ExpansionTree
-from svmarrow.export.c_decoding import labels_text, prediction
-from svmarrow.export.c_kernels import Outputs, in_precision, number, outputs_in_bytes, outputs_in_floats
-from svmarrow.export.c_probabilities import probabilities
-from svmarrow.export.c_steps import StepText
-from svmarrow.export.common import kernel_columns, output_spec_of, provenance
-from svmarrow.export.rounding import (
+from svmarrow.export.c_decoding import labels_text, prediction, probabilities
+from svmarrow.export.c_kernels import Outputs, outputs_in_bytes, outputs_in_floats
+from svmarrow.export.c_steps import StepText, in_precision, number
+from svmarrow.export.common import (
+    TreeOutputs,
     both_outputs,
     check_rounding,
+    kernel_columns,
     kernel_rows,
+    output_spec_of,
     output_spread,
+    provenance,
     rounded_kernel_rows,
     rows_in_precision,
     samples_of,
 )
-from svmarrow.export.trees import TreeOutputs
 
 if TYPE_CHECKING:
     import os

@@ -20,9 +20,17 @@ import numpy as np
 
 from svmarrow._support.parameters import MATERN_KERNELS, refuse
 from svmarrow.expansion.expansion_tree import ExpansionTree
-from svmarrow.export.common import dense_vectors, kernel_columns, linear_weights, matern_rate
-from svmarrow.export.rounding import LoopOutputs
-from svmarrow.export.trees import TreeOutputs, loop_outputs, tree_tables
+from svmarrow.export.c_steps import number, table
+from svmarrow.export.common import (
+    LoopOutputs,
+    TreeOutputs,
+    dense_vectors,
+    kernel_columns,
+    linear_weights,
+    loop_outputs,
+    matern_rate,
+    tree_tables,
+)
 from svmarrow.reduced_set.quantization import (
     ByteCoefficients,
     ByteVectors,
@@ -32,19 +40,18 @@ from svmarrow.reduced_set.quantization import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
     from svmarrow.models.outputs import OutputSpec
 
-__all__ = ["Outputs", "in_precision", "number", "outputs_in_bytes", "outputs_in_floats", "table"]
+__all__ = ["Outputs", "outputs_in_bytes", "outputs_in_floats"]
+
 
 #: Kernels that are functions of the difference of two rows, and whole numbers on bytes.
 BY_DIFFERENCE = ("rbf", "laplacian")
-#: A constant without its sign.
-CONSTANT = re.compile(r"(?<![\w.])(\d+\.?\d*(?:e[-+]?\d+)?)f\b")
 PRECISIONS = {"float32": "single", "float64": "double"}
 #: Largest number of a model, whose square is finite.
 MAX_NUMBER = {"float32": 1e18, "float64": 1e150}
@@ -88,47 +95,6 @@ class Outputs(NamedTuple):
         """True if the text calls expf or sqrtf."""
         text = self.tables + self.body
         return "expf(" in text or "sqrtf(" in text
-
-
-def number(value: float) -> str:
-    """A constant, exactly, as `in_precision` takes it; NaN needs ``math.h``."""
-    if value != value:
-        return "NAN"
-    text = f"{float(value):.17g}"
-    return f"{text}f" if any(sign in text for sign in ".e") else f"{text}.0f"
-
-
-def in_precision(text: str, dtype: str) -> str:
-    """C text, which is written in single precision with all digits of its constants, in a precision."""
-    if dtype == "float64":
-        text = re.sub(r"\b(cos|exp|floor|sin|sqrt)f\(", r"\1(", re.sub(r"\bfloat\b", "double", text))
-        return CONSTANT.sub(lambda found: found[1], text)
-    return CONSTANT.sub(lambda found: _shortest(float(found[1])), text)
-
-
-def _shortest(value: float) -> str:
-    """A constant in single precision with the digits that it needs."""
-    text = f"{np.float32(value):.9g}"
-    return f"{text}f" if any(sign in text for sign in ".e") else f"{text}.0f"
-
-
-def table(kind: str, name: str, shape: tuple[int, ...], values: Iterable[Any]) -> str:
-    """A constant array."""
-    sizes = "".join(f"[{size}]" for size in shape)
-    texts = [number(value) if kind == "float" else str(int(value)) for value in values]
-    lines, line = [], "   "
-    for text in texts:
-        if len(line) + len(text) > 108:
-            lines.append(line)
-            line = "   "
-        line += f" {text},"
-    row = "\n".join([*lines, line]).rstrip(",")
-    if len(shape) == 2:
-        # Rows have their braces, which compilers ask for.
-        width = shape[1]
-        rows = (", ".join(texts[start : start + width]) for start in range(0, len(texts), width))
-        row = ",\n".join(f"    {{{row}}}" for row in rows)
-    return f"static const {kind} {name}{sizes} = {{\n{row}\n}};\n"
 
 
 def _checked(name: str, values: Any, dtype: str = "float32") -> NDArray[Any]:

@@ -1,21 +1,71 @@
-"""The preparation of a sample in C99: ``$prepare``."""
+"""Numbers and tables in C99, and the preparation of a sample: ``$prepare``.
+
+All text is written in single precision with all digits of its constants; `in_precision` shortens them, or
+makes the text one of double precision.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow.export.c_kernels import number, table
 from svmarrow.models.categories import Dates, Encode, Impute
 from svmarrow.models.preparation import Affine, Chain, Clip, Normalize, Parts, PiecewiseLinear
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from svmarrow.models.preparation import Step
 
-__all__ = ["StepText"]
+__all__ = ["StepText", "in_precision", "number", "table"]
+
+#: A constant without its sign.
+CONSTANT = re.compile(r"(?<![\w.])(\d+\.?\d*(?:e[-+]?\d+)?)f\b")
+
+
+def number(value: float) -> str:
+    """A constant, exactly, as `in_precision` takes it; NaN needs ``math.h``."""
+    if value != value:
+        return "NAN"
+    text = f"{float(value):.17g}"
+    return f"{text}f" if any(sign in text for sign in ".e") else f"{text}.0f"
+
+
+def in_precision(text: str, dtype: str) -> str:
+    """C text, which is written in single precision with all digits of its constants, in a precision."""
+    if dtype == "float64":
+        text = re.sub(r"\b(cos|exp|floor|sin|sqrt)f\(", r"\1(", re.sub(r"\bfloat\b", "double", text))
+        return CONSTANT.sub(lambda found: found[1], text)
+    return CONSTANT.sub(lambda found: _shortest(float(found[1])), text)
+
+
+def _shortest(value: float) -> str:
+    """A constant in single precision with the digits that it needs."""
+    text = f"{np.float32(value):.9g}"
+    return f"{text}f" if any(sign in text for sign in ".e") else f"{text}.0f"
+
+
+def table(kind: str, name: str, shape: tuple[int, ...], values: Iterable[Any]) -> str:
+    """A constant array."""
+    sizes = "".join(f"[{size}]" for size in shape)
+    texts = [number(value) if kind == "float" else str(int(value)) for value in values]
+    lines, line = [], "   "
+    for text in texts:
+        if len(line) + len(text) > 108:
+            lines.append(line)
+            line = "   "
+        line += f" {text},"
+    row = "\n".join([*lines, line]).rstrip(",")
+    if len(shape) == 2:
+        # Rows have their braces, which compilers ask for.
+        width = shape[1]
+        rows = (", ".join(texts[start : start + width]) for start in range(0, len(texts), width))
+        row = ",\n".join(f"    {{{row}}}" for row in rows)
+    return f"static const {kind} {name}{sizes} = {{\n{row}\n}};\n"
 
 
 class StepText:

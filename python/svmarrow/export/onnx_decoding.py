@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from svmarrow._support.decoding import pairs
+from svmarrow._support.training import pairs
 from svmarrow.export.common import check_text
 from svmarrow.models.calibration import MAX_LOGIT, MIN_LOGIT, MIN_PROBABILITY, TIE_LOGIT
 
@@ -198,7 +198,7 @@ def decoding(spec: OutputSpec, kind: str) -> tuple[str, dict[str, NDArray[Any]],
     Returns
     -------
     text, arrays, scalars
-        As `svmarrow.export.onnx_steps.kernel_function`; the labels are the constant ``classes``.
+        As `svmarrow.export.onnx_kernels.kernel_function`; the labels are the constant ``classes``.
     outputs : list of str
         Declarations of the results.
     """

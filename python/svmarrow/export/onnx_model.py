@@ -11,22 +11,23 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from svmarrow._support.bases import BaseEstimator
-from svmarrow._support.files import write_bytes
 from svmarrow._support.parameters import refuse
 from svmarrow._support.schemas import kinds
+from svmarrow._support.system import write_bytes
 from svmarrow.expansion.expansion_tree import ExpansionTree
-from svmarrow.export.common import kernel_columns, output_spec_of, provenance
-from svmarrow.export.onnx_decoding import decoding, label_type
-from svmarrow.export.onnx_kernels import kernel_function, tree_function
-from svmarrow.export.onnx_steps import StepText
-from svmarrow.export.rounding import (
+from svmarrow.export.common import (
     both_outputs,
     check_rounding,
+    kernel_columns,
+    loop_outputs,
+    output_spec_of,
     output_spread,
+    provenance,
     rows_in_precision,
     samples_of,
 )
-from svmarrow.export.trees import loop_outputs
+from svmarrow.export.onnx_decoding import decoding, label_type
+from svmarrow.export.onnx_kernels import StepText, kernel_function, tree_function
 
 if TYPE_CHECKING:
     import os

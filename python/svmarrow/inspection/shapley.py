@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from svmarrow import _core
-from svmarrow._support.blas import product
 from svmarrow._support.parameters import THREADS, boolean, check, is_missing, one_of, refuse
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import as_rows, core_rows, threads
+from svmarrow._support.rows import as_rows, core_rows, dense, product, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.inspection.display import ShapleyDisplay
 from svmarrow.interop.convert import as_expansion
@@ -456,8 +454,7 @@ def _linear(
     """(x_j - mean of b_j) w_j for every column, summed over the columns of each player."""
     weights = _core.linear_weights(core_rows(expansion.vectors), expansion.coefficients, threads(n_jobs))
     mean = np.asarray(background.astype(np.float64).mean(axis=0)).ravel()
-    dense = X.toarray() if sparse.issparse(X) else X
-    terms = (dense.astype(np.float64) - mean)[:, :, np.newaxis] * weights.T
+    terms = (dense(X, np.float64) - mean)[:, :, np.newaxis] * weights.T
     values = np.zeros((terms.shape[0], len(players.names), terms.shape[2]))
     for column, player in enumerate(players.of_kernel_column):
         values[:, player] += terms[:, column]
@@ -471,7 +468,7 @@ def _data(X: Any, names: Any, players: Players) -> NDArray[np.float64] | None:
 
     None if there are no numbers. Columns of a frame are found by their names.
     """
-    matrix = X.toarray() if sparse.issparse(X) else np.asarray(X)
+    matrix = dense(X)
     if matrix.dtype.kind not in "fiub":
         matrix = np.column_stack([_numbers(column) for column in matrix.T])
     if np.isnan(matrix).all():

@@ -27,12 +27,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.base import is_classifier
 
-from svmarrow._support.kinds import REMEDY, find_kind
-from svmarrow._support.rows import any_weighted
+from svmarrow._support.estimator import REMEDY, check_fitted, columns_of, find_kind
+from svmarrow._support.training import any_weighted
 from svmarrow.expansion.expansion_sum import average, merge
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.pipeline import preparation
-from svmarrow.interop.sklearn_models import check_fitted, columns_of
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.classifier import ExpansionClassifier

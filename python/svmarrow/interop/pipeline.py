@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from svmarrow._support.kinds import check_overrides, find_kind
+from svmarrow._support.estimator import check_overrides, find_kind
 from svmarrow._support.parameters import is_missing
 from svmarrow.models.categories import Encode, Impute, Table
 from svmarrow.models.preparation import Affine, Clip, Normalize, Parts, Step, chain

@@ -10,12 +10,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import is_outlier_detector
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
-from svmarrow._support.decoding import pairs
-from svmarrow._support.kinds import find_kind
+from svmarrow._support.estimator import check_fitted, find_kind, metadata_of
 from svmarrow._support.parameters import refuse
-from svmarrow._support.rows import weights_differ
+from svmarrow._support.rows import dense
+from svmarrow._support.training import pairs
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.classifier import ExpansionClassifier
@@ -25,8 +24,7 @@ from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-
-__all__ = ["MODELS", "Covariance", "check_fitted", "columns_of", "covariance", "metadata_of"]
+__all__ = ["MODELS", "Covariance", "covariance"]
 
 
 # --- covariance functions of scikit-learn's Gaussian processes as scale * k(x, z) + constant ---
@@ -158,53 +156,10 @@ KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 PAIRWISE = {name: name for name in (*KERNELS, "laplacian", "chi2")} | {"polynomial": "poly"}
 
 
-def check_fitted(model: Any) -> None:
-    """Raise NotFittedError, which names the class, for an estimator that is not fitted."""
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        raise NotFittedError(f"this {type(model).__name__} is not fitted yet: call fit first") from None
-
-
-def _dense(matrix: Any) -> NDArray[np.float64]:
-    dense = matrix.toarray() if sparse.issparse(matrix) else matrix
-    return np.asarray(dense, dtype=np.float64)
-
-
-def columns_of(model: Any) -> dict[str, Any]:
-    """Names and number of the features, as parameters of an `ExpansionModel`."""
-    return {
-        "feature_names": getattr(model, "feature_names_in_", None),
-        "n_features": getattr(model, "n_features_in_", None),
-    }
-
-
-def metadata_of(model: Any) -> dict[str, Any]:
-    """`columns_of`, and whether the model was fitted with weights that differ."""
-    return {**columns_of(model), "weighted": _weighted(model)}
-
-
-def _weighted(model: Any) -> bool | None:
-    """True if the model was fitted with weights that differ; None if that is not known.
-
-    scikit-learn's machines keep the weights of classes. Those of rows show where coefficients exceed C, and
-    are not known otherwise.
-    """
-    if hasattr(model, "_weighted"):
-        known: bool | None = model._weighted
-        return known
-    if weights_differ(getattr(model, "class_weight_", None)):
-        return True
-    dual, C = getattr(model, "dual_coef_", None), getattr(model, "C", None)
-    if isinstance(C, Real) and dual is not None and np.abs(_dense(dual)).max(initial=0.0) > 1.000001 * C:
-        return True
-    return None
-
-
 def _classifier_from_sklearn(model: Any) -> ExpansionClassifier:
     check_fitted(model)
     n_classes = len(model.classes_)
-    dual = _dense(model.dual_coef_)
+    dual = dense(model.dual_coef_, np.float64)
     coefficients = dual if n_classes == 2 else spread_pairs(dual, np.asarray(_fitted(model, "_n_support")))
     return ExpansionClassifier(
         _expansion_from_sklearn(model, coefficients),
@@ -233,7 +188,7 @@ def _platt(model: Any, n_classes: int) -> Calibration | None:
 def _machine_from_sklearn(model: Any) -> ExpansionRegressor | ExpansionDetector:
     check_fitted(model)
     kind = ExpansionDetector if is_outlier_detector(model) else ExpansionRegressor
-    return kind(_expansion_from_sklearn(model, _dense(model.dual_coef_)), **metadata_of(model))
+    return kind(_expansion_from_sklearn(model, dense(model.dual_coef_, np.float64)), **metadata_of(model))
 
 
 def _kernel_ridge(model: Any) -> ExpansionRegressor:
@@ -250,7 +205,7 @@ def _kernel_ridge(model: Any) -> ExpansionRegressor:
         rows = np.arange(rows.shape[0], dtype=np.float64)[:, None]
     elif sparse.issparse(rows):
         rows = sparse.csr_array(rows)
-    dual = _dense(model.dual_coef_)
+    dual = dense(model.dual_coef_, np.float64)
     return ExpansionRegressor(
         KernelExpansion(
             rows,

@@ -12,11 +12,8 @@ contain no code: a file from a stranger can be wrong, and is then refused, but i
 is all or nothing: if it fails, an existing file is unchanged.
 """
 
-from svmarrow.interop.model_files import load_libsvm_model, load_svmlight_model
-from svmarrow.io.info import info
-from svmarrow.io.model import save_libsvm_model
-from svmarrow.io.model_card import model_card
-from svmarrow.io.svmlight import load_svmlight, save_svmlight
+from svmarrow.interop.convert import load_libsvm_model, load_svmlight_model
+from svmarrow.io.files import info, load_svmlight, model_card, save_libsvm_model, save_svmlight
 
 __all__ = [
     "info",

@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
-from svmarrow._support import memory
-from svmarrow._support.atomic import atomic_fit
 from svmarrow._support.bases import MultiOutputMixin
-from svmarrow._support.decoding import class_indices, class_targets, encode_classes
-from svmarrow._support.memory import MemoryEstimate, refuse_beyond_memory
-from svmarrow._support.parameters import Rule, either, is_missing, none
+from svmarrow._support.parameters import Rule, atomic_fit, either, is_missing, none
 from svmarrow._support.progress import fitting
-from svmarrow._support.rows import (
+from svmarrow._support.rows import select_rows, validated
+from svmarrow._support.training import (
+    MemoryEstimate,
+    class_targets,
     class_weights,
     default_gamma,
+    encode_classes,
+    refuse_beyond_memory,
     refuse_zero_weights,
     sample_weights,
-    select_rows,
-    validated,
     weights_differ,
 )
+from svmarrow._support.training import estimate_memory as memory_method
 from svmarrow.models.machine import Columns
-from svmarrow.models.outputs import ClassifierOutputMixin, RegressorOutputMixin
+from svmarrow.models.outputs import ClassifierOutputMixin, RegressorOutputMixin, class_indices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -142,7 +142,7 @@ class SquareLossClassifier(ClassifierOutputMixin):
     #: Whether leave-one-out errors are shares of wrong labels; else they are mean squares.
     _by_rate: ClassVar[bool] = True
 
-    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory.estimate_memory
+    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory_method
     _memory: ClassVar[Callable[..., MemoryEstimate]] = memory_of
 
     if TYPE_CHECKING:
@@ -275,7 +275,7 @@ class SquareLossRegressor(MultiOutputMixin, RegressorOutputMixin):
     _stored_as: ClassVar[dict[str, str]] = {"_single": "flat_"}
     _by_rate: ClassVar[bool] = False
 
-    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory.estimate_memory
+    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory_method
     _memory: ClassVar[Callable[..., MemoryEstimate]] = memory_of
 
     def _outputs_of(self, y: Any) -> int:

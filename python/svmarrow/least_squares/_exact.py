@@ -18,10 +18,6 @@ from scipy.linalg import eigh
 from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
-from svmarrow._support.atomic import warn_caller
-from svmarrow._support.blas import one_blas_thread
-from svmarrow._support.kernel_function import TrainingKernel
-from svmarrow._support.memory import bytes_of_rows
 from svmarrow._support.parameters import (
     THREADS,
     UNIT_DIAGONAL_KERNELS,
@@ -35,10 +31,12 @@ from svmarrow._support.parameters import (
     one_of,
     real,
     refuse,
+    warn_caller,
 )
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import core_rows, default_gamma, gamma_power, threads
-from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow._support.rows import core_rows, one_blas_thread, threads
+from svmarrow._support.training import bytes_of_rows, default_gamma, gamma_power
+from svmarrow.expansion.kernel_expansion import KernelExpansion, TrainingKernel
 from svmarrow.least_squares._base import PENALTIES, average, is_clear_gain, kernel_of
 from svmarrow.least_squares._leave_one_out import LeaveOneOutModels, leave_one_out_models
 from svmarrow.least_squares.targets import (
@@ -61,7 +59,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow._core import _Stopping
-    from svmarrow._support.kernel_function import KernelFunction
+    from svmarrow.expansion.kernel_expansion import KernelFunction
 
 __all__ = ["EXACT_RULES", "ITERATION_RULES", "ExactLeastSquares", "warn_unconverged"]
 

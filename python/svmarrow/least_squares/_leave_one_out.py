@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import refuse
 from svmarrow._support.rows import core_rows, select_rows, threads
+from svmarrow._support.training import refuse_beyond_memory
 from svmarrow.least_squares.targets import (
     REMEDY,
     bordered_inverse,

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from svmarrow._support.atomic import atomic_fit, consistent
-from svmarrow._support.parameters import CLASS_WEIGHT, check, real
+from svmarrow._support.parameters import CLASS_WEIGHT, atomic_fit, check, consistent, real
 from svmarrow._support.rows import validated
 from svmarrow.least_squares._base import SquareLossClassifier, SquareLossRegressor, average, fit_all
 from svmarrow.least_squares._exact import EXACT_RULES, ExactLeastSquares
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
+    from svmarrow.expansion.kernel_expansion import KernelFunction
     from svmarrow.least_squares.targets import TargetFit
 
 

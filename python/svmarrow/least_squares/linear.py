@@ -9,19 +9,18 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support.atomic import consistent
-from svmarrow._support.blas import product
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
     THREADS,
     VERBOSE,
     boolean,
+    consistent,
     one_of,
     real,
     refuse,
 )
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import core_rows, threads
+from svmarrow._support.rows import core_rows, product, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import bytes_of_sums
 from svmarrow.least_squares._base import (
@@ -46,8 +45,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
+    from svmarrow.expansion.kernel_expansion import KernelFunction
 
     #: Slopes, intercepts, and outputs of the models without each sample where they are needed.
     _Solution: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]

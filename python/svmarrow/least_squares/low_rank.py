@@ -10,22 +10,31 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support.atomic import atomic_update, consistent, snapshot
-from svmarrow._support.parameters import CLASS_WEIGHT, boolean, check, one_of, real, refuse
-from svmarrow._support.progress import progress
-from svmarrow._support.rows import any_weighted, core_rows, sample_weights, threads, validated, weights_differ
-from svmarrow.expansion.kernel_expansion import KernelExpansion, same_vectors
-from svmarrow.expansion.kernel_features import (
-    Points,
-    factor_points,
-    has_only_values,
+from svmarrow._support.parameters import (
+    CLASS_WEIGHT,
+    Rule,
+    atomic_update,
+    boolean,
+    check,
+    consistent,
+    one_of,
+    real,
+    refuse,
+    snapshot,
 )
+from svmarrow._support.progress import progress
+from svmarrow._support.rows import core_rows, same_vectors, threads, validated
+from svmarrow._support.training import any_weighted, sample_weights, weights_differ
+from svmarrow.expansion.kernel_expansion import KernelExpansion, KernelFunction
 from svmarrow.expansion.points import (
     POINT_RULES,
     VALUE_RULES,
+    Points,
     bytes_of_points,
     bytes_of_sums,
     choose_points,
+    factor_points,
+    has_only_values,
     number_of_points,
 )
 from svmarrow.least_squares._base import (
@@ -42,9 +51,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import ArrayLike, NDArray
-
-    from svmarrow._support.kernel_function import KernelFunction
-    from svmarrow._support.parameters import Rule
 
 
 __all__ = [

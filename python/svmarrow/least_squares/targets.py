@@ -10,20 +10,18 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_non_negative
 
 from svmarrow import _core
-from svmarrow._support.kernel_function import TrainingKernel, check_kernel_matrix
-from svmarrow._support.memory import bytes_of_rows, refuse_beyond_memory
 from svmarrow._support.parameters import THREADS, boolean, check, either, function, kernel_rules, real
 from svmarrow._support.progress import progress
-from svmarrow._support.rows import as_samples, core_rows, default_gamma, threads
-from svmarrow._support.saving import check_columns
-from svmarrow._support.schemas import check_state
-from svmarrow.expansion.kernel_expansion import KernelExpansion
+from svmarrow._support.rows import as_samples, core_rows, threads
+from svmarrow._support.saving import check_columns, check_state
+from svmarrow._support.training import bytes_of_rows, check_kernel_matrix, default_gamma, refuse_beyond_memory
+from svmarrow.expansion.kernel_expansion import KernelExpansion, TrainingKernel
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow._core import _Problem
-    from svmarrow._support.kernel_function import KernelFunction
+    from svmarrow.expansion.kernel_expansion import KernelFunction
 
 __all__ = [
     "REMEDY",

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from svmarrow._support.rows import canonical
-from svmarrow.io.svmlight import load_svmlight
+from svmarrow.io.files import load_svmlight
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -12,21 +12,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support import memory
-from svmarrow._support.atomic import consistent, warn_caller
-from svmarrow._support.blas import product
-from svmarrow._support.memory import MemoryEstimate, refuse_beyond_memory
-from svmarrow._support.parameters import check, refuse, seed_of
+from svmarrow._support.parameters import check, consistent, refuse, seed_of, warn_caller
 from svmarrow._support.progress import progress, without_callbacks
-from svmarrow._support.rows import (
-    as_points,
+from svmarrow._support.rows import as_points, product, threads, validated
+from svmarrow._support.saving import check_columns
+from svmarrow._support.training import (
+    MemoryEstimate,
     default_gamma,
+    refuse_beyond_memory,
     refuse_zero_weights,
-    threads,
-    validated,
     weights_differ,
 )
-from svmarrow._support.saving import check_columns
+from svmarrow._support.training import estimate_memory as memory_method
 from svmarrow.expansion.expansion_sum import sum_of
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.matching_pursuit._dictionary import (
@@ -298,7 +295,7 @@ class MatchingPursuit(KernelMachine):
         sample = None if self.sample_size is None else int(self.sample_size)
         return bytes_of(functions, rows, int(size), outputs, single=single, sample=sample, most=most)
 
-    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory.estimate_memory
+    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory_method
 
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         n, chosen = int(rows.shape[0]), self.candidates

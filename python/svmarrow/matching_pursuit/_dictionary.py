@@ -13,8 +13,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from svmarrow import _core
-from svmarrow._support.kernel_function import function_values, prepared
-from svmarrow._support.objects import contents
 from svmarrow._support.parameters import (
     KERNELS,
     MAX_ITER,
@@ -33,15 +31,16 @@ from svmarrow._support.parameters import (
     real,
     refuse,
 )
-from svmarrow._support.rows import are_points, cache_bytes, core_rows
+from svmarrow._support.rows import are_points, cache_bytes, contents, core_rows
 from svmarrow._support.schemas import savable
+from svmarrow.expansion.kernel_expansion import function_values, prepared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from svmarrow._support.kernel_function import KernelFunction
+    from svmarrow.expansion.kernel_expansion import KernelFunction
 
 
 __all__ = [

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.metrics import r2_score
 
-from svmarrow._support.atomic import atomic_fit
-from svmarrow._support.decoding import class_targets, encode_classes
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
     Rule,
+    atomic_fit,
     check,
     either,
     mapping,
@@ -22,7 +21,13 @@ from svmarrow._support.parameters import (
     refuse,
 )
 from svmarrow._support.progress import fitting
-from svmarrow._support.rows import class_weights, default_gamma, sample_weights
+from svmarrow._support.training import (
+    class_targets,
+    class_weights,
+    default_gamma,
+    encode_classes,
+    sample_weights,
+)
 from svmarrow.matching_pursuit._base import MatchingPursuit
 from svmarrow.matching_pursuit._dictionary import FOR_CLASSES, FOR_NUMBERS, RULES, KernelPart, loss_rule
 from svmarrow.models.classifier import ExpansionClassifier

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._support.blas import product
+from svmarrow._support.estimator import SizePath, scoring_chunks
 from svmarrow._support.parameters import real, refuse
-from svmarrow._support.path import SizePath, scoring_chunks
-from svmarrow._support.rows import threads
+from svmarrow._support.rows import product, threads
 from svmarrow._support.schemas import savable
 
 if TYPE_CHECKING:

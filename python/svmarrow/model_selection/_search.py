@@ -13,36 +13,29 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from svmarrow._support.atomic import InterruptedFit, atomic_fit, consistent, warn_caller
 from svmarrow._support.displays import GridScoresDisplay
 from svmarrow._support.estimator import is_routing
-from svmarrow._support.kernel_function import TrainingKernel
-from svmarrow._support.parameters import check, refuse
+from svmarrow._support.parameters import InterruptedFit, atomic_fit, check, consistent, refuse, warn_caller
 from svmarrow._support.progress import Steps, fitting, progress
-from svmarrow._support.rows import (
-    as_rows,
-    core_rows,
-    n_joblib_workers,
-    refuse_zero_weights,
-    sample_weights,
-    validated,
-)
-from svmarrow.model_selection._distributed import run_distributed, run_search
-from svmarrow.model_selection._grid import cost_values, gamma_values
-from svmarrow.model_selection._racing import FitPoints, first_stage, race
+from svmarrow._support.rows import as_rows, core_rows, n_joblib_workers, validated
+from svmarrow._support.training import refuse_zero_weights, sample_weights
+from svmarrow.expansion.kernel_expansion import TrainingKernel
+from svmarrow.model_selection._grid import cost_values, gamma_values, run_distributed, run_search
 from svmarrow.model_selection._scoring import (
     BestScore,
+    FitPoints,
     Fold,
     GridScorer,
     GridScores,
     choose,
     cv_results,
+    first_stage,
     mean_scores,
+    race,
     takes_weights,
 )
 from svmarrow.models.machine import KernelMachine
-from svmarrow.svm._base import SupportVectorMachine
-from svmarrow.svm._certified import check_certificate
+from svmarrow.svm._base import SupportVectorMachine, check_certificate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

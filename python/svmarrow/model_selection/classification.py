@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from svmarrow._support.decoding import Decoding, check_shape, encode_classes
-from svmarrow._support.parameters import boolean, one_of
-from svmarrow._support.rows import check_every_class, class_weights
+from svmarrow._support.parameters import Decoding, boolean, check_shape, one_of
+from svmarrow._support.training import check_every_class, class_weights, encode_classes
 from svmarrow.model_selection._grid import SEARCH_RULES
 from svmarrow.model_selection._scoring import HeldOutClassifier, outputs_of_present_classes
 from svmarrow.model_selection._search import Search
 from svmarrow.models.outputs import ClassifierOutputMixin
-from svmarrow.svm._certified import (
+from svmarrow.svm._base import (
     DECODING_RULES,
     UnavailableMethod,
     decoding_of,
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
+    from svmarrow.expansion.kernel_expansion import KernelFunction
     from svmarrow.model_selection._scoring import Fold
 
 __all__ = ["SVCCV"]
@@ -199,10 +198,6 @@ class SVCCV(ClassifierOutputMixin, Search, schema="svc-cv/1"):
     n_iter_: ClassVar[property] = property(iterations_of_machines)
     score: ClassVar[Callable[..., float]] = Search.score
     _margin_loss: ClassVar[str] = "hinge"
-
-    @property
-    def _decoding(self) -> Decoding:
-        return self._coding
 
     def __init__(
         self,

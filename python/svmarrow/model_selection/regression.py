@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import d2_pinball_score, make_scorer, r2_score
 
-from svmarrow._support.atomic import warn_caller
-from svmarrow._support.parameters import boolean, real
+from svmarrow._support.parameters import boolean, real, warn_caller
 from svmarrow.model_selection._grid import SEARCH_RULES
 from svmarrow.model_selection._scoring import HeldOutRegressor
 from svmarrow.model_selection._search import Search
@@ -21,10 +20,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._support.kernel_function import KernelFunction
     from svmarrow._support.parameters import Rule
     from svmarrow._support.progress import Steps
-    from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.expansion.kernel_expansion import KernelExpansion, KernelFunction
     from svmarrow.model_selection._scoring import Fold
 
 

@@ -3,7 +3,7 @@
 They are what compression, model files and conversions give back, and what a fitted learner predicts with.
 """
 
-from svmarrow._support.memory import MemoryEstimate
+from svmarrow._support.training import MemoryEstimate
 from svmarrow.expansion.expansion_sum import ExpansionSum
 from svmarrow.expansion.expansion_tree import ExpansionTree
 from svmarrow.models.calibration import Calibration

@@ -19,9 +19,9 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from svmarrow import _core
-from svmarrow._support.decoding import pairs
 from svmarrow._support.parameters import refuse
 from svmarrow._support.schemas import savable
+from svmarrow._support.training import pairs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -23,22 +23,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from svmarrow._support.decoding import (
-    Code,
-    Decoding,
-    check_decoder,
-    check_shape,
+from svmarrow._support.decoding import Code, check_decoder
+from svmarrow._support.parameters import Decoding, Rule, boolean, check_shape, either, none, one_of, refuse
+from svmarrow._support.training import known_labels, sample_weights
+from svmarrow.models.base import ExpansionModel
+from svmarrow.models.calibration import Calibration
+from svmarrow.models.outputs import (
+    ClassifierOutputMixin,
+    OutputSpec,
     code_class_indices,
     code_decision_values,
     decision_margins,
-    known_labels,
     pair_matrix,
 )
-from svmarrow._support.parameters import Rule, boolean, either, none, one_of, refuse
-from svmarrow._support.rows import sample_weights
-from svmarrow.models.base import ExpansionModel
-from svmarrow.models.calibration import Calibration
-from svmarrow.models.outputs import ClassifierOutputMixin, OutputSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, run
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, check_non_negative
 
-from svmarrow._support.atomic import consistent
-from svmarrow._support.blas import product
 from svmarrow._support.estimator import Estimator
-from svmarrow._support.kernel_function import check_kernel_matrix
-from svmarrow._support.rows import validated
+from svmarrow._support.parameters import consistent
+from svmarrow._support.rows import product, validated
+from svmarrow._support.training import check_kernel_matrix
 from svmarrow.expansion.gradients import HAS_GRADIENT, importances
-from svmarrow.models import compiled as compilation
+from svmarrow.models.base import compiled as compiled_method
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.outputs import ClassifierOutputMixin, RegressorOutputMixin
 from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor
@@ -24,10 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow._support.certificate import Certificate
-    from svmarrow._support.memory import MemoryEstimate
+    from svmarrow._support.training import MemoryEstimate
     from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.models.base import ExpansionModel
-    from svmarrow.models.compiled import CompiledModel
+    from svmarrow.models.base import CompiledModel, ExpansionModel
 
 
 __all__ = [
@@ -180,7 +178,7 @@ class KernelMachine(Estimator):
         check_is_fitted(self)
         return model_of(self)
 
-    compiled: ClassVar[Callable[..., CompiledModel]] = compilation.compiled
+    compiled: ClassVar[Callable[..., CompiledModel]] = compiled_method
 
     @property
     def dual_coef_(self) -> NDArray[np.float64]:

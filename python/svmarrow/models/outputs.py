@@ -1,21 +1,31 @@
-"""The meaning of the outputs of a fitted model, as exports and compiled models take it."""
+"""From the outputs of a fitted model to its answers: decision values, classes, predictions.
+
+======== ======================== ===============================================
+decoding outputs q                f > 0 means
+======== ======================== ===============================================
+binary   1                        the second class
+ovo      k (k - 1) / 2, pairs a<b class a (LIBSVM's sign)
+ovr      k                        class j
+code     columns of a code        the classes of +1 in the column, not those of -1
+======== ======================== ===============================================
+
+The first three are decoded exactly as in scikit-learn's ``SVC``, the last by a named decoder, see
+`svmarrow._support.decoding`. Functions of outputs come first, then `OutputSpec`, the meaning of the outputs
+as exports and compiled models take it, then the mixins by which estimators and models predict.
+"""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from svmarrow._support.atomic import consistent
+from svmarrow import _core
 from svmarrow._support.bases import ClassifierMixin, OutlierMixin, RegressorMixin
-from svmarrow._support.decoding import (
-    Decoding,
-    check_shape,
-    class_indices,
-    code_class_indices,
-    code_scores,
-    decision_values,
-)
+from svmarrow._support.parameters import Decoding, check_shape, consistent
+from svmarrow._support.rows import threads
+from svmarrow._support.training import pairs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,13 +34,123 @@ if TYPE_CHECKING:
     from svmarrow.models.calibration import Calibration
     from svmarrow.models.preparation import Step
 
-
 __all__ = [
     "ClassifierOutputMixin",
     "OutlierOutputMixin",
     "OutputSpec",
     "RegressorOutputMixin",
+    "class_indices",
+    "code_class_indices",
+    "code_decision_values",
+    "code_scores",
+    "decision_margins",
+    "decision_values",
+    "pair_matrix",
 ]
+
+#: Minimum product of outputs and classes for which the number of cores is looked up.
+_MIN_PARALLEL_OUTPUTS = 100_000
+
+
+def decision_values(
+    outputs: NDArray[np.float64], decoding: Decoding, n_classes: int, decision_function_shape: str
+) -> NDArray[np.float64]:
+    """Converts outputs (n, q) to decision values of shape (n,), (n, k) or (n, k (k - 1) / 2)."""
+    if decoding == "binary":
+        return outputs[:, 0]
+    if decoding == "ovo" and decision_function_shape == "ovr":
+        scores = _votes_and_confidence(outputs, n_classes)
+        return scores[:, 1] if n_classes == 2 else scores
+    return outputs
+
+
+def class_indices(
+    outputs: NDArray[np.float64],
+    decoding: Decoding,
+    n_classes: int,
+    *,
+    decision_function_shape: str = "ovr",
+    break_ties: bool = False,
+) -> NDArray[np.intp]:
+    """Converts outputs (n, q) to the index of the predicted class (n,); the lower index wins a tie."""
+    if decoding == "binary":
+        return (outputs[:, 0] >= 0.0).astype(np.intp)
+    if decoding == "ovr" or (break_ties and n_classes > 2):
+        values = decision_values(outputs, decoding, n_classes, decision_function_shape)
+        winners: NDArray[np.intp] = np.argmax(values, axis=1)
+        return winners
+    return code_class_indices(outputs, pair_matrix(n_classes), "votes")
+
+
+def code_scores(
+    outputs: NDArray[np.float64], matrix: NDArray[np.int8], decoder: str, n_jobs: int | None = None
+) -> NDArray[np.float64]:
+    """Converts outputs (n, F) of the machines of a code (k, F) to scores (n, k); the largest wins."""
+    return _core.decode_scores(
+        np.ascontiguousarray(outputs), matrix, decoder, _n_threads(outputs, matrix, n_jobs)
+    )
+
+
+def code_decision_values(
+    outputs: NDArray[np.float64], matrix: NDArray[np.int8], decoder: str, n_jobs: int | None = None
+) -> NDArray[np.float64]:
+    """Converts outputs (n, F) to decision values of shape (n, k), for two classes (n,)."""
+    if matrix.shape == (2, 1):
+        return outputs[:, 0] * float(matrix[1, 0])
+    scores = code_scores(outputs, matrix, decoder, n_jobs)
+    return scores[:, 1] - scores[:, 0] if matrix.shape[0] == 2 else scores
+
+
+def code_class_indices(
+    outputs: NDArray[np.float64], matrix: NDArray[np.int8], decoder: str, n_jobs: int | None = None
+) -> NDArray[np.intp]:
+    """Converts outputs (n, F) to the index of the predicted class (n,); the lower index wins a tie."""
+    n_threads = _n_threads(outputs, matrix, n_jobs)
+    winners = _core.decode_winners(np.ascontiguousarray(outputs), matrix, decoder, n_threads)
+    return winners.astype(np.intp, copy=False)
+
+
+def _n_threads(outputs: NDArray[np.float64], matrix: NDArray[np.int8], n_jobs: int | None) -> int:
+    return 1 if outputs.size * matrix.shape[0] < _MIN_PARALLEL_OUTPUTS else threads(n_jobs)
+
+
+@lru_cache(maxsize=32)
+def pair_matrix(n_classes: int) -> NDArray[np.int8]:
+    """Returns the code of all pairs a < b: +1 for a, -1 for b."""
+    first, second = np.triu_indices(n_classes, 1)
+    matrix = np.zeros((n_classes, first.size), dtype=np.int8)
+    matrix[first, np.arange(first.size)] = 1
+    matrix[second, np.arange(first.size)] = -1
+    return matrix
+
+
+def decision_margins(
+    outputs: NDArray[np.float64], decoding: Decoding, n_classes: int, winners: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Returns the margins (n,) by which the classes `winners` (n,) win over the runners-up.
+
+    The absolute output for two classes, the difference of the two largest outputs for one-vs-rest, and for
+    one-vs-one the smallest output of the winner's pairs, negative if it has lost one of them.
+    """
+    rows = np.arange(outputs.shape[0])
+    if decoding == "binary":
+        return np.abs(outputs[:, 0])
+    if decoding == "ovr":
+        others = outputs.copy()
+        others[rows, winners] = -np.inf
+        margins: NDArray[np.float64] = outputs[rows, winners] - others.max(axis=1)
+        return margins
+    margins = np.full(outputs.shape[0], np.inf)
+    for output, (a, b) in enumerate(pairs(n_classes)):
+        values = outputs[:, output]
+        duel = np.where(winners == a, values, np.where(winners == b, -values, np.inf))
+        np.minimum(margins, duel, out=margins)
+    return margins
+
+
+def _votes_and_confidence(outputs: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
+    """Returns votes plus the summed confidence scaled to (-1/3, 1/3), which only breaks ties."""
+    return code_scores(outputs, pair_matrix(n_classes), "confidence")
 
 
 class OutputSpec(NamedTuple):
@@ -129,8 +249,7 @@ class OutputSpec(NamedTuple):
 
 # --- mixins that make labels or predictions of outputs (n, q), for estimators and models alike ---
 # A class defines ``_outputs(X)`` and inherits the prediction methods. Labels follow from outputs by a
-# decoding, see `svmarrow._support.decoding`; a class with another decoding overrides ``_scores_of`` and
-# ``_winners_of``.
+# decoding, see above; a class with another decoding overrides ``_scores_of`` and ``_winners_of``.
 
 
 class ClassifierOutputMixin(ClassifierMixin):
@@ -146,7 +265,9 @@ class ClassifierOutputMixin(ClassifierMixin):
 
     @property
     def _decoding(self) -> Decoding:
-        return "binary" if self.classes_.size == 2 else "ovr"
+        """The decoding that the fit has chosen, where there is a choice."""
+        coding: Decoding | None = getattr(self, "_coding", None)
+        return coding or ("binary" if self.classes_.size == 2 else "ovr")
 
     def _scores_of(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         """`decision_function` of outputs (n, q)."""

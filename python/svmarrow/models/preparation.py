@@ -29,9 +29,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_array
 
-from svmarrow._support.blas import product
 from svmarrow._support.parameters import check_array_types, missing_values, with_days
-from svmarrow._support.rows import as_rows
+from svmarrow._support.rows import as_rows, product
 from svmarrow._support.schemas import savable
 
 if TYPE_CHECKING:

@@ -8,19 +8,8 @@ import numpy as np
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from svmarrow._support import memory
-from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.bases import MetaEstimatorMixin
-from svmarrow._support.decoding import (
-    CODES,
-    DECODERS,
-    check_decoder,
-    code_class_indices,
-    code_decision_values,
-    encode_classes,
-    loss_of,
-    make_code,
-)
+from svmarrow._support.decoding import CODES, DECODERS, check_decoder, loss_of, make_code
 from svmarrow._support.estimator import Estimator, RoutesFit
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
@@ -28,18 +17,22 @@ from svmarrow._support.parameters import (
     RANDOM_STATE,
     THREADS,
     Rule,
+    atomic_fit,
     boolean,
     check,
     check_array_types,
+    consistent,
     integer,
     refuse,
 )
 from svmarrow._support.progress import fitting
-from svmarrow._support.rows import sample_weights, validated
-from svmarrow.models import compiled as compilation
+from svmarrow._support.rows import validated
+from svmarrow._support.training import encode_classes, sample_weights
+from svmarrow._support.training import estimate_memory as memory_method
+from svmarrow.models.base import compiled as compiled_method
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.machine import ColumnMixer
-from svmarrow.models.outputs import ClassifierOutputMixin
+from svmarrow.models.outputs import ClassifierOutputMixin, code_class_indices, code_decision_values
 from svmarrow.multiclass.training import Machines, memory_of_machines, refuse_machines, train
 
 if TYPE_CHECKING:
@@ -49,9 +42,9 @@ if TYPE_CHECKING:
 
     from svmarrow._support.certificate import Certificate
     from svmarrow._support.decoding import Code
-    from svmarrow._support.memory import MemoryEstimate
+    from svmarrow._support.training import MemoryEstimate
     from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.models.compiled import CompiledModel
+    from svmarrow.models.base import CompiledModel
 
 __all__ = ["CodedClassifier"]
 
@@ -266,7 +259,7 @@ class CodedClassifier(
     def _starts_from_last_fit(self) -> bool:
         return bool(getattr(self.estimator, "warm_start", False))
 
-    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory.estimate_memory
+    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory_method
 
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         if y is None:
@@ -451,7 +444,7 @@ class CodedClassifier(
             raise AttributeError(f"this {type(self).__name__} has no {name}_: {otherwise}")
         return value
 
-    compiled: ClassVar[Callable[..., CompiledModel]] = compilation.compiled
+    compiled: ClassVar[Callable[..., CompiledModel]] = compiled_method
 
     @consistent
     def as_expansion(self) -> ExpansionClassifier:

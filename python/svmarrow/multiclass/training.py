@@ -13,26 +13,22 @@ from sklearn.utils import _safe_indexing, check_array, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 
 from svmarrow._support.estimator import check_takes_weights, of_rows
-from svmarrow._support.kernel_function import check_kernel_matrix
-from svmarrow._support.memory import (
+from svmarrow._support.progress import subtasks
+from svmarrow._support.rows import as_rows, n_joblib_workers, threads
+from svmarrow._support.schemas import savable
+from svmarrow._support.training import (
     MemoryEstimate,
+    any_weighted,
     bytes_of_rows,
+    check_every_class,
+    check_kernel_matrix,
+    class_weights,
+    default_gamma,
     estimate_of,
     new_threads,
     refuse_beyond_memory,
-)
-from svmarrow._support.progress import subtasks
-from svmarrow._support.rows import (
-    any_weighted,
-    as_rows,
-    check_every_class,
-    class_weights,
-    default_gamma,
-    n_joblib_workers,
-    threads,
     weights_differ,
 )
-from svmarrow._support.schemas import savable
 from svmarrow.expansion.expansion_sum import merge
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier

@@ -12,13 +12,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._support.atomic import consistent
-from svmarrow._support.parameters import RANDOM_STATE, Rule, either, integer, none, one_of, real, refuse
+from svmarrow._support.parameters import (
+    RANDOM_STATE,
+    Rule,
+    consistent,
+    either,
+    integer,
+    none,
+    one_of,
+    real,
+    refuse,
+)
 from svmarrow._support.progress import progress
 from svmarrow._support.rows import core_rows, rows_of, threads
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.online._memory import Rows, bytes_of_pool, rows_that_fit
-from svmarrow.online._stream import STREAM_RULES, StreamClassifier
+from svmarrow.online._stream import STREAM_RULES, Rows, StreamClassifier, bytes_of_pool, rows_that_fit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

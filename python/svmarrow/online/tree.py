@@ -8,13 +8,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support.atomic import consistent
 from svmarrow._support.parameters import (
     RANDOM_STATE,
     ROW_KERNELS,
     Rule,
     boolean,
     check,
+    consistent,
     either,
     integer,
     none,
@@ -29,13 +29,12 @@ from svmarrow.expansion.expansion_tree import leaf_members
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
-from svmarrow.online._memory import Rows, TreeSizes, rows_that_fit
-from svmarrow.online._stream import STREAM_RULES, StreamClassifier
+from svmarrow.online._stream import STREAM_RULES, Rows, StreamClassifier, TreeSizes, rows_that_fit
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._support.decoding import Decoding
+    from svmarrow._support.parameters import Decoding
 
 
 __all__ = [
@@ -335,10 +334,6 @@ class PerceptronTreeClassifier(StreamClassifier, schema="perceptron-tree/1"):
         self.n_leaves_ = leaves.size
         of_leaf = np.repeat(state["kinds"] == 0, np.diff(state["starts"]))
         self.n_vectors_ = np.unique(state["members"][of_leaf]).size
-
-    @property
-    def _decoding(self) -> Decoding:
-        return self._coding
 
     def _outputs_of(self, rows: Any) -> NDArray[np.float64]:
         return self._ready.tree.decision(core_rows(self._as_stream(rows)), threads(self.n_jobs))

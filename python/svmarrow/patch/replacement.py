@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from svmarrow._support.atomic import consistent, warn_caller
-from svmarrow._support.rows import weights_differ
+from svmarrow._support.parameters import consistent, warn_caller
+from svmarrow._support.training import weights_differ
 from svmarrow.exceptions import FallbackWarning
 from svmarrow.interop.convert import CONVERTERS
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from sklearn import kernel_ridge as originals
 from sklearn.base import _fit_context
 
-from svmarrow._support.atomic import atomic_fit, consistent
-from svmarrow._support.parameters import Rule, integer, one_of, real
+from svmarrow._support.parameters import Rule, atomic_fit, consistent, integer, one_of, real
 from svmarrow._support.rows import as_rows, validated
 from svmarrow.interop.sklearn_models import PAIRWISE
 from svmarrow.least_squares.exact import RLSRegressor

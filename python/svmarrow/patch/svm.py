@@ -14,21 +14,22 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state, compute_class_weight
 from sklearn.utils.metaestimators import available_if
 
-from svmarrow._support.atomic import atomic_fit, consistent, warn_caller
-from svmarrow._support.decoding import Decoding, class_indices, decision_values, pairs
+from svmarrow._support.parameters import Decoding, atomic_fit, consistent, warn_caller
 from svmarrow._support.rows import as_rows, select_rows, validated
+from svmarrow._support.training import pairs
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.calibration import Calibration, sigmoid
 from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.outputs import class_indices, decision_values
 from svmarrow.patch.replacement import Replacement, like
 from svmarrow.svm import classification, one_class, regression
-from svmarrow.svm._certified import feature_weights
+from svmarrow.svm._base import feature_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow._support.certificate import Certificate
-    from svmarrow._support.memory import MemoryEstimate
+    from svmarrow._support.training import MemoryEstimate
     from svmarrow.models.machine import Columns
     from svmarrow.svm._base import Training
 

@@ -31,8 +31,7 @@ import scipy.sparse as sp
 from scipy.linalg import eigh
 from scipy.special import ndtr, ndtri
 
-from svmarrow._support.blas import one_blas_thread, product
-from svmarrow._support.rows import select_rows
+from svmarrow._support.rows import one_blas_thread, product, select_rows
 from svmarrow.expansion.gradients import gradient_outer_product
 from svmarrow.least_squares._base import MIN_STEP_GAIN, descend
 from svmarrow.least_squares.exact import RLSRegressor

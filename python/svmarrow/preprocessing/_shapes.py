@@ -14,9 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import ndtri
 
-from svmarrow._support.decoding import encode_classes
-from svmarrow._support.rows import class_weights
 from svmarrow._support.schemas import savable
+from svmarrow._support.training import class_weights, encode_classes
 from svmarrow.models.preparation import check_length
 
 if TYPE_CHECKING:

@@ -10,14 +10,15 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.estimator import Estimator
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
     RANDOM_STATE,
     THREADS,
     Rule,
+    atomic_fit,
     check,
+    consistent,
     either,
     integer,
     none,
@@ -25,14 +26,8 @@ from svmarrow._support.parameters import (
     refuse,
 )
 from svmarrow._support.progress import UNTIMED, Steps, fitting
-from svmarrow._support.rows import (
-    refuse_zero_weights,
-    sample_weights,
-    select_rows,
-    validated,
-    weights_differ,
-    with_sparse_interface,
-)
+from svmarrow._support.rows import select_rows, validated, with_sparse_interface
+from svmarrow._support.training import refuse_zero_weights, sample_weights, weights_differ
 from svmarrow.models.preparation import Affine, Parts, PiecewiseLinear, chain, check_length
 from svmarrow.preprocessing._metric import apply_map
 from svmarrow.preprocessing._search import learn_metric

@@ -15,12 +15,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
 from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, real, refuse, seed_of
-from svmarrow._support.rows import as_rows, core_rows, threads
+from svmarrow._support.rows import as_rows, core_rows, dense, threads
 from svmarrow._support.schemas import savable
 from svmarrow.exceptions import SizeWarning
 from svmarrow.expansion.kernel_expansion import KernelExpansion
@@ -318,8 +317,7 @@ def _initial_vectors(
             f"start has {chosen.shape[1]} columns, the vectors of the model have {rows.shape[1]}"
         )
     chosen = as_rows(chosen, "start")[: sizes[-1]]
-    dense = chosen.toarray() if sparse.issparse(chosen) else chosen
-    found = np.ascontiguousarray(dense, dtype=np.float32)
+    found = np.ascontiguousarray(dense(chosen, np.float32))
     missing = [size - found.shape[0] for size in sizes]
     return [
         found[:size] if more <= 0 else np.vstack([found, centres(more)])

@@ -12,16 +12,30 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from svmarrow._support import memory
-from svmarrow._support.atomic import atomic_fit, consistent
 from svmarrow._support.bases import MetaEstimatorMixin
 from svmarrow._support.estimator import Estimator, RoutesFit, check_takes_weights
-from svmarrow._support.memory import MemoryEstimate, bytes_of_rows, estimate_of, refuse_beyond_memory
-from svmarrow._support.parameters import ESTIMATOR, THREADS, Rule, boolean, check, integer
+from svmarrow._support.parameters import (
+    ESTIMATOR,
+    THREADS,
+    Rule,
+    atomic_fit,
+    boolean,
+    check,
+    consistent,
+    integer,
+)
 from svmarrow._support.progress import fitting, progress, subtasks
-from svmarrow._support.rows import sample_weights, weights_differ
+from svmarrow._support.training import (
+    MemoryEstimate,
+    bytes_of_rows,
+    estimate_of,
+    refuse_beyond_memory,
+    sample_weights,
+    weights_differ,
+)
+from svmarrow._support.training import estimate_memory as memory_method
 from svmarrow.interop.convert import as_expansion
-from svmarrow.models import compiled as compilation
+from svmarrow.models.base import compiled as compiled_method
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
 from svmarrow.models.regressor import ExpansionRegressor
 from svmarrow.reduced_set.paths import RULES, PathRequest, bytes_of_work, path_of
@@ -32,8 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
-    from svmarrow.models.base import ExpansionModel
-    from svmarrow.models.compiled import CompiledModel
+    from svmarrow.models.base import CompiledModel, ExpansionModel
     from svmarrow.reduced_set.construction import GradientSettings
     from svmarrow.reduced_set.paths import Method
     from svmarrow.reduced_set.selection import SelectionSettings
@@ -99,7 +112,7 @@ class ModelWrapper(RoutesFit, MetaEstimatorMixin, Estimator):
             self._fit(X, y, self._for_estimator(sample_weight, metadata))
         return self
 
-    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory.estimate_memory
+    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory_method
 
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         check(self.get_params(deep=False), {"estimator": ESTIMATOR, **self._rules})
@@ -439,7 +452,7 @@ class ReducedSet(ModelWrapper, schema="reduced-set/1"):
         metric = accuracy_score if is_classifier(self) else r2_score
         return float(metric(y, self.predict(X), sample_weight=sample_weight))
 
-    compiled: ClassVar[Callable[..., CompiledModel]] = compilation.compiled
+    compiled: ClassVar[Callable[..., CompiledModel]] = compiled_method
 
     @consistent
     def as_expansion(self) -> ExpansionClassifier | ExpansionRegressor:

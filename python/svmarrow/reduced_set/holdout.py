@@ -59,9 +59,9 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples
 
+from svmarrow._support.estimator import scoring_chunks
 from svmarrow._support.parameters import seed_of
-from svmarrow._support.path import scoring_chunks
-from svmarrow._support.rows import sample_weights
+from svmarrow._support.training import sample_weights
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier
 from svmarrow.models.records import LossBound

@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._support.memory import new_threads
+from svmarrow._support.estimator import SizePath, scoring_chunks
 from svmarrow._support.parameters import boolean, check, real
-from svmarrow._support.path import SizePath, scoring_chunks
 from svmarrow._support.rows import core_rows, threads
 from svmarrow._support.schemas import savable
+from svmarrow._support.training import new_threads
 from svmarrow.reduced_set.holdout import HoldoutEvaluator, SizeSearch, sizes_to_search
 from svmarrow.reduced_set.quantization import preparation_bytes
 from svmarrow.reduced_set.score import (

@@ -9,8 +9,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import _core
-from svmarrow._support.decoding import known_labels
-from svmarrow._support.memory import MemoryEstimate, refuse_beyond_memory
 from svmarrow._support.parameters import (
     MAX_TIME,
     RANDOM_STATE,
@@ -26,6 +24,7 @@ from svmarrow._support.parameters import (
 )
 from svmarrow._support.progress import progress as shown_progress
 from svmarrow._support.rows import as_samples, core_rows, threads
+from svmarrow._support.training import MemoryEstimate, known_labels, refuse_beyond_memory
 from svmarrow.expansion.kernel_expansion import KernelExpansion, scale_outputs
 from svmarrow.interop.convert import as_expansion, bare_expansion
 from svmarrow.models.classifier import ExpansionClassifier

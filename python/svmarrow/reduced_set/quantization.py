@@ -12,12 +12,11 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
 from svmarrow import _core
-from svmarrow._support.blas import one_blas_thread
 from svmarrow._support.parameters import check, either, none, one_of, refuse
+from svmarrow._support.rows import dense, one_blas_thread
 from svmarrow.expansion.expansion_sum import ExpansionSum
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.base import ExpansionModel
@@ -116,8 +115,7 @@ def byte_vectors(vectors: Any, *, from_zero: bool) -> ByteVectors:
     """
     if vectors.dtype == np.uint8:
         return ByteVectors(vectors, np.zeros(vectors.shape[1], dtype=np.int64), 1.0)
-    given = vectors.toarray() if sparse.issparse(vectors) else vectors
-    Z = np.asarray(given, dtype=np.float64)
+    Z: NDArray[np.float64] = dense(vectors, np.float64)
     d = Z.shape[1]
     if Z.size == 0:
         return ByteVectors(np.zeros(Z.shape, np.uint8), np.zeros(d, np.int64), 1.0)

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._support.decoding import label_indices, pair_matrix
 from svmarrow._support.parameters import Rule, check, either, integer, none, one_of, real, refuse
-from svmarrow._support.rows import as_samples, sample_weights
+from svmarrow._support.rows import as_samples
+from svmarrow._support.training import label_indices, sample_weights
 from svmarrow.exceptions import SizeWarning
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.models.base import ExpansionModel
 from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.outputs import pair_matrix
 from svmarrow.models.regressor import ExpansionDetector, ExpansionRegressor
 
 if TYPE_CHECKING:

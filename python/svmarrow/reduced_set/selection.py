@@ -9,8 +9,6 @@ import numpy as np
 import scipy.linalg
 
 from svmarrow import _core
-from svmarrow._support.blas import one_blas_thread
-from svmarrow._support.memory import refuse_beyond_memory
 from svmarrow._support.parameters import (
     Rule,
     boolean,
@@ -22,8 +20,10 @@ from svmarrow._support.parameters import (
     real,
     refuse,
 )
+from svmarrow._support.rows import one_blas_thread
 from svmarrow._support.schemas import savable
-from svmarrow.expansion.kernel_features import bytes_of_features, factor_points, has_only_values
+from svmarrow._support.training import refuse_beyond_memory
+from svmarrow.expansion.points import bytes_of_features, factor_points, has_only_values
 from svmarrow.reduced_set.score import rows_for
 
 if TYPE_CHECKING:

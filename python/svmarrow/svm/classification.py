@@ -8,16 +8,18 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from svmarrow import _core
-from svmarrow._support.atomic import atomic_fit, consistent
-from svmarrow._support.decoding import Decoding, check_shape, pairs
-from svmarrow._support.parameters import boolean, one_of, real
+from svmarrow._support.parameters import Decoding, atomic_fit, boolean, check_shape, consistent, one_of, real
 from svmarrow._support.progress import fitting
+from svmarrow._support.training import pairs
 from svmarrow.models.machine import Columns
 from svmarrow.models.outputs import ClassifierOutputMixin
-from svmarrow.svm._base import COST, SOLVER_RULES, SupportVectorMachine, cost
-from svmarrow.svm._certified import (
+from svmarrow.svm._base import (
+    COST,
     DECODING_RULES,
+    SOLVER_RULES,
+    SupportVectorMachine,
     UnavailableMethod,
+    cost,
     decoding_of,
     iterations_of_machines,
     labelled,
@@ -29,9 +31,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from svmarrow._support.certificate import LeaveOneOut
-    from svmarrow._support.kernel_function import KernelFunction
-    from svmarrow._support.memory import MemoryEstimate
     from svmarrow._support.parameters import Rule
+    from svmarrow._support.training import MemoryEstimate
+    from svmarrow.expansion.kernel_expansion import KernelFunction
 
 
 __all__ = ["CLASSIFIER_RULES", "SVC", "KernelClassifier", "NuSVC"]
@@ -60,10 +62,6 @@ class KernelClassifier(ClassifierOutputMixin, SupportVectorMachine):
     class_weight_: NDArray[np.float64]
     _coding: Decoding
     _stored_as: ClassVar[dict[str, str]] = {"_coding": "decoding_"}
-
-    @property
-    def _decoding(self) -> Decoding:
-        return self._coding
 
     @atomic_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -12,33 +12,26 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from svmarrow import _core
-from svmarrow._support import memory
-from svmarrow._support.atomic import atomic_fit
-from svmarrow._support.memory import MemoryEstimate, refuse_beyond_memory
-from svmarrow._support.parameters import MAX_ITER, MAX_TIME, Rule, check, real
+from svmarrow._support.parameters import MAX_ITER, MAX_TIME, Rule, atomic_fit, check, real
 from svmarrow._support.progress import Steps, fitting, progress
-from svmarrow._support.rows import (
-    core_rows,
-    default_gamma,
-    select_rows,
-    threads,
-    validated,
-    weights_differ,
-)
+from svmarrow._support.rows import core_rows, select_rows, threads, validated
+from svmarrow._support.training import MemoryEstimate, default_gamma, refuse_beyond_memory, weights_differ
+from svmarrow._support.training import estimate_memory as memory_method
 from svmarrow.expansion.kernel_expansion import KernelExpansion
-from svmarrow.expansion.kernel_features import factor_points, has_only_values
 from svmarrow.expansion.points import (
     POINT_RULES,
     VALUE_RULES,
     bytes_of_points,
     choose_points,
+    factor_points,
+    has_only_values,
     number_of_points,
 )
 from svmarrow.models.machine import KernelMachine
 from svmarrow.models.outputs import ClassifierOutputMixin
-from svmarrow.svm._base import SupportVectorMachine
-from svmarrow.svm._certified import (
+from svmarrow.svm._base import (
     DECODING_RULES,
+    SupportVectorMachine,
     UnavailableMethod,
     check_certificate,
     iterations_of_machines,
@@ -52,7 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow._support.certificate import Certificate
-    from svmarrow._support.decoding import Decoding
+    from svmarrow._support.parameters import Decoding
     from svmarrow._support.progress import ProgressCallback
 
 
@@ -203,10 +196,6 @@ class LowRankSVC(ClassifierOutputMixin, KernelMachine, schema="low-rank-svc/1"):
     _weighs_gamma: ClassVar[bool] = False
     _after_load: ClassVar[Callable[..., None]] = check_certificate
 
-    @property
-    def _decoding(self) -> Decoding:
-        return self._coding
-
     def __init__(
         self,
         n_vectors: int = 500,
@@ -286,7 +275,7 @@ class LowRankSVC(ClassifierOutputMixin, KernelMachine, schema="low-rank-svc/1"):
             self._fit(X, y, sample_weight)
         return self
 
-    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory.estimate_memory
+    estimate_memory: ClassVar[Callable[..., MemoryEstimate]] = memory_method
 
     def _memory(self, rows: Any, y: Any) -> MemoryEstimate:
         n, m = int(rows.shape[0]), number_of_points(rows, self.n_vectors, self.selection)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from svmarrow import _core
-from svmarrow._support.atomic import atomic_fit
-from svmarrow._support.parameters import Rule, real
+from svmarrow._support.parameters import Rule, atomic_fit, real
 from svmarrow._support.progress import fitting
 from svmarrow.models.outputs import OutlierOutputMixin
 from svmarrow.svm._base import SOLVER_RULES, SupportVectorMachine
@@ -14,7 +13,7 @@ from svmarrow.svm._base import SOLVER_RULES, SupportVectorMachine
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from svmarrow._support.kernel_function import KernelFunction
+    from svmarrow.expansion.kernel_expansion import KernelFunction
 
 __all__ = ["OneClassSVM"]
 

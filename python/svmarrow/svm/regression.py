@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.metrics import d2_pinball_score
 
 from svmarrow import _core
-from svmarrow._support.atomic import atomic_fit
-from svmarrow._support.parameters import Rule, real
+from svmarrow._support.parameters import Rule, atomic_fit, real
 from svmarrow._support.progress import fitting
 from svmarrow.models.outputs import RegressorOutputMixin
 from svmarrow.svm._base import COST, SOLVER_RULES, SupportVectorMachine, cost
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from svmarrow._support.kernel_function import KernelFunction
+    from svmarrow.expansion.kernel_expansion import KernelFunction
     from svmarrow.svm._base import Training
 
 

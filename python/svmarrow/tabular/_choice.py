@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from svmarrow._support.progress import UNTIMED, Steps
-from svmarrow._support.rows import class_weights
+from svmarrow._support.training import class_weights
 from svmarrow.least_squares._base import descend, is_clear_gain
 from svmarrow.least_squares.exact import RLSClassifier, RLSRegressor
 from svmarrow.least_squares.low_rank import LowRankRLSClassifier, LowRankRLSRegressor

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from svmarrow._support.atomic import warn_caller
-from svmarrow._support.parameters import TIME_REMEDY, column_text, is_date, is_missing
+from svmarrow._support.parameters import TIME_REMEDY, column_text, is_date, is_missing, warn_caller
 from svmarrow._support.schemas import savable
 from svmarrow.models.categories import Dates, Encode, Table, days_of, text_of
 from svmarrow.preprocessing._shapes import deal_folds

@@ -10,9 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from svmarrow._support.atomic import atomic_fit, consistent, warn_caller
 from svmarrow._support.bases import MultiOutputMixin
-from svmarrow._support.decoding import encode_classes
 from svmarrow._support.estimator import Estimator
 from svmarrow._support.parameters import (
     CLASS_WEIGHT,
@@ -21,20 +19,23 @@ from svmarrow._support.parameters import (
     THREADS,
     VERBOSE,
     Rule,
+    atomic_fit,
     check,
     check_array_types,
+    consistent,
     either,
     integer,
     none,
     one_of,
+    warn_caller,
     with_days,
 )
 from svmarrow._support.progress import Steps, fitting, progress
-from svmarrow._support.rows import refuse_zero_weights, sample_weights, weights_differ
+from svmarrow._support.training import encode_classes, refuse_zero_weights, sample_weights, weights_differ
 from svmarrow.expansion.kernel_expansion import scale_outputs
 from svmarrow.interop.convert import as_expansion
 from svmarrow.least_squares._base import group_numbers
-from svmarrow.models import compiled as compilation
+from svmarrow.models.base import compiled as compiled_method
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.categories import with_text
 from svmarrow.models.outputs import ClassifierOutputMixin, RegressorOutputMixin
@@ -50,8 +51,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from svmarrow.expansion.kernel_expansion import KernelExpansion
+    from svmarrow.models.base import CompiledModel
     from svmarrow.models.classifier import ExpansionClassifier
-    from svmarrow.models.compiled import CompiledModel
     from svmarrow.models.regressor import ExpansionRegressor
     from svmarrow.tabular._columns import Columns
 
@@ -284,7 +285,7 @@ class Tabular(Estimator):
             )
         check_length("feature_importances_", self.feature_importances_, self.n_features_in_)
 
-    compiled: ClassVar[Callable[..., CompiledModel]] = compilation.compiled
+    compiled: ClassVar[Callable[..., CompiledModel]] = compiled_method
 
     @consistent
     def as_expansion(self) -> Any:

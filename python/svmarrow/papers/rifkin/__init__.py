@@ -18,13 +18,13 @@ Where the print of an equation is wrong, the notes of the function state what is
 Source: R. Rifkin, "Everything Old Is New Again", MIT 2002, chapters 4 and 5.
 """
 
-from svmarrow.papers.rifkin.model import multiclass_generalization_of
 from svmarrow.papers.rifkin.stability import (
     Bound,
     admissibility,
     bagging_stability,
     generalization,
     multiclass_generalization,
+    multiclass_generalization_of,
     ramp_loss,
     stability,
 )

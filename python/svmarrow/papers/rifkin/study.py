@@ -18,8 +18,7 @@ from svmarrow._support.decoding import LOSSES, Code
 from svmarrow._support.displays import new_axes
 from svmarrow._support.parameters import check, one_of
 from svmarrow._support.rows import threads
-from svmarrow.papers.rifkin.model import parts_of
-from svmarrow.papers.rifkin.stability import TIKHONOV, Bound
+from svmarrow.papers.rifkin.stability import TIKHONOV, Bound, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,16 +1,24 @@
-"""Rows from tables whose columns may have names: CSV text and parquet files."""
+"""Samples of a file: `Data`, the options with which they are read, and the formats with columns.
+
+Tables whose columns may have names are CSV text and parquet files. NumPy archives hold X, or the four parts
+of CSR rows, and y.
+"""
 
 from __future__ import annotations
 
 import csv
+import errno
 import io
+import math
 from array import array
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from scipy import sparse
 
-from svmarrow.cli.rows import Data, whole
 from svmarrow.exceptions import FormatError
 
 if TYPE_CHECKING:
@@ -19,9 +27,224 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from svmarrow.cli.rows import DataOptions
+__all__ = [
+    "Data",
+    "DataOptions",
+    "csv_pieces",
+    "joined",
+    "labels_of",
+    "npz_archive",
+    "npz_array",
+    "npz_header",
+    "npz_names",
+    "npz_rows",
+    "parquet_pieces",
+    "read_npz",
+    "whole",
+    "with_columns",
+]
 
-__all__ = ["csv_pieces", "labels_of", "parquet_pieces"]
+
+@dataclass(frozen=True)
+class DataOptions:
+    """Options for reading a data file.
+
+    Attributes
+    ----------
+    format : {"auto", "svmlight", "csv", "npz", "parquet"}
+        "auto" goes by the file's name, and takes what it does not know for svmlight.
+    target : str or None
+        CSV and parquet: name or index of the label column; negative indices count from the end, "none" means
+        there is none. Without it, the last column, unless the file has exactly `n_features` columns.
+    header : bool or None
+        CSV: whether the first line holds names; None looks.
+    test : bool
+        npz: take the arrays whose names say test.
+    n_features : int or None
+        Columns that are expected; None takes what the file has.
+    single_precision : bool
+        Keep the numbers in float32.
+    names : tuple of str or None
+        CSV with a header, parquet: the columns to take, in this order; the label is the one that is none of
+        them.
+    text_labels : bool
+        Labels of text files stay text, whatever they look like.
+    zero_based : bool or None
+        svmlight: whether columns count from 0; None looks for an index 0.
+    """
+
+    format: Literal["auto", "svmlight", "csv", "npz", "parquet"] = "auto"
+    target: str | None = None
+    header: bool | None = None
+    test: bool = False
+    n_features: int | None = None
+    single_precision: bool = False
+    names: tuple[str, ...] | None = None
+    text_labels: bool = False
+    zero_based: bool | None = None
+
+    @property
+    def dtype(self) -> type[np.floating[Any]]:
+        """Type of the numbers."""
+        return np.float32 if self.single_precision else np.float64
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Rows, and their labels where the file has them.
+
+    Attributes
+    ----------
+    X : ndarray or sparse array of shape (n, n_features)
+        Rows.
+    y : ndarray of shape (n,) or None
+        Labels: integers where all are whole numbers, strings where any is not a number.
+    names : list of str or None
+        Column names.
+    """
+
+    X: Any
+    y: NDArray[Any] | None
+    names: list[str] | None = None
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The labels; a ValueError where there are none."""
+        if self.y is None:
+            raise ValueError("the data have no labels")
+        return self.y
+
+
+def joined(pieces: list[Data]) -> Data:
+    """Concatenates batches of dense rows."""
+    if not pieces:
+        return Data(np.empty((0, 0)), None)
+    first = pieces[0]
+    if len(pieces) == 1:
+        return first
+    y = None if first.y is None else np.concatenate([piece.labels for piece in pieces])
+    return Data(np.concatenate([piece.X for piece in pieces]), y, first.names)
+
+
+def whole(values: NDArray[Any]) -> NDArray[Any]:
+    """Converts floating-point numbers to integers if all are whole."""
+    if values.dtype.kind != "f" or not np.isfinite(values).all():
+        return values
+    exact = np.abs(values).max(initial=0) < 2**53 and (values == np.trunc(values)).all()
+    return values.astype(np.int64) if exact else values
+
+
+def with_columns(data: Data, n_features: int) -> Data:
+    """The same rows with empty columns behind the last, up to `n_features`."""
+    missing = n_features - data.X.shape[1]
+    if missing <= 0:
+        return data
+    if sparse.issparse(data.X):
+        X = data.X.copy()
+        X.resize((X.shape[0], n_features))
+        return replace(data, X=X)
+    return replace(data, X=np.hstack([data.X, np.zeros((data.X.shape[0], missing), dtype=data.X.dtype)]))
+
+
+# --- NumPy archives ---
+
+MAX_DECOMPRESSED_BYTES = 1 << 30
+"""Number of bytes that a compressed array may have regardless of the file size."""
+MAX_COLUMNS = 2**31 - 1
+"""Maximum number of columns of sparse rows, as for svmlight."""
+
+
+@contextmanager
+def npz_archive(path: Path) -> Iterator[Any]:
+    """Opens an archive; errors name the file."""
+    with path.open("rb") as file:
+        try:
+            with np.load(file, allow_pickle=False) as archive:
+                yield archive
+        except Exception as error:  # numpy and zipfile raise many kinds for a broken archive
+            # A place before the file's start, which a broken archive may name, is an invalid argument.
+            system = isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)
+            if system or isinstance(error, (MemoryError, FormatError)):
+                raise
+            raise FormatError(f"{path}: not a readable npz archive of plain arrays: {error}") from None
+
+
+def read_npz(path: Path, options: DataOptions) -> Data:
+    """Reads an archive."""
+    size = path.stat().st_size
+    with npz_archive(path) as archive:
+        names = npz_names(path, set(archive.files), options.test)
+        arrays = {name: npz_array(path, archive, name, size) for name in names}
+    by_role = {name.removeprefix("test_").removesuffix("_test"): value for name, value in arrays.items()}
+    return npz_rows(path, by_role, options)
+
+
+def npz_rows(path: Path, by_role: dict[str, NDArray[Any]], options: DataOptions) -> Data:
+    """Converts the arrays of an archive to rows: X or the four parts of CSR rows, and y."""
+    if "X" in by_role:
+        X = by_role["X"]
+        if X.ndim != 2 or X.dtype.kind not in "biuf":
+            raise FormatError(f"{path}: X is {X.dtype} of shape {X.shape}, expected a matrix of numbers")
+        if X.dtype not in (np.uint8, np.float32, np.float64) or options.single_precision:
+            X = X.astype(options.dtype)
+    else:
+        try:
+            if int(by_role["shape"][1]) > MAX_COLUMNS:
+                raise ValueError(f"more than {MAX_COLUMNS} columns")
+            parts = (by_role["data"].astype(options.dtype), by_role["indices"], by_role["indptr"])
+            X = sparse.csr_array(parts, shape=tuple(int(size) for size in by_role["shape"]))
+            X.check_format(full_check=True)
+        except (ValueError, TypeError, LookupError, OverflowError) as error:
+            raise FormatError(f"{path}: data, indices, indptr and shape are no CSR matrix: {error}") from None
+        X.sort_indices()
+    y = by_role.get("y")
+    if y is not None and (y.ndim != 1 or len(y) != X.shape[0]):
+        raise FormatError(f"{path}: y has shape {y.shape}, there are {X.shape[0]} rows")
+    if y is not None and y.dtype.kind in "iu" and int(y.max(initial=0)) < 2**63:
+        y = y.astype(np.int64)
+    return Data(X, None if y is None else whole(y))
+
+
+def npz_header(path: Path, archive: Any, name: str, member: Any) -> tuple[tuple[int, ...], bool, Any]:
+    """Shape, whether it is stored column by column, and type of an array; `member` is then at its numbers."""
+    major, _ = np.lib.format.read_magic(member)
+    read = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+    shape, by_columns, dtype = read(member)
+    size = archive.zip.getinfo(f"{name}.npy").file_size
+    if math.prod(shape) * dtype.itemsize > size:
+        raise FormatError(f"{path}: {name} of shape {shape} is cut off: it has {size} bytes")
+    return shape, by_columns, dtype
+
+
+def npz_array(path: Path, archive: Any, name: str, size: int) -> NDArray[Any]:
+    """Reads an array of an archive after a check of its size, since NumPy allocates it first."""
+    with archive.zip.open(f"{name}.npy") as member:
+        shape, _, dtype = npz_header(path, archive, name, member)
+    held = math.prod(shape) * dtype.itemsize
+    if held > max(16 * size, MAX_DECOMPRESSED_BYTES):
+        raise FormatError(
+            f"{path}: {name} takes {held} bytes, more than 16 times the file and {MAX_DECOMPRESSED_BYTES}: "
+            "store it without compression"
+        )
+    array: NDArray[Any] = archive[name]
+    return array
+
+
+def npz_names(path: Path, found: set[str], test: bool) -> list[str]:
+    """Returns the names of the arrays to read: dense X or the four CSR parts, and y if present."""
+    dense, label = ("X_test", "y_test") if test else ("X", "y")
+    parts = [f"test_{part}" if test else part for part in ("data", "indices", "indptr", "shape")]
+    if dense in found:
+        chosen = [dense]
+    elif found.issuperset(parts):
+        chosen = parts
+    else:
+        names = ", ".join(sorted(found)) or "nothing"
+        raise FormatError(f"{path}: neither {dense} nor {', '.join(parts)} in this archive, it holds {names}")
+    return [*chosen, label] if label in found else chosen
+
+
+# --- CSV text and parquet files ---
 
 
 def csv_pieces(path: Path, file: Any, options: DataOptions, most: int | None = None) -> Iterator[Data]:

@@ -1,17 +1,29 @@
-"""Atomic writing of files: a file gets its name when it is complete."""
+"""Files that are written atomically, and the versions of packages for reports of faults.
+
+A file gets its name when it is complete.
+"""
 
 from __future__ import annotations
 
 import os
+import platform
 import secrets
+import sys
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+
+from svmarrow import _core
+from svmarrow._support.rows import threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["new_file", "write_bytes", "write_text"]
+__all__ = ["new_file", "show_versions", "write_bytes", "write_text"]
+
+
+# --- files ---
 
 #: Beginning of the names of temporary files.
 _PREFIX = ".svmarrow-"
@@ -72,3 +84,36 @@ def _naming(path: Path) -> Iterator[None]:
         if error.errno is None or not known:
             raise
         raise type(error)(error.errno, error.strerror, str(path)) from None
+
+
+# --- versions ---
+
+#: Packages that svmarrow uses, some of them optional.
+PACKAGES = (
+    *("svmarrow", "scikit-learn", "numpy", "scipy", "joblib", "pandas", "polars", "matplotlib", "rich"),
+    *("onnx", "onnxruntime", "skl2onnx", "shap", "dask"),
+)
+
+
+def show_versions() -> None:
+    """Print the versions of svmarrow, of Python and of the packages around it, for a report of a fault.
+
+    Examples
+    --------
+    >>> import svmarrow
+    >>> svmarrow.show_versions()  # doctest: +ELLIPSIS
+    system            ...
+    """
+    facts = {
+        "system": platform.platform(),
+        "python": f"{platform.python_version()} ({sys.executable})",
+        "instruction set": _core.simd_level(),
+        "cores": f"{os.cpu_count()}, {threads(None)} used",
+    }
+    for name in PACKAGES:
+        try:
+            facts[name] = version(name)
+        except PackageNotFoundError:
+            facts[name] = "not installed"
+    for name, value in facts.items():
+        print(f"{name:<17} {value}")
