@@ -59,7 +59,7 @@ pub(crate) struct StoppingArg {
 }
 
 impl StoppingArg {
-    fn stopping(&self) -> PyResult<Stopping> {
+    pub(crate) fn stopping(&self) -> PyResult<Stopping> {
         let max_iterations = self.max_iter.unwrap_or(u64::MAX);
         let mut stopping = Stopping::new(self.tol);
         stopping.max_iterations = max_iterations;
@@ -194,7 +194,7 @@ pub(crate) fn least_squares_inverse_bytes(n: usize) -> usize {
 }
 
 /// Products, residual and why it ended.
-fn set_ending(dict: &Bound<'_, PyDict>, ending: IterationOutcome) -> PyResult<()> {
+pub(crate) fn set_ending(dict: &Bound<'_, PyDict>, ending: IterationOutcome) -> PyResult<()> {
     dict.set_item("products", ending.products)?;
     dict.set_item("residual", ending.residual)?;
     dict.set_item("stop", ending.reason.name())

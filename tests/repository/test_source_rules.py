@@ -77,7 +77,7 @@ def test_files_stay_short():
 
 
 def test_the_package_has_few_files():
-    assert len(list((ROOT / "python" / "svmarrow").rglob("*.py"))) <= 182
+    assert len(list((ROOT / "python" / "svmarrow").rglob("*.py"))) <= 183
 
 
 def test_docstrings_and_comments_are_no_code():
