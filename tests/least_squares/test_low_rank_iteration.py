@@ -206,7 +206,6 @@ def test_models_without_sums_refuse_batches_paths_and_merging(rng):
     ):
         with pytest.raises(ValueError, match="solver='cholesky'"):
             call()
-    with pytest.raises(ValueError, match="solver='cg'"):
-        LowRankRLSRegressor(solver="cg", **how).partial_fit(X, Y)
+    assert not hasattr(LowRankRLSRegressor(solver="cg", **how), "partial_fit")
     assert model.expansion_ == before
     assert model.set_params(solver="cholesky").fit(X, Y).partial_fit(X, Y).n_seen_ == 200

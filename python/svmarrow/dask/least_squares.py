@@ -41,7 +41,7 @@ from svmarrow.dask.exact import choose_distributed_points
 from svmarrow.expansion.points import POINT_RULES, bytes_of_sums
 from svmarrow.least_squares import LowRankRLSClassifier, LowRankRLSRegressor
 from svmarrow.least_squares._exact import refuse_time
-from svmarrow.least_squares._low_rank import takes_pieces
+from svmarrow.least_squares._low_rank import takes_batches, takes_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -229,7 +229,7 @@ class DaskLowRankRLSClassifier(DaskClassifier, DaskLowRankRLS, LowRankRLSClassif
         parts = [cluster.later(classification_part, block, classes, by_class, 1.0) for block in blocks]
         return parts, summaries, 1 if classes.size == 2 else int(classes.size)
 
-    @available_if(takes_pieces)  # type: ignore[untyped-decorator]
+    @available_if(takes_batches)  # type: ignore[untyped-decorator]
     @atomic_update
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
@@ -306,7 +306,7 @@ class DaskLowRankRLSRegressor(DaskLowRankRLS, LowRankRLSRegressor):
         self._single = columns == 0
         return [cluster.later(regression_part, block) for block in blocks], summaries, max(1, columns)
 
-    @available_if(takes_pieces)  # type: ignore[untyped-decorator]
+    @available_if(takes_batches)  # type: ignore[untyped-decorator]
     @atomic_update
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Update the model with the samples of a Dask collection or of an array.

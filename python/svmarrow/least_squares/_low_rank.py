@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LOW_RANK_RULES",
     "LowRankLeastSquares",
+    "takes_batches",
     "takes_pieces",
 ]
 
@@ -73,6 +74,11 @@ POSITIVE_DEFINITE = ("linear", "rbf", "laplacian", "chi2", "matern12", "matern32
 def takes_pieces(model: Any) -> bool:
     """Returns whether the model is a function of sums over rows."""
     return bool(model.method == "subset_of_regressors")
+
+
+def takes_batches(model: Any) -> bool:
+    """Returns whether `partial_fit` applies: conjugate gradients keep no sums."""
+    return takes_pieces(model) and bool(model.solver != "cg")
 
 
 class LowRankLeastSquares(KernelMachine):
@@ -364,8 +370,6 @@ class LowRankLeastSquares(KernelMachine):
             raise refuse("alphas", self.alphas, "None for partial_fit: earlier rows are gone")
         if self._is_precomputed():
             raise refuse("kernel", self.kernel, "another for partial_fit: later samples have no columns")
-        if self.solver == "cg":
-            raise refuse("solver", "cg", "'auto' or 'cholesky' for partial_fit, which adds sums")
         refuse_time(self.max_time, "cholesky")
         self._refuse_without_sums("partial_fit")
         self.solver_, self.n_iter_ = "cholesky", 1

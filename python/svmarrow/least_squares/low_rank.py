@@ -10,7 +10,7 @@ from svmarrow._support.atomic import atomic_update
 from svmarrow._support.parameters import CLASS_WEIGHT, check, refuse
 from svmarrow._support.rows import sample_weights, validated
 from svmarrow.least_squares._base import SquareLossClassifier, SquareLossRegressor
-from svmarrow.least_squares._low_rank import LOW_RANK_RULES, LowRankLeastSquares, takes_pieces
+from svmarrow.least_squares._low_rank import LOW_RANK_RULES, LowRankLeastSquares, takes_batches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -199,7 +199,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares, schema="lo
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @available_if(takes_pieces)  # type: ignore[untyped-decorator]
+    @available_if(takes_batches)  # type: ignore[untyped-decorator]
     @atomic_update
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
@@ -408,7 +408,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares, schema="low-
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @available_if(takes_pieces)  # type: ignore[untyped-decorator]
+    @available_if(takes_batches)  # type: ignore[untyped-decorator]
     @atomic_update
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Update the model with a batch: the result is that of a fit to all samples so far.
