@@ -79,7 +79,8 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares, schema="lo
     tol : float, default=1e-6
         For "cg": root mean square of the differences between the outputs on the training samples and those
         of the exact solution, relative to that of the targets (less their mean with an intercept). The
-        iteration ends when a bound of it is as small.
+        iteration ends when a bound of it is as small, or with a warning when rounding keeps the bound above
+        it: for linear and polynomial kernels with many vectors and a small alpha at about 1e-5.
     max_iter : int, default=-1
         Maximum number of iterations of "cg"; -1 means no limit.
     max_time : float or None, default=None
@@ -299,7 +300,8 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares, schema="low-
     tol : float, default=1e-6
         For "cg": root mean square of the differences between the outputs on the training samples and those
         of the exact solution, relative to that of the targets (less their mean with an intercept). The
-        iteration ends when a bound of it is as small.
+        iteration ends when a bound of it is as small, or with a warning when rounding keeps the bound above
+        it: for linear and polynomial kernels with many vectors and a small alpha at about 1e-5.
     max_iter : int, default=-1
         Maximum number of iterations of "cg"; -1 means no limit.
     max_time : float or None, default=None
