@@ -220,6 +220,9 @@ WORKLOADS: dict[str, Callable[[], Callable[[], Any]]] = {
     "least squares: low rank": lambda: fit(
         LowRankRLSRegressor(100, gamma=0.3, random_state=0, **ONE), targets(2000, 6)
     ),
+    "least squares: low rank, iterated": lambda: fit(
+        LowRankRLSRegressor(100, gamma=0.3, solver="cg", random_state=0, **ONE), targets(1000, 6)
+    ),
     "least squares: linear": lambda: fit(LinearRLSRegressor(**ONE), targets(2000, 30)),
     "matching pursuit": lambda: fit(svmarrow.KMPRegressor(n_vectors=40, gamma=0.5, **ONE), targets(500, 5)),
     "matching pursuit: classes": lambda: fit(

@@ -62,7 +62,7 @@ pub(crate) struct StoppingArg {
 }
 
 impl StoppingArg {
-    fn stopping(&self) -> PyResult<Stopping> {
+    pub(crate) fn stopping(&self) -> PyResult<Stopping> {
         let max_iterations = self.max_iter.unwrap_or(u64::MAX);
         let mut stopping = Stopping::new(self.tol);
         stopping.max_iterations = max_iterations;
@@ -197,7 +197,7 @@ pub(crate) fn least_squares_inverse_bytes(n: usize) -> usize {
 }
 
 /// Sets the number of products, the largest residual and the reason of the end.
-fn set_stop(dict: &Bound<'_, PyDict>, stop: Stop) -> PyResult<()> {
+pub(crate) fn set_stop(dict: &Bound<'_, PyDict>, stop: Stop) -> PyResult<()> {
     dict.set_item("products", stop.iterations)?;
     dict.set_item("residual", stop.gap)?;
     dict.set_item("stop", stop.reason.name())

@@ -70,7 +70,7 @@ mod _core {
         libsvm_options, libsvm_predict_options, libsvm_program, libsvm_train,
     };
     #[pymodule_export]
-    use crate::low_rank::{Features, low_rank_solve, low_rank_sums, select_points_by_kernel};
+    use crate::low_rank::{Features, low_rank_cg, low_rank_solve, low_rank_sums, select_points_by_kernel};
     #[pymodule_export]
     use crate::matching_pursuit::matching_pursuit;
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! `svmarrow::least_squares::low_rank` and `selection`: few points, sums over rows. `svmarrow::svm::Features`: few points,
+//! `svmarrow::least_squares::low_rank`, `low_rank_iterative` and `selection`: few points, sums over rows. `svmarrow::svm::Features`: few points,
 //! features of rows.
 
 use numpy::ndarray::Array2;
@@ -7,12 +7,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use svmarrow::data::Rows;
 use svmarrow::least_squares::low_rank::{Piece, Sums, System};
+use svmarrow::least_squares::low_rank_iterative::{self, Points};
 use svmarrow::least_squares::selection::{Candidates, select_points};
 use svmarrow::svm;
 
 use crate::array::{RowsArg, matrix_view, vector};
 use crate::dict::{Object, fields, states};
 use crate::error::to_python;
+use crate::least_squares::{StoppingArg, set_stop};
 use crate::params::KernelArg;
 use crate::run::{Cost, run};
 
@@ -84,6 +86,41 @@ pub(crate) fn low_rank_solve<'py>(
             Ok((coefficients, intercepts, system.jitter, hat))
         })?;
     Ok(fields!(py; coefficients, intercepts, jitter, hat))
+}
+
+/// Solves the system of rows by conjugate gradients: a dict of `coefficients` (m, q), `intercepts` (q,), `jitter`, `products`,
+/// `residual` and `stop`.
+#[pyfunction]
+pub(crate) fn low_rank_cg<'py>(
+    py: Python<'py>,
+    system: IterationArg<'py>,
+    x: RowsArg<'py>,
+    targets: TargetsArg<'py>,
+    stopping: StoppingArg,
+    progress: Option<Bound<'py, PyAny>>,
+    n_jobs: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let points = Points { kernel: system.points.1.0, vectors: system.points.0.view()? };
+    let weights = targets.1.as_ref().map(vector).transpose()?;
+    let piece = Piece { rows: x.view()?, targets: matrix_view(&targets.0)?, weights };
+    let (alpha, fit_intercept, stopping) = (system.alpha, system.fit_intercept, stopping.stopping()?);
+    let length = piece.rows.vector_lengths() + points.vectors.vector_lengths();
+    let solution = run(py, n_jobs, Cost::unknown(length), progress.as_ref(), |ctx| {
+        low_rank_iterative::solve(points, piece, alpha, fit_intercept, stopping, ctx)
+    })?;
+    let stop = solution.stop;
+    let dict = fields!(py, solution, coefficients, intercepts, jitter);
+    set_stop(&dict, stop)?;
+    Ok(dict)
+}
+
+/// A system to be solved without its sums.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct IterationArg<'py> {
+    points: PointsArg<'py>,
+    alpha: f64,
+    fit_intercept: bool,
 }
 
 /// Rows chosen by incomplete Cholesky factorization: their indices (m,), and what is left of the trace (m + 1,).

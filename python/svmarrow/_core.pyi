@@ -56,6 +56,7 @@ __all__ = [
     "libsvm_train",
     "linear_least_squares_cg",
     "linear_weights",
+    "low_rank_cg",
     "low_rank_solve",
     "low_rank_sums",
     "make_code",
@@ -541,6 +542,28 @@ def low_rank_sums(
 def low_rank_solve(
     system: _System, x: _Rows | None, progress: ProgressCallback | None, n_jobs: int
 ) -> _LowRank: ...
+
+class _IteratedSystem(TypedDict):
+    points: tuple[_Rows, _Kernel]
+    alpha: float
+    fit_intercept: bool
+
+class _IteratedLowRank(TypedDict):
+    coefficients: _Floats
+    intercepts: _Floats
+    jitter: float
+    products: int
+    residual: float
+    stop: str
+
+def low_rank_cg(
+    system: _IteratedSystem,
+    x: _Rows,
+    targets: tuple[_Floats, _Floats | None],
+    stopping: _Stopping,
+    progress: ProgressCallback | None,
+    n_jobs: int,
+) -> _IteratedLowRank: ...
 
 @final
 class Features:

@@ -207,8 +207,12 @@ fn refined<T: Real>(problem: &Problem<'_>, alpha: f64, ctx: Context<'_>) -> Resu
     // The rounding of a sum of n products: a residual computed in double precision is hardly smaller, and a few times
     // that is what a factor in double precision leaves.
     let rounding = 2.0 * f64::EPSILON * (n as f64).sqrt();
-    let limits =
-        Limits { relative: 8.0 * rounding, backward: rounding, max_iterations: MAX_REFINEMENT_PRODUCTS };
+    let limits = Limits {
+        relative: 8.0 * rounding,
+        absolute: 0.0,
+        backward: rounding,
+        max_iterations: MAX_REFINEMENT_PRODUCTS,
+    };
     let (right, values) = (right.as_slice().expect(ROW_MAJOR), solved.as_slice_mut().expect(ROW_MAJOR));
     let outcome = conjugate::solve(right, values, q, limits, apply, precondition, ctx)?;
     if let Some(interruption) = outcome.stop.reason.interruption() {

@@ -59,7 +59,12 @@ pub(super) fn conjugate_gradients(
         right.as_slice().expect(ROW_MAJOR),
         solved.as_slice_mut().expect(ROW_MAJOR),
         columns,
-        Limits { relative: stopping.tolerance, backward: 0.0, max_iterations: stopping.max_iterations },
+        Limits {
+            relative: stopping.tolerance,
+            absolute: 0.0,
+            backward: 0.0,
+            max_iterations: stopping.max_iterations,
+        },
         |p, out| apply(p, out, columns),
         |r, out| precondition(r, out, columns),
         ctx,

@@ -123,23 +123,9 @@ impl Sums {
         piece: Piece<'_>,
         ctx: Context<'_>,
     ) -> Result<()> {
-        let Piece { rows: x, targets: y, weights } = piece;
         self.check(vectors.rows())?;
-        if let Some(weights) = weights {
-            Error::check_len("weights (one for each row)", x.rows(), weights.len())?;
-        }
-        Error::check_len("rows of the targets (one for each row of X)", x.rows(), y.nrows())?;
-        Error::check_len("columns of the targets (outputs)", self.targets.len(), y.ncols())?;
-        let any = CoefficientSum::Any;
-        check_conditioning("X", kernel.into(), x, any, MAX_RELATIVE_ROUNDING)?;
-        let limit = if kernel == Kernel::Linear { MAX_LINEAR_POINTS_ROUNDING } else { MAX_POINTS_ROUNDING };
-        check_conditioning("X", kernel.into(), vectors, any, limit)?;
-        if let Some(row) = y.rows().into_iter().position(|y| y.iter().any(|y| !y.is_finite())) {
-            return Err(Error::NotFinite { what: "targets", row });
-        }
-        let single = !x.is_f64()
-            && Magnitudes::new("vectors", kernel.into(), vectors)?.is_single()
-            && Magnitudes::new("X", kernel.into(), x)?.is_single();
+        Error::check_len("columns of the targets (outputs)", self.targets.len(), piece.targets.ncols())?;
+        let single = check_piece(kernel, vectors, piece)?;
         if single {
             self.add_at(&PackedVectors::<f32>::new(kernel, vectors, ctx)?, piece, ctx)
         } else {
@@ -209,6 +195,28 @@ impl Sums {
         self.rows += n as u64;
         Ok(())
     }
+}
+
+/// Checks rows, targets and points; returns whether single precision suffices for their kernel values.
+///
+/// # Errors
+/// The errors of [`Sums::add`].
+pub(super) fn check_piece(kernel: Kernel, vectors: Rows<'_>, piece: Piece<'_>) -> Result<bool> {
+    let Piece { rows: x, targets: y, weights } = piece;
+    if let Some(weights) = weights {
+        Error::check_len("weights (one for each row)", x.rows(), weights.len())?;
+    }
+    Error::check_len("rows of the targets (one for each row of X)", x.rows(), y.nrows())?;
+    let any = CoefficientSum::Any;
+    check_conditioning("X", kernel.into(), x, any, MAX_RELATIVE_ROUNDING)?;
+    let limit = if kernel == Kernel::Linear { MAX_LINEAR_POINTS_ROUNDING } else { MAX_POINTS_ROUNDING };
+    check_conditioning("X", kernel.into(), vectors, any, limit)?;
+    if let Some(row) = y.rows().into_iter().position(|y| y.iter().any(|y| !y.is_finite())) {
+        return Err(Error::NotFinite { what: "targets", row });
+    }
+    Ok(!x.is_f64()
+        && Magnitudes::new("vectors", kernel.into(), vectors)?.is_single()
+        && Magnitudes::new("X", kernel.into(), x)?.is_single())
 }
 
 /// The factored system, which gives solutions and the diagonal of the hat matrix.

@@ -21,6 +21,8 @@
 //! | `linear` | the linear kernel on many sparse columns, by conjugate gradients |
 //! | `iteration` | what these two share |
 //! | `low_rank` | coefficients at a few points, from sums over rows |
+//! | `low_rank_iterative` | the same by conjugate gradients |
+//! | `normal_product` | products of kernel values of points, computed once and used twice |
 //! | `selection` | points chosen by the kernel matrix |
 //!
 //! ```
@@ -56,6 +58,8 @@ mod iteration;
 pub mod iterative;
 pub mod linear;
 pub mod low_rank;
+pub mod low_rank_iterative;
+mod normal_product;
 mod path;
 mod problem;
 pub mod selection;

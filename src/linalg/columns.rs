@@ -52,6 +52,15 @@ pub(crate) fn from_panels<T: Real>(panels: &[T], b: &mut [f64], n: usize, q: usi
 /// # Errors
 /// [`Error::Stopped`](crate::Error::Stopped), checked before each panel.
 pub(crate) fn solve<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], ctx: Context<'_>) -> Result<()> {
+    solve_lower(l, panels, ctx)?;
+    solve_transposed(l, panels, ctx)
+}
+
+/// Solves L X = B in place.
+///
+/// # Errors
+/// See [`solve`].
+pub(crate) fn solve_lower<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], ctx: Context<'_>) -> Result<()> {
     let width = panel_width::<T>();
     let (n, stride, values) = (l.len(), l.stride(), l.values());
     if n == 0 {
@@ -78,7 +87,7 @@ pub(crate) fn solve<A: Real, T: Real>(l: &Square<A>, panels: &mut [T], ctx: Cont
             });
         }
     }
-    solve_transposed(l, panels, ctx)
+    Ok(())
 }
 
 /// Solves L' X = B in place.

@@ -15,11 +15,12 @@ use crate::context::{Context, Progress, Stop, StopReason};
 use crate::error::{Error, Result};
 use crate::memory;
 
-/// The end of the iteration: when every column has ||r|| <= relative ||b|| + backward ||A|| ||x||, with the largest
-/// Rayleigh quotient seen for ||A||, or after the maximum number of products.
+/// The end of the iteration: when every column has ||r|| <= relative ||b|| + absolute + backward ||A|| ||x||, with the
+/// largest Rayleigh quotient seen for ||A||, or after the maximum number of products.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) relative: f64,
+    pub(crate) absolute: f64,
     pub(crate) backward: f64,
     /// Maximum number of products with A.
     pub(crate) max_iterations: u64,
@@ -240,9 +241,11 @@ impl<'b> Iteration<'b> {
     /// Returns for each right-hand side whether the residual is within the limits.
     fn are_small(&self, x: &[f64]) -> Vec<bool> {
         let (r, x) = (dots(&self.r, &self.r, self.q), dots(x, x, self.q));
-        let Limits { relative, backward, .. } = self.limits;
+        let Limits { relative, absolute, backward, .. } = self.limits;
         (0..self.q)
-            .map(|j| r[j].sqrt() <= relative * self.lengths[j] + backward * self.norm * x[j].sqrt())
+            .map(|j| {
+                r[j].sqrt() <= relative * self.lengths[j] + absolute + backward * self.norm * x[j].sqrt()
+            })
             .collect()
     }
 }
@@ -263,7 +266,7 @@ mod tests {
     #[test]
     fn an_iteration_that_gets_nowhere_ends_and_does_not_call_itself_converged() {
         let b: Vec<f64> = (0..40).map(|i| f64::from(i).sin()).collect();
-        let limits = Limits { relative: 1e-12, backward: 0.0, max_iterations: u64::MAX };
+        let limits = Limits { relative: 1e-12, absolute: 0.0, backward: 0.0, max_iterations: u64::MAX };
         // Products that are not numbers, of no length, and such as no matrix has.
         for kind in 0..3 {
             let mut random = crate::random::Random::new(5);
@@ -301,7 +304,7 @@ mod tests {
             }
         }
         let b: Vec<f64> = (0..40).map(|i| f64::from(i).sin()).collect();
-        let limits = Limits { relative: 1e-12, backward: 0.0, max_iterations: 100 };
+        let limits = Limits { relative: 1e-12, absolute: 0.0, backward: 0.0, max_iterations: 100 };
         let mut stops = 0;
         for ticks in 1..50 {
             let monitor = After(ticks.into());
@@ -340,7 +343,7 @@ mod tests {
         let (n, q) = (40, 3);
         let b: Vec<f64> = (0..n * q).map(|i| if i % q == 2 { 0.0 } else { (i as f64).sin() }).collect();
         let mut x = vec![0.0; n * q];
-        let limits = Limits { relative: 1e-12, backward: 0.0, max_iterations: 100 };
+        let limits = Limits { relative: 1e-12, absolute: 0.0, backward: 0.0, max_iterations: 100 };
         let times = |p: &[f64], out: &mut [f64]| {
             for (i, out) in out.iter_mut().enumerate() {
                 *out = values[i / q % 4] * p[i];

@@ -231,6 +231,57 @@ pub(crate) fn add_rows<T: Stored>(weights: &[f64], rows: &[&[T]], from: usize, y
     unsafe { run(AddRows { weights, rows, from, ys, width }) };
 }
 
+/// Writes the products of rows (r, n) with vectors (c, n), one after the other, to `out` (r, c): all sums in double precision.
+pub(crate) fn products_with_rows<T: Stored>(rows: &[&[T]], vectors: &[f64], out: &mut [f64]) {
+    let Some(length) = rows.first().map(|row| row.len()) else { return };
+    if length == 0 {
+        out.fill(0.0);
+        return;
+    }
+    let count = vectors.len() / length;
+    assert!(rows.iter().all(|row| row.len() == length));
+    assert!(count * length == vectors.len() && out.len() == rows.len() * count);
+    vectorized!([T: Stored] (rows: &[&[T]], vectors: &[f64], out: &mut [f64]) {
+        const ROWS: usize = 4;
+        let (length, lanes) = (rows[0].len(), I::F64::LANES);
+        let count = vectors.len() / length;
+        for (rows, out) in rows.chunks(ROWS).zip(out.chunks_mut(ROWS * count)) {
+            // The last rows of fewer than four are filled up with the first of them.
+            let mut starts = [rows[0].as_ptr(); ROWS];
+            for (start, row) in starts.iter_mut().zip(rows) {
+                *start = row.as_ptr();
+            }
+            for (c, vector) in vectors.chunks_exact(length).enumerate() {
+                let mut totals = [0.0; ROWS];
+                // SAFETY: every row and vector has `length` numbers; every access ends at or before that.
+                unsafe {
+                    let mut sums = [[I::F64::zero(); 2]; ROWS];
+                    let mut k = 0;
+                    while k + 2 * lanes <= length {
+                        for half in 0..2 {
+                            let at = k + half * lanes;
+                            let v = I::F64::load(vector.as_ptr().add(at));
+                            for r in 0..ROWS {
+                                sums[r][half] = T::load::<I::F64>(starts[r].add(at)).mul_add(v, sums[r][half]);
+                            }
+                        }
+                        k += 2 * lanes;
+                    }
+                    for r in 0..ROWS {
+                        totals[r] = sums[r][0].add(sums[r][1]).sum();
+                        for i in k..length {
+                            totals[r] += (*starts[r].add(i)).wide() * vector[i];
+                        }
+                    }
+                }
+                for (r, total) in totals.iter().enumerate().take(rows.len()) {
+                    out[r * count + c] = *total;
+                }
+            }
+        }
+    });
+}
+
 /// Multiplies a row vector (n,) by a row-major matrix (n, q).
 pub(crate) fn row_times(line: &[f64], a: &[f64], q: usize) -> Vec<f64> {
     let mut out = vec![0.0; q];
@@ -280,6 +331,24 @@ mod tests {
             let mut ys = six;
             add_rows(&many, &views, 5, &mut ys);
             assert_eq!(ys, y.repeat(6));
+        }
+    }
+
+    #[test]
+    fn products_with_rows_equal_plain_sums() {
+        for (r, c, n) in [(1, 1, 1), (3, 2, 7), (9, 5, 37), (4, 1, 130), (2, 3, 0)] {
+            let noise = |i: usize| (i as f64 * 0.7 + (i * i) as f64 * 0.01).sin();
+            let a: Vec<f32> = (0..r * n).map(|i| noise(i) as f32).collect();
+            let rows: Vec<&[f32]> = (0..r).map(|i| &a[i * n..(i + 1) * n]).collect();
+            let vectors: Vec<f64> = (0..c * n).map(|i| noise(i + 5)).collect();
+            let mut out = vec![f64::NAN; r * c];
+            products_with_rows(&rows, &vectors, &mut out);
+            for (i, row) in rows.iter().enumerate() {
+                for j in 0..c {
+                    let sum: f64 = (0..n).map(|k| f64::from(row[k]) * vectors[j * n + k]).sum();
+                    assert!(n == 0 || (out[i * c + j] - sum).abs() < 1e-12);
+                }
+            }
         }
     }
 }

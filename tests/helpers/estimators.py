@@ -380,6 +380,7 @@ ESTIMATORS = {
             (LowRankRLSClassifier(5), _DRAWN),
             (LowRankRLSClassifier(10, method="subset"), _DRAWN | _FEW),
             (LowRankRLSClassifier(5, selection="pivoted_cholesky", fit_intercept=True), _DRAWN),
+            (LowRankRLSClassifier(5, solver="cg"), _DRAWN),
         ],
         weights=[
             (
@@ -408,7 +409,13 @@ ESTIMATORS = {
         quick=[LowRankRLSRegressor(20)],
         contract=[(LowRankRLSRegressor(10, kernel="linear", alpha=0.01, fit_intercept=True), _DRAWN)],
         weights=[
-            (LowRankRLSRegressor(selection=POINTS, alpha=0.1, fit_intercept=True, **WIDTH), EXACT_TOLERANCE)
+            (LowRankRLSRegressor(selection=POINTS, alpha=0.1, fit_intercept=True, **WIDTH), EXACT_TOLERANCE),
+            (
+                LowRankRLSRegressor(
+                    selection=POINTS, alpha=0.1, fit_intercept=True, solver="cg", tol=1e-11, **WIDTH
+                ),
+                EXACT_TOLERANCE,
+            ),
         ],
         examples={
             "LowRankRLSRegressor": (
@@ -416,12 +423,19 @@ ESTIMATORS = {
                     IRIS, NUMBERS
                 ),
                 IRIS,
-            )
+            ),
+            "LowRankRLSRegressor cg": (
+                lambda: LowRankRLSRegressor(15, solver="cg", random_state=0).fit(IRIS, PAIRS),
+                IRIS,
+            ),
         },
         large={
             "LowRankRLSRegressor": fit_of(
                 "LowRankRLSRegressor", y=WIDE_TARGETS, n_vectors=150, random_state=0
-            )
+            ),
+            "LowRankRLSRegressor cg": fit_of(
+                "LowRankRLSRegressor", y=WIDE_TARGETS, n_vectors=150, random_state=0, solver="cg"
+            ),
         },
     ),
     "LinearRLSClassifier": Entry(

@@ -23,6 +23,7 @@ CASES = {
     "RLSRegressor(alphas=[0.1, 0.3, 1.0, 3.0, 10.0])": (2000, 20),
     "RLSRegressor(solver='cg', max_iter=4, gamma=0.01)": (20_000, 10),
     "LowRankRLSRegressor(1500)": (6000, 10),
+    "LowRankRLSRegressor(2500, solver='cg', max_iter=4)": (6000, 10),
     "LowRankRLSClassifier(1200, selection='pivoted_cholesky', leave_one_out=True)": (5000, 10),
     "LinearRLSRegressor(solver='primal')": (2500, 1500),
     "LinearRLSClassifier(solver='dual')": (3000, 100),

@@ -42,7 +42,8 @@ from svmarrow.dask.estimator import (
 )
 from svmarrow.expansion.points import POINT_RULES, bytes_of_sums
 from svmarrow.least_squares import LowRankRLSClassifier, LowRankRLSRegressor
-from svmarrow.least_squares.low_rank import takes_pieces
+from svmarrow.least_squares._exact import refuse_time
+from svmarrow.least_squares._low_rank import takes_batches, takes_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,6 +115,7 @@ class DaskLowRankRLS(DaskEstimator):
                 plain.remaining_trace_ = remaining
             plain._sums = self._total_sums(cluster, parts)
             plain.n_seen_ = int(plain._sums["rows"])
+            plain.solver_, plain.n_iter_ = "cholesky", 1
             plain._finish()
         return self
 
@@ -128,6 +130,9 @@ class DaskLowRankRLS(DaskEstimator):
         check(plain.get_params(deep=False), {**plain._rules, **POINT_RULES})
         if not takes_pieces(self):
             raise refuse("method", plain.method, "'subset_of_regressors', whose sums can be added")
+        if plain.solver == "cg":
+            raise refuse("solver", "cg", "'auto' or 'cholesky', whose sums can be added")
+        refuse_time(plain.max_time, "cholesky")
         if plain.leave_one_out:
             raise refuse("leave_one_out", True, "False, since no process has the values of all rows")
         if plain.alphas is not None:
@@ -173,9 +178,10 @@ class DaskLowRankRLSClassifier(DaskClassifier, DaskLowRankRLS, LowRankRLSClassif
     The same model as `svmarrow.least_squares.LowRankRLSClassifier` on all samples, up to the rounding of
     sums: the cost of a sample and the size of the model do not depend on the number of samples. Parameters
     and attributes are those of the local estimator with these differences: ``method`` is
-    "subset_of_regressors" and ``leave_one_out`` False; vectors are drawn from all samples, or chosen from a
-    random subset of 20 samples for each vector (at least 10,000) if ``selection`` is not "random"; tasks use
-    the threads of their workers, ``n_jobs`` is the number of threads of the driver.
+    "subset_of_regressors", ``leave_one_out`` False and ``solver`` not "cg" ("auto" is "cholesky"); vectors
+    are drawn from all samples, or chosen from a random subset of 20 samples for each vector (at least 10,000)
+    if ``selection`` is not "random"; tasks use the threads of their workers, ``n_jobs`` is the number of
+    threads of the driver.
 
     Attributes
     ----------
@@ -225,7 +231,7 @@ class DaskLowRankRLSClassifier(DaskClassifier, DaskLowRankRLS, LowRankRLSClassif
         parts = [cluster.later(classification_part, block, classes, by_class, 1.0) for block in blocks]
         return parts, summaries, 1 if classes.size == 2 else int(classes.size)
 
-    @available_if(takes_pieces)  # type: ignore[untyped-decorator]
+    @available_if(takes_batches)  # type: ignore[untyped-decorator]
     @atomic_update
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
@@ -302,7 +308,7 @@ class DaskLowRankRLSRegressor(DaskLowRankRLS, LowRankRLSRegressor):
         self._single = columns == 0
         return [cluster.later(regression_part, block) for block in blocks], summaries, max(1, columns)
 
-    @available_if(takes_pieces)  # type: ignore[untyped-decorator]
+    @available_if(takes_batches)  # type: ignore[untyped-decorator]
     @atomic_update
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Update the model with the samples of a Dask collection or of an array.

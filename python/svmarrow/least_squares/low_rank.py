@@ -4,381 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import numpy as np
-from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from svmarrow import _core
-from svmarrow._support.parameters import (
-    CLASS_WEIGHT,
-    Rule,
-    atomic_update,
-    boolean,
-    check,
-    consistent,
-    one_of,
-    real,
-    refuse,
-    snapshot,
-)
-from svmarrow._support.progress import progress
-from svmarrow._support.rows import core_rows, same_vectors, threads, validated
-from svmarrow._support.training import any_weighted, sample_weights, weights_differ
-from svmarrow.expansion.kernel_expansion import KernelExpansion, KernelFunction
-from svmarrow.expansion.points import (
-    POINT_RULES,
-    VALUE_RULES,
-    Points,
-    bytes_of_points,
-    bytes_of_sums,
-    choose_points,
-    factor_points,
-    has_only_values,
-    number_of_points,
-)
-from svmarrow.least_squares._base import (
-    PENALTIES,
-    SquareLossClassifier,
-    SquareLossRegressor,
-    kernel_of,
-    with_chosen_penalty,
-)
-from svmarrow.least_squares.targets import check_leaves_samples, check_sums, left_out, solve
-from svmarrow.models.machine import KernelMachine
+from svmarrow._support.parameters import CLASS_WEIGHT, atomic_update, check, refuse
+from svmarrow._support.rows import validated
+from svmarrow._support.training import sample_weights
+from svmarrow.least_squares._base import SquareLossClassifier, SquareLossRegressor
+from svmarrow.least_squares._low_rank import LOW_RANK_RULES, LowRankLeastSquares, takes_batches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
-
-__all__ = [
-    "LOW_RANK_RULES",
-    "LowRankLeastSquares",
-    "LowRankRLSClassifier",
-    "LowRankRLSRegressor",
-    "takes_pieces",
-]
+    from svmarrow._support.parameters import Rule
+    from svmarrow.expansion.kernel_expansion import KernelFunction
 
 
-# --- base class of the low-rank estimators: points, sums over rows, the system, batches, merging ---
-
-
-LOW_RANK_RULES = {
-    **POINT_RULES,
-    **VALUE_RULES,
-    "alpha": real(least=0.0),
-    "alphas": PENALTIES,
-    "method": one_of("subset_of_regressors", "subset", "nystrom"),
-    "fit_intercept": boolean,
-    "leave_one_out": boolean,
-}
-
-
-def takes_pieces(model: Any) -> bool:
-    """Returns whether the model is a function of sums over rows."""
-    return bool(model.method == "subset_of_regressors")
-
-
-class LowRankLeastSquares(KernelMachine):
-    """Base class of the low-rank estimators."""
-
-    _rules: ClassVar[Mapping[str, Rule]] = LOW_RANK_RULES
-    kernel: str | KernelFunction
-    gamma: str | float
-    degree: int
-    coef0: float
-    verbose: bool | int
-
-    _kernel: ClassVar[Callable[..., tuple[Any, float, float, int]]] = kernel_of
-    n_vectors: int
-    alpha: float
-    alphas: ArrayLike | None
-    method: Literal["subset_of_regressors", "subset", "nystrom"]
-    selection: str | ArrayLike
-    fit_intercept: bool
-    leave_one_out: bool
-    random_state: Any
-
-    alpha_: float
-    loo_errors_: NDArray[np.float64]
-    indices_: NDArray[np.int64] | None
-    remaining_trace_: NDArray[np.float64]
-    jitter_: float
-    n_seen_: int
-    _sums: Any
-    _spec: tuple[str, float, float, int]
-    _vectors: Any
-    #: Features of the points, where the kernel is known by its values only.
-    _triangle: NDArray[np.float64] | None = None
-    _stored_as: ClassVar[dict[str, str]] = {
-        "_spec": "kernel_spec_",
-        "_sums": "sums_",
-        "_triangle": "triangle_",
-        "_vectors": "points_",
-    }
-    expansion_: KernelExpansion
-
-    def _after_load(self) -> None:
-        super()._after_load()
-        if self._sums is not None:
-            check_sums(self, self._vectors, self._spec, self._sums, is_model=takes_pieces(self))
-
-    def _bytes(self, X: Any, outputs: int) -> int:
-        n, d = int(X.shape[0]), int(X.shape[1])
-        m = number_of_points(X, self.n_vectors, self.selection)
-        points = bytes_of_points(X, self.n_vectors, self.selection, self.kernel)
-        if self.method == "subset":
-            system = _core.least_squares_bytes(m, X.dtype != np.float64, bool(self.leave_one_out))
-            return points + int(system) + 8 * (m * (2 * d + 8 * outputs) + 2 * n * outputs)
-        return points + bytes_of_sums(n, d, m, outputs, with_hat=self._needs_left_out())
-
-    def _needs_left_out(self) -> bool:
-        return bool(self.leave_one_out) or self.alphas is not None
-
-    def _remedy(self) -> str:
-        return "lower n_vectors"
-
-    def _call(self, reporter: Any) -> tuple[Any, int]:
-        return (reporter.callback, threads(self.n_jobs))
-
-    def _begin(self, X: Any, weights: NDArray[np.float64] | None) -> None:
-        """Chooses the points from the first batch."""
-        self._spec = self._kernel(X, weights)
-        vectors, rows, remaining = choose_points(
-            X,
-            self.n_vectors,
-            self._spec,
-            selection=self.selection,
-            alpha=float(self.alpha),
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
-        self._triangle = None
-        # The loss of "subset" is that of the points: dependent ones count too.
-        if has_only_values(self._spec[0]) and self.method != "subset":
-            factored = factor_points(self._spec[0], vectors, X)
-            vectors, self._triangle = factored.features.points, factored.features.triangle
-            rows = None if rows is None else rows[factored.places]
-        self._vectors, self.indices_, self._sums = vectors, rows, None
-        self.n_seen_ = 0
-        if remaining is not None:
-            self.remaining_trace_ = remaining
-
-    @property
-    def _points(self) -> Points:
-        return Points(self._vectors, self._spec, self._triangle)
-
-    def _add(self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None) -> None:
-        with progress(self.verbose) as reporter:
-            self._sums = _core.low_rank_sums(
-                core_rows(X),
-                (np.ascontiguousarray(targets), weights),
-                self._points.core(),
-                self._sums,
-                *self._call(reporter),
-            )
-        self.n_seen_ = int(self._sums["rows"])
-
-    def _finish(self, X: Any = None, alpha: float | None = None) -> NDArray[np.float64] | None:
-        """Solves the system of the sums; returns the hat diagonal of X if given."""
-        self.alpha_ = float(self.alpha) if alpha is None else alpha
-        with progress(self.verbose) as reporter:
-            solved = _core.low_rank_solve(
-                {
-                    "points": self._points.core(),
-                    "sums": self._sums,
-                    "alpha": self.alpha_,
-                    "fit_intercept": bool(self.fit_intercept),
-                },
-                None if X is None else core_rows(X),
-                *self._call(reporter),
-            )
-        self.jitter_ = float(solved["jitter"])
-        self.expansion_ = KernelExpansion(
-            self._vectors, solved["coefficients"], solved["intercepts"], *self._spec
-        )
-        return solved["hat"]
-
-    def _fit(
-        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
-    ) -> NDArray[np.float64] | None:
-        if self.method == "nystrom" and self.leave_one_out:
-            raise refuse("leave_one_out", True, "False for method='nystrom'")
-        if self.method == "nystrom" and self.fit_intercept:
-            raise refuse("fit_intercept", True, "False for method='nystrom'")
-        if self.method == "nystrom" and self.alpha == 0.0:
-            raise refuse("alpha", self.alpha, "above 0 for method='nystrom'")
-        if self.alphas is not None and not takes_pieces(self):
-            raise refuse("alphas", self.alphas, f"None for method={self.method!r}")
-        self._begin(X, weights)
-        if self.method == "subset":
-            return self._fit_subset(X, targets, weights)
-        needs_samples = self._needs_left_out() and takes_pieces(self)
-        if needs_samples:
-            check_leaves_samples(X, fit_intercept=bool(self.fit_intercept))
-        samples = self._points.samples(X)
-        self._add(samples, targets, weights)
-
-        def without_each(alpha: float | None = None) -> NDArray[np.float64]:
-            hat = self._finish(samples, alpha)
-            assert hat is not None
-            outputs = self._points.outputs(self.expansion_, samples, self.n_jobs)
-            return left_out(targets, outputs, hat, weights)
-
-        if self.alphas is not None:
-            return with_chosen_penalty(self, without_each, targets, weights)
-        if needs_samples:
-            return without_each()
-        self._finish()
-        if self.method == "nystrom":
-            residuals = targets - self._points.outputs(self.expansion_, samples, self.n_jobs)
-            if weights is not None:
-                residuals *= weights[:, np.newaxis]
-            vectors = np.arange(float(len(X)))[:, np.newaxis] if self._is_precomputed() else X.copy()
-            self.expansion_ = KernelExpansion(
-                vectors, residuals / float(self.alpha), np.zeros(targets.shape[1]), *self._spec
-            )
-        return None
-
-    def _spread(self, X: Any, kept: NDArray[np.intp]) -> None:  # noqa: ARG002
-        if self.indices_ is not None:
-            self.indices_ = kept[self.indices_].astype(np.int64)
-        if self._is_precomputed():
-            self._vectors = kept[self._vectors.astype(np.intp)].astype(np.float64)
-            vectors = kept[self.expansion_.vectors.astype(np.intp)].astype(np.float64)
-            self.expansion_ = self.expansion_.replaced(vectors=vectors)
-
-    def _fit_subset(
-        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None
-    ) -> NDArray[np.float64] | None:
-        rows = self.indices_
-        if rows is None:
-            raise refuse("selection", self.selection, "one that chooses rows, for method='subset'")
-        fit = solve(
-            X[np.ix_(rows, rows)] if self._is_precomputed() else self._vectors,
-            targets[rows],
-            float(self.alpha),
-            self._spec,
-            fit_intercept=bool(self.fit_intercept),
-            leave_one_out=bool(self.leave_one_out),
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-            weights=None if weights is None else np.ascontiguousarray(weights[rows]),
-        )
-        solved = fit.expansion
-        self.expansion_ = KernelExpansion(self._vectors, solved.coefficients, solved.intercepts, *self._spec)
-        self.alpha_, self.jitter_, self.n_seen_ = float(self.alpha), 0.0, int(X.shape[0])
-        if fit.loo is None:
-            return None
-        # Rows that are not points are out of the model as it is.
-        left = self.expansion_._evaluate(X, self.n_jobs)
-        left[rows] = fit.loo
-        return left
-
-    def _piece(
-        self, X: Any, targets: NDArray[np.float64], weights: NDArray[np.float64] | None, *, first: bool
-    ) -> None:
-        """Adds rows of positive weight and solves the system again."""
-        if self.leave_one_out:
-            raise refuse("leave_one_out", True, "False for partial_fit: earlier rows are gone")
-        if self.alphas is not None:
-            raise refuse("alphas", self.alphas, "None for partial_fit: earlier rows are gone")
-        if self._is_precomputed():
-            raise refuse("kernel", self.kernel, "another for partial_fit: later samples have no columns")
-        # Earlier rows may have had other weights: all are compared with 1.
-        differ = weights is not None and weights_differ(np.append(weights, 1.0))
-        self._weighted = differ or (not first and self._weighted is not False)
-        weighted_rows = None if weights is None or weights.all() else np.flatnonzero(weights)
-        if weighted_rows is not None and weights is not None:
-            if first and weighted_rows.size == 0:
-                raise ValueError(
-                    "the sample weights are all zero: the first batch needs a sample of positive weight"
-                )
-            X, targets = X[weighted_rows], targets[weighted_rows]
-            weights = np.ascontiguousarray(weights[weighted_rows])
-        if first:
-            self._begin(X, weights)
-            if weighted_rows is not None:
-                self._spread(X, weighted_rows)
-        if X.shape[0]:
-            self._add(self._points.samples(X), targets, weights)
-        self._finish()
-
-    @consistent
-    def path(self, alphas: ArrayLike) -> list[Self]:
-        """Fit models with other penalties from the sums, without a pass over the samples.
-
-        Parameters
-        ----------
-        alphas : array-like of shape (n_alphas,)
-            Weights of the penalty, not negative.
-
-        Returns
-        -------
-        list of estimators
-            Fitted, one for each alpha in turn, with the same points.
-
-        Raises
-        ------
-        ValueError
-            For a ``method`` other than "subset_of_regressors", whose model is no function of sums.
-        """
-        check_is_fitted(self)
-        if getattr(self, "_sums", None) is None or not takes_pieces(self):
-            raise refuse("method", self.method, "'subset_of_regressors' for a path of penalties")
-        models = []
-        for alpha in np.ravel(np.asarray(alphas, dtype=np.float64)).tolist():
-            check({"alpha": alpha}, {"alpha": self._rules["alpha"]})
-            model = clone(self).set_params(alpha=alpha, alphas=None)
-            others = ("loo_decision_", "loo_prediction_", "loo_error_", "loo_errors_", "alpha", "alphas")
-            fitted = {name: value for name, value in vars(self).items() if name not in others}
-            model.__dict__ |= fitted
-            model._finish()
-            models.append(model)
-        return models
-
-    @atomic_update
-    def merge(self, other: Self) -> Self:
-        """Add the samples that another estimator has seen.
-
-        Parameters
-        ----------
-        other : object
-            An estimator of the same class with the same points, kernel and outputs, fitted by `fit` or
-            `partial_fit` with ``method="subset_of_regressors"``; pass the points as ``selection`` to both.
-
-        Returns
-        -------
-        object
-            The model of all samples of both.
-
-        Raises
-        ------
-        ValueError
-            If the two do not agree.
-        """
-        check_is_fitted(self)
-        check_is_fitted(other)
-        other = snapshot(other)
-        mine, theirs = getattr(self, "_sums", None), getattr(other, "_sums", None)
-        if mine is None or theirs is None:
-            raise ValueError("merge needs two models of method='subset_of_regressors'")
-        same = self.expansion_.vectors, other.expansion_.vectors
-        # The same numbers may be stored in two types.
-        equal = same_vectors(*(z if z.dtype == object else z.astype(np.float64) for z in same))
-        classes = getattr(self, "classes_", ()), getattr(other, "classes_", ())
-        if not equal or self._spec != other._spec or not np.array_equal(classes[0], classes[1]):
-            raise ValueError("merge needs two models of the same points, kernel and classes")
-        if mine["products"].shape != theirs["products"].shape:
-            raise ValueError("merge needs two models of as many outputs")
-        self._sums = {name: mine[name] + theirs[name] for name in mine}
-        self.n_seen_ = int(self._sums["rows"])
-        self._weighted = any_weighted([self._weighted, other._weighted])
-        self._finish()
-        return self
+__all__ = ["LowRankRLSClassifier", "LowRankRLSRegressor"]
 
 
 class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares, schema="low-rank-rls-classifier/1"):
@@ -425,7 +68,24 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares, schema="lo
         Whether to fit an intercept, which is not penalized; not with "nystrom".
     leave_one_out : bool, default=False
         Whether exact leave-one-out values are computed, the vectors held fixed: a second pass over the
-        samples; not with "nystrom".
+        samples; not with "nystrom" and ``solver="cg"``.
+    solver : {"auto", "cholesky", "cg"}, default="auto"
+        "cholesky" sums over the samples and factors the system: n m^2 / 2 multiply-adds. "cg" takes
+        conjugate gradients, preconditioned by the system of 4 m samples (Rudi, Carratino and Rosasco 2017):
+        n m d for each of some twenty passes over the samples and 4 m^3. "auto" compares their costs, takes
+        "cg" from 1,000 vectors on at the earliest, and "cholesky" where "cg" does not apply. "cg" is for
+        "subset_of_regressors", an alpha above 0 and positive definite kernels of rows, without leave-one-out
+        values and ``alphas``. It keeps no sums: `partial_fit`, `path` and `merge` refuse its models.
+    tol : float, default=1e-6
+        For "cg": root mean square of the differences between the outputs on the training samples and those
+        of the exact solution, relative to that of the targets (less their mean with an intercept). The
+        iteration ends when a bound of it is as small, or with a warning when rounding keeps the bound above
+        it: for linear and polynomial kernels with many vectors and a small alpha at about 1e-5.
+    max_iter : int, default=-1
+        Maximum number of iterations of "cg"; -1 means no limit.
+    max_time : float or None, default=None
+        Maximum number of seconds of "cg" after which it ends with the last iterate; "auto" takes "cg" if it
+        is given.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply those of the samples; "balanced" is
         n / (n_classes * count of the class), samples counted by their weights.
@@ -461,7 +121,15 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares, schema="lo
     remaining_trace_ : ndarray of shape (m + 1,)
         Trace of K minus its approximation after each vector; for "pivoted_cholesky" and "greedy_trace".
     jitter_ : float
-        What had to be added to the diagonal of the system because rounding had made it indefinite; mostly 0.
+        With "cholesky": what had to be added to the diagonal of the system because rounding had made it
+        indefinite; mostly 0. With "cg": what was added to the diagonal of the kernel matrix of the vectors,
+        about its rounding error; the exact solution of ``tol`` is that of this matrix.
+    solver_ : str
+        The solver that was used: "cholesky" or "cg".
+    n_iter_ : int
+        Number of iterations of "cg"; otherwise 1.
+    residual_ : float
+        With "cg": the bound of ``tol``, computed from the solution.
     n_seen_ : int
         Samples the model stands for.
     feature_importances_ : ndarray of shape (n_features_in_,)
@@ -485,6 +153,7 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares, schema="lo
     _rules: ClassVar[Mapping[str, Rule]] = {**LOW_RANK_RULES, "class_weight": CLASS_WEIGHT}
     method: Literal["subset_of_regressors", "subset", "nystrom"]
     kernel: str | KernelFunction
+    solver: Literal["auto", "cholesky", "cg"]
     class_weight: Mapping[Any, float] | Literal["balanced"] | None
     classes_: NDArray[Any]
 
@@ -502,6 +171,10 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares, schema="lo
         coef0: float = 0.0,
         fit_intercept: bool = False,
         leave_one_out: bool = False,
+        solver: Literal["auto", "cholesky", "cg"] = "auto",
+        tol: float = 1e-6,
+        max_iter: int = -1,
+        max_time: float | None = None,
         class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -518,12 +191,16 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares, schema="lo
         self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.leave_one_out = leave_one_out
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
         self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @available_if(takes_pieces)  # type: ignore[untyped-decorator]
+    @available_if(takes_batches)  # type: ignore[untyped-decorator]
     @atomic_update
     def partial_fit(
         self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None
@@ -550,14 +227,15 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares, schema="lo
         ------
         ValueError
             As `fit`, for labels that are not among the classes, for a ``method`` other than
-            "subset_of_regressors", and for ``class_weight="balanced"``, since the classes to come are not
-            counted yet.
+            "subset_of_regressors", for ``class_weight="balanced"``, since the classes to come are not
+            counted yet, and after a fit with ``solver_ == "cg"``.
         KeyboardInterrupt
             On Ctrl-C; the model is then as it was before the call.
         """
         check(self.get_params(deep=False), self._rules)
         if self.class_weight == "balanced":
             raise refuse("class_weight", self.class_weight, "a dict or None for partial_fit")
+        self._refuse_without_sums("partial_fit")
         first = not hasattr(self, "_sums") or self._sums is None
         X, y = validated(self, X, y, reset=first, with_y=True)
         targets = self._targets_of_piece(y, classes, first=first)
@@ -569,7 +247,8 @@ class LowRankRLSClassifier(SquareLossClassifier, LowRankLeastSquares, schema="lo
 class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares, schema="low-rank-rls-regressor/1"):
     """Regularized least-squares regression with a fixed number of vectors (Rifkin 2002, section 3.7).
 
-    Cost n m d + n m^2 / 2, memory m^2, whatever the number of samples.
+    Cost n m d + n m^2 / 2, or for many vectors some twenty times n m d by conjugate gradients; memory m^2,
+    whatever the number of samples.
 
     Parameters
     ----------
@@ -610,7 +289,24 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares, schema="low-
         Whether to fit an intercept, which is not penalized; not with "nystrom".
     leave_one_out : bool, default=False
         Whether exact leave-one-out values are computed, the vectors held fixed: a second pass over the
-        samples; not with "nystrom".
+        samples; not with "nystrom" and ``solver="cg"``.
+    solver : {"auto", "cholesky", "cg"}, default="auto"
+        "cholesky" sums over the samples and factors the system: n m^2 / 2 multiply-adds. "cg" takes
+        conjugate gradients, preconditioned by the system of 4 m samples (Rudi, Carratino and Rosasco 2017):
+        n m d for each of some twenty passes over the samples and 4 m^3. "auto" compares their costs, takes
+        "cg" from 1,000 vectors on at the earliest, and "cholesky" where "cg" does not apply. "cg" is for
+        "subset_of_regressors", an alpha above 0 and positive definite kernels of rows, without leave-one-out
+        values and ``alphas``. It keeps no sums: `partial_fit`, `path` and `merge` refuse its models.
+    tol : float, default=1e-6
+        For "cg": root mean square of the differences between the outputs on the training samples and those
+        of the exact solution, relative to that of the targets (less their mean with an intercept). The
+        iteration ends when a bound of it is as small, or with a warning when rounding keeps the bound above
+        it: for linear and polynomial kernels with many vectors and a small alpha at about 1e-5.
+    max_iter : int, default=-1
+        Maximum number of iterations of "cg"; -1 means no limit.
+    max_time : float or None, default=None
+        Maximum number of seconds of "cg" after which it ends with the last iterate; "auto" takes "cg" if it
+        is given.
     random_state : int, RandomState instance or None, default=None
         Seed of the points.
     n_jobs : int or None, default=None
@@ -640,7 +336,15 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares, schema="low-
     remaining_trace_ : ndarray of shape (m + 1,)
         Trace of K minus its approximation after each vector; for "pivoted_cholesky" and "greedy_trace".
     jitter_ : float
-        What had to be added to the diagonal of the system because rounding had made it indefinite; mostly 0.
+        With "cholesky": what had to be added to the diagonal of the system because rounding had made it
+        indefinite; mostly 0. With "cg": what was added to the diagonal of the kernel matrix of the vectors,
+        about its rounding error; the exact solution of ``tol`` is that of this matrix.
+    solver_ : str
+        The solver that was used: "cholesky" or "cg".
+    n_iter_ : int
+        Number of iterations of "cg"; otherwise 1.
+    residual_ : float
+        With "cg": the bound of ``tol``, computed from the solution.
     n_seen_ : int
         Samples the model stands for.
     feature_importances_ : ndarray of shape (n_features_in_,)
@@ -663,6 +367,7 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares, schema="low-
 
     method: Literal["subset_of_regressors", "subset", "nystrom"]
     kernel: str | KernelFunction
+    solver: Literal["auto", "cholesky", "cg"]
 
     def __init__(
         self,
@@ -678,6 +383,10 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares, schema="low-
         coef0: float = 0.0,
         fit_intercept: bool = False,
         leave_one_out: bool = False,
+        solver: Literal["auto", "cholesky", "cg"] = "auto",
+        tol: float = 1e-6,
+        max_iter: int = -1,
+        max_time: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | int = False,
@@ -693,11 +402,15 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares, schema="low-
         self.coef0 = coef0
         self.fit_intercept = fit_intercept
         self.leave_one_out = leave_one_out
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.max_time = max_time
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @available_if(takes_pieces)  # type: ignore[untyped-decorator]
+    @available_if(takes_batches)  # type: ignore[untyped-decorator]
     @atomic_update
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Update the model with a batch: the result is that of a fit to all samples so far.
@@ -719,11 +432,13 @@ class LowRankRLSRegressor(SquareLossRegressor, LowRankLeastSquares, schema="low-
         Raises
         ------
         ValueError
-            As `fit`, for another number of outputs, and for a ``method`` other than "subset_of_regressors".
+            As `fit`, for another number of outputs, for a ``method`` other than "subset_of_regressors", and
+            after a fit with ``solver_ == "cg"``.
         KeyboardInterrupt
             On Ctrl-C; the model is then as it was before the call.
         """
         check(self.get_params(deep=False), self._rules)
+        self._refuse_without_sums("partial_fit")
         first = not hasattr(self, "_sums") or self._sums is None
         X, y = self._validated_pair(X, y, precomputed=False, reset=first)
         targets = self._targets(y)

@@ -176,6 +176,10 @@ def _least_squares() -> None:
     for selection in ("kmeans", "pivoted_cholesky", "leverage", "greedy_trace"):
         model = LowRankRLSRegressor(500, selection=selection, random_state=0)
         learner(f"LowRankRLSRegressor {selection}", model, "plain targets", 15_000, 550)
+    iterated = LowRankRLSClassifier(2000, solver="cg", alpha=1e-3, random_state=0)
+    learner("LowRankRLSClassifier cg", iterated, "plain ten", 60_000)
+    iterated = LowRankRLSRegressor(1500, solver="cg", fit_intercept=True, random_state=0)
+    learner("LowRankRLSRegressor cg", iterated, "plain targets", 60_000)
     pieces = LowRankRLSClassifier(50, random_state=0, gamma=0.1)
     learner("LowRankRLSClassifier", pieces, "plain ten", 200_000, methods=("partial_fit",))
     learner(
