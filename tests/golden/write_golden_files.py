@@ -242,10 +242,14 @@ def _models():
         "low-rank-rls-classifier-1-adaptive": lambda: LowRankRLSClassifier(5, selection="greedy_trace").fit(
             X, y
         ),
+        "low-rank-rls-classifier-1-cg": lambda: LowRankRLSClassifier(5, solver="cg", random_state=0).fit(
+            X, y
+        ),
         "low-rank-rls-regressor-1": _of_frame(LowRankRLSRegressor, T, alphas=[0.1, 1.0], **few),
         "low-rank-rls-regressor-1-adaptive": lambda: LowRankRLSRegressor(5, selection="greedy_trace").fit(
             X, T
         ),
+        "low-rank-rls-regressor-1-cg": lambda: LowRankRLSRegressor(5, solver="cg", random_state=0).fit(X, T),
         "kmp-classifier-1": _of_frame(svmarrow.KMPClassifier, NAMES, n_vectors=4, gamma=(0.1, 1.0)),
         "kmp-regressor-1": _of_frame(svmarrow.KMPRegressor, T, n_vectors=4, gamma=(0.1, 1.0)),
         "kernel-perceptron-1": _of_frame(KernelPerceptron, NAMES, policy="oldest", budget=9, **KERNEL),
