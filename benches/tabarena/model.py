@@ -18,14 +18,14 @@ from autogluon.core.constants import BINARY, MULTICLASS, REGRESSION
 from autogluon.core.models import AbstractModel
 
 from svmarrow import TabularClassifier, TabularRegressor
+from svmarrow.tabular._choice import MAX_CHOSEN, MAX_EXACT, N_VECTORS
+from svmarrow.tabular._columns import MAX_CATEGORIES
 
 if TYPE_CHECKING:
     import pandas as pd
 
 #: Share of the time limit for the fit; the rest is for encoding and for the probabilities.
 FIT_SHARE = 0.9
-#: Samples up to which the machine is exact, vectors above them, and samples of the search.
-MAX_EXACT, N_VECTORS, MAX_CHOSEN = 20_000, 2000, 2000
 #: Bytes of the interpreter with its libraries.
 BASE_BYTES = 400_000_000
 
@@ -82,8 +82,7 @@ class SvmarrowTabularModel(AbstractModel):
     def _estimate_memory_usage_static(cls, *, X: pd.DataFrame, num_classes: int | None = 1, **_: Any) -> int:
         """Returns the bytes of a fit at its peak: kernel matrices and several copies of the samples."""
         n, d = X.shape
-        # A category becomes at most 31 columns.
-        d += 30 * sum(str(kind) == "category" for kind in X.dtypes)
+        d += MAX_CATEGORIES * sum(str(kind) == "category" for kind in X.dtypes)
         n_outputs = max(num_classes or 1, 1)
         # The matrix and its factor in single precision, and a copy that is factored.
         machine = 12 * n * n if n <= MAX_EXACT else 24 * N_VECTORS**2

@@ -490,18 +490,23 @@ mod tests {
                     let points = Points { kernel, vectors: vectors.view() };
                     for tolerance in [1e-2, 1e-6] {
                         let stopping = Stopping::new(tolerance);
-                        let found = solve(points, piece, alpha, fit_intercept, stopping, ctx).unwrap();
+                        let solution = solve(points, piece, alpha, fit_intercept, stopping, ctx).unwrap();
                         // Rounding outside the span of linear and polynomial kernels may end the iteration earlier.
-                        assert!(found.stop.gap <= tolerance.max(1e-4), "{:?}", found.stop);
-                        let values =
-                            outputs(kernel, vectors.view(), &found.coefficients, &found.intercepts, rows);
+                        assert!(solution.stop.gap <= tolerance.max(1e-4), "{:?}", solution.stop);
+                        let values = outputs(
+                            kernel,
+                            vectors.view(),
+                            &solution.coefficients,
+                            &solution.intercepts,
+                            rows,
+                        );
                         let difference = (&values - &expected).mapv(|v| v * v).sum();
                         let size = y.mapv(|v| v * v).sum();
                         assert!((difference / size).sqrt() < 3.0 * tolerance, "{kernel:?} {alpha}");
                         let sequential =
                             solve(points, piece, alpha, fit_intercept, stopping, Context::SEQUENTIAL)
                                 .unwrap();
-                        assert_eq!(sequential.coefficients, found.coefficients);
+                        assert_eq!(sequential.coefficients, solution.coefficients);
                     }
                 }
             }
@@ -518,9 +523,10 @@ mod tests {
         let mut jitters = Vec::new();
         // With hardly any penalty, rounding errors of single precision would be a larger one.
         for alpha in [1e-7, 1.0] {
-            let found = solve(points, piece, alpha, false, Stopping::new(1e-5), Context::default()).unwrap();
-            jitters.push(found.jitter);
-            assert!(found.stop.gap <= 1e-5, "{:?}", found.stop);
+            let solution =
+                solve(points, piece, alpha, false, Stopping::new(1e-5), Context::default()).unwrap();
+            jitters.push(solution.jitter);
+            assert!(solution.stop.gap <= 1e-5, "{:?}", solution.stop);
         }
         assert!(jitters[0] < jitters[1]);
     }

@@ -253,15 +253,15 @@ mod tests {
                     |i: usize, line: &mut [f64]| line.iter_mut().for_each(|v| *v = (*v + 1.0) * i as f64);
                 products.normal_product(Some(&c), q, row, ctx).unwrap()
             };
-            let found = product(Context::default());
-            assert_eq!(found, product(Context::SEQUENTIAL));
+            let result = product(Context::default());
+            assert_eq!(result, product(Context::SEQUENTIAL));
             for j in 0..q {
                 let output = |i: usize| (0..m).map(|a| k[[i, a]] * c[a * q + j]).sum::<f64>();
                 let u: Vec<f64> = (0..n).map(|i| (output(i) + 1.0) * i as f64).collect();
                 for a in 0..m {
                     let expected: f64 = (0..n).map(|i| k[[i, a]] * u[i]).sum();
                     assert!(
-                        (found[a * q + j] - expected).abs() < 1e-9 * expected.abs().max(1.0),
+                        (result[a * q + j] - expected).abs() < 1e-9 * expected.abs().max(1.0),
                         "{n} {m} {q}"
                     );
                 }

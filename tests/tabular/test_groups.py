@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from svmarrow import TabularClassifier, TabularRegressor
 from svmarrow.preprocessing._shapes import deal_folds, some_blocks
@@ -53,12 +56,12 @@ def test_samples_of_weight_zero_and_labels_of_groups():
     X, y, groups = patients(20, 4)
     weights = np.ones(len(y))
     weights[groups < 5] = 0.0
-    kept = weights > 0.0
+    counted = weights > 0.0
     names = np.array([f"patient {group}" for group in groups])
-    found = TabularRegressor(n_samples=1000).fit(X, y, weights, names)
-    expected = TabularRegressor(n_samples=1000).fit(X[kept], y[kept], groups=groups[kept])
-    assert found.loo_error_ == pytest.approx(expected.loo_error_)
-    assert np.allclose(found.predict(X), expected.predict(X))
+    model = TabularRegressor(n_samples=1000).fit(X, y, weights, names)
+    expected = TabularRegressor(n_samples=1000).fit(X[counted], y[counted], groups=groups[counted])
+    assert model.loo_error_ == pytest.approx(expected.loo_error_)
+    assert np.allclose(model.predict(X), expected.predict(X))
 
 
 def test_mean_targets_of_a_block_come_from_the_others():
@@ -94,3 +97,32 @@ def test_wrong_groups_are_refused(groups, message):
     X, y, _ = patients(40, 0)
     with pytest.raises(ValueError, match=message):
         TabularRegressor().fit(X, y, groups=groups)
+
+
+@pytest.mark.parametrize("columns", [["dose"], ["a", "dose"]])
+@pytest.mark.parametrize("n_groups", [2, 8])
+def test_few_columns_and_few_groups(columns, n_groups):
+    X, y, groups = patients(n_groups, 5, size=40)
+    model = TabularRegressor().fit(X[columns], y, groups=groups)
+    assert np.isfinite(model.predict(X[columns])).all()
+    # The levels of the groups are unknown, and their variance is 1.
+    assert model.loo_error_ > 0.05
+
+
+def test_a_class_of_one_group_is_never_right():
+    X, _, groups = patients(12, 6)
+    labels = np.where(groups == 3, "rare", np.where(X["dose"] > 0.0, "high", "low"))
+    model = TabularClassifier(class_weight="balanced").fit(X, labels, groups=groups)
+    assert model.loo_error_ >= np.mean(labels == "rare")
+    assert set(model.predict(X)) <= {"rare", "high", "low"}
+
+
+@pytest.mark.parametrize("settings", [{}, {"max_time": 0.5}])
+def test_more_samples_than_the_choice_takes(settings):
+    X, y, groups = patients(400, 7, size=6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = TabularRegressor(**settings).fit(X, y, groups=groups)
+    assert model.expansion_.n_vectors in (500, 2000, 2400)
+    new, targets, _ = patients(400, 8)
+    assert np.mean((model.predict(new) - targets) ** 2) < 1.4

@@ -157,12 +157,13 @@ def without_callbacks(estimator: Any) -> Any:
 
 
 @contextmanager
-def fitting(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Iterator[None]:
+def fitting(estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Iterator[None]:
     """Reports the beginning and the end of a fit to the estimator's callbacks, and activates it between."""
     if not (hasattr(estimator, "_skl_callbacks") or hasattr(estimator, "_parent_callback_ctx")):
         yield
         return
-    metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+    given = {"sample_weight": sample_weight, "groups": groups}
+    metadata = {name: value for name, value in given.items() if value is not None} or None
     data = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
     try:
         context = estimator._init_callback_context(max_subtasks=None)

@@ -1,4 +1,4 @@
-"""What a fit computes and checks of its data before it trains.
+"""The checks and computations of a fit on its data, before it trains.
 
 Memory: an estimate, and a refusal before the computation begins. Weights: a number for each sample, times
 that of its class. Classes: the labels as indices 0, 1, ..., the targets of least squares, the pairs of

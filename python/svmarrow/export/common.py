@@ -1,4 +1,4 @@
-"""What all exported programs share: the model, its origin, trees as loops, and the rounding of outputs.
+"""The shared parts of all exported programs: the model, its origin, trees as loops, rounding of outputs.
 
 A tree of local expansions is tables: an inner node compares w'x with theta |x|, where |x| counts as 1 for a
 sample of zeros. A leaf has a run of *members*: places of vectors with a coefficient for each output.

@@ -59,17 +59,19 @@ __all__ = [
 
 def fit_all(model: Any, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> Any:
     """Validates the data, fits the model, stores the leave-one-out values, and returns the model."""
-    with fitting(model, X, y, sample_weight):
+    with fitting(model, X, y, sample_weight, groups):
         model._check_parameters()
         X, y = model._validated_pair(X, y, precomputed=model._is_precomputed())
         model._check_training_rows(X)
         targets = model._targets(y)
-        needed = model._bytes(X, int(targets.shape[1]))
-        refuse_beyond_memory(f"{type(model).__name__}.fit", needed, model._remedy())
         weights = model._row_weights(targets, sample_weights(sample_weight, X.shape[0]))
         model._weighted = weights_differ(weights)
-        numbers = {} if groups is None else {"groups": group_numbers(groups, X.shape[0], weights)}
-        left = _fit_counted(model, X, targets, weights, **numbers)
+        numbers = None if groups is None else group_numbers(groups, X.shape[0], weights)
+        # A block of the inverse for the largest group.
+        block = 0 if numbers is None else 8 * int(np.bincount(numbers).max()) ** 2
+        needed = model._bytes(X, int(targets.shape[1])) + block
+        refuse_beyond_memory(f"{type(model).__name__}.fit", needed, model._remedy())
+        left = _fit_counted(model, X, targets, weights, numbers)
         if left is not None:
             model.loo_error_ = model._loo_error(left, targets, weights)
     return model

@@ -493,7 +493,7 @@ class TabularClassifier(ClassifierOutputMixin, Tabular, schema="tabular-classifi
         UserWarning
             If a column of text, which is taken as categories, holds more than 30 different numbers.
         """
-        with fitting(self, X, y, sample_weight):
+        with fitting(self, X, y, sample_weight, groups):
             return self._fit_all(X, y, sample_weight, groups)
 
     def _check_targets(self, y: NDArray[Any]) -> NDArray[np.intp]:
@@ -681,7 +681,7 @@ class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular, schema="
         UserWarning
             If a column of text, which is taken as categories, holds more than 30 different numbers.
         """
-        with fitting(self, X, y, sample_weight):
+        with fitting(self, X, y, sample_weight, groups):
             return self._fit_all(X, y, sample_weight, groups)
 
     def _check_targets(self, y: NDArray[Any]) -> None:
