@@ -37,5 +37,5 @@ for symbol in types["symbols"]:
             sep=": ",
         )
 completeness = types["completenessScore"]
-print(f"types: {completeness:.1%} of the public names are complete")
+print(f"types: {completeness:.2%} of the public names are complete")
 sys.exit(completeness < MIN_COMPLETENESS)

@@ -139,7 +139,7 @@ class TrainingKernel:
         self.function = function
         self.X = prepared(function, X)
         #: Number of kernel values computed.
-        self.computed = 0
+        self.computed: int = 0
         self._diagonal_rows = 1 if is_objects(X) else _MATRIX_ROWS
         # For a solver that asks for a pair more than once.
         self._pairs = _Pairs.of(X) if asks_again else None

@@ -82,7 +82,7 @@ class StepText:
     needs_math: bool
 
     def __init__(self, dtype: str = "float32") -> None:
-        self.dtype = np.dtype(dtype)
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
         self.tables = ""
         self.statements = ""
         self.flash = self.multiplications = self.stack = 0

@@ -570,8 +570,9 @@ class TreeOutputs:
     """
 
     def __init__(self, tree: ExpansionTree, n_features: int, dtype: str = "float32") -> None:
-        self.tables, self.dtype = tree_tables(tree), np.dtype(dtype)
-        self.leaves = [
+        self.tables: TreeTables = tree_tables(tree)
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self.leaves: list[LoopOutputs] = [
             LoopOutputs(tree.leaf_expansion(int(node)), n_features, dtype) for node in self.tables.nodes
         ]
 

@@ -57,9 +57,9 @@ class PackedTree:
     def __init__(
         self, kernel: tuple[str, float, float, int], state: dict[str, Any], averaged: bool = False
     ) -> None:
-        self.kernel = kernel
-        self.state = state
-        self.averaged = averaged
+        self.kernel: tuple[str, float, float, int] = kernel
+        self.state: dict[str, Any] = state
+        self.averaged: bool = averaged
         self.tree_: _core.PerceptronTree | None = None
 
     @property
