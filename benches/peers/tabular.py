@@ -2,11 +2,11 @@
 
 All have their defaults. Least squares has standardised columns, or those of `LearnedScaler`, and its
 bandwidth and penalty by leave-one-out errors. xrfm has standardised columns and a fifth of the samples for
-validation. CatBoost has columns of numbers alone. The Gaussian process has one length scale for each
-standardised column. Training samples are drawn again for each split, at most 70 % of a set; up to 3,000
-others test. Sizes above 1,000 are for sets that have at least half as many training samples. Errors are
-percent of wrong labels, or the root of the mean squared error of the standardised target. Every model is
-fitted in this process, one after the other.
+validation. CatBoost, LightGBM and XGBoost have columns of numbers alone, the last two numbers of classes.
+The Gaussian process has one length scale for each standardised column. Training samples are drawn again for
+each split, at most 70 % of a set; up to 3,000 others test. Sizes above 1,000 are for sets that have at least
+half as many training samples. Errors are percent of wrong labels, or the root of the mean squared error of
+the standardised target. Every model is fitted in this process, one after the other.
 
 The number of a split is the seed of its draw, so that a later run continues the file of an earlier one.
 """
@@ -62,10 +62,11 @@ MAX_STEPS = 100
 OURS = "svmarrow.Tabular*"
 BOOSTING = "HistGradientBoosting"
 PLAIN, LEARNED = "least squares", "learned scales"
-XRFM, PROCESS, CATBOOST = "xrfm", "Gaussian process", "CatBoost"
+XRFM, PROCESS = "xrfm", "Gaussian process"
+CATBOOST, LIGHTGBM, XGBOOST = "CatBoost", "LightGBM", "XGBoost"
 #: Engines of a run that names none.
 DEFAULT_ENGINES = (OURS, PLAIN, "SVM", BOOSTING, "random forest", "extra trees")
-ENGINES = (*DEFAULT_ENGINES, LEARNED, XRFM, PROCESS, CATBOOST)
+ENGINES = (*DEFAULT_ENGINES, LEARNED, XRFM, PROCESS, CATBOOST, LIGHTGBM, XGBOOST)
 
 
 class LeastSquares:
@@ -138,6 +139,35 @@ def _catboost(classify: bool) -> Any:
     return kind(random_seed=0, verbose=0, allow_writing_files=False)
 
 
+class NumberedClasses:
+    """A classifier that is given the numbers of the classes, as XGBoost demands."""
+
+    def __init__(self, classifier: Any) -> None:
+        self.classifier = classifier
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> NumberedClasses:
+        """Fits."""
+        self.classes, numbers = np.unique(y, return_inverse=True)
+        self.classifier.fit(X, numbers)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Predicts."""
+        return self.classes[np.asarray(self.classifier.predict(X)).astype(np.intp)]
+
+
+def _lightgbm(classify: bool) -> Any:
+    from lightgbm import LGBMClassifier, LGBMRegressor
+
+    return NumberedClasses(LGBMClassifier(verbose=-1)) if classify else LGBMRegressor(verbose=-1)
+
+
+def _xgboost(classify: bool) -> Any:
+    from xgboost import XGBClassifier, XGBRegressor
+
+    return NumberedClasses(XGBClassifier()) if classify else XGBRegressor()
+
+
 def engines(classify: bool, n_features: int, chosen: Iterable[str] = DEFAULT_ENGINES) -> dict[str, Any]:
     """The chosen models by name; those that are not installed or do not classify are left out."""
     squares = RLSClassifier if classify else RLSRegressor
@@ -155,8 +185,13 @@ def engines(classify: bool, n_features: int, chosen: Iterable[str] = DEFAULT_ENG
     }
     if importlib.util.find_spec("xrfm") is not None:
         found[XRFM] = RecursiveFeatureMachine(classify)
-    if importlib.util.find_spec("catboost") is not None:
-        found[CATBOOST] = _catboost(classify)
+    for package, engine, make in (
+        ("catboost", CATBOOST, _catboost),
+        ("lightgbm", LIGHTGBM, _lightgbm),
+        ("xgboost", XGBOOST, _xgboost),
+    ):
+        if engine in chosen and importlib.util.find_spec(package) is not None:
+            found[engine] = make(classify)
     if not classify:
         found[PROCESS] = _gaussian_process(n_features)
     return {name: model for name, model in found.items() if name in chosen}
