@@ -11,7 +11,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from svmarrow import _core
 from svmarrow._support.estimator import Estimator, check_own
@@ -236,26 +236,8 @@ def _are_names(value: Any) -> bool:
     return names.ndim == 1 and all(isinstance(name, str) for name in names)
 
 
-def reorder_columns(X: Any, names: ArrayLike | None) -> Any:
-    """The columns of a data frame in the order of the model; anything else as it is.
-
-    Raises
-    ------
-    ValueError
-        If one is missing, or two have its name.
-    """
-    if names is None or not hasattr(X, "columns"):
-        return X
-    columns, order = list(X.columns), list(np.asarray(names, dtype=object))
-    if columns == order:
-        return X
-    missing = [name for name in order if columns.count(name) != 1]
-    if missing:
-        raise ValueError(
-            f"X does not have the feature names of the model: {', '.join(map(repr, missing[:5]))} "
-            f"{'is' if len(missing) == 1 else 'are'} missing or there more than once"
-        )
-    return X[order]
+def _is_list_of_rows(X: Any) -> bool:
+    return isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], (list, tuple, np.ndarray))
 
 
 class ExpansionModel(Estimator):
@@ -412,10 +394,13 @@ class ExpansionModel(Estimator):
     def validated(self, X: ArrayLike) -> Any:
         """Samples as the extension module takes them; a ValueError if they do not fit the model.
 
-        The columns of a data frame are put in order by their names, and the preparation is applied.
+        Names and number of the columns are compared as scikit-learn's estimators do, and the preparation is
+        applied.
         """
-        X = reorder_columns(X, self.feature_names)
         if self.preparation is not None:
+            # What has no columns is refused by the step.
+            is_table = getattr(X, "ndim", 0) == 2 or _is_list_of_rows(X)
+            validate_data(self, X, skip_check_array=True, ensure_2d=is_table, reset=False)
             # The preparation must not round what the expansion computes in double precision.
             return self.preparation.rows(X, self.feature_names, needs_double=self._needs_double)
         rows = validated(self, X, reset=False, precomputed=self.expansion.kernel == "precomputed")
