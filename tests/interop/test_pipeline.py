@@ -86,7 +86,7 @@ def test_a_pipeline_is_its_machine_behind_its_steps(name, last, dtype, tmp_path)
     assert small.preparation is not None
     assert small.expansion_.n_vectors == 12
     assert small.predict(rows).shape == (569,)
-    with pytest.raises(ValueError, match="X has 29 features, but Expansion.* is expecting 30 features"):
+    with pytest.raises(ValueError, match=r"X has 29 features, but Expansion.* is expecting 30 features"):
         model.predict(rows[:, 1:])
 
 

@@ -11,12 +11,12 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn import svm as reference_svm
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import SVC as ReferenceSVC
 
 import svmarrow
 from helpers.data import KIND
@@ -89,7 +89,7 @@ def forms(model, rows, y, path):
 
 @pytest.fixture(scope="module")
 def reference():
-    model = ReferenceSVC().fit(FRAME, KIND)
+    model = reference_svm.SVC().fit(FRAME, KIND)
     return {variant: answer(model, rows) for variant, rows in variants(FRAME).items()}
 
 
