@@ -40,6 +40,7 @@ from svmarrow.dask.blocks import (
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import choose_points
 from svmarrow.interop.convert import as_expansion
+from svmarrow.models.base import ExpansionModel
 from svmarrow.models.outputs import UnavailableMethod
 
 if TYPE_CHECKING:
@@ -422,7 +423,9 @@ def score(cluster: Cluster, model: Any, X: Any, y: Any, sample_weight: Any, *, a
     check_features(model, X, reset=False)
     parts = cluster.load(delayed_blocks(X, y, sample_weight))
     predictor = prediction_model(model)
-    predictor.feature_names = None  # Blocks have no feature names, which were compared above.
+    if isinstance(predictor, ExpansionModel):
+        # Blocks have no feature names, which were compared above.
+        predictor = predictor.without_names()
     shared = cluster.shared(predictor)
     task = _right if accuracy else _squares
     sums = cluster.gather([cluster.submit(task, part, shared) for part in parts], "the predictions")

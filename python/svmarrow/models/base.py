@@ -332,6 +332,10 @@ class ExpansionModel(Estimator):
         """A copy of the model with another preparation and other columns."""
         return self._replace(preparation=preparation, feature_names=feature_names, n_features=n_features)
 
+    def without_names(self) -> Self:
+        """A copy of the model that does not compare the names of columns."""
+        return self._replace(feature_names=None)
+
     def _replace(self, **changes: Any) -> Self:
         """A copy of the model with other parameters.
 
@@ -374,9 +378,18 @@ class ExpansionModel(Estimator):
                 raise refuse("set_params", name, f"a parameter of {type(self).__name__}: {', '.join(names)}")
         changed = self._replace(**params)
         check(changed.get_params(deep=False), self._rules)
-        vars(self).clear()
-        vars(self).update(vars(changed))
+        # One assignment: a prediction of another thread keeps the dictionary that it has begun with.
+        self.__dict__ = vars(changed)
         return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # A parameter is set once, by the constructor; the number of threads contradicts nothing.
+        if name in vars(self) and name != "n_jobs" and name in self._get_param_names():
+            raise AttributeError(
+                f"{name} of an {type(self).__name__} cannot be assigned: call set_params({name}=...), which "
+                "checks that it agrees with the rest of the model"
+            )
+        super().__setattr__(name, value)
 
     def outputs(self, X: ArrayLike) -> NDArray[np.float64]:
         """Outputs of the expansion, (n, q)."""
