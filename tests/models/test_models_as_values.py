@@ -1,4 +1,4 @@
-"""Models are values: nothing is fitted or assigned, clones and copies predict the same bits, methods make sense."""
+"""Models are values: nothing is fitted or assigned, copies predict the same bits, methods make sense."""
 
 from __future__ import annotations
 
