@@ -7,6 +7,7 @@ import gzip
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.model_selection import cross_val_score
@@ -112,7 +113,8 @@ def test_folds_are_scaled_by_their_training_samples(tmp_path, racing):
     assert score == pytest.approx(folds.mean(), abs=0.02)
     # The model has the scale of all samples.
     whole = make_pipeline(StandardScaler(), SVC(C=C, gamma=gamma)).fit(X, y)
-    assert np.mean(svmarrow.load(output).predict(X) == whole.predict(X)) > 0.95
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    assert np.mean(svmarrow.load(output).predict(frame) == whole.predict(X)) > 0.95
 
 
 @pytest.mark.parametrize("name", ["train.csv.gz", "train.csv.bz2"])
@@ -260,5 +262,5 @@ def test_chi2_takes_samples_below_the_range_of_a_fold(tmp_path):
     data, output = (tmp_path / "data.csv", "--target", "kind"), tmp_path / "m.safetensors"
     told = run("train", *data, "--kernel", "chi2", "--scale", "minmax", "--tune", "-o", output)
     assert "mean score" in told
-    below = svmarrow.load(output).predict([[-20.0, -20.0], [-9.0, -9.0]])
+    below = svmarrow.load(output).predict(pd.DataFrame({"a": [-20.0, -9.0], "b": [-20.0, -9.0]}))
     assert below[0] == below[1]

@@ -166,11 +166,12 @@ def test_low_rank_is_that_of_all_rows(folder, name, tmp_path, monkeypatch):
     model = load(out)
     # The same points in one fit of all rows.
     X, y = load_digits(return_X_y=True)
-    scaled = model.validated(X[:400])
+    rows = X[:400] if model.feature_names is None else pd.DataFrame(X[:400], columns=model.feature_names_in_)
+    scaled = model.validated(rows)
     whole = LowRankRLSClassifier(
         80, alpha=0.1, gamma=0.2, fit_intercept=True, selection=np.asarray(dense(model.expansion_.vectors))
     ).fit(dense(scaled), y[:400])
-    assert np.allclose(model.decision_function(X[:400]), whole.decision_function(dense(scaled)), atol=1e-5)
+    assert np.allclose(model.decision_function(rows), whole.decision_function(dense(scaled)), atol=1e-5)
     text = run("predict", out, folder / name, "--piece", 33).stdout
     assert float(text.split("accuracy is ")[1].split(" %")[0]) > 95
 

@@ -70,7 +70,7 @@ def test_probabilities(request, kind, digits, where):
         probabilities = predict_proba(model, rows)
         assert probabilities.chunks == ((250, 250, 100), (2 if kind == "binary" else 10,))
         np.testing.assert_allclose(probabilities.compute(), model.predict_proba(X_test), atol=1e-12)
-    with pytest.raises(TypeError, match="a SVC has no predict_proba: fit CalibratedClassifierCV"):
+    with pytest.raises(TypeError, match="a SVC has no predict_proba: call as_expansion"):
         predict_proba(SVC().fit(X[:200], y[:200]), rows)
 
 

@@ -86,7 +86,7 @@ def test_a_pipeline_is_its_machine_behind_its_steps(name, last, dtype, tmp_path)
     assert small.preparation is not None
     assert small.expansion_.n_vectors == 12
     assert small.predict(rows).shape == (569,)
-    with pytest.raises(ValueError, match="columns"):
+    with pytest.raises(ValueError, match=r"X has 29 features, but Expansion.* is expecting 30 features"):
         model.predict(rows[:, 1:])
 
 
@@ -156,18 +156,6 @@ def test_regressors_compress_behind_their_steps():
     assert made.score(X[400:, 1:], target[400:]) > 0.5
 
 
-def test_columns_come_by_name():
-    pipeline = make_pipeline(StandardScaler(), SVC()).fit(FRAME, KIND)
-    for model in (as_expansion(pipeline), as_expansion(SVC().fit(FRAME, KIND))):
-        expected = model.predict(FRAME)
-        assert (model.predict(FRAME[FRAME.columns[::-1]].assign(more=1)) == expected).all()
-        with pytest.raises(ValueError, match="'mean area', 'worst area' are missing"):
-            model.predict(FRAME.drop(columns=["mean area", "worst area"]))
-        twice = pd.concat([FRAME[["mean area"]], FRAME], axis=1)
-        with pytest.raises(ValueError, match="'mean area' is missing or there more than once"):
-            model.predict(twice)
-
-
 @pytest.fixture
 def people():
     random = np.random.default_rng(0)
@@ -214,7 +202,7 @@ def test_categories_and_gaps(people, encoder, rest, tmp_path):
     pipeline = make_pipeline(table, SVC()).fit(frame[:250], kind[:250])
     svmarrow.save(pipeline, tmp_path / "model")
     for model in (as_expansion(pipeline), svmarrow.load(tmp_path / "model")):
-        found = model.decision_function(frame[frame.columns[::-1]])
+        found = model.decision_function(frame)
         np.testing.assert_allclose(found, pipeline.decision_function(frame), atol=1e-9)
     foreign = frame.assign(city="elsewhere")
     try:

@@ -436,7 +436,11 @@ def test_a_calibrated_estimator_keeps_its_probabilities():
     search = GridSearchCV(ReducedSet(machine), {"n_vectors": [1, 60]}, scoring="neg_log_loss", cv=2).fit(X, y)
     assert search.best_params_ == {"n_vectors": 60}
     assert search.predict_proba(X).shape == (len(y), 2)
-    for without in (ReducedSet(machine), ReducedSet(SVC(), 5).fit(X, y), ReducedSet(SVR(), 5).fit(X, y)):
+    # Before the fit the estimator decides, as for scikit-learn's meta-estimators.
+    assert hasattr(ReducedSet(machine), "predict_proba")
+    with pytest.raises(NotFittedError):
+        ReducedSet(machine).predict_proba(X)
+    for without in (ReducedSet(SVC()), ReducedSet(SVC(), 5).fit(X, y), ReducedSet(SVR(), 5).fit(X, y)):
         assert not hasattr(without, "predict_proba")
 
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from svmarrow._support.bases import ClassifierMixin
 from svmarrow._support.parameters import consistent
 from svmarrow.models.classifier import ExpansionClassifier
+from svmarrow.models.outputs import UnavailableMethod
 from svmarrow.reduced_set.estimator import ModelWrapper
 
 if TYPE_CHECKING:
@@ -61,9 +62,17 @@ class CascadeReport:
         return f"{share}, {self.mean_kernel_values:,.0f} of {self.full_size:,} kernel values a sample"
 
 
+_PROBABILITIES = (
+    "its stages agree on labels, and are not calibrated on the samples that each of them answers; use the "
+    "full model, cascade.model_.calibrated(X, y), or a small one, compress(model, ...).calibrated(X, y)"
+)
+
+
 class Cascade(ClassifierMixin, ModelWrapper):
     """Base class of the cascades: a full model, `predict` by stages, and the report."""
 
+    predict_proba: Any = UnavailableMethod(_PROBABILITIES)
+    predict_log_proba: Any = UnavailableMethod(_PROBABILITIES)
     n_jobs: int | None
     model_: ExpansionClassifier
     _kinds = (ExpansionClassifier,)

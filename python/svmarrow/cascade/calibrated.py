@@ -129,6 +129,11 @@ class CalibratedCascade(Cascade, schema="calibrated-cascade/1"):
     bound gives every sample the same weight. With too few held-out samples for `epsilon` and
     `delta` nothing is certain about the small model: then `threshold_` is infinite.
 
+    There is no `predict_proba`. `epsilon` bounds the rate of other labels; probabilities may differ for every
+    sample. The full model answers the samples that the small one cannot decide, and sigmoids that are
+    calibrated on all samples are not calibrated on these. Call ``cascade.model_.calibrated(X, y)`` for
+    probabilities of the full model, or ``cascade.small_.calibrated(X, y)`` for those of the small one.
+
     References
     ----------
     .. [1] C. Clopper and E. Pearson, "The use of confidence or fiducial limits illustrated in the case of the

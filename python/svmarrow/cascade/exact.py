@@ -196,6 +196,11 @@ class ExactCascade(Cascade, schema="exact-cascade/1"):
     which the full model evaluates in single precision, rounding errors are taken as independent, and more
     than ten standard deviations are allowed for them.
 
+    There is no `predict_proba`. The labels of a stage are those of the full model, its outputs are not. The
+    full model answers the samples that no stage could decide, and sigmoids that are calibrated on all samples
+    are not calibrated on these. Call ``cascade.model_.calibrated(X, y)`` for probabilities of the full model,
+    or ``compress(model, ...).calibrated(X, y)`` for those of a small model.
+
     Kernels without a feature space (sigmoid, poly with a negative coef0) and precomputed ones are refused.
     Thresholds that are tuned for the compressed model are not used here: the label is the full model's, with
     its own.

@@ -40,6 +40,8 @@ from svmarrow.dask.blocks import (
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.expansion.points import choose_points
 from svmarrow.interop.convert import as_expansion
+from svmarrow.models.base import ExpansionModel
+from svmarrow.models.outputs import UnavailableMethod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -351,9 +353,7 @@ def predict_lazily(model: Any, X: Any, method: str, client: Any = None) -> Any:
     check_columns(X)
     parts = prediction_model(model)
     if not hasattr(parts, method):
-        remedy = (
-            ": fit CalibratedClassifierCV(estimator, ensemble=False)" if method == "predict_proba" else ""
-        )
+        remedy = ": call as_expansion(model).calibrated(X, y)" if method == "predict_proba" else ""
         raise TypeError(f"a {type(model).__name__} has no {method}{remedy}")
     columns = len(X.columns) if is_frame(X) else int(X.shape[1])
     example = _values(parts, method, _example(X, columns))
@@ -423,7 +423,9 @@ def score(cluster: Cluster, model: Any, X: Any, y: Any, sample_weight: Any, *, a
     check_features(model, X, reset=False)
     parts = cluster.load(delayed_blocks(X, y, sample_weight))
     predictor = prediction_model(model)
-    predictor.feature_names = None  # Blocks have no feature names, which were compared above.
+    if isinstance(predictor, ExpansionModel):
+        # Blocks have no feature names, which were compared above.
+        predictor = predictor.without_names()
     shared = cluster.shared(predictor)
     task = _right if accuracy else _squares
     sums = cluster.gather([cluster.submit(task, part, shared) for part in parts], "the predictions")
@@ -556,8 +558,17 @@ class DaskEstimator:
         return {name: value for name, value in state.items() if name != "_client"}
 
 
+_PROBABILITIES = (
+    "call as_expansion(model).calibrated(X, y) with samples in memory that training has not seen, and "
+    "svmarrow.dask.predict_proba of that model and a collection"
+)
+
+
 class DaskClassifier(DaskEstimator):
     """Base class of the classifiers."""
+
+    predict_proba: Any = UnavailableMethod(_PROBABILITIES)
+    predict_log_proba: Any = UnavailableMethod(_PROBABILITIES)
 
     @consistent
     def decision_function(self, X: Any) -> Any:

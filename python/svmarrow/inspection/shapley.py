@@ -354,7 +354,7 @@ def shapley_values(
     output_names = _output_names(converted, expansion, output)
     if label is not None:
         parts, output_names = _of_label(label, parts, converted, output_names)
-    return _result(*parts, players, output_names, _data(X, names, players))
+    return _result(*parts, players, output_names, _data(X, players))
 
 
 def _of_products(
@@ -463,19 +463,16 @@ def _linear(
     return values, base, np.abs(values.sum(axis=1) + base - outputs), 0
 
 
-def _data(X: Any, names: Any, players: Players) -> NDArray[np.float64] | None:
+def _data(X: Any, players: Players) -> NDArray[np.float64] | None:
     """The values of players of one column, NaN for groups, text and missing values.
 
-    None if there are no numbers. Columns of a frame are found by their names.
+    None if there are no numbers.
     """
     matrix = dense(X)
     if matrix.dtype.kind not in "fiub":
         matrix = np.column_stack([_numbers(column) for column in matrix.T])
     if np.isnan(matrix).all():
         return None
-    if names is not None and hasattr(X, "columns"):
-        places = {name: place for place, name in enumerate(X.columns)}
-        matrix = matrix[:, [places[name] for name in names]]
     data = np.full((matrix.shape[0], len(players.names)), np.nan)
     for player, columns in enumerate(players.columns):
         if columns.size == 1:

@@ -14,7 +14,6 @@ from svmarrow.model_selection._search import Search
 from svmarrow.models.outputs import ClassifierOutputMixin
 from svmarrow.svm._base import (
     DECODING_RULES,
-    UnavailableMethod,
     decoding_of,
     iterations_of_machines,
     labelled,
@@ -193,8 +192,6 @@ class SVCCV(ClassifierOutputMixin, Search, schema="svc-cv/1"):
     _coding: Decoding
     _stored_as: ClassVar[dict[str, str]] = {"_coding": "decoding_"}
 
-    predict_proba: Any = UnavailableMethod()
-    predict_log_proba: Any = UnavailableMethod()
     n_iter_: ClassVar[property] = property(iterations_of_machines)
     score: ClassVar[Callable[..., float]] = Search.score
     _margin_loss: ClassVar[str] = "hinge"

@@ -11,7 +11,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from svmarrow import _core
 from svmarrow._support.estimator import Estimator, check_own
@@ -236,26 +236,8 @@ def _are_names(value: Any) -> bool:
     return names.ndim == 1 and all(isinstance(name, str) for name in names)
 
 
-def reorder_columns(X: Any, names: ArrayLike | None) -> Any:
-    """The columns of a data frame in the order of the model; anything else as it is.
-
-    Raises
-    ------
-    ValueError
-        If one is missing, or two have its name.
-    """
-    if names is None or not hasattr(X, "columns"):
-        return X
-    columns, order = list(X.columns), list(np.asarray(names, dtype=object))
-    if columns == order:
-        return X
-    missing = [name for name in order if columns.count(name) != 1]
-    if missing:
-        raise ValueError(
-            f"X does not have the feature names of the model: {', '.join(map(repr, missing[:5]))} "
-            f"{'is' if len(missing) == 1 else 'are'} missing or there more than once"
-        )
-    return X[order]
+def _is_list_of_rows(X: Any) -> bool:
+    return isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], (list, tuple, np.ndarray))
 
 
 class ExpansionModel(Estimator):
@@ -350,6 +332,10 @@ class ExpansionModel(Estimator):
         """A copy of the model with another preparation and other columns."""
         return self._replace(preparation=preparation, feature_names=feature_names, n_features=n_features)
 
+    def without_names(self) -> Self:
+        """A copy of the model that does not compare the names of columns."""
+        return self._replace(feature_names=None)
+
     def _replace(self, **changes: Any) -> Self:
         """A copy of the model with other parameters.
 
@@ -392,9 +378,18 @@ class ExpansionModel(Estimator):
                 raise refuse("set_params", name, f"a parameter of {type(self).__name__}: {', '.join(names)}")
         changed = self._replace(**params)
         check(changed.get_params(deep=False), self._rules)
-        vars(self).clear()
-        vars(self).update(vars(changed))
+        # One assignment: a prediction of another thread keeps the dictionary that it has begun with.
+        self.__dict__ = vars(changed)
         return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # A parameter is set once, by the constructor; the number of threads contradicts nothing.
+        if name in vars(self) and name != "n_jobs" and name in self._get_param_names():
+            raise AttributeError(
+                f"{name} of an {type(self).__name__} cannot be assigned: call set_params({name}=...), which "
+                "checks that it agrees with the rest of the model"
+            )
+        super().__setattr__(name, value)
 
     def outputs(self, X: ArrayLike) -> NDArray[np.float64]:
         """Outputs of the expansion, (n, q)."""
@@ -412,10 +407,13 @@ class ExpansionModel(Estimator):
     def validated(self, X: ArrayLike) -> Any:
         """Samples as the extension module takes them; a ValueError if they do not fit the model.
 
-        The columns of a data frame are put in order by their names, and the preparation is applied.
+        Names and number of the columns are compared as scikit-learn's estimators do, and the preparation is
+        applied.
         """
-        X = reorder_columns(X, self.feature_names)
         if self.preparation is not None:
+            # What has no columns is refused by the step.
+            is_table = getattr(X, "ndim", 0) == 2 or _is_list_of_rows(X)
+            validate_data(self, X, skip_check_array=True, ensure_2d=is_table, reset=False)
             # The preparation must not round what the expansion computes in double precision.
             return self.preparation.rows(X, self.feature_names, needs_double=self._needs_double)
         rows = validated(self, X, reset=False, precomputed=self.expansion.kernel == "precomputed")

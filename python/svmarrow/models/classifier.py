@@ -34,6 +34,7 @@ from svmarrow.models.outputs import (
     code_class_indices,
     code_decision_values,
     decision_margins,
+    log_probabilities,
     pair_matrix,
 )
 
@@ -434,6 +435,27 @@ class ExpansionClassifier(ClassifierOutputMixin, ExpansionModel, schema="classif
             If X has NaN, infinities or another number of features.
         """
         return self.probabilities_of(self.outputs(X))
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Logarithms of `predict_proba`, minus infinity for a probability of 0.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of features.
+        """
+        return log_probabilities(self.predict_proba(X))
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         about = f"{len(self.classes_)} classes, decoding={self.decoding!r}"

@@ -17,7 +17,7 @@ as exports and compiled models take it, then the mixins by which estimators and 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -39,12 +39,14 @@ __all__ = [
     "OutlierOutputMixin",
     "OutputSpec",
     "RegressorOutputMixin",
+    "UnavailableMethod",
     "class_indices",
     "code_class_indices",
     "code_decision_values",
     "code_scores",
     "decision_margins",
     "decision_values",
+    "log_probabilities",
     "pair_matrix",
 ]
 
@@ -153,6 +155,12 @@ def _votes_and_confidence(outputs: NDArray[np.float64], n_classes: int) -> NDArr
     return code_scores(outputs, pair_matrix(n_classes), "confidence")
 
 
+def log_probabilities(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns the logarithms of probabilities, minus infinity for 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(probabilities)
+
+
 class OutputSpec(NamedTuple):
     """An expansion and the meaning of its outputs.
 
@@ -252,9 +260,37 @@ class OutputSpec(NamedTuple):
 # decoding, see above; a class with another decoding overrides ``_scores_of`` and ``_winners_of``.
 
 
+class UnavailableMethod:
+    """A method that a class does not have; its AttributeError names the alternative, and `hasattr` is False.
+
+    Parameters
+    ----------
+    remedy : str
+        The end of the message; ``{kind}`` stands for the name of the class.
+    """
+
+    def __init__(self, remedy: str) -> None:
+        self._remedy = remedy
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        kind = owner.__name__
+        raise AttributeError(f"{kind} has no {self._name}: {self._remedy.format(kind=kind)}")
+
+
+_CALIBRATION = (
+    "use CalibratedClassifierCV({kind}(...), ensemble=False) of sklearn.calibration, or "
+    "svmarrow.as_expansion(model).calibrated(X, y) with samples that training has not seen"
+)
+
+
 class ClassifierOutputMixin(ClassifierMixin):
     """Scores and labels from outputs; by default one output for two classes, else one for each class."""
 
+    predict_proba: Any = UnavailableMethod(_CALIBRATION)
+    predict_log_proba: Any = UnavailableMethod(_CALIBRATION)
     classes_: NDArray[Any]
     decision_function_shape: Literal["ovo", "ovr"] = "ovr"
     break_ties: bool = False

@@ -29,6 +29,7 @@ from svmarrow.expansion.expansion_tree import leaf_members
 from svmarrow.expansion.kernel_expansion import KernelExpansion
 from svmarrow.interop.convert import as_expansion
 from svmarrow.models.classifier import ExpansionClassifier, n_outputs
+from svmarrow.models.outputs import UnavailableMethod
 from svmarrow.online._stream import STREAM_RULES, Rows, StreamClassifier, TreeSizes, rows_that_fit
 
 if TYPE_CHECKING:
@@ -99,6 +100,9 @@ _TREE_RULES: dict[str, Rule] = {
     "n_draws": integer(least=1, most=2**31 - 1),
     "random_state": RANDOM_STATE,
 }
+
+
+_PROBABILITIES = "use CalibratedClassifierCV({kind}(...), ensemble=False) of sklearn.calibration"
 
 
 class PerceptronTreeClassifier(StreamClassifier, schema="perceptron-tree/1"):
@@ -202,6 +206,8 @@ class PerceptronTreeClassifier(StreamClassifier, schema="perceptron-tree/1"):
     True
     """
 
+    predict_proba: Any = UnavailableMethod(_PROBABILITIES)
+    predict_log_proba: Any = UnavailableMethod(_PROBABILITIES)
     n_leaves_: int
     n_vectors_: int
     _ready: PackedTree

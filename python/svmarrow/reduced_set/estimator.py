@@ -193,7 +193,13 @@ def _classifies(model: ReducedSet) -> bool:
 
 
 def _has_probabilities(model: ReducedSet) -> bool:
-    return hasattr(getattr(model, "model_", None), "predict_proba")
+    """For `available_if`: the model has probabilities, before the fit the estimator."""
+    if not hasattr(getattr(model, "model_", model.estimator), "predict_proba"):
+        raise AttributeError(
+            "this ReducedSet has no probabilities: use ReducedSet(CalibratedClassifierCV(classifier, "
+            "ensemble=False)), or model_.calibrated(X, y) with samples that training has not seen"
+        )
+    return True
 
 
 class ReducedSet(ModelWrapper, schema="reduced-set/1"):
@@ -429,6 +435,30 @@ class ReducedSet(ModelWrapper, schema="reduced-set/1"):
         """
         check_is_fitted(self, "model_")
         values: NDArray[np.float64] = self.model_.predict_proba(X)
+        return values
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]  # scikit-learn has no types
+    @consistent
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Logarithms of `predict_proba`, minus infinity for a probability of 0.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features_in_)
+            Samples; (n_samples, n_train) kernel values for the precomputed kernel.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If X has NaN, infinities or another number of features.
+        """
+        check_is_fitted(self, "model_")
+        values: NDArray[np.float64] = self.model_.predict_log_proba(X)
         return values
 
     @consistent

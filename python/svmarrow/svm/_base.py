@@ -7,7 +7,7 @@ with their weights, feature weights, checks of certificates, methods that a clas
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -76,7 +76,6 @@ __all__ = [
     "SOLVER_RULES",
     "SupportVectorMachine",
     "Training",
-    "UnavailableMethod",
     "check_certificate",
     "cost",
     "decoding_of",
@@ -160,20 +159,6 @@ def iterations_of_machines(self: Any) -> NDArray[np.int64]:
     """Number of SMO steps of each machine (n_outputs,)."""
     self._check_fitted()
     return np.array([machine.iterations for machine in self.certificate_.machines], dtype=np.int64)
-
-
-class UnavailableMethod:
-    """An unavailable method, whose error names an alternative; `hasattr` is False."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, instance: object, owner: type) -> NoReturn:
-        kind = owner.__name__
-        raise AttributeError(
-            f"{kind} has no {self._name}: use CalibratedClassifierCV({kind}(...), ensemble=False) of "
-            "sklearn.calibration; for SVC(probability=True) of scikit-learn call svmarrow.patch_sklearn()"
-        )
 
 
 #: Rule of `C` if it may be infinite.

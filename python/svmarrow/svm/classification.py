@@ -12,13 +12,12 @@ from svmarrow._support.parameters import Decoding, atomic_fit, boolean, check_sh
 from svmarrow._support.progress import fitting
 from svmarrow._support.training import pairs
 from svmarrow.models.machine import Columns
-from svmarrow.models.outputs import ClassifierOutputMixin
+from svmarrow.models.outputs import ClassifierOutputMixin, UnavailableMethod
 from svmarrow.svm._base import (
     COST,
     DECODING_RULES,
     SOLVER_RULES,
     SupportVectorMachine,
-    UnavailableMethod,
     cost,
     decoding_of,
     iterations_of_machines,
@@ -46,11 +45,17 @@ __all__ = ["CLASSIFIER_RULES", "SVC", "KernelClassifier", "NuSVC"]
 CLASSIFIER_RULES = {**SOLVER_RULES, **DECODING_RULES}
 
 
+_PROBABILITIES = (
+    "use CalibratedClassifierCV({kind}(...), ensemble=False) of sklearn.calibration; for "
+    "SVC(probability=True) of scikit-learn call svmarrow.patch_sklearn()"
+)
+
+
 class KernelClassifier(ClassifierOutputMixin, SupportVectorMachine):
     """Base class of `SVC` and `NuSVC`."""
 
-    predict_proba: Any = UnavailableMethod()
-    predict_log_proba: Any = UnavailableMethod()
+    predict_proba: Any = UnavailableMethod(_PROBABILITIES)
+    predict_log_proba: Any = UnavailableMethod(_PROBABILITIES)
     n_iter_: ClassVar[property] = property(iterations_of_machines)
 
     #: The loss, a name of `svmarrow._support.decoding.LOSSES`, if it is not a parameter.

@@ -32,7 +32,6 @@ from svmarrow.models.outputs import ClassifierOutputMixin
 from svmarrow.svm._base import (
     DECODING_RULES,
     SupportVectorMachine,
-    UnavailableMethod,
     check_certificate,
     iterations_of_machines,
     labelled,
@@ -187,8 +186,6 @@ class LowRankSVC(ClassifierOutputMixin, KernelMachine, schema="low-rank-svc/1"):
     _coding: Decoding
     _stored_as: ClassVar[dict[str, str]] = {"_coding": "decoding_"}
 
-    predict_proba: Any = UnavailableMethod()
-    predict_log_proba: Any = UnavailableMethod()
     coef_: ClassVar[Any] = SupportVectorMachine.coef_
     n_iter_: ClassVar[property] = property(iterations_of_machines)
     fit_status_: ClassVar[Any] = SupportVectorMachine.fit_status_

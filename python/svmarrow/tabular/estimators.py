@@ -38,7 +38,7 @@ from svmarrow.least_squares._base import group_numbers
 from svmarrow.models.base import compiled as compiled_method
 from svmarrow.models.calibration import Calibration
 from svmarrow.models.categories import with_text
-from svmarrow.models.outputs import ClassifierOutputMixin, RegressorOutputMixin
+from svmarrow.models.outputs import ClassifierOutputMixin, RegressorOutputMixin, log_probabilities
 from svmarrow.models.preparation import check_length
 from svmarrow.preprocessing._shapes import draw, some_blocks, standardized
 from svmarrow.preprocessing.scaler import MAX_SEARCHED, MIN_WEIGHT, LearnedScaler
@@ -535,6 +535,27 @@ class TabularClassifier(ClassifierOutputMixin, Tabular, schema="tabular-classifi
         model: Any = self.model_
         probabilities: NDArray[np.float64] = model.probabilities_of(self._outputs(X))
         return probabilities
+
+    @consistent
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Logarithms of `predict_proba`, minus infinity for a probability of 0.
+
+        Parameters
+        ----------
+        X : {array-like, data frame} of shape (n_samples, n_features_in_)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If X has infinities, another number of features, or text where there were numbers.
+        """
+        return log_probabilities(self.predict_proba(X))
 
 
 class TabularRegressor(MultiOutputMixin, RegressorOutputMixin, Tabular, schema="tabular-regressor/1"):

@@ -211,8 +211,11 @@ OPERATIONS = [
         "none", 0.7, lambda call, data: data.task == "classes",
     ),
     Operation(
-        "columns in another order", "other, S = svmarrow.as_expansion(model), T[T.columns[::-1]]", "rounding", 2,
-        lambda call, data: data.has("pd.DataFrame"),
+        "columns in another order",
+        "other = svmarrow.as_expansion(model)\ntry:\n    other.predict(T[T.columns[::-1]])\n"
+        "except ValueError as refused:\n    assert 'must be in the same order' in str(refused)\n"
+        "else:\n    raise AssertionError('columns in another order are accepted')",
+        "rounding", 2, lambda call, data: data.has("pd.DataFrame") and data.d > 1,
     ),
     # Reductions.
     Operation(
