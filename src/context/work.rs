@@ -36,6 +36,16 @@ impl<'a> WorkCounter<'a> {
         self.ctx
     }
 
+    /// Returns a counter of the same phase for another thread.
+    pub(crate) fn fork(&self) -> Self {
+        Self { ctx: self.ctx, progress: self.progress, work: 0 }
+    }
+
+    /// Sets the number of rows that all threads have done.
+    pub(crate) fn set_rows(&mut self, rows: u64) {
+        self.progress.done = rows;
+    }
+
     /// Adds `rows` to the progress.
     pub(crate) fn advance(&mut self, rows: usize) {
         self.progress.done += rows as u64;

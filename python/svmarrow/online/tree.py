@@ -155,7 +155,7 @@ class PerceptronTreeClassifier(StreamClassifier, schema="perceptron-tree/1"):
         Seed of samples and draws; None draws one.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
-        ``OMP_NUM_THREADS``. `fit` uses them only for the "bal" partitions.
+        ``OMP_NUM_THREADS``. The fitted tree does not depend on it.
     verbose : bool or int, default=False
         Whether to show the progress on stderr.
 
@@ -275,10 +275,9 @@ class PerceptronTreeClassifier(StreamClassifier, schema="perceptron-tree/1"):
             "n_draws": int(self.n_draws),
             "max_leaves": 2**62 if self.max_leaves is None else int(self.max_leaves),
         }
-        n_jobs = threads(self.n_jobs) if self.split.startswith("bal") else 1
         with progress(self.verbose) as reporter:
             state, wrong = _core.perceptron_tree_stream(
-                core_rows(X), labels, settings, self._state, n_jobs, reporter.callback
+                core_rows(X), labels, settings, self._state, threads(self.n_jobs), reporter.callback
             )
         self.mistake_indices_ = wrong + self.n_seen_
         self._take(state)

@@ -278,7 +278,10 @@ impl<'a, T: Real> Conversion<'a, T> {
             Split { cut, rows, left: Vec::new(), right: Vec::new() }
         } else {
             let labels: Vec<u32> = chosen.iter().map(|&i| source.labels[i] as u32).collect();
-            let (split, selected) = tree.divide(&leaf, &sample, &labels, max_vectors, &mut self.counter)?;
+            let mut random = tree.random;
+            let division = tree.divide(&leaf, &sample, &labels, max_vectors, &mut random, &mut self.counter);
+            tree.random = random;
+            let (split, selected) = division?;
             let Some(split) = split else {
                 tree.nodes[node.at] = Node::Leaf(tree.child(&leaf, &selected)?);
                 self.open.push(OpenNode {

@@ -12,21 +12,29 @@
 //! equal), it remains a leaf and keeps the best C of its vectors. Cost of a row: its path and B kernel values; of a split,
 //! see `split`.
 
+use super::concurrent::learn_concurrently;
+use super::learning::{Buffers, Outcome, Shared};
 use super::node::{Leaf, Node, Rule, route};
 use super::partition::Cut;
 use super::rows::Store;
 use super::split::{Problem, Split};
 use super::state::TreeState;
-use super::strategy::{Selection, Strategy};
+use super::strategy::{Partition, Selection, Strategy};
 use crate::context::{Context, WorkCounter};
 use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, Kernel, PoolWorkspace, RowBuffer, VectorPool};
 use crate::memory::{try_with_capacity, try_zeros};
 use crate::perceptron::params::{check_piece, check_stream, check_values};
-use crate::perceptron::update::{Update, outputs};
+use crate::perceptron::update::outputs;
 use crate::random::Random;
 use crate::simd::Real;
+
+/// Minimum number of multiplications of a piece that several threads learn from: a few milliseconds.
+const MIN_CONCURRENT_WORK: u64 = 10_000_000;
+
+/// A split of a leaf, or the vectors that it keeps if no rule divides its rows.
+pub(super) type Division<T> = (Option<Split<T>>, Vec<bool>);
 
 /// Parameters of a tree.
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +72,17 @@ impl TreeParams {
             max_leaves: usize::MAX,
             strategy,
         }
+    }
+
+    /// Returns whether learning from rows takes so long that several threads are faster than one.
+    pub fn uses_threads(&self, rows: &Rows<'_>) -> bool {
+        let work = (rows.rows() as u64).saturating_mul(self.work_per_row(rows));
+        work >= MIN_CONCURRENT_WORK || matches!(self.strategy, Strategy::Heuristic(Partition::Balanced, _))
+    }
+
+    /// Returns the approximate number of multiplications for a row.
+    pub(super) fn work_per_row(&self, rows: &Rows<'_>) -> u64 {
+        (self.budget as u64).saturating_mul(rows.cols().max(8) as u64)
     }
 
     /// Checks every parameter against its rule.
@@ -125,15 +144,11 @@ fn learn<T: Real>(
             Error::check_param(m <= params.budget, "budget", params.budget, rule)?;
         }
     }
-    let mut counter = ctx.counter("stream", labels.len());
-    let mut wrong = Vec::new();
-    for (i, &label) in labels.iter().enumerate() {
-        counter.charge_row(params.budget * rows.cols().max(8))?;
-        tree.row.load(&rows, i);
-        if tree.learn(i, label, &mut counter)? {
-            wrong.push(i as u64);
-        }
-    }
+    let wrong = if ctx.threads() > 1 && params.uses_threads(&rows) {
+        learn_concurrently(&mut tree, rows.reborrow(), labels, ctx)?
+    } else {
+        tree.learn_in_order(&rows, labels, ctx)?
+    };
     let next = TreeState {
         seen: state.seen + labels.len() as u64,
         mistakes: state.mistakes + wrong.len() as u64,
@@ -152,10 +167,8 @@ pub(super) struct Tree<T> {
     pub(super) store: Store<T>,
     pub(super) random: Random,
     pub(super) row: RowBuffer<T>,
-    /// Buffer for a row of the store.
-    pub(super) other: RowBuffer<T>,
     pub(super) workspace: PoolWorkspace<T>,
-    pub(super) scores: Vec<f64>,
+    pub(super) outputs: usize,
 }
 
 impl<T: Real> Tree<T> {
@@ -170,61 +183,82 @@ impl<T: Real> Tree<T> {
             store: Store::new(features, sparse),
             random: Random::new(seed),
             row: formula.row(features),
-            other: formula.row(features),
             workspace: PoolWorkspace::new(),
-            scores: vec![0.0; q],
+            outputs: q,
         })
     }
 
     /// Returns the arrays of the tree; the counts of rows and mistakes are 0.
     pub(super) fn state(&mut self) -> Result<TreeState> {
-        let arrays = TreeState::from_nodes(&self.nodes, &self.store, self.scores.len(), &mut self.row);
+        let arrays = TreeState::from_nodes(&self.nodes, &self.store, self.outputs, &mut self.row);
         Ok(TreeState { random: self.random.state(), ..arrays? })
     }
 
-    /// Answers and learns from the current row; returns whether it was a mistake.
-    fn learn(&mut self, number: usize, label: usize, counter: &mut WorkCounter<'_>) -> Result<bool> {
-        let at = route(&self.nodes, &self.formula, &self.row, &mut self.workspace)?.leaf;
+    /// Returns what the leaves share.
+    pub(super) fn shared(&self) -> Shared<'_, T> {
+        Shared { params: &self.params, formula: &self.formula, store: &self.store }
+    }
+
+    /// Returns buffers for a thread.
+    pub(super) fn buffers(&self) -> Buffers<T> {
+        let scores = vec![0.0; self.outputs];
+        Buffers { row: self.row.another(), workspace: PoolWorkspace::new(), scores }
+    }
+
+    /// Returns whether the tree has the maximum number of leaves.
+    pub(super) fn is_grown(&self) -> bool {
         // A binary tree of n nodes has (n + 1) / 2 leaves.
-        let grown = self.nodes.len().div_ceil(2) >= self.params.max_leaves;
+        self.nodes.len().div_ceil(2) >= self.params.max_leaves
+    }
+
+    /// Learns from rows on the calling thread; returns those that were mistakes.
+    fn learn_in_order(&mut self, rows: &Rows<'_>, labels: &[usize], ctx: Context<'_>) -> Result<Vec<u64>> {
+        let mut counter = ctx.counter("stream", labels.len());
+        let (mut wrong, mut buffers) = (Vec::new(), self.buffers());
+        let work = self.params.work_per_row(rows) as usize;
+        for (i, &label) in labels.iter().enumerate() {
+            counter.charge_row(work)?;
+            buffers.row.load(rows, i);
+            if self.learn(i, label, &mut buffers, &mut counter)? {
+                wrong.push(i as u64);
+            }
+        }
+        Ok(wrong)
+    }
+
+    /// Answers and learns from the row in the buffers; returns whether it was a mistake.
+    fn learn(
+        &mut self,
+        number: usize,
+        label: usize,
+        buffers: &mut Buffers<T>,
+        counter: &mut WorkCounter<'_>,
+    ) -> Result<bool> {
+        let at = route(&self.nodes, &self.formula, &buffers.row, &mut buffers.workspace)?.leaf;
+        let is_grown = self.is_grown();
         let Node::Leaf(leaf) = &mut self.nodes[at] else { return Ok(false) };
-        leaf.scores(&self.formula, &self.row, &mut self.workspace, &mut self.scores);
-        let double = size_of::<T>() == size_of::<f64>();
-        check_values(&self.params.kernel, number, self.scores.iter().copied(), double)?;
-        let (update, margin) = Update::new(&self.scores, label);
+        let tree = Shared { params: &self.params, formula: &self.formula, store: &self.store };
+        let outcome = leaf.learn(tree, number, label, buffers)?;
         leaf.seen += 1;
-        leaf.age += 1;
         if leaf.sample.len() < self.params.sample {
-            leaf.sample.push((self.store.intern(&self.row)?, label as u32));
+            leaf.sample.push((self.store.intern(&buffers.row)?, label as u32));
         } else {
             let place = self.random.below(leaf.seen) as usize;
             if place < leaf.sample.len() {
-                let id = self.store.intern(&self.row)?;
+                let id = self.store.intern(&buffers.row)?;
                 let (old, _) = std::mem::replace(&mut leaf.sample[place], (id, label as u32));
-                self.store.release(old, &mut self.other);
+                self.store.release(old);
             }
         }
-        if margin > 0.0 {
-            return Ok(false);
-        }
-        let id = self.store.intern(&self.row)?;
-        let q = self.scores.len();
-        let known = leaf.ids.iter().position(|&known| known == id);
-        let slot = known.unwrap_or(leaf.ids.len());
-        let full = grown && leaf.ids.len() >= self.params.budget;
-        if known.is_some() || full {
-            // The leaf already has a reference to the row, or learns no new vectors.
-            self.store.release(id, &mut self.other);
-        } else {
-            leaf.push(id, &self.row, std::iter::repeat_n(0.0, q))?;
-        }
-        if slot < leaf.ids.len() {
-            for (output, value) in update.coefficients() {
-                leaf.add(slot * q + output, value);
+        match outcome {
+            Outcome::Correct => return Ok(false),
+            Outcome::Learned => {}
+            // The leaf learns no new vectors.
+            Outcome::Overflow { id, .. } if is_grown => self.store.release(id),
+            Outcome::Overflow { id, update } => {
+                leaf.learn_vector(id, update, &buffers.row, self.outputs)?;
+                self.split(at, counter)?;
             }
-        }
-        if leaf.ids.len() > self.params.budget {
-            self.split(at, counter)?;
         }
         Ok(true)
     }
@@ -235,7 +269,20 @@ impl<T: Real> Tree<T> {
         let Node::Leaf(leaf) = std::mem::replace(&mut self.nodes[at], empty) else { return Ok(()) };
         let rows = self.rows(leaf.sample.iter().map(|&(id, _)| id))?;
         let labels: Vec<u32> = leaf.sample.iter().map(|&(_, label)| label).collect();
-        let (split, selected) = self.divide(&leaf, &rows, &labels, self.params.child_budget, counter)?;
+        let mut random = self.random;
+        let division = self.divide(&leaf, &rows, &labels, self.params.child_budget, &mut random, counter)?;
+        self.random = random;
+        self.replace(at, leaf, rows, division)
+    }
+
+    /// Replaces a leaf by a branch with two children, or by itself with fewer vectors if no rule divides its rows.
+    pub(super) fn replace(
+        &mut self,
+        at: usize,
+        leaf: Leaf<T>,
+        rows: Vec<RowBuffer<T>>,
+        (split, selected): Division<T>,
+    ) -> Result<()> {
         if let Some(split) = split {
             return self.branch(at, leaf, rows, &split);
         }
@@ -257,19 +304,21 @@ impl<T: Real> Tree<T> {
 
     /// Returns a split of a leaf, or the vectors that it keeps if no rule divides its rows.
     pub(super) fn divide(
-        &mut self,
+        &self,
         leaf: &Leaf<T>,
         rows: &[RowBuffer<T>],
         labels: &[u32],
         max_vectors: usize,
+        random: &mut Random,
         counter: &mut WorkCounter<'_>,
-    ) -> Result<(Option<Split<T>>, Vec<bool>)> {
+    ) -> Result<Division<T>> {
         let (n, m) = (rows.len(), leaf.ids.len());
+        let mut workspace = PoolWorkspace::new();
         let values_of_a_row = (m * self.row.features().max(8)) as u64;
         let mut kernel = try_zeros("kernel values of a split", n * m)?;
         for (i, row) in rows.iter().enumerate() {
             counter.charge(values_of_a_row)?;
-            leaf.to_columns(&self.formula, row, &mut self.workspace, i, &mut kernel);
+            leaf.to_columns(&self.formula, row, &mut workspace, i, &mut kernel);
         }
         let induced = matches!(self.params.strategy, Strategy::Heuristic(_, Selection::Induced));
         let vectors = if induced { self.rows(leaf.ids.iter().copied()) } else { Ok(Vec::new()) }?;
@@ -277,10 +326,7 @@ impl<T: Real> Tree<T> {
         for vector in &vectors {
             counter.charge(values_of_a_row)?;
             gram.extend(
-                leaf.pool
-                    .values(&self.formula, vector, &mut self.workspace)
-                    .iter()
-                    .map(|value| value.to_f64()),
+                leaf.pool.values(&self.formula, vector, &mut workspace).iter().map(|value| value.to_f64()),
             );
         }
         let double = size_of::<T>() == size_of::<f64>();
@@ -292,34 +338,34 @@ impl<T: Real> Tree<T> {
             kernel: &kernel,
             gram: &gram,
             coefficients: &leaf.coefficients,
-            outputs: self.scores.len(),
+            outputs: self.outputs,
             max_vectors,
             draws: self.params.draws,
             target: Vec::new(),
             total: ndarray::Array2::zeros((0, 0)),
         }
         .prepare(counter)?;
-        Ok(match problem.split(self.params.strategy, &mut self.random, counter)? {
+        Ok(match problem.split(self.params.strategy, random, counter)? {
             Some(split) => (Some(split), Vec::new()),
-            None => (None, problem.reduce(&mut self.random, counter)?),
+            None => (None, problem.reduce(random, counter)?),
         })
     }
 
     /// Returns a leaf with the selected vectors of another one, and adds a reference to each.
-    pub(super) fn child(&mut self, leaf: &Leaf<T>, chosen: &[bool]) -> Result<Leaf<T>> {
-        let q = self.scores.len();
+    pub(super) fn child(&self, leaf: &Leaf<T>, chosen: &[bool]) -> Result<Leaf<T>> {
+        let (q, mut row) = (self.outputs, self.row.another());
         let mut child = Leaf::new(&self.row, leaf.intercepts.clone());
         for (j, &id) in leaf.ids.iter().enumerate().filter(|&(j, _)| chosen[j]) {
             self.store.retain(id);
-            self.store.read(id, &mut self.other);
-            child.push(id, &self.other, leaf.coefficients[j * q..(j + 1) * q].iter().copied())?;
+            self.store.read(id, &mut row);
+            child.push(id, &row, leaf.coefficients[j * q..(j + 1) * q].iter().copied())?;
         }
         Ok(child)
     }
 
     /// Returns the branching rule of a split, and adds a reference to each of its rows.
     pub(super) fn rule(
-        &mut self,
+        &self,
         leaf: &Leaf<T>,
         rows: &[RowBuffer<T>],
         sample: &[u32],
@@ -366,9 +412,9 @@ impl<T: Real> Tree<T> {
     }
 
     /// Releases the vectors of a leaf.
-    fn release(&mut self, ids: &[u32]) {
+    fn release(&self, ids: &[u32]) {
         for &id in ids {
-            self.store.release(id, &mut self.other);
+            self.store.release(id);
         }
     }
 }

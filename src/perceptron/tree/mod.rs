@@ -10,6 +10,8 @@
 //! | `rows` | the store of rows |
 //! | `node` | branching rules, leaves, the path of a row |
 //! | `grow` | algorithm 2: learning from a row, splitting a leaf |
+//! | `learning` | what a leaf learns from a row |
+//! | `concurrent`, `growing` | learning on several threads; a leaf meanwhile |
 //! | `split` | algorithms 3 and 4: partitions and selections |
 //! | `partition` | hyperplanes, medians, entropies |
 //! | `strategy` | their names |
@@ -37,8 +39,11 @@
 //! # Ok::<(), svmarrow::Error>(())
 //! ```
 
+mod concurrent;
 mod convert;
 mod grow;
+mod growing;
+mod learning;
 mod node;
 mod partition;
 mod predictor;
