@@ -28,7 +28,6 @@ use crate::kernels::{PoolWorkspace, RowBuffer};
 use crate::memory::try_vec;
 use crate::random::Random;
 use crate::simd::Real;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Minimum number of rows of a block for each leaf; it is at least twice the budget, so that many leaves overflow in a block
@@ -49,7 +48,7 @@ pub(super) fn learn_concurrently<T: Real>(
     labels: &[usize],
     ctx: Context<'_>,
 ) -> Result<Vec<u64>> {
-    let piece = Piece { rows: rows.reborrow(), labels, ctx, done: AtomicU64::new(0) };
+    let piece = Piece::new(rows.reborrow(), labels, ctx);
     let (mut wrong, mut first, mut split_draws) = (Vec::new(), 0, 0);
     while first < labels.len() {
         let n_leaves = tree.nodes.len().div_ceil(2);
@@ -65,6 +64,9 @@ pub(super) fn learn_concurrently<T: Real>(
     wrong.sort_unstable();
     Ok(wrong)
 }
+
+/// The first row that a rule cannot send to a side, with its error.
+type Failure = Option<(usize, Error)>;
 
 /// A split that may be used.
 struct Candidate<T> {
@@ -91,8 +93,7 @@ struct Block<'b, 'a, T> {
     /// State of the generator before each row.
     states: Vec<u64>,
     position: usize,
-    /// The first row that a rule cannot send to a side.
-    failure: Option<(usize, Error)>,
+    failure: Failure,
     /// Change of the generator's state by the last split.
     split_draws: u64,
 }
@@ -156,24 +157,25 @@ impl<'b, 'a, T: Real> Block<'b, 'a, T> {
         &self,
         rows: &[usize],
         decide: impl Fn(&RowBuffer<T>, &mut PoolWorkspace<T>, &mut WorkCounter<'_>) -> Result<R> + Sync,
-    ) -> Result<(Vec<Option<R>>, Option<(usize, Error)>)> {
+    ) -> Result<(Vec<Option<R>>, Failure)> {
         let mut results = try_vec![None; rows.len()]?;
         let failure = Mutex::new(None);
         let tree = &*self.tree;
         let ctx = self.piece.ctx.for_operations(rows.len().saturating_mul(tree.row.features().max(8)));
         ctx.for_each_chunk(&mut results, ROWS_PER_TASK, |task, results| {
             let (mut row, mut workspace) = (tree.row.another(), PoolWorkspace::new());
-            let mut counter = self.piece.counter();
-            for (&number, result) in rows[task * ROWS_PER_TASK..].iter().zip(results) {
-                row.load(&self.piece.rows, self.first + number);
-                match decide(&row, &mut workspace, &mut counter) {
-                    Ok(answer) => *result = Some(answer),
-                    Err(error) => {
-                        earliest(&mut failure.lock().unwrap_or_else(PoisonError::into_inner), number, error);
-                        return;
+            self.piece.with_counter(|counter| {
+                for (&number, result) in rows[task * ROWS_PER_TASK..].iter().zip(results) {
+                    row.load(&self.piece.rows, self.first + number);
+                    match decide(&row, &mut workspace, counter) {
+                        Ok(answer) => *result = Some(answer),
+                        Err(error) => {
+                            let mut failure = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                            return earliest(&mut failure, number, error);
+                        }
                     }
                 }
-            }
+            });
         });
         match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some((_, error @ Error::Stopped(_))) => Err(error),
@@ -245,9 +247,12 @@ impl<'b, 'a, T: Real> Block<'b, 'a, T> {
         let work = tree.params.work_per_row(&piece.rows) as usize;
         piece.ctx.for_operations(rows.saturating_mul(work)).for_each_chunk(&mut active, 1, |_, leaves| {
             let mut buffers = tree.buffers();
-            for leaf in leaves {
-                leaf.error = leaf.learn(tree.shared(), (piece, first), &mut buffers, is_closed).err();
-            }
+            piece.with_counter(|counter| {
+                for leaf in leaves {
+                    let result = leaf.learn(tree.shared(), (piece, first), &mut buffers, is_closed, counter);
+                    leaf.error = result.err();
+                }
+            });
         });
         let stopped = leaves.iter_mut().find(|leaf| matches!(leaf.error, Some(Error::Stopped(_))));
         stopped.and_then(|leaf| leaf.error.take()).map_or(Ok(()), Err)
@@ -367,10 +372,11 @@ impl<'b, 'a, T: Real> Block<'b, 'a, T> {
             rows[place].load(&piece.rows, self.first + number);
             labels[place] = piece.labels[self.first + number] as u32;
         }
-        let (mut random, mut counter) = (Random::new(start), piece.counter());
-        counter.set_rows(piece.done.load(Ordering::Relaxed));
+        let mut random = Random::new(start);
         let max_vectors = tree.params.child_budget;
-        let division = tree.divide(&growing.leaf, &rows, &labels, max_vectors, &mut random, &mut counter)?;
+        let division = piece.with_counter(|counter| {
+            tree.divide(&growing.leaf, &rows, &labels, max_vectors, &mut random, counter)
+        })?;
         Ok(Candidate { places, seen, rows, division, start, random })
     }
 
@@ -396,8 +402,7 @@ impl<'b, 'a, T: Real> Block<'b, 'a, T> {
             return Ok(());
         };
         let (left, right) = (*left, *right);
-        let sides = self.sides(rule, &remaining)?;
-        let (sides, failure) = sides;
+        let (sides, failure) = self.sides(rule, &remaining)?;
         if let Some((row, error)) = failure {
             earliest(&mut self.failure, row, error);
         }
@@ -417,8 +422,7 @@ impl<'b, 'a, T: Real> Block<'b, 'a, T> {
     }
 
     /// Returns whether a rule sends rows left, and the first row for which it fails.
-    #[allow(clippy::type_complexity)]
-    fn sides(&self, rule: &Rule<T>, rows: &[usize]) -> Result<(Vec<Option<bool>>, Option<(usize, Error)>)> {
+    fn sides(&self, rule: &Rule<T>, rows: &[usize]) -> Result<(Vec<Option<bool>>, Failure)> {
         let formula = &self.tree.formula;
         self.pass(rows, |row, workspace, counter| {
             counter.charge(rule.cost(row.features().max(8)) as u64)?;
@@ -456,7 +460,7 @@ impl<'b, 'a, T: Real> Block<'b, 'a, T> {
 }
 
 /// Keeps the error of the earlier row; the end of the work comes before all of them.
-fn earliest(failure: &mut Option<(usize, Error)>, row: usize, error: Error) {
+fn earliest(failure: &mut Failure, row: usize, error: Error) {
     let is_stop = |error: &Error| matches!(error, Error::Stopped(_));
     let is_earlier = match failure {
         None => true,

@@ -20,11 +20,23 @@ pub(super) struct Piece<'a> {
     pub(super) ctx: Context<'a>,
     /// Number of rows that leaves have learned from.
     pub(super) done: AtomicU64,
+    /// Work of finished tasks after their last checks of the monitor.
+    unchecked: AtomicU64,
 }
 
 impl<'a> Piece<'a> {
-    pub(super) fn counter(&self) -> WorkCounter<'a> {
-        self.ctx.counter("stream", self.labels.len())
+    pub(super) fn new(rows: Rows<'a>, labels: &'a [usize], ctx: Context<'a>) -> Self {
+        Self { rows, labels, ctx, done: AtomicU64::new(0), unchecked: AtomicU64::new(0) }
+    }
+
+    /// Does a task with a counter of its work.
+    pub(super) fn with_counter<R>(&self, task: impl FnOnce(&mut WorkCounter<'a>) -> R) -> R {
+        let mut counter = self.ctx.counter("stream", self.labels.len());
+        counter.set_rows(self.done.load(Ordering::Relaxed));
+        counter.take_over(&self.unchecked);
+        let result = task(&mut counter);
+        counter.leave(&self.unchecked);
+        result
     }
 }
 
@@ -63,8 +75,8 @@ impl<T: Real> GrowingLeaf<T> {
         (piece, first): (&Piece<'_>, usize),
         buffers: &mut Buffers<T>,
         is_closed: bool,
+        counter: &mut WorkCounter<'_>,
     ) -> Result<()> {
-        let mut counter = piece.counter();
         let work = tree.params.work_per_row(&piece.rows) as usize;
         while self.learned < self.rows.len() && !self.overflows {
             let row = first + self.rows[self.learned];
