@@ -299,7 +299,7 @@ class PerceptronTreeClassifier(StreamClassifier, schema="perceptron-tree/1"):
     def _sizes(self, X: Any, outputs: int) -> TreeSizes:
         leaves = None if self.max_leaves is None else int(self.max_leaves)
         settings = (int(self.budget), self._children(), int(self.sample_size), leaves, self.split)
-        return TreeSizes(Rows(X), outputs, *settings)
+        return TreeSizes(Rows(X), outputs, *settings, threads(self.n_jobs))
 
     def _after_load(self) -> None:
         coding = self._coding  # creating an empty state changes it
