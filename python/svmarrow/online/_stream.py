@@ -127,7 +127,7 @@ def bytes_of_pool(rows: Rows, known: int, vectors: int, outputs: int, policy: st
     return grown + state(vectors) + 2 * state(known)
 
 
-#: Maximum number of bytes of splits that the core makes at the same time (`src/perceptron/tree/concurrent.rs`).
+#: Maximum bytes of splits that the core makes at the same time (`src/perceptron/tree/concurrent.rs`).
 MAX_SPLIT_BYTES = 64 << 20
 
 
