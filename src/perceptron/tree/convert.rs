@@ -20,8 +20,9 @@
 //! Cost: with programs, at the root O(s m^2) a round for s sampled rows, half at each further level, memory m^2; the
 //! selections O(n m B) and the fits O(n B^2) for each leaf of n rows, leaves at the same time.
 
-use super::grow::{Tree, TreeParams};
+use super::grow::Tree;
 use super::node::{Leaf, Node, Rule, projection};
+use super::params::TreeParams;
 use super::partition::{Cut, explaining_direction, halved, random_direction};
 use super::program::lower_products;
 use super::split::Split;

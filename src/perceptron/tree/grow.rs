@@ -12,9 +12,9 @@
 //! equal), it remains a leaf and keeps the best C of its vectors. Cost of a row: its path and B kernel values; of a split,
 //! see `split`.
 
-use super::concurrent::learn_concurrently;
 use super::learning::{Buffers, Outcome, Shared};
 use super::node::{Leaf, Node, Rule, route};
+use super::params::TreeParams;
 use super::partition::Cut;
 use super::rows::Store;
 use super::split::{Problem, Split};
@@ -23,141 +23,13 @@ use super::strategy::{Partition, Selection, Strategy};
 use crate::context::{Context, WorkCounter};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{Formula, Kernel, PoolWorkspace, RowBuffer, VectorPool};
+use crate::kernels::{Formula, PoolWorkspace, RowBuffer, VectorPool};
 use crate::memory::{try_with_capacity, try_zeros};
-use crate::perceptron::params::{check_piece, check_stream, check_values};
-use crate::perceptron::update::outputs;
 use crate::random::Random;
 use crate::simd::Real;
 
-/// Minimum number of multiplications of a piece that several threads learn from: a few milliseconds.
-const MIN_CONCURRENT_WORK: u64 = 10_000_000;
-
 /// A split of a leaf, or the vectors that it keeps if no rule divides its rows.
 pub(super) type Division<T> = (Option<Split<T>>, Vec<bool>);
-
-/// Parameters of a tree.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub struct TreeParams {
-    /// The kernel; not precomputed.
-    pub kernel: Kernel,
-    /// Number of classes, at least 2.
-    pub classes: usize,
-    /// B: maximum number of vectors of a leaf.
-    pub budget: usize,
-    /// C: maximum number of vectors that a child inherits from its parent, at most B.
-    pub child_budget: usize,
-    /// Number of rows that a leaf keeps for its split, at least 2.
-    pub sample: usize,
-    /// Number of draws when a fractional selection is rounded, at least 1.
-    pub draws: usize,
-    /// Maximum number of leaves. Once it is reached, full leaves do not learn new vectors.
-    pub max_leaves: usize,
-    /// Strategy of splitting a leaf.
-    pub strategy: Strategy,
-}
-
-impl TreeParams {
-    /// Returns the parameters of the paper: at most 100 vectors for each leaf, 50 for a new leaf, 512 rows and 100 draws for
-    /// a split, any number of leaves.
-    pub fn new(kernel: Kernel, classes: usize, strategy: Strategy) -> Self {
-        Self {
-            kernel,
-            classes,
-            budget: 100,
-            child_budget: 50,
-            sample: 512,
-            draws: 100,
-            max_leaves: usize::MAX,
-            strategy,
-        }
-    }
-
-    /// Returns whether learning from rows takes so long that several threads are faster than one.
-    pub fn uses_threads(&self, rows: &Rows<'_>) -> bool {
-        let work = (rows.rows() as u64).saturating_mul(self.work_per_row(rows));
-        work >= MIN_CONCURRENT_WORK || matches!(self.strategy, Strategy::Heuristic(Partition::Balanced, _))
-    }
-
-    /// Returns the approximate number of multiplications for a row.
-    pub(super) fn work_per_row(&self, rows: &Rows<'_>) -> u64 {
-        (self.budget as u64).saturating_mul(rows.cols().max(8) as u64)
-    }
-
-    /// Checks every parameter against its rule.
-    pub fn check(&self) -> Result<()> {
-        self.kernel.check()?;
-        check_stream(&self.kernel, self.classes)?;
-        Error::check_param(self.budget > 0, "budget", 0, "at least 1")?;
-        let rule = format!("between 1 and {}, the budget", self.budget);
-        let fits = (1..=self.budget).contains(&self.child_budget);
-        Error::check_param(fits, "child_budget", self.child_budget, rule)?;
-        Error::check_param(self.sample > 1, "sample_size", self.sample, "at least 2")?;
-        Error::check_param(self.max_leaves > 0, "max_leaves", 0, "at least 1")?;
-        Error::check_param(self.draws > 0, "draws", 0, "at least 1")
-    }
-}
-
-/// Learns from a piece of a stream, row by row in the given order. Returns the new state and the rows of the piece
-/// that were mistakes.
-///
-/// # Errors
-/// See [`crate::perceptron::partial_fit`].
-pub fn partial_fit(
-    params: &TreeParams,
-    state: &TreeState,
-    rows: Rows<'_>,
-    labels: &[usize],
-    ctx: Context<'_>,
-) -> Result<(TreeState, Vec<u64>)> {
-    params.check()?;
-    let state_rows = state.rows.view();
-    check_piece(&params.kernel, params.classes, state_rows.cols(), rows, labels)?;
-    Error::check_len("outputs of a tree that learns", outputs(params.classes), state.outputs())?;
-    let stray = state.sample_labels.iter().find(|&&label| label >= params.classes as u64);
-    if let Some(label) = stray {
-        return Err(Error::param("sample_labels", label, format!("below {}, the classes", params.classes)));
-    }
-    if state_rows.is_f64() {
-        learn::<f64>(params, state, rows, labels, ctx)
-    } else {
-        learn::<f32>(params, state, rows, labels, ctx)
-    }
-}
-
-/// Learns in the precision T.
-fn learn<T: Real>(
-    params: &TreeParams,
-    state: &TreeState,
-    rows: Rows<'_>,
-    labels: &[usize],
-    ctx: Context<'_>,
-) -> Result<(TreeState, Vec<u64>)> {
-    let state_rows = state.rows.view();
-    let mut tree = Tree::<T>::new(*params, state_rows, state.outputs(), state.random)?;
-    (tree.nodes, tree.store) = state.build(&tree.formula, true)?;
-    for node in &tree.nodes {
-        if let Node::Leaf(leaf) = node {
-            let m = leaf.ids.len();
-            let rule = format!("at least {m}, the vectors of the largest leaf");
-            Error::check_param(m <= params.budget, "budget", params.budget, rule)?;
-        }
-    }
-    let wrong = if ctx.threads() > 1 && params.uses_threads(&rows) {
-        learn_concurrently(&mut tree, rows.reborrow(), labels, ctx)?
-    } else {
-        tree.learn_in_order(&rows, labels, ctx)?
-    };
-    let next = TreeState {
-        seen: state.seen + labels.len() as u64,
-        mistakes: state.mistakes + wrong.len() as u64,
-        ..tree.state()?
-    };
-    // Rows near the limits of the number range can make a rule that is not finite.
-    next.check()?;
-    Ok((next, wrong))
-}
 
 /// A tree that learns.
 pub(super) struct Tree<T> {
@@ -212,7 +84,12 @@ impl<T: Real> Tree<T> {
     }
 
     /// Learns from rows on the calling thread; returns those that were mistakes.
-    fn learn_in_order(&mut self, rows: &Rows<'_>, labels: &[usize], ctx: Context<'_>) -> Result<Vec<u64>> {
+    pub(super) fn learn_in_order(
+        &mut self,
+        rows: &Rows<'_>,
+        labels: &[usize],
+        ctx: Context<'_>,
+    ) -> Result<Vec<u64>> {
         let mut counter = ctx.counter("stream", labels.len());
         let (mut wrong, mut buffers) = (Vec::new(), self.buffers());
         let work = self.params.work_per_row(rows) as usize;

@@ -3,8 +3,8 @@
 //! Invariant: a leaf that has learned has at most B vectors; a row that would be one more is left to the caller. Cost: B kernel
 //! values, and O(d) for a mistake.
 
-use super::grow::TreeParams;
 use super::node::Leaf;
+use super::params::TreeParams;
 use super::rows::Store;
 use crate::error::Result;
 use crate::kernels::{Formula, PoolWorkspace, RowBuffer};
