@@ -67,6 +67,7 @@ pub(crate) fn perceptron_tree_stream(
     params.sample = settings.sample_size;
     params.draws = settings.n_draws;
     params.max_leaves = settings.max_leaves;
+    let n_jobs = if params.uses_threads(&rows) { n_jobs } else { 1 };
     let vectors = params.budget + rows.rows();
     let cost = Cost::of_rows(&rows, vectors.saturating_mul(settings.n_classes));
     run(py, n_jobs, cost, progress.as_ref(), |ctx| tree::partial_fit(&params, &tree.0, rows, &labels, ctx))

@@ -237,6 +237,15 @@ impl<'a> Context<'a> {
         combine(first, second)
     }
 
+    /// Returns the results of two pieces of work, which may be done at the same time.
+    pub(crate) fn join<A: Send, B: Send>(
+        self,
+        first: impl FnOnce() -> A + Send,
+        second: impl FnOnce() -> B + Send,
+    ) -> (A, B) {
+        if self.is_parallel { rayon::join(first, second) } else { (first(), second()) }
+    }
+
     /// Returns `work(i)` for every `i < n`, in order.
     pub fn map<R: Send>(self, n: usize, work: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
         if !self.is_parallel || n <= 1 {

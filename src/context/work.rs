@@ -7,7 +7,7 @@
 use super::{Context, Interruption, Progress};
 use crate::error::{Error, Result};
 use std::ops::{ControlFlow, Range};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// Approximate number of multiplications between two checks: a millisecond.
 const WORK_PER_CHECK: u64 = 2_000_000;
@@ -34,6 +34,27 @@ impl<'a> WorkCounter<'a> {
     /// Returns the context, for work that checks by itself.
     pub(crate) fn context(&self) -> Context<'a> {
         self.ctx
+    }
+
+    /// Returns a counter of the same phase for another thread.
+    pub(crate) fn fork(&self) -> Self {
+        Self { ctx: self.ctx, progress: self.progress, work: 0 }
+    }
+
+    /// Adds the work that earlier tasks have left unchecked to this counter, which belongs to a task: many small tasks are
+    /// checked as often as a large one.
+    pub(crate) fn take_over(&mut self, unchecked: &AtomicU64) {
+        self.work = self.work.saturating_add(unchecked.swap(0, Ordering::Relaxed));
+    }
+
+    /// Leaves the work since the last check to later tasks.
+    pub(crate) fn leave(self, unchecked: &AtomicU64) {
+        unchecked.fetch_add(self.work, Ordering::Relaxed);
+    }
+
+    /// Sets the number of rows that all threads have done.
+    pub(crate) fn set_rows(&mut self, rows: u64) {
+        self.progress.done = rows;
     }
 
     /// Adds `rows` to the progress.

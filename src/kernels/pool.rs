@@ -245,6 +245,16 @@ impl<T: Real> VectorPool<T> {
         Ok(())
     }
 
+    /// Removes the last vector.
+    pub(crate) fn pop(&mut self) -> Result<()> {
+        self.len -= 1;
+        if self.sparse {
+            let (panel, column) = (self.len / self.width, self.len % self.width);
+            self.panels[panel].clear(column, self.features, self.width)?;
+        }
+        Ok(())
+    }
+
     /// Replaces a vector.
     pub(crate) fn replace(&mut self, at: usize, row: &RowBuffer<T>) -> Result<()> {
         if self.sparse {
@@ -352,6 +362,12 @@ mod tests {
                 buffer.load(&rows, n / 2 + time);
                 pool.replace(at, &buffer).unwrap();
                 members[at] = n / 2 + time;
+            }
+            // A vector that is removed leaves nothing behind.
+            for i in [n / 2 + 5, members[n / 2 - 1]] {
+                pool.pop().unwrap();
+                buffer.load(&rows, i);
+                pool.push(&buffer).unwrap();
             }
             for i in 0..n {
                 buffer.load(&rows, i);

@@ -281,3 +281,39 @@ def test_a_tree_of_one_leaf_is_a_stoptron(datasets):
     assert tree.mistake_indices_.tolist() == stoptron.mistake_indices_.tolist()
     assert tree.leaf_expansion(0) == stoptron.expansion_
     assert PerceptronTreeClassifier(budget=20, max_leaves=3, gamma=0.5).fit(X, y).n_leaves_ == 3
+
+
+@pytest.mark.parametrize(("split", "max_leaves"), [("wpq", None), ("pls-rnds", 6), ("zpq", None)])
+def test_threads_and_batches_do_not_change_a_tree(split, max_leaves):
+    X, y = clusters(4000, 150)
+    settings = {"budget": 30, "split": split, "max_leaves": max_leaves, "sample_size": 60, "random_state": 0}
+    trees = [
+        PerceptronTreeClassifier(gamma=0.02, n_jobs=n_jobs, **settings).fit(X, y) for n_jobs in (1, 2, 3, 8)
+    ]
+    in_batches = PerceptronTreeClassifier(gamma=0.02, n_jobs=3, **settings)
+    for batch in np.split(np.arange(4000), [2900, 3000]):
+        in_batches.partial_fit(X[batch], y[batch], classes=np.unique(y))
+    assert trees[0].n_leaves_ > 5
+    for tree in [*trees[1:], in_batches]:
+        assert_same(tree._state, trees[0]._state)
+        assert (tree.mistakes_, tree.n_leaves_) == (trees[0].mistakes_, trees[0].n_leaves_)
+    for tree in trees[1:]:
+        np.testing.assert_array_equal(tree.mistake_indices_, trees[0].mistake_indices_)
+
+
+def clusters(n, features):
+    """Returns overlapping clusters of three classes in single precision."""
+    rng = np.random.default_rng(3)
+    cluster = rng.integers(18, size=n)
+    X = 0.5 * rng.normal(size=(18, features))[cluster] + rng.normal(size=(n, features))
+    return X.astype(np.float32), cluster % 3
+
+
+def assert_same(state, expected):
+    """Compares the arrays of trees to the last bit."""
+    assert state.keys() == expected.keys()
+    for name, value in expected.items():
+        if isinstance(value, tuple):
+            assert all(np.array_equal(a, b) for a, b in zip(state[name], value, strict=True)), name
+        else:
+            np.testing.assert_array_equal(state[name], value, err_msg=name)

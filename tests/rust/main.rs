@@ -3,6 +3,7 @@
 mod estimators;
 mod io;
 mod not_finite;
+mod perceptron_tree;
 mod pursuit;
 mod reference;
 mod search;

@@ -127,6 +127,10 @@ def bytes_of_pool(rows: Rows, known: int, vectors: int, outputs: int, policy: st
     return grown + state(vectors) + 2 * state(known)
 
 
+#: Maximum bytes of splits that the core makes at the same time (`src/perceptron/tree/concurrent.rs`).
+MAX_SPLIT_BYTES = 64 << 20
+
+
 class TreeSizes(NamedTuple):
     """Sizes that determine the memory of a tree, with its stored rows and leaves."""
 
@@ -138,6 +142,7 @@ class TreeSizes(NamedTuple):
     sample: int
     max_leaves: int | None
     split: str
+    threads: int
 
     def whole(self, n: int, passes: int) -> int:
         """Returns the bytes of ``passes`` passes over n rows."""
@@ -161,8 +166,10 @@ class TreeSizes(NamedTuple):
         # Kernel values of a sample, all and by sides; both quadratic programs and their solver; its rows
         # twice.
         of_split = 8 * (3 * self.sample * m + 8 * m * m) + 2 * self.sample * (rows.plain(1, rows.single) + 64)
+        # Each thread may split a leaf if their splits are small.
+        of_splits = max(of_split, min(self.threads * of_split, MAX_SPLIT_BYTES))
         # The previous state exists twice, in Python and as the start of the computation.
-        return self._built(*grown) + self._state(*grown) + 2 * self._state(*known) + of_split
+        return self._built(*grown) + self._state(*grown) + 2 * self._state(*known) + of_splits
 
     @property
     def _is_linear(self) -> bool:

@@ -159,7 +159,7 @@ class PerceptronTreeClassifier(StreamClassifier, schema="perceptron-tree/1"):
         Seed of samples and draws; None draws one.
     n_jobs : int or None, default=None
         Number of threads. None means all cores that this process may use, within the limits of joblib and
-        ``OMP_NUM_THREADS``. `fit` uses them only for the "bal" partitions.
+        ``OMP_NUM_THREADS``. The fitted tree does not depend on it.
     verbose : bool or int, default=False
         Whether to show the progress on stderr.
 
@@ -281,10 +281,9 @@ class PerceptronTreeClassifier(StreamClassifier, schema="perceptron-tree/1"):
             "n_draws": int(self.n_draws),
             "max_leaves": 2**62 if self.max_leaves is None else int(self.max_leaves),
         }
-        n_jobs = threads(self.n_jobs) if self.split.startswith("bal") else 1
         with progress(self.verbose) as reporter:
             state, wrong = _core.perceptron_tree_stream(
-                core_rows(X), labels, settings, self._state, n_jobs, reporter.callback
+                core_rows(X), labels, settings, self._state, threads(self.n_jobs), reporter.callback
             )
         self.mistake_indices_ = wrong + self.n_seen_
         self._take(state)
@@ -306,7 +305,7 @@ class PerceptronTreeClassifier(StreamClassifier, schema="perceptron-tree/1"):
     def _sizes(self, X: Any, outputs: int) -> TreeSizes:
         leaves = None if self.max_leaves is None else int(self.max_leaves)
         settings = (int(self.budget), self._children(), int(self.sample_size), leaves, self.split)
-        return TreeSizes(Rows(X), outputs, *settings)
+        return TreeSizes(Rows(X), outputs, *settings, threads(self.n_jobs))
 
     def _after_load(self) -> None:
         coding = self._coding  # creating an empty state changes it

@@ -20,8 +20,9 @@
 //! Cost: with programs, at the root O(s m^2) a round for s sampled rows, half at each further level, memory m^2; the
 //! selections O(n m B) and the fits O(n B^2) for each leaf of n rows, leaves at the same time.
 
-use super::grow::{Tree, TreeParams};
+use super::grow::Tree;
 use super::node::{Leaf, Node, Rule, projection};
+use super::params::TreeParams;
 use super::partition::{Cut, explaining_direction, halved, random_direction};
 use super::program::lower_products;
 use super::split::Split;
@@ -278,7 +279,10 @@ impl<'a, T: Real> Conversion<'a, T> {
             Split { cut, rows, left: Vec::new(), right: Vec::new() }
         } else {
             let labels: Vec<u32> = chosen.iter().map(|&i| source.labels[i] as u32).collect();
-            let (split, selected) = tree.divide(&leaf, &sample, &labels, max_vectors, &mut self.counter)?;
+            let mut random = tree.random;
+            let division = tree.divide(&leaf, &sample, &labels, max_vectors, &mut random, &mut self.counter);
+            tree.random = random;
+            let (split, selected) = division?;
             let Some(split) = split else {
                 tree.nodes[node.at] = Node::Leaf(tree.child(&leaf, &selected)?);
                 self.open.push(OpenNode {

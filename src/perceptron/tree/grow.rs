@@ -12,137 +12,24 @@
 //! equal), it remains a leaf and keeps the best C of its vectors. Cost of a row: its path and B kernel values; of a split,
 //! see `split`.
 
+use super::learning::{Buffers, Outcome, Shared};
 use super::node::{Leaf, Node, Rule, route};
+use super::params::TreeParams;
 use super::partition::Cut;
 use super::rows::Store;
 use super::split::{Problem, Split};
 use super::state::TreeState;
-use super::strategy::{Selection, Strategy};
+use super::strategy::{Partition, Selection, Strategy};
 use crate::context::{Context, WorkCounter};
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::kernels::{Formula, Kernel, PoolWorkspace, RowBuffer, VectorPool};
+use crate::kernels::{Formula, PoolWorkspace, RowBuffer, VectorPool};
 use crate::memory::{try_with_capacity, try_zeros};
-use crate::perceptron::params::{check_piece, check_stream, check_values};
-use crate::perceptron::update::{Update, outputs};
 use crate::random::Random;
 use crate::simd::Real;
 
-/// Parameters of a tree.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub struct TreeParams {
-    /// The kernel; not precomputed.
-    pub kernel: Kernel,
-    /// Number of classes, at least 2.
-    pub classes: usize,
-    /// B: maximum number of vectors of a leaf.
-    pub budget: usize,
-    /// C: maximum number of vectors that a child inherits from its parent, at most B.
-    pub child_budget: usize,
-    /// Number of rows that a leaf keeps for its split, at least 2.
-    pub sample: usize,
-    /// Number of draws when a fractional selection is rounded, at least 1.
-    pub draws: usize,
-    /// Maximum number of leaves. Once it is reached, full leaves do not learn new vectors.
-    pub max_leaves: usize,
-    /// Strategy of splitting a leaf.
-    pub strategy: Strategy,
-}
-
-impl TreeParams {
-    /// Returns the parameters of the paper: at most 100 vectors for each leaf, 50 for a new leaf, 512 rows and 100 draws for
-    /// a split, any number of leaves.
-    pub fn new(kernel: Kernel, classes: usize, strategy: Strategy) -> Self {
-        Self {
-            kernel,
-            classes,
-            budget: 100,
-            child_budget: 50,
-            sample: 512,
-            draws: 100,
-            max_leaves: usize::MAX,
-            strategy,
-        }
-    }
-
-    /// Checks every parameter against its rule.
-    pub fn check(&self) -> Result<()> {
-        self.kernel.check()?;
-        check_stream(&self.kernel, self.classes)?;
-        Error::check_param(self.budget > 0, "budget", 0, "at least 1")?;
-        let rule = format!("between 1 and {}, the budget", self.budget);
-        let fits = (1..=self.budget).contains(&self.child_budget);
-        Error::check_param(fits, "child_budget", self.child_budget, rule)?;
-        Error::check_param(self.sample > 1, "sample_size", self.sample, "at least 2")?;
-        Error::check_param(self.max_leaves > 0, "max_leaves", 0, "at least 1")?;
-        Error::check_param(self.draws > 0, "draws", 0, "at least 1")
-    }
-}
-
-/// Learns from a piece of a stream, row by row in the given order. Returns the new state and the rows of the piece
-/// that were mistakes.
-///
-/// # Errors
-/// See [`crate::perceptron::partial_fit`].
-pub fn partial_fit(
-    params: &TreeParams,
-    state: &TreeState,
-    rows: Rows<'_>,
-    labels: &[usize],
-    ctx: Context<'_>,
-) -> Result<(TreeState, Vec<u64>)> {
-    params.check()?;
-    let state_rows = state.rows.view();
-    check_piece(&params.kernel, params.classes, state_rows.cols(), rows, labels)?;
-    Error::check_len("outputs of a tree that learns", outputs(params.classes), state.outputs())?;
-    let stray = state.sample_labels.iter().find(|&&label| label >= params.classes as u64);
-    if let Some(label) = stray {
-        return Err(Error::param("sample_labels", label, format!("below {}, the classes", params.classes)));
-    }
-    if state_rows.is_f64() {
-        learn::<f64>(params, state, rows, labels, ctx)
-    } else {
-        learn::<f32>(params, state, rows, labels, ctx)
-    }
-}
-
-/// Learns in the precision T.
-fn learn<T: Real>(
-    params: &TreeParams,
-    state: &TreeState,
-    rows: Rows<'_>,
-    labels: &[usize],
-    ctx: Context<'_>,
-) -> Result<(TreeState, Vec<u64>)> {
-    let state_rows = state.rows.view();
-    let mut tree = Tree::<T>::new(*params, state_rows, state.outputs(), state.random)?;
-    (tree.nodes, tree.store) = state.build(&tree.formula, true)?;
-    for node in &tree.nodes {
-        if let Node::Leaf(leaf) = node {
-            let m = leaf.ids.len();
-            let rule = format!("at least {m}, the vectors of the largest leaf");
-            Error::check_param(m <= params.budget, "budget", params.budget, rule)?;
-        }
-    }
-    let mut counter = ctx.counter("stream", labels.len());
-    let mut wrong = Vec::new();
-    for (i, &label) in labels.iter().enumerate() {
-        counter.charge_row(params.budget * rows.cols().max(8))?;
-        tree.row.load(&rows, i);
-        if tree.learn(i, label, &mut counter)? {
-            wrong.push(i as u64);
-        }
-    }
-    let next = TreeState {
-        seen: state.seen + labels.len() as u64,
-        mistakes: state.mistakes + wrong.len() as u64,
-        ..tree.state()?
-    };
-    // Rows near the limits of the number range can make a rule that is not finite.
-    next.check()?;
-    Ok((next, wrong))
-}
+/// A split of a leaf, or the vectors that it keeps if no rule divides its rows.
+pub(super) type Division<T> = (Option<Split<T>>, Vec<bool>);
 
 /// A tree that learns.
 pub(super) struct Tree<T> {
@@ -152,10 +39,8 @@ pub(super) struct Tree<T> {
     pub(super) store: Store<T>,
     pub(super) random: Random,
     pub(super) row: RowBuffer<T>,
-    /// Buffer for a row of the store.
-    pub(super) other: RowBuffer<T>,
     pub(super) workspace: PoolWorkspace<T>,
-    pub(super) scores: Vec<f64>,
+    pub(super) outputs: usize,
 }
 
 impl<T: Real> Tree<T> {
@@ -170,61 +55,87 @@ impl<T: Real> Tree<T> {
             store: Store::new(features, sparse),
             random: Random::new(seed),
             row: formula.row(features),
-            other: formula.row(features),
             workspace: PoolWorkspace::new(),
-            scores: vec![0.0; q],
+            outputs: q,
         })
     }
 
     /// Returns the arrays of the tree; the counts of rows and mistakes are 0.
     pub(super) fn state(&mut self) -> Result<TreeState> {
-        let arrays = TreeState::from_nodes(&self.nodes, &self.store, self.scores.len(), &mut self.row);
+        let arrays = TreeState::from_nodes(&self.nodes, &self.store, self.outputs, &mut self.row);
         Ok(TreeState { random: self.random.state(), ..arrays? })
     }
 
-    /// Answers and learns from the current row; returns whether it was a mistake.
-    fn learn(&mut self, number: usize, label: usize, counter: &mut WorkCounter<'_>) -> Result<bool> {
-        let at = route(&self.nodes, &self.formula, &self.row, &mut self.workspace)?.leaf;
+    /// Returns what the leaves share.
+    pub(super) fn shared(&self) -> Shared<'_, T> {
+        Shared { params: &self.params, formula: &self.formula, store: &self.store }
+    }
+
+    /// Returns buffers for a thread.
+    pub(super) fn buffers(&self) -> Buffers<T> {
+        let scores = vec![0.0; self.outputs];
+        Buffers { row: self.row.another(), workspace: PoolWorkspace::new(), scores }
+    }
+
+    /// Returns whether the tree has the maximum number of leaves.
+    pub(super) fn is_grown(&self) -> bool {
         // A binary tree of n nodes has (n + 1) / 2 leaves.
-        let grown = self.nodes.len().div_ceil(2) >= self.params.max_leaves;
+        self.nodes.len().div_ceil(2) >= self.params.max_leaves
+    }
+
+    /// Learns from rows on the calling thread; returns those that were mistakes.
+    pub(super) fn learn_in_order(
+        &mut self,
+        rows: &Rows<'_>,
+        labels: &[usize],
+        ctx: Context<'_>,
+    ) -> Result<Vec<u64>> {
+        let mut counter = ctx.counter("stream", labels.len());
+        let (mut wrong, mut buffers) = (Vec::new(), self.buffers());
+        let work = self.params.work_per_row(rows) as usize;
+        for (i, &label) in labels.iter().enumerate() {
+            counter.charge_row(work)?;
+            buffers.row.load(rows, i);
+            if self.learn(i, label, &mut buffers, &mut counter)? {
+                wrong.push(i as u64);
+            }
+        }
+        Ok(wrong)
+    }
+
+    /// Answers and learns from the row in the buffers; returns whether it was a mistake.
+    fn learn(
+        &mut self,
+        number: usize,
+        label: usize,
+        buffers: &mut Buffers<T>,
+        counter: &mut WorkCounter<'_>,
+    ) -> Result<bool> {
+        let at = route(&self.nodes, &self.formula, &buffers.row, &mut buffers.workspace)?.leaf;
+        let is_grown = self.is_grown();
         let Node::Leaf(leaf) = &mut self.nodes[at] else { return Ok(false) };
-        leaf.scores(&self.formula, &self.row, &mut self.workspace, &mut self.scores);
-        let double = size_of::<T>() == size_of::<f64>();
-        check_values(&self.params.kernel, number, self.scores.iter().copied(), double)?;
-        let (update, margin) = Update::new(&self.scores, label);
+        let tree = Shared { params: &self.params, formula: &self.formula, store: &self.store };
+        let outcome = leaf.learn(tree, number, label, buffers)?;
         leaf.seen += 1;
-        leaf.age += 1;
         if leaf.sample.len() < self.params.sample {
-            leaf.sample.push((self.store.intern(&self.row)?, label as u32));
+            leaf.sample.push((self.store.intern(&buffers.row)?, label as u32));
         } else {
             let place = self.random.below(leaf.seen) as usize;
             if place < leaf.sample.len() {
-                let id = self.store.intern(&self.row)?;
+                let id = self.store.intern(&buffers.row)?;
                 let (old, _) = std::mem::replace(&mut leaf.sample[place], (id, label as u32));
-                self.store.release(old, &mut self.other);
+                self.store.release(old);
             }
         }
-        if margin > 0.0 {
-            return Ok(false);
-        }
-        let id = self.store.intern(&self.row)?;
-        let q = self.scores.len();
-        let known = leaf.ids.iter().position(|&known| known == id);
-        let slot = known.unwrap_or(leaf.ids.len());
-        let full = grown && leaf.ids.len() >= self.params.budget;
-        if known.is_some() || full {
-            // The leaf already has a reference to the row, or learns no new vectors.
-            self.store.release(id, &mut self.other);
-        } else {
-            leaf.push(id, &self.row, std::iter::repeat_n(0.0, q))?;
-        }
-        if slot < leaf.ids.len() {
-            for (output, value) in update.coefficients() {
-                leaf.add(slot * q + output, value);
+        match outcome {
+            Outcome::Correct => return Ok(false),
+            Outcome::Learned => {}
+            // The leaf learns no new vectors.
+            Outcome::Overflow { id, .. } if is_grown => self.store.release(id),
+            Outcome::Overflow { id, update } => {
+                leaf.learn_vector(id, update, &buffers.row, self.outputs)?;
+                self.split(at, counter)?;
             }
-        }
-        if leaf.ids.len() > self.params.budget {
-            self.split(at, counter)?;
         }
         Ok(true)
     }
@@ -235,7 +146,20 @@ impl<T: Real> Tree<T> {
         let Node::Leaf(leaf) = std::mem::replace(&mut self.nodes[at], empty) else { return Ok(()) };
         let rows = self.rows(leaf.sample.iter().map(|&(id, _)| id))?;
         let labels: Vec<u32> = leaf.sample.iter().map(|&(_, label)| label).collect();
-        let (split, selected) = self.divide(&leaf, &rows, &labels, self.params.child_budget, counter)?;
+        let mut random = self.random;
+        let division = self.divide(&leaf, &rows, &labels, self.params.child_budget, &mut random, counter)?;
+        self.random = random;
+        self.replace(at, leaf, rows, division)
+    }
+
+    /// Replaces a leaf by a branch with two children, or by itself with fewer vectors if no rule divides its rows.
+    pub(super) fn replace(
+        &mut self,
+        at: usize,
+        leaf: Leaf<T>,
+        rows: Vec<RowBuffer<T>>,
+        (split, selected): Division<T>,
+    ) -> Result<()> {
         if let Some(split) = split {
             return self.branch(at, leaf, rows, &split);
         }
@@ -257,19 +181,21 @@ impl<T: Real> Tree<T> {
 
     /// Returns a split of a leaf, or the vectors that it keeps if no rule divides its rows.
     pub(super) fn divide(
-        &mut self,
+        &self,
         leaf: &Leaf<T>,
         rows: &[RowBuffer<T>],
         labels: &[u32],
         max_vectors: usize,
+        random: &mut Random,
         counter: &mut WorkCounter<'_>,
-    ) -> Result<(Option<Split<T>>, Vec<bool>)> {
+    ) -> Result<Division<T>> {
         let (n, m) = (rows.len(), leaf.ids.len());
+        let mut workspace = PoolWorkspace::new();
         let values_of_a_row = (m * self.row.features().max(8)) as u64;
         let mut kernel = try_zeros("kernel values of a split", n * m)?;
         for (i, row) in rows.iter().enumerate() {
             counter.charge(values_of_a_row)?;
-            leaf.to_columns(&self.formula, row, &mut self.workspace, i, &mut kernel);
+            leaf.to_columns(&self.formula, row, &mut workspace, i, &mut kernel);
         }
         let induced = matches!(self.params.strategy, Strategy::Heuristic(_, Selection::Induced));
         let vectors = if induced { self.rows(leaf.ids.iter().copied()) } else { Ok(Vec::new()) }?;
@@ -277,10 +203,7 @@ impl<T: Real> Tree<T> {
         for vector in &vectors {
             counter.charge(values_of_a_row)?;
             gram.extend(
-                leaf.pool
-                    .values(&self.formula, vector, &mut self.workspace)
-                    .iter()
-                    .map(|value| value.to_f64()),
+                leaf.pool.values(&self.formula, vector, &mut workspace).iter().map(|value| value.to_f64()),
             );
         }
         let double = size_of::<T>() == size_of::<f64>();
@@ -292,34 +215,34 @@ impl<T: Real> Tree<T> {
             kernel: &kernel,
             gram: &gram,
             coefficients: &leaf.coefficients,
-            outputs: self.scores.len(),
+            outputs: self.outputs,
             max_vectors,
             draws: self.params.draws,
             target: Vec::new(),
             total: ndarray::Array2::zeros((0, 0)),
         }
         .prepare(counter)?;
-        Ok(match problem.split(self.params.strategy, &mut self.random, counter)? {
+        Ok(match problem.split(self.params.strategy, random, counter)? {
             Some(split) => (Some(split), Vec::new()),
-            None => (None, problem.reduce(&mut self.random, counter)?),
+            None => (None, problem.reduce(random, counter)?),
         })
     }
 
     /// Returns a leaf with the selected vectors of another one, and adds a reference to each.
-    pub(super) fn child(&mut self, leaf: &Leaf<T>, chosen: &[bool]) -> Result<Leaf<T>> {
-        let q = self.scores.len();
+    pub(super) fn child(&self, leaf: &Leaf<T>, chosen: &[bool]) -> Result<Leaf<T>> {
+        let (q, mut row) = (self.outputs, self.row.another());
         let mut child = Leaf::new(&self.row, leaf.intercepts.clone());
         for (j, &id) in leaf.ids.iter().enumerate().filter(|&(j, _)| chosen[j]) {
             self.store.retain(id);
-            self.store.read(id, &mut self.other);
-            child.push(id, &self.other, leaf.coefficients[j * q..(j + 1) * q].iter().copied())?;
+            self.store.read(id, &mut row);
+            child.push(id, &row, leaf.coefficients[j * q..(j + 1) * q].iter().copied())?;
         }
         Ok(child)
     }
 
     /// Returns the branching rule of a split, and adds a reference to each of its rows.
     pub(super) fn rule(
-        &mut self,
+        &self,
         leaf: &Leaf<T>,
         rows: &[RowBuffer<T>],
         sample: &[u32],
@@ -366,9 +289,9 @@ impl<T: Real> Tree<T> {
     }
 
     /// Releases the vectors of a leaf.
-    fn release(&mut self, ids: &[u32]) {
+    fn release(&self, ids: &[u32]) {
         for &id in ids {
-            self.store.release(id, &mut self.other);
+            self.store.release(id);
         }
     }
 }

@@ -10,6 +10,8 @@
 //! | `rows` | the store of rows |
 //! | `node` | branching rules, leaves, the path of a row |
 //! | `grow` | algorithm 2: learning from a row, splitting a leaf |
+//! | `learning` | what a leaf learns from a row |
+//! | `concurrent`, `growing` | learning on several threads; a leaf meanwhile |
 //! | `split` | algorithms 3 and 4: partitions and selections |
 //! | `partition` | hyperplanes, medians, entropies |
 //! | `strategy` | their names |
@@ -37,9 +39,13 @@
 //! # Ok::<(), svmarrow::Error>(())
 //! ```
 
+mod concurrent;
 mod convert;
 mod grow;
+mod growing;
+mod learning;
 mod node;
+mod params;
 mod partition;
 mod predictor;
 mod program;
@@ -48,11 +54,13 @@ mod selection;
 mod split;
 mod state;
 mod strategy;
+mod stream;
 
 pub use convert::{ConvertParams, from_expansion};
-pub use grow::{TreeParams, partial_fit};
 pub use node::Route;
+pub use params::TreeParams;
 pub use predictor::TreePredictor;
 pub use program::{Program, box_budget_program};
 pub use state::TreeState;
 pub use strategy::{Partition, Selection, Strategy};
+pub use stream::partial_fit;

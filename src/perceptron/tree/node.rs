@@ -142,6 +142,15 @@ impl<T: Real> Leaf<T> {
         Ok(())
     }
 
+    /// Removes the last vector, to which `outputs` coefficients belong.
+    pub(super) fn pop(&mut self, outputs: usize) -> Result<()> {
+        self.pool.pop()?;
+        self.ids.pop();
+        self.coefficients.truncate(self.ids.len() * outputs);
+        self.accumulator.truncate(self.ids.len() * outputs);
+        Ok(())
+    }
+
     /// Adds to a coefficient at the current row, which `age` includes.
     pub(super) fn add(&mut self, at: usize, value: f64) {
         self.coefficients[at] += value;

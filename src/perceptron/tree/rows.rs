@@ -1,13 +1,15 @@
-//! The reference-counted store of the rows of a tree, in which equal rows are stored once.
+//! The reference-counted store of the rows of a tree, in which equal rows are stored once. Several threads may use it.
 //!
 //! Invariant: an id is valid while its count is positive; the id of a row without references is reused. The results of a
-//! tree depend on the rows, never on ids. Cost: O(d) for each operation.
+//! tree depend on the rows, never on ids, which depend on the order in which threads store rows. Cost: O(d) for storing and
+//! reading a row.
 
 use crate::error::Result;
 use crate::kernels::RowBuffer;
 use crate::memory::{TryGrow, try_with_capacity};
 use crate::simd::Real;
 use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Rows in the layout of their stream.
 enum RowStorage<T> {
@@ -16,10 +18,13 @@ enum RowStorage<T> {
 }
 
 /// Rows with their reference counts.
-pub(super) struct Store<T> {
+pub(super) struct Store<T>(RwLock<StoredRows<T>>);
+
+struct StoredRows<T> {
     features: usize,
     storage: RowStorage<T>,
     counts: Vec<u32>,
+    hashes: Vec<u64>,
     free: Vec<u32>,
     by_hash: BTreeMap<u64, Vec<u32>>,
 }
@@ -27,18 +32,56 @@ pub(super) struct Store<T> {
 impl<T: Real> Store<T> {
     /// Returns an empty store.
     pub(super) fn new(features: usize, sparse: bool) -> Self {
-        Self {
+        Self(RwLock::new(StoredRows {
             features,
             storage: if sparse { RowStorage::Sparse(Vec::new()) } else { RowStorage::Dense(Vec::new()) },
             counts: Vec::new(),
+            hashes: Vec::new(),
             free: Vec::new(),
             by_hash: BTreeMap::new(),
-        }
+        }))
+    }
+
+    fn lock(&self) -> RwLockWriteGuard<'_, StoredRows<T>> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_for_reading(&self) -> RwLockReadGuard<'_, StoredRows<T>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the id of a row, which is stored if it is new, and adds a reference to it.
-    pub(super) fn intern(&mut self, row: &RowBuffer<T>) -> Result<u32> {
+    pub(super) fn intern(&self, row: &RowBuffer<T>) -> Result<u32> {
         let hash = hash(row);
+        self.lock().intern(hash, row)
+    }
+
+    /// Adds a reference.
+    pub(super) fn retain(&self, id: u32) {
+        self.lock().counts[id as usize] += 1;
+    }
+
+    /// Removes a reference, and the row if it was the last one.
+    pub(super) fn release(&self, id: u32) {
+        self.lock().release(id);
+    }
+
+    /// Copies a row to a buffer.
+    pub(super) fn read(&self, id: u32, buffer: &mut RowBuffer<T>) {
+        let rows = self.lock_for_reading();
+        match &rows.storage {
+            RowStorage::Dense(_) => buffer.load_dense(rows.dense(id)),
+            RowStorage::Sparse(rows) => buffer.load_entries(|push| {
+                for &(k, v) in &rows[id as usize] {
+                    push(k as usize, v);
+                }
+            }),
+        }
+    }
+}
+
+impl<T: Real> StoredRows<T> {
+    fn intern(&mut self, hash: u64, row: &RowBuffer<T>) -> Result<u32> {
         let known =
             self.by_hash.get(&hash).and_then(|ids| ids.iter().copied().find(|&id| self.equals(id, row)));
         let id = match known {
@@ -49,19 +92,12 @@ impl<T: Real> Store<T> {
         Ok(id)
     }
 
-    /// Adds a reference.
-    pub(super) fn retain(&mut self, id: u32) {
-        self.counts[id as usize] += 1;
-    }
-
-    /// Removes a reference, and the row if it was the last one; `buffer` is overwritten.
-    pub(super) fn release(&mut self, id: u32, buffer: &mut RowBuffer<T>) {
+    fn release(&mut self, id: u32) {
         self.counts[id as usize] -= 1;
         if self.counts[id as usize] > 0 {
             return;
         }
-        self.read(id, buffer);
-        let hash = hash(buffer);
+        let hash = self.hashes[id as usize];
         if let Some(ids) = self.by_hash.get_mut(&hash) {
             ids.retain(|&other| other != id);
             if ids.is_empty() {
@@ -72,18 +108,6 @@ impl<T: Real> Store<T> {
             rows[id as usize] = Vec::new();
         }
         self.free.push(id);
-    }
-
-    /// Copies a row to a buffer.
-    pub(super) fn read(&self, id: u32, buffer: &mut RowBuffer<T>) {
-        match &self.storage {
-            RowStorage::Dense(_) => buffer.load_dense(self.dense(id)),
-            RowStorage::Sparse(rows) => buffer.load_entries(|push| {
-                for &(k, v) in &rows[id as usize] {
-                    push(k as usize, v);
-                }
-            }),
-        }
     }
 
     fn dense(&self, id: u32) -> &[T] {
@@ -117,8 +141,10 @@ impl<T: Real> Store<T> {
                 RowStorage::Sparse(rows) => rows.push(Vec::new()),
             }
             self.counts.push(0);
+            self.hashes.push(0);
             (self.counts.len() - 1) as u32
         };
+        self.hashes[id as usize] = hash;
         match &mut self.storage {
             RowStorage::Dense(data) => {
                 data[id as usize * self.features..][..self.features].copy_from_slice(row.given());
@@ -159,7 +185,7 @@ mod tests {
         let rows: Rows<'_> = Rows::from_shape((4, 2), &data).unwrap();
         for sparse in [false, true] {
             let formula = Formula::<f32>::of(&Kernel::Rbf { gamma: 1e-6 }, sparse).unwrap();
-            let (mut store, mut row) = (Store::new(2, sparse), formula.row(2));
+            let (store, mut row) = (Store::new(2, sparse), formula.row(2));
             let ids: Vec<u32> = (0..3)
                 .map(|i| {
                     row.load(&rows, i);
@@ -167,11 +193,11 @@ mod tests {
                 })
                 .collect();
             assert_eq!(ids, [0, 1, 0]);
-            store.release(0, &mut row);
+            store.release(0);
             row.load(&rows, 0);
             assert_eq!(store.intern(&row).unwrap(), 0);
-            store.release(0, &mut row);
-            store.release(0, &mut row);
+            store.release(0);
+            store.release(0);
             row.load(&rows, 3);
             assert_eq!(store.intern(&row).unwrap(), 0);
             store.read(0, &mut row);

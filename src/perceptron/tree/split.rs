@@ -208,8 +208,11 @@ impl<T: Real> Problem<'_, T> {
         counter: &mut WorkCounter<'_>,
     ) -> Result<f64> {
         let (of_left, of_right) = self.sides(z, counter)?;
-        of_left.relax(left, counter)?;
-        of_right.relax(right, counter)?;
+        let (mut left_counter, mut right_counter) = (counter.fork(), counter.fork());
+        let (left_result, right_result) = counter
+            .context()
+            .join(|| of_left.relax(left, &mut left_counter), || of_right.relax(right, &mut right_counter));
+        left_result.and(right_result)?;
         self.cost(z, left, right)
     }
 

@@ -169,7 +169,7 @@ impl TreeState {
         self.check()?;
         let view = self.rows.view();
         let (features, sparse) = (view.cols(), view.is_sparse());
-        let mut store = Store::new(features, sparse);
+        let store = Store::new(features, sparse);
         let mut row = formula.row(features);
         let mut directions = self.directions.rows().into_iter();
         let mut nodes = Vec::with_capacity(self.kinds.len());
