@@ -25,6 +25,7 @@ use crate::data::Rows;
 use crate::error::{Error, Result};
 use crate::kernels::{Formula, PoolWorkspace, RowBuffer, VectorPool};
 use crate::memory::{try_with_capacity, try_zeros};
+use crate::perceptron::params::check_values;
 use crate::random::Random;
 use crate::simd::Real;
 
