@@ -22,8 +22,10 @@ SIZE = 1000
 #: Engine, colour and mark.
 STYLES = (
     (tabular.PLAIN, "#8a4f7d", "D"),
-    ("random forest", "#5b8c2a", "^"),
     ("extra trees", "#e3a531", "v"),
+    (tabular.LIGHTGBM, "#5b8c2a", "^"),
+    (tabular.XGBOOST, "#2f7f9f", "s"),
+    (tabular.CATBOOST, "#222222", "P"),
     (tabular.OURS, "#c1272d", "o"),
 )
 #: Larger and smaller ratios stand at the edges.
