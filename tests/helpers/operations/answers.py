@@ -166,7 +166,7 @@ _predictions(
     6000,
     _fitted(TabularClassifier(n_samples=500), "plain three"),
     "plain ten",
-    "predict_proba",
+    "predict_log_proba",
 )
 _predictions("OneClassSVM", 8000, _fitted(OneClassSVM(nu=0.8), "plain two"), "plain two")
 _predictions("OneClassSVM", 8000, _fitted(OneClassSVM(nu=0.8), "plain two"), "plain two", "decision_function")
@@ -326,7 +326,7 @@ def margins(settings: Settings) -> Run:
 def calibrated(settings: Settings) -> Run:
     X, y = data("plain ten", 5 * settings.n)
     pairs = as_expansion(machine(settings, "plain ten")[0])
-    return Run(lambda whole: whole.calibrated(X, y).predict_proba(X), lambda _: pairs)
+    return Run(lambda whole: whole.calibrated(X, y).without_names().predict_proba(X), lambda _: pairs)
 
 
 @operation("ExpansionClassifier.with_predict_by", 4000, 300)
