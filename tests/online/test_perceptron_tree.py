@@ -301,6 +301,16 @@ def test_threads_and_batches_do_not_change_a_tree(split, max_leaves):
         np.testing.assert_array_equal(tree.mistake_indices_, trees[0].mistake_indices_)
 
 
+def test_signs_of_zeros_do_not_depend_on_the_threads():
+    """Equal rows, some with -0, are stored once: the first of them is another one on several threads."""
+    X = np.round(np.random.default_rng(0).normal(size=(15_000, 3))).astype(np.float32)
+    y = np.abs(np.floor(2 * X[:, 0] + (X[:, 2] > 0))) % 20
+    settings = {"budget": 150, "child_budget": 75, "gamma": 0.01, "random_state": 2}
+    trees = [PerceptronTreeClassifier(n_jobs=n_jobs, **settings).fit(X, y) for n_jobs in (1, 2)]
+    rows = [tree._state["rows"].tobytes() for tree in trees]
+    assert rows[0] == rows[1]
+
+
 def clusters(n, features):
     """Returns overlapping clusters of three classes in single precision."""
     rng = np.random.default_rng(3)

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `rows` | the store of rows |
 //! | `node` | branching rules, leaves, the path of a row |
+//! | `params`, `stream` | parameters; a piece of a stream, on one thread or several |
 //! | `grow` | algorithm 2: learning from a row, splitting a leaf |
 //! | `learning` | what a leaf learns from a row |
 //! | `concurrent`, `growing` | learning on several threads; a leaf meanwhile |

@@ -147,17 +147,23 @@ impl<T: Real> StoredRows<T> {
         self.hashes[id as usize] = hash;
         match &mut self.storage {
             RowStorage::Dense(data) => {
-                data[id as usize * self.features..][..self.features].copy_from_slice(row.given());
+                let stored = &mut data[id as usize * self.features..][..self.features];
+                stored.iter_mut().zip(row.given()).for_each(|(at, &v)| *at = without_sign_of_zero(v));
             }
             RowStorage::Sparse(rows) => {
                 let mut entries = try_with_capacity("a row of a tree", row.given().len())?;
-                row.for_each_given(|k, v| entries.push((k as u32, v)));
+                row.for_each_given(|k, v| entries.push((k as u32, without_sign_of_zero(v))));
                 rows[id as usize] = entries;
             }
         }
         self.by_hash.entry(hash).or_default().push(id);
         Ok(id)
     }
+}
+
+/// Returns the number, 0 for -0: which of two equal rows is stored first depends on the threads.
+fn without_sign_of_zero<T: Real>(value: T) -> T {
+    if value == T::ZERO { T::ZERO } else { value }
 }
 
 /// Returns a hash that is equal for equal rows: zeros are skipped, and so are their signs.
@@ -204,6 +210,11 @@ mod tests {
             let mut values = Vec::new();
             row.for_each_given(|_, v| values.push(v));
             assert_eq!(values, [4.0, 5.0]);
+            // Equal rows are stored with the same bits, whichever comes first.
+            row.load(&rows, 2);
+            let id = store.intern(&row).unwrap();
+            store.read(id, &mut row);
+            row.for_each_given(|k, v| assert!(k == 0 || v.to_bits() == 0));
         }
     }
 }
