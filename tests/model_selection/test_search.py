@@ -340,7 +340,8 @@ def test_racing_drops_points_and_finds_as_good_a_one():
     tried = ~np.isnan(scores_of(racing))
     assert tried[:, :, 0].all()
     assert tried.sum() < 0.9 * tried.size
-    np.testing.assert_array_equal(scores_of(racing)[tried], scores_of(full)[tried])
+    # A chain without the dropped points starts elsewhere, so a sample within the tolerance may change sides.
+    np.testing.assert_allclose(scores_of(racing)[tried], scores_of(full)[tried], atol=1.01 / 300)
     means = scores_of(full).mean(axis=2)
     g, c = (
         int(np.argmin(abs(full.gammas_ - racing.best_params_["gamma"]))),

@@ -48,9 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Search"]
 
-#: Tolerance of a fit to the training samples of a fold, relative to that of the final fit. Scores of folds
-#: have standard errors far above what the last digits of an output change.
-FOLD_TOLERANCE_RATIO = 10.0
 #: Share of `max_time` for the search if the best point is fitted afterwards.
 SEARCH_SHARE = 2.0 / 3.0
 #: Minimum number of seconds of that fit.
@@ -211,6 +208,9 @@ class Search(KernelMachine):
     _after_load: ClassVar[Callable[..., None]] = check_certificate
     #: gamma="scale" ignores sample weights, as in scikit-learn.
     _weighs_gamma: ClassVar[bool] = False
+    #: Tolerance of a fit to the training samples of a fold, relative to that of the final fit. Squared errors
+    #: may be so small that more would change which point has the least.
+    _fold_tolerance_ratio: ClassVar[float] = 10.0
 
     # --- implemented by subclasses ---
 
@@ -286,7 +286,7 @@ class Search(KernelMachine):
         grid = cost_values(self.Cs, X, self.kernel, middle, float(self.coef0), int(self.degree))
         self.Cs_ = grid * self._target_unit(target) if isinstance(self.Cs, (int, np.integer)) else grid
         self.n_splits_ = len(folds)
-        fold_tol = FOLD_TOLERANCE_RATIO * float(self.tol) * self._target_unit(target)
+        fold_tol = self._fold_tolerance_ratio * float(self.tol) * self._target_unit(target)
         self.fold_tol_ = max(fold_tol, _MIN_TOLERANCE)
         results, self.stop_ = self._fit_grid(unscaled, y, target, folds, score_params, steps)
         self._scores, self._fit_times = results.scores, results.fit_times

@@ -104,6 +104,12 @@ impl Machine<'_> {
         !self.is_double && self.is_exact() && (is_needed || certificate.rounding > max_rounding)
     }
 
+    /// Returns the coefficients from which the machine continues in another precision.
+    pub(in crate::svm) fn restart_coefficients(&self) -> Vec<f64> {
+        let has_stalled = self.reason() == Some(StopReason::Stalled);
+        if has_stalled { restart_coefficients(self.problem()) } else { self.problem().beta.clone() }
+    }
+
     /// Continues from the present coefficients with kernel values of the same columns in another precision.
     pub(in crate::svm) fn change_precision<K: KernelValue>(
         &mut self,
@@ -112,9 +118,7 @@ impl Machine<'_> {
     ) -> Result<()> {
         let size = self.tuning.first_block(self.problem().len()).max(self.working_set.size);
         self.working_set = WorkingSet::new(size.min(cache_capacity(&self.parts, columns)));
-        let has_stalled = self.reason() == Some(StopReason::Stalled);
-        let beta =
-            if has_stalled { restart_coefficients(self.problem()) } else { self.problem().beta.clone() };
+        let beta = self.restart_coefficients();
         self.resume();
         self.is_double = K::PRECISION == Precision::Double;
         if let Some(reason) = StopReason::from_result(self.start_at(beta, columns, training))? {

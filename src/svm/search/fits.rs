@@ -180,9 +180,8 @@ mod tests {
         fn call(&self, _: Point, _: Array2<f64>) {}
     }
 
-    /// Coefficients of single precision, from which a fit continues in double precision, may not sum to zero.
-    #[test]
-    fn a_start_that_is_projected_has_the_gradient_of_the_projection() {
+    /// Passes the chain of a fold with C = 10 to `run`, 30 of 40 rows.
+    fn with_chain(run: impl FnOnce(&Chain<'_, '_>, &Training<'_>)) {
         let (n, trained) = (40, 30);
         let x: Vec<f64> = (0..2 * n).map(|i| ((i * i * 37) % 101) as f64 / 50.0).collect();
         let labels: Vec<usize> = (0..n).map(|i| usize::from((i * 7) % 5 < 2)).collect();
@@ -211,21 +210,56 @@ mod tests {
             chains_at_once: 1,
             memory: Arc::default(),
         };
-        let chain = Chain::new(&work, &prepared, 0);
-        let values = Arc::new(chain.values_in_double(&chain.values().unwrap().source).unwrap());
-        let outputs = |start: Option<Vec<f64>>| {
-            let mut block = Block::new(&chain, 0, Arc::clone(&values), 0, start).unwrap().unwrap();
-            block.solve().unwrap();
-            let (_, result) = block.results(0.0).unwrap().remove(0);
-            assert_eq!(result.stop, StopReason::Converged);
-            result.outputs
-        };
-        let members = chain.rows_of(&chain.members(0));
-        let diagonal = values.source.diagonal(&members);
-        let problem = chain.problem(0, 0, &members, &diagonal).unwrap();
-        let unbalanced = problem.upper.iter().map(|upper| if *upper > 0.0 { 1.0 } else { -0.5 }).collect();
-        for (from_zero, from_start) in outputs(None).iter().zip(outputs(Some(unbalanced))) {
+        run(&Chain::new(&work, &prepared, 0), &prepared.training);
+    }
+
+    fn assert_close(from_zero: &[f64], from_start: &[f64]) {
+        for (from_zero, from_start) in from_zero.iter().zip(from_start) {
             assert!((from_zero - from_start).abs() < 1e-4, "{from_zero} {from_start}");
         }
+    }
+
+    /// Coefficients of single precision, from which a fit continues in double precision, may not sum to zero.
+    #[test]
+    fn a_start_that_is_projected_has_the_gradient_of_the_projection() {
+        with_chain(|chain, _| {
+            let values = Arc::new(chain.values_in_double(&chain.values().unwrap().source).unwrap());
+            let outputs = |start: Option<Vec<f64>>| {
+                let mut block = Block::new(chain, 0, Arc::clone(&values), 0, start).unwrap().unwrap();
+                block.solve().unwrap();
+                let (_, result) = block.results(0.0).unwrap().remove(0);
+                assert_eq!(result.stop, StopReason::Converged);
+                result.outputs
+            };
+            let members = chain.rows_of(&chain.members(0));
+            let diagonal = values.source.diagonal(&members);
+            let problem = chain.problem(0, 0, &members, &diagonal).unwrap();
+            let unbalanced =
+                problem.upper.iter().map(|upper| if *upper > 0.0 { 1.0 } else { -0.5 }).collect();
+            assert_close(&outputs(None), &outputs(Some(unbalanced)));
+        });
+    }
+
+    #[test]
+    fn large_machines_continue_in_double_precision_from_their_coefficients() {
+        with_chain(|chain, training| {
+            let training = &training.reborrow();
+            let result = |machines: &mut dyn ChainSolver| {
+                let (_, result) = machines.results(0.0).unwrap().remove(0);
+                assert_eq!(result.stop, StopReason::Converged);
+                result
+            };
+            let values = Arc::new(chain.values().unwrap());
+            let in_double = Arc::new(chain.values_in_double(&values.source).unwrap());
+            let mut from_zero = LargeMachines::new(chain, &[0], in_double, training, 0).unwrap();
+            from_zero.solve().unwrap();
+            let mut single = LargeMachines::new(chain, &[0], values, training, 0).unwrap();
+            single.solve().unwrap();
+            let mut continued = single.into_double().unwrap();
+            continued.solve().unwrap();
+            let (from_zero, continued) = (result(&mut from_zero), result(&mut continued));
+            assert_close(&from_zero.outputs, &continued.outputs);
+            assert!(continued.iterations < from_zero.iterations, "{}", continued.iterations);
+        });
     }
 }
